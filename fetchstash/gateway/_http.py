@@ -1,6 +1,7 @@
 """A wrapped server over streamable HTTP. Large values in its answers go to files as they arrive."""
 
 import json
+import logging
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -18,7 +19,7 @@ from fetchstash.gateway._framing import LINE_BYTES, MessageReader, UnreadableMes
 from fetchstash.gateway._json import as_object, as_objects, meta_of
 from fetchstash.gateway._process import readable, say
 from fetchstash.gateway._protocol import PROTOCOL_VERSION_KEY
-from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message
+from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message, RequestId
 from fetchstash.gateway._sdk import from_sdk, to_sdk
 from fetchstash.gateway._spooled import Spooled, filled
 
@@ -77,6 +78,13 @@ class _Headers:
         return headers
 
 
+class _SessionEnded(Exception):
+    """The server no longer knows our session: the client must begin a new one (2025-11-25)."""
+
+    def __init__(self) -> None:
+        super().__init__("its session is gone")
+
+
 class _Transport(httpx2.AsyncBaseTransport):
     """Sends requests as usual, and takes large values out of the answers."""
 
@@ -91,16 +99,24 @@ class _Transport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request. What was taken out is found again by its stand-in."""
         request.headers["accept-encoding"] = "identity"
+        number = _request_id(request.method, await request.aread())
+        if number is None and request.method == "POST":
+            # The SDK sends nothing else until this is accepted.
+            request.extensions["timeout"] = httpx2.Timeout(CONNECT_SECONDS).as_dict()
         response = await self._inner.handle_async_request(request)
+        in_session = number is not None and "mcp-session-id" in request.headers
+        if response.status_code == 404 and in_session:
+            await response.aclose()
+            raise _SessionEnded
         if response.status_code in (401, 403):
             advice = "it wants other headers (--header, or headers in the settings file)"
             say(self._server, f"fetchstash: HTTP {response.status_code}: {advice}.")
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         body = cast("httpx2.AsyncByteStream", response.stream)
         if kind == "text/event-stream":
-            response.stream = _Body(body, self._events(body))
+            response.stream = _Body(body, self._events(body, number))
         elif kind == "application/json":
-            response.stream = _Body(body, self._document(body))
+            response.stream = _Body(body, self._document(body, number))
             response.headers.pop("content-length", None)
         return response
 
@@ -108,47 +124,64 @@ class _Transport(httpx2.AsyncBaseTransport):
         """Close the connections."""
         await self._inner.aclose()
 
-    async def _document(self, body: httpx2.AsyncByteStream) -> AsyncGenerator[bytes]:
+    async def _document(
+        self, body: httpx2.AsyncByteStream, number: RequestId | None
+    ) -> AsyncGenerator[bytes]:
         reader = self._reader()
         try:
             async for data in body:
                 reader.add(data)
-            for line in self._written(reader.finish()):
+            for line in self._written(reader.finish(), number):
                 yield line
         finally:
             reader.discard()
 
-    async def _events(self, body: httpx2.AsyncByteStream) -> AsyncGenerator[bytes]:
-        """Pass the lines of an event stream on (HTML Living Standard, 9.2), long ones shortened."""
-        reader, line, is_long = self._reader(), bytearray(), False
+    async def _events(
+        self, body: httpx2.AsyncByteStream, number: RequestId | None
+    ) -> AsyncGenerator[bytes]:
+        """Pass an event stream on (HTML Living Standard, 9.2), the data of each event in one line.
+
+        Lines of other fields are cut at ``LINE_BYTES``.
+        """
+        reader, line, in_data, has_data = self._reader(), bytearray(), False, False
         try:
-            async for data in body:
-                *ended, rest = data.split(b"\n")
-                for piece in ended:
-                    if is_long:
-                        reader.add(piece)
-                        for written in self._written(reader.finish()):
-                            yield b"data: " + written + b"\n"
-                        is_long = False
-                    else:
-                        yield bytes(line) + piece + b"\n"
+            async for received in body:
+                for piece in received.splitlines(keepends=True):
+                    if not in_data:
+                        line += piece
+                        del line[LINE_BYTES:-1]
+                        in_data = line.startswith(b"data:")
+                        piece = bytes(line[5:])  # noqa: PLW2901
+                    if in_data:
+                        has_data = True
                         line.clear()
-                if is_long:
-                    reader.add(rest)
-                    continue
-                line += rest
-                if len(line) > LINE_BYTES and line.startswith(b"data:"):
-                    reader.add(bytes(line[5:]))
-                    line.clear()
-                    is_long = True
-            yield bytes(line)
+                        reader.add(piece)
+                        in_data = not piece.endswith(b"\n")
+                    elif line.endswith(b"\n"):
+                        if has_data and not line.strip():
+                            texts = list(self._written(reader.finish(), number))
+                            for text in texts or [b""]:
+                                yield b"data: " + text + b"\n"
+                            has_data = False
+                        yield bytes(line)
+                        line.clear()
         finally:
             reader.discard()
 
-    def _written(self, messages: Iterator[Message | UnreadableMessage]) -> Iterator[bytes]:
+    def _written(
+        self, messages: Iterator[Message | UnreadableMessage], number: RequestId | None
+    ) -> Iterator[bytes]:
         for message in messages:
+            if isinstance(message, UnreadableMessage) and message.request_id is None:
+                message.request_id = number
             if (item := readable(self._server, message)) is not None:
                 yield self._marks.dump(item)
+
+
+def _request_id(http_method: str, body: bytes) -> RequestId | None:
+    """Return the id of the request that is sent, None for any other message."""
+    message = as_object(json.loads(body)) if http_method == "POST" else {}
+    return message.get("id") if "method" in message else None
 
 
 class _Body(httpx2.AsyncByteStream):
@@ -173,13 +206,18 @@ async def connected(
     server: WrappedServer, spool: Callable[[], Path], limit: int
 ) -> AsyncGenerator[Connection]:
     """Yield the connection to a server over HTTP."""
+    # What it logs of a server would show without the server's name, and with its secrets.
+    logging.getLogger("mcp.client.streamable_http").setLevel(logging.CRITICAL + 1)
     marks, protocol_headers = _Marks(), _Headers()
     transport = _Transport(server, marks, lambda: MessageReader(spool, limit))
     headers = resolved(server.name, server.headers)
     timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
     async with (
         httpx2.AsyncClient(transport=transport, headers=headers, timeout=timeout) as client,
-        streamable_http_client(server.url, http_client=client) as (incoming, outgoing),
+        streamable_http_client(server.url, http_client=client, max_sse_event_size=None) as (
+            incoming,
+            outgoing,
+        ),
     ):
 
         async def send(message: Message) -> None:

@@ -1,19 +1,22 @@
 """A server over streamable HTTP behind the gateway."""
 
+import json
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator
-from contextlib import closing
+from collections.abc import Generator, Iterable
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
+from mcp.shared.exceptions import MCPError
 
 from tests.gateway.conftest import Wrapped, both_eras
-from tests.gateway.servers.http_flood import listening
+from tests.gateway.servers.http_flood import ABOUT, TOOLS, listening
 from tests.gateway.test_faults import FLOOD_BYTES, MOST_KB, peak_of_gateway
 from tests.gateway.test_results import refs, texts
 
@@ -91,6 +94,114 @@ async def test_a_flood_goes_to_disk_and_not_to_memory(wrapped: Wrapped, style: s
         server.shutdown()
     assert "the last line" in texts(found)
     assert after - before < MOST_KB
+
+
+class Scripted(BaseHTTPRequestHandler):
+    """A server of one tool, whose answers are the event streams in ``streams``, one a call.
+
+    It forgets its session after ``calls`` of them.
+    """
+
+    protocol_version = "HTTP/1.1"
+    streams: ClassVar[list[Iterable[str]]] = []
+    session = 0
+    calls = -1
+
+    def do_GET(self) -> None:
+        """Offer no stream."""
+        self.send_error(405)
+
+    def do_DELETE(self) -> None:
+        """End a session that is forgotten already."""
+        self.send_error(404)
+
+    def do_POST(self) -> None:
+        """Answer a request; accept a notification."""
+        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        own, number = type(self), json.dumps(request.get("id"))
+        if request["method"] == "initialize":
+            own.session += 1
+            self._send(200, [json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": ABOUT})])
+        elif "id" not in request:
+            self._send(202, [])
+        elif self.headers["mcp-session-id"] != str(own.session):
+            self._send(404, [])
+        elif request["method"] == "tools/list":
+            result = {"tools": TOOLS}
+            self._send(200, [json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result})])
+        else:
+            pieces = own.streams.pop(0)
+            own.calls -= 1
+            own.session += not own.calls
+            self._send(200, (piece.replace("ID", number) for piece in pieces), "text/event-stream")
+
+    def _send(self, status: int, pieces: Iterable[str], kind: str = "application/json") -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("mcp-session-id", str(self.session))
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        for piece in pieces:
+            self.wfile.write(piece.encode())
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        """Say nothing."""
+
+
+@contextmanager
+def scripted(streams: list[Iterable[str]], calls: int = -1) -> Generator[tuple[str, str]]:
+    """Serve on loopback, and yield the flags for the gateway."""
+    handler = type("Once", (Scripted,), {"streams": streams, "calls": calls})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield "--url", f"http://127.0.0.1:{server.server_port}/mcp"
+        server.shutdown()
+
+
+DONE = '{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"done"}]}}'
+
+
+@both_eras
+async def test_a_session_that_the_server_forgot_is_begun_anew(
+    wrapped: Wrapped, mode: str, tmp_path: Path
+) -> None:
+    done = [f"data: {DONE}\n\n"]
+    with scripted([done, done], calls=1) as flags:
+        async with wrapped(mode, flags=flags) as client:
+            results = [texts(await client.call_tool("flood", {})) for _ in range(3)]
+    assert results[0] == results[2] == "done"
+    assert results[1].startswith("[server_failed]")
+    assert "the connection failed (its session is gone)" in (tmp_path / "stderr").read_text()
+
+
+async def test_odd_event_streams_are_read(wrapped: Wrapped, tmp_path: Path) -> None:
+    lines = DONE.replace(",", ",\n").splitlines()
+    streams: list[Iterable[str]] = [
+        ["id: 1\ndata:\n\n", f"event: message\r\ndata: {DONE}\r\n\r\n"],
+        [f"data: {line}\n" for line in lines] + ["\n"],
+        ["da", "ta: {", DONE[1:30], DONE[30:], "\n\n"],
+        ["data: " + DONE.replace("done", r"\ud800 done") + "\n\n"],
+        ["data: {nonsense}\n\n"],
+    ]
+    with scripted(streams) as flags:
+        async with wrapped("legacy", flags=flags) as client:
+            for text in ("done", "done", "done", "� done"):
+                assert texts(await client.call_tool("flood", {})) == text
+            with pytest.raises(MCPError, match="sent a line that is no JSON"):
+                await client.call_tool("flood", {})
+    assert "Traceback" not in (tmp_path / "stderr").read_text()
+
+
+async def test_a_comment_without_end_is_not_held(wrapped: Wrapped) -> None:
+    done = f"\n\ndata: {DONE}\n\n"
+    comment = [":", *["some words and more " * 5_000] * (FLOOD_BYTES // 100_000)]
+    with scripted([[done], [*comment, done]]) as flags:
+        async with wrapped("legacy", flags=flags) as client:
+            await client.call_tool("flood", {})
+            before = peak_of_gateway(client)
+            assert texts(await client.call_tool("flood", {})) == "done"
+            assert peak_of_gateway(client) - before < MOST_KB
 
 
 @pytest.mark.parametrize(
