@@ -169,6 +169,7 @@ async def test_a_session_that_the_server_forgot_is_begun_anew(
     done = [f"data: {DONE}\n\n"]
     with scripted([done, done], calls=1) as flags:
         async with wrapped(mode, flags=flags) as client:
+            await client.list_tools()  # the SDK would list them after the first call
             results = [texts(await client.call_tool("flood", {})) for _ in range(3)]
     assert results[0] == results[2] == "done"
     assert results[1].startswith("[server_failed]")
