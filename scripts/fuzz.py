@@ -16,7 +16,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent / "fuzz.d"
 INPUTS = FOLDER.parents[1] / "build"
-GRACE_SECONDS = 60
+GRACE_SECONDS = 180
 """Time beyond its share after which a fuzzer counts as hanging."""
 
 
@@ -28,7 +28,7 @@ def run(name: str, seconds: int) -> bool:
         f"-max_total_time={seconds}",
         f"-seed={seed}",
         f"-artifact_prefix={INPUTS}/{name}-",
-        "-timeout=10",  # seconds for one input: a hang fails like a crash
+        "-timeout=30",  # seconds for one input: a hang fails like a crash
         "-print_final_stats=1",
     ]
     print(f"--- fuzz {name}, {seconds} s, -seed={seed}", flush=True)
