@@ -142,13 +142,14 @@ def dialer(outcomes: dict[Address, Stream | Exception | None]) -> Callable[[Addr
 
 async def test_an_address_that_hangs_does_not_hold_up_the_next() -> None:
     good = Stream()
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         assert await race([V6, V4], dialer({V6: None, V4: good})) is good
 
 
-async def test_an_address_that_fails_gives_way_at_once() -> None:
+async def test_an_address_that_fails_gives_way_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fetchstash.fetch._guard._NEXT_ATTEMPT_SECONDS", 600)
     good = Stream()
-    with anyio.fail_after(0.2):  # below the wait between attempts
+    with anyio.fail_after(60):  # below the wait between attempts
         assert await race([V6, V4], dialer({V6: httpcore2.ConnectError(), V4: good})) is good
 
 
@@ -208,7 +209,7 @@ async def test_a_name_server_that_never_answers_is_given_up_and_its_thread_holds
     with anyio.move_on_after(0.1) as scope:
         await resolver.look_up("stuck.example")
     assert scope.cancelled_caught
-    assert asked.is_set()
+    assert asked.wait(30)
     monkeypatch.undo()
     assert await resolver.look_up("127.0.0.1") == [plain("127.0.0.1")]
     answered.set()
@@ -291,7 +292,7 @@ async def test_a_hundred_and_fifty_cancelled_fetches_leave_the_pool_as_good_as_n
                     await anyio.sleep(0.01)  # so that they are stopped at different points
             tasks.cancel_scope.cancel()
     release.set()
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         fetched = await fetcher.fetch(site.put("/x", b"x"), tmp_path)
     assert fetched.size_bytes == 1
     await fetcher.aclose()

@@ -137,16 +137,21 @@ async def test_a_cancelled_call_ends_at_the_server(
     program = (
         "import anyio\nfrom mcp.server import MCPServer\nserver = MCPServer('slow')\n"
         "@server.tool()\nasync def wait() -> str:\n    try:\n"
+        f"        open({str(tmp_path / 'begun')!r}, 'w').close()\n"
         "        await anyio.sleep(60)\n    finally:\n"
         f"        open({str(tmp_path / 'ended')!r}, 'w').close()\n    return ''\n"
         "@server.tool()\ndef here() -> str:\n    return 'here'\nserver.run()\n"
     )
     async with wrapped(mode, plain("legacy")[0], "-P", "-c", program) as client:
         await client.list_tools()
-        with anyio.move_on_after(0.5):
-            await client.call_tool("wait", {})
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "wait", {})
+            with anyio.fail_after(60):
+                while not await anyio.Path(tmp_path / "begun").exists():
+                    await client.call_tool("here", {})
+            tasks.cancel_scope.cancel()
         assert text_of(await client.call_tool("here", {})) == "here"
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while not await anyio.Path(tmp_path / "ended").exists():
                 await client.call_tool("here", {})
 

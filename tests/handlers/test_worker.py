@@ -188,7 +188,7 @@ async def test_a_worker_gets_at_most_the_callers_remaining_time(bench: Bench) ->
     [
         pytest.param(0.4, "", id="within"),
         pytest.param(1.0, "it took longer than 2 seconds", id="the limit"),
-        pytest.param(1.6, "it took longer than 2 seconds", id="beyond"),
+        pytest.param(30, "it took longer than 2 seconds", id="beyond"),
     ],
 )
 async def test_a_job_ends_at_its_wall_seconds(bench: Bench, share: float, error: str) -> None:
@@ -199,7 +199,7 @@ async def test_a_job_ends_at_its_wall_seconds(bench: Bench, share: float, error:
         f"yield [Part('one\\n'), *(time.sleep({2 * share}) or ()), Part('two\\n')]"
     )
     assert extraction.extraction_error == error
-    assert time.monotonic() - begun < 4
+    assert time.monotonic() - begun < 30
     await bench.pool.aclose()
 
 
