@@ -1,6 +1,7 @@
 """A real browser behind the guard. Runs where the extra `browser` and a Chromium are."""
 
 import asyncio
+import os
 import re
 import signal
 import socket
@@ -203,7 +204,8 @@ async def test_the_browser_has_its_own_sandbox_and_is_not_root_s(
     seen: list[tuple[int, str]] = []
 
     def look(handler: object) -> None:
-        for pid in running("--type=renderer"):
+        # Other browsers may run on this machine.
+        for pid in {*running("--type=renderer")}.intersection(descendants(os.getpid())):
             status = Path(f"/proc/{pid}/status").read_text()
             seen.append((Path(f"/proc/{pid}").stat().st_uid, status))
         handler.send_response(200)  # type: ignore[attr-defined]

@@ -29,6 +29,7 @@ playwright_api = pytest.importorskip(
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
 expect = playwright_api.expect
+expect.set_options(timeout=60_000)
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -278,7 +279,7 @@ async def test_ten_thousand_artifacts_are_one_list_on_a_wide_and_a_narrow_screen
     with quick_folder() as folder:
         await put_many(folder / "store", "first", 10_000)
         async with page_of(folder) as (_, page):
-            await expect(page.locator("#count")).to_have_text("10,000 artifacts", timeout=60_000)
+            await expect(page.locator("#count")).to_have_text("10,000 artifacts")
             for width, key, title in ((1_440, "End", "document 0"), (360, "Home", "document 9999")):
                 await page.set_viewport_size({"width": width, "height": 740})
                 if width == 360:
