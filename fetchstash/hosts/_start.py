@@ -7,6 +7,7 @@ import sys
 import sysconfig
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -38,10 +39,14 @@ def _is_temporary(prefix: Path) -> bool:
 
 
 def _source() -> str:
-    """Return the wheel or folder that was installed, "" for a registry's (PEP 610)."""
+    """Return where the package was installed from, "" for a registry (PEP 610)."""
     try:
         text = distribution("fetchstash").read_text("direct_url.json") or "{}"
     except PackageNotFoundError:
         return ""
-    url = urlsplit(str(json.loads(text).get("url", "")))
-    return url2pathname(url.path) if url.scheme == "file" else ""
+    origin: dict[str, Any] = json.loads(text)
+    url = str(origin.get("url", ""))
+    if vcs := origin.get("vcs_info"):
+        return f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
+    parts = urlsplit(url)
+    return url2pathname(parts.path) if parts.scheme == "file" else url

@@ -50,6 +50,11 @@ def test_an_installed_package_is_started_by_the_command_beside_its_python(
     [
         ("", ["fetchstash"]),
         ('{"url": "file:///w/a%20b.whl"}', ["--from", "/w/a b.whl", "fetchstash"]),
+        ('{"url": "https://h/a.whl"}', ["--from", "https://h/a.whl", "fetchstash"]),
+        (
+            '{"url": "https://h/r", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}}',
+            ["--from", "git+https://h/r@c0ffee", "fetchstash"],
+        ),
     ],
 )
 def test_a_package_that_uvx_runs_is_started_by_uvx(
