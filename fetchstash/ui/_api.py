@@ -4,6 +4,8 @@ import json
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import asdict, replace
+from mimetypes import guess_extension
+from pathlib import PurePath
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
@@ -14,6 +16,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from fetchstash.errors import BadArgument, FetchstashError
+from fetchstash.facts import PAGE_VERDICTS
 from fetchstash.render import error_line
 from fetchstash.stash import Stash
 from fetchstash.store import ALL_RUNS, ArtifactStore, Facts, open_store, project_of
@@ -174,6 +177,7 @@ class Api:
         facts = await self._facts(request)
         calls = await self._calls.of_artifact(facts.artifact_ref)
         data: dict[str, Any] = {"facts": facts.to_json(), "row": row(facts), "calls": calls}
+        data["verdict"] = PAGE_VERDICTS.get(facts.page_verdict, "")
         if facts.extracted_chars is None:
             return data
         async with self._stash.documents.text(facts.artifact_ref) as reader:
@@ -256,8 +260,7 @@ class Api:
         if not raw:
             async with self._stash.documents.text(facts.artifact_ref):
                 pass  # an artifact without text is an error, not an empty file
-        name = re.sub(r"[^\w.-]+", "_", facts.name or facts.title)[:80].strip("._") or "artifact"
-        name = quote(name if raw else f"{name}.txt")
+        name = quote(_file_name(facts, raw=raw))
         return StreamingResponse(
             self._bytes_of(facts) if raw else self._text_of(facts),
             media_type="application/octet-stream",
@@ -316,6 +319,15 @@ def row(facts: Facts) -> dict[str, Any]:
         "pinned": facts.pinned,
         "failed": bool(facts.extraction_error or facts.incomplete),
     }
+
+
+def _file_name(facts: Facts, *, raw: bool) -> str:
+    """Return a name for a download, of letters, digits, dots, "_" and "-", with an extension."""
+    name = re.sub(r"[^\w.-]+", "_", facts.name or facts.title).strip("._") or "artifact"
+    path = PurePath(name)
+    extension = path.suffix[:16] or (guess_extension(facts.media_type) or "" if raw else "")
+    name = path.stem[:80] + extension
+    return name if raw or extension == ".txt" else f"{name}.txt"
 
 
 def _text(request: Request, name: str) -> str:

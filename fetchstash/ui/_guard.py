@@ -27,7 +27,7 @@ _HEADERS = {
 _CLOSED = "default-src 'none'; frame-ancestors 'none'; sandbox"
 EXPIRED = (
     "This link was used already, or fetchstash ui was started again since. "
-    "Open the link that fetchstash ui printed last."
+    "Start fetchstash ui again, and open the link that it prints."
 )
 
 
@@ -110,7 +110,7 @@ class Guard:
         if host not in (f"127.0.0.1:{port}", f"localhost:{port}"):
             return PlainTextResponse("This is not the host of the view.", 421)
         if not scope["path"].startswith(base + "/"):
-            return PlainTextResponse("There is nothing here.", 404)
+            return PlainTextResponse(EXPIRED, 404)  # most likely of an earlier run at this port
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
         is_page = scope["path"] == base + "/" and scope["method"] == "GET"
         own = f"http://{host}"

@@ -147,7 +147,7 @@ def _over_time(sums: Totals, width: int) -> str:
             path.append(f"H{x(at)}V{y(tokens[series])}")
         return "".join([*path, f"H{right}"])
 
-    parts = [_text(0, 16, "Tokens: all texts, and what was shown of them", "t")]
+    parts = [_text(0, 16, "Tokens: all texts, and what was shown", "t")]
     for share in (0, 0.25, 0.5, 0.75, 1):
         at = y(top * share)
         parts.append(f'<path class="g" d="M{_LEFT} {at}H{right}"/>')
@@ -156,7 +156,7 @@ def _over_time(sums: Totals, width: int) -> str:
     parts.append(f'<path class="line" d="{steps(1)}"/>')
     pattern = "%H:%M:%S" if span < 600 else "%H:%M" if span < 86_400 else "%d %b"
     for share, anchor in ((0, "start"), (0.5, "middle"), (1, "end")):
-        label = datetime.fromtimestamp(first + span * share, UTC).strftime(pattern)
+        label = datetime.fromtimestamp(first + span * share, UTC).astimezone().strftime(pattern)
         at = _LEFT + share * (right - _LEFT)
         parts.append(_text(at, bottom + 18, label if sums.points else "", "n", anchor))
     return "".join(parts)

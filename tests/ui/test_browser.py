@@ -14,6 +14,7 @@ import pytest
 
 from fetchstash.config import load
 from fetchstash.server import LazyStash, build_server
+from fetchstash.stash import open_stash
 from fetchstash.ui import view_html
 from tests.handlers.hostile.documents import packed
 from tests.handlers.test_sheets import MAIN, PACKAGE, RELATIONS, number, rows_of
@@ -203,7 +204,7 @@ async def test_a_browser_that_was_not_let_in_is_told_what_to_do(tmp_path: Path) 
     async with viewed(tmp_path) as view, browser() as chromium:
         page = await chromium.new_page()
         await page.goto(view.link)  # the token was spent by another
-        await expect(page.locator("body")).to_contain_text("Open the link that fetchstash ui")
+        await expect(page.locator("body")).to_contain_text("open the link that it prints")
 
 
 async def test_hostile_content_is_only_ever_text(tmp_path: Path) -> None:
@@ -273,6 +274,130 @@ async def test_enter_searches_again_where_time_stopped_the_search_before_a_match
         await expect(page.locator(".tools [role=status]")).to_have_text("at least 0 matches")
         await page.press("#grep", "Enter")
         await expect(page.locator(".line.here mark")).to_have_text("Line 1500 ")
+
+
+async def test_back_forward_and_reload_come_to_the_tab_and_the_line(tmp_path: Path) -> None:
+    long, other = saved(tmp_path, "long.txt", PROSE), saved(tmp_path, "other.txt", "Words.\n")
+    async with page_of(tmp_path, other, long) as (_, page):
+        title = page.locator("#title")
+        await page.keyboard.press("j")
+        await expect(title).to_have_text("long.txt")
+        address = page.url
+        await page.keyboard.press("g")
+        await page.keyboard.type("1500")
+        await page.keyboard.press("Enter")
+        with anyio.fail_after(20):
+            while await page.evaluate("(history.state.line ?? 0) < 1400"):
+                await page.wait_for_timeout(50)
+        await page.keyboard.press("j")
+        await expect(title).to_have_text("other.txt")
+        await page.get_by_role("tab", name="Facts").click()
+        await page.go_back()
+        await expect(title).to_have_text("long.txt")
+        await expect(page.locator(".line", has_text="Line 1500 ")).to_be_visible()
+        await page.go_forward()
+        await expect(title).to_have_text("other.txt")
+        await page.reload()
+        await expect(page.locator("dl")).to_contain_text("other.txt")
+        await page.evaluate("address => { location.href = address }", address)
+        await expect(title).to_have_text("long.txt")
+        await page.fill("#query", "lighthouses 77")
+        await page.press("#query", "Enter")
+        hit = page.locator("#results li button").first
+        await hit.click()
+        await expect(page.locator(".line.here")).to_be_visible()
+        await page.go_back()
+        await expect(hit).to_be_visible()
+
+
+async def test_a_narrow_screen_leads_back_to_the_list_from_everywhere(tmp_path: Path) -> None:
+    narrow: dict[str, Any] = {"viewport": {"width": 360, "height": 740}}
+    async with page_of(tmp_path, saved(tmp_path, "a.txt", PROSE), **narrow) as (view, page):
+        for way in ("#home", ".item"):
+            await page.locator(way).click()
+            await page.locator("#main .back:visible").click()
+            await expect(page.locator("#list")).to_be_visible()
+        await page.fill("#query", "lighthouses")
+        await page.press("#query", "Enter")
+        await expect(page.locator("#results li").first).to_be_visible()
+        await page.locator("#main .back:visible").click()
+        await expect(page.locator("#list")).to_be_visible()
+        await view.stash.delete(next(iter(await view.stash.list())).artifact_ref)
+        await expect(page.locator("#count")).to_have_text(
+            "0 artifacts. What agents fetch appears here."
+        )
+
+
+async def test_a_page_whose_server_or_artifact_went_says_so(tmp_path: Path) -> None:
+    async with page_of(tmp_path, saved(tmp_path, "a.txt", PROSE)) as (view, page):
+        await page.keyboard.press("j")
+        await expect(page.locator("#actions")).to_contain_text("Delete")
+        ref = next(iter(await view.stash.list())).artifact_ref
+        await view.stash.delete(ref)
+        await expect(page.locator("#source")).to_contain_text("It is not kept any more")
+        await expect(page.locator("#actions")).to_be_empty()
+
+        async def other(route: Any) -> None:  # another server took the port
+            await route.fulfill(status=404, body="There is nothing here.")
+
+        await page.route("**/api/stats?*", other)
+        await page.keyboard.press("o")
+        await expect(page.locator("#said")).to_contain_text("fetchstash ui has ended.")
+
+
+async def test_an_artifact_is_found_by_its_reference_and_a_new_project_appears(
+    tmp_path: Path,
+) -> None:
+    files = [saved(tmp_path, "a.txt", "Words."), saved(tmp_path, "b.bin", b"\0\1\2" * 500)]
+    async with page_of(tmp_path, *files) as (view, page):
+        values = {"store.folder": str(tmp_path / "store"), "store.run": "second"}
+        async with open_stash({**values, "ingest.read_roots": [str(tmp_path)]}) as stash:
+            await ask(stash, "stash_file", path=str(saved(tmp_path, "c.txt", "More words.")))
+        await expect(page.locator("#run option")).to_have_text(
+            ["All projects", "second (1)", "first (2)"]
+        )
+        (binary,) = [facts for facts in await view.stash.list() if facts.name == "b.bin"]
+        await page.fill("#query", binary.artifact_ref)
+        await expect(page.locator(".item")).to_have_count(1)
+        await page.locator(".item").click()
+        await expect(page.locator("#actions")).not_to_contain_text("Download text")
+        await expect(page.locator("#body")).to_contain_text("It has no text.")
+        await page.select_option("#run", "second")
+        await expect(page.locator(".item")).to_have_count(0)  # the filter stays
+        await page.fill("#query", "")
+        await expect(page.locator(".item")).to_contain_text("c.txt")
+
+
+async def test_all_matches_are_reached_and_a_wrong_pattern_leaves_none(tmp_path: Path) -> None:
+    async with page_of(tmp_path, saved(tmp_path, "a.txt", PROSE)) as (_, page):
+        await page.keyboard.press("j")
+        await page.fill("#grep", "lighthouses")
+        await page.press("#grep", "Enter")
+        await expect(page.locator(".line.here")).to_contain_text("Line 1 ")
+        await page.get_by_role("button", name="The first 200 of 2,000: show more").click()
+        await expect(page.locator(".line.here")).to_contain_text("Line 201 ")
+        await expect(page.locator("#matches button")).to_have_count(401)
+        await page.fill("#grep", "(")
+        await page.press("#grep", "Enter")
+        await expect(page.locator(".tools [role=status]")).to_contain_text("[bad_pattern]")
+        await expect(page.locator("#matches")).to_be_hidden()
+        await expect(page.locator(".rows mark")).to_have_count(0)
+
+
+async def test_a_long_cell_hides_none_behind_it_and_a_long_line_is_read_on(tmp_path: Path) -> None:
+    emoji = "\U0001f5fc" * 12_500
+    files = [
+        saved(tmp_path, "a.csv", f"id,text,end\n1,{'words ' * 700},last\n2,b,c\n"),
+        saved(tmp_path, "emoji.txt", emoji + "the end"),
+    ]
+    async with page_of(tmp_path, *files) as (_, page):
+        await page.keyboard.press("j")
+        for _ in range(2):
+            await page.locator(".line button").click()
+        await expect(page.locator(".line .doc")).to_have_text(emoji + "the end")
+        await page.keyboard.press("j")
+        await page.get_by_role("tab", name="Table").click()
+        await expect(page.locator("#body tbody tr").first.locator("td").last).to_have_text("last")
 
 
 async def test_ten_thousand_artifacts_are_one_list_on_a_wide_and_a_narrow_screen() -> None:

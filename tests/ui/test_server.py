@@ -1,6 +1,8 @@
 """The server of the view: who is let in, and what is answered."""
 
 import json
+import sys
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,10 +13,11 @@ import httpx2
 import pytest
 
 from fetchstash.config import load
+from fetchstash.facts import PAGE_VERDICTS
 from fetchstash.render import Host
 from fetchstash.stash import Stash, open_stash
 from fetchstash.tools import answer, tool_specs
-from fetchstash.ui import ViewServer, view_html
+from fetchstash.ui import Totals, ViewServer, plot, view_html
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -68,8 +71,10 @@ async def test_the_link_opens_the_page_once(tmp_path: Path) -> None:
         async with httpx2.AsyncClient() as stranger:
             again = await stranger.get(view.link)
             assert again.status_code == 401
-            assert "Open the link that fetchstash ui printed last" in again.text
+            assert "Start fetchstash ui again" in again.text
             assert (await stranger.get(view.base)).status_code == 401
+            earlier = await stranger.get(view.origin + "/0123456789abcdef/")
+            assert (earlier.status_code, earlier.text) == (404, again.text)
             refused = await stranger.get(view.base + "api/runs")
             assert refused.status_code == 401
             assert refused.json()["code"] == "expired"
@@ -254,6 +259,23 @@ async def test_a_download_is_an_attachment_that_no_browser_shows(tmp_path: Path)
             assert "sandbox" in answered.headers["content-security-policy"]
 
 
+async def test_a_download_has_a_name_with_its_extension(tmp_path: Path) -> None:
+    async with viewed(tmp_path) as view:
+        page = b"<!doctype html><h1>Title</h1><p>Some words are here.</p>"
+        for name, raw, text in (
+            ("a" * 100 + ".md", "a" * 80 + ".md", "a" * 80 + ".md.txt"),
+            ("words.txt", "words.txt", "words.txt"),
+            ("tides", "tides.html", "tides.txt"),
+            ("\u202egnp.exe", "gnp.exe", "gnp.exe.txt"),
+        ):
+            body = page if name == "tides" else b"Words."
+            kept = await view.stash.add_file(saved(tmp_path, name, body))
+            for is_raw, expected in (("1", raw), ("0", text)):
+                query = {"ref": kept.ref, "raw": is_raw}
+                answered = await view.client.get(view.base + "api/download", params=query)
+                assert answered.headers["content-disposition"].endswith(f"''{expected}")
+
+
 async def test_an_arrival_is_told_at_once(tmp_path: Path) -> None:
     async with (
         viewed(tmp_path) as view,
@@ -325,6 +347,28 @@ async def test_the_plot_is_a_picture_that_names_hosts_as_text(tmp_path: Path) ->
         assert answered.headers["content-type"] == "image/svg+xml"
         assert 'width="400"' in answered.text
         assert "this machine" in answered.text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="time.tzset is missing there")
+async def test_the_times_of_a_plot_are_those_of_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sums = Totals(1, 0, 10, 0, ((1_000_000_000.0, 10, 0), (1_000_003_600.0, 10, 0)), (), ())
+    monkeypatch.setenv("TZ", "UTC-3")  # POSIX's sign: three hours east
+    time.tzset()
+    try:
+        assert all(label in plot(sums, 760) for label in (">04:46<", ">05:46<"))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+async def test_a_page_without_content_is_described_in_a_sentence(tmp_path: Path) -> None:
+    async with viewed(tmp_path) as view:
+        shell = saved(tmp_path, "a.html", "<!doctype html><div id=root></div><script>x</script>")
+        kept = await view.stash.add_file(shell)
+        data = await view.get("artifact", ref=kept.ref)
+        assert data["verdict"] == PAGE_VERDICTS[data["facts"]["page_verdict"]]
 
 
 async def test_a_port_that_is_taken_is_refused_in_one_line(tmp_path: Path) -> None:
