@@ -187,7 +187,10 @@ async def _announce(server: uvicorn.Server, announce: Callable[[], None]) -> Non
     while not server.started:  # noqa: ASYNC110 - it has no event
         await anyio.sleep(0.01)
     gc.freeze()  # modules stay: a full collection of them would stop every call for 0.1 s
-    announce()
+    try:
+        announce()
+    except OSError as error:  # a full disk behind stdout ends no service
+        _log.warning("The address of the service was not printed: %s.", error.strerror)
 
 
 async def _end_on_signal(server: uvicorn.Server, service: Service) -> None:

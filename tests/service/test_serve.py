@@ -113,6 +113,21 @@ def test_it_says_where_and_for_whom_it_serves_until_its_terminal_closes(tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+def test_a_service_whose_stdout_is_full_serves_and_ends_as_any(tmp_path: Path) -> None:
+    words = ["serve", "--http", "127.0.0.1:0", "--folder", str(tmp_path)]
+    with Path("/dev/full").open("wb") as full:
+        server = subprocess.Popen([FETCHSTASH, *words], stdout=full, stderr=subprocess.PIPE)
+    with server:
+        assert server.stderr
+        assert any(b"was not printed: No space left" in line for line in server.stderr)
+        server.send_signal(signal.SIGTERM)
+        rest = server.stderr.read()
+    assert b"Traceback" not in rest
+    assert server.returncode == 0
+
+
+@pytest.mark.slow
 def test_a_service_that_cannot_have_its_address_is_not_in_the_audit_log(tmp_path: Path) -> None:
     file, log = tmp_path / "team.toml", tmp_path / "audit.jsonl"
     file.write_text(f'[http]\naudit_log = "{log}"\n[store]\nfolder = "{tmp_path}/store"\n')
