@@ -163,6 +163,8 @@ def _preview(
     if shown.info and screen.is_terminal:
         if artifact.excerpt.unfocused:
             say("No passage has a word of the focus.")
+        if artifact.excerpt.partly:
+            say("Only the beginning of the text could be searched for the focus in time.")
         amount = f"A preview of {_show.counted(facts.extracted_chars, 'characters')}. Next:"
         click.echo("\n" + screen.style(amount, "dim"))
         steps = _show.next_steps(screen, _show.after_preview(artifact), pipe="less")

@@ -8,19 +8,20 @@ from fetchstash.fetch._opaque import mask_segments
 _MASK = "***"
 _MAX_DEPTH = 2  # URLs inside URLs are parsed to this depth; deeper ones are masked whole
 # Names of parameters that carry a credential: those of OAuth 2.0 (RFC 6749, RFC 6750), of the
-# signed URLs of AWS, Google Cloud, Azure and Alibaba Cloud, and the plain words. Compared without
-# case, dashes and underscores.
+# signed URLs of AWS, Google Cloud, Azure, Alibaba Cloud, Akamai and Dropbox, and the plain words.
+# Compared without case, dashes and underscores.
 _SECRET_NAMES = frozenset(
     """
     accesskey accesskeyid accesstoken apikey appkey appsecret aspsessionid assertion auth authkey
     authorization authtoken awsaccesskeyid bearer clientassertion clientsecret code codeverifier
-    credential credentials csrf csrftoken googleaccessid hmac idtoken jsessionid jwt key keypairid
-    magic magiclink nonce otp pass passcode passphrase passwd password phpsessid pin privatekey
-    privatetoken pw pwd refreshtoken resettoken saml samlrequest samlresponse sas secret secretkey
-    secrettoken securitytoken sess session sessionid sessiontoken sid sig sign signature signedurl
-    sso ssotoken subscriptionkey ticket token userpass verification verificationcode webhook
-    xamzcredential xamzsecuritytoken xamzsignature xapikey xgoogcredential xgoogsignature
-    xossaccesskeyid xosssecuritytoken xosssignature
+    credential credentials csrf csrftoken googleaccessid hdnea hdntl hdnts hmac idtoken
+    jsessionid jwt key keypairid magic magiclink nonce otp pass passcode passphrase passwd
+    password phpsessid pin privatekey privatetoken pw pwd refreshtoken resettoken rlkey saml
+    samlrequest samlresponse sas secret secretkey secrettoken securitytoken sess session
+    sessionid sessiontoken sid sig sign signature signedurl sso ssotoken subscriptionkey ticket
+    token userpass verification verificationcode webhook xamzcredential xamzsecuritytoken
+    xamzsignature xapikey xgoogcredential xgoogsignature xossaccesskeyid xosssecuritytoken
+    xosssignature
     """.split()  # noqa: SIM905 -- eighty quoted words are no easier to read
 )
 _SECRET_ENDING = re.compile(

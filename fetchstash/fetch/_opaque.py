@@ -45,7 +45,7 @@ def _masked(segment: str, before: str, mask: str) -> str:
     runs = _RUN.findall(rest)
     keys = {run for run in runs if _is_random(run, is_shared=before in _SHARED)}
     if rest == text and not keys:
-        return segment
+        return mask if _is_scattered(runs) else segment
     if text == segment and all(run in keys or _is_word(run) for run in runs):
         parts = _UUID.sub(mask, segment)
         return _RUN.sub(lambda run: mask if run[0] in keys else run[0], parts)
@@ -61,12 +61,24 @@ def _is_random(run: str, *, is_shared: bool) -> bool:
     size = len(run)
     if size < 8 or run.isalpha() or run.isdigit():
         return False
-    changes = sum(_kind(first) != _kind(second) for first, second in pairwise(run))
+    changes = _changes(run)
     if is_shared:
         return changes >= 3
     if run.islower() or run.isupper():
         return size >= 20 and changes >= size / 6
     return size >= 16 and changes >= size / 3
+
+
+def _is_scattered(runs: list[str]) -> bool:
+    """Say whether short runs are one key in base64url, in which "-" and "_" stand for digits."""
+    pieces = [run for run in runs if not _is_word(run)]
+    changes = sum(_changes(piece) for piece in pieces)
+    size = sum(map(len, pieces))
+    return size >= 16 and changes >= 0.45 * size
+
+
+def _changes(run: str) -> int:
+    return sum(_kind(first) != _kind(second) for first, second in pairwise(run))
 
 
 def _kind(char: str) -> int:

@@ -85,6 +85,8 @@ def _notices(item: _Item, shown: Shown, notice: str) -> list[str]:
         lines.append(f"[From the cache: {item.subject.from_cache}.]")
     if item.artifact.excerpt.unfocused:
         lines.append("[No passage has a word of the focus.]")
+    if item.artifact.excerpt.partly:
+        lines.append("[Only the beginning of the text could be searched for the focus in time.]")
     lines.append(notice)
     return [*lines, shown.info.line()] if shown.info else lines
 

@@ -15,7 +15,14 @@ from fetchstash.stash._bodies import passages_body
 from fetchstash.stash._excerpt import Excerpt
 from fetchstash.stash._facts import decision_of, described, hints_of
 from fetchstash.stash._values import Picture
-from fetchstash.store import ArtifactStore, Facts, GrepQuery, TextReader, count_matches
+from fetchstash.store import (
+    ArtifactStore,
+    Facts,
+    GrepQuery,
+    SearchResult,
+    TextReader,
+    count_matches,
+)
 
 FOCUS_PASSAGES = 8
 FOCUS_LINES = 20
@@ -104,19 +111,23 @@ class Documents:
             text = await reader.read_chars(0, limit + 1)
             if len(text) == reader.chars and views.measure(text) <= limit:
                 return Excerpt(limit, text)
-            passages = await reader.rank(focus, FOCUS_PASSAGES) if focus.strip() else ()
-            if passages:
+            ranked = SearchResult(())
+            if focus.strip():
+                ranked = await reader.rank(focus, FOCUS_PASSAGES)
+            partly = bool(ranked.pending)
+            if passages := ranked.passages:
                 bound = min(views.preview_chars, limit)
                 body, shown = passages_body(passages, bound, views.measure)
                 preview = Preview(body, lines_shown=body.count("\n") + 1 - shown)
                 first, last = passages[0].first_line, passages[0].last_line
                 around = (max(first - FOCUS_LINES, 1), last + FOCUS_LINES)
-                return Excerpt(limit, text, preview, lines=around)
+                return Excerpt(limit, text, preview, lines=around, partly=partly)
             ending = ""
             if described(facts).is_text and not reader.ranges.preview.text:
                 ending = await reader.read_chars(max(reader.chars - limit, 0), reader.chars)
             unfocused = bool(focus.strip())
-            return Excerpt(limit, text, reader.ranges.preview, ending, unfocused=unfocused)
+            preview = reader.ranges.preview
+            return Excerpt(limit, text, preview, ending, unfocused=unfocused, partly=partly)
 
     async def at_fragment(self, excerpt: Excerpt, facts: Facts, fragment: str) -> Excerpt:
         """Return an excerpt of the section that a URL's fragment names, if there is one."""

@@ -25,8 +25,9 @@ class Excerpt:
     ``text`` is the beginning of the text, one character more than ``limit`` if there are more.
     ``preview`` shows a long text better than its beginning does: the handler's preview, or the
     passages that match a focus, best first; ``lines`` are the best passage's, with some around
-    it. ``unfocused``: no passage has a word of the focus. ``ending`` is the end of a text whose
-    first and last lines are shown ("": only its beginning is).
+    it. ``unfocused``: no passage has a word of the focus. ``partly``: there was no time to look
+    through the whole text for it. ``ending`` is the end of a text whose first and last lines are
+    shown ("": only its beginning is).
     """
 
     limit: int = 0
@@ -35,6 +36,7 @@ class Excerpt:
     ending: str = ""
     lines: tuple[int, int] | None = None
     unfocused: bool = False
+    partly: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ def _word() -> re.Pattern[str]:
     return re.compile(f"[{_UNSPACED}]+|[^{_SEPARATORS}{_UNSPACED}]+")
 
 
+_BLANK = re.compile(rb"\s++")
 _RUN = re.compile(f"[{_UNSPACED}]")
 
 
@@ -158,6 +159,11 @@ def _fragments(text: StoredText, start: int, line: int) -> Iterator[Piece]:
         ended = base + len(data) >= text.index.size
         position = 0
         while position < len(data):
+            if lines := _blank_lines(data, position):
+                yield Piece(line, line + lines.count(b"\n") - 1, base + position, lines)
+                line += lines.count(b"\n")
+                position += len(lines)
+                continue
             feed = data.find(b"\n", position, position + PASSAGE_BYTES)
             if feed >= 0:
                 end = feed + 1
@@ -173,6 +179,18 @@ def _fragments(text: StoredText, start: int, line: int) -> Iterator[Piece]:
             line += feed >= 0
             position = end
         data, base = data[position:], base + position
+
+
+def _blank_lines(data: bytes, position: int) -> bytes:
+    """Return the blank lines from a position on if they are more than a passage holds, else b"".
+
+    One by one they would take seconds in which nobody looks at the time: they make no passage.
+    """
+    if not data[position : position + PASSAGE_BYTES + 1].isspace():
+        return b""
+    blank = _BLANK.match(data, position)
+    lines = blank[0][: blank[0].rfind(b"\n") + 1] if blank else b""
+    return lines if len(lines) > PASSAGE_BYTES else b""
 
 
 class Ranking:

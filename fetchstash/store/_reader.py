@@ -6,7 +6,7 @@ from typing import TypeVar
 from anyio import lowlevel
 
 from fetchstash.ranges import Ranges
-from fetchstash.store._contract import GrepQuery, Matches, Passage
+from fetchstash.store._contract import GrepQuery, Matches, SearchResult
 from fetchstash.store._disk import translate_errors
 from fetchstash.store._grep import grep
 from fetchstash.store._rank import Deadline, Ranking
@@ -70,16 +70,16 @@ class TextReader:
             lambda cancelled: grep(self.stored, query, self.ref, cancelled)
         )
 
-    async def rank(self, query: str, max_results: int) -> tuple[Passage, ...]:
-        """Return the best-matching passages, best first; () if no word occurs.
+    async def rank(self, query: str, max_results: int) -> SearchResult:
+        """Return the best-matching passages, best first; none if no word occurs.
 
-        A text that takes longer than two seconds is ranked up to there.
+        A text that takes longer than two seconds is ranked up to there, and is pending then.
         """
 
-        def work(cancelled: Callable[[], bool]) -> tuple[Passage, ...]:
+        def work(cancelled: Callable[[], bool]) -> SearchResult:
             ranking = Ranking(query)
-            ranking.add(self.ref, self.stored, Deadline(cancelled))
-            return tuple(ranking.best(max_results))
+            is_whole = ranking.add(self.ref, self.stored, Deadline(cancelled))
+            return SearchResult(tuple(ranking.best(max_results)), int(not is_whole))
 
         return await self._threads.scan(work)
 

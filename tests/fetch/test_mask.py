@@ -40,6 +40,14 @@ MASKED = {
         "https://docs.a.org/document/d/1BxiMVs0XRA5nFMdKvBdBZjgmUUqptlbs74OgvE2upms/edit",
         "https://docs.a.org/document/d/***/edit",
     ),
+    "key with dashes": (
+        "https://join.a.org/t/team/shared_invite/zt-9zC5rk-PBCEucf9_zfwPVmm5-dG2sl7b",
+        "https://join.a.org/t/team/shared_invite/***",
+    ),
+    "key of a shared folder": (
+        "https://a.org/scl/x/f.pdf?rlkey=54rxu4jbw3839xnktrke0aky7&dl=0",
+        "https://a.org/scl/x/f.pdf?rlkey=***&dl=0",
+    ),
     "share link": ("https://a.org/s/q3x8v1k9z2/report.pdf", "https://a.org/s/***/report.pdf"),
     "invitation": ("https://a.org/invite/aB3dE5gH", "https://a.org/invite/***"),
     "UUID": (
@@ -80,6 +88,7 @@ UNTOUCHED = [
     "https://arxiv.org/pdf/2401.01234v2",
     "https://doi.org/10.1038/s41586-021-03819-2",
     "https://example.org/JavaScriptEngine2024Overview",
+    "https://example.org/iPhone-15-Pro-vs-GalaxyS24-Ultra5G-review",
     "https://example.org/d/index.html",
     "https://example.org/share/annual-report-2024",
     "https://d3f4a5b6c7d8e9f0a1b2c3d4e5f6a7b8.example.org/x",

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash import as_shown, open_stash
+from fetchstash.store import _rank
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -34,3 +35,18 @@ async def test_the_shown_part_of_a_passage_holds_the_hit(
         assert "tern colony" in artifact.preview
         found = await stash.search("tern colony")
     assert "tern colony" in as_shown(found, max_chars=max_chars)
+
+
+@pytest.mark.parametrize("focus", ["tern colony", "albatross"])
+async def test_a_focus_that_was_sought_in_a_part_of_the_text_says_so(
+    focus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rows.csv").write_text("\n".join(("id,place,n,state", *ROWS)))
+    async with open_stash({"store.url": "memory:"}) as stash:
+        artifact = await stash.add_file(tmp_path / "rows.csv", focus=focus)
+        assert "could be searched for the focus in time" not in as_shown(artifact)
+        monkeypatch.setattr(_rank, "MAX_SECONDS", -1)
+        artifact = await stash.add_file(tmp_path / "rows.csv", focus=focus)
+        assert "[Only the beginning of the text could be searched for the focus in time.]" in (
+            as_shown(artifact)
+        )

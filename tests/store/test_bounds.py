@@ -61,11 +61,10 @@ async def test_ranking_holds_a_bounded_number_of_passages_and_still_finds_the_be
     open_text: OpenText, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = haystack("a server with a needle", paragraphs=2000)
-    whole = await (await open_text(text.encode())).rank("needle server", 5)
+    whole = (await (await open_text(text.encode())).rank("needle server", 5)).passages
     monkeypatch.setattr(_rank, "MAX_HITS", 20)
-    assert [
-        p.first_line for p in await (await open_text(text.encode())).rank("needle server", 1)
-    ] == [whole[0].first_line]
+    ranked = await (await open_text(text.encode())).rank("needle server", 1)
+    assert [p.first_line for p in ranked.passages] == [whole[0].first_line]
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,12 @@
 
 import random
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
-from fetchstash.store import TextReader
+from fetchstash.store import TextReader, _rank
+from fetchstash.store._rank import Piece
 
 PASSAGE_CHARS = 1_200
 OpenText = Callable[[bytes], Awaitable[TextReader]]
@@ -54,7 +56,7 @@ async def test_the_passage_in_the_middle_is_found(
 ) -> None:
     text = haystack(needle)
     reader = await open_text(text.encode())
-    best = (await reader.rank(query, 3))[0]
+    best = (await reader.rank(query, 3)).passages[0]
     assert needle in best.text
     assert best.first_line <= text[: text.index(needle)].count("\n") + 1 <= best.last_line
 
@@ -63,7 +65,7 @@ async def test_the_passage_in_the_middle_is_found(
 async def test_passages_are_lines_of_the_text_and_do_not_overlap(open_text: OpenText) -> None:
     text = "# Title\n\n" + haystack("needle") + "## End\nneedle without line end"
     reader = await open_text(text.encode())
-    passages = await reader.rank("needle server", 1000)
+    passages = (await reader.rank("needle server", 1000)).passages
     lines = text.split("\n")
     covered: set[int] = set()
     for passage in passages:
@@ -81,10 +83,30 @@ async def test_a_line_of_three_megabytes_is_ranked_in_pieces(open_text: OpenText
     reader = await open_text(
         ("filler ä " * 180_000 + "the needle " + "filler ö " * 150_000).encode()
     )
-    best = (await reader.rank("needle", 5))[0]
+    best = (await reader.rank("needle", 5)).passages[0]
     assert "needle" in best.text
     assert (best.first_line, best.last_line) == (1, 1)
     assert len(best.text) <= PASSAGE_CHARS
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("blank", ["\n", " \r\n", "\t\n\n"])
+async def test_megabytes_of_blank_lines_are_passed_at_once(
+    blank: str, open_text: OpenText, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody looks at the time between two passages, and blank lines make none."""
+    text = "needle one\n" + blank * 800_000 + "needle two\n"
+    pieces: list[Piece] = []
+
+    def counted(*values: Any) -> Piece:
+        pieces.append(Piece(*values))
+        return pieces[-1]
+
+    monkeypatch.setattr(_rank, "Piece", counted)
+    reader = await open_text(text.encode())
+    first_lines = [p.first_line for p in (await reader.rank("needle", 5)).passages]
+    assert first_lines == [1, text.count("\n")]
+    assert len(pieces) < 100
 
 
 @pytest.mark.anyio
@@ -93,7 +115,7 @@ async def test_a_query_without_a_word_of_the_text_finds_nothing(
     query: str, open_text: OpenText
 ) -> None:
     reader = await open_text(b"only these words\n")
-    assert await reader.rank(query, 5) == ()
+    assert (await reader.rank(query, 5)).passages == ()
 
 
 @pytest.mark.anyio
@@ -101,8 +123,8 @@ async def test_the_same_question_gets_the_same_answer_and_equal_passages_stand_i
     open_text: OpenText,
 ) -> None:
     reader = await open_text(b"one needle\n\n" * 2000)
-    passages = await reader.rank("needle", 5)
-    assert passages == await reader.rank("needle", 5)
+    passages = (await reader.rank("needle", 5)).passages
+    assert passages == (await reader.rank("needle", 5)).passages
     assert [passage.first_line for passage in passages] == sorted(
         passage.first_line for passage in passages
     )
