@@ -32,7 +32,9 @@ PART = 5 * 2**20
 CALLS_AT_ONCE = 64
 """Calls of one store: they wait for the bucket most of their time."""
 
-_PARTS_AT_ONCE = 4
+_PARTS_AT_ONCE = 2
+"""Each has _REQUEST_SECONDS: more of them would need a quicker line."""
+
 _CLEAR_TEXT = {"s3": "AWS_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP"}
 _ENDPOINT = re.compile(r"https?://([\w.-]+|\[[\da-fA-F:.]+\])(:\d{1,5})?(/[\w.~/-]*)?", re.ASCII)
 _REGION = re.compile(r"[\w-]+", re.ASCII)
