@@ -80,6 +80,21 @@ async def test_each_request_is_a_line_without_its_path_and_query(
     assert levels == [logging.INFO] * 3 + [logging.DEBUG] + [logging.INFO] * 2
 
 
+async def test_a_request_that_is_refused_before_its_call_is_a_line_with_the_code(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "fetchstash.service.requests")
+    async with service() as http:
+        for body in (b"[]", b" " * 2**21, CALL):
+            await http.post("/mcp", content=body, headers=HEADERS)
+    lines = [record.__dict__["facts"] for record in caplog.records if record.message == "request"]
+    assert [(line["status"], line.get("code")) for line in lines] == [
+        (400, "bad_argument"),
+        (413, "too_large"),
+        (200, None),
+    ]
+
+
 async def test_requests_are_counted_by_route_and_status_and_those_in_flight(
     service: Service,
 ) -> None:
