@@ -1,13 +1,9 @@
 """The connection to the host: our stdin and stdout."""
 
 import logging
-import os
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import BinaryIO
-
-import anyio.to_thread
 
 from fetchstash.errors import TooLarge
 from fetchstash.gateway._framing import UnreadableMessage, parsed
@@ -15,7 +11,7 @@ from fetchstash.gateway._json import as_line
 from fetchstash.gateway._protocol import INTERNAL_ERROR, INVALID_REQUEST
 from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message, RpcError
 from fetchstash.gateway._spooled import read_back
-from fetchstash.server import claim_streams
+from fetchstash.server import LineWriter, claim_streams, read_lines
 
 _log = logging.getLogger("fetchstash.gateway")
 
@@ -24,26 +20,21 @@ def host_connection() -> Connection:
     """Return the connection to the host, which takes stdin and stdout for itself."""
     sys.stdout.flush()
     stdin, stdout = claim_streams()
-    incoming, outgoing = os.fdopen(stdin, "rb"), os.fdopen(stdout, "wb")
-    # The thread that reads waits for ever, so it takes no place among the others.
-    one_thread = anyio.CapacityLimiter(1)
+    writer = LineWriter(stdout)
 
     async def send(message: Message) -> None:
         line = _line(message)
         try:
-            await anyio.to_thread.run_sync(_write, outgoing, line, limiter=one_thread)
+            await writer.write(line)
         except OSError:
             raise ConnectionEnded from None
 
-    return _messages(incoming), send
+    return _messages(stdin), send
 
 
-async def _messages(incoming: BinaryIO) -> AsyncGenerator[Message]:
+async def _messages(stdin: int) -> AsyncGenerator[Message]:
     """Yield what the host sends. What is no message is passed over."""
-    limiter = anyio.CapacityLimiter(1)
-    while line := await anyio.to_thread.run_sync(
-        incoming.readline, abandon_on_cancel=True, limiter=limiter
-    ):
+    async for line in read_lines(stdin):
         try:
             if line.strip():
                 yield parsed(line)
@@ -62,8 +53,3 @@ def _line(message: Message) -> bytes:
             raise RpcError(INVALID_REQUEST, "The request is too long.") from None
         error = RpcError(INTERNAL_ERROR, "The answer is too long. Ask for less.")
         return as_line({"jsonrpc": "2.0", "id": message["id"], "error": error.as_object})
-
-
-def _write(outgoing: BinaryIO, line: bytes) -> None:
-    outgoing.write(line)
-    outgoing.flush()

@@ -79,15 +79,21 @@ class Peer:
 
     def __init__(self, name: str, connection: Connection) -> None:
         self._name = name
-        self._incoming, self._send = connection
+        self._incoming, self._send_to_peer = connection
         self._last_id = 0
         self._ended = False
+        self._running = anyio.CancelScope()
         # By the text of the id: some peers give back a number as a string.
         self._waiting: dict[str, _Waiting] = {}
         self._handled: dict[str, anyio.CancelScope] = {}
         self._unanswered = 0
         self._turns = anyio.CapacityLimiter(AT_ONCE)
         self._on_answered: OnAnswered
+
+    @property
+    def takes_nothing(self) -> bool:
+        """Whether a message could not be sent, so that the peer was taken for ended."""
+        return self._running.cancel_called
 
     async def run(
         self,
@@ -105,14 +111,23 @@ class Peer:
         """
         self._on_answered = on_answered
         try:
-            async with anyio.create_task_group() as tasks:
-                task_status.started()
-                async for message in self._incoming:
-                    await self._take(message, tasks, on_request, on_notify)
-                self._end()
-                tasks.cancel_scope.cancel()
+            with self._running:
+                async with anyio.create_task_group() as tasks:
+                    task_status.started()
+                    async for message in self._incoming:
+                        await self._take(message, tasks, on_request, on_notify)
+                    self._end()
+                    tasks.cancel_scope.cancel()
         finally:
             self._end()
+
+    async def _send(self, message: Message) -> None:
+        """Send a message. Raises ConnectionEnded; a peer that takes no message has ended."""
+        try:
+            await self._send_to_peer(message)
+        except ConnectionEnded:
+            self._running.cancel()
+            raise
 
     async def request(
         self, method: str, params: Params | None, *, is_opening: bool = False

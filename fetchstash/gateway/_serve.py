@@ -145,26 +145,31 @@ async def serve(
     *,
     with_fetch: bool,
 ) -> None:
-    """Serve until the host closes our stdin or ends us; then end the servers."""
+    """Serve until the host closes our stdin or stdout, or ends us; then end the servers."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     hide_memory()
     rooms = _Rooms(replace(settings, store=_one_run(settings.store)), started)
     ended_by: list[int] = []
+    host = Peer("The host", host_connection())
     try:
         async with anyio.create_task_group() as tasks:
             if sys.platform != "win32":
                 tasks.start_soon(_end_on_signal, tasks.cancel_scope, ended_by)
-            await _gateway(rooms, servers, with_fetch=with_fetch).run()
+            await _gateway(rooms, host, servers, with_fetch=with_fetch).run()
             tasks.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
             await rooms.aclose()
+        # The thread that reads stdin blocks until the host writes, so no task could end it.
         if ended_by:
-            # The thread that reads stdin blocks until the host writes, so no task could end it.
             os._exit(128 + ended_by[0])
+        if host.takes_nothing:
+            os._exit(0)
 
 
-def _gateway(rooms: _Rooms, servers: Sequence[WrappedServer], *, with_fetch: bool) -> Gateway:
+def _gateway(
+    rooms: _Rooms, host: Peer, servers: Sequence[WrappedServer], *, with_fetch: bool
+) -> Gateway:
     """Return the gateway and its servers, which answer to it."""
 
     async def on_request(
@@ -180,7 +185,7 @@ def _gateway(rooms: _Rooms, servers: Sequence[WrappedServer], *, with_fetch: boo
     own = Upstream(OWN, rooms.open_own(), on_request, on_notify, about=dict(OWN_ABOUT), known=known)
     own.on_wait = rooms.need_own
     gateway = Gateway(
-        Peer("The host", host_connection()),
+        host,
         rooms.settings,
         rooms.stash,
         upstreams,

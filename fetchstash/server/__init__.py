@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fetchstash.server._memory import hide_memory
     from fetchstash.server._server import build_server
     from fetchstash.server._stdio import serve_stdio
-    from fetchstash.server._streams import claim_streams
+    from fetchstash.server._streams import LineWriter, claim_streams, read_lines
     from fetchstash.server._wire import is_request_id, no_message
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Answers",
     "Context",
     "LazyStash",
+    "LineWriter",
     "StashSource",
     "build_server",
     "claim_streams",
@@ -27,6 +28,7 @@ __all__ = [
     "is_request_id",
     "listed_tools",
     "no_message",
+    "read_lines",
     "serve_stdio",
 ]
 
@@ -38,7 +40,7 @@ _MODULES = {
     "_memory": "hide_memory",
     "_server": "build_server",
     "_stdio": "serve_stdio",
-    "_streams": "claim_streams",
+    "_streams": "LineWriter claim_streams read_lines",
     "_wire": "is_request_id no_message",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -39,6 +39,8 @@ async def serve_stdio(settings: Settings) -> None:
             tasks.cancel_scope.cancel()
     except* BrokenPipeError:
         _log.info("The host has closed our stdout: nobody is left to answer.")
+        await stash.aclose()
+        os._exit(0)  # for the same reason as in _end_on_signal
 
 
 async def _import_rooms(listed: anyio.Event) -> None:

@@ -79,6 +79,18 @@ async def test_a_server_that_does_not_read_keeps_no_other_from_being_served() ->
         assert (await host.call("ping"))["result"] == {}
 
 
+async def test_a_server_that_takes_no_message_is_started_again() -> None:
+    answers: dict[str, Any] = {**ECHO, "tools/call": {"content": []}}
+    server = Server("deaf", answers)
+    async with gateway(server) as host:
+        await host.call("tools/list")
+        assert server.line
+        await server.line.incoming.aclose()
+        assert (await host.call("tools/call", {"name": "echo"}))["result"]["isError"]
+        assert (await host.call("tools/call", {"name": "echo"}))["result"] == {"content": []}
+    assert server.starts == 2
+
+
 async def test_a_server_that_ended_is_asked_again_for_subscriptions_and_its_log_level() -> None:
     answers: dict[str, Any] = {
         "initialize": ABOUT,

@@ -205,7 +205,7 @@ def test_a_host_that_closes_our_stdout_ends_it_without_a_traceback(
         assert json.loads(process.stdout.readline())["id"] == 1
         process.stdout.close()
         process.stdin.write(messages(fetching(2, url), {"id": 3, "method": "ping"}))
-        process.stdin.close()
+        process.stdin.flush()
         assert process.wait(20) == 0
         assert not process.stderr.read()
 
