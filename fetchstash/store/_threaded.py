@@ -131,7 +131,7 @@ class ThreadedStore:
 
     async def get(self, ref_or_url: str) -> Facts:
         """Return the facts of a reference, or of the run's newest artifact under a URL."""
-        return await self._run(lambda: self._contents.get(ref_or_url))
+        return await self._look_up(lambda: self._contents.get(ref_or_url))
 
     async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
         """List the artifacts of this run, newest first."""
@@ -143,7 +143,7 @@ class ThreadedStore:
 
     async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
         """Return the facts, and the text. Raises StoreError where its file is gone or altered."""
-        facts, text = await self._run(lambda: self._contents.open_artifact(ref_or_url))
+        facts, text = await self._look_up(lambda: self._contents.open_artifact(ref_or_url))
         return facts, TextReader(facts.artifact_ref, *text, self._threads) if text else None
 
     async def open_text(self, ref_or_url: str) -> TextReader:
@@ -221,10 +221,17 @@ class ThreadedStore:
 
     async def _run(self, work: Callable[[], T]) -> T:
         """Run work in a thread, after opening the folder anew if it was moved or deleted."""
+        return await self._threads.run(self._followed(work))
+
+    async def _look_up(self, work: Callable[[], T]) -> T:
+        """Run work that looks an artifact up. It may wait for a network."""
+        return await self._run(work)
+
+    def _followed(self, work: Callable[[], T]) -> Callable[[], T]:
         self._check_usable()
 
         def followed() -> T:
             self._contents.follow()
             return work()
 
-        return await self._threads.run(followed)
+        return followed
