@@ -95,12 +95,11 @@ class AuditLog:
         """Write a line. Raises OSError, and ValueError for a path that can be none."""
         record = _request.current()
         who = record.principal if record else None
-        names = record.names if record else {}
-        source = {"token": who.source} if who and who.source else {}
-        line = {"time": telemetry.now(), **names, **source, **facts}
-        if self._path is None:
-            _log.info("audit", extra={"facts": line})
+        facts = {"token": who.source, **facts} if who and who.source else facts
+        if self._path is None:  # a line of the logger names its time and its request itself
+            _log.info("audit", extra={"facts": facts})
             return
+        line = {"time": telemetry.now(), **(record.names if record else {}), **facts}
         data = b"\n" + json_line(line) if self._torn else json_line(line)
         if append(self._path, data) != len(data):
             raise _HalfWritten(None, "the disk is full")

@@ -20,6 +20,7 @@ from fetchstash.service._traces import trace_names
 
 MAX_MESSAGE_CHARS = 1_000
 _MAX_FRAMES = 20
+_to_json = json.JSONEncoder(separators=(",", ":"), default=str).encode
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>]+")
 
 
@@ -41,7 +42,7 @@ class JsonLines(logging.Formatter):
         if record.exc_info and record.exc_info[0]:
             line["error"] = record.exc_info[0].__name__
             line["frames"] = _frames(record.exc_info[2])
-        return json.dumps(line, separators=(",", ":"), default=str)
+        return _to_json(line)
 
 
 def log_to(stream: TextIO | None = None) -> None:

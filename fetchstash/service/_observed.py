@@ -4,11 +4,12 @@ import logging
 import time
 
 from opentelemetry import trace
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fetchstash import telemetry
 from fetchstash.service import _request
-from fetchstash.service._traces import fail, sender_of, server_span
+from fetchstash.service._traces import fail, server_span
 
 _ROUTES = ("/mcp", "/healthz", "/readyz")
 _METADATA = "/.well-known/oauth-protected-resource"  # the resource's own path may follow
@@ -32,7 +33,6 @@ class Observed:
             await self._app(scope, receive, send)
             return
         record, status = _request.begin(scope), 0
-        sent = sender_of(scope)
         method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
         route = _route(scope["path"])
         facts = {"http.request.method": method, "http.route": route, "url.scheme": scope["scheme"]}
@@ -47,7 +47,7 @@ class Observed:
             await send(message)
 
         telemetry.adjust("http_active", 1, **{"http.request.method": method})
-        with server_span(f"{method} {route}".strip(), sent, facts) as span:
+        with server_span(f"{method} {route}".strip(), Headers(scope=scope), facts) as span:
             try:
                 await self._app(scope, receive, send_with_id)
             finally:

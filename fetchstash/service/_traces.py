@@ -4,14 +4,12 @@ A request continues the trace of its sender (W3C Trace Context): of the header `
 of ``_meta`` in its message. Baggage is ignored.
 """
 
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-from starlette.datastructures import Headers
-from starlette.types import Scope
 
 from fetchstash import telemetry
 from fetchstash.errors import BadArgument
@@ -57,31 +55,21 @@ def tracer_provider(environment: Mapping[str, str]) -> "TracerProvider | None":
     return provider
 
 
-def sender_of(scope: Scope) -> Mapping[str, str]:
-    """Return what a request says of its sender's trace, {} where nobody takes traces."""
-    if telemetry.current_tracer() is None:
-        return {}
-    headers = Headers(scope=scope)
-    return {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
-
-
-@contextmanager
 def server_span(
     name: str, carrier: Mapping[str, str], attributes: Mapping[str, Any]
-) -> Generator[trace.Span]:
+) -> AbstractContextManager[trace.Span]:
     """Record the body as a span that continues the trace of ``carrier``, if that names one.
 
     A span that is open already is linked. Exceptions are not recorded: they may quote content.
     """
     tracer = telemetry.current_tracer()
     if tracer is None:
-        yield trace.INVALID_SPAN
-        return
+        return nullcontext(trace.INVALID_SPAN)
     here = trace.get_current_span().get_span_context()
     parent = _PROPAGATOR.extract(carrier, context.get_current())
     sender = trace.get_current_span(parent).get_span_context()
     links = [trace.Link(here)] if here.is_valid and here.span_id != sender.span_id else []
-    with tracer.start_as_current_span(
+    return tracer.start_as_current_span(
         name,
         context=parent,
         kind=trace.SpanKind.SERVER,
@@ -89,8 +77,7 @@ def server_span(
         links=links,
         record_exception=False,
         set_status_on_exception=False,
-    ) as span:
-        yield span
+    )
 
 
 def fail(span: trace.Span, code: str) -> None:
