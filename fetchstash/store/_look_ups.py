@@ -1,4 +1,4 @@
-"""Look-ups: reads of the catalogue that take a thread some microseconds, many at a time."""
+"""Look-ups: reads of the catalogue that take some microseconds each, in a thread of their own."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -13,23 +13,20 @@ from fetchstash.store._disk import translate_errors
 
 T = TypeVar("T")
 
-WORKERS = 8
-
 _Work = Callable[[], Any]
 _Outcome = tuple[Any, BaseException | None]
 """What work returned, or what it raised."""
 
 
 class LookUps:
-    """Runs look-ups in threads: those that begin in one turn of the event loop, in one thread.
+    """Runs look-ups one after another in one thread, those of one turn of the event loop together.
 
     A thread gives the interpreter up whenever it asks the disk, and has to wait until the event
-    loop gives it back. Each look-up in a thread of its own would wait for all others, too. A slow
-    one delays those of its own turn alone.
+    loop gives it back. In threads of their own, look-ups would wait for each other, too.
     """
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(WORKERS, "look-ups")
+        self._thread = ThreadPoolExecutor(1, "look-ups")
         self._begun: list[tuple[_Work, Context, asyncio.Future[_Outcome]]] = []
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -52,13 +49,13 @@ class LookUps:
         return result
 
     def close(self) -> None:
-        """End the threads once they have no work."""
-        self._threads.shutdown(wait=False)
+        """End the thread once it has no work."""
+        self._thread.shutdown(wait=False)
 
     def _submit(self, loop: asyncio.AbstractEventLoop) -> None:
         begun, self._begun = self._begun, []
         outcomes = loop.run_in_executor(
-            self._threads, lambda: [_outcome(work, context) for work, context, _ in begun]
+            self._thread, lambda: [_outcome(work, context) for work, context, _ in begun]
         )
         outcomes.add_done_callback(partial(_tell, [ended for _, _, ended in begun]))
 

@@ -181,6 +181,27 @@ async def test_a_file_that_was_touched_but_not_altered_is_read(
     assert await text_of(store, facts.artifact_ref) == "text"
 
 
+async def test_a_file_that_was_touched_is_hashed_once_and_again_when_it_is_written(
+    store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed, digest = list[Path](), _blobs.Blobs.digest
+
+    def counted(blobs: _blobs.Blobs, path: Path) -> str:
+        hashed.append(path)
+        return digest(blobs, path)
+
+    monkeypatch.setattr(_blobs.Blobs, "digest", counted)
+    facts = await put(store, b"text")
+    path = Path(facts.path or "")
+    os.utime(path, (1, 1))
+    for _ in range(3):
+        assert await text_of(store, facts.artifact_ref) == "text"
+    assert hashed == [path]
+    path.write_bytes(b"fake")
+    with pytest.raises(StoreError, match="was altered"):
+        await store.open_text(facts.artifact_ref)
+
+
 async def test_a_file_that_shrinks_while_it_is_read_is_an_error(
     store: ArtifactStore, put: Put
 ) -> None:

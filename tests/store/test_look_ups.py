@@ -33,7 +33,7 @@ async def together(*works: Callable[[], object]) -> list[object]:
     return [outcomes[number] for number in range(len(works))]
 
 
-async def test_look_ups_that_begin_together_share_a_thread_that_is_not_the_loops() -> None:
+async def test_look_ups_share_a_thread_that_is_not_the_loops() -> None:
     threads = await together(*[threading.get_ident] * 5)
     assert len(set(threads)) == 1
     assert threading.get_ident() not in threads
