@@ -18,7 +18,7 @@ _MAX_NESTING = 20
 
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 # A quote behind a backslash begins no string: else each of many would be followed to the end.
-_STRING = re.compile(r"(?<!\\)(?:\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+')")
+_STRING = re.compile(r"(?<!\\)(?:\"[^\"\\\n]*(?:\\.[^\"\\\n]*)*\"|'[^'\\\n]*(?:\\.[^'\\\n]*)*')")
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})[ \t\n\r\f]?|([^\n\r\f0-9a-fA-F]))")
 _WIDTH = re.compile(r"\((min-|max-)?width(:|<=?|>=?)([\d.]+)(px|em|rem)\)")
 _WIDTH_LAST = re.compile(r"\(([\d.]+)(px|em|rem)(<=?|>=?)width\)")

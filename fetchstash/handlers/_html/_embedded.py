@@ -31,7 +31,7 @@ _JSON_TYPES = re.compile(r"(?:application|text)/(?:[\w.+-]{0,40}\+)?json\b", re.
 _ASSIGNED = re.compile(r"[\w$\].\"')]\s{0,20}=\s{0,20}(?:JSON\.parse\(\s{0,20})?(?=[{\[\"])")
 _PUSHED = re.compile(r"__next_f\.push\(\s{0,20}(?=\[)|\.enqueue\(\s{0,20}(?=\")")
 # A quote behind a backslash begins no string: else each of many would be followed to the end.
-_STRING = re.compile(r"(?<!\\)\"(?:[^\"\\\n]++|\\.)*+\"")
+_STRING = re.compile(r"(?<!\\)\"[^\"\\\n]*(?:\\.[^\"\\\n]*)*\"")
 _ROW = re.compile(rb"([0-9a-f]{1,8}):(T([0-9a-f]{1,8}),)?")
 _REFERENCE = re.compile(r"\$[L@]?([0-9a-f]{1,8})")
 _DECODER = json.JSONDecoder()
