@@ -38,6 +38,31 @@ class _Member:
     comma: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Where a value stands in a text, and how deep; what a level is indented by, and line ends."""
+
+    start: int
+    end: int
+    depth: int
+    unit: str
+    newline: str
+
+
+def part_at(text: str, path: list[str]) -> Part:
+    """Return where the value at a path of keys stands, the text's end if there is none.
+
+    A part can be changed alone, without reading the rest again. Raises Malformed.
+    """
+    node = root = None if _is_empty(text) else _parse(text)
+    for key in path:
+        member = node.member(key) if node else None
+        node = member.node if member else None
+    start, end = (node.start, node.end) if node else (len(text), len(text))
+    unit, newline = _style(text, root) if root else ("", "")
+    return Part(start, end, len(path), unit, newline)
+
+
 def value_at(text: str, path: list[str]) -> Any:
     """Return the value at a path of keys, None if there is none. Raises Malformed."""
     node: _Node | None = None if _is_empty(text) else _parse(text)
@@ -47,15 +72,17 @@ def value_at(text: str, path: list[str]) -> Any:
     return node.value if node else None
 
 
-def with_value(text: str, path: list[str], value: object) -> str:
+def with_value(text: str, path: list[str], value: object, part: Part | None = None) -> str:
     """Return the text with the value at a path of keys set. Raises Malformed.
 
     Objects on the way that are missing are made. A text without a value becomes an object.
+    ``part`` says of which part of a larger text this is the text.
     """
     if _is_empty(text):
         text += "{}\n"
     node = _parse(text)
-    unit, newline = _indentation(text, node), "\r\n" if "\r\n" in text else "\n"
+    unit, newline = (part.unit, part.newline) if part else _style(text, node)
+    outer = part.depth if part else 0
     for depth, key in enumerate(path):
         if not isinstance(node.value, dict):
             raise _malformed(text, node.start, "an object is expected here")
@@ -63,11 +90,11 @@ def with_value(text: str, path: list[str], value: object) -> str:
         if member is None:
             for missing in reversed(path[depth + 1 :]):
                 value = {missing: value}
-            return _inserted(text, node, key, value, unit * (depth + 1), unit, newline)
+            return _inserted(text, node, key, value, unit * (outer + depth + 1), unit, newline)
         node = member.node
     if node.value == value:
         return text
-    written = _written(value, unit * len(path), unit, newline)
+    written = _written(value, unit * (outer + len(path)), unit, newline)
     return text[: node.start] + written + text[node.end :]
 
 
@@ -130,13 +157,14 @@ def _written(value: object, indent: str, unit: str, newline: str) -> str:
     return (newline + indent).join(lines)
 
 
-def _indentation(text: str, root: _Node) -> str:
-    """Return what one level is indented by: as the first member is, two spaces if none tells."""
+def _style(text: str, root: _Node) -> tuple[str, str]:
+    """Return what a level is indented by, as the first member is, and how lines end."""
+    newline = "\r\n" if "\r\n" in text else "\n"
     for member in root.members[:1]:
         before = text[text.rfind("\n", 0, member.start) + 1 : member.start]
         if before and not before.strip():
-            return before
-    return "  "
+            return before, newline
+    return "  ", newline
 
 
 def _parse(text: str) -> _Node:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, cast
 
 from fetchstash.hosts._hosts import CommandHost, FileHost
-from fetchstash.hosts._jsonc import value_at, with_value, without_value
+from fetchstash.hosts._jsonc import part_at, value_at, with_value, without_value
 
 Entry = Mapping[str, Any]
 
@@ -13,7 +13,10 @@ Entry = Mapping[str, Any]
 class Servers(Protocol):
     """The servers of one section of a settings file. Their text is never shown: it holds keys."""
 
-    text: str
+    @property
+    def text(self) -> str:
+        """The text of the file as it is now."""
+        ...
 
     @property
     def entries(self) -> dict[str, Entry]:
@@ -37,13 +40,20 @@ class JsonServers:
     """The servers in JSON with comments, under a path of keys. Raises Malformed."""
 
     def __init__(self, text: str, path: list[str]) -> None:
-        self.text = text
-        self._path = path
+        # Claude Code's file has megabytes of other things: they are read once.
+        self._part = part = part_at(text, path)
+        self._before, self._after = text[: part.start], text[part.end :]
+        self._section = text[part.start : part.end]
+
+    @property
+    def text(self) -> str:
+        """The text of the file as it is now."""
+        return self._before + self._section + self._after
 
     @property
     def entries(self) -> dict[str, Entry]:
         """The entries as they are now, by the servers' names."""
-        return only_tables(value_at(self.text, self._path))
+        return only_tables(value_at(self._section, []))
 
     def source(self, name: str, keys: Iterable[str]) -> str:
         """Return keys of an entry as JSON."""
@@ -60,9 +70,9 @@ class JsonServers:
     def change(self, name: str, removed: Iterable[str], put: Entry) -> None:
         """Take keys out of an entry, and set others; comments beside them stay."""
         for key in removed:
-            self.text = without_value(self.text, [*self._path, name, key])
+            self._section = without_value(self._section, [name, key])
         for key, value in put.items():
-            self.text = with_value(self.text, [*self._path, name, key], value)
+            self._section = with_value(self._section, [name, key], value, self._part)
 
 
 def servers_of(host: FileHost | CommandHost, text: str, path: list[str]) -> Servers:

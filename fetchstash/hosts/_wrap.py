@@ -133,7 +133,8 @@ def _sections(host: FileHost | CommandHost, text: str) -> list[list[str]]:
     sections = [[host.section]]
     if host.name == "claude-code":  # `claude mcp add` without a scope adds to a project here
         projects = as_table(value_at(text, ["projects"]))
-        sections += [["projects", name, "mcpServers"] for name in projects]
+        filled = (name for name in projects if as_table(projects[name]).get("mcpServers"))
+        sections += [["projects", name, "mcpServers"] for name in filled]
     return sections
 
 

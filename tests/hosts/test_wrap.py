@@ -13,7 +13,7 @@ import tomlkit
 from mcp import Client, StdioServerParameters
 
 from fetchstash.errors import BadArgument
-from fetchstash.hosts import HOSTS, Place, unwrap, wrap
+from fetchstash.hosts import HOSTS, Place, _jsonc, _servers, unwrap, wrap
 from tests.gateway.conftest import FETCHSTASH, plain
 
 START = ["/opt/bin/fetchstash", "serve"]
@@ -242,6 +242,29 @@ def test_the_servers_of_each_project_of_claude_code_are_wrapped(place: Place) ->
     assert wrapped["args"] == ["wrap", "--", "npx", "x"]
     unwrap(HOSTS["claude-code"], ("own",), place)
     assert json.loads(file.read_text()) == before
+
+
+def test_the_large_file_of_claude_code_is_read_once_for_each_project_with_servers(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = HOSTS["claude-code"].file(place)
+    servers = {f"s{number}": {"command": "npx", "args": ["x"]} for number in range(5)}
+    projects: dict[str, Any] = {f"/{number}": {"mcpServers": {}} for number in range(50)}
+    file.write_text(
+        json.dumps({"mcpServers": servers, "projects": {**projects, "/a": {"mcpServers": servers}}})
+    )
+    whole: list[int] = []
+
+    def part_at(text: str, path: list[str]) -> _jsonc.Part:
+        whole.append(len(text))
+        return _jsonc.part_at(text, path)
+
+    monkeypatch.setattr(_servers, "part_at", part_at)
+    before = file.read_text()
+    wrap(HOSTS["claude-code"], (), START, place)
+    assert len(whole) == 2
+    unwrap(HOSTS["claude-code"], (), place)
+    assert json.loads(file.read_text()) == json.loads(before)
 
 
 @pytest.mark.parametrize(
