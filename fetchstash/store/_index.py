@@ -32,6 +32,9 @@ RANK_SECONDS = 0.8
 STEP_SECONDS = 0.1
 """So long the index is locked at a time, and so long the thread rests between two steps."""
 
+OPEN_SECONDS = 5
+"""So long a text stays open between steps: opening one in a bucket takes longer than a step."""
+
 MAX_RANKED = 200_000
 """Passages that one search ranks; an index of 100 MB has about half as many."""
 
@@ -62,6 +65,8 @@ class SearchIndex:
         self._builder: Thread | None = None
         # The number of an index, and texts that are all in it: no need to look again.
         self._complete: tuple[int, Texts] | None = None
+        # The text that the last step did not end, and when it was opened. It is the lock's.
+        self._begun: tuple[str, StoredText, float] | None = None
 
     def search(
         self,
@@ -99,6 +104,7 @@ class SearchIndex:
         if not self._path.exists():
             return
         with locked(self._lock):
+            self._end_begun()
             try:
                 with contextlib.closing(self._open()) as db:
                     known = {sha256 for (sha256,) in db.execute("SELECT sha256 FROM text")}
@@ -118,6 +124,7 @@ class SearchIndex:
         self._stopped.set()
         if self._builder:
             self._builder.join()
+        self._end_begun()
 
     def _missing(self, texts: Texts) -> list[str]:
         """Return the texts that are not indexed to their end, the most wanted last."""
@@ -153,14 +160,31 @@ class SearchIndex:
             while work.missing:
                 sha256 = work.missing.pop()
                 try:
-                    text = work.open_text(work.texts[sha256])
+                    text, opened = self._text(work, sha256)
                 except FetchstashError:  # gc took it meanwhile, or it was altered
                     continue
-                with contextlib.closing(text):
-                    if not _add(db, sha256, text, expired):
-                        work.missing.append(sha256)
+                self._begun = sha256, text, opened
+                if _add(db, sha256, text, expired):
+                    self._end_begun()
+                else:
+                    work.missing.append(sha256)
                 if expired():
                     return
+
+    def _text(self, work: "_Work", sha256: str) -> tuple[StoredText, float]:
+        """Return a text, and when it was opened: in the last step, if that is not long ago."""
+        now = time.monotonic()
+        if self._begun:
+            begun, text, opened = self._begun
+            if begun == sha256 and now - opened < OPEN_SECONDS:
+                return text, opened
+            self._end_begun()
+        return work.open_text(work.texts[sha256]), now
+
+    def _end_begun(self) -> None:
+        if self._begun:
+            self._begun[1].close()
+            self._begun = None
 
     def _best(
         self, terms: list[str], texts: Texts, limit: int, expired: Callable[[], bool]

@@ -16,7 +16,15 @@ from anyio.lowlevel import current_token
 
 from fetchstash.errors import BadArgument, NoText, StoreError, UnknownRef
 from fetchstash.ranges import Ranges
-from fetchstash.store import ArtifactStore, Facts, GrepQuery, StoreLimits, open_store
+from fetchstash.store import (
+    ArtifactStore,
+    Facts,
+    GrepQuery,
+    StoreLimits,
+    _index,
+    _search,
+    open_store,
+)
 from tests.store.buckets import Recorded, new_objects
 from tests.store.contents import raw_of, text_of
 
@@ -372,6 +380,25 @@ async def test_a_url_whose_bytes_are_lost_is_unknown(
     reader = await store.open_text(facts.artifact_ref)
     with pytest.raises(StoreError, match="are lost"):
         await reader.read_chars(0, 4)
+
+
+async def test_a_text_is_opened_once_to_be_indexed_in_many_steps(
+    open_: Open, put: Put, objects: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name, value in (
+        (_search, "INDEX_BYTES", 0),
+        (_index, "STEP_SECONDS", 0),  # each step indexes one passage
+        (_index, "OPEN_SECONDS", 1e9),
+    ):
+        monkeypatch.setattr(module, name, value)
+    await put(await open_(), b"some words in a line of a paragraph\n\n" * 3_000)
+    store = await open_()
+    objects.requests.clear()
+    while (await store.search("absent", [], 1)).pending:
+        pass
+    names = objects.names()
+    assert names.count("get") < 20
+    assert names.count("get_range") < 20
 
 
 @pytest.mark.parametrize("left", [b"", b"a" * 100_000])
