@@ -24,13 +24,13 @@ def host_and_port(address: str, setting: str = "--http") -> tuple[str, int]:
 def check_exposure(http: HttpLimits, host: str, *, asks_for_tokens: bool) -> None:
     """Refuse to serve other machines without tokens, or under no name. Raises BadArgument."""
     if not asks_for_tokens:
-        token = "Create a token (fetchstash token create), or set oauth.issuer."  # noqa: S105 - none
+        step = "Create a token with these settings (fetchstash token create), or set oauth.issuer."
         if not is_loopback(host):
-            raise BadArgument(f"Other machines reach {host}, and nobody needs a token.", token)
+            raise BadArgument(f"Other machines reach {host}, and nobody needs a token.", step)
         if http.hosts or http.forwarded:
             key = "http.hosts" if http.hosts else "http.forwarded"
             what = f"{key} is set, as for a proxy in front, and nobody needs a token."
-            raise BadArgument(what, token)
+            raise BadArgument(what, step)
     if host in ("0.0.0.0", "::") and not http.hosts:  # noqa: S104 - as above
         raise BadArgument(
             f"{host} is no name that a request can have, and http.hosts names none.",

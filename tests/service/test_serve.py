@@ -145,7 +145,7 @@ def test_other_machines_are_served_to_nobody_without_tokens(tmp_path: Path) -> N
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("[bad_argument] Other machines reach 0.0.0.0, and nobody needs")
-    assert "fetchstash token create" in done.stderr
+    assert "Create a token with these settings (fetchstash token create)" in done.stderr
     assert done.stdout == ""
 
 
