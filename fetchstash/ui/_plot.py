@@ -103,9 +103,9 @@ _STYLE = """
 text{font:12px system-ui,-apple-system,"Segoe UI",sans-serif;fill:#635d54}
 .t{font-size:13px;font-weight:600;fill:#1d1b18}.n{font-variant-numeric:tabular-nums}
 .g{stroke:#e4e0d9}.all{fill:#0b6e5b;fill-opacity:.16}.top{fill:none;stroke:#0b6e5b;stroke-width:2}
-.bar{fill:#0b6e5b;fill-opacity:.3}.shown{fill:#c2571a}.line{fill:none;stroke:#c2571a;stroke-width:2}
+.bar{fill:#0b6e5b;fill-opacity:.3}.of{fill:#0b6e5b}.shown{fill:#c2571a}.line{fill:none;stroke:#c2571a;stroke-width:2}
 @media(prefers-color-scheme:dark){text{fill:#a8a297}.t{fill:#ece9e3}.g{stroke:#34343b}
-.all{fill:#5ad1b3}.top{stroke:#5ad1b3}.bar{fill:#5ad1b3}.shown{fill:#f0975a}.line{stroke:#f0975a}}
+.all{fill:#5ad1b3}.top{stroke:#5ad1b3}.bar,.of{fill:#5ad1b3}.shown{fill:#f0975a}.line{stroke:#f0975a}}
 """.replace("\n", "")
 _LEFT, _TOP, _HEIGHT, _ROW = 48, 34, 190, 24
 
@@ -147,7 +147,11 @@ def _over_time(sums: Totals, width: int) -> str:
             path.append(f"H{x(at)}V{y(tokens[series])}")
         return "".join([*path, f"H{right}"])
 
-    parts = [_text(0, 16, "Tokens: all texts, and what was shown", "t")]
+    title = (
+        '<text class="t" x="0" y="16">Tokens: <tspan class="of">all texts</tspan>, '
+        'and <tspan class="shown">what was shown</tspan></text>'
+    )
+    parts = [title]
     for share in (0, 0.25, 0.5, 0.75, 1):
         at = y(top * share)
         parts.append(f'<path class="g" d="M{_LEFT} {at}H{right}"/>')

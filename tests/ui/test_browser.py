@@ -277,8 +277,12 @@ async def test_enter_searches_again_where_time_stopped_the_search_before_a_match
 
 
 async def test_back_forward_and_reload_come_to_the_tab_and_the_line(tmp_path: Path) -> None:
-    long, other = saved(tmp_path, "long.txt", PROSE), saved(tmp_path, "other.txt", "Words.\n")
-    async with page_of(tmp_path, other, long) as (_, page):
+    files = [
+        saved(tmp_path, "a.csv", "name,height\n" + "".join(f"n{n},{n}\n" for n in range(300))),
+        saved(tmp_path, "other.txt", "Words.\n"),
+        saved(tmp_path, "long.txt", PROSE),
+    ]
+    async with page_of(tmp_path, *files) as (_, page):
         title = page.locator("#title")
         await page.keyboard.press("j")
         await expect(title).to_have_text("long.txt")
@@ -299,6 +303,14 @@ async def test_back_forward_and_reload_come_to_the_tab_and_the_line(tmp_path: Pa
         await expect(title).to_have_text("other.txt")
         await page.reload()
         await expect(page.locator("dl")).to_contain_text("other.txt")
+        await page.keyboard.press("j")
+        await page.get_by_role("tab", name="Table").click()
+        rows = page.locator("#body [role=status]")
+        await expect(rows).to_have_text("Rows 1 to 100 of 300")
+        await page.keyboard.press("n")
+        await expect(rows).to_have_text("Rows 101 to 200 of 300")
+        await page.reload()
+        await expect(rows).to_have_text("Rows 101 to 200 of 300")
         await page.evaluate("address => { location.href = address }", address)
         await expect(title).to_have_text("long.txt")
         await page.fill("#query", "lighthouses 77")
@@ -382,6 +394,17 @@ async def test_all_matches_are_reached_and_a_wrong_pattern_leaves_none(tmp_path:
         await expect(page.locator(".tools [role=status]")).to_contain_text("[bad_pattern]")
         await expect(page.locator("#matches")).to_be_hidden()
         await expect(page.locator(".rows mark")).to_have_count(0)
+
+
+async def test_a_pattern_that_takes_a_browser_for_ever_does_not_stop_the_page(
+    tmp_path: Path,
+) -> None:
+    async with page_of(tmp_path, saved(tmp_path, "a.txt", f"{'a' * 60}b\n" * 30)) as (_, page):
+        await page.keyboard.press("j")
+        for pattern, found in ((r"(a+)+$", "0 matches"), (r"(a|a+)+b", "30 matches")):
+            await page.fill("#grep", pattern)
+            await page.press("#grep", "Enter")
+            await expect(page.locator(".tools [role=status]")).to_have_text(found)
 
 
 async def test_a_long_cell_hides_none_behind_it_and_a_long_line_is_read_on(tmp_path: Path) -> None:
