@@ -18,7 +18,7 @@ from fetchstash.gateway._spooled import Spooled, filled
 
 LINE_BYTES = 2**18
 VALUE_BYTES = 2**16
-SKELETON_BYTES = 2**23
+SKELETON_BYTES = 6 * 2**20
 """What may be left of a long message when its large values are taken out."""
 
 RESULT_DEPTH = 2

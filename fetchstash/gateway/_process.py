@@ -138,9 +138,14 @@ async def _pass_stderr_on(server: WrappedServer, errors: asyncio.StreamReader) -
         say(server, line.decode("utf-8", "replace"))
 
 
-def say(server: WrappedServer, text: str) -> None:
-    """Write one line about a server to stderr, without its secrets."""
+def without_secrets(server: WrappedServer, text: str) -> str:
+    """Return a text with stars in place of the server's secrets."""
     for secret in server.secrets():
         text = text.replace(secret, "***")
-    if text := clip(clean_line(text), STDERR_LINE_CHARS):
+    return text
+
+
+def say(server: WrappedServer, text: str) -> None:
+    """Write one line about a server to stderr, without its secrets."""
+    if text := clip(clean_line(without_secrets(server, text)), STDERR_LINE_CHARS):
         print(f"[{server.name}] {text}", file=sys.stderr, flush=True)  # noqa: T201 - stderr

@@ -15,7 +15,7 @@ import mimetypes
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -348,13 +348,30 @@ def _write(part: _Part, target: BinaryIO) -> None:
         if position:
             target.write(b"\n")
         with _opened(value) as source:
-            while data := source.read(COPY_BYTES - COPY_BYTES % 4):
-                target.write(_decoded(data) if part.is_base64 else data)
+            target.writelines(_decoded(source) if part.is_base64 else _pieces(source))
 
 
-def _decoded(data: bytes) -> bytes:
-    """Return the bytes of a piece of base64; what is none stays as it is, to be looked at."""
+def _pieces(source: BinaryIO) -> Iterator[bytes]:
+    while data := source.read(COPY_BYTES):
+        yield data
+
+
+def _decoded(source: BinaryIO) -> Iterator[bytes]:
+    """Yield the bytes that a base64 text stands for, which may have line breaks (RFC 2045, 6.8).
+
+    What is no base64 stays as it is, to be looked at.
+    """
+    rest = b""
+    for piece in _pieces(source):
+        digits = rest + piece.translate(None, b" \t\r\n")
+        whole = len(digits) - len(digits) % 4
+        rest = digits[whole:]
+        yield _decoded_piece(digits[:whole])
+    yield _decoded_piece(rest + b"=" * (-len(rest) % 4))
+
+
+def _decoded_piece(digits: bytes) -> bytes:
     try:
-        return base64.b64decode(data, validate=False)
+        return base64.b64decode(digits, validate=True)
     except binascii.Error:
-        return data
+        return digits

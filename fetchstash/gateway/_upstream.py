@@ -17,7 +17,7 @@ from anyio.abc import TaskStatus
 from fetchstash.config import WrappedServer
 from fetchstash.errors import FetchstashError, ServerFailed, TimedOut
 from fetchstash.gateway._json import as_list, as_object, meta_of
-from fetchstash.gateway._process import say
+from fetchstash.gateway._process import say, without_secrets
 from fetchstash.gateway._protocol import (
     CLIENT_CAPABILITIES_KEY,
     CLIENT_INFO_KEY,
@@ -152,7 +152,7 @@ class Upstream:
             self._began = anyio.current_time()
             if failures <= RESTARTS:
                 await anyio.sleep(pause)
-        what = f"The server {self.name} is not there: {why}."
+        what = f"The server {self.name} is not there: {without_secrets(self.server, why)}."
         self._failure = ServerFailed(what, "Correct it, and start the gateway again.")
         self._changed.set()
 

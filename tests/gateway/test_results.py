@@ -114,6 +114,17 @@ async def test_long_sound_and_embedded_resources_become_artifacts(shared: Shared
     assert "CSV" in texts(table)
 
 
+async def test_base64_may_have_line_breaks(shared: Shared) -> None:
+    file = io.BytesIO()
+    Image.effect_noise((2_000, 1_500), 100).save(file, "PNG")
+    client = await shared("legacy", "legacy")
+    arguments = {"data": base64.encodebytes(file.getvalue()).decode()}
+    result = await client.call_tool("image", arguments)
+    assert len(file.getvalue()) > 2_500_000  # more than one piece
+    assert (result.meta or {})["fetchstash/artifact"][0]["size_bytes"] == len(file.getvalue())
+    assert "2000×1500 px" in texts(result)
+
+
 async def test_an_error_stays_an_error_when_it_is_made_short(shared: Shared) -> None:
     client = await shared("legacy", "legacy")
     result = await client.call_tool("error", {"size": 50_000})

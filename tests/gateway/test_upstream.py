@@ -79,6 +79,20 @@ async def test_a_server_that_does_not_read_keeps_no_other_from_being_served() ->
         assert (await host.call("ping"))["result"] == {}
 
 
+async def test_why_a_server_stays_off_is_told_without_its_secrets() -> None:
+    async def refuses(line: Line, message: Message) -> None:
+        error = {"code": -1, "message": "there is no user with the key hush-hush-hush"}
+        await line.send({"id": message["id"], "error": error})
+
+    server = Server("off", opening=refuses, env={"KEY": "hush-hush-hush"})
+    async with gateway(server) as host:
+        answer = await host.call("its/own")
+    assert answer["error"]["message"] == (
+        "[server_failed] The server off is not there: it refused the connection "
+        "(there is no user with the key ***). Correct it, and start the gateway again."
+    )
+
+
 async def test_a_server_that_takes_no_message_is_started_again() -> None:
     answers: dict[str, Any] = {**ECHO, "tools/call": {"content": []}}
     server = Server("deaf", answers)
