@@ -21,6 +21,11 @@ from tests.loopback import Site
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture(autouse=True)
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fetchstash.fetch._retry._FIRST_WAIT_SECONDS", 0)
+
+
 def silent(handler: BaseHTTPRequestHandler) -> None:
     """Answer nothing until the client gives up."""
     handler.rfile.read(1)
