@@ -56,7 +56,7 @@ ELSEWHERE: Mapping[str, str] = {
 """The benchmarks that run only where they are named, with the reason."""
 
 
-def run(name: str, arguments: Sequence[str]) -> bool:
+def run(name: str, arguments: Sequence[str], env: Mapping[str, str] | None = None) -> bool:
     """Run one benchmark and return whether it ran to its end."""
     print(f"--- bench {name} {' '.join(arguments)}".rstrip(), flush=True)
     start = time.monotonic()
@@ -66,6 +66,7 @@ def run(name: str, arguments: Sequence[str]) -> bool:
         done = subprocess.run(
             command,
             check=False,
+            env=env,
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",

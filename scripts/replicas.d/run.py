@@ -19,10 +19,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[2]))
 
 from faults import Faults, fault_proxy
 from machines import Bucket, azurite, ceph
 from planted import BUGS
+
+from scripts import bench
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -135,7 +138,7 @@ def try_bucket(bucket: Bucket, parts: Sequence[str], other: str, *, short: bool)
                 words = ["--bucket", url, "--endpoint", through, "--name", name]
                 words += ["--calls", "1000" if short else "10000"]
                 # Its bound is for quiet machines and long runs; here it must run.
-                call(f"{name}: bench", [str(ROOT / "bench" / "http.py"), *words], keys)
+                results.append(bench.run("http", words, {**os.environ, **keys}))
     return results.count(False)
 
 
