@@ -21,7 +21,7 @@ from fetchstash.store._catalog import Catalog, settle, transaction
 from fetchstash.store._contract import Finding
 from fetchstash.store._disk import Presence, refuse_disabled_locks, translate_errors
 from fetchstash.store._filesystem import refuse_network
-from fetchstash.store._place import refuse_foreign
+from fetchstash.store._place import refuse_folders, refuse_foreign
 from fetchstash.store._quarantine import Quarantine
 from fetchstash.store._rebuild import NOT_DAMAGE, rebuild
 from fetchstash.store._sidecar import Sidecars
@@ -77,6 +77,7 @@ def examine(folder: Path) -> Iterator[Ailment]:
     try:
         with translate_errors():
             refuse_network(folder)
+            refuse_folders(folder)
             if not (folder / "in-use").exists():  # it never was a store
                 refuse_foreign(folder)
             presence = Presence(folder / "in-use")

@@ -37,6 +37,8 @@ _OWN_NAMES = (
 )  # fmt: skip
 """In the order of removal: nobody ever sees blobs without a catalogue."""
 
+_FILES = ("catalog.db", "lock", "in-use", "url-key")
+
 _BESIDE = ("service", "tenants")
 """What a team's service keeps beside the artifacts (_objects.py). Removing them leaves it."""
 
@@ -65,6 +67,7 @@ class Place:
 
     def _open(self) -> Presence:
         refuse_foreign(self.path)
+        refuse_folders(self.path)
         presence = Presence(self.path / "in-use", when_alone=self._begin)
         try:
             refuse_network(self.path)
@@ -138,6 +141,13 @@ class Place:
                 path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self.path.rmdir()
+
+
+def refuse_folders(folder: Path) -> None:
+    """Raise StoreError where a folder stands in the place of a file of a store."""
+    for path in (folder / name for name in _FILES):
+        if path.is_dir():
+            raise StoreError(f"{path} is no file.", "Move it away, or {}.", OTHER_FOLDER)
 
 
 def refuse_foreign(folder: Path) -> None:

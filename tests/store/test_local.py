@@ -15,7 +15,7 @@ from anyio import to_thread
 
 from fetchstash.errors import BadArgument, ExpiredRef, StoreError, TooLarge
 from fetchstash.ranges import Ranges
-from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store
+from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store, repair_store
 
 Put = Callable[..., Awaitable[Facts]]
 
@@ -64,6 +64,19 @@ async def test_a_symbolic_link_in_the_folder_is_refused(
             await open_store(limits)
     (limits.folder / name).unlink()
     await (await open_store(limits)).aclose()
+
+
+@pytest.mark.parametrize("name", ["catalog.db", "lock", "in-use", "url-key"])
+async def test_a_folder_in_the_place_of_a_file_is_named_and_not_repaired(
+    name: str, limits: StoreLimits
+) -> None:
+    await (await open_store(limits)).aclose()
+    (limits.folder / name).unlink()
+    (limits.folder / name).mkdir()
+    with pytest.raises(StoreError, match=f"{name} is no file"):
+        await open_store(limits)
+    faults = [finding for finding in await repair_store(limits) if finding.level == "fault"]
+    assert [f"{name} is no file" in finding.what for finding in faults] == [True]
 
 
 @posix
