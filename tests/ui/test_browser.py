@@ -396,6 +396,17 @@ async def test_all_matches_are_reached_and_a_wrong_pattern_leaves_none(tmp_path:
         await expect(page.locator(".rows mark")).to_have_count(0)
 
 
+async def test_a_member_of_an_archive_opens_under_its_name(tmp_path: Path) -> None:
+    archive = packed({f"part {n}.txt": f"Words of part {n}.\n" for n in range(60)})
+    async with page_of(tmp_path, saved(tmp_path, "a.zip", archive)) as (_, page):
+        await page.keyboard.press("j")
+        await page.get_by_role("tab", name="Members").click()
+        await page.get_by_role("button", name="part 7.txt").click()
+        await expect(page.locator("#body pre")).to_contain_text("Words of part 7.")
+        await expect(page.locator("#body h2")).to_have_text("part 7.txt")
+        await expect(page.locator("#body h2")).to_be_in_viewport()
+
+
 async def test_a_pattern_that_takes_a_browser_for_ever_does_not_stop_the_page(
     tmp_path: Path,
 ) -> None:
