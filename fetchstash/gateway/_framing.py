@@ -66,8 +66,9 @@ class MessageReader:
         """Yield the messages that ``data`` completes."""
         start = 0
         while (end := data.find(b"\n", start)) >= 0:
-            self.add(data[start:end])
-            yield from self.finish()
+            if end > start or self._line or self._long:
+                self.add(data[start:end])
+                yield from self.finish()
             start = end + 1
         self.add(data[start:])
 

@@ -335,13 +335,17 @@ class Gateway:
             ours = {**params, "progressToken": theirs}
             self._tasks.start_soon(upstream.notify, "notifications/progress", ours)
 
-    async def on_notify(self, _: Upstream, method: str, params: Params | None) -> None:
+    async def on_notify(self, upstream: Upstream, method: str, params: Params | None) -> None:
         """Pass on what a server tells."""
         if method.endswith("/list_changed"):
             self._catalog.forget()
         if method in ("notifications/cancelled", "notifications/subscriptions/acknowledged"):
             return  # the request that we passed on is cancelled with it; the other is of our stream
-        if cast("Hello", self._hello).modern and self._subscriptions.carries(method):
+        modern = cast("Hello", self._hello).modern
+        is_asked_for = not modern or upstream.modern or upstream.log_level
+        if method == "notifications/message" and not is_asked_for:
+            return  # a host of the 2026 era says so (server/utilities/logging)
+        if modern and self._subscriptions.carries(method):
             await self._subscriptions.tell(method, params)
         else:
             await self._host.notify(method, without_subscription(params))

@@ -30,7 +30,8 @@ LAST_WORDS_SECONDS = 0.5
 """How long the stderr of an ended server is read on, where a child of its own holds it open."""
 
 STDERR_LINE_CHARS = 1_000
-READ_BYTES = 2**18
+READ_BYTES = 2**16
+"""Small, so that the loop goes on between pieces of a line of very many values."""
 
 
 @asynccontextmanager

@@ -193,6 +193,10 @@ class Upstream:
         peer = await self.ready()
         if method in ("resources/subscribe", "resources/unsubscribe"):
             self._note_subscription(method, params or {})
+        level = meta_of(params).get(LOG_LEVEL_KEY)
+        if isinstance(level, str) and level != self.log_level and not self.modern:
+            self.log_level = level
+            await self._set_log_level(peer)
         scope = anyio.CancelScope()
         token = _progress_token(params)
         if method != "subscriptions/listen":
@@ -230,12 +234,15 @@ class Upstream:
 
     async def _ask_again(self, peer: Peer) -> None:
         """Ask a server for what the host asked of the process before it, and what ended with it."""
-        lasting = [("resources/subscribe", params) for params in self._subscribed.values()]
-        if self.log_level and "logging" in self.capabilities:
-            lasting.append(("logging/setLevel", {"level": self.log_level}))
-        for method, params in lasting:
+        for params in tuple(self._subscribed.values()):
             with suppress(RpcError, ConnectionEnded):
-                await peer.request(method, params)
+                await peer.request("resources/subscribe", params)
+        await self._set_log_level(peer)
+
+    async def _set_log_level(self, peer: Peer) -> None:
+        if self.log_level and "logging" in self.capabilities:
+            with suppress(RpcError, ConnectionEnded), anyio.move_on_after(self.server.timeout):
+                await peer.request("logging/setLevel", {"level": self.log_level})
 
     async def _serve(self, hello: Hello) -> str:
         """Connect and stay connected; return why that ended."""

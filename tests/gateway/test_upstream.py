@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from fetchstash.gateway import _catalog, _upstream
+from fetchstash.gateway._protocol import LOG_LEVEL_KEY
 from fetchstash.gateway._spooled import HELD_CHARS, Spooled
 from tests.gateway.memory import (
     MODERN_META,
@@ -91,6 +92,36 @@ async def test_why_a_server_stays_off_is_told_without_its_secrets() -> None:
         "[server_failed] The server off is not there: it refused the connection "
         "(there is no user with the key ***). Correct it, and start the gateway again."
     )
+
+
+async def test_a_host_of_the_2026_era_gets_the_log_that_it_asks_for() -> None:
+    async def logs(line: Line, message: Message) -> None:
+        await line.send({"method": "notifications/message", "params": {"data": "log"}})
+        await line.send({"id": message["id"], "result": {"content": []}})
+
+    answers: dict[str, Any] = {**ECHO, "initialize": ABOUT, "logging/setLevel": {}}
+    server = Server("logs", answers, logs)
+    async with gateway(server, connects="") as host:
+        await host.call("tools/list", {"_meta": MODERN_META})
+        await host.ask("tools/call", {"name": "echo", "_meta": MODERN_META})
+        first = await host.next()
+        meta = {**MODERN_META, LOG_LEVEL_KEY: "debug"}
+        await host.ask("tools/call", {"name": "echo", "_meta": meta})
+        second = await host.next()
+    assert "result" in first
+    assert second["params"] == {"data": "log"}
+    levels = [m["params"] for m in server.received if m.get("method") == "logging/setLevel"]
+    assert levels == [{"level": "debug"}]
+
+
+async def test_the_log_of_a_server_of_the_hosts_era_passes() -> None:
+    async def logs(line: Line, message: Message) -> None:
+        await line.send({"method": "notifications/message", "params": {"data": "log"}})
+
+    async with gateway(Server("logs", ECHO, logs, era="modern"), connects="") as host:
+        await host.call("tools/list", {"_meta": MODERN_META})
+        await host.ask("tools/call", {"name": "echo", "_meta": MODERN_META})
+        assert (await host.next())["params"] == {"data": "log"}
 
 
 async def test_a_server_that_takes_no_message_is_started_again() -> None:
