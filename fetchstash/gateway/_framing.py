@@ -153,7 +153,6 @@ class _Sink:
 
     def __init__(self, spool: Callable[[], Path]) -> None:
         self._spool = spool
-        self._unescaper = Unescaper()
         self._raw = bytearray()
         self._file: BinaryIO | None = None
         self._chars = 0
@@ -164,7 +163,7 @@ class _Sink:
             self._raw += data
             if len(self._raw) <= VALUE_BYTES:
                 return
-            self._file = _new_file(self._spool())
+            self._file, self._unescaper = _new_file(self._spool()), Unescaper()
             data = bytes(self._raw)
             self._raw.clear()
         self._write(self._file, self._unescaper.feed(data))
