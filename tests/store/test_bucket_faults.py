@@ -237,8 +237,9 @@ async def test_a_place_that_is_none_is_refused_before_any_request(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:
     pytest.importorskip("obstore", reason="obstore is in the extra team")
+    limits: dict[str, Any] = {"url": "s3://bucket", **settings}
     with pytest.raises(BadArgument) as error:
-        await open_store(StoreLimits(tmp_path, **{"url": "s3://bucket", **settings}))
+        await open_store(StoreLimits(tmp_path, **limits))
     assert SECRET not in str(error.value)
 
 
