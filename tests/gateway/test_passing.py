@@ -145,7 +145,7 @@ async def test_a_cancelled_call_ends_at_the_server(
     async with wrapped(mode, plain("legacy")[0], "-P", "-c", program) as client:
         await client.list_tools()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(client.call_tool, "wait", {})
+            tasks.start_soon(client.call_tool, "wait")
             with anyio.fail_after(60):
                 while not await anyio.Path(tmp_path / "begun").exists():
                     await client.call_tool("here", {})
