@@ -1,4 +1,4 @@
-"""Look-ups that go to a thread together, and end each for itself."""
+"""Look-ups in the thread of a store, which end each for itself."""
 
 import threading
 from collections.abc import Callable
