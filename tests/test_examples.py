@@ -83,7 +83,7 @@ def test_an_agents_client_reads_through_a_teams_service(
         environment = {"STASH_TOKEN": token}
         out = run("agent_client_http.py", service, url, "question 1234 is", environment=environment)
         served.terminate()
-        assert served.wait(20) == 0
+        assert served.wait(60) == 0
     assert line.endswith("/mcp to who sends a token.\n")
     assert "The answer to question 1234 is 3702." in out
 

@@ -183,7 +183,7 @@ def test_a_store_that_fails_is_logged_in_the_words_of_its_operator(
         assert answers_of(process.stdout, 2)[1]["result"]["isError"]
         process.stdin.close()
         logged = process.stderr.read().decode()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     assert "[store_error] " in logged
     assert "can change store.folder" in logged
     assert "open_stash" not in logged
@@ -206,7 +206,7 @@ def test_a_host_that_closes_our_stdout_ends_it_without_a_traceback(
         process.stdout.close()
         process.stdin.write(messages(fetching(2, url), {"id": 3, "method": "ping"}))
         process.stdin.flush()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         assert not process.stderr.read()
 
 
