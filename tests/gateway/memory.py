@@ -73,7 +73,7 @@ class Line:
 
     async def next(self) -> Message:
         """Return the next message."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             return await self.incoming.receive()
 
     async def ask(self, method: str, params: Params | None = None) -> int:

@@ -98,7 +98,7 @@ async def test_a_server_that_was_started_before_the_settings_proved_wrong_is_end
     assert done.returncode == 2
     assert "There is no setting 'fetch.port'" in done.stderr
     assert len(done.stderr.splitlines()) == 1
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while any(mark in line for line in _command_lines()):
             await anyio.lowlevel.checkpoint()
 

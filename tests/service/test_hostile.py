@@ -103,7 +103,7 @@ def test_any_message_gets_an_answer_of_the_protocol(
         async with running(app) as http:
             for message, headers in requests:
                 content = json.dumps(message).encode()
-                with anyio.fail_after(20):
+                with anyio.fail_after(60):
                     answers.append(
                         await http.post(f"{URL}/mcp", content=content, headers=BASE | headers)
                     )

@@ -64,7 +64,7 @@ async def test_sigterm_lets_calls_end_and_takes_no_more(site: Site, tmp_path: Pa
                 answers.append(await http.post(url, **calling(page.url, "2026-07-28")))
 
             tasks.start_soon(call)
-            with anyio.fail_after(10):
+            with anyio.fail_after(60):
                 await page.begun.wait()
             server.send_signal(signal.SIGTERM)
             while (await http.get(url.replace("/mcp", "/readyz"))).status_code == 200:  # noqa: ASYNC110 - another process
@@ -96,7 +96,7 @@ async def test_calls_that_outlast_the_grace_are_ended(site: Site, tmp_path: Path
                 answers.append(await http.post(url_in(line), **calling(page.url, "2026-07-28")))
 
             tasks.start_soon(call)
-            with anyio.fail_after(10):
+            with anyio.fail_after(60):
                 await page.begun.wait()
             server.send_signal(signal.SIGTERM)
             assert await anyio.to_thread.run_sync(lambda: server.wait(10)) == 0

@@ -49,7 +49,7 @@ async def test_it_speaks_tls_with_its_own_certificate(tls: Tls) -> None:
 
 async def ended(stream: ByteStream) -> None:
     """Return once the service has closed a connection."""
-    with anyio.fail_after(10), suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+    with anyio.fail_after(60), suppress(anyio.EndOfStream, anyio.BrokenResourceError):
         while True:
             await stream.receive()
 
@@ -96,7 +96,7 @@ async def test_a_request_that_comes_with_the_end_of_the_handshake_is_answered(tl
         await _until_done(client.do_handshake, stream, incoming, outgoing)
         client.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         await stream.send(outgoing.read())  # the end of the handshake, and the request
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while not answer.endswith(b"https 127.0.0.1"):
                 answer += await _until_done(client.read, stream, incoming, outgoing)
     assert answer.startswith(b"HTTP/1.1 200 ")

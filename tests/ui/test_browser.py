@@ -290,7 +290,7 @@ async def test_back_forward_and_reload_come_to_the_tab_and_the_line(tmp_path: Pa
         await page.keyboard.press("g")
         await page.keyboard.type("1500")
         await page.keyboard.press("Enter")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while await page.evaluate("(history.state.line ?? 0) < 1400"):
                 await page.wait_for_timeout(50)
         await page.keyboard.press("j")
