@@ -97,7 +97,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
 def end(process: subprocess.Popen[str], number: int = signal.SIGKILL) -> None:
     process.send_signal(number)
     with process:
-        process.wait(10)
+        process.wait(60)
 
 
 def test_a_set_up_that_was_killed_does_not_block_the_next_one(checkout: Checkout) -> None:

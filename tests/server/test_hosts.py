@@ -145,7 +145,7 @@ def exchanged(arguments: Iterable[str], *requests: dict[str, Any]) -> list[Any]:
             process.stdin.flush()
             answers.append(json.loads(process.stdout.readline()))
         process.stdin.close()
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     return answers
 
 

@@ -161,7 +161,7 @@ def test_only_json_rpc_goes_to_stdout_and_the_server_ends_with_stdin(
         lines = answers_of(process.stdout, 4)
         process.stdin.close()
         rest = process.stdout.read()
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     assert not rest
     assert all(line["jsonrpc"] == "2.0" for line in lines)
     assert sorted(line["id"] for line in lines) == [1, 2, 3, 4]
@@ -228,7 +228,7 @@ def test_an_ephemeral_server_that_is_ended_by_a_signal_leaves_no_artifact(
         assert [line["id"] for line in answers_of(process.stdout, 2)] == [1, 2]
         assert blobs(tmp_path)
         os.kill(process.pid, signal.SIGTERM)
-        process.wait(10)
+        process.wait(60)
     assert not blobs(tmp_path)
 
 
@@ -299,7 +299,7 @@ def test_half_of_a_surrogate_pair_in_a_request_is_answered(site: Site, tmp_path:
         process.stdin.flush()
         lines = [json.loads(process.stdout.readline()) for _ in range(3)]
         process.stdin.close()
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     answers = {line["id"]: line for line in lines}
     assert answers[2]["error"]["message"].startswith("[bad_argument] ")
     assert answers[3]["result"] == {}

@@ -47,6 +47,14 @@ def process(*words: str) -> Generator[tuple[subprocess.Popen[str], str]]:
         started.communicate()
 
 
+@pytest.fixture
+def not_nohup() -> Generator[None]:
+    """Let processes take SIGHUP as usual, also where ``nohup`` runs the tests and ignores it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 def url_in(line: str) -> str:
     return next(word for word in line.split() if word.startswith("http"))
 
@@ -74,7 +82,7 @@ async def test_sigterm_lets_calls_end_and_takes_no_more(site: Site, tmp_path: Pa
             assert "[busy] This server is shutting down. Try again in a second." in refused.text
             assert (await http.get(url.replace("/mcp", "/healthz"))).status_code == 200
             page.end()
-        code = await anyio.to_thread.run_sync(lambda: server.wait(10))
+        code = await anyio.to_thread.run_sync(lambda: server.wait(60))
         stderr = server.stderr.read() if server.stderr else ""
     assert "The text and end." in answers[0].text
     assert code == 0
@@ -99,17 +107,18 @@ async def test_calls_that_outlast_the_grace_are_ended(site: Site, tmp_path: Path
             with anyio.fail_after(60):
                 await page.begun.wait()
             server.send_signal(signal.SIGTERM)
-            assert await anyio.to_thread.run_sync(lambda: server.wait(10)) == 0
+            assert await anyio.to_thread.run_sync(lambda: server.wait(60)) == 0
     assert answers[0].status_code == 503
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("not_nohup")
 def test_it_says_where_and_for_whom_it_serves_until_its_terminal_closes(tmp_path: Path) -> None:
     with process("--folder", str(tmp_path)) as (server, line):
         assert line.startswith("fetchstash serves MCP at http://127.0.0.1:")
         assert line.endswith("/mcp to the one user of this machine, without tokens.\n")
         server.send_signal(signal.SIGHUP)
-        assert server.wait(10) == 0
+        assert server.wait(60) == 0
 
 
 @pytest.mark.slow
