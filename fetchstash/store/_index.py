@@ -29,7 +29,7 @@ BUILD_SECONDS = 1.0
 RANK_SECONDS = 0.8
 """So much of that time is left for the answer."""
 
-STEP_SECONDS = 0.1
+STEP_SECONDS = 0.05
 """So long the index is locked at a time, and so long the thread rests between two steps."""
 
 OPEN_SECONDS = 5
