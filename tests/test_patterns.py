@@ -45,6 +45,8 @@ def _strings(expression: ast.AST) -> Iterator[str]:
             yield "".join(map(str, pieces))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
+        elif isinstance(node, ast.Constant) and isinstance(node.value, bytes):
+            yield node.value.decode("latin-1")
 
 
 def _is_possessive(pattern: str) -> bool:

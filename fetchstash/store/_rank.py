@@ -64,7 +64,7 @@ def _word() -> re.Pattern[str]:
     return re.compile(f"[{_UNSPACED}]+|[^{_SEPARATORS}{_UNSPACED}]+")
 
 
-_BLANK = re.compile(rb"\s++")
+_BLANK = re.compile(rb"\s+")
 _RUN = re.compile(f"[{_UNSPACED}]")
 
 

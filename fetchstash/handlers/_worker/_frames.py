@@ -4,17 +4,12 @@ Never pickle: the worker reads hostile bytes, so that its answers may be nothing
 """
 
 import json
-import re
-from itertools import islice
 from typing import IO, Any
 
 LENGTH_BYTES = 4
 MAX_FRAME = 16 * 2**20
 MAX_STRUCTURE = 128 * 2**10
 """Bytes of a frame outside its strings."""
-
-# Possessive, and an open string counts too: so no body takes more than one look at each byte.
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 # Bounds of one job's answer, in characters: kept by the worker, checked by the server.
 MAX_HEADINGS = 2_000
@@ -68,8 +63,9 @@ def _structure(body: bytes) -> int:
 
     JSON has a byte between two strings. So those above MAX_STRUCTURE need not be looked at.
     """
-    strings = islice(_STRING.finditer(body), MAX_STRUCTURE)
-    return len(body) - sum(string.end() - string.start() for string in strings)
+    # No regular expression: one over escapes keeps gigabytes, or breaks before Python 3.11.5.
+    unescaped = body.replace(rb"\\", b"").replace(rb"\"", b"")
+    return sum(map(len, unescaped.split(b'"', 2 * MAX_STRUCTURE)[::2]))
 
 
 def read(stream: IO[bytes]) -> dict[str, Any] | None:
