@@ -20,6 +20,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
+SIDE_BY_SIDE = ("-n", "auto", "--dist", "loadfile")
+"""A process for each core; the tests of one file stay together, as their servers do."""
 WHEEL_VENV = ROOT / f"{Path(sys.prefix).name}-wheel"
 SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 
@@ -91,6 +93,7 @@ def main() -> None:
     if arguments[:1] == ["--quick"]:
         lint()
         quick = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "--durations=5"]
+        quick.extend(SIDE_BY_SIDE)
         memory = Path("/dev/shm")  # noqa: S108 - private folders, where nothing waits for a disk
         with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
             quick.append(f"--basetemp={folder}/tests")
@@ -104,7 +107,7 @@ def main() -> None:
     path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, "PYTHONSAFEPATH": "1", "PATH": path}
     env.pop("PYTHONPATH", None)
-    step("tests", [python, "-m", "pytest", *arguments], env)
+    step("tests", [python, "-m", "pytest", *(arguments or SIDE_BY_SIDE)], env)
 
 
 if __name__ == "__main__":

@@ -475,7 +475,7 @@ ODD: list[Any] = [
     [],
     {},
     (),
-    object(),
+    pytest.param(object(), id="an object"),
     {"error": None},
     [[[1]]],
     {1: {2: 3}},
