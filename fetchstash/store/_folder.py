@@ -1,8 +1,8 @@
 """Everything that is done in the folder of a store. All of it blocks and is called from threads.
 
 put   Both files are hashed and synced. Then, under the lock, they are renamed. While their folders
-      are synced the sidecar is written and the row inserted. When they are, the row is committed.
-      Only then is the put acknowledged.
+      are synced the sidecar is written and the row inserted. When they are, the row is committed,
+      then the sidecar gets its name. Only then is the put acknowledged.
 gc    Under the lock sidecars are removed, rows are deleted and committed, and then files unlinked.
       A crash between the two leaves a file without a row, which the next gc finds by listing the
       folders. As both happen under one lock, no put can claim a file that is about to be unlinked,
@@ -107,7 +107,7 @@ class StoreFolder:
                         run = run_of_put(self._run)
                         url_hash = rows.url_hash(db, url) if url else None
                         record = rows.new_record(run, facts, ranges, url_hash, blobs)
-                        self._place.sidecars.add(record)
+                        self._place.sidecars.write(record)
                         self._record_reads(db)
                         rows.insert(db, record, blobs)
                 except BaseException:
@@ -115,6 +115,7 @@ class StoreFolder:
                     with contextlib.suppress(OSError, sqlite3.Error, StoreError):
                         self._withdraw(db, facts.artifact_ref, blobs)
                     raise
+                self._place.sidecars.publish(facts.artifact_ref)
                 # The artifact is safe: a failure here is gc's to report.
                 with contextlib.suppress(OSError, sqlite3.Error):
                     self._upkeep.retain(db, now)
@@ -278,7 +279,8 @@ class StoreFolder:
 
     def _changed(self, db: Connection, ref: str) -> Facts:
         """Bring the sidecar of an artifact up to date, and return the facts."""
-        self._place.sidecars.replace(rows.record(db, ref))
+        self._place.sidecars.write(rows.record(db, ref))
+        self._place.sidecars.publish(ref)
         return self._facts(rows.find(db, ref, self._run))
 
     def delete(self, ref: str) -> None:
@@ -357,8 +359,7 @@ class StoreFolder:
                 raise
         known = rows.known(db)
         self._catalog.check_current(db)
-        if ref not in rows.all_refs(db):
-            self._place.sidecars.remove([ref])
+        self._place.sidecars.discard(ref)
         for blob in blobs:
             if (blob.kind, blob.sha256) not in known:
                 self._blobs.remove(blob.kind, blob.sha256)

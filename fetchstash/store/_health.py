@@ -17,7 +17,7 @@ from pathlib import Path
 from fetchstash.errors import BadArgument, FetchstashError
 from fetchstash.store import _rows as rows
 from fetchstash.store._blobs import Blobs, Kind
-from fetchstash.store._catalog import Catalog, settle, transaction
+from fetchstash.store._catalog import Catalog, Connection, settle, transaction
 from fetchstash.store._contract import Finding
 from fetchstash.store._disk import Presence, refuse_disabled_locks, translate_errors
 from fetchstash.store._filesystem import refuse_network
@@ -126,7 +126,7 @@ class _Store:
     def __init__(self, folder: Path, presence: Presence) -> None:
         self._folder = folder
         self._presence = presence
-        self._has_catalogue = False
+        self._has_catalogue = self._is_rebuilt = False
         self._blobs = Blobs(folder)
         self._sidecars = Sidecars(folder)
         self._quarantine = Quarantine(folder)
@@ -185,18 +185,20 @@ class _Store:
             self._catalog.close()
         rebuild(self._folder, self._presence, self._sidecars, self._quarantine)
         self._catalog = Catalog(self._folder / "catalog.db", self._folder / "lock")
-        self._has_catalogue = True
+        self._has_catalogue = self._is_rebuilt = True
 
     def _lost_rows(self) -> Iterator[Ailment]:
-        """Find the artifacts that have a sidecar and files but no row (_sidecar.py)."""
+        for ref in self._lost_refs():
+            what = f"The catalogue lacks the artifact {ref}."
+            finding = Finding("fault", what, "Repair restores it.", ref)
+            yield Ailment(finding, partial(self._restore_or_remove, [ref]))
+
+    def _lost_refs(self) -> list[str]:
+        """Return the artifacts that have a sidecar and files but no row (_sidecar.py)."""
         with self._catalog.locked() as db:
             settle(db)
             lost = set(self._sidecars.refs()).difference(rows.all_refs(db))
-        for ref in sorted(lost):
-            if self._is_whole(ref):
-                what = f"The catalogue lacks the artifact {ref}."
-                finding = Finding("fault", what, "Repair restores it.", ref)
-                yield Ailment(finding, partial(self._restore_or_remove, [ref]))
+        return [ref for ref in sorted(lost) if self._is_whole(ref)]
 
     def _is_whole(self, ref: str) -> bool:
         """Return whether the sidecar of an artifact can be read and names sound files."""
@@ -288,14 +290,27 @@ class _Store:
                     self._quarantine.move(self._blobs.path(kind, sha256), f"of artifact {ref}")
 
     def _orphans(self) -> Iterator[Ailment]:
+        """Find the files that no artifact names.
+
+        What a killed put leaves is gc's. Where the catalogue was lost, that may be the bytes of an
+        artifact whose sidecar is lost too: it goes to the quarantine.
+        """
+        lost = self._sidecars.blobs(self._lost_refs())
         with self._catalog.locked() as db:
             settle(db)
-            known = rows.known(db)
+            known = lost.union(rows.known(db))
             orphans = [file for file in self._blobs.files() if file[:2] not in known]
+        left = 0
         for kind, name, size in orphans:
+            if not self._is_rebuilt and self._problem(kind, name) not in _LOST_BLOB:
+                left += 1
+                continue
             what = f"The file {kind}/{name} ({size} bytes) belongs to no artifact."
             finding = Finding("warning", what, "Repair moves it to the quarantine; gc removes it.")
             yield Ailment(finding, partial(self._set_aside, kind, name))
+        if left:
+            what = f"{left} files belong to no artifact, as a put that was ended leaves them."
+            yield Ailment(Finding("note", what, "The next gc removes them."))
 
     def _set_aside(self, kind: Kind, name: str) -> None:
         with self._catalog.locked() as db:
@@ -304,23 +319,31 @@ class _Store:
                 self._quarantine.move(self._blobs.path(kind, name), "belongs to no artifact")
 
     def _missing_sidecars(self) -> Iterator[Ailment]:
-        """Find the artifacts whose sidecar is missing or cut: it is written without a sync."""
+        """Find the artifacts whose sidecar is missing, cut or old: it is written without a sync."""
         with self._catalog.reading() as db:
-            refs = rows.all_refs(db)
-        missing = {ref for ref in refs if self._sidecars.read(ref) is None}
-        with self._catalog.locked() as db:
-            missing &= rows.all_refs(db)  # gc may have taken some since
+            missing = {ref for ref in rows.all_refs(db) if not self._has_sidecar(db, ref)}
+        with self._catalog.locked() as db:  # some may have gone since, or been written
+            missing &= rows.all_refs(db)
+            missing = {ref for ref in missing if not self._has_sidecar(db, ref)}
         if missing:
             what = f"{len(missing)} artifacts could not be restored if the catalogue were lost."
             finding = Finding("note", what, "Repair writes down their facts beside it.")
             yield Ailment(finding, partial(self._write_sidecars, missing))
+
+    def _has_sidecar(self, db: Connection, ref: str) -> bool:
+        """Return whether the sidecar of an artifact says what its row says."""
+        sidecar = self._sidecars.read(ref)
+        with contextlib.suppress(ValueError):  # a damaged row, which is reported by itself
+            return sidecar == rows.record(db, ref)
+        return sidecar is not None
 
     def _write_sidecars(self, refs: Iterable[str]) -> None:
         self._sidecars.make_folder()
         with self._catalog.locked() as db:
             self._sidecars.keep_key(rows.url_key(db))
             for ref in rows.all_refs(db).intersection(refs):
-                self._sidecars.replace(rows.record(db, ref))
+                self._sidecars.write(rows.record(db, ref))
+                self._sidecars.publish(ref)
 
     def _quarantined(self) -> Iterator[Ailment]:
         files, size = self._quarantine.count()

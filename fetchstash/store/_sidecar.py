@@ -1,9 +1,10 @@
 """Sidecars: each artifact's row as a small file, out of which a lost catalogue is made again.
 
 They are written without a sync of their own: the catalogue is the truth, and a sidecar is read only
-when the catalogue is damaged. It is written when its files are in place, just before the row is
-committed, and removed before the row is deleted. So a sidecar without a row means that the row was
-lost, or that a put was ended before its commit: then too the artifact is whole.
+when the catalogue is damaged. It is written in the spool while the row is, gets its name after the
+row's commit and before the put is acknowledged, and is removed before the row is deleted. So a
+process that is killed leaves no sidecar of a put that was not committed, and a sidecar without a
+row means that the row was lost.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
+from fetchstash.store._blobs import KINDS, Kind
 from fetchstash.store._disk import private_file, private_folder, sync_file
 from fetchstash.store._stamp import is_ref
 
@@ -29,21 +31,26 @@ class Sidecars:
         """Make the folder if it is missing. Raises StoreError where something is in the way."""
         private_folder(self._folder)
 
-    def add(self, record: dict[str, Any]) -> None:
-        """Write the record of a new artifact. If that fails, repair writes it later."""
+    def write(self, record: dict[str, Any]) -> None:
+        """Write the record of an artifact, for ``publish``. The lock is held until then."""
         with contextlib.suppress(OSError):
-            _write(self._folder / record["ref"], record)
+            _write(self._spooled(record["ref"]), record)
 
-    def replace(self, record: dict[str, Any]) -> None:
-        """Write the changed record of an artifact. If that fails, the old one stays.
+    def publish(self, ref: str) -> None:
+        """Let what was written be the record. If that fails, repair writes it later."""
+        with contextlib.suppress(OSError):
+            self._spooled(ref).replace(self._folder / ref)
 
-        What a failure leaves of the new one is in the spool, which is swept: it holds facts of an
-        artifact that may be deleted meanwhile.
+    def discard(self, ref: str = "*") -> None:
+        """Remove what was written of an artifact, or of any, and not published.
+
+        The lock is held, so no living process is about to publish it.
         """
-        new = self._spool / f"{record['ref']}.facts"
-        with contextlib.suppress(OSError):
-            _write(new, record)
-            new.replace(self._folder / record["ref"])
+        for path in self._spool.glob(f"{ref}.facts"):
+            path.unlink(missing_ok=True)
+
+    def _spooled(self, ref: str) -> Path:
+        return self._spool / f"{ref}.facts"
 
     def remove(self, refs: Iterable[str]) -> None:
         """Remove the records of artifacts."""
@@ -58,6 +65,11 @@ class Sidecars:
             return cast("dict[str, Any]", record) if record["ref"] == ref else None
         except (KeyError, OSError, RecursionError, TypeError, ValueError):
             return None
+
+    def blobs(self, refs: Iterable[str]) -> set[tuple[Kind, str]]:
+        """Return the blobs that the records of artifacts name."""
+        records = [self.read(ref) or {} for ref in refs]
+        return {(kind, str(record.get(kind))) for record in records for kind in KINDS}
 
     def refs(self) -> Iterator[str]:
         """Go through the references that have a record."""

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from fetchstash.store import _rows as rows, _steps
-from fetchstash.store._blobs import Kind
 from fetchstash.store._catalog import Connection, settle, transaction
 from fetchstash.store._contract import Removed
 from fetchstash.store._disk import claimed
@@ -51,25 +50,19 @@ class Upkeep:
         with self._catalog.locked(make_room=True) as db:
             settle(db)
             known = rows.known(db)
-            lost = self._named_by_lost_rows(db)
+            sidecars = self._place.sidecars
+            lost = sidecars.blobs(set(sidecars.refs()).difference(rows.all_refs(db)))
             orphans = [f for f in self._blobs.files() if f[:2] not in known and f[:2] not in lost]
             self._catalog.check_current(db)
-            for kind, name, _ in orphans if not dry_run else ():
-                self._blobs.remove(kind, name)
+            if not dry_run:
+                sidecars.discard()
+                for kind, name, _ in orphans:
+                    self._blobs.remove(kind, name)
         if not dry_run:
             self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
             self._blobs.sweep_spool(now)
             self.remove_abandoned_runs()
         return (Removed(f"{kind}/{name}", size, "orphan") for kind, name, size in orphans)
-
-    def _named_by_lost_rows(self, db: Connection) -> set[tuple[Kind, str]]:
-        """Return the blobs of the artifacts that have a sidecar and no row (_sidecar.py)."""
-        sidecars = self._place.sidecars
-        lost: set[tuple[Kind, str]] = set()
-        for ref in set(sidecars.refs()).difference(rows.all_refs(db)):
-            record = sidecars.read(ref) or {}
-            lost |= {("raw", str(record.get("raw"))), ("text", str(record.get("text")))}
-        return lost
 
     def remove_abandoned_runs(self) -> None:
         """Remove the ephemeral runs whose process ended without doing so."""

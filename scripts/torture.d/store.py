@@ -34,7 +34,7 @@ sys.path.append(str(Path(__file__).parent))
 from store_children import dice, is_half
 
 from fetchstash.errors import FetchstashError, UnknownRef
-from fetchstash.store import StoreLimits, open_store
+from fetchstash.store import ALL_RUNS, StoreLimits, check_store, open_store, repair_store
 
 PUT_STEPS = ("measured", "locked", "renamed", "folders_synced", "committed", "put_done")
 GC_STEPS = ("locked", "committed", "unlinked", "gc_done")
@@ -119,7 +119,13 @@ def take_in(report: list[str], tally: Tally) -> None:
 
 
 async def verify(folder: Path, expected: dict[str, tuple[str, str]], tally: Tally) -> None:
-    """Check that all expected and listed artifacts are whole, and that gc leaves no orphan."""
+    """Check that all expected and listed artifacts are whole, and that gc leaves no orphan.
+
+    A kill is no fault for doctor, and a new catalogue has what the lost one had.
+    """
+    for finding in await check_store(StoreLimits(folder)):
+        if finding.level != "note":
+            tally.faults.append(f"doctor: {finding.what}")
     store = await open_store(StoreLimits(folder, run="kept"))
     for ref, (raw, text) in expected.items():
         try:
@@ -155,6 +161,22 @@ async def verify(folder: Path, expected: dict[str, tuple[str, str]], tally: Tall
     )  # nobody else has it open now: the spool is swept
     tally.faults.extend(f"left in the spool: {path.name}" for path in again.spool.iterdir())
     await again.aclose()
+    before = await refs_of(folder)
+    await repair_store(StoreLimits(folder))  # writes what a kill, or a full disk, left unwritten
+    for name in ("catalog.db", "catalog.db-wal", "catalog.db-shm"):
+        (folder / name).unlink(missing_ok=True)
+    await repair_store(StoreLimits(folder))
+    after = await refs_of(folder)
+    tally.faults.extend(f"not restored: {ref}" for ref in before - after)
+    tally.faults.extend(f"revived: {ref}" for ref in after - before)
+
+
+async def refs_of(folder: Path) -> set[str]:
+    """Return the artifacts of all runs."""
+    store = await open_store(StoreLimits(folder, run=ALL_RUNS))
+    refs = {facts.artifact_ref for facts in (await store.list(limit=100_000)).facts}
+    await store.aclose()
+    return refs
 
 
 def random_round(folder: Path, chance: random.Random, tally: Tally) -> None:

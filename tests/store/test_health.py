@@ -24,6 +24,7 @@ from fetchstash.store import (
     open_store,
     repair_store,
 )
+from fetchstash.store._sidecar import Sidecars
 from tests.store.contents import text_of
 
 Put = Callable[..., Awaitable[Facts]]
@@ -357,6 +358,24 @@ async def test_a_store_without_whole_sidecars_gets_them(
     await repair_store(limits)
     again = await open_store(limits)
     assert await again.get("https://example.org/0") == facts
+    await again.aclose()
+
+
+async def test_a_process_killed_before_it_wrote_a_changed_sidecar_leaves_a_note_and_no_loss(
+    store: ArtifactStore, limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = await put(store, b"text")
+    with monkeypatch.context() as killed:
+        killed.setattr(Sidecars, "publish", Sidecars.discard)
+        await store.pin(facts.artifact_ref)
+    await store.aclose()
+    (finding,) = [f for f in await check_store(limits) if "could not be restored" in f.what]
+    assert (finding.level, finding.mendable) == ("note", True)
+    await repair_store(limits)
+    (limits.folder / "catalog.db").unlink()
+    await repair_store(limits)
+    again = await open_store(limits)
+    assert (await again.get(facts.artifact_ref)).pinned
     await again.aclose()
 
 

@@ -1,19 +1,24 @@
 """Several processes share a folder: the order of a put on the disk, and a short torture."""
 
+import hashlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 import pytest
 
-from fetchstash.store import StoreLimits, open_store
+from fetchstash.store import Finding, StoreLimits, check_store, open_store, repair_store
+from tests.store.contents import text_of
 
 pytestmark = pytest.mark.slow
 
+KINDS = ("raw", "text")
 TORTURE = Path(__file__).parents[2] / "scripts" / "torture.d" / "store.py"
 
 PUT = """
@@ -31,6 +36,30 @@ async def main():
 def write(path):
     path.write_bytes(path.name.encode())
     return path
+
+anyio.run(main)
+"""
+
+
+KILLED_PUT = """
+import anyio, os, signal, sys
+from pathlib import Path
+from fetchstash.ranges import Ranges
+from fetchstash.store import Facts, StoreLimits, _steps, open_store
+
+def reached(step):
+    if step == sys.argv[2]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+async def main():
+    store = await open_store(StoreLimits(Path(sys.argv[1])))
+    for name in ("acknowledged", "killed"):
+        if name == "killed":
+            _steps.reached = reached
+        files = [store.spool / f"{name}-{kind}" for kind in ("raw", "text")]
+        for file in files:
+            file.write_text(file.name)
+        await store.put(*files, Facts(), Ranges(), url=f"https://example.org/{name}")
 
 anyio.run(main)
 """
@@ -141,3 +170,92 @@ def test_several_processes_put_into_one_folder_at_once(tmp_path: Path) -> None:
         return total
 
     assert anyio.run(count) == 4
+
+
+def files_of(folder: Path) -> set[str]:
+    kinds = ("raw", "text", "facts", "spool", "quarantine")
+    return {str(path.relative_to(folder)) for kind in kinds for path in (folder / kind).glob("*")}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
+@pytest.mark.parametrize("step", ["measured", "locked", "renamed", "folders_synced"])
+def test_a_put_that_was_killed_is_no_fault_goes_at_gc_and_is_never_revived(
+    step: str, tmp_path: Path
+) -> None:
+    killed = tmp_path / "killed"
+    assert run("-c", KILLED_PUT, killed, step).returncode == -signal.SIGKILL
+    (ref,) = anyio.run(refs_of, copy_of(killed, "looked at"))
+
+    checked = copy_of(killed, "checked")
+    assert wrong(anyio.run(check_store, StoreLimits(checked))) == []
+    anyio.run(collect, checked)
+    raw, text = (hashlib.sha256(f"acknowledged-{kind}".encode()).hexdigest() for kind in KINDS)
+    assert files_of(checked) == {f"raw/{raw}", f"text/{text}", f"facts/{ref}"}
+    assert wrong(anyio.run(check_store, StoreLimits(checked))) == []
+
+    repaired = copy_of(killed, "repaired")
+    anyio.run(repair_store, StoreLimits(repaired))
+    assert anyio.run(refs_of, repaired) == [ref]
+    anyio.run(collect, repaired)
+    assert files_of(repaired) == files_of(checked)
+
+    lost = copy_of(killed, "lost")
+    for path in lost.glob("catalog.db*"):
+        path.unlink()
+    anyio.run(repair_store, StoreLimits(lost))
+    assert anyio.run(refs_of, lost) == [ref]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
+def test_gc_removes_the_facts_of_a_killed_put_while_others_have_the_store_open(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "store"
+
+    async def work() -> None:
+        async with aclosing(await open_store(StoreLimits(folder))) as store:
+            await anyio.to_thread.run_sync(run, "-c", KILLED_PUT, folder, "folders_synced")
+            assert [path.suffix for path in store.spool.iterdir()] == [".facts"]
+            await store.gc()
+            assert list(store.spool.iterdir()) == []
+
+    anyio.run(work)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
+@pytest.mark.parametrize("step", ["committed", "put_done"])
+def test_a_put_that_was_killed_after_its_commit_is_an_artifact_and_no_fault(
+    step: str, tmp_path: Path
+) -> None:
+    killed = tmp_path / "killed"
+    assert run("-c", KILLED_PUT, killed, step).returncode == -signal.SIGKILL
+    assert wrong(anyio.run(check_store, StoreLimits(killed))) == []
+    refs = anyio.run(refs_of, killed)
+    assert len(refs) == 2
+    anyio.run(repair_store, StoreLimits(killed))
+    for path in killed.glob("catalog.db*"):
+        path.unlink()
+    anyio.run(repair_store, StoreLimits(killed))
+    assert anyio.run(refs_of, killed) == refs
+
+
+def copy_of(folder: Path, name: str) -> Path:
+    return shutil.copytree(folder, folder.with_name(name))
+
+
+def wrong(findings: tuple[Finding, ...]) -> list[Finding]:
+    return [finding for finding in findings if finding.level != "note"]
+
+
+async def refs_of(folder: Path) -> list[str]:
+    """Return the artifacts of a store, each of which is read."""
+    async with aclosing(await open_store(StoreLimits(folder))) as store:
+        refs = [facts.artifact_ref for facts in (await store.list()).facts]
+        for ref in refs:
+            await text_of(store, ref)
+        return refs
+
+
+async def collect(folder: Path) -> None:
+    async with aclosing(await open_store(StoreLimits(folder))) as store:
+        await store.gc()
