@@ -28,6 +28,8 @@ from fetchstash.store import Objects
 PREFIX = "fstash_"
 KEYS = "tokens/"
 """Where the records lie, each under the id of its token."""
+_CLOSED = "tokens-were-made"
+"""The key of a mark that stays when the last token goes: the service is not open then."""
 FRESH = 10.0
 """Seconds after which one request reads the list of tokens again; others need not wait for it."""
 MAX_AGE = 25.0
@@ -161,12 +163,13 @@ class OwnTokens:
             (created + timedelta(days=days)).isoformat(),
             _hash(text),
         )
+        await self._objects.write(_CLOSED, b"")  # first: there is no token without it
         await self._objects.write(KEYS + token_id, json.dumps(asdict(record)).encode())
         return Token(text, record)
 
-    async def are_there(self) -> bool:
-        """Return whether there is a token, be it expired."""
-        return bool(await self._objects.keys(KEYS))
+    async def were_made(self) -> bool:
+        """Return whether there ever was a token, be they all expired or revoked."""
+        return await self._objects.read(_CLOSED) is not None or bool(await self._objects.keys(KEYS))
 
     async def records(self) -> list[TokenRecord]:
         """Return the tokens that are not revoked, the oldest first; also those that expired."""
@@ -180,6 +183,7 @@ class OwnTokens:
         if record is None:
             what = f"There is no token {token_id[:40]!r}."
             raise BadArgument(what, "Its id stands in the list of tokens.")
+        await self._objects.write(_CLOSED, b"")  # a token of an earlier version came without
         await self._objects.delete(KEYS + token_id)
         return record
 

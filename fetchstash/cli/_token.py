@@ -99,6 +99,8 @@ def revoke(settings: "Settings", ids: Sequence[str]) -> None:
         for token_id in ids:
             record = await own.revoke(token_id)
             say(f"Revoked {record.id} ({record.name} of {record.tenant}).")
+        if not settings.oauth.issuer and not await own.records():
+            say("No token is left, and the service lets in nobody: fetchstash token create.")
 
     _with_tokens(settings, work)
 

@@ -31,9 +31,9 @@ _log = logging.getLogger("fetchstash.service")
 
 
 async def verifier_of(settings: Settings, objects: Objects) -> Verifier | None:
-    """Return what verifies tokens, None where none were made and no provider is configured."""
+    """Return what verifies tokens, None where none ever was and no provider is configured."""
     known = verifier(settings, objects)
-    return known if settings.oauth.issuer or await OwnTokens(objects).are_there() else None
+    return known if settings.oauth.issuer or await OwnTokens(objects).were_made() else None
 
 
 def metadata_routes(oauth: OAuthLimits) -> Sequence[Route]:

@@ -114,7 +114,7 @@ async def test_the_store_holds_a_hash_and_nothing_of_the_secret(
     tokens: OwnTokens, objects: Counting
 ) -> None:
     token = await tokens.create("team-a", "ci")
-    (key,) = await objects.keys()
+    (key,) = await objects.keys(KEYS)
     data = await objects.read(key)
     assert data
     secret = token.text.removeprefix(PREFIX + token.record.id)

@@ -122,6 +122,34 @@ def test_it_says_where_and_for_whom_it_serves_until_its_terminal_closes(tmp_path
 
 
 @pytest.mark.slow
+def test_a_service_whose_last_token_was_revoked_answers_401_before_and_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    folder = ("--folder", str(tmp_path))
+
+    def token(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [FETCHSTASH, "token", *words, *folder]
+        return subprocess.run(command, capture_output=True, text=True, check=True)
+
+    def status(line: str, text: str = "") -> int:
+        sent = calling("http://127.0.0.1:9/", "2026-07-28")
+        bearer = {"authorization": f"Bearer {text}"} if text else {}
+        return httpx2.post(
+            url_in(line), json=sent["json"], headers={**sent["headers"], **bearer}, timeout=60
+        ).status_code
+
+    text = token("create", "--tenant", "acme", "--name", "ci").stdout.strip()
+    with process(*folder) as (_, line):
+        assert (status(line), status(line, text)) == (401, 200)
+        revoked = token("revoke", text.removeprefix("fstash_")[:12])
+        assert "No token is left, and the service lets in nobody" in revoked.stderr
+        assert status(line) == 401
+    with process(*folder) as (_, line):
+        assert "to who sends a token" in line
+        assert (status(line), status(line, text)) == (401, 401)
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
 def test_a_service_whose_stdout_is_full_serves_and_ends_as_any(tmp_path: Path) -> None:
     words = ["serve", "--http", "127.0.0.1:0", "--folder", str(tmp_path)]

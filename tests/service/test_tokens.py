@@ -11,7 +11,7 @@ import pytest
 from mcp import MCPError
 from mcp_types import TextContent
 
-from fetchstash.access import OwnTokens, verifier
+from fetchstash.access import OwnTokens, Rejected, verifier
 from fetchstash.config import Settings, load
 from fetchstash.errors import StoreError
 from fetchstash.service import for_clients_elsewhere, verifier_of
@@ -268,6 +268,24 @@ async def test_without_provider_and_tokens_nobody_is_asked_for_one(tmp_path: Pat
     assert await verifier_of(plain, objects) is None
     await OwnTokens(objects).create("team-a", "ci")
     assert await verifier_of(plain, objects) is not None
+
+
+@pytest.mark.parametrize("how", ["revoked", "removed by hand"])
+async def test_a_store_that_had_tokens_asks_for_one_after_its_last_is_gone(
+    how: str, tmp_path: Path
+) -> None:
+    objects = MemoryObjects()
+    own, plain = OwnTokens(objects), load({"store.folder": str(tmp_path)})
+    token = await own.create("team-a", "ci")
+    if how == "revoked":
+        await own.revoke(token.record.id)
+    else:
+        await objects.delete(f"tokens/{token.record.id}")
+    assert await own.records() == []
+    asked = await verifier_of(plain, objects)
+    assert asked is not None
+    with pytest.raises(Rejected):
+        await asked.verify(token.text)
 
 
 async def test_a_store_that_fails_at_the_start_opens_the_service_to_nobody(tmp_path: Path) -> None:
