@@ -7,6 +7,7 @@ al., 2023).
 
 # ruff: noqa: E501 - a fragment of HTML on one line reads better than in pieces
 
+import re
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,17 @@ HIDDEN = {
     "no height and no overflow": f'<div style="height:0;overflow:hidden">{SECRET}</div>',
     "no greatest height": f'<div style="max-height:0px; overflow:hidden">{SECRET}</div>',
     "one pixel square": f'<div style="width:1px;height:1px;overflow:hidden">{SECRET}</div>',
+    # What children inherit
+    "invisible, with children": f'<div style="visibility:hidden"><p>{SECRET}</p></div>',
+    "collapsed, with children": f'<section style="visibility:collapse"><div><p>{SECRET}</p></div></section>',
+    "invisible by a class, with children": f"<style>.xq7{{visibility:hidden}}</style><div class=xq7><ul><li>{SECRET}</li></ul></div>",
+    "no font size, with children": f'<div style="font-size:0"><p><b>{SECRET}</b></p></div>',
+    "transparent, with children": f'<div style="color:transparent"><p>{SECRET}</p></div>',
+    "white by a class, with children": f"<style>.xq7{{color:#fff}}</style><div class=xq7><p>{SECRET}</p></div>",
+    "indented out of sight, with children": f'<div style="text-indent:-9999px"><p>{SECRET}</p></div>',
+    "filled with nothing, with children": f'<div style="-webkit-text-fill-color:transparent"><p>{SECRET}</p></div>',
+    "no line height, with children": f'<div style="line-height:0;overflow:hidden"><p>{SECRET}</p></div>',
+    "contained out of sight, with children": f'<div style="content-visibility:hidden"><p>{SECRET}</p></div>',
     # Classes
     "a class for screen readers (Bootstrap, WordPress)": f'<span class="sr-only">{SECRET}</span>',
     "visually hidden (GOV.UK)": f'<p class="note visually-hidden">{SECRET}</p>',
@@ -192,23 +204,50 @@ def extract(tmp_path: Path, html: str) -> tuple[Extracted, str]:
     return extracted, "".join(part.text for part in extracted.parts or ())
 
 
+LAYOUTS = {"flat": "", "indented": "\n    ", "CRLF and tabs": "\r\n\t", "comments": " <!-- x -->\n"}
+"""What a page's author puts between two tags."""
+_STYLE = re.compile(r"(<style.*?</style>)", re.DOTALL)
+_TAG = re.compile(r"(</?[a-z](?:[^<>\"']|\"[^\"]*\"|'[^']*')*>)", re.IGNORECASE)
+_TEXT = re.compile(r"(?<=>)([^<>]+)(?=<)")
+_NO_ELEMENTS_INSIDE = re.compile(r"<(?:script|textarea|option|math|svg|video|iframe|!--)")
+
+
+def laid_out(html: str, gap: str) -> str:
+    """Return the fragment with a gap at each tag, and each of its texts in an element of its own."""
+    if not gap:
+        return html
+    if not _NO_ELEMENTS_INSIDE.search(html):
+        html = "".join(
+            piece if piece.startswith("<style") else _TEXT.sub(r"<span>\1</span>", piece)
+            for piece in _STYLE.split(html)
+        )
+    return "".join(
+        piece if piece.startswith("<style") else _TAG.sub(rf"{gap}\1{gap}", piece)
+        for piece in _STYLE.split(html)
+    )
+
+
+@pytest.mark.parametrize("gap", LAYOUTS.values(), ids=LAYOUTS.keys())
 @pytest.mark.parametrize("html", HIDDEN.values(), ids=HIDDEN.keys())
-def test_hidden_text_does_not_reach_a_model(tmp_path: Path, html: str) -> None:
-    _, text = extract(tmp_path, html)
+def test_hidden_text_does_not_reach_a_model(tmp_path: Path, html: str, gap: str) -> None:
+    _, text = extract(tmp_path, laid_out(html, gap))
     assert SECRET not in text
     assert text.count("reservoir") == 6
 
 
+@pytest.mark.parametrize("gap", LAYOUTS.values(), ids=LAYOUTS.keys())
 @pytest.mark.parametrize("html", SEEN.values(), ids=SEEN.keys())
-def test_visible_text_stays(tmp_path: Path, html: str) -> None:
-    extracted, text = extract(tmp_path, html)
+def test_visible_text_stays(tmp_path: Path, html: str, gap: str) -> None:
+    extracted, text = extract(tmp_path, laid_out(html, gap))
     assert SECRET in text
     assert extracted.facts.hidden_removed == 0
 
 
-def test_hidden_elements_with_text_are_counted(tmp_path: Path) -> None:
-    extracted, _ = extract(
-        tmp_path,
-        f"<p hidden>{SECRET}</p><div style='display:none'><p>a</p><p>b</p></div><i hidden></i>",
+@pytest.mark.parametrize("gap", LAYOUTS.values(), ids=LAYOUTS.keys())
+def test_hidden_elements_with_text_are_counted(tmp_path: Path, gap: str) -> None:
+    html = (
+        f"<p hidden>{SECRET}</p><div style='display:none'><p>a</p><p>b</p></div><i hidden></i>"
+        f"<div style='visibility:hidden'><p>{SECRET}</p></div>"
     )
-    assert extracted.facts.hidden_removed == 2
+    extracted, _ = extract(tmp_path, laid_out(html, gap))
+    assert extracted.facts.hidden_removed == 3

@@ -246,13 +246,16 @@ class _Copy:
                 node = node.next
 
     def _add_text(self, text: str, parent: Element, paints: Paint) -> None:
-        if paints is not self._seen_paint and not text.isspace() and is_unseen(paints):
+        if text.isspace():  # tells nothing of its paint: hidden elements are indented, too
+            parent.children.append(text)
+            return
+        if paints is not self._seen_paint and is_unseen(paints):
             self._page.hidden += parent not in self._emptied
             self._emptied.add(parent)
-        else:
-            self._seen_paint = paints
-            is_code = not self._has_tex or parent.tag in {"code", "pre", "tt"}
-            parent.children.append(text if is_code else with_dollars(text))
+            return
+        self._seen_paint = paints
+        is_code = not self._has_tex or parent.tag in {"code", "pre", "tt"}
+        parent.children.append(text if is_code else with_dollars(text))
 
     def _add_tex(self, script: "LexborNode", parent: Element) -> None:
         """Add the formula that a script element holds for MathJax."""
