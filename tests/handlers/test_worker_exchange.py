@@ -19,7 +19,7 @@ from tests.handlers.test_confine import pool, run
 
 __all__ = ["pool"]  # a fixture of another module
 
-Make = Callable[[], None]
+Plant = Callable[[Path], None]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links are those of POSIX")
 LIMIT = 12
 
@@ -29,6 +29,13 @@ def room(tmp_path: Path) -> Room:
     (tmp_path / "keys").write_text("a secret")
     (tmp_path / "text").touch()
     return Room(tmp_path)
+
+
+def lent(room: Room, text: Path) -> Path:
+    """Lend a text to write to; return the path by which a worker knows it."""
+    assert room.lend(None, text)
+    assert room.text is not None
+    return room.text
 
 
 @pytest.fixture
@@ -45,27 +52,37 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_text_is_copied_where_it_cannot_be_linked(
     room: Room, tmp_path: Path, elsewhere: None
 ) -> None:
-    with room.lent({"text": str(tmp_path / "text")}) as inside:
-        Path(inside["text"]).write_text("what the worker read")
+    text = lent(room, tmp_path / "text")
+    text.write_text("what the worker read, and more than it reported")
+    room.take_text(20)
     assert (tmp_path / "text").read_text() == "what the worker read"
 
 
+def sparse(text: Path) -> None:
+    with text.open("wb") as file:
+        file.truncate(2**31)
+
+
+PLANTED: dict[str, Plant] = {
+    "a symbolic link": lambda text: text.symlink_to(text.parents[2] / "keys"),
+    "a hard link": lambda text: text.hardlink_to(text.parents[2] / "keys"),
+    "a pipe": os.mkfifo,
+    "a folder": Path.mkdir,
+    "a large file": sparse,
+}
+
+
 @posix
-@pytest.mark.parametrize("kind", ["symbolic link", "hard link", "pipe", "folder"])
+@pytest.mark.parametrize("kind", list(PLANTED)[:4])
 def test_no_link_that_a_worker_left_is_followed(
     room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: None, kind: str
 ) -> None:
-    with room.lent({"text": str(tmp_path / "text")}) as inside:
-        text = Path(inside["text"])
-        text.unlink()
-        monkeypatch.undo()
-        make: dict[str, Make] = {
-            "symbolic link": lambda: text.symlink_to(tmp_path / "keys"),
-            "hard link": lambda: text.hardlink_to(tmp_path / "keys"),
-            "pipe": lambda: os.mkfifo(text),
-            "folder": text.mkdir,
-        }
-        make[kind]()
+    text = lent(room, tmp_path / "text")
+    text.unlink()
+    monkeypatch.undo()
+    PLANTED[kind](text)
+    with pytest.raises(OSError, match=r"link|irectory|levels"):
+        room.take_text(2**30)
     assert (tmp_path / "text").read_text() == ""
 
 
@@ -98,11 +115,29 @@ def test_a_room_that_a_worker_filled_is_lent_no_more(room: Room) -> None:
 
 @posix
 def test_a_text_with_a_second_name_is_not_taken(room: Room, tmp_path: Path) -> None:
-    with (
-        pytest.raises(KeptOpen),
-        room.lent({"text": str(tmp_path / "text")}) as inside,
-    ):
-        (room.path / "out" / "again").hardlink_to(inside["text"])
+    (room.path / "out" / "again").hardlink_to(lent(room, tmp_path / "text"))
+    with pytest.raises(KeptOpen):
+        room.take_text(0)
+
+
+@posix
+@pytest.mark.parametrize("kind", PLANTED)
+def test_a_room_in_which_a_worker_planted_the_text_is_lent_no_more(
+    room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """It goes on after its job, and makes the file as soon as the room is cleared."""
+    link = os.link
+
+    def planted(source: Path, target: Path) -> None:
+        monkeypatch.undo()
+        PLANTED[kind](target)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", planted)
+    assert not room.lend(None, tmp_path / "text")
+    assert room.text is not None
+    assert room.text.is_symlink() or room.text.exists()
+    assert (tmp_path / "text").stat().st_size == 0
 
 
 @posix
@@ -118,8 +153,8 @@ def test_a_document_is_linked_once_for_a_job(
 
     monkeypatch.setattr(os, "link", counted)
     assert room.lend(tmp_path / "keys")
-    with room.lent({"source": "x"}) as inside:
-        assert Path(inside["source"]).read_text() == "a secret"
+    assert room.document is not None
+    assert room.document.read_text() == "a secret"
     assert len(links) == 1
 
 
@@ -214,23 +249,22 @@ async def test_a_worker_reaches_no_other_jobs_files(pool: WorkerPool, tmp_path: 
     document, text = tmp_path / "another", tmp_path / "spool" / "another's text"
     document.write_text("secret")
     text.touch()
-    assert room.lend(document)
-    with room.lent({"text": str(text)}) as another:
-        orders = [
-            ("read_file", another["source"]),
-            ("read_file", str(document)),
-            ("read_file", another["text"]),
-            ("write_file", another["text"]),
-            ("write_file", str(text)),
-            ("make_file", str(room.path / "out")),
-            ("list_folder", str(room.path / "in")),
-            ("list_folder", str(tmp_path / "spool")),
-            ("link_out", another["source"]),
-        ]
-        lines = await run(pool, tmp_path, orders)
-        assert len(lines) == len(orders)
-        assert [line for line in lines if ": refused" not in line] == []
-        assert text.read_text() == ""
+    assert room.lend(document, text)
+    orders = [
+        ("read_file", str(room.document)),
+        ("read_file", str(document)),
+        ("read_file", str(room.text)),
+        ("write_file", str(room.text)),
+        ("write_file", str(text)),
+        ("make_file", str(room.path / "out")),
+        ("list_folder", str(room.path / "in")),
+        ("list_folder", str(tmp_path / "spool")),
+        ("link_out", str(room.document)),
+    ]
+    lines = await run(pool, tmp_path, orders)
+    assert len(lines) == len(orders)
+    assert [line for line in lines if ": refused" not in line] == []
+    assert text.read_text() == ""
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows asks no list of users")

@@ -19,6 +19,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from fetchstash import _children
 from fetchstash.errors import FetchFailed, FetchstashError, TimedOut, TooLarge
 from fetchstash.fetch._browser._chromium import missing, needs_other_user, prepared
 from fetchstash.fetch._browser._proxy import PageProxy, Tunnel
@@ -177,9 +178,8 @@ async def _end(process: Process) -> None:
         async with asyncio.timeout(_END_SECONDS):
             await process.wait()
     except TimeoutError:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+        _children.kill(process)
+        await _children.is_gone(process)
 
 
 @contextlib.asynccontextmanager

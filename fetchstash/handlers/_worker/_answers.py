@@ -83,10 +83,11 @@ class Pieces:
 
     ``plugin`` is the package that is loaded or that reads the document, ``declared`` its format,
     ``brought`` what the packages of the job bring. ``new_worker``: it is the worker's first job.
-    ``reading`` is told of each page.
+    ``most_bytes`` of text are taken, and ``reading`` is told of each page.
     """
 
     brought: Mapping[str, tuple[Format, ...]] = field(default_factory=dict[str, tuple[Format, ...]])
+    most_bytes: int = 0
     reading: PagesRead | None = None
     handler: str = ""
     plugin: str = ""
@@ -112,7 +113,7 @@ class Pieces:
             return
         piece = member(frame, "piece")
         size, chars = count(piece, "bytes"), count(piece, "chars")
-        if size < self.bytes or chars < self.chars:
+        if not self.bytes <= size <= self.most_bytes or chars < self.chars:
             raise ProtocolError
         if piece.get("starts_page") is True:
             self.pages.append(self.chars)
@@ -151,6 +152,14 @@ class Pieces:
                 self.tables[-1] = replace(last, first_line=first, rows=rows, columns=columns)
             elif first == last.first_line + last.rows:  # else they cannot be found by number
                 self.tables[-1] = replace(last, rows=last.rows + rows, columns=columns)
+
+
+def most_bytes(source: Path, max_chars: int) -> int:
+    """Return how long a document's text may be: ``max_chars``, or what text is laid out to.
+
+    A JSON array of single digits, ten levels deep, becomes eleven times as long (_json_layout).
+    """
+    return max(4 * max_chars, 32 * source.stat().st_size if source.exists() else 0)
 
 
 @dataclass(frozen=True, slots=True)

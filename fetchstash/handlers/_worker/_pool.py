@@ -208,7 +208,8 @@ class WorkerPool:
         text = _new_file(folder)
         kept = False
         brought = {n: self._reports[n].formats for n in limits.plugins}
-        pieces = answers.Pieces(brought, reading)
+        most = await asyncio.to_thread(answers.most_bytes, source, limits.max_chars)
+        pieces = answers.Pieces(brought, most, reading)
         try:
             try:
                 extraction, failure = await self._extract_in_worker(
@@ -242,20 +243,22 @@ class WorkerPool:
     ) -> tuple[Extraction, str]:
         """Return the extraction, and why the handler failed if it did."""
         job = self._job("extract", source, decision, hints)
-        job |= {"text": str(text), "limits": asdict(limits)}
-        async with self._worker(source) as worker:
+        job |= {"limits": asdict(limits)}
+        async with self._worker(source, text) as worker:
             pieces.new_worker = worker.jobs == 0
             try:
                 last = await worker.job(job, limits.wall_seconds, pieces.add)
                 if "done" not in last:
                     error = answers.failure(last).what
                     return Extraction(None, pieces.handler, extraction_error=error), error
+                await worker.take_text(pieces.bytes)
                 measured = await asyncio.to_thread(answers.measure, text, pieces)
                 done = member(last, "done")
                 extraction = answers.extraction(text, done, decision, pieces, measured)
                 return extraction, extraction.extraction_error if done.get("raised") else ""
             except WorkerDied as error:
-                await worker.gone()  # until then it may still write
+                if not await worker.gone(pieces.bytes):
+                    return Extraction(None, pieces.handler, extraction_error=str(error)), str(error)
                 measured = await asyncio.to_thread(answers.measure, text, pieces)
                 return answers.remains(text, pieces, measured, str(error)), str(error)
 
@@ -269,10 +272,12 @@ class WorkerPool:
         }
 
     @contextlib.asynccontextmanager
-    async def _worker(self, source: Path | None, *, new: bool = False) -> AsyncGenerator[Worker]:
+    async def _worker(
+        self, source: Path | None, text: Path | None = None, *, new: bool = False
+    ) -> AsyncGenerator[Worker]:
         """Lend a worker that can read ``source``; wait at most as long as WAIT_JOBS jobs may take.
 
-        ``new``: one that has done no job. It is killed on any exception.
+        It writes to ``text``. ``new``: one that has done no job. It is killed on any exception.
         """
         telemetry.adjust("queue", 1, queue="workers")
         try:
@@ -288,8 +293,8 @@ class WorkerPool:
         try:
             if new and self._idle:  # two would be one more than may run
                 self._idle.pop().end()
-            worker = None if new else self._take_idle(source)
-            worker = worker or await self._start(source)
+            worker = None if new else await self._take_idle(source, text)
+            worker = worker or await self._start(source, text)
             try:
                 yield worker
             except FetchstashError:
@@ -302,22 +307,28 @@ class WorkerPool:
         finally:
             self._free.release()
 
-    def _take_idle(self, source: Path | None) -> Worker | None:
+    async def _take_idle(self, source: Path | None, text: Path | None) -> Worker | None:
         """Return an idle worker that can read ``source``, and end one that cannot in its place."""
         while self._idle:
             worker = self._idle.pop()
-            if worker.alive and worker.room.lend(source):
-                return worker
+            try:
+                if worker.alive and await asyncio.to_thread(worker.room.lend, source, text):
+                    return worker
+            except BaseException:
+                worker.end()
+                raise
             worker.end()
         return None
 
-    async def _start(self, source: Path | None) -> Worker:
+    async def _start(self, source: Path | None, text: Path | None) -> Worker:
         if self._closed:
             raise Internal("The workers have ended.", "Start the program again.")
         room = Room(self._folder)
-        if source is not None and not room.lend(source):  # on another file system, or not ours
+        if source is not None and not room.lend(
+            source, text
+        ):  # on another file system, or not ours
             room.readable = (source,)
-            room.lend(source)
+            room.lend(source, text)
         worker = await Worker.start(room, self._niceness)
         self._all = {w for w in self._all if w.alive} | {worker}  # so that aclose waits for it
         await worker.ready()

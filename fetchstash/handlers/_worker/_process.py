@@ -10,7 +10,7 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable
 from typing import Any
 
-from fetchstash import telemetry
+from fetchstash import _children, telemetry
 from fetchstash._folders import remove_tree
 from fetchstash.errors import Internal
 from fetchstash.handlers._worker import _frames
@@ -104,22 +104,19 @@ class Worker:
     ) -> dict[str, Any]:
         """Send ``request``, call ``on_report`` for each report, and return the last frame.
 
-        The room lends the document, and a file for the text that the request names. Raises
-        WorkerDied, and what ``on_report`` raises. After any exception, also a cancellation, the
-        process is dead.
+        The job is about what the room was lent. Raises WorkerDied, and what ``on_report`` raises.
+        After any exception, also a cancellation, the process is dead.
         """
+        inside = {"source": str(self.room.document or ""), "text": str(self.room.text or "")}
         self.jobs += 1
         self.sound = False  # until it says otherwise
         try:
             try:
                 async with asyncio.timeout(wall_seconds):
-                    with self.room.lent(request) as inside:
-                        return await self._talk(inside, on_report)
+                    return await self._talk(request | inside, on_report)
             except TimeoutError:
                 unit = "second" if wall_seconds == 1 else "seconds"
                 raise _died("time", f"it took longer than {wall_seconds:g} {unit}") from None
-            except KeptOpen:
-                raise _died("protocol", "its reader kept its text open") from None
             except _frames.ProtocolError:
                 raise _died("protocol", "its reader sent what is no answer") from None
             except (EOFError, OSError):
@@ -127,6 +124,17 @@ class Worker:
         except BaseException:
             self.kill()
             raise
+
+    async def take_text(self, size: int) -> None:
+        """Take the text of a job that says it is done: ``size`` bytes. Raises as ``job`` does."""
+        try:
+            await asyncio.to_thread(self.room.take_text, size)
+        except KeptOpen:
+            self.kill()
+            raise _died("protocol", "its reader kept its text open") from None
+        except OSError:
+            self.kill()
+            raise _died("protocol", "its reader sent what is no answer") from None
 
     @property
     def alive(self) -> bool:
@@ -139,21 +147,30 @@ class Worker:
         return self.alive and self.sound and self.jobs < MAX_JOBS
 
     def kill(self) -> None:
-        """End the process at once; it is gone when ``gone`` returns. Its files stay."""
+        """End the process at once; ``gone`` waits for it. Its files stay."""
         self.sound = False  # it looks alive until it is gone, and must not get another job
-        if self.alive:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+        _children.kill(self._process)
 
     def end(self) -> None:
         """End the process at once and remove its room."""
         self.kill()
         self.room.remove()
 
-    async def gone(self) -> None:
-        """Wait until the process has ended, and remove what it wrote on its way."""
-        await self._process.wait()
-        await asyncio.to_thread(remove_tree, self.room.path)
+    async def gone(self, size: int | None = None) -> bool:
+        """Wait until the killed process has ended, and remove its room; return whether it has.
+
+        Take ``size`` bytes of its text before.
+        """
+        is_gone = await _children.is_gone(self._process)  # until then it may still write
+
+        def clear_up() -> None:
+            if is_gone and size is not None:
+                with contextlib.suppress(KeptOpen, OSError):  # what is missing is no text
+                    self.room.take_text(size)
+            remove_tree(self.room.path)
+
+        await asyncio.to_thread(clear_up)
+        return is_gone
 
     async def _talk(self, request: dict[str, Any], on_report: OnReport) -> dict[str, Any]:
         assert self._process.stdin is not None

@@ -2,16 +2,12 @@
 
 import errno
 import os
-import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 from fetchstash._folders import remove_tree
 
@@ -21,6 +17,7 @@ if sys.platform == "linux":
 
 MAX_LEFT = 10
 """Entries of its folder that a job may leave. A worker that leaves more is ended."""
+_PIECE_BYTES = 2**20
 
 
 class KeptOpen(Exception):
@@ -37,59 +34,62 @@ class Room:
     def __init__(self, folder: Path | None) -> None:
         """Make the room in ``folder``, or in the system's folder for temporary files."""
         self.document: Path | None = None
+        self.text: Path | None = None
+        self._target = Path()
+        self._linked = False
         self.path = Path(tempfile.mkdtemp(prefix="worker-", dir=folder))
         self.readable: tuple[Path, ...] = ()
         self._in, self._out = self.path / "in", self.path / "out"
         self._in.mkdir(0o700)
         self._out.mkdir(0o700)
 
-    def lend(self, source: Path | None) -> bool:
-        """Clear the room for a job and lend it ``source``; return whether the worker can read it.
+    def lend(self, source: Path | None, text: Path | None = None) -> bool:
+        """Clear the room for a job, and lend it ``source`` to read and ``text`` to write. Blocking.
 
-        It cannot in a room that holds more than can be cleared at once. Else ``document`` is then
-        the path by which the worker reads it, None for a job without one.
+        ``document`` and ``text`` are then the paths by which the worker knows them. Return False
+        for a document that cannot be linked, and for a room that cannot be cleared or in which a
+        worker that goes on puts files of its own in the way.
         """
+        self.document, self.text = source, None
         if not self._clear():
             return False
-        self.document = source
-        if source is None or source in self.readable:
-            return True
-        self.document = self._in / "document"
+        if source is not None and source not in self.readable:
+            self.document = self._in / "document"
+            try:
+                # A link to a symbolic link would lead out of the room.
+                os.link(source.resolve(), self.document)
+            except OSError:
+                return False
+        return text is None or self._lend_text(text)
+
+    def _lend_text(self, target: Path) -> bool:
+        self._target, self.text = target, self._out / "text"
+        # On Windows a worker may only write files that were made in its folder (_windows).
+        self._linked = sys.platform != "win32"
         try:
-            # A link to a symbolic link would lead out of the room.
-            os.link(source.resolve(), self.document)
+            if self._linked:
+                os.link(target, self.text)
+        except FileExistsError:
+            return False
+        except OSError:  # the text is wanted on another file system
+            self._linked = False
+        try:
+            if not self._linked:
+                self.text.touch(0o600, exist_ok=False)
         except OSError:
             return False
         return True
 
-    @contextmanager
-    def lent(self, request: dict[str, Any]) -> Generator[dict[str, Any]]:
-        """Yield a job's request with paths inside the room: ``document``, and one for its text.
+    def take_text(self, size: int) -> None:
+        """Take the text back, of one that was copied ``size`` bytes. Blocking.
 
-        Raises KeptOpen after a job whose text the worker could still change.
+        Raises KeptOpen if the worker could still change it, and OSError if there is none.
         """
-        text = self._out / "text"
-        inside = request | {"source": str(self.document or "")}
-        if "text" not in request:
-            yield inside
-            return
-        # On Windows a worker may only write files that were made in its folder (_windows).
-        linked = sys.platform != "win32"
-        try:
-            if linked:
-                os.link(request["text"], text)
-        except OSError:  # the text is wanted on another file system
-            linked = False
-        if not linked:
-            text.touch(0o600)
-        try:
-            yield inside | {"text": str(text)}
-            if linked:
-                _take_back(text, Path(request["text"]))
-        finally:
-            if not linked:
-                with suppress(OSError):  # a text that is gone counts as a wrong answer
-                    _copy(text, Path(request["text"]))
+        assert self.text is not None
+        if self._linked:
+            _take_back(self.text, self._target)
+        else:
+            _copy(self.text, self._target, size)
 
     def _clear(self) -> bool:
         """Remove what earlier jobs left; return whether all of it is gone."""
@@ -106,14 +106,8 @@ class Room:
         return True
 
     def remove(self) -> None:
-        """Remove the room. A worker that is still ending may leave a file; remove it again then.
-
-        What a worker left in heaps is removed in a thread, because nothing else may wait for it.
-        """
-        if self._clear():
-            remove_tree(self.path)
-        elif self.path.exists():
-            Thread(target=remove_tree, args=(self.path,)).start()
+        """Remove the room, in a thread: nothing waits for what a worker left in heaps."""
+        Thread(target=remove_tree, args=(self.path,)).start()
 
 
 def _take_back(text: Path, target: Path) -> None:
@@ -138,8 +132,8 @@ def _take_back(text: Path, target: Path) -> None:
             os.close(fd)
 
 
-def _copy(text: Path, target: Path) -> None:
-    """Copy what a worker wrote. Raises OSError for a file that is not its own.
+def _copy(text: Path, target: Path, size: int) -> None:
+    """Copy the first ``size`` bytes of what a worker wrote. Raises OSError for another's file.
 
     A worker that was taken over may have put a link to another file in its place where the system
     does not forbid that (macOS).
@@ -151,4 +145,5 @@ def _copy(text: Path, target: Path) -> None:
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
             raise OSError(errno.EPERM, "the text is a link")
         with target.open("r+b") as file:
-            shutil.copyfileobj(written, file)
+            while size > 0 and (data := written.read(min(size, _PIECE_BYTES))):
+                size -= file.write(data)
