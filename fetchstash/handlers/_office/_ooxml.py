@@ -12,6 +12,8 @@ from fetchstash.handlers._shared._xml_events import FirstTexts, XmlReader, attri
 from fetchstash.handlers._shared._zip import Entry, Zip
 
 _MAX_PARTS = 20_000
+# Of all parts together; a presentation of 1,000 slides has some 5,000. Later ones are left out.
+_MAX_RELATIONS = 100_000
 # A limit for relationships, styles and properties; the text is streamed.
 _MAX_SMALL_PART = 32 * 1024 * 1024
 
@@ -36,6 +38,7 @@ class Package:
         self._entries: dict[str, Entry] = {
             entry.name: entry for entry in islice(container.entries(), _MAX_PARTS)
         }
+        self._relations_left = _MAX_RELATIONS
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries
@@ -48,8 +51,10 @@ class Package:
     def relations(self, part: str = "") -> dict[str, Relation]:
         """Return the relationships of a part or of the package, by id (ECMA-376-2, section 6.5)."""
         folder, base = posixpath.split(part)
-        reader = _Relations(folder)
-        self.read_small(posixpath.join(folder, "_rels", f"{base}.rels"), reader)
+        reader = _Relations(folder, self._relations_left)
+        if self._relations_left:
+            self.read_small(posixpath.join(folder, "_rels", f"{base}.rels"), reader)
+        self._relations_left = reader.left
         return reader.relations
 
     def main_part(self, usual: str) -> str:
@@ -85,13 +90,17 @@ class Package:
 
 
 class _Relations:
-    def __init__(self, folder: str) -> None:
+    """Collects relationships, at most ``left`` of them."""
+
+    def __init__(self, folder: str, left: int) -> None:
         self._folder = folder
+        self.left = left
         self.relations: dict[str, Relation] = {}
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if name != "Relationship":
+        if name != "Relationship" or not self.left:
             return
+        self.left -= 1
         target = attribute(attributes, "Target")
         external = attribute(attributes, "TargetMode") == "External"
         if not external:
