@@ -11,11 +11,11 @@ from urllib.parse import quote, urlsplit
 
 import anyio
 import anyio.to_thread
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from fetchstash.errors import BadArgument, FetchstashError
+from fetchstash.errors import BadArgument, FetchstashError, TooLarge
 from fetchstash.facts import PAGE_VERDICTS
 from fetchstash.render import error_line
 from fetchstash.stash import Stash
@@ -31,6 +31,8 @@ PAGE = 500
 _PIECE_CHARS = 100_000
 _EVENT_SECONDS = 0.5
 _CHUNK = 2**18
+_MAX_BODY = 4_096
+"""Bytes of a change: it names an artifact."""
 
 Answer = Awaitable[Any]
 
@@ -101,7 +103,9 @@ class Api:
                 value = await work(request)
             except FetchstashError as error:
                 line = error_line(error, self._person.word)
-                return Json({"code": error.code, "line": line}, 400)
+                too_large = isinstance(error, TooLarge)  # the rest of it is not read
+                status, headers = (413, {"connection": "close"}) if too_large else (400, None)
+                return Json({"code": error.code, "line": line}, status, headers)
             return value if isinstance(value, Response) else Json(value)
 
         return answer
@@ -348,9 +352,15 @@ async def _body(request: Request) -> dict[str, Any]:
     """Return the JSON object of a change, which names an artifact."""
     if request.headers.get("content-type") != "application/json":
         raise BadArgument("The request is no JSON.", "Load the page again.")
+    body = b""
     try:
-        value = json.loads(await request.body())
-    except ValueError:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > _MAX_BODY:
+                what = f"A change has at most {_MAX_BODY:,} bytes."
+                raise TooLarge(what, "Load the page again.")
+        value = json.loads(body)
+    except (ValueError, RecursionError, ClientDisconnect):
         value = None
     asked = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     if not isinstance(asked.get("ref"), str):

@@ -3,12 +3,14 @@
 import json
 import sys
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 
@@ -244,6 +246,73 @@ async def test_pin_and_delete_change_the_store(tmp_path: Path) -> None:
         assert (await view.get("list"))["total"] == 0
         gone = await view.post("pin", json={"ref": kept.ref})
         assert gone.json()["code"] == "unknown_ref"
+
+
+async def answer_to(view: Opened, framing: str, body: Iterator[bytes]) -> bytes:
+    """Return the answer to a change whose body goes on until the server has had enough."""
+    host, port = view.origin.removeprefix("http://").split(":")
+    cookies = "; ".join(f"{name}={value}" for name, value in view.client.cookies.items())
+    head = (
+        f"POST {view.base.removeprefix(view.origin)}api/pin HTTP/1.1\r\nhost: {host}:{port}\r\n"
+        f"origin: {view.origin}\r\ncookie: {cookies}\r\n"
+        f"content-type: application/json\r\n{framing}\r\n\r\n"
+    )
+    async with await anyio.connect_tcp(host, int(port)) as stream:
+        await stream.send(head.encode())
+        answer = b""
+
+        async def read() -> None:
+            nonlocal answer
+            with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+                while True:
+                    answer += await stream.receive()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            with suppress(anyio.BrokenResourceError):
+                for piece in body:
+                    await stream.send(piece)
+                await stream.send_eof()
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("framing", "piece"),
+    [
+        pytest.param("content-length: 80000000", b" " * 8_000, id="declared"),
+        pytest.param(
+            "transfer-encoding: chunked", b"1f40\r\n" + b" " * 8_000 + b"\r\n", id="chunked"
+        ),
+    ],
+)
+async def test_a_change_of_any_length_is_refused_in_one_line_as_soon_as_it_is_too_long(
+    framing: str, piece: bytes, tmp_path: Path
+) -> None:
+    async with viewed(tmp_path) as view:
+        answer = await answer_to(view, framing, repeat(piece, 10_000))
+        assert answer.startswith(b"HTTP/1.1 413 ")
+        body = json.loads(answer.partition(b"\r\n\r\n")[2])
+        line = "[too_large] A change has at most 4,096 bytes. Load the page again."
+        assert body == {"code": "too_large", "line": line}
+        assert (await view.get("list"))["total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("framing", "body"),
+    [
+        pytest.param("content-length: 900", b'{"ref": "art_', id="less than it said"),
+        pytest.param("x-none: 1", b'{"ref": "art_a"}', id="no length"),
+        pytest.param("content-length: 4000", b"[" * 4_000, id="nested"),
+    ],
+)
+async def test_a_change_that_is_no_whole_request_harms_nothing(
+    framing: str, body: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with viewed(tmp_path) as view:
+        answer = await answer_to(view, framing + "\r\nconnection: close", iter([body]))
+        assert b" 500 " not in answer
+        assert (await view.get("list"))["total"] == 0
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 async def test_a_download_is_an_attachment_that_no_browser_shows(tmp_path: Path) -> None:
