@@ -21,6 +21,8 @@ _SHARED = frozenset(
     reset-password s secret share shared sharing token unsubscribe verify
     """.split()  # noqa: SIM905 -- twenty quoted words are no easier to read
 )
+_WORD_ENDS = re.compile(r"[\W_]+|(?<=[a-z]{2})(?=[A-Z][a-z]{2})")  # also inProgress
+_MAX_WORDS = 80
 _MAX_CHARS = 1_024  # a longer segment is judged by its beginning
 
 
@@ -50,6 +52,14 @@ def _masked(segment: str, before: str, mask: str) -> str:
         parts = _UUID.sub(mask, segment)
         return _RUN.sub(lambda run: mask if run[0] in keys else run[0], parts)
     return mask
+
+
+def is_words(text: str) -> bool:
+    """Return whether a value of a parameter is words, names or a short number, and no key."""
+    return len(text) <= _MAX_WORDS and all(
+        len(run) <= (5 if run.isdigit() else 20) and (len(run) < 2 or _is_word(run))
+        for run in _WORD_ENDS.split(text)
+    )
 
 
 def _is_word(run: str) -> bool:

@@ -25,7 +25,50 @@ MASKED = {
     "some token": ("https://a.org/?my_reset_token=abc", "https://a.org/?my_reset_token=***"),
     "fragment": (
         "https://a.org/#access_token=abc&state=1",
-        "https://a.org/#access_token=***&state=1",
+        "https://a.org/#access_token=***&state=***",
+    ),
+    "OAuth's answer": (  # the values of RFC 6749, section 4.1.2
+        "https://a.org/cb?code=SplxlOBeZQQYbYS6WxSbIA&state=xyz&iss=https%3A%2F%2Fb.org",
+        "https://a.org/cb?code=***&state=***&iss=https%3A%2F%2Fb.org",
+    ),
+    "OAuth's question": (
+        "https://a.org/authorize?response_type=code&client_id=web&state=open&scope=openid",
+        "https://a.org/authorize?response_type=code&client_id=web&state=***&scope=openid",
+    ),
+    "OAuth's refusal": (
+        "https://a.org/cb?error=access_denied&state=af0ifjsldkj",
+        "https://a.org/cb?error=access_denied&state=***",
+    ),
+    "a state as JSON": ("https://a.org/cb?state=eyJyIjoiLyJ9", "https://a.org/cb?state=***"),
+    "a state with a secret in it": (
+        "https://a.org/cb?state=security_token%3D138r5719ru3e1%26url%3Dhttps%3A%2F%2Fb.org",
+        "https://a.org/cb?state=***",
+    ),
+    "a state as a UUID": (
+        "https://a.org/cb?state=550e8400-e29b-41d4-a716-446655440000",
+        "https://a.org/cb?state=***",
+    ),
+    "a state as letters": ("https://a.org/cb?state=XqRvTbLmZpKd", "https://a.org/cb?state=***"),
+    "a state as a number": ("https://a.org/cb?state=8842173", "https://a.org/cb?state=***"),
+    "SAML's state": (
+        "https://a.org/acs?RelayState=ss:mem:1f0c",
+        "https://a.org/acs?RelayState=***",
+    ),
+    "OpenID's": (
+        "https://a.org/?session_state=ab.c&id_token_hint=e30.e30.x&prompt=none",
+        "https://a.org/?session_state=***&id_token_hint=***&prompt=none",
+    ),
+    "a pushed request": (  # RFC 9126, section 2.2
+        "https://a.org/?client_id=web&request_uri=urn:ietf:params:oauth:request_uri:6esc_11",
+        "https://a.org/?client_id=web&request_uri=***",
+    ),
+    "a device's codes": (  # RFC 8628, section 3.3.1
+        "https://a.org/device?user_code=WDJB-MJHT&device_code=GmRh",
+        "https://a.org/device?user_code=***&device_code=***",
+    ),
+    "OAuth 1": (
+        "https://a.org/?oauth_token=hh5s93j4&oauth_verifier=hfdp7dh3&oauth_nonce=kllo",
+        "https://a.org/?oauth_token=***&oauth_verifier=***&oauth_nonce=***",
     ),
     "JWT in the path": (f"https://a.org/v/{JWT}/x", "https://a.org/v/***/x"),
     "opaque value": (f"https://a.org/?v={'a1B2' * 10}", "https://a.org/?v=***"),
@@ -95,6 +138,15 @@ UNTOUCHED = [
     "https://www.rfc-editor.org/rfc/rfc9110.html#section-8.4.1",
     "https://example.org/?url=https://joe@other.org/",
     "https://example.org/?q=",
+    "https://example.org/issues?state=open&sort=updated&labels=bug",
+    "https://example.org/issues?state=inProgress&code_challenge_method=S256",
+    "https://example.org/issues?state%5B%5D=in_progress&state%5B%5D=Closed",
+    "https://example.org/clinics?city=Fresno&state=CA",
+    "https://example.org/clinics?state=New+York",
+    "https://example.org/clinics?state=Baden-W%C3%BCrttemberg",
+    "https://example.org/clinics?state=CA,NY,TX",
+    "https://example.org/clinics?state=06&state=x&state=",
+    "https://example.org/clinics?state=https://example.org/back&statement=x1y2z3&estate=a1b2c3",
     "not a url at all",
 ]
 
