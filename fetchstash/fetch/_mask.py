@@ -8,8 +8,9 @@ from fetchstash.fetch._opaque import is_words, mask_segments
 _MASK = "***"
 _MAX_DEPTH = 2  # URLs inside URLs are parsed to this depth; deeper ones are masked whole
 # Names of parameters that carry a credential: those of OAuth (RFC 5849, 6749, 6750, 8628, 9126)
-# and OpenID Connect, of SAML and WS-Federation, of the signed URLs of AWS, Google Cloud, Azure, Alibaba Cloud, Akamai and Dropbox, and the plain words.
-# Compared without case, dashes and underscores.
+# and OpenID Connect, of SAML and WS-Federation, of the signed URLs of AWS, Google Cloud, Azure,
+# Alibaba Cloud, Akamai and Dropbox, and the plain words. Compared without case, dashes and
+# underscores.
 _SECRET_NAMES = frozenset(
     """
     accesskey accesskeyid accesstoken apikey appkey appsecret aspsessionid assertion auth authkey
