@@ -84,6 +84,14 @@ def test_the_format_is_recognised_and_read(save: Save, data: bytes, word: str, t
     assert "".join(part.text for part in extracted.parts or ()) == text
 
 
+def test_notes_of_an_outline_stand_below_their_items(read: Read) -> None:
+    outline = b"""<opml version="2.0"><body><outline text="Plan" _note="Ask Ada&#10;&#10;by May">
+<outline text="Step" _note="not before noon"/><outline text="" _note="a note alone"/></outline></body></opml>"""
+    assert read(handler_named("xml_text"), outline)[1] == (
+        "- Plan\n  Ask Ada\n  by May\n  - Step\n    not before noon\n  - a note alone\n\n"
+    )
+
+
 def test_what_an_article_says_of_itself_is_known(read: Read) -> None:
     facts = read(handler_named("xml_text"), JATS)[0].facts
     assert (facts.title, facts.author, facts.published) == ("On *gates*", "Lovelace Ada", "2026")

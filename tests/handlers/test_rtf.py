@@ -58,6 +58,38 @@ def test_the_text_is_read(read: Read, body: bytes, text: str) -> None:
     assert read(handler_named("rtf"), rtf(body))[1] == text
 
 
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (rb"{\mmathPr\mmathFont34\mbrkBin0\mdefJc1\mintLim0\mnaryLim1}Text\par", "Text\n\n"),
+        (rb"{\themedata 504b0304}{\colorschememapping 3c3f786d6c}Text\par", "Text\n\n"),
+        (
+            rb"{\latentstyles\lsdstimax267{\lsdlockedexcept \lsdpriority0 Normal;}}Text\par",
+            "Text\n\n",
+        ),
+        (rb"{\listtable{\list{\listlevel{\leveltext\'01-;}}}}{\rsidtbl\rsid1}Text\par", "Text\n\n"),
+        (rb"{\userprops{\propname Office}\proptype30{\staticval Rome}}Text\par", "Text\n\n"),
+        (rb"\ApplyBrkRules\snapToGridInCell Text\par", "Text\n\n"),
+        (rb"Ash{\xe Trees} tree\par", "Ash tree\n\n"),
+        (rb"{\listtext\tab \u8226 \tab}First\par", "First\n\n"),
+        (rb"{\uc2 a\u8226 -}b\u8226 \tab c\u8226 {d}\par", "a•b•c•d\n\n"),
+    ],
+    ids=[
+        "formula settings",
+        "theme",
+        "styles",
+        "lists",
+        "properties",
+        "capitals",
+        "index entry",
+        "list mark",
+        "fallback at a brace",
+    ],
+)
+def test_what_a_word_processor_does_not_show_is_no_text(read: Read, body: bytes, text: str) -> None:
+    assert read(handler_named("rtf"), rtf(body))[1] == text
+
+
 def test_the_title_comes_from_the_information_group(read: Read) -> None:
     extracted, text = read(
         handler_named("rtf"), rtf(rb"{\info{\title A plan}{\author Ada}}Text\par")

@@ -23,15 +23,28 @@ _CODE_PAGES = {
 }  # fmt: skip
 
 # A control word with its number, a control symbol, a brace, or a run of text (the specification's
-# "RTF Syntax").
+# "RTF Syntax": words are of letters in either case).
 _TOKEN = re.compile(
-    rb"\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-fA-F]{2})|\\([^a-z'])|([{}])|([^\\{}\r\n]+)"
+    rb"\\([a-zA-Z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-fA-F]{2})|\\([^a-zA-Z'])|([{}])"
+    rb"|([^\\{}\r\n]+)"
 )
-# Groups without text of the document. A group that begins with \* is left out, too.
+# Destinations without text of the document, by the specification's sections. A group that begins
+# with \* is left out, too, but not all programs write it.
 _SKIPPED = {
-    "fonttbl", "colortbl", "stylesheet", "filetbl", "revtbl", "rsidtbl", "listtable",
-    "listoverridetable", "xmlnstbl", "info", "themedata", "datastore", "generator", "private",
-    "pict", "nonshppict", "object", "fldinst", "bkmkstart", "bkmkend", "listtext", "pntext",
+    # "Header", "Document Properties", "Mail Merge"
+    "fonttbl", "fontemb", "falt", "panose", "colortbl", "stylesheet", "filetbl", "revtbl",
+    "rsidtbl", "listtable", "listpicture", "listoverridetable", "pgptbl", "xmlnstbl", "mmathPr",
+    "generator", "info", "userprops", "themedata", "colorschememapping", "latentstyles",
+    "datastore", "defchp", "defpap", "protusertbl", "wgrffmtfilter", "fchars", "lchars",
+    "template", "background", "docvar", "private", "mailmerge", "ftnsep", "ftnsepc", "ftncn",
+    "aftnsep", "aftnsepc", "aftncn", "passwordhash",
+    # "Bullets and Numbering", "Pictures", "Objects", "Drawing Objects"
+    "listtext", "pntext", "pntxta", "pntxtb", "pict", "nonshppict", "picprop", "blipuid",
+    "object", "sp", "do",
+    # "Bookmarks", "Fields", "Index Entries", "Table of Contents Entries", "Comments"
+    "bkmkstart", "bkmkend", "fldinst", "datafield", "formfield", "xe", "txe", "rxe", "tc", "tcn",
+    "atnid", "atnauthor", "atntime", "atnicn", "atnref", "atndate", "atnparent", "atrfstart",
+    "atrfend",
 }  # fmt: skip
 _MARGINS = {
     f"{kind}{side}": kind.capitalize() for kind in ("header", "footer") for side in ("", *"lrf")
@@ -133,10 +146,12 @@ class _Reader:
             self._byte(int(code, 16))
         elif symbol is not None:
             self._symbol(symbol.decode("latin-1"))
-        elif brace == b"{":
-            self._open()
-        elif brace == b"}":
-            self._close()
+        elif brace is not None:
+            self._to_skip = 0  # a brace ends what stands for \u ("Unicode RTF")
+            if brace == b"{":
+                self._open()
+            else:
+                self._close()
         elif text is not None:
             self._text(text)
         return 0
@@ -155,7 +170,7 @@ class _Reader:
             self._change(skipped=True)
             self._is_optional = False
         elif word in _SIGNS:
-            self._write(_SIGNS[word])
+            self._sign(word)
         elif word in _MARGINS:
             self._change(margin=_MARGINS[word])
         if state.margin and word in _ENDS:
@@ -217,9 +232,15 @@ class _Reader:
         if symbol == "*":
             self._is_optional = True
         elif symbol in _SIGNS:
-            self._write(_SIGNS[symbol])
+            self._sign(symbol)
         elif symbol in "\r\n":
             self._end_paragraph()
+
+    def _sign(self, name: str) -> None:
+        if self._to_skip:
+            self._to_skip -= 1
+        else:
+            self._write(_SIGNS[name])
 
     def _byte(self, value: int) -> None:
         if self._to_skip:

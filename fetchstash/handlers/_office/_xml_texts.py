@@ -140,4 +140,7 @@ class _Reader:
     def _write_outline(self, attributes: Mapping[str, str]) -> None:
         text = attribute(attributes, "text") or attribute(attributes, "title")
         address = attribute(attributes, "xmlUrl") or attribute(attributes, "url")
-        self._prose.item(f"[{text}]({address})" if address else text, self._outlines)
+        # Outliners keep the text below an item in an attribute of their own.
+        note = attribute(attributes, "_note").split("\n")
+        lines = (f"[{text}]({address})" if address else text, *note)
+        self._prose.item("\n".join(line for line in lines if line.strip()), self._outlines)
