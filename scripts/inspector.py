@@ -61,7 +61,7 @@ async def main() -> int:
                 "resources/templates/list": (0, ["--method", "resources/templates/list"]),
                 "an address that is refused": (
                     REFUSED,
-                    called("fetch_content", url="http://10.0.0.1/"),
+                    called("fetch_content", url="http://127.0.0.2/"),
                 ),
             }
             failed += await check(program, "stdio", stdio, calls)

@@ -55,7 +55,7 @@ def commands(site: Site) -> list[list[str]]:
         ["config"],
         ["doctor"],
         ["grep", "(unclosed", "@1"],
-        ["fetch", "http://10.0.0.1/"],
+        ["fetch", "http://127.0.0.2/"],
         ["get", "nothing-such"],
     ]
 

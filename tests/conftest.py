@@ -8,8 +8,9 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import settings
@@ -49,6 +50,17 @@ def note_process(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 sys.addaudithook(note_process)
+
+
+def stay_on_loopback(event: str, arguments: tuple[Any, ...]) -> None:
+    """Let no test dial another machine, whatever guard of ours would fail to refuse it."""
+    if event == "socket.connect" and isinstance(address := arguments[1], tuple):
+        host = str(cast("tuple[object, ...]", address)[0]).partition("%")[0]
+        if host != "localhost" and not ip_address(host).is_loopback:
+            raise AssertionError(f"A test dials {host}: tests stay on loopback.")
+
+
+sys.addaudithook(stay_on_loopback)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -170,7 +170,8 @@ _MEANINGS: Mapping[str, str] = {
     "fetch.per_host_concurrency": "Requests to one host at a time",
     "fetch.per_host_rate": "Requests a second to one host; 0: no limit",
     "fetch.ask": (
-        "Ask the person about a private host that is refused, where the client can ask (stdio only)"
+        "Ask the person about a private host that is refused, where the client can ask (stdio "
+        "only); the person types the host's name"
     ),
     "fetch.browser": (
         "off; auto: pages that are only scripts are rendered in a browser behind the guard (extra "

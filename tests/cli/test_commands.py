@@ -82,7 +82,7 @@ def test_exit_codes_say_what_happened(run: Terminal, site: Site) -> None:
     run("search", "nothing", code=1)
     assert run("grep", code=2).stdout == ""
     assert "5 is not in the range" in run("get", url, "--max-chars", "5", code=2).stderr
-    assert "[refused] " in run("fetch", "http://10.0.0.1/", code=3).stderr
+    assert "[refused] " in run("fetch", "http://127.0.0.2/", code=3).stderr
     assert "[unknown_ref] " in run("get", "art_" + "a" * 26, code=3).stderr
     assert "[http_error] " in run("fetch", site.url("/none"), code=3).stderr
     assert "No such command" in run("fetsh", code=2).stderr

@@ -45,7 +45,7 @@ async def test_a_token_reaches_its_origin_and_is_neither_shown_nor_logged_nor_ke
     shown: list[str] = []
     with log.open("w") as stderr:
         async with Client(stdio_client(command, errlog=stderr), mode=mode) as client:
-            for asked in (url, url, lost, "http://10.0.0.1/"):
+            for asked in (url, url, lost, "http://127.0.0.2/"):
                 result = await client.call_tool("fetch_content", {"url": asked})
                 shown.append(result.model_dump_json())
             chosen = await fail(client, "fetch_content", url=url, headers={"X-Token": "mine"})

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from mcp_types import ClientCapabilities, ElicitRequestFormParams, ElicitResult
+from mcp_types import (
+    ClientCapabilities,
+    ElicitRequestFormParams,
+    ElicitResult,
+    Implementation,
+)
 
 from fetchstash.config import load
 from fetchstash.errors import Refused
@@ -22,16 +27,58 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 class Answering:
-    """A person who gives the same answer to every question, and remembers the questions."""
+    """A person who answers every question alike, and remembers the questions.
 
-    def __init__(self, action: str = "accept") -> None:
+    By default the person types the host that the question names, in capitals and with a space.
+    """
+
+    def __init__(self, action: str = "accept", typed: str | None = None) -> None:
         self.questions: list[str] = []
         self._action: Any = action
+        self._typed = typed
 
     async def __call__(self, context: Any, params: Any) -> ElicitResult:  # noqa: ARG002 - the SDK names it
         assert isinstance(params, ElicitRequestFormParams)
         self.questions.append(params.message)
-        return ElicitResult(action=self._action, content={} if self._action == "accept" else None)
+        host = params.message.partition(" Type ")[2].removesuffix(" to allow it.")
+        typed = f"{host.upper()} " if self._typed is None else self._typed
+        content: dict[str, Any] = {"host": typed}
+        return ElicitResult(
+            action=self._action, content=content if self._action == "accept" else None
+        )
+
+
+class Filling:
+    """A client that accepts forms by itself, and fills in what the schema offers."""
+
+    def __init__(self, fill: Callable[[dict[str, Any]], Any]) -> None:
+        self.filled: list[Any] = []
+        self._fill = fill
+
+    async def __call__(self, context: Any, params: Any) -> ElicitResult:  # noqa: ARG002 - the SDK names it
+        assert isinstance(params, ElicitRequestFormParams)
+        self.filled.append(self._fill(params.requested_schema))
+        return ElicitResult(action="accept", content=self.filled[-1])
+
+
+def of_fields(value: Callable[[str, dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
+    """Return what fills each field of a form's schema."""
+    return lambda schema: {name: value(name, one) for name, one in schema["properties"].items()}
+
+
+FILLERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "nothing": lambda _: None,
+    "an empty form (Codex 0.169 with approvals bypassed)": lambda _: {},
+    "empty strings": of_fields(lambda _, __: ""),
+    "defaults": of_fields(lambda _, one: one.get("default", "")),
+    "the first choice": of_fields(lambda _, one: (one.get("enum") or [one.get("const", "")])[0]),
+    "names": of_fields(lambda name, _: name),
+    "titles": of_fields(lambda _, one: one.get("title", "")),
+    "descriptions": of_fields(lambda _, one: one.get("description", "")),
+    "examples": of_fields(lambda _, one: (one.get("examples") or [""])[0]),
+    "yes": of_fields(lambda _, __: "yes"),
+}
+"""How a program may fill in a form that nobody reads."""
 
 
 Arguments = Callable[..., list[str]]
@@ -42,6 +89,15 @@ def arguments(tmp_path: Path) -> Arguments:
     """Return the flags of a server that allows no host."""
     store = str(tmp_path / "store")
     return lambda *more: ["--no-respect-robots", "--folder", store, *more]
+
+
+def asked_by(
+    tmp_path: Path, mode: str, person: Any, settings: dict[str, Any] | None = None, **more: Any
+) -> Client:
+    """Return a client of a server in this process, which can dial loopback alone (conftest)."""
+    own = {"store.folder": str(tmp_path / "store"), "fetch.respect_robots": False}
+    server = build_server(LazyStash(load({**own, **(settings or {})})))
+    return Client(server, mode=mode, elicitation_callback=person, **more)
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -56,7 +112,8 @@ async def test_a_person_who_says_yes_is_asked_once_and_for_that_host_and_port_al
             assert f"words {number}" in await call(client, "fetch_content", url=url)
         question = (
             f"Allow 127.0.0.1:{site.port} for this session? 127.0.0.1 is loopback: the machine "
-            "fetchstash runs on (RFC 1122). fetchstash was asked to fetch from it."
+            "fetchstash runs on (RFC 1122). fetchstash was asked to fetch from it. "
+            "Type 127.0.0.1 to allow it."
         )
         assert person.questions == [question]
         line = await fail(client, "fetch_content", url=f"http://127.0.0.2:{site.port}/")
@@ -64,6 +121,44 @@ async def test_a_person_who_says_yes_is_asked_once_and_for_that_host_and_port_al
         assert len(person.questions) == 2  # another host is another question
     async with started(arguments(), tmp_path, mode=mode) as client:
         assert (await fail(client, "fetch_content", url=urls[0])).startswith("[refused] ")
+
+
+@pytest.mark.parametrize("mode", ERAS)
+@pytest.mark.parametrize("fill", FILLERS.values(), ids=FILLERS.keys())
+async def test_a_client_that_accepts_by_itself_opens_nothing(
+    mode: str, fill: Any, site: Site, tmp_path: Path
+) -> None:
+    client_that_accepts = Filling(fill)
+    url = site.put("/a.txt", "words", "text/plain")
+    async with asked_by(tmp_path, mode, client_that_accepts) as client:
+        assert (await fail(client, "fetch_content", url=url)).startswith("[refused] ")
+    assert len(client_that_accepts.filled) == 1
+    assert not site.asked
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_host_known_to_answer_for_its_person_is_not_asked(
+    mode: str, site: Site, tmp_path: Path
+) -> None:
+    person = Answering()
+    url = site.put("/a.txt", "words", "text/plain")
+    codex = Implementation(name="codex-mcp-client", version="0.169.0")
+    async with asked_by(tmp_path, mode, person, client_info=codex) as client:
+        assert (await fail(client, "fetch_content", url=url)).startswith("[refused] ")
+    assert not person.questions
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_person_who_mistypes_the_host_is_asked_again(
+    mode: str, site: Site, tmp_path: Path
+) -> None:
+    person = Answering(typed="127.0.0.10")
+    url = site.put("/a.txt", "words", "text/plain")
+    async with asked_by(tmp_path, mode, person) as client:
+        for number in range(2):
+            assert (await fail(client, "fetch_content", url=url)).startswith("[refused] ")
+            assert len(person.questions) == number + 1
+    assert not site.asked
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -91,12 +186,11 @@ async def test_one_of_several_urls_is_asked_about_too(
     urls = [site.put(f"/{n}.txt", f"words {n}", "text/plain") for n in range(2)]
     more: dict[str, Any] = {"mode": mode, "elicitation_callback": person}
     async with started(arguments(), tmp_path, **more) as client:
-        text = await call(client, "fetch_content", urls=[*urls, "http://10.0.0.1:22/"])
+        text = await call(client, "fetch_content", urls=[*urls, "http://127.0.0.2:22/"])
         assert "words 0" in text
         assert "words 1" in text
     assert len(person.questions) == 2
-    assert "10.0.0.1:22" in person.questions[1]
-    assert "in a private network (RFC 1918)" in person.questions[1]
+    assert "127.0.0.2:22" in person.questions[1]
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -130,25 +224,22 @@ async def test_a_client_without_the_capability_or_with_the_setting_off_is_not_as
     ],
 )
 async def test_a_person_is_not_asked_about_what_no_person_should_allow(
-    mode: str, url: str, tmp_path: Path, arguments: Arguments
+    mode: str, url: str, tmp_path: Path
 ) -> None:
     person = Answering()
-    more: dict[str, Any] = {"mode": mode, "elicitation_callback": person}
-    async with started(arguments(), tmp_path, **more) as client:
+    async with asked_by(tmp_path, mode, person) as client:
         assert (await fail(client, "fetch_content", url=url)).startswith("[refused] ")
     assert not person.questions
 
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_server_that_redirects_to_a_private_host_asks_nobody(
-    mode: str, site: Site, tmp_path: Path, arguments: Arguments
+    mode: str, site: Site, tmp_path: Path
 ) -> None:
     person = Answering()
-    inside = {"Location": "http://10.0.0.1/"}
-    url = site.put("/away", status=302, headers=inside)
-    flags = arguments("--allow-host", f"127.0.0.1:{site.port}")
-    more: dict[str, Any] = {"mode": mode, "elicitation_callback": person}
-    async with started(flags, tmp_path, **more) as client:
+    url = site.put("/away", status=302, headers={"Location": "http://10.0.0.1/"})
+    own = {"fetch.allow_hosts": [f"127.0.0.1:{site.port}"]}
+    async with asked_by(tmp_path, mode, person, own) as client:
         assert (await fail(client, "fetch_content", url=url)).startswith("[refused] ")
     assert not person.questions
 
@@ -196,10 +287,8 @@ async def test_a_yes_for_a_name_lets_no_metadata_service_through(tmp_path: Path)
     await fetcher.aclose()
 
 
-async def test_the_text_of_a_refusal_names_the_setting(
-    tmp_path: Path, arguments: Arguments
-) -> None:
-    async with started(arguments(), tmp_path) as client:
+async def test_the_text_of_a_refusal_names_the_setting(tmp_path: Path) -> None:
+    async with asked_by(tmp_path, "auto", None) as client:
         result: Any = await client.call_tool("fetch_content", {"url": "http://10.1.2.3/"})
     assert text_of(result) == (
         "[refused] 10.1.2.3 is in a private network (RFC 1918). "

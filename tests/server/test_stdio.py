@@ -148,7 +148,7 @@ def answers_of(output: IO[bytes], count: int) -> list[dict[str, Any]]:
 def test_only_json_rpc_goes_to_stdout_and_the_server_ends_with_stdin(
     site: Site, tmp_path: Path
 ) -> None:
-    urls = [site.put("/r.pdf", REPORT, "text/html"), "http://10.1.2.3/", "javascript:alert(1)"]
+    urls = [site.put("/r.pdf", REPORT, "text/html"), "http://127.0.0.2/", "javascript:alert(1)"]
     sent = messages(*OPENING, *(fetching(number, url) for number, url in enumerate(urls, start=2)))
     command = [FETCHSTASH, *flags(site, tmp_path)]
     with subprocess.Popen(
