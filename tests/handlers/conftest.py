@@ -118,7 +118,7 @@ def install_handler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Return a function that gives the worker one more built-in module of formats."""
 
     def install(name: str, module: str) -> None:
-        site = tmp_path / "site"
+        site = tmp_path / "site-packages"
         site.mkdir(exist_ok=True)
         (site / f"{name}.py").write_text(module)
         (site / "sitecustomize.py").write_text(

@@ -168,11 +168,59 @@ def garble_text(_: str) -> None:
         os.write(kept, b"garbled")
 
 
-def raise_memory(_: str) -> None:
+def raise_limit(name: str) -> None:
     try:
-        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        unlimited = resource.RLIM_INFINITY, resource.RLIM_INFINITY
+        resource.setrlimit(getattr(resource, name), unlimited)
     except ValueError as error:
         raise PermissionError(1, str(error)) from error
+
+
+def stay_alive(_: str) -> None:
+    """Take no signal when the server ends (prctl(2), PR_SET_PDEATHSIG)."""
+    _checked(_LIBC.prctl(1, 0, 0, 0, 0))
+
+
+def take_requests(_: str) -> None:
+    """Take of the machine's asynchronous requests, of which it has 65,536 (io_setup(2))."""
+    context = ctypes.c_ulong()
+    number = {"x86_64": 206, "aarch64": 0}[os.uname().machine]
+    _checked(_LIBC.syscall(number, 1, ctypes.byref(context)))
+
+
+def watch_files(_: str) -> None:
+    """Take of the user's watches (epoll(7), max_user_watches)."""
+    os.close(_checked(_LIBC.epoll_create1(0)))
+
+
+def take_timers(_: str) -> None:
+    """Take of the user's queue of signals (timer_create(2))."""
+    _checked(_LIBC.timer_create(1, None, ctypes.byref(ctypes.c_void_p())))
+
+
+def grow_pipe(_: str) -> None:
+    """Take of the user's pages for pipes (fcntl(2), F_SETPIPE_SZ)."""
+    import fcntl
+
+    read, write = os.pipe()
+    try:
+        fcntl.fcntl(read, 1031, 2**20)
+    finally:
+        os.close(read)
+        os.close(write)
+
+
+def lock_memory(_: str) -> None:
+    _checked(_LIBC.mlock(ctypes.create_string_buffer(4096), 4096))
+
+
+def open_files(count: str) -> None:
+    opened: list[int] = []
+    try:
+        opened += (os.open(os.devnull, os.O_RDONLY) for _ in range(int(count)))
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
 
 
 def memory_file(_: str) -> None:
@@ -261,9 +309,10 @@ ATTEMPTS: Mapping[str, Callable[[str], None]] = {
         read_file, write_file, truncate, chmod, make_file, list_folder, link_out, symbolic_link,
         write_source, tcp, udp, unix, abstract, listen, run_program, fork, signal, signal_group,
         read_memory, limit_other, affinity, touch_source, chmod_source, label_source,
-        cut_source, flag_source, watch, signal_by_pipe, lease_source, raise_memory, memory_file,
+        cut_source, flag_source, watch, signal_by_pipe, lease_source, raise_limit, memory_file,
         host_name, keep_text, name_text_again, garble_text, keep_text_to_read, link_kept_text,
-        nest_folders, list_labels,
+        nest_folders, list_labels, stay_alive, take_requests, watch_files, take_timers, grow_pipe,
+        lock_memory, open_files,
     )
 }  # fmt: skip
 

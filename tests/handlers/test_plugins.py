@@ -1,5 +1,7 @@
 """Plugins: what a package of somebody else may do, and that a built-in format takes over."""
 
+import os
+import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -279,3 +281,55 @@ async def test_the_example_for_arrays_reads_one(
     assert extraction.word == "NumPy array"
     assert extraction.text is not None
     assert extraction.text.read_text() == "array of 3 values of type i2\n1\n2\n3\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Landlock is Linux's")
+@pytest.mark.slow
+@pytest.mark.parametrize("record", ["dist-info", "egg-info"])
+async def test_a_project_installed_in_place_is_read_by_its_package_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: str
+) -> None:
+    """`pip install -e` puts the project's root on the path, with all that lies in it."""
+    project, site = tmp_path / "project", tmp_path / "site-packages"
+    (project / "their_pdf").mkdir(parents=True)
+    does = PLUGIN.replace("DO", "return Extracted([Part(attempts())])") + ATTEMPTS
+    (project / "their_pdf" / "__init__.py").write_text("")
+    (project / "their_pdf" / "formats.py").write_text(does)
+    (project / ".env").write_text("KEY=secret")
+    (project / "other.py").write_text("KEY = 'secret'")
+    info = (site if record == "dist-info" else project) / f"their_pdf-1.0.{record}"
+    info.mkdir(parents=True)
+    name = "METADATA" if record == "dist-info" else "PKG-INFO"
+    (info / name).write_text("Metadata-Version: 2.1\nName: their-pdf\nVersion: 1.0\n")
+    entry = "[fetchstash.formats]\ntheirs = their_pdf.formats:FORMATS\n"
+    (info / "entry_points.txt").write_text(entry)
+    monkeypatch.setenv("PYTHONPATH", f"{site}{os.pathsep}{project}", prepend=os.pathsep)
+    async with pool_of() as pool:
+        extraction, text = await extract(pool, tmp_path)
+    assert extraction.notes == ("read by plugin their-pdf",)
+    assert text.split() == [
+        "formats.py",
+        "reached",
+        ".env",
+        "refused",
+        "other.py",
+        "refused",
+        ".",
+        "refused",
+    ]
+
+
+ATTEMPTS = """
+
+def attempts():
+    here, lines = __import__("pathlib").Path(__file__).parent, []
+    for path in (here / "formats.py", here.parent / ".env", here.parent / "other.py", here.parent):
+        try:
+            os.listdir(path) if path.is_dir() else path.read_bytes()
+        except OSError:
+            said = "refused"
+        else:
+            said = "reached"
+        lines.append(f"{'.' if path.is_dir() else path.name} {said}")
+    return "\\n".join(lines)
+"""

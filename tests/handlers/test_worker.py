@@ -27,6 +27,7 @@ from fetchstash.ranges import Heading, Table
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="the limits are those of POSIX")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="other kernels tell no child")
 
 LIMITS = ExtractLimits(max_chars=50, cpu_seconds=1, wall_seconds=20, memory_mb=512)
 Install = Callable[..., None]
@@ -350,8 +351,16 @@ async def test_the_document_after_one_at_which_a_library_failed_is_read_by_anoth
     assert text_of(await bench.run(answer_pid)) != before
 
 
-async def test_a_worker_whose_server_was_killed_ends_itself(bench: Bench) -> None:
-    """Even in the middle of a job that waits for something: nobody is left to end it."""
+WAITS = "time.sleep(600)"
+HOLDS_ON = (
+    "[signal.alarm(0), signal.signal(signal.SIGXCPU, signal.SIG_IGN),"
+    " ctypes.CDLL(None).prctl(1, 0, 0, 0, 0), time.sleep(600)]"
+)
+
+
+@pytest.mark.parametrize("does", [WAITS, pytest.param(HOLDS_ON, marks=linux)])
+async def test_a_worker_whose_server_was_killed_ends(bench: Bench, does: str) -> None:
+    """Even in the middle of a job that waits for something, and even if it was taken over."""
     server = (
         "import asyncio, sys; from pathlib import Path; from fetchstash.handlers import *\n"
         "d = Decision('unknown_binary', 'application/x-mischief', '', 'magic', (), False)\n"
@@ -360,9 +369,7 @@ async def test_a_worker_whose_server_was_killed_ends_itself(bench: Bench) -> Non
     )
     # The worker says who it is, and waits; the server is killed meanwhile.
     source = bench.folder / "source"
-    source.write_text(
-        "yield (Part(str(os.getpid())) if n == 0 else time.sleep(600) for n in range(2))"
-    )
+    source.write_text(f"yield (Part(str(os.getpid())) if n == 0 else {does} for n in range(2))")
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-c", server, cwd=bench.folder
     )

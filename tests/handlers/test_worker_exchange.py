@@ -241,6 +241,28 @@ def test_a_worker_has_its_seconds_of_cpu(more: int) -> None:
     assert said_by_the_system("cpu_seconds", 5, more) == "True"
 
 
+LIFE = """
+import resource
+from fetchstash.handlers._worker import _limits
+used = 0
+_limits._cpu_seconds = lambda: used
+for job in range(4):
+    with _limits.job_limits(100_000, 10, 60):
+        used += 9
+        print(*resource.getrlimit(resource.RLIMIT_CPU), _limits.is_worn_out())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_a_worker_has_a_hard_limit_of_cpu_for_its_life_and_takes_no_job_that_would_meet_it() -> (
+    None
+):
+    command = [sys.executable, "-P", "-c", LIFE]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert out.splitlines() == ["10 40 False", "19 40 False", "28 40 False", "37 40 True"]
+
+
 @pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's")

@@ -27,7 +27,7 @@ from fetchstash.handlers._worker._frames import (
     MAX_PART_TEXT,
     MAX_PREVIEW,
 )
-from fetchstash.handlers._worker._limits import job_limits, limit_process
+from fetchstash.handlers._worker._limits import is_worn_out, job_limits, limit_process
 from fetchstash.handlers._worker._writer import TextWriter
 from fetchstash.hygiene import clean
 from fetchstash.ranges import Preview
@@ -52,12 +52,19 @@ def main() -> None:
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server, which closes the pipe
+    room, server, plugins, *readable = arguments
+    if sys.platform == "linux":
+        from fetchstash.handlers._worker import _landlock  # noqa: PLC0415 - Linux alone
+
+        _landlock.end_with(int(server))
     limit_process()
-    room, *readable = map(Path, arguments)
-    missing = confine(room, readable)
+    in_place = _plugins.locate(tuple(filter(None, plugins.split(","))))
+    missing = confine(Path(room), [*map(Path, readable), *in_place])
     gc.set_threshold(*GC_THRESHOLDS)
 
     def send(frame: dict[str, Any]) -> None:
+        if frame.get("sound") and is_worn_out():
+            frame["sound"] = False
         view = memoryview(_frames.encode(frame))
         while view:
             view = view[answers.write(view) :]

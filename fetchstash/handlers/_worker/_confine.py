@@ -2,14 +2,14 @@
 
 It may read Python, its packages and the system's libraries, and what is in its room: the folder
 that the server made for it, with the job's document in ``in`` and room for files in ``out``. It
-cannot reach the network, start programs, or touch another process. What the system lacks is left
-out and reported, and `fetchstash doctor` prints it.
+cannot reach the network, start programs, touch another process, or outlive the server. What the
+system lacks is left out and reported, and `fetchstash doctor` prints it.
 """
 
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,8 +23,8 @@ _SYSTEM = (
 )  # fmt: skip
 
 
-def confine(room: Path, readable: Sequence[Path]) -> list[str]:
-    """Confine this process to ``room`` and the files ``readable``; return what could not be done.
+def confine(room: Path, readable: Iterable[Path]) -> list[str]:
+    """Confine this process to ``room`` and what is ``readable``; return what could not be done.
 
     Each entry is a sentence without its full stop.
     """
@@ -39,7 +39,7 @@ def confine(room: Path, readable: Sequence[Path]) -> list[str]:
     return _confine_on_linux(room, readable)
 
 
-def _confine_on_linux(room: Path, readable: Sequence[Path]) -> list[str]:
+def _confine_on_linux(room: Path, readable: Iterable[Path]) -> list[str]:
     from fetchstash.handlers._worker import _landlock, _seccomp  # noqa: PLC0415 - Linux alone
 
     missing: list[str] = []
@@ -67,12 +67,14 @@ def python_folders() -> Iterator[Path]:
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     yield from (Path(sysconfig.get_path(name)) for name in names)
     yield from (Path(prefix) / "lib" for prefix in (sys.prefix, sys.base_prefix))
-    # A checkout that is installed in place has its root on the path, with more than packages in it.
     private = [PACKAGE.parent]
     with suppress(RuntimeError):  # a user without a home, as a container's number has none
         private.append(Path("~").expanduser())
     for entry in map(Path, sys.path):
         folder = entry.resolve()
-        in_site = folder.name in ("site-packages", "dist-packages")
-        if in_site or not any(path.is_relative_to(folder) for path in private):
+        # `pip install --target` and PEX leave packages in any folder, each with its record. A
+        # project that is installed in place has its root on the path, with all that is in it.
+        has_records = any(folder.glob("*.dist-info"))
+        is_private = any(path.is_relative_to(folder) for path in private)
+        if folder.name in ("site-packages", "dist-packages") or (has_records and not is_private):
             yield folder

@@ -6,7 +6,9 @@ interface is documented in landlock(7) and in the kernel's Documentation/userspa
 
 import ctypes
 import os
+import signal
 import stat
+import sys
 from collections.abc import Iterable
 from ctypes import CDLL, byref, c_int32, c_long, c_uint32, c_uint64, get_errno, sizeof
 from pathlib import Path
@@ -15,7 +17,7 @@ from pathlib import Path
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _GET_VERSION = 1
 _PATH_BENEATH = 1
-_PR_SET_NO_NEW_PRIVS = 38
+_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 
 _CAPABILITY_VERSION = 0x20080522
 _KEPT_CAPABILITIES = 0b110  # CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH
@@ -67,6 +69,18 @@ def restrict(rules: Iterable[tuple[Path, int]]) -> None:
         _checked(_call(_RESTRICT_SELF, descriptor, 0))
     finally:
         os.close(descriptor)
+
+
+def end_with(parent: int) -> None:
+    """Have the kernel kill this process when the process ``parent`` ends (0: with any).
+
+    The signal is that of the parent's thread which started this process (PR_SET_PDEATHSIG(2const)):
+    the thread of the event loop, which the workers belong to. A parent that is gone already sends
+    none.
+    """
+    _checked(libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
+    if parent and os.getppid() != parent:
+        sys.exit("The server has ended.")
 
 
 def drop_capabilities() -> None:

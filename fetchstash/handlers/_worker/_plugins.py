@@ -4,9 +4,14 @@ A package declares Formats by the entry points ``fetchstash.formats``. Whatever 
 has its package's name on it, so that the built-in formats can take over.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -85,6 +90,32 @@ def report(names: tuple[str, ...]) -> Iterator[Plugin]:
         yield load(package) if package in enabled else Plugin(package)
 
 
+def locate(names: tuple[str, ...]) -> list[Path]:
+    """Find where the modules of plugins are, and return what they are imported from.
+
+    Nothing of them is run. A confined worker cannot list the root of a project that is installed
+    in place, so the finders' answers are kept.
+    """
+    specs: dict[str, ModuleSpec] = {}
+    for name in names:
+        for entry in _installed().get(package_name(name), ()):
+            module = entry.module.partition(".")[0]
+            with suppress(ImportError, ValueError, AttributeError):  # ``load`` says what is wrong
+                if spec := find_spec(module):
+                    specs[module] = spec
+
+    class Located(MetaPathFinder):
+        def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
+            return specs.get(fullname)
+
+    sys.meta_path.insert(0, Located())
+    return [
+        Path(place)
+        for spec in specs.values()
+        for place in spec.submodule_search_locations or [spec.origin or ""]
+    ]
+
+
 def to_json(plugin: Plugin) -> dict[str, Any]:
     """Return what a package brings: of each format what the server says of its documents."""
     formats = [{name: getattr(f, name) for name in SHOWN} for f in plugin.formats]
@@ -142,6 +173,7 @@ def _with_plugins(names: tuple[str, ...]) -> tuple[Formats, Mapping[Format, tupl
     return (Formats([*built_in().all, *packages]) if packages else built_in()), packages
 
 
+@cache
 def _installed() -> "dict[str, list[EntryPoint]]":
     from importlib.metadata import entry_points  # noqa: PLC0415 - a sixth of a worker's start
 

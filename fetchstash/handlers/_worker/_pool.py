@@ -329,7 +329,7 @@ class WorkerPool:
         ):  # on another file system, or not ours
             room.readable = (source,)
             room.lend(source, text)
-        worker = await Worker.start(room, self._niceness)
+        worker = await Worker.start(room, self._niceness, self._limits.plugins)
         self._all = {w for w in self._all if w.alive} | {worker}  # so that aclose waits for it
         await worker.ready()
         if self._closed:  # in the meantime

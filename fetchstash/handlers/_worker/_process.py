@@ -56,17 +56,21 @@ class Worker:
         self.unconfined: list[str] = []
 
     @classmethod
-    async def start(cls, room: Room, niceness: int = 0) -> "Worker":
+    async def start(cls, room: Room, niceness: int = 0, plugins: tuple[str, ...] = ()) -> "Worker":
         """Start a process that is confined to ``room``; ``ready`` waits for it.
 
-        ``niceness`` is how far it steps back behind other processes (POSIX, nice).
-        Raises Internal. The worker removes the room.
+        It may read the packages ``plugins`` where they are installed in place. ``niceness`` is how
+        far it steps back behind other processes (POSIX, nice). Raises Internal. The worker removes
+        the room.
         """
         environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-        command = (*confined_command(room), *COMMAND, str(room.path), *map(str, room.readable))
+        before = (*confined_command(room), *COMMAND, str(room.path))
+        after = (",".join(plugins), *map(str, room.readable))
         try:
             process = await asyncio.create_subprocess_exec(
-                *command,
+                *before,
+                str(os.getpid()),
+                *after,
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=DEVNULL,
@@ -79,7 +83,7 @@ class Worker:
                 raise
             next_step = "Free memory or processes, and try again."
             raise Internal("A worker process could not be started.", next_step) from error
-        worker = cls(process, room, command)
+        worker = cls(process, room, (*before, "0", *after))
         if niceness and sys.platform != "win32":
             with contextlib.suppress(OSError):  # it has ended already
                 os.setpriority(os.PRIO_PROCESS, process.pid, niceness)

@@ -81,6 +81,14 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "inotify_init": (253, None),
     "inotify_init1": (294, 26),
     "inotify_add_watch": (254, 27),
+    # what the machine or its user has only so many of: requests, watches, timers, locked pages
+    "io_setup": (206, 0),
+    "epoll_create": (213, None),
+    "epoll_create1": (291, 20),
+    "timer_create": (222, 107),
+    "mlock": (149, 228),
+    "mlock2": (325, 284),
+    "mlockall": (151, 230),
     # a second name for a file that is open, by which a worker could write into it when it is stored
     "link": (86, None),
     "linkat": (265, 37),
@@ -180,10 +188,15 @@ _PRLIMIT = (302, 261)
 # (TCGETS, TIOCGWINSZ, FIONBIO, FIONREAD, FIONCLEX, FIOCLEX).
 _IOCTL = (16, 29)
 _IOCTL_REQUESTS = (0x5401, 0x5413, 0x5421, 0x541B, 0x5450, 0x5451)
-# fcntl(2) makes the kernel signal another process, or holds up who opens the document (F_SETOWN,
-# F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY).
+# prctl(2) could keep this process alive when the server is gone: only names of threads and of
+# memory are left (PR_SET_NAME, PR_GET_NAME, PR_SET_VMA).
+_PRCTL = (157, 167)
+_PRCTL_OPTIONS = (15, 16, 0x53564D41)
+# fcntl(2) makes the kernel signal another process, holds up who opens the document, or takes the
+# pages that a user has for pipes (F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY,
+# F_SETPIPE_SZ).
 _FCNTL = (72, 25)
-_FCNTL_REFUSED = (8, 10, 15, 1024, 1026)
+_FCNTL_REFUSED = (8, 10, 15, 1024, 1026, 1031)
 # Calls that are newer than this list are missing, as on an older kernel.
 _FIRST_UNKNOWN = 470
 
@@ -241,22 +254,19 @@ def _filter(process: int) -> bytes:
             *refuse,
             (_RETURN, 0, 0, _ALLOW),
         ]
-    requests = [(_EQUAL, len(_IOCTL_REQUESTS) - n, 0, r) for n, r in enumerate(_IOCTL_REQUESTS)]
-    code += [
-        (_EQUAL, 0, len(requests) + 3, _IOCTL[column]),
-        (_LOAD, 0, 0, _SECOND_ARGUMENT),
-        *requests,
-        *refuse,
-        (_RETURN, 0, 0, _ALLOW),
-    ]
-    commands = [(_EQUAL, len(_FCNTL_REFUSED) - n, 0, c) for n, c in enumerate(_FCNTL_REFUSED)]
-    code += [
-        (_EQUAL, 0, len(commands) + 3, _FCNTL[column]),
-        (_LOAD, 0, 0, _SECOND_ARGUMENT),
-        *commands,
-        (_RETURN, 0, 0, _ALLOW),
-        *refuse,
-    ]
+    allow = [(_RETURN, 0, 0, _ALLOW)]
+    for number, argument, values, (listed, others) in (
+        (_IOCTL[column], _SECOND_ARGUMENT, _IOCTL_REQUESTS, (allow, refuse)),
+        (_PRCTL[column], _FIRST_ARGUMENT, _PRCTL_OPTIONS, (allow, refuse)),
+        (_FCNTL[column], _SECOND_ARGUMENT, _FCNTL_REFUSED, (refuse, allow)),
+    ):
+        code += [
+            (_EQUAL, 0, len(values) + 3, number),
+            (_LOAD, 0, 0, argument),
+            *((_EQUAL, len(values) - n, 0, value) for n, value in enumerate(values)),
+            *others,
+            *listed,
+        ]
     refused = (numbers[column] for numbers in _REFUSED.values())
     code += [
         instruction
