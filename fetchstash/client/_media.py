@@ -23,8 +23,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, Literal
 
-from fetchstash.client._dimensions import pdf_pages, picture_size
+from fetchstash.client._dimensions import pdf_pages
 from fetchstash.client._shapes import a_string, an_object, is_collection, is_object
+from fetchstash.text import picture_size
 
 Provider = Literal["anthropic", "openai", "gemini", ""]
 

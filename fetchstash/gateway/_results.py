@@ -28,7 +28,7 @@ from fetchstash.gateway._json import as_object, as_objects, meta_of
 from fetchstash.gateway._spooled import HELD_CHARS, Spooled, drop_spooled
 from fetchstash.render import Host, view_of
 from fetchstash.stash import Artifact, Stash
-from fetchstash.text import PreviewLimits
+from fetchstash.text import PreviewLimits, picture_size
 from fetchstash.tools import log_call
 
 PARTS = 10
@@ -191,13 +191,11 @@ def _too_large(data: str | Spooled, limits: PreviewLimits, most: int) -> bool:
     """
     if _length(data) * 3 // 4 > limits.max_image_size_bytes or _length(data) > most:
         return True
-    from PIL import Image  # noqa: PLC0415 - for results with pictures alone
-
     try:
-        with Image.open(io.BytesIO(base64.b64decode(_whole(data)))) as image:
-            return max(image.size) > limits.max_image_edge_px
-    except (OSError, ValueError, TypeError, Image.DecompressionBombError):
+        size = picture_size(base64.b64decode(_whole(data)))
+    except ValueError:
         return False  # the host says what it thinks of it
+    return size is not None and max(size) > limits.max_image_edge_px
 
 
 def _structured(tool: str, value: Any) -> _Part:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         whole_lines,
         window,
     )
+    from fetchstash.text._dimensions import picture_size
     from fetchstash.text._limits import (
         MIN_MAX_CHARS,
         TRUNCATIONS,
@@ -40,6 +41,7 @@ __all__ = [
     "head_and_tail",
     "json_length",
     "largest",
+    "picture_size",
     "prefix_length",
     "split",
     "utf8_length",
@@ -52,6 +54,7 @@ _MODULES = {
         "Measure clip clip_middle head_and_tail json_length largest prefix_length split "
         "utf8_length whole_lines window"
     ),
+    "_dimensions": "picture_size",
     "_limits": "MIN_MAX_CHARS TRUNCATIONS PreviewLimits Truncation ViewLimits",
     "_truncation": "TruncationInfo",
 }

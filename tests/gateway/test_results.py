@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import struct
 from typing import Any
 
 import mcp_types as types
@@ -102,6 +103,31 @@ async def test_a_picture_within_the_bounds_passes_through(
     [block] = (await client.call_tool("image", {"data": data})).content
     assert isinstance(block, types.ImageContent)
     assert block.data == data
+
+
+def dds() -> bytes:
+    """Return a DirectDraw surface of a pixel format that does not exist, which Pillow raises at."""
+    head = struct.pack("<4s7I44x", b"DDS ", 124, 0x1007, 16, 16, 0, 0, 0)
+    return head + struct.pack("<2I4s5I5I", 32, 0x4, b"NONE", 0, 0, 0, 0, 0, 0x1000, 0, 0, 0, 0)
+
+
+PICTURES = {
+    "an unknown pixel format": dds(),
+    "a PNG without its head": b"\x89PNG\r\n\x1a\n",
+    "a JPEG of fill bytes": b"\xff\xd8" + b"\xff" * 60_000,
+    "a JPEG of empty segments": b"\xff\xd8" + b"\xff\xe0\0\0" * 15_000,
+    "a TIFF": b"II*\0\xff\xff\xff\x7f",
+    "no picture": b"\0" * 100,
+}
+
+
+@pytest.mark.parametrize("data", PICTURES.values(), ids=PICTURES.keys())
+async def test_a_broken_picture_costs_no_text_beside_it(shared: Shared, data: bytes) -> None:
+    client = await shared("legacy", "legacy")
+    arguments = {"data": base64.b64encode(data).decode(), "beside": ["The gate is open."]}
+    result = await client.call_tool("image", arguments)
+    assert [block.type for block in result.content] == ["text", "image"]
+    assert texts(result) == "The gate is open."
 
 
 async def test_long_sound_and_embedded_resources_become_artifacts(shared: Shared) -> None:

@@ -117,7 +117,8 @@ def call(request: dict[str, Any]) -> None:
             }
             if name == "sound":
                 block = {"type": "audio", "data": "QUJD" * size, "mimeType": "audio/wav"}
-            answer(request, {"content": [block]})
+            beside = [{"type": "text", "text": said} for said in arguments.get("beside", [])]
+            answer(request, {"content": [*beside, block]})
         case "flood" | "flood-rows":
             flood(request, size, rows=name == "flood-rows")
         case "surrogate":
