@@ -18,12 +18,24 @@ from fetchstash.client._wordings import EMPTY_400, FIRST, SERVER_ERRORS, WORDING
 
 Action = Literal["rewrite", "shrink_bytes", "clamp_output", "none"]
 
-# A rate limit with more requested than it ever gives: no waiting satisfies it.
+UNSATISFIABLE = "rate-limit-unsatisfiable"
+"""The rule of a request that is larger by itself than what is given in a minute or a day.
+
+No waiting satisfies it. Its limit is that of a customer, and not the window of the model.
+"""
+
 _REQUESTED = re.compile(r"limit:? (\d[\d,]*)(?:, used:? \d[\d,]*)?, requested:? (\d[\d,]*\d)")
+_OF_INPUT = re.compile(r"(?<!output )tokens per |\bi?tp[md]\b")
 _PLAIN_APOSTROPHES = {0x2018: "'", 0x2019: "'"}
 _NO_SIZE = re.compile(
     r"[\d,_]{24,}"
 )  # longer than any size; a run of digits would cost every pattern the square of its length
+# Keys of a body that an exception quotes, and pydantic-ai's name of the model: they are no words of
+# a sentence, and no pattern may read across them.
+_BODY_KEYS = re.compile(
+    r"\\*['\"](?:error|message|msg|type|detail|param|request_id)\\*['\"]\s*:\s*"
+)
+_MODEL_NAME = re.compile(r"\bmodel_name: [^,\n]*, ")
 _CODE_WORD = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 _STATED_TOKENS = re.compile(r"\d tokens\b")
 _OF_A_MODEL = re.compile(r"context|tokens?\b|prompt|conversation|model")
@@ -87,7 +99,7 @@ def _truncated(response: Any, sent_tokens: int | None) -> Verdict | None:
 
 def _decide(signals: Signals, provider: str) -> Verdict:
     text = signals.text.lower().translate(_PLAIN_APOSTROPHES)
-    text = _NO_SIZE.sub("0", text)
+    text = _BODY_KEYS.sub("\n", _MODEL_NAME.sub("", _NO_SIZE.sub("0", text)))
     status = signals.statuses[0] if signals.statuses else None
     if any(code >= 500 for code in signals.statuses):
         with_codes = "\n".join([text, *signals.codes])
@@ -99,7 +111,7 @@ def _decide(signals: Signals, provider: str) -> Verdict:
         _by_rules(FIRST, text, signals)
         or _vetoed(signals, text)
         or _by_code(codes, text, provider)
-        or _by_rules(WORDINGS, text, signals)
+        or _by_rules((*SERVER_ERRORS, *WORDINGS), text, signals)
         or _by_build(codes, text)
         or _bare_status(signals, text, provider)
         or Verdict("not_overflow")
@@ -109,13 +121,16 @@ def _decide(signals: Signals, provider: str) -> Verdict:
 def _vetoed(signals: Signals, text: str) -> Verdict | None:
     """Return the verdict on what a status or code says is something else: a rate limit, a bill.
 
-    A rate limit that asks for more than it ever gives is named as that.
+    A rate limit of tokens that the request alone is above is an overflow.
     """
     requested = _REQUESTED.search(text)
     if requested and re.search(r"rate|tpm|per min|per day|request too large", text):
         limit, asked = (int(number.replace(",", "")) for number in requested.groups())
-        rule_id = "rate-limit-unsatisfiable" if asked > limit else "rate-limit"
-        return Verdict("not_overflow", limit, asked, evidence=requested[0], rule_id=rule_id)
+        if asked > limit and _OF_INPUT.search(text):
+            return Verdict(
+                "overflow_tokens", limit, asked, None, "rewrite", requested[0], UNSATISFIABLE
+            )
+        return Verdict("not_overflow", limit, asked, evidence=requested[0], rule_id="rate-limit")
     for status in signals.statuses:
         if status in _rules.VETO_STATUSES:
             return Verdict("not_overflow", evidence=str(status), rule_id=f"status-{status}")

@@ -5,7 +5,7 @@
 import re
 from dataclasses import dataclass
 
-_N = r"(\d[\d,_]*)(?:\.0+)?(?: ?([kmg]i?b|[km])\b)?"
+_N = r"(\d[\d,_]*(?:\.\d+)?)(?: ?([kmg]i?b|[km])\b)?"
 _SCALE = {
     "k": 1_000,
     "m": 1_000_000,
@@ -37,9 +37,10 @@ _LIMITS = _patterns(
     r"must be <= ?{N}",
     r"should be \[\d+, ?{N}\]",
     r"limit for this model is {N}",
+    r"context length of \S{1,80} is {N}",
     r"(?:maximum |max |model'?s? |available )?context (?:length|window|size)\b(?: limit| budget)?(?:,? (?:is|of|was|only|has|been|exceeded|the|model|for|to)\b)*\W{0,4}{N}",
     r"max(?:imum)? (?:allowed )?(?:prompt length|model length|input length|input tokens?|input characters|request body size|content length|"
-    r"number of (?:input )?tokens(?: allowed)?|payload size|body size|size|length|tokens)\b(?! \d+ exceeded)[^\d\n]{0,40}{N}",
+    r"number of (?:input )?tokens(?: allowed)?|payload size|body size|document size|size|length|tokens)\b(?! \d+ exceeded)[^\d\n]{0,40}{N}",
     r"(?:n_ctx|window limit|configured limit|token limit|model limit|size limit|input limit)\b(?! exceeded by)[^\d\n]{0,30}{N}",
     r"max_(?!(?:completion_|new_|output_|total_)?tokens)\w{1,30}\W{1,4}{N}",
     r"{N}[- ](?:tokens? )?(?:context|limit|maximum|window)",
@@ -78,6 +79,7 @@ _INPUTS = _patterns(
     r"message larger than max \({N}",
     r"request input token count: {N}",
     r"requested (?:about |a total of )?{N} tokens",
+    r"your request will take {N} tokens",
     r"(?:actual|got|received|given):? {N}",
 )
 _OUTPUTS = _patterns(
@@ -88,7 +90,8 @@ _OUTPUTS = _patterns(
     r"requested {N} output tokens",
     r"max_(?:completion_|new_|output_)?tokens['\"`]?(?: is too large:)? \(?{N}",
 )
-# The parts of a request, if each is stated: their sum is the input.
+# The parts of a request, if each is stated: their sum is the input. An exception repeats its sentence
+# (as message, body, text of the response, cause), so that each part counts once, by its name.
 _INPUT_PARTS = _patterns(
     r"{N} (?:in|of) (?:the |your )?(?:messages|prompt|functions|tools|text input|tool input|tool definitions|images?)\b",
     r"\b(?:input|prefix|prompt|query|system|tool|image) (?:tokens|length) \({N}\)",
@@ -96,9 +99,10 @@ _INPUT_PARTS = _patterns(
 )
 _TOTAL = _patterns(r"requested (?:about |a total of )?{N} tokens")
 _BY = _patterns(r"exceeded by {N} tokens")
-# Numbers that are no sizes: "(2013)" is MiniMax's code, "code: 336007" Baidu's, and a status may
-# stand at the beginning.
-_CODES = re.compile(r"\(2013\)|\bcode['\"]?[:=]? ?['\"]?\d+|^\d{3,4} ")
+# Numbers that are no sizes: "(2013)" is MiniMax's code, "code: 336007" Baidu's, a status may stand
+# at the beginning, and httpx names the address, with its port, in the cause of an SDK's error.
+_CODES = re.compile(r"\(2013\)|\bcode['\"]?[:=]? ?['\"]?\d+|^\d{3,4} |\bhttps?://[^\s'\"<>()]+")
+_DIGITS = re.compile(r"\d[\d,_.]*")
 _ANY = re.compile(r"(?<![\w.-])\d[\d,]{2,}(?![\w-])")
 
 
@@ -107,11 +111,11 @@ def read_numbers(text: str) -> Numbers:
     text = _CODES.sub("", text)
     limit, wanted, output = _first(_LIMITS, text), _first(_INPUTS, text), _first(_OUTPUTS, text)
     total, excess = _first(_TOTAL, text), _first(_BY, text)
-    parts = [
-        _number(part[1], part[2]) for pattern in _INPUT_PARTS for part in pattern.finditer(text)
-    ]
+    parts: dict[str, int] = {}
+    for part in (part for pattern in _INPUT_PARTS for part in pattern.finditer(text)):
+        parts.setdefault(_DIGITS.sub("", part[0]), _number(part[1], part[2]))
     if len(parts) > 1:
-        wanted = sum(parts)
+        wanted = sum(parts.values())
     if limit and excess and wanted is None:
         return Numbers(limit, limit + excess, output)
     if output is not None and total is not None and wanted in {None, total}:
@@ -143,6 +147,5 @@ def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
 
 
 def _number(digits: str, unit: str | None = None) -> int:
-    return int(digits.replace(",", "").replace("_", "")[:15]) * _SCALE.get(
-        (unit or "").replace("i", ""), 1
-    )
+    scale = _SCALE.get((unit or "").replace("i", ""), 1)
+    return int(float(digits.replace(",", "").replace("_", "")[:15]) * scale)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal
 
 from fetchstash.client._attempts import Attempt, Outcome, Send, Steps, adrive, drive
-from fetchstash.client._classify import Verdict, classify
+from fetchstash.client._classify import UNSATISFIABLE, Verdict, classify
 from fetchstash.client._compact import compact, reapply
 from fetchstash.client._conversations import Conversations
 from fetchstash.client._events import OnEvent, emit
@@ -280,6 +280,8 @@ class Recovery:
     ) -> None:
         """Remember the window that a refusal states, and how its count relates to ours."""
         if verdict.kind != "overflow_tokens" or not verdict.limit:
+            return
+        if verdict.rule_id == UNSATISFIABLE:
             return
         counted = count_tokens(messages, format, state) + json_tokens(request.fixed)
         learned = self._learned_windows(request)

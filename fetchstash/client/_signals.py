@@ -17,7 +17,10 @@ _ATTRIBUTES = (
     "status_code", "status", "http_status", "code", "type", "error_type", "error_code", "reason",
     "finish_reason", "stop_reason", "message", "detail", "details", "description", "body", "error",
     "errors", "metadata", "raw", "response", "incomplete_details", "param", "choices", "text",
+    "original_exception",
 )  # fmt: skip
+# LiteLLM gives these 500 or 503, whatever the provider sent (litellm/exceptions.py).
+_MADE_STATUS = frozenset({"APIConnectionError", "MidStreamFallbackError"})
 # Keys of a body or an event with content, not with an error.
 _CONTENT_KEYS = frozenset(
     {
@@ -161,11 +164,14 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
         for key, inner in islice(value.items(), MAX_WIDTH):
             if key not in _CONTENT_KEYS:
                 yield str(key), inner
+            elif key == "delta" and is_mapping(inner):  # Anthropic's message_delta
+                yield "stop_reason", inner.get("stop_reason")
         return
     if is_collection(value):
         for item in islice(value, MAX_WIDTH):
             yield "", item
         return
+    yield "stop_reason", _quietly(lambda: value.delta.stop_reason)
     if isinstance(value, BaseException):
         yield "message", _quietly(lambda: str(value))
         yield "", value.args
@@ -174,10 +180,18 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
         # ``raise X from None`` hides the context from a reader, who is a person; the provider's
         # words are still in it.
         yield "", value.__context__
+    made_up = _makes_its_status_up(value)
     for name in _ATTRIBUTES:
+        if made_up and name in {"status_code", "response"}:
+            continue
         inner = _quietly(lambda name=name: getattr(value, name, None))
         if inner is not None and not callable(inner):
             yield name, inner
+
+
+def _makes_its_status_up(value: Any) -> bool:
+    cls: type[Any] = type(value)
+    return cls.__name__ in _MADE_STATUS and cls.__module__.startswith("litellm")
 
 
 def _quietly(read: Any) -> Any:

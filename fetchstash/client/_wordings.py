@@ -47,11 +47,23 @@ SERVER_ERRORS = (
         "Context size has been exceeded.",
     ),
     Rule(
-        "ollama-embed", "overflow_tokens", r"the input length exceeds the context length",
-        "ollama, server/routes.go: sent as 500 by the embedding route", "the input length exceeds the context length",
+        "ollama-context-length", "overflow_tokens",
+        r"\binput (?:length )?(?:\(\d+ tokens\) |after truncation )?exceeds (?:the )?(?:model's )?(?:maximum )?context length|"
+        r"prompt is too long: \d+, model maximum context length",
+        "ollama, server/routes.go and its runner: sent as 500, also behind LiteLLM (ollama issue 2208)",
+        "the input length exceeds the context length",
+    ),
+    Rule(
+        "kv-slot", "overflow_tokens", r"(?:find|found) a(?:ny)? kv slot for the batch",
+        "llama.cpp, llama_decode returns 1; node-llama-cpp, issues 136 and 190",
+        "could not find a KV slot for the batch (try reducing the size of the batch or increase the context)",
+    ),
+    Rule(
+        "chinese-input", "overflow_tokens", r"输入内容(?:超长|过长)",
+        "DeepSeek's web API behind gateways, sent as 500 (ds-free-api, issue 36)", "internal error: 输入内容超长，请缩短后重试",
     ),
 )  # fmt: skip
-"""The few servers that report an overflow as a 5xx: each needs its own rule."""
+"""The few servers that report an overflow as a 5xx: each needs its own rule. Others use the same words with a 4xx."""
 
 FIRST = (
     Rule(
@@ -105,6 +117,16 @@ WORDINGS = (
     Rule(
         "negative-room", "overflow_tokens", r"max_(?:completion_|new_|output_)?tokens must be at least 1, got -\d",
         "vLLM: what is left for the answer after the prompt is negative", "max_tokens must be at least 1, got -43420",
+    ),
+    Rule(
+        "request-will-take", "overflow_tokens", r"maximum context length of .{1,80}? is \d[\d,]*\W.{0,40}\brequest will take \d",
+        "SambaNova through LiteLLM, whose advice names max_completion_tokens (OpenHands issue 9227)",
+        "The maximum context length of DeepSeek-V3-0324 is 32768. However, answering your request will take 39732 tokens. Please reduce the length of the messages or the specified max_completion_tokens value.",
+    ),
+    Rule(
+        "document-size", "overflow_bytes", r"\bdocuments?(?: is| are)? too large\b.{0,40}\d ?[kmg]i?b\b|max(?:imum)? document size is \d",
+        "Bedrock, Converse: 4.5 MB for each document (Boise-State-Development/agentcore-public-stack issue 206)",
+        "The maximum document size is 4.5 MB. Reduce the size of your document and retry your request.",
     ),
     Rule(
         "output-parameter", "not_overflow",
@@ -301,6 +323,6 @@ WORDINGS = (
 )  # fmt: skip
 
 EMPTY_400 = Rule(
-    "empty-400", "overflow_tokens", r"^(?:error: )?400 status code \(no body\)\s*$",
-    "Cerebras answers an overflow with a bare 400; the wording is the OpenAI SDK's", "400 status code (no body)",
+    "empty-400", "overflow_tokens", r"^(?:error: )?400 status code \(no body\)\s*$|(?:^|exception - )error code: 400\s*$|^status_code: 400, body:\s*$",
+    "Cerebras answers an overflow with a bare 400; the wordings are of OpenAI's SDKs, LiteLLM and pydantic-ai", "400 status code (no body)",
 )  # fmt: skip

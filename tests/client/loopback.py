@@ -24,7 +24,9 @@ class Loopback:
 
     overflow, good, other (an error), late (an overflow after output), early
     (Anthropic alone: an overflow as an event of a stream, before any output), overloaded (Anthropic
-    alone: 529), call and calls (an answer that calls a tool once, or twice at once).
+    alone: 529), full and half (Anthropic alone: an answer that ends for the window before it
+    begins, or after its first words), call and calls (an answer that calls a tool once, or twice at
+    once).
 
     With a ``limit`` a request that is larger is refused, whatever the script says: in tokens of
     four characters, a picture or a file being 1,000. With ``hold_after`` a stream stops after so
@@ -264,11 +266,12 @@ def _anthropic(word: str, streams: bool) -> tuple[int, Any]:
         }
     base: dict[str, Any] = {"id": "m1", "type": "message", "role": "assistant", "model": "m"}
     usage = {"input_tokens": 1, "output_tokens": 1}
+    reason = "model_context_window_exceeded" if word in {"full", "half"} else "end_turn"
     if not streams:
         return 200, {
             **base,
-            "content": [{"type": "text", "text": "Hello."}],
-            "stop_reason": "end_turn",
+            "content": [] if word == "full" else [{"type": "text", "text": "Hello."}],
+            "stop_reason": reason,
             "usage": usage,
         }
     start: dict[str, Any] = {
@@ -293,9 +296,11 @@ def _anthropic(word: str, streams: bool) -> tuple[int, Any]:
     stop = {"type": "content_block_stop", "index": 0}
     end: dict[str, Any] = {
         "type": "message_delta",
-        "delta": {"stop_reason": "end_turn"},
+        "delta": {"stop_reason": reason},
         "usage": {"output_tokens": 1},
     }
+    if word == "full":
+        return 200, _sse(start, end, {"type": "message_stop"}, named=True)
     return 200, _sse(start, block, delta, stop, end, {"type": "message_stop"}, named=True)
 
 

@@ -521,8 +521,54 @@ async def test_an_overflow_that_anthropic_sends_inside_a_stream_is_cured_before_
     assert overflow_report(caught.value)
 
 
+ANTHROPIC_CALLS = pytest.mark.parametrize(
+    "run", [_anthropic, _aanthropic, _anthropic_stream, _aanthropic_stream]
+)
+
+
 @needs("anthropic")
-@pytest.mark.parametrize("run", [_anthropic, _aanthropic, _anthropic_stream, _aanthropic_stream])
+@ANTHROPIC_CALLS
+async def test_an_answer_that_anthropic_ends_for_the_window_is_retried_unless_it_began(
+    run: Any,
+) -> None:
+    with Loopback("full", "good") as provider:
+        assert await run(provider.url, HISTORY, Recovery()) == "Hello."
+    assert len(provider.bodies) == 2
+    assert provider.sizes[1] < provider.sizes[0]
+    with Loopback("half", "good") as provider:
+        assert await run(provider.url, HISTORY, Recovery()) == "Hello."
+    assert len(provider.bodies) == 1
+
+
+@needs("anthropic")
+async def test_an_answer_that_stays_empty_for_the_window_is_returned_as_it_came() -> None:
+    recovery = Recovery()
+    with (
+        Loopback("full") as provider,
+        _anthropic_client("Anthropic", provider.url, recovery) as client,
+    ):
+        messages = render(HISTORY, "anthropic")
+        answer = client.messages.create(model="m", max_tokens=9, messages=messages)
+    assert answer.stop_reason == "model_context_window_exceeded"
+    assert len(provider.bodies) == 2
+    assert recovery.report
+
+
+@needs("langchain")
+async def test_an_answer_of_anthropics_that_ends_for_the_window_is_retried_in_langchain() -> None:
+    agents = importlib.import_module("langchain.agents")
+    adapter = importlib.import_module("fetchstash.client.adapters.langchain")
+    chat = importlib.import_module("langchain_anthropic").ChatAnthropic
+    with Loopback("full", "good") as provider:
+        model = chat(model="m", base_url=provider.url, api_key="k", max_retries=0, max_tokens=9)
+        agent = agents.create_agent(model, [], middleware=[adapter.recovery_middleware()])
+        answer = agent.invoke(_langchain_messages(HISTORY))
+    assert answer["messages"][-1].content == "Hello."
+    assert len(provider.bodies) == 2
+
+
+@needs("anthropic")
+@ANTHROPIC_CALLS
 async def test_anthropics_own_retries_never_send_an_overflow_again_whatever_the_answer_says(
     run: Any,
 ) -> None:

@@ -3,6 +3,7 @@
 # ruff: noqa: E501 - an error is quoted on one line
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -451,17 +452,34 @@ def test_an_output_dominant_overflow_wants_its_output_clamped_and_no_rewrite() -
     assert classify("Overloaded").action == "none"
 
 
-def test_a_request_above_the_whole_rate_limit_has_a_rule_of_its_own() -> None:
-    wording = "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 15041, please reduce your message size"
-    assert classify(ProviderError(wording, 413)) == Verdict(
-        "not_overflow",
-        6000,
-        15041,
-        evidence="limit 6000, requested 15041",
+@pytest.mark.parametrize("status", [413, 429])
+def test_a_request_that_is_larger_than_the_whole_rate_limit_is_rewritten_under_that_limit(
+    status: int,
+) -> None:
+    wording = "Request too large for model `m` on tokens per minute (TPM): Limit 12000, Requested 14137, please reduce your message size and try again."
+    assert classify(ProviderError(wording, status)) == Verdict(
+        "overflow_tokens",
+        12_000,
+        14_137,
+        action="rewrite",
+        evidence="limit 12000, requested 14137",
         rule_id="rate-limit-unsatisfiable",
     )
-    waiting = "Rate limit reached on tokens per min (TPM): Limit 50000, Used 47949, Requested 3006. Please try again in 1s."
-    assert classify(waiting).rule_id == "rate-limit"
+
+
+@pytest.mark.parametrize(
+    "wording",
+    [
+        "Rate limit reached on tokens per min (TPM): Limit 50000, Used 47949, Requested 3006. Please try again in 1s.",
+        "Rate limit reached on tokens per min (TPM): Limit 50000, Used 10, Requested 50000.",
+        "Rate limit reached on requests per day (RPD): Limit 200, Used 200, Requested 300.",
+        "Rate limit reached on output tokens per min (OTPM): Limit 8000, Requested 9000.",
+    ],
+)
+def test_a_rate_limit_that_waiting_or_no_rewrite_satisfies_stays_one(wording: str) -> None:
+    for error in (wording, ProviderError(wording, 413), ProviderError(wording, 429)):
+        verdict = classify(error)
+        assert (verdict.kind, verdict.action, verdict.rule_id) == (NOT, "none", "rate-limit")
 
 
 ODD: list[Any] = [
@@ -483,7 +501,7 @@ ODD: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("thing", ODD, ids=repr)
+@pytest.mark.parametrize("thing", ODD, ids=[repr(thing).partition(" at 0x")[0] for thing in ODD])
 def test_none_strings_empty_and_odd_shapes_are_not_overflow(thing: Any) -> None:
     assert classify(thing).kind == NOT
 
@@ -593,6 +611,16 @@ def test_finish_reasons_and_stream_events_are_read() -> None:
     }
     assert classify(failed).kind == TOKENS
     assert classify("model_context_window_exceeded").kind == TOKENS
+
+
+@pytest.mark.parametrize("reason", ["model_context_window_exceeded", "end_turn"])
+def test_anthropics_message_delta_is_an_overflow_for_its_stop_reason_alone(reason: str) -> None:
+    delta = {"stop_reason": reason, "stop_sequence": None}
+    event = {"type": "message_delta", "delta": delta, "usage": {"output_tokens": 3}}
+    made = SimpleNamespace(type="message_delta", delta=SimpleNamespace(**delta))
+    kind = TOKENS if reason == "model_context_window_exceeded" else NOT
+    for shape in (event, made, f"event: message_delta\ndata: {json.dumps(event)}\n\n".encode()):
+        assert classify(shape).kind == kind
 
 
 SAID: dict[str, Any] = {

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fetchstash import tokens
-from fetchstash.client import Policy, Recovery, State, overflow_report
+from fetchstash.client import Policy, Recovery, State, count_tokens, overflow_report
 from tests.client.fakes import FullMemo, Kept, Overflow, bytes_of, conversation, prose
 
 HISTORY = conversation(prose(9_000), prose(9_000), "short")
@@ -122,6 +122,56 @@ async def test_an_overflow_is_retried_once_with_a_smaller_request(run: Run, good
     assert [
         attributes["compression.outcome"] for name, attributes in events if name == "compression"
     ] == ["success"]
+
+
+TOO_LARGE_FOR_RATE = (
+    "Request too large for m on tokens per min (TPM): Limit 12000, Requested 14137."
+)
+
+
+@pytest.mark.anyio
+@every
+async def test_a_request_above_the_whole_rate_limit_is_sent_once_more_under_it(
+    run: Run, good: Any
+) -> None:
+    """The limit is the customer's, not the model's: it is not learned as a window."""
+    history = conversation(prose(30_000), prose(30_000), "short")
+    provider, recovery = Provider(Overflow(TOO_LARGE_FOR_RATE), good), Recovery()
+    assert await run(recovery, provider, history) == good
+    assert len(provider.sizes) == 2
+    assert count_tokens(provider.messages, "openai_chat") < 12_000
+    provider.answers = [good]
+    longer = [*provider.messages, {"role": "user", "content": prose(90_000)}]
+    assert await run(recovery, provider, longer) == good
+    assert provider.messages == longer
+
+
+@pytest.mark.anyio
+@every
+async def test_a_rate_limit_that_waiting_satisfies_is_sent_once(run: Run, good: Any) -> None:
+    wait = Overflow("Rate limit on tokens per min (TPM): Limit 50000, Used 47949, Requested 3006.")
+    provider = Provider(wait, good)
+    with pytest.raises(Overflow):
+        await run(Recovery(), provider, HISTORY)
+    assert len(provider.sizes) == 1
+
+
+START: dict[str, Any] = {"type": "message_start", "message": {"content": []}}
+BLOCK = {"type": "content_block_start", "content_block": {"type": "text", "text": ""}}
+FULL = {"type": "message_delta", "delta": {"stop_reason": "model_context_window_exceeded"}}
+
+
+@pytest.mark.anyio
+@streamed
+async def test_a_stream_that_ends_for_the_window_is_retried_only_before_its_first_block(
+    run: Run,
+) -> None:
+    provider = Provider([START, FULL], [START, BLOCK])
+    assert await run(Recovery(), provider, HISTORY) == [START, START, BLOCK]
+    assert provider.sizes[1] < provider.sizes[0]
+    provider = Provider([START, BLOCK, FULL], [START, BLOCK])
+    assert await run(Recovery(), provider, HISTORY) == [START, BLOCK, FULL]
+    assert len(provider.sizes) == 1
 
 
 @pytest.mark.anyio

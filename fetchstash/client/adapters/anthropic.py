@@ -18,6 +18,7 @@ from anthropic import Middleware
 
 from fetchstash.client._recovery import Recovery, overflow_report
 from fetchstash.client._shapes import is_list, is_object
+from fetchstash.client._streams import failure
 from fetchstash.client.adapters._wrapped import Options, Shape, configured
 
 MESSAGES = Shape(
@@ -48,7 +49,12 @@ class RecoveryMiddleware(Middleware):
             if response.status_code >= 400:
                 response.read()
                 raise refused.error(response)
-            return _Events(response) if _streams(request, response) else response
+            if _streams(request, response):
+                return _Events(response)
+            if not request.stream:
+                response.read()
+                refused.check(response)
+            return response
 
         sent, options = _arguments(request, send)
         try:
@@ -74,7 +80,12 @@ class RecoveryMiddleware(Middleware):
             if response.status_code >= 400:
                 await response.read()
                 raise refused.error(response)
-            return _Events(response) if _streams(request, response) else response
+            if _streams(request, response):
+                return _Events(response)
+            if not request.stream:
+                await response.read()
+                refused.check(response)
+            return response
 
         sent, options = _arguments(request, send)
         try:
@@ -122,6 +133,10 @@ def _changed(request: Any, body: dict[str, Any]) -> Any:
     return request if body == request.json else request.copy(body=body)
 
 
+class _NothingAnsweredError(Exception):
+    """An answer that ended for the model's window before it began."""
+
+
 class _Refused:
     """The answers that refused a request, by the SDK's error that each became."""
 
@@ -135,10 +150,23 @@ class _Refused:
         self.answers[error] = response
         return error
 
+    def check(self, response: Any) -> None:
+        """Raise an error for an answer with status 200 that says that nothing fitted."""
+        try:
+            reason = failure(json.loads(response.http_response.content))
+        except ValueError:
+            return
+        if reason is not None:
+            error = _NothingAnsweredError(str(reason))
+            self.answers[error] = response
+            raise error
+
     def returned(self, error: Any) -> Any:
         """Return the answer behind ``error``, or raise an error with a report or a cause."""
         if error not in self.answers:
             raise error
+        if isinstance(error, _NothingAnsweredError):
+            return self.answers[error]
         if overflow_report(error):
             # The SDK obeys this header, whatever the status is.
             error.response.headers["x-should-retry"] = "false"

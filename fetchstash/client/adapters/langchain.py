@@ -22,7 +22,7 @@ from fetchstash.client._attempts import Attempt, Outcome, adrive, drive
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._request import RequestInfo
 from fetchstash.client._shapes import a_string, an_object, is_list, is_object
-from fetchstash.client._streams import commits
+from fetchstash.client._streams import commits, failure
 from fetchstash.client._threads import is_large
 from fetchstash.client.adapters._wrapped import Options, configured
 
@@ -73,7 +73,7 @@ class RecoveryMiddleware(AgentMiddleware[Any, Any, Any]):
             messages = _messages(sent.messages, original)
             with _watched() as watch:
                 try:
-                    return Outcome(handler(request.override(messages=messages)))
+                    return _outcome(handler(request.override(messages=messages)))
                 except Exception as error:  # noqa: BLE001 - the steps raise it, unless they retry
                     return Outcome(error=error, committed=watch.output)
 
@@ -87,7 +87,7 @@ class RecoveryMiddleware(AgentMiddleware[Any, Any, Any]):
             messages = _messages(sent.messages, original)
             with _watched() as watch:
                 try:
-                    return Outcome(await handler(request.override(messages=messages)))
+                    return _outcome(await handler(request.override(messages=messages)))
                 except Exception as error:  # noqa: BLE001 - as in wrap_model_call
                     return Outcome(error=error, committed=watch.output)
 
@@ -103,6 +103,13 @@ def recovery_middleware(
 ) -> RecoveryMiddleware:
     """Return the middleware."""
     return RecoveryMiddleware(configured(recovery, options))
+
+
+def _outcome(response: Any) -> Outcome:
+    """Return the outcome of an answer, which may have ended for the window before it began."""
+    message = next(iter(getattr(response, "result", ())), None)
+    reason = None if commits(message) else failure(getattr(message, "response_metadata", None))
+    return Outcome(response, event=reason)
 
 
 def _described(request: Any) -> RequestInfo:
