@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import os
 import subprocess
 import sys
 import time
@@ -160,6 +161,8 @@ async def serving(
     """Run ``fetchstash serve --http`` on a port of loopback until the context ends."""
     words = [program or command(), "serve", "--http", f"127.0.0.1:{port}", *flags]
     output = log.open("ab") if log else sys.stderr
+    if not program:  # an older one has no such setting
+        env = {**(env or os.environ), "FETCHSTASH_EXTRACT_CONFINE": "auto"}
     process = subprocess.Popen(  # noqa: ASYNC220 - it only starts; what follows is awaited
         words, stdin=subprocess.DEVNULL, stderr=output, env=env
     )

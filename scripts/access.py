@@ -321,7 +321,8 @@ def main() -> int:
             settings,
             f'[oauth]\nissuer = "{provider.issuer}"\naudience = "{service}"\n'
             f'[store]\nfolder = "{work / "store"}"\n'
-            f'[fetch]\nallow_hosts = ["127.0.0.1:{loopback.port}"]\nrespect_robots = false\n',
+            f'[fetch]\nallow_hosts = ["127.0.0.1:{loopback.port}"]\nrespect_robots = false\n'
+            '[extract]\nconfine = "auto"\n',  # also on a kernel without Landlock
         )
         environment = {"FETCHSTASH_CONFIG": str(settings), "PATH": os.environ["PATH"]}
         serve = [str(FETCHSTASH), "serve", "--http", f"127.0.0.1:{port}"]

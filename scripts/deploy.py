@@ -266,7 +266,11 @@ def _check_queries(
     served, scraped = f"127.0.0.1:{free_port()}", f"127.0.0.1:{metrics_port}"
     own = f"127.0.0.1:{free_port()}"
     service = [COMMAND, "serve", "--http", served]
-    environment = {**environment, "FETCHSTASH_HTTP_METRICS": scraped}
+    environment = {
+        **environment,
+        "FETCHSTASH_HTTP_METRICS": scraped,
+        "FETCHSTASH_EXTRACT_CONFINE": "auto",  # also on a kernel without Landlock
+    }
     job = {"job_name": "fetchstash", "static_configs": [{"targets": [scraped]}]}
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},

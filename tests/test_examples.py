@@ -76,7 +76,8 @@ def test_an_agents_client_reads_through_a_teams_service(
     token = json.loads(made.stdout)["token"]
     url = site.put("/book.md", BOOK, "text/markdown")
     command = [fetchstash, "serve", "--http", "127.0.0.1:0", *flags]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as served:
+    unconfined = os.environ | {"FETCHSTASH_EXTRACT_CONFINE": "auto"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=unconfined) as served:
         assert served.stdout
         line = served.stdout.readline()
         service = re.findall(r"http://\S+", line)[0]

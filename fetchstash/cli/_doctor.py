@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -149,7 +149,8 @@ async def _worker(settings: "Settings") -> AsyncGenerator[Diagnosis]:
     """Have a worker read a text and name a binary, as it would a document's."""
     from fetchstash.handlers import Hints, WorkerPool, route_file  # noqa: PLC0415 - the room is heavy
 
-    pool = WorkerPool(settings.extract)
+    limits = settings.extract
+    pool = WorkerPool(replace(limits, confine="auto"))
     try:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -162,7 +163,6 @@ async def _worker(settings: "Settings") -> AsyncGenerator[Diagnosis]:
             unconfined = pool.unconfined
     finally:
         await pool.aclose()
-    limits = settings.extract
     if read.extraction_error or read.chars == 0:
         yield Diagnosis(
             "fault",
@@ -180,7 +180,12 @@ async def _worker(settings: "Settings") -> AsyncGenerator[Diagnosis]:
     if not unconfined:
         yield Diagnosis("ok", "worker: confined to its document")
     for lack in unconfined:
-        yield Diagnosis("warning", f"worker: {lack}.", "Run fetchstash in a container.")
+        if limits.confine == "required":
+            hint = "No document is read here while extract.confine is required."
+            yield Diagnosis("fault", f"worker: {lack}.", hint)
+        else:
+            hint = "Run fetchstash in a container. serve --http reads nothing here by default."
+            yield Diagnosis("warning", f"worker: {lack}.", hint)
     for plugin in plugins:
         if plugin.failure:
             hint = "Mend or remove it, or take it out of extract.plugins."

@@ -218,6 +218,10 @@ _MEANINGS: Mapping[str, str] = {
         "auto: pages without text are read when they are asked for, where the extra ocr is "
         "installed; off: never"
     ),
+    "extract.confine": (
+        "required: a worker that this system cannot confine reads nothing (the default of serve "
+        "--http); auto: serve says so once at its start"
+    ),
     "context.max_tokens_per_file": "Most tokens of one preview or read_file",
     "context.max_total_output": "Most characters of one preview or read_file",
     "context.max_lines": "Lines of a text preview",
@@ -391,6 +395,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "views.profile": (AUTO, *PROFILES),
     "ingest.router": ("on", "shadow"),
     "extract.ocr": ("auto", "off"),
+    "extract.confine": ("auto", "required"),
     "client.compaction_mode": ("tiered", "legacy"),
 }
 

@@ -106,6 +106,7 @@ class _Rooms:
                 room = await _imported("fetchstash.stash")
                 opened: AbstractAsyncContextManager[Stash] = room.open_stash(self.settings)
                 self._stash = await self._stack.enter_async_context(opened)
+                (await _imported("fetchstash.handlers")).warn_unconfined(self.settings.extract)
             return self._stash
 
     async def aclose(self) -> None:

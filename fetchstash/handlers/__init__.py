@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from fetchstash.handlers._shared._pages import blank_page, ocr_page, ocr_text, unmapped_page
     from fetchstash.handlers._shared._part_text import TextParts, part_text
     from fetchstash.handlers._worker._pool import WorkerPool
+    from fetchstash.handlers._worker._process import warn_unconfined
 
 __all__ = [
     "TEXT_MEDIA_TYPES",
@@ -89,6 +90,7 @@ __all__ = [
     "read_text",
     "route_file",
     "unmapped_page",
+    "warn_unconfined",
 ]
 
 _MODULES = {
@@ -108,5 +110,6 @@ _MODULES = {
     "_shared._pages": "blank_page ocr_page ocr_text unmapped_page",
     "_shared._part_text": "TextParts part_text",
     "_worker._pool": "WorkerPool",
+    "_worker._process": "warn_unconfined",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

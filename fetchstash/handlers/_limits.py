@@ -11,7 +11,8 @@ class ExtractLimits:
     """Limits of one extraction: the settings extract.*, and context.* for previews.
 
     ``plugins`` names the packages whose formats are loaded. ``ocr`` "auto": pages without text are
-    read when they are asked for, where the extra `ocr` is installed.
+    read when they are asked for, where the extra `ocr` is installed. ``confine`` "required": a
+    worker that the system cannot confine reads nothing.
     """
 
     max_chars: int = 20_000_000
@@ -21,4 +22,5 @@ class ExtractLimits:
     wall_seconds: float = 60
     plugins: tuple[str, ...] = ()
     ocr: Literal["auto", "off"] = "auto"
+    confine: Literal["auto", "required"] = "auto"
     preview: PreviewLimits = field(default_factory=PreviewLimits)

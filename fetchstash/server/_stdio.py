@@ -32,7 +32,7 @@ async def serve_stdio(settings: Settings) -> None:
             if sys.platform != "win32":
                 tasks.start_soon(_end_on_signal, stash)
             async with transport() as streams, relayed(*streams) as (incoming, outgoing, listed):
-                tasks.start_soon(_import_rooms, listed)
+                tasks.start_soon(_import_rooms, listed, settings)
                 changes = NotificationOptions(resources_changed=True)
                 options = server.create_initialization_options(changes)
                 await server.run(incoming, outgoing, options)
@@ -43,10 +43,12 @@ async def serve_stdio(settings: Settings) -> None:
         os._exit(0)  # for the same reason as in _end_on_signal
 
 
-async def _import_rooms(listed: anyio.Event) -> None:
+async def _import_rooms(listed: anyio.Event, settings: Settings) -> None:
     """Import what a call needs once the host has the tools, so that neither waits for it."""
     await listed.wait()
     await anyio.to_thread.run_sync(import_module, "fetchstash.server._call")
+    handlers = await anyio.to_thread.run_sync(import_module, "fetchstash.handlers")
+    handlers.warn_unconfined(settings.extract)
 
 
 async def _end_on_signal(stash: LazyStash) -> None:

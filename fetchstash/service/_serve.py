@@ -16,6 +16,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from fetchstash.config import HttpLimits, Settings
 from fetchstash.errors import Internal
 from fetchstash.fetch import HttpFetcher, browser_of, join_host_port
+from fetchstash.handlers import warn_unconfined
 from fetchstash.server import hide_memory
 from fetchstash.service._app import MCP_PATH, Service, build_app
 from fetchstash.service._audit import AuditedFetcher, AuditedRenderer, AuditLog
@@ -130,6 +131,7 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
     opened = listener(host, port)
     port = opened.getsockname()[1]
     audit = AuditLog.of(http.audit_log)
+    warn_unconfined(settings.extract)
     tenants = Tenants(settings, Quotas(objects), audit=audit) if verifier else None
     stashes: Stashes = tenants or OneStash(settings, audit)
     service = build_app(
@@ -174,9 +176,18 @@ def _behind(service: Service, proxies: Sequence[str]) -> Any:
 
 
 def for_clients_elsewhere(settings: Settings) -> Settings:
-    """Return the settings without what needs a person, a project or files at the server."""
+    """Return the settings without what needs a person, a project or files at the server.
+
+    Workers must be confined unless the operator says otherwise.
+    """
+    values, extract = settings.values, settings.extract
+    if settings.origins["extract.confine"] == "default":
+        values = {**values, "extract.confine": "required"}
+        extract = replace(extract, confine="required")
     return replace(
         settings,
+        values=values,
+        extract=extract,
         fetch=replace(settings.fetch, ask=False),
         ingest=replace(settings.ingest, read_roots=()),
         store=replace(settings.store, run=DEFAULT_RUN, ephemeral=False),

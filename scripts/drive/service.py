@@ -1,5 +1,6 @@
 """The service over HTTP as a process on loopback."""
 
+import os
 import re
 import subprocess
 from collections.abc import Generator
@@ -15,12 +16,16 @@ def served(folder: Path, *flags: str) -> Generator[str]:
 
     Fails if the service logs an error, or does not end well.
     """
+    # The machine that runs this may have a kernel without Landlock.
+    environment = os.environ | {"FETCHSTASH_EXTRACT_CONFINE": "auto"}
     words = [command(), "serve", "--http", "127.0.0.1:0", "--folder", str(folder / "store"), *flags]
     folder.mkdir(exist_ok=True)
     log = folder / "log"
     with (
         log.open("w") as errors,
-        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+        subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
+        ) as process,
     ):
         assert process.stdout is not None
         line = process.stdout.readline()

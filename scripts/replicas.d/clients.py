@@ -89,7 +89,9 @@ class Replica:
         self._program = program or command()
         self._log = folder / f"replica-{self.port}.log"
         self._settings = settings
-        self._environment = environment
+        # The kernel may have no Landlock; an older program has no such setting.
+        confine = {} if program else {"FETCHSTASH_EXTRACT_CONFINE": "auto"}
+        self._environment = {**environment, **confine}
         self.process: subprocess.Popen[bytes] | None = None
 
     async def start(self) -> None:

@@ -156,6 +156,7 @@ ELSEWHERE = {
     "extract.pdf_max_pages": test_a_pdf_is_read_up_to_pdf_max_pages,
     "extract.memory_mb": "test_worker_exchange: test_a_worker_has_its_memory_to_the_page",
     "extract.cpu_seconds": "test_worker_exchange: test_a_worker_has_its_seconds_of_cpu",
+    "extract.confine": "service/test_unconfined",
     "extract.ocr": "stash/test_scans",
     "extract.plugins": "test_plugins",
     "extract.wall_seconds": "test_worker: test_a_job_ends_at_its_wall_seconds",

@@ -23,6 +23,7 @@ def settings(site: Site, tmp_path: Path) -> Settings:
         "store.folder": str(tmp_path / "store"),
         "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
         "fetch.respect_robots": False,
+        "extract.confine": "auto",
         "ingest.read_roots": [str(tmp_path)],
     }
     return for_clients_elsewhere(load(values))

@@ -38,7 +38,8 @@ def process(*words: str) -> Generator[tuple[subprocess.Popen[str], str]]:
     """Start ``fetchstash serve --http`` and yield it with the line that it printed."""
     command = [FETCHSTASH, "serve", "--http", "127.0.0.1:0", *words]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    started: subprocess.Popen[str] = subprocess.Popen(command, **pipes)  # type: ignore[call-overload]
+    environment = os.environ | {"FETCHSTASH_EXTRACT_CONFINE": "auto"}
+    started: subprocess.Popen[str] = subprocess.Popen(command, env=environment, **pipes)  # type: ignore[call-overload]
     assert started.stdout
     try:
         yield started, started.stdout.readline()

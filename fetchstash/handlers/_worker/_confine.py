@@ -6,10 +6,11 @@ cannot reach the network, start programs, touch another process, or outlive the 
 system lacks is left out and reported, and `fetchstash doctor` prints it.
 """
 
+import shutil
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,6 +22,13 @@ _SYSTEM = (
     "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/fonts", "/etc/localtime", "/etc/mime.types",
     "/dev/urandom", "/dev/random", "/dev/zero", "/sys/devices/system/cpu",
 )  # fmt: skip
+
+
+_LACKS = (
+    "a reader may do what root may",
+    "a reader may read any file of this user: no Landlock",
+    "a reader may use the network: no seccomp",
+)
 
 
 def confine(room: Path, readable: Iterable[Path]) -> list[str]:
@@ -35,29 +43,35 @@ def confine(room: Path, readable: Iterable[Path]) -> list[str]:
 
         return _windows.missing(sys.argv)
     if sys.platform != "linux":
-        return []  # macOS: the server started this process in a sandbox (_process)
-    return _confine_on_linux(room, readable)
-
-
-def _confine_on_linux(room: Path, readable: Iterable[Path]) -> list[str]:
+        return missing()  # macOS: the server started this process in a sandbox (_process)
     from fetchstash.handlers._worker import _landlock, _seccomp  # noqa: PLC0415 - Linux alone
 
-    missing: list[str] = []
-    try:
-        _landlock.drop_capabilities()
-    except OSError as error:
-        missing.append(f"a reader may do what root may ({error.strerror})")
-    try:
-        rules = [(path, _landlock.READ) for path in (*python_folders(), *readable, room / "in")]
-        rules += [(Path("/dev/null"), _landlock.CHANGE), (room / "out", _landlock.CHANGE)]
-        _landlock.restrict(rules)
-    except OSError as error:
-        missing.append(f"a reader may read any file of this user: no Landlock ({error.strerror})")
-    try:
-        _seccomp.restrict()
-    except OSError as error:
-        missing.append(f"a reader may use the network: no seccomp ({error.strerror})")
-    return missing
+    rules = [(path, _landlock.READ) for path in (*python_folders(), *readable, room / "in")]
+    rules += [(Path("/dev/null"), _landlock.CHANGE), (room / "out", _landlock.CHANGE)]
+    steps = _landlock.drop_capabilities, lambda: _landlock.restrict(rules), _seccomp.restrict
+    return list(_failures(zip(_LACKS, steps, strict=True)))
+
+
+def missing() -> list[str]:
+    """Return what this system lacks to confine workers, as far as a look at it tells."""
+    if sys.platform == "win32":
+        from fetchstash.handlers._worker import _windows  # noqa: PLC0415 - Windows alone has it
+
+        return _windows.missing([_windows.RESTRICTED])
+    if sys.platform != "linux":
+        has_sandbox = shutil.which("sandbox-exec") is not None
+        return [] if has_sandbox else ["a reader may do what this user may: no sandbox-exec"]
+    from fetchstash.handlers._worker import _landlock, _seccomp  # noqa: PLC0415 - Linux alone
+
+    return list(_failures(zip(_LACKS[1:], (_landlock.check, _seccomp.check), strict=True)))
+
+
+def _failures(steps: Iterable[tuple[str, Callable[[], None]]]) -> Iterator[str]:
+    for lack, step in steps:
+        try:
+            step()
+        except OSError as error:
+            yield f"{lack} ({error.strerror})"
 
 
 def python_folders() -> Iterator[Path]:

@@ -50,6 +50,11 @@ def version() -> int:
     return max(_call(_CREATE_RULESET, None, 0, _GET_VERSION), 0)
 
 
+def check() -> None:
+    """Raise OSError if the kernel has no Landlock, or it is turned off."""
+    _checked(_call(_CREATE_RULESET, None, 0, _GET_VERSION))
+
+
 def restrict(rules: Iterable[tuple[Path, int]]) -> None:
     """Give up every right to files but these (path and rights), TCP, and signals to others.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fetchstash import telemetry
-from fetchstash.errors import Busy, FetchstashError, Internal, TooLarge
+from fetchstash.errors import Busy, Call, FetchstashError, Internal, TooLarge
 from fetchstash.handlers._contract import (
     NO_HINTS,
     Decision,
@@ -78,6 +78,7 @@ class WorkerPool:
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
         self._closed = False
+        self._says_unconfined = False
         self._timer: asyncio.TimerHandle | None = None
 
     async def extract(
@@ -332,9 +333,28 @@ class WorkerPool:
         worker = await Worker.start(room, self._niceness, self._limits.plugins)
         self._all = {w for w in self._all if w.alive} | {worker}  # so that aclose waits for it
         await worker.ready()
+        self._check_confined(worker)
         if self._closed:  # in the meantime
             worker.end()
         return worker
+
+    def _check_confined(self, worker: Worker) -> None:
+        """Write to the event log, once, that the system cannot confine a worker.
+
+        Raises Internal where it must.
+        """
+        if not worker.unconfined:
+            return
+        if not self._says_unconfined:
+            self._says_unconfined = True
+            telemetry.event(
+                "worker.unconfined", lacks=worker.unconfined, confine=self._limits.confine
+            )
+        if self._limits.confine == "required":
+            worker.end()
+            what = f"This system cannot confine a reader of documents: {worker.unconfined[0]}."
+            allow = Call("setting", {"name": "extract.confine", "value": "auto"})
+            raise Internal(what, "{}.", allow)
 
     def _give_back(self, worker: Worker) -> None:
         if worker.fit and not self._closed:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import subprocess
@@ -13,7 +14,9 @@ from typing import Any
 from fetchstash import _children, telemetry
 from fetchstash._folders import remove_tree
 from fetchstash.errors import Internal
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._worker import _frames
+from fetchstash.handlers._worker._confine import missing
 from fetchstash.handlers._worker._macos import confined_command
 from fetchstash.handlers._worker._room import KeptOpen, Room
 from fetchstash.hygiene import clean_line
@@ -33,7 +36,18 @@ ENVIRONMENT = (
 # A host without a console would see one open for each worker on Windows.
 NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 
+_log = logging.getLogger("fetchstash.handlers")
+
 OnReport = Callable[[dict[str, Any]], None]
+
+
+def warn_unconfined(limits: ExtractLimits) -> None:
+    """Say in the log what this system lacks to confine the workers, in one line; if anything."""
+    if lacks := "; ".join(missing()):
+        if limits.confine == "required":
+            _log.warning("No document is read: %s, and extract.confine is required.", lacks)
+        else:
+            _log.warning("Workers are not confined: %s. See extract.confine.", lacks)
 
 
 class WorkerDied(Exception):

@@ -205,13 +205,21 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", c_ushort), ("instructions", c_char_p))
 
 
+def check() -> None:
+    """Raise OSError if the kernel takes no filter: asked for none, it faults at the address."""
+    if platform.machine() not in _ARCHITECTURES:
+        raise OSError(errno.ENOSYS, f"no filter for {platform.machine()}")
+    libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, None, 0, 0)
+    if ctypes.get_errno() != errno.EFAULT:
+        raise OSError(ctypes.get_errno(), "the kernel refuses a seccomp filter")
+
+
 def restrict() -> None:
     """Give up the network and other processes for good. Raises OSError where the kernel refuses.
 
     Must run before the process has threads: a filter holds for the thread that sets it.
     """
-    if platform.machine() not in _ARCHITECTURES:
-        raise OSError(errno.ENOSYS, f"no filter for {platform.machine()}")
+    check()
     code = _filter(os.getpid())
     program = _Program(len(code) // 8, code)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
