@@ -122,6 +122,17 @@ def with_reportlab(made: Made) -> Iterator[Case]:
     ):
         tables = [made.table(9, 4), made.table(14, 6)]
         yield f"reportlab {name}", tables, document(tables, style)
+    groups = [("LINEBELOW", (0, row), (-1, row), 0.5, colors.black) for row in (0, 1, 4, 6, 9, 14)]
+    for name, style in (
+        ("groups", groups),
+        ("groups right", [*groups, *numbers]),
+        ("groups boxed", [*groups, ("LINEAFTER", (0, 0), (-1, -1), 0.5, colors.black), *header]),
+    ):
+        tables = [made.table(14, 4), made.table(14, 6)]
+        yield f"reportlab {name}", tables, document(tables, style)
+        tables = [made.table(14, 4, longest=5)]
+        options = {"wraps": True, "colWidths": [130, 80, 80, 80]}
+        yield f"reportlab {name} wrapped", tables, document(tables, style, **options)
     tables = [made.table(8, 4, longest=9)]
     yield "reportlab grid wrapped", tables, document(tables, grid, wraps=True, colWidths=[110] * 4)
     tables = [made.table(8, 4, longest=9)]

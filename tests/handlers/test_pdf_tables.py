@@ -186,3 +186,184 @@ def test_rules_as_near_as_a_hatching_part_no_rows(read: Read) -> None:
     _, parts = read(pages(hatched + cells(TOWNS)))
     assert "Ashford" in whole(parts)
     assert "Hogsmill" in whole(parts)
+
+
+Lines = str | list[str]
+FIGURES = (60.0, 220.0, 300.0, 380.0, 460.0)
+YEARS = ["Item", "2010", "2011", "2012"]
+SCHOOLS = ["Expenditure on schools", "and on kindergartens"]
+BRIDGES = ["Bridges and tunnels of", "the national network"]
+
+
+def grouped(
+    groups: Sequence[Sequence[Sequence[Lines]]], header: Sequence[str], *, boxed: bool
+) -> bytes:
+    """Return a table with rules between groups of rows only; ``boxed`` adds those of columns."""
+    xs = (*FIGURES[: len(header)], FIGURES[len(header)] if len(header) < 5 else 540)
+    written, y, rules = b"", 700.0, [712.0, 694.0]
+    written += b"".join(text(xs[column] + 4, y, words) for column, words in enumerate(header))
+    for group in groups:
+        y = rules[-1] - 12
+        for row in group:
+            columns = [[cell] if isinstance(cell, str) else cell for cell in row]
+            for column, cell in enumerate(columns):
+                for number, words in enumerate(cell):
+                    written += text(xs[column] + 4, y - 12 * number, words) if words else b""
+            y -= 12 * max(map(len, columns))
+        rules.append(y + 6)
+    written += b"".join(line(xs[0], at, xs[-1], at) for at in rules)
+    return written + b"".join(line(x, 712, x, rules[-1]) for x in xs if boxed)
+
+
+UNEVEN = [
+    [["Schools", "1,204", "1,311", "1,402"]],
+    [["Roads", "804", "811", "-"], ["Bridges", "12.5", "13.0", "14.1"], ["Rail", "7", "8", "9"]],
+    [["Water", "5", "6", "7"], ["Sewers", "55", "56", "n.a."]],
+]
+
+
+def below(label: Sequence[str], *values: str, at: int) -> list[Lines]:
+    """Return a row whose values stand beside line ``at`` of its label."""
+    return [list(label), *([*[""] * at, value] for value in values)]
+
+
+def wrapped(at: int) -> list[list[list[Lines]]]:
+    schools, bridges = below(SCHOOLS, "1", "2", "3", at=at), below(BRIDGES, "4", "5", "6", at=at)
+    return [
+        [schools, ["Universities", "7", "8", "9"]],
+        [["Roads", "10", "11", "12"], bridges, ["Rail", "13", "14", "15"]],
+    ]
+
+
+WHOLE = [
+    [" ".join(SCHOOLS), "1", "2", "3"],
+    ["Universities", "7", "8", "9"],
+    ["Roads", "10", "11", "12"],
+    [" ".join(BRIDGES), "4", "5", "6"],
+    ["Rail", "13", "14", "15"],
+]
+REGIONS = [
+    [["", "Roads", "804", "811"], ["North", "Rail", "5", "6"], ["", "Air", "15", "16"]],
+    [["South", "Roads", "1", "2"], ["", "Rail", "3", "4"]],
+]
+PLACED = [
+    ["North", "Roads", "804", "811"],
+    ["North", "Rail", "5", "6"],
+    ["North", "Air", "15", "16"],
+    ["South", "Roads", "1", "2"],
+    ["", "Rail", "3", "4"],
+]
+HEADED = [
+    [["Expenditure:", "", "", ""], ["Roads", "804", "811", "790"], ["Rail", "77", "78", "80"]],
+    [["Income:", "", "", ""], ["Tolls", "1", "2", "3"], ["Fares", "4", "5", "6"]],
+    [["Total", "7", "8", "9"]],
+]
+
+
+@pytest.mark.parametrize("boxed", [True, False], ids=["boxed", "rules across"])
+@pytest.mark.parametrize(
+    ("groups", "rows"),
+    [
+        (UNEVEN, [row for group in UNEVEN for row in group]),
+        (wrapped(at=0), WHOLE),
+        (wrapped(at=1), WHOLE),
+        (REGIONS, PLACED),
+        (HEADED, [row for group in HEADED for row in group]),
+    ],
+    ids=["groups", "values beside the first", "values beside the last", "label", "headings"],
+)
+def test_rows_between_the_rules_of_groups_stand_apart(
+    read: Read,
+    groups: Sequence[Sequence[Sequence[Lines]]],
+    rows: Sequence[Sequence[str]],
+    boxed: bool,
+) -> None:
+    _, parts = read(pages(text(60, 780, PROSE) + grouped(groups, YEARS, boxed=boxed)))
+    assert markdown([YEARS, *rows]) in whole(parts)
+
+
+def test_a_label_in_cells_that_span_groups_is_that_of_all_their_rows(read: Read) -> None:
+    content = grid(FIGURES[:4], (712, 694)) + b"".join(line(x, 694, x, 614) for x in FIGURES[:4])
+    content += line(60, 614, 380, 614) + line(220, 654, 380, 654)
+    for x, words in zip(FIGURES, ("Region", "2010", "2011"), strict=False):
+        content += text(x + 4, 700, words)
+    content += text(64, 650, "North")
+    for n, y in enumerate((682, 670, 642, 630)):
+        content += text(224, y, str(n)) + text(304, y, str(10 + n))
+    _, parts = read(pages(content))
+    rows = [["Region", "2010", "2011"], *(["North", str(n), str(10 + n)] for n in range(4))]
+    assert markdown(rows) in whole(parts)
+
+
+def estimate(name: Lines, *values: str) -> list[list[Lines]]:
+    return [[name, *([value, f"(0.{n})"] for n, value in enumerate(values))]]
+
+
+@pytest.mark.parametrize(
+    ("header", "groups", "row"),
+    [
+        (
+            ["What", "How", "No."],
+            [
+                [
+                    [
+                        ["The wardens open the lower", "gate at the mark, and the", "water rises."],
+                        ["It is", "read", "often."],
+                        "12",
+                    ]
+                ]
+            ] * 3,
+            "| The wardens open the lower gate at the mark, and the water rises. | It is read",
+        ),
+        (
+            YEARS,
+            [estimate("Income", "1", "2", "3"), estimate("Age", "4", "5", "6")] * 2,
+            "| Income | 1 (0.0) | 2 (0.1) | 3 (0.2) |",
+        ),
+        (
+            YEARS,
+            [estimate(["Income of all of the persons", "of the household"], "1", "2", "3")] * 3,
+            "| Income of all of the persons of the household | 1 (0.0) | 2 (0.1) | 3 (0.2) |",
+        ),
+        (
+            ["Who", "Call"],
+            [[[["The wardens of the lower gate", "and of the mark"], ["555-12", "555-98"]]]] * 3,
+            "| The wardens of the lower gate and of the mark | 555-12 555-98 |",
+        ),
+        (
+            ["Who", "Call"],
+            [[[["Ash Ltd", "1 High Street", "London"], ["Tel. 1", "Fax 2", "Mail 3"]]]] * 3,
+            "| Ash Ltd 1 High Street London | Tel. 1 Fax 2 Mail 3 |",
+        ),
+    ],
+    ids=["prose", "estimates", "estimates of a long label", "numbers", "addresses"],
+)  # fmt: skip
+def test_lines_of_one_cell_stay_in_its_row_beside_as_many(
+    read: Read, header: Sequence[str], groups: Sequence[Sequence[Sequence[Lines]]], row: str
+) -> None:
+    _, parts = read(pages(text(60, 780, PROSE) + grouped(groups, header, boxed=True)))
+    assert whole(parts).count(f"{row}") >= 2
+
+
+def test_columns_whose_lines_do_not_meet_are_shown_line_by_line(read: Read) -> None:
+    content = grid(FIGURES[:4], (714, 694, 494))
+    content += b"".join(text(x + 4, 700, w) for x, w in zip(FIGURES, YEARS[:3], strict=False))
+    for x, top, leading, first, count in (
+        (64, 680, 12, "Town ", 9), (224, 680, 12, "1", 9), (304, 674, 20, "2", 5)
+    ):  # fmt: skip
+        content += b"".join(text(x, top - leading * n, f"{first}{n}") for n in range(count))
+    _, parts = read(pages(content))
+    assert "| Town 0 | 10 |  |\n|  |  | 20 |\n| Town 1 | 11 |  |\n" in whole(parts)
+    assert "| Town 7 | 17 | 24 |\n" in whole(parts)
+
+
+def test_a_cell_of_very_many_lines_is_not_taken_apart(read: Read) -> None:
+    lines = [(680 - 0.4 * n, f"{n}") for n in range(1_000)]
+    content = grid(FIGURES[:4], (714, 694, 200)) + cells([["Town", "2010", "2011"]])
+    small = b"".join(
+        f"BT /F1 0.4 Tf {x} {y:.1f} Td ({word}) Tj ET\n".encode()
+        for x in (64, 224)
+        for y, word in lines
+    )
+    _, parts = read(pages(content + small))
+    assert "999" in whole(parts)

@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from fetchstash.handlers._pdf._lines import Phrase, Row, cell_text, lines_of, phrases, row_bands
+from fetchstash.handlers._pdf._lines import (
+    Phrase,
+    Row,
+    lines_of,
+    phrases,
+    row_bands,
+    rows_of,
+)
 from fetchstash.handlers._pdf._words import Rule, Word
 
 _MIN_ROWS = 3
@@ -155,7 +162,10 @@ def _table(lines: Sequence[_Line], rules: Sequence[Rule]) -> Aligned | None:
             (c for c, (_, right) in enumerate(columns) if across <= right), len(columns) - 1
         )
         cells[row][column].append(word)
-    rows = [[cell_text(cell) for cell in row] for row in cells]
+    strip = _STRIP * lines[0].height
+    ends = [*(left - strip for left, _ in columns[1:]), columns[-1][1]]
+    extents = [(left, end) for (left, _), end in zip(columns, ends, strict=True)]
+    rows = [row for band in cells for row in rows_of(band, extents)]
     if not _is_sure(rows, has_rules=bool(inner)):
         return None
     return Aligned(tuple(words), tuple(rows), tuple(columns), top, bottom)

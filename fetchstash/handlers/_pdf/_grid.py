@@ -1,10 +1,10 @@
 """Ruled tables: rules that cross form grids, and words fill their cells. Pure functions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from fetchstash.handlers._pdf._lines import Row, cell_text, lines_of, phrases, split_rows
+from fetchstash.handlers._pdf._lines import Row, cell_text, lines_of, phrases, rows_of
 from fetchstash.handlers._pdf._words import Rule, Rules, Word
 
 # Rules nearer than this, in points, are one, and touch.
@@ -12,6 +12,7 @@ _NEAR = 3.0
 # More rules make a drawing, in which finding what touches what takes quadratic time.
 _MAX_RULES = 600
 _MAX_CELLS = 5_000
+_MAX_PADDING = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +83,41 @@ def fill(grid: Grid, words: Sequence[Word]) -> list[Row]:
             across = (word.left + word.right) / 2
             column = next((c for c in range(columns) if across <= grid.xs[c + 1]), columns - 1)
             cells.setdefault(owner[row, column], []).append(word)
+    # A cell that rules part from none below spans rows, and is no part of one of them.
+    spanning = {owner[row, column] for row, column in owner if owner[row, column][0] != row}
     table: list[Row] = []
     for row in range(rows):
-        spans_rows = any(owner[row, column][0] != row for column in range(columns))
-        row_cells = [cells.get((row, column), []) for column in range(columns)]
-        split = [] if spans_rows else split_rows(row_cells, is_only=rows <= 2)
-        if split:
-            table += split
-            continue
-        table.append([
+        places = [(row, column) for column in range(columns)]
+        inside = [[] if place in spanning else cells.get(place, []) for place in places]
+        band = rows_of(inside, _extents(grid, owner, inside, row), is_only=rows <= 2)
+        for column, place in enumerate(places):
             # In the other columns of a cell that spans them nothing stands.
-            cell_text(cells.get(owner[row, column], [])) if owner[row, column][1] == column else ""
-            for column in range(columns)
-        ])  # fmt: skip
+            if owner[place] in spanning and owner[place][1] == column:
+                text = cell_text(cells.get(owner[place], []))
+                for line in band:
+                    line[column] = text
+        table += band
     filled = [owner[place] for place in owner if owner[place] in cells]
     # In a figure a few texts stand in boxes that reach over many others.
     return _sure(table) if 2 * len(set(filled)) >= len(filled) else []
+
+
+def _extents(
+    grid: Grid,
+    owner: Mapping[tuple[int, int], tuple[int, int]],
+    cells: Sequence[Sequence[Word]],
+    row: int,
+) -> list[tuple[float, float]]:
+    """Return where the text of each cell of a row begins, and where it has to end."""
+    extents = list(pairwise(grid.xs))
+    for column, (left, right) in enumerate(extents):
+        first = owner[row, column][1]
+        if first == column:
+            begin = min((word.left for word in cells[column]), default=left)
+            extents[column] = begin, right - min(max(begin - left, 0), _MAX_PADDING)
+        else:
+            extents[first] = extents[first][0], right
+    return extents
 
 
 def _sure(table: list[Row]) -> list[Row]:

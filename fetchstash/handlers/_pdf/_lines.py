@@ -10,6 +10,9 @@ from fetchstash.handlers._pdf._words import Word
 
 Row = list[str]
 _MARKED = re.compile("([\ufffe\x02])\n")
+# Finding the row of each line takes quadratic time.
+_MAX_LINES = 400
+_NO_VALUE = {"na", "nil"}
 # Words farther apart than this share of their height stand in different phrases.
 _PHRASE_GAP = 0.55
 # Lines of one row are nearer to each other than rows are, by this factor.
@@ -80,26 +83,193 @@ def cell_text(words: Sequence[Word]) -> str:
     return " ".join(mend(text).split())
 
 
-def split_rows(cells: Sequence[Sequence[Word]], *, is_only: bool) -> list[Row]:
-    """Return the rows that one band of a table holds, none if it is one row of longer cells.
+def rows_of(
+    cells: Sequence[Sequence[Word]],
+    extents: Sequence[tuple[float, float]],
+    *,
+    is_only: bool = False,
+) -> list[Row]:
+    """Return the rows of a band of a table: what stands between two rules.
 
-    ``is_only``: the band has no others beside it but a header, so that rules part no rows.
+    ``extents``: where the text of each column begins, and where it has to end. ``is_only``: the
+    band has no others beside it but a header, so that rules part no rows.
     """
-    filled = [cell for cell in cells if cell]
-    if len(filled) < 2:
-        return []
-    lines = [lines_of(cell) for cell in filled]
-    most = max(map(len, lines))
-    fewest = 3 if is_only else 4
-    if most < fewest or sum(map(len, lines)) < 0.85 * most * len(lines):
-        return []
-    bands = row_bands([word for cell in filled for word in cell])
-    if len(bands) < fewest:
-        return []
-    return [
-        [cell_text([word for word in cell if low <= word.middle <= high]) for cell in cells]
-        for high, low in bands
+    stacks = [
+        _Stack(cell, right - left) for cell, (left, right) in zip(cells, extents, strict=True)
     ]
+    filled = [stack for stack in stacks if stack.lines]
+    if anchors := _anchors(filled):
+        return _by_anchors(stacks, anchors)
+    words = [word for stack in filled for word in stack.words]
+    fewest = 3 if is_only else 4
+    if _are_fused(filled, is_only=is_only):
+        lows = [min(word.middle for word in line) for line in lines_of(words)]
+    elif _are_even(filled, fewest) and len(bands := row_bands(words)) >= fewest:
+        lows = [low for _, low in bands]
+    else:
+        return [[cell_text(cell) for cell in cells]]
+    rows = [[list[Word]() for _ in stacks] for _ in lows]
+    for column, stack in enumerate(stacks):
+        for word in stack.words:
+            row = next((row for row, low in enumerate(lows) if word.middle >= low), -1)
+            rows[row][column].append(word)
+    return [[cell_text(cell) for cell in row] for row in rows]
+
+
+def _are_even(filled: Sequence["_Stack"], fewest: int) -> bool:
+    """Return whether cells of texts have about as many lines, which are not those of one text."""
+    most = max((len(stack.lines) for stack in filled), default=0)
+    lines = sum(len(stack.lines) for stack in filled)
+    return (
+        len(filled) > 1
+        and most >= fewest
+        and lines >= 0.85 * most * len(filled)
+        and not all(stack.is_wrapped for stack in filled)
+    )
+
+
+def _are_fused(filled: Iterable["_Stack"], *, is_only: bool) -> bool:
+    """Return whether cells hold several rows that cannot be told apart.
+
+    As one row they would read worse than line by line.
+    """
+    numbers = texts = 0
+    for stack in filled:
+        numbers += len(stack.lines) > 2 and stack.is_values
+        texts += is_only and len(stack.lines) > 5 and not stack.is_wrapped
+    return numbers > 1 or texts > 1
+
+
+class _Stack:
+    """The lines of one cell, which may be rows; a line is about ``width`` wide at the most."""
+
+    def __init__(self, words: Sequence[Word], width: float) -> None:
+        self.words = words
+        self.lines = lines_of(words)
+        self.middles = [median(word.middle for word in line) for line in self.lines]
+        self._width = width
+
+    @property
+    def is_values(self) -> bool:
+        """Whether each line is a number or a dash; the first of many may be a header."""
+        texts = [" ".join(word.text for word in line) for line in self.lines]
+        values = texts[len(texts) > 3 :]
+        numbers = sum(any(map(str.isdigit, text)) for text in values)
+        return 2 * numbers >= len(texts) > 1 and all(map(_is_value, values))
+
+    @property
+    def is_wrapped(self) -> bool:
+        """Whether lines end where the next word has no room, as in one text."""
+        breaks = range(1, len(self.lines))
+        return 4 * sum(map(self._is_forced, breaks)) >= 3 * len(breaks)
+
+    @property
+    def is_bracketed(self) -> bool:
+        """Whether brackets stand below the first line, as errors do below an estimate."""
+        return all(line[0].text[0] in "([" for line in self.lines[1:])
+
+    def line_at(self, height: float) -> int | None:
+        """Return which line stands at a height."""
+        near = (
+            number
+            for number, middle in enumerate(self.middles)
+            if abs(middle - height) < 0.4 * self.lines[number][0].height
+        )
+        return next(near, None)
+
+    def goes_on(self, number: int, *, surely: bool = False) -> bool:
+        """Return whether a line goes on with the text of the one before."""
+        if not 0 < number < len(self.lines):
+            return False
+        before, first = self.lines[number - 1][-1].text, self.lines[number][0].text
+        signs = first[0].islower(), self._is_forced(number)
+        return all(signs) if surely else any(signs) and not before.endswith(":")
+
+    def row_of(self, number: int, anchors: Sequence[float]) -> int | None:
+        """Return the row, of those at ``anchors``, that a line belongs to, None for its own."""
+        height = self.middles[number]
+        above = sum(anchor > height for anchor in anchors) - 1
+        sides = [
+            (abs(anchors[row] - height), row, line)
+            for row, line in ((above, number), (above + 1, number + 1))
+            if 0 <= row < len(anchors)
+        ]
+        nearest, row, _ = min(sides)
+        if nearest < 0.4 * self.lines[number][0].height:
+            return row
+        if len(sides) == 2 and nearest > 0.85 * max(sides)[0]:
+            # As far from both: values stand beside the last lines of labels if the first has none.
+            sides = sides[:: -1 if self.middles[0] > anchors[0] + 1 else 1]
+        else:
+            sides.sort()
+        # Of a row without a line in this column it may be any line.
+        fitting = (r for _, r, n in sides if self.goes_on(n) or self.line_at(anchors[r]) is None)
+        return next(fitting, None)
+
+    def _is_forced(self, number: int) -> bool:
+        before, first = self.lines[number - 1], self.lines[number][0]
+        used = max(word.right for word in before) - before[0].left + 0.3 * first.height
+        return used + first.right - first.left > self._width
+
+
+def _is_value(text: str) -> bool:
+    """Return whether a text is a number with at most a unit or a mark, a dash, or says "none"."""
+    letters = [char for char in text if char.isalpha()]
+    digits = sum(map(str.isdigit, text))
+    return len(letters) <= min(digits, 3) or "".join(letters).lower() in _NO_VALUE
+
+
+def _anchors(filled: Sequence[_Stack]) -> list[float]:
+    """Return the heights of the rows that columns of values agree on, none if they do not.
+
+    It is one row where a label goes on from line to line beside one column of values or beside
+    values with their errors in brackets, or has one line beside two.
+    """
+    values = [stack for stack in filled if stack.is_values]
+    if len(filled) < 2 or max(len(stack.lines) for stack in filled) > _MAX_LINES:
+        return []
+    lines = lines_of(word for stack in values for line in stack.lines for word in line)
+    anchors = [median(word.middle for word in line) for line in lines]
+    if len(anchors) < 2 or any(len(stack.lines) < 0.6 * len(anchors) for stack in values):
+        return []
+    texts = [stack for stack in filled if not stack.is_values]
+    for text in texts:
+        places = [text.row_of(number, anchors) for number in range(len(text.lines))]
+        rows = len(set(places) - {None})
+        if rows > 1 and rows >= 0.6 * len(anchors):
+            parted = [number for number, (a, b) in enumerate(pairwise(places), 1) if a != b]
+            wrapped = sum(text.goes_on(number, surely=len(values) < 2) for number in parted)
+            is_sure = len(values) > 1 and not all(stack.is_bracketed for stack in values)
+            return anchors if is_sure or 2 * wrapped < rows - 1 else []
+    return anchors if len(values) > 1 and (not texts or len(anchors) > 2) else []
+
+
+def _by_anchors(stacks: Sequence[_Stack], anchors: Sequence[float]) -> list[Row]:
+    """Return a row for each anchor, and for lines between them that belong to none."""
+    first = next(number for number, stack in enumerate(stacks) if stack.lines)
+    label = stacks[first]
+    off = (label.middles[0] + label.middles[-1] - anchors[0] - anchors[-1]) / 2
+    leading = (anchors[0] - anchors[-1]) / (len(anchors) - 1)
+    # A label in the middle of its rows is repeated in them.
+    is_shared = (
+        2 * len(label.lines) <= len(anchors)
+        and label.line_at(anchors[0]) is None
+        and abs(off) < 0.3 * leading
+    )
+    rows: dict[float, list[list[Word]]] = {
+        anchor: [list[Word]() for _ in stacks] for anchor in anchors
+    }
+    for column, stack in enumerate(stacks):
+        for number, line in enumerate(stack.lines):
+            if is_shared and column == first:
+                for row in rows.values():
+                    row[column] += line
+                continue
+            place = stack.row_of(number, anchors)
+            height = stack.middles[number] if place is None else anchors[place]
+            key = next((known for known in rows if abs(known - height) < 2), height)
+            rows.setdefault(key, [[] for _ in stacks])[column] += line
+    return [[cell_text(cell) for cell in rows[height]] for height in sorted(rows, reverse=True)]
 
 
 def row_bands(words: Sequence[Word]) -> list[tuple[float, float]]:
