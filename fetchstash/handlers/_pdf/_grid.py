@@ -88,8 +88,8 @@ def fill(grid: Grid, words: Sequence[Word]) -> list[Row]:
     table: list[Row] = []
     for row in range(rows):
         places = [(row, column) for column in range(columns)]
-        inside = [[] if place in spanning else cells.get(place, []) for place in places]
-        band = rows_of(inside, _extents(grid, owner, inside, row), is_only=rows <= 2)
+        own = [cells.get(place, []) if place not in spanning else [] for place in places]
+        band = rows_of(own, _extents(grid, owner, own, row), is_only=rows <= 2)
         for column, place in enumerate(places):
             # In the other columns of a cell that spans them nothing stands.
             if owner[place] in spanning and owner[place][1] == column:
