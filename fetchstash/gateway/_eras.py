@@ -30,11 +30,31 @@ PARKED_CALLS = 64
 Ask = Callable[[str, Params | None], Awaitable[dict[str, Any]]]
 
 
+def signed(upstream: Upstream, method: str, params: Params | None) -> Params | None:
+    """Return what a server asks; a question to the person names the server, not the gateway."""
+    if method != "elicitation/create" or params is None:
+        return params
+    return {**params, "message": f"The server {upstream.name} asks: {params.get('message', '')}"}
+
+
+def with_signed_questions(upstream: Upstream, result: dict[str, Any]) -> dict[str, Any]:
+    """Return a result; each question in it to the person names the server."""
+    if result.get("resultType") != "input_required":
+        return result
+    requests = as_object(result.get("inputRequests"))
+    for key, request in requests.items():
+        asked = as_object(request)
+        if isinstance(params := asked.get("params"), dict):
+            method = str(asked.get("method"))
+            requests[key] = {**asked, "params": signed(upstream, method, as_object(params))}
+    return {**result, "inputRequests": requests} if requests else result
+
+
 async def answered(
     upstream: Upstream, method: str, params: Params | None, ask: Ask
 ) -> dict[str, Any]:
     """Call a server of the 2026 era for a host of an earlier one: ``ask`` asks the host."""
-    result = await upstream.request(method, params)
+    result = with_signed_questions(upstream, await upstream.request(method, params))
     for _ in range(ROUNDS):
         if result.get("resultType") != "input_required":
             result.pop("resultType", None)
@@ -49,7 +69,7 @@ async def answered(
             again["inputResponses"] = responses
         if "requestState" in result:
             again["requestState"] = result["requestState"]
-        result = await upstream.request(method, again)
+        result = with_signed_questions(upstream, await upstream.request(method, again))
     what = f"The server {upstream.name} asked for input more than {ROUNDS} times."
     raise RpcError(INTERNAL_ERROR, what)
 

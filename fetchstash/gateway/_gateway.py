@@ -10,7 +10,7 @@ import anyio
 from fetchstash.config import Settings
 from fetchstash.errors import FetchstashError
 from fetchstash.gateway._catalog import LISTS, Catalog, merged
-from fetchstash.gateway._eras import Parked, answered
+from fetchstash.gateway._eras import Parked, answered, signed, with_signed_questions
 from fetchstash.gateway._json import as_object, meta_of
 from fetchstash.gateway._listening import Subscriptions, without_subscription
 from fetchstash.gateway._protocol import (
@@ -293,7 +293,7 @@ class Gateway:
             else:
                 result = await upstream.request(method, params)
             return {**self._complete_type(), **result}
-        return await upstream.request(method, params)
+        return with_signed_questions(upstream, await upstream.request(method, params))
 
     def _cacheable(self) -> dict[str, Any]:
         """Return what a list of the 2026 era says of its life: it may change at any time."""
@@ -312,6 +312,7 @@ class Gateway:
         """Answer what a server asks: of the host, of its model, or of the person."""
         if method == "ping":
             return {}
+        params = signed(upstream, method, params)
         if cast("Hello", self._hello).modern:
             return await self._parked.ask(upstream, method, params)
         token = meta_of(params).get("progressToken")

@@ -62,7 +62,9 @@ async def test_lists_pass_through_with_all_their_pages(shared: Shared, mode: str
 
 @both_eras
 @any_mix
-async def test_the_server_may_ask_the_person(wrapped: Wrapped, mode: str, era: str) -> None:
+async def test_the_server_may_ask_the_person_who_is_told_which_server_asks(
+    wrapped: Wrapped, mode: str, era: str
+) -> None:
     asked: list[str] = []
 
     async def answer(_: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
@@ -73,7 +75,7 @@ async def test_the_server_may_ask_the_person(wrapped: Wrapped, mode: str, era: s
         result = await client.call_tool("ask", {})
         assert text_of(await client.call_tool("echo", {})).startswith('{"arguments"')
     assert text_of(result) == "said accept"
-    assert asked == ["Sure?"]
+    assert asked == ["The server plain.py asks: Sure?"]
 
 
 @both_eras

@@ -425,7 +425,8 @@ async def test_a_question_to_a_modern_host_ends_with_the_server_that_asked() -> 
         }
         ended = await host.call("tools/call", again)
         unknown = await host.call("tools/call", again)
-    assert question["inputRequests"][key] == {"method": "elicitation/create", "params": QUESTION}
+    signed = {**QUESTION, "message": f"The server asks asks: {QUESTION['message']}"}
+    assert question["inputRequests"][key] == {"method": "elicitation/create", "params": signed}
     assert ended["result"]["isError"]
     assert unknown["error"]["code"] == -32_602
 
