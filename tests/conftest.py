@@ -32,7 +32,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 MAY_START_A_WORKER = {"connect", "install_plugin", "open_stash"}
-"""Fixtures whose tests are slow without a mark: each opens a whole Stash or loads a plugin."""
+"""Fixtures whose tests are slow without a mark: each opens a whole Stash or loads a plugin.
+
+With the mark ``in_process`` ``--quick`` runs them too, without a worker: all else as it is.
+"""
+QUICK = "not slow"
 processes: list[str] = []
 
 
@@ -63,10 +67,14 @@ def stay_on_loopback(event: str, arguments: tuple[Any, ...]) -> None:
 sys.addaudithook(stay_on_loopback)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that use a fixture with a worker."""
+    is_quick = config.option.markexpr == QUICK
     for item in items:
-        if MAY_START_A_WORKER.intersection(getattr(item, "fixturenames", ())):
+        in_process = item.get_closest_marker("in_process") is not None
+        fixtures = getattr(item, "fixturenames", ())
+        starts_worker = in_process or MAY_START_A_WORKER.intersection(fixtures)
+        if starts_worker and not (is_quick and in_process):
             item.add_marker(pytest.mark.slow)
 
 
@@ -89,6 +97,17 @@ def pytest_runtest_setup() -> Generator[None]:
     """Count the processes of each test from none."""
     processes.clear()
     yield
+
+
+@pytest.fixture(autouse=True)
+def read_in_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no worker read the documents of a quick test that is marked ``in_process``."""
+    marked = request.node.get_closest_marker
+    if marked("in_process") and not marked("slow"):
+        from tests.in_process import InProcess
+
+        monkeypatch.setattr("fetchstash.stash._open.WorkerPool", InProcess)
+        monkeypatch.setattr("fetchstash.stash._open.ocr_is_installed", lambda: False)
 
 
 @pytest.fixture

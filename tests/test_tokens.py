@@ -67,6 +67,12 @@ def test_above_the_limit_the_count_is_sampled_and_says_so() -> None:
     assert abs(sampled.tokens - exact.tokens) < 0.02 * exact.tokens
 
 
+def test_the_samples_of_a_large_text_are_of_all_its_parts_alike() -> None:
+    dense, thin = "1 " * 2_000_000, "lighthouse " * 400_000
+    parts = count(dense).tokens + count(thin).tokens
+    assert count(dense + thin).tokens == pytest.approx(parts, rel=0.02)
+
+
 @pytest.mark.slow
 @given(st.lists(st.integers(1, 300_000), max_size=12), st.booleans())
 @settings(max_examples=15, deadline=None)

@@ -528,6 +528,14 @@ def test_a_circular_body_and_a_deep_one_are_read_within_bounds() -> None:
     assert classify(deep).kind == NOT
 
 
+@pytest.mark.parametrize("status", [401, 402, 403, 404, 405, 407, 408, 409, 410, 415, 429])
+def test_no_words_make_an_overflow_of_a_status_that_says_something_else(status: int) -> None:
+    words = "This model's maximum context length is 8192 tokens."
+    assert classify(ProviderError(words, 400)).kind == TOKENS
+    verdict = classify(ProviderError(words, status))
+    assert (verdict.kind, verdict.rule_id) == (NOT, f"status-{status}")
+
+
 def test_a_500_that_mentions_overflow_is_not_overflow() -> None:
     assert (
         classify(ProviderError("internal error computing context length exceeded", 500)).kind == NOT

@@ -85,6 +85,20 @@ def test_a_call_without_a_result_and_a_result_without_a_call_are_named() -> None
     ]
 
 
+def test_a_call_that_is_made_again_under_its_id_is_the_one_that_is_answered() -> None:
+    messages: list[Any] = [
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "1", "function": {"name": name, "arguments": "{}"}}],
+        }
+        for name in ("given_up", "again")
+    ]
+    messages.append({"role": "tool", "tool_call_id": "1", "content": "x"})
+    pairing = pair(parts(messages, "openai_chat"))
+    assert [(p.call.name, p.result.text) for p in pairing.pairs] == [("again", "x")]
+    assert orphans(messages, "openai_chat") == ["Message 0: call 1 has no result."]
+
+
 def test_calls_of_the_last_message_are_still_to_be_answered() -> None:
     messages: list[Any] = [
         {

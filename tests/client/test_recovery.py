@@ -7,6 +7,7 @@ import pytest
 
 from fetchstash import tokens
 from fetchstash.client import Policy, Recovery, State, count_tokens, overflow_report
+from fetchstash.client._attempts import Outcome
 from tests.client.fakes import FullMemo, Kept, Overflow, bytes_of, conversation, prose
 
 HISTORY = conversation(prose(9_000), prose(9_000), "short")
@@ -324,6 +325,22 @@ async def test_an_overflow_after_a_delta_is_passed_on_after_one_request(run: Run
     with pytest.raises(Overflow):
         await run(Recovery(), provider, HISTORY)
     assert len(provider.sizes) == 1
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_an_overflow_that_an_adapter_hears_of_after_output_is_not_retried(
+    *, committed: bool
+) -> None:
+    steps, overflow = Recovery().steps(HISTORY), Overflow()
+    next(steps)
+    outcome = Outcome(error=overflow, committed=committed)
+    if not committed:
+        assert bytes_of(steps.send(outcome).messages) < bytes_of(HISTORY)
+        return
+    with pytest.raises(StopIteration) as end:
+        steps.send(outcome)
+    assert end.value.value.error is overflow
+    assert overflow_report(overflow) is None
 
 
 @pytest.mark.anyio

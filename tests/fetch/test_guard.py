@@ -80,8 +80,11 @@ class Network(httpcore2.AsyncNetworkBackend):
         return self.stream
 
 
-def guard(resolver: Resolver, network: Network, **limits: Any) -> Guard:
-    return Guard(Policy.of(FetchLimits(**limits)), resolver, Interfaces(), 65_536, network=network)
+def guard(resolver: Resolver, network: Network, *granted: tuple[str, int], **limits: Any) -> Guard:
+    policy = Policy.of(FetchLimits(**limits))
+    for host, port in granted:
+        policy.grant(host, port)
+    return Guard(policy, resolver, Interfaces(), 65_536, network=network)
 
 
 async def test_a_name_is_looked_up_once_and_its_vetted_address_is_dialled() -> None:
@@ -102,6 +105,42 @@ async def test_one_forbidden_answer_is_enough_to_dial_none(answers: list[str]) -
     assert network.dialled == []
 
 
+@pytest.mark.parametrize(
+    ("answers", "is_dialled"),
+    [
+        *((address, True) for address in ("10.0.0.5", "100.64.0.1", "127.0.0.2", "198.18.0.1")),
+        *((address, True) for address in ("fd00::5", "::1", "93.184.216.34 10.0.0.5")),
+        *((address, False) for address in ("169.254.169.254", "100.100.100.200", "192.0.0.192")),
+        *((address, False) for address in ("168.63.129.16", "fd00:ec2::254", "fd20:ce::254")),
+        *((address, False) for address in ("0.0.0.0", "169.254.0.9", "fe80::9", "::", "fec0::1")),
+        *((address, False) for address in ("224.0.0.1", "255.255.255.255", "ff02::1", "100::1")),
+        *((address, False) for address in ("64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1", "192.0.2.1")),
+        *((address, False) for address in ("10.0.0.5 169.254.169.254", "169.254.169.254 8.8.8.8")),
+    ],
+)
+async def test_a_granted_host_is_dialled_inside_and_never_where_keys_are_handed_out(
+    answers: str, *, is_dialled: bool
+) -> None:
+    addresses = [plain(answer) for answer in answers.split()]
+    network, granted = Network(), ("intranet.example", 80)
+    try:
+        await guard(Resolver(addresses), network, granted).connect_tcp("intranet.example", 80)
+    except Refused:
+        assert not is_dialled
+    assert bool(network.dialled) is is_dialled
+
+
+@pytest.mark.parametrize(
+    ("host", "port"),
+    [("intranet.example", 8080), ("other.example", 80), ("a.intranet.example", 80)],
+)
+async def test_a_grant_is_for_one_host_and_port(host: str, port: int) -> None:
+    network, granted = Network(), ("intranet.example", 80)
+    with pytest.raises(Refused):
+        await guard(Resolver([plain("10.0.0.5")]), network, granted).connect_tcp(host, port)
+    assert network.dialled == []
+
+
 async def test_a_peer_with_another_address_than_dialled_is_disconnected() -> None:
     network = Network(peer="10.0.0.1")
     with pytest.raises(FetchFailed, match="went elsewhere"):
@@ -113,6 +152,11 @@ async def test_an_address_that_is_written_as_mapped_is_dialled_as_what_it_is() -
     network = Network()
     await guard(Resolver(), network).connect_tcp("::ffff:8.8.8.8", 80)
     assert network.dialled == ["8.8.8.8 80"]
+
+
+def test_no_test_connects_to_another_machine() -> None:
+    with socket.socket() as own, pytest.raises(AssertionError, match="tests stay on loopback"):
+        own.connect(("192.0.2.1", 9))  # an address of documentation: nobody is there (RFC 5737)
 
 
 async def test_no_socket_in_the_file_system_is_connected_to() -> None:

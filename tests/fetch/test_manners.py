@@ -4,6 +4,7 @@ import time
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -87,11 +88,21 @@ async def test_a_robots_txt_that_fails_with_5xx_allows_nothing_for_a_while(
     await fetcher(respect_robots=False).fetch(url, tmp_path)
 
 
-async def test_a_robots_txt_that_leads_inside_is_not_followed(
-    site: Site, fetcher: Make, tmp_path: Path
+@pytest.mark.parametrize(
+    ("there", "limits"),
+    [
+        ("http://127.0.0.2:{}/robots.txt", {}),
+        ("http://localhost:{}/robots.txt", {"deny_domains": ("localhost",)}),
+    ],
+    ids=["an address inside", "a domain that is denied"],
+)
+async def test_a_robots_txt_that_leads_where_nobody_may_go_is_not_followed(
+    there: str, limits: dict[str, Any], site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
-    site.put("/robots.txt", status=302, headers={"Location": "http://10.0.0.1/robots.txt"})
-    await fetcher(respect_robots=True).fetch(site.put("/x", b"x"), tmp_path)
+    site.put("/robots.txt", status=302, headers={"Location": there.format(site.port)})
+    http = fetcher(respect_robots=True, allow_hosts=("127.0.0.1", "localhost"), **limits)
+    await http.fetch(site.put("/x", b"x"), tmp_path)
+    assert site.asked == ["/robots.txt", "/x"]
 
 
 async def test_requests_to_one_host_keep_to_the_concurrency(

@@ -183,11 +183,17 @@ class Server:
 
 
 @asynccontextmanager
-async def gateway(*servers: Server, connects: str = "legacy") -> AsyncGenerator[Line]:
-    """Yield a host that is connected to a gateway in front of ``servers``."""
+async def gateway(
+    *servers: Server, connects: str = "legacy", stash: Stash | None = None
+) -> AsyncGenerator[Line]:
+    """Yield a host that is connected to a gateway in front of ``servers``.
 
-    async def stash() -> Stash:
-        raise AssertionError("no long result comes here")
+    Without a ``stash`` no long result may come.
+    """
+
+    async def keeper() -> Stash:
+        assert stash
+        return stash
 
     async def nothing() -> None:
         return
@@ -213,7 +219,7 @@ async def gateway(*servers: Server, connects: str = "legacy") -> AsyncGenerator[
     served = Gateway(
         Peer("The host", ours.connection),
         load(),
-        stash,
+        keeper,
         upstreams,
         own,
         with_fetch=False,

@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
+from fetchstash.stash import open_stash
 from tests.gateway.memory import (
     AT_ONCE,
     MODERN_META,
@@ -75,6 +76,28 @@ async def test_a_servers_own_error_of_any_code_is_passed_on() -> None:
     async with gateway(Server("rows", tools("read"), fails)) as host:
         answer = await host.call("tools/call", {"name": "read"})
     assert answer["error"] == {"code": -32_000, "message": "no such row", "data": [1]}
+
+
+@pytest.mark.in_process
+@pytest.mark.parametrize(
+    ("tool", "chars", "is_kept"),
+    [("read", 500, False), ("read", 501, True), ("alone", 501, False)],
+    ids=["at the threshold", "over it", "left alone"],
+)
+async def test_a_result_over_the_threshold_is_kept_unless_its_tool_is_left_alone(
+    tool: str, chars: int, *, is_kept: bool
+) -> None:
+    text = "x" * chars
+    result = {"content": [{"type": "text", "text": text}]}
+    answers = {**tools("read", "alone"), "tools/call": result}
+    server = Server("rows", answers, threshold=500, leave_alone=("alone",))
+    async with (
+        open_stash({"store.url": "memory:"}) as stash,
+        gateway(server, stash=stash) as host,
+    ):
+        answer = await host.call("tools/call", {"name": tool})
+    assert (answer["result"] != result) is is_kept
+    assert ("Use artifact_ref=art_" in answer["result"]["content"][0]["text"]) is is_kept
 
 
 async def test_a_host_that_goes_on_with_initialize_is_of_the_earlier_era() -> None:

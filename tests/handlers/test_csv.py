@@ -41,6 +41,11 @@ PEOPLE = "name,age,town\nann,3,ulm\nbob,4,bonn\ncy,5,kiel\n"
             ["2024-01-01,x", "2024-01-02,y"], "(comma): 1 date, 2 text", id="no header: a date"
         ),
         pytest.param(
+            ["a\tb\tc", "1\t1\t1", "2.5\tx\t"],
+            "(tab): a number, b text, c integer",
+            id="the narrowest type of all cells of a column",
+        ),
+        pytest.param(
             ['"a,b",c', '"1,2",3'], "(comma): a,b number, c integer", id="commas inside of quotes"
         ),
         pytest.param(["only", "one"], "1 columns (comma): only text", id="one column"),

@@ -53,12 +53,14 @@ def test_headers_and_body_are_read(read: Read) -> None:
     assert found.facts.members == 0
 
 
-def test_the_plain_text_of_several_alternatives_is_read(read: Read) -> None:
-    message = mail(body="plain")
+@pytest.mark.parametrize(("plain", "shown"), [("plain", "plain"), (" \n\n", "markup")])
+def test_of_several_alternatives_the_plain_text_is_read_unless_it_is_empty(
+    read: Read, plain: str, shown: str
+) -> None:
+    message = mail(body=plain)
     message.add_alternative("<p>markup</p>", subtype="html")
     _, text = read(handler_named("email"), message.as_bytes())
-    assert "plain" in text
-    assert "markup" not in text
+    assert [word for word in ("plain", "markup") if word in text.partition("\n\n")[2]] == [shown]
 
 
 def test_a_body_of_html_alone_becomes_markdown_without_its_hidden_text(read: Read) -> None:

@@ -10,7 +10,7 @@ from fetchstash.server import EXTENSION
 from fetchstash.ui import view_html
 from tests.server.conftest import Connect
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 both_eras = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 

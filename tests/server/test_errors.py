@@ -20,7 +20,7 @@ from tests.loopback import Site
 from tests.server.conftest import Connect
 from tests.server.test_tools import REPORT, call, facts_of, ref_in, text_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 CODES = {
     error.code

@@ -18,7 +18,7 @@ from fetchstash.tools import tool_specs
 from tests.loopback import Site
 from tests.server.conftest import Connect, both_stores
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 ERAS = ["legacy", "2026-07-28"]
 REF = re.compile(r"art_[a-z2-7]{26}")
 REPORT = make_pdf(

@@ -10,7 +10,7 @@ from fetchstash.render import as_shown
 from fetchstash.stash import Stash
 from tests.stash.conftest import Put
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 
 async def test_an_offset_behind_the_last_match_is_out_of_range(stash: Stash, put: Put) -> None:

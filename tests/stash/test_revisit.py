@@ -12,7 +12,7 @@ from fetchstash.stash import Artifact, CacheUse
 from tests.loopback import Site
 from tests.stash.conftest import OpenStash
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 
 async def test_a_fresh_copy_is_used_without_a_request_and_with_a_notice(
@@ -127,18 +127,27 @@ async def test_a_secret_in_a_url_is_not_shown_and_two_secrets_share_nothing(
 
 
 @pytest.mark.parametrize(
-    "settings", [{"fetch__deny_domains": ["127.0.0.1"]}, {"fetch__allow_hosts": []}]
+    "settings",
+    [
+        {"fetch__deny_domains": ["127.0.0.1"]},
+        {"fetch__deny_domains": ["localhost"]},
+        {"fetch__allow_hosts": []},
+    ],
+    ids=["denied", "denied where it leads", "no longer allowed"],
 )
 async def test_a_fresh_copy_of_a_url_that_may_not_be_fetched_now_is_refused(
     settings: dict[str, object], site: Site, open_stash: OpenStash
 ) -> None:
-    url = site.put("/a.txt", "one", "text/plain", headers={"Cache-Control": "max-age=600"})
-    async with open_stash() as stash:
+    site.put("/b.txt", "one", "text/plain", headers={"Cache-Control": "max-age=600"})
+    there = {"Location": f"http://localhost:{site.port}/b.txt"}
+    url = site.put("/a.txt", status=302, headers=there)
+    hosts = [f"127.0.0.1:{site.port}", f"localhost:{site.port}"]
+    async with open_stash(fetch__allow_hosts=hosts) as stash:
         await stash.fetch(url)
-    async with open_stash(**settings) as stash:
+    async with open_stash(**{"fetch__allow_hosts": hosts, **settings}) as stash:
         with pytest.raises(Refused):
             await stash.fetch(url)
-    assert site.asked == ["/a.txt"]
+    assert site.asked.count("/b.txt") == 1
 
 
 async def test_a_copy_that_varies_by_everything_is_never_reused(

@@ -8,7 +8,7 @@ from fetchstash.render import as_shown
 from fetchstash.stash import Stash
 from tests.stash.conftest import Put
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 BOOK = "# One\nfirst\n## One b\ninner\n# Two\nsecond\n\nlast"
 OUTLINE = (
@@ -127,6 +127,7 @@ async def test_rows_of_sheets(stash: Stash, put: Put) -> None:
     assert (await stash.slice(ref, path="South", unit="rows")).text == "4\n5\n"
     assert (await stash.slice(ref, path="North", unit="rows", start=2, end=3)).text == "2\n3\n"
     assert (await stash.slice(ref, path="south", unit="rows")).text == "4\n5\n"
+    assert (await stash.slice(ref, path="North", unit="rows", start=3, end=9)).text == "3\n"
     assert (await stash.slice(ref, path="South")).text == "## South\n| id |\n4\n5\n"
     with pytest.raises(BadArgument, match="There are 2 tables here"):
         await stash.slice(ref, unit="rows")

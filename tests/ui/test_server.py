@@ -21,7 +21,7 @@ from fetchstash.stash import Stash, open_stash
 from fetchstash.tools import answer, tool_specs
 from fetchstash.ui import Totals, ViewServer, plot, view_html
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 PROSE = "".join(f"Line {number} of a long text about lighthouses.\n" for number in range(1, 2_001))
 
