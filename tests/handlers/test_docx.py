@@ -198,3 +198,46 @@ def test_text_before_damage_is_kept(docx: Docx, save: Callable[[bytes], Path]) -
     assert next(parts).text == "Kept.\n\n"
     with pytest.raises(NoText):
         next(parts)
+
+
+def drop_cap(letter: str) -> str:
+    return paragraph(letter, properties='<w:framePr w:dropCap="drop" w:lines="3"/>')
+
+
+def test_a_drop_cap_stays_with_its_word(read: Read, docx: Docx) -> None:
+    body = drop_cap("O") + paragraph("nce upon a time") + drop_cap("A") + paragraph(" day later")
+    _, text = read(handler_named("docx"), docx(body + drop_cap("Z")))
+    assert text == "Once upon a time\n\nA day later\n\nZ\n\n"
+
+
+DIAGRAM = "http://schemas.openxmlformats.org/drawingml/2006/diagram"
+
+
+def point(number: int, text: str = "", kind: str = "") -> str:
+    inner = f"<dgm:t><a:p><a:r><a:t>{text}</a:t></a:r></a:p></dgm:t>" if text else ""
+    return f'<dgm:pt modelId="{number}" type="{kind or "node"}">{inner}</dgm:pt>'
+
+
+def smart_art(description: str, number: str) -> str:
+    return (
+        f'<w:p><w:r><w:t>Text</w:t><w:drawing><wp:docPr xmlns:wp="p" descr="{description}"/>'
+        f'<dgm:relIds xmlns:dgm="{DIAGRAM}" r:dm="{number}"/></w:drawing></w:r></w:p>'
+    )
+
+
+def test_smart_art_says_so_and_gives_its_texts_in_order(read: Read, docx: Docx) -> None:
+    points = point(1, kind="doc") + point(4, "Read") + point(2, "Plan") + point(3, "Ask")
+    links = "".join(
+        f'<dgm:cxn modelId="{9 + n}" srcId="{a}" destId="{b}" srcOrd="{n}"/>'
+        for n, (a, b) in enumerate([(1, 2), (2, 3), (1, 4)])
+    )
+    links += '<dgm:cxn modelId="30" type="presOf" srcId="4" destId="2"/>'
+    model = (
+        f'<dgm:dataModel xmlns:dgm="{DIAGRAM}" xmlns:a="a"><dgm:ptLst>{points}</dgm:ptLst>'
+        f"<dgm:cxnLst>{links}</dgm:cxnLst></dgm:dataModel>"
+    )
+    body = smart_art("How we work", "rdiagramData") + smart_art("", "missing")
+    _, text = read(handler_named("docx"), docx(body, diagramData=model))
+    assert text == (
+        "Text\n\nSmartArt: How we work\n\n- Plan\n  - Ask\n- Read\n\nText\n\nSmartArt\n\n"
+    )

@@ -159,3 +159,38 @@ def test_a_package_without_content_is_reported(read: Read, pack: Pack) -> None:
 def test_a_title_field_in_a_box_is_text_and_no_description(read: Read, odf: Odf) -> None:
     box = "<text:p>Host <draw:frame><draw:text-box><text:p>Box <text:title>of gates</text:title></text:p></draw:text-box></draw:frame></text:p>"
     assert read(handler_named("odf"), odf(box))[1] == "Box of gates\n\nHost\n\n"
+
+
+MATH = "http://www.w3.org/1998/Math/MathML"
+FRACTION = (
+    "<{0}semantics><{0}mrow><{0}mi>x</{0}mi><{0}mo>=</{0}mo><{0}mfrac><{0}mn>1</{0}mn><{0}msup><{0}mi>a"
+    "</{0}mi><{0}mn>2</{0}mn></{0}msup></{0}mfrac></{0}mrow><{0}annotation encoding='StarMath 5.0'>x = 1 over a^2"
+    "</{0}annotation></{0}semantics>"
+)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"<math xmlns='{MATH}'>{FRACTION.format('')}</math>",
+        f"<math:math xmlns:math='{MATH}'>{FRACTION.format('math:')}</math:math>",
+    ],
+    ids=["of LibreOffice", "with prefixes"],
+)
+def test_a_formula_object_is_latex_where_it_stands(read: Read, odf: Odf, content: str) -> None:
+    drawn = '<draw:frame><draw:object xlink:href="./Object 1"/><draw:image xlink:href="./ObjectReplacements/Object 1"/></draw:frame>'
+    members = {"Object 1/content.xml": content, "ObjectReplacements/Object 1": "x"}
+    text = read(handler_named("odf"), odf(f"<text:p>So {drawn} holds.</text:p>{drawn}", **members))[
+        1
+    ]
+    assert text == "So $x = \\frac{1}{a^2}$ holds.\n\n$x = \\frac{1}{a^2}$\n\n"
+    slide = f"<draw:page><draw:frame><draw:text-box><text:p>Text</text:p></draw:text-box></draw:frame>{drawn}</draw:page>"
+    text = read(handler_named("odf"), odf(slide, **members))[1]
+    assert text == "## Slide 1\n\nText\n\n$x = \\frac{1}{a^2}$\n\n"
+
+
+def test_a_formula_nested_very_deep_costs_no_text(read: Read, odf: Odf) -> None:
+    drawn = '<draw:frame><draw:object xlink:href="./Object 1"/></draw:frame>'
+    math = f"<math xmlns='{MATH}'>{'<mrow>' * 900}<mi>x</mi>{'</mrow>' * 900}</math>"
+    data = odf(f"<text:p>So {drawn} holds.</text:p>", **{"Object 1/content.xml": math})
+    assert read(handler_named("odf"), data)[1] == "So  holds.\n\n"

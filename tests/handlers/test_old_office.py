@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
+from fetchstash.handlers import (
+    Extracted,
+    ExtractLimits,
+    Hints,
+    format_of,
+    handler_named,
+    route_file,
+)
 from tests.handlers.compounds import compound
 
 Read = Callable[..., tuple[Extracted, str]]
@@ -142,3 +149,34 @@ def test_damage_does_no_harm(read: Read, whole: bytes) -> None:
             broken[chance.randrange(512, len(broken))] = chance.randrange(256)
         with suppress(NoText):
             read(handler_named("old_office"), bytes(broken))
+
+
+@pytest.mark.parametrize(
+    ("data", "word", "reason"),
+    [
+        (b"\xdb\xa5\x2d\0" + bytes(600), "document of Word before 97", "of Word before 97"),
+        (b"\x9b\xa5\x21\0" + bytes(600), "document of Word before 97", "of Word before 97"),
+        (b"\xfe\x37\0\x23" + bytes(600), "document of Word before 97", "of Word before 97"),
+        (
+            compound({"PP40": bytes(5_000)}),
+            "presentation of PowerPoint before 97",
+            "of PowerPoint before 97",
+        ),
+        (
+            b"\xed\xde\xad\x0b" + bytes(600),
+            "presentation of PowerPoint before 97",
+            "of PowerPoint before 97",
+        ),
+    ],
+    ids=["Word 2", "Word 1", "Word for Macintosh 5", "PowerPoint 4", "PowerPoint 3"],
+)
+@pytest.mark.parametrize("label", ["application/msword", "application/octet-stream"])
+def test_a_document_of_an_office_before_97_is_named_and_says_that_it_is_not_read(
+    save: Save, data: bytes, word: str, reason: str, label: str
+) -> None:
+    source = save(data)
+    decision = route_file(source, {"content-type": label}, "https://example.org/plan.doc")
+    declared = format_of(decision)
+    assert (decision.kind, declared.name(decision.media_type)) == ("office_doc", word)
+    with pytest.raises(NoText, match=f"{reason} are not read"):
+        handler_named("old_office").extract(source, Hints(), ExtractLimits())

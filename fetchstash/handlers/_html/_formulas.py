@@ -5,13 +5,12 @@ the MathML itself is text that a reader does not see, so that it must look like 
 """
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from fetchstash.handlers._shared import _tex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from selectolax.lexbor import LexborNode
 
 MAX_TEX_CHARS = 5_000
@@ -79,6 +78,33 @@ def formula(math: "LexborNode") -> str:
             return tex
     if tex := marked((math.attributes.get("alttext") or "").replace("\u2061", "")):
         return tex
+    return latex(math)
+
+
+class MathNode(Protocol):
+    """An element of MathML."""
+
+    @property
+    def tag(self) -> str | None:
+        """Its name without a prefix."""
+        ...
+
+    @property
+    def attributes(self) -> Mapping[str, str | None]:
+        """Its attributes by name."""
+        ...
+
+    def text(self, *, deep: bool = True) -> str:
+        """Return all text in it."""
+        ...
+
+    def iter(self) -> "Iterable[MathNode]":
+        """Yield the elements in it."""
+        ...
+
+
+def latex(math: MathNode) -> str:
+    """Return presentation MathML as LaTeX between dollar signs, "" if it is empty."""
     tex = " ".join(_Writer().write(math, 0).split())
     return f"${tex}$" if tex else ""
 
@@ -89,7 +115,7 @@ class _Writer:
     def __init__(self) -> None:
         self._nodes = 0
 
-    def write(self, node: "LexborNode", depth: int) -> str:
+    def write(self, node: MathNode, depth: int) -> str:
         """Return one element; beyond the limits only its text."""
         self._nodes += 1
         tag = node.tag or ""
@@ -126,7 +152,7 @@ def _operator(text: str) -> str:
     )
 
 
-_TOKENS: "dict[str, Callable[[str], str]]" = {
+_TOKENS: dict[str, Callable[[str], str]] = {
     "mi": _tex.identifier,
     "mn": str,
     "mo": _operator,
@@ -135,7 +161,7 @@ _TOKENS: "dict[str, Callable[[str], str]]" = {
 }
 
 
-_LAYOUTS: "dict[str, tuple[int, Callable[..., str]]]" = {
+_LAYOUTS: dict[str, tuple[int, Callable[..., str]]] = {
     "mfrac": (2, _tex.fraction),
     "msup": (2, _tex.superscript),
     "msub": (2, _tex.subscript),

@@ -11,6 +11,15 @@ _WORD = "application/vnd.ms-word.document.macroenabled.12"
 _POWERPOINT = "application/vnd.ms-powerpoint.presentation.macroenabled.12"
 # Parts of an Office Open XML package (ECMA-376, part 2); macros change the format.
 _PACKAGE = "[Content_Types].xml"
+# Word for Windows 1 and 2, for DOS, and for Macintosh 4 and 5; PowerPoint 2 and 3.
+OLD_WORD = (
+    b"\x9b\xa5\x21\0",
+    b"\xdb\xa5\x2d\0",
+    b"\x31\xbe\0\0\0\xab",
+    b"\xfe\x37\0\x1c",
+    b"\xfe\x37\0\x23",
+)
+OLD_POWERPOINT = (b"\xed\xde\xad\x0b", b"\x0b\xad\xde\xed")
 # Pictures, and what the text leaves out (handlers/_shared/_beside.py).
 _BESIDE = ("left_out", "images", "images/*")
 
@@ -196,6 +205,22 @@ FORMATS = (
         extensions=("ppt",),
         ole_members=("PowerPoint Document",),
         page_word="slides",
+    ),
+    replace(
+        _DOC,
+        word="document of Word before 97",
+        media_types=("application/x-msword-before-97",),
+        extensions=(),
+        ole_members=(),
+        signatures=tuple((0, magic) for magic in OLD_WORD),
+    ),
+    replace(
+        _DOC,
+        word="presentation of PowerPoint before 97",
+        media_types=("application/x-mspowerpoint-before-97",),
+        extensions=(),
+        ole_members=("PP40",),
+        signatures=tuple((0, magic) for magic in OLD_POWERPOINT),
     ),
     # A document under a password hides its streams ([MS-OFFCRYPTO], section 2.3.4.4).
     replace(

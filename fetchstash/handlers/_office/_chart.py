@@ -1,4 +1,4 @@
-"""Charts of Office documents as the data that they show (ECMA-376-1, section 21.2)."""
+"""Charts and diagrams of Office documents as the data and the texts that they show."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class _Series:
 
 
 class Chart:
-    """Reads the part of a chart: its kind, its title and the cached values of its series."""
+    """Reads a chart (ECMA-376-1, section 21.2): its kind, its title and the kept values."""
 
     def __init__(self) -> None:
         self.title = ""
@@ -78,3 +78,53 @@ class Chart:
             for place in places
         ]
         prose.table([header, *rows])
+
+
+class Diagram:
+    """Reads the data model of a SmartArt diagram (ECMA-376-1, section 21.4.3): its texts."""
+
+    def __init__(self, label: str = "") -> None:
+        self._label = " ".join(label.split())
+        self._texts: dict[str, list[str]] = {}  # paragraphs by point
+        self._children: dict[str, list[tuple[int, str]]] = {}
+        self._root = self._point = ""
+        self._in_text = False
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Take a start tag."""
+        if name == "pt":
+            self._point = attribute(attributes, "modelId")
+            if attribute(attributes, "type") == "doc":
+                self._root = self._point
+        elif name == "p" and len(self._texts) < _MAX_POINTS:
+            self._texts.setdefault(self._point, []).append("")
+        elif name == "cxn" and attribute(attributes, "type") in {"", "parOf"}:
+            place = attribute(attributes, "srcOrd")
+            child = int(place) if place.isdecimal() else 0, attribute(attributes, "destId")
+            self._children.setdefault(attribute(attributes, "srcId"), []).append(child)
+        self._in_text = name == "t"
+
+    def end(self, name: str) -> None:
+        """Take an end tag."""
+        del name
+        self._in_text = False
+
+    def text(self, data: str) -> None:
+        """Take character data."""
+        if self._in_text and self._texts.get(self._point):
+            self._texts[self._point][-1] += data
+
+    def write(self, prose: Prose) -> None:
+        """Write that it is SmartArt, and its texts as a list, those below others further in."""
+        prose.paragraph(f"SmartArt: {self._label}" if self._label else "SmartArt")
+        waiting = [(self._root, -1)]
+        while waiting:
+            point, level = waiting.pop()
+            self._write_point(point, level, prose)
+            children = sorted(self._children.pop(point, ()), reverse=True)
+            waiting += [(child, level + 1) for _, child in children]
+        for point in list(self._texts):  # what no connection reaches
+            self._write_point(point, 0, prose)
+
+    def _write_point(self, point: str, level: int, prose: Prose) -> None:
+        prose.item(" ".join(self._texts.pop(point, ())), max(level, 0))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._office._chart import Chart
+from fetchstash.handlers._office._chart import Chart, Diagram
 from fetchstash.handlers._office._docx_styles import Numbering, Styles
 from fetchstash.handlers._office._omml import FORMULA, Formula
 from fetchstash.handlers._office._ooxml import Package, Relation
@@ -76,6 +76,7 @@ class _Paragraph:
     level: int = 0
     list_id: str = ""
     list_level: int = 0
+    is_drop_cap: bool = False
 
 
 class _Reader:
@@ -100,7 +101,8 @@ class _Reader:
         self._label = label
         self._beside = beside
         self._description = ""
-        self._charts: list[Chart] = []
+        self._charts: list[Chart | Diagram] = []
+        self._drop_cap = ""
         self._skipping = 0
         self._in_text = False
         self._run_is_hidden = False
@@ -125,6 +127,8 @@ class _Reader:
                 self._paragraphs[-1].runs.wear()
         elif name == "p":
             self._paragraphs.append(_Paragraph())
+            self._paragraphs[-1].runs.mark(self._drop_cap)
+            self._drop_cap = ""
         elif name in _TABLE_PARTS:
             self._start_table_part(name, attributes)
         elif name in {"footnote", "endnote", "comment"}:
@@ -155,6 +159,8 @@ class _Reader:
         elif name == "ilvl":
             level = attribute(attributes, "val")
             paragraph.list_level = int(level) if level in _OUTLINE_LEVELS else 0
+        elif name == "framePr":
+            paragraph.is_drop_cap = attribute(attributes, "dropCap") not in {"", "none"}
         elif name == "vanish":
             self._run_is_hidden = attribute(attributes, "val") not in _OFF
         elif name == "hyperlink":
@@ -174,6 +180,11 @@ class _Reader:
             if relation and len(self._charts) < _MAX_CHARTS:
                 self._charts.append(Chart())
                 self._package.read_small(relation.target, self._charts[-1])
+        elif name == "relIds" and len(self._charts) < _MAX_CHARTS:
+            relation = self._relations.get(attribute(attributes, "dm"))
+            self._charts.append(diagram := Diagram(self._description))
+            if relation:
+                self._package.read_small(relation.target, diagram)
         elif name in {"footnoteReference", "endnoteReference"}:
             paragraph.runs.mark(_note_mark(name, attributes))
 
@@ -195,6 +206,8 @@ class _Reader:
         elif name in _TABLE_PARTS:
             self._end_table_part(name)
             self._write_charts()
+        elif name == "body":
+            self._prose.paragraph(self._drop_cap)
         elif name == "hyperlink" and self._links and self._paragraphs:
             target = self._links.pop()
             self._paragraphs[-1].runs.mark(f"]({target})" if target else "")
@@ -214,9 +227,11 @@ class _Reader:
 
     def _write(self, paragraph: _Paragraph) -> None:
         text = paragraph.runs.text()
-        if not text:
+        if paragraph.is_drop_cap:
+            self._drop_cap = text  # The rest of its word begins the next (section 17.3.1.11).
+        elif not text:
             return
-        if self._tables:
+        elif self._tables:
             self._tables.add(text)
         elif paragraph.level:
             self._prose.heading(text, paragraph.level)

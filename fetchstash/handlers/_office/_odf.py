@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._office._odf_parts import Margins, OdfChart
+from fetchstash.handlers._office._odf_parts import Margins, OdfChart, OdfObject
 from fetchstash.handlers._office._runs import PLAIN, Look, Runs
 from fetchstash.handlers._office._slides import Slides
 from fetchstash.handlers._reasons import Reason
@@ -149,6 +149,7 @@ class _Reader:
         self._shown: list[str] = []
         self._frames: list[_Frame] = []
         self._charts: list[OdfChart] = []
+        self._objects = 0
         self._label: list[str] | None = None  # of the open frame or comment
         self._comment: list[str] | None = None
         self._prose = prose
@@ -352,11 +353,22 @@ class _Reader:
 
     def _read_object(self, name: str) -> None:
         entry = self._entries.get(f"{name}/content.xml")
-        if entry and len(self._charts) < _MAX_OBJECTS:
-            self._charts.append(OdfChart())
-            with suppress(NoText):
-                for _ in walk(self._container.chunks(entry), self._charts[-1]):
-                    pass
+        self._objects += 1
+        if entry is None or self._objects > _MAX_OBJECTS:
+            return
+        content = OdfObject()
+        with suppress(NoText):
+            for _ in walk(self._container.chunks(entry), content):
+                pass
+        formula = content.latex()
+        if not formula:
+            self._charts.append(content.chart)
+        elif self._paragraphs:
+            self._paragraphs[-1].runs.mark(formula)
+        else:
+            if self.slides.count:
+                self.slides.open()
+            self._prose.paragraph(formula)
 
     def _write_charts(self) -> None:
         while self._charts and not self._tables:

@@ -1,7 +1,9 @@
-"""Parts of an OpenDocument file beside its text: charts, and headers and footers of pages."""
+"""Parts of an OpenDocument file beside its text: objects, and headers and footers of pages."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from fetchstash.handlers._html._formulas import MAX_DEPTH, MAX_NODES, latex
 from fetchstash.handlers._shared._prose import Prose
 from fetchstash.handlers._shared._xml_events import attribute
 
@@ -52,6 +54,70 @@ class OdfChart:
             title = self._title.strip()
             prose.paragraph(f"{caption}: {title}" if title else caption)
             prose.table(self._rows)
+
+
+@dataclass(slots=True)
+class _Math:
+    """An element of MathML."""
+
+    tag: str
+    attributes: Mapping[str, str | None]
+    pieces: list["_Math | str"] = field(default_factory=list["_Math | str"])
+
+    def text(self, *, deep: bool = True) -> str:
+        """Return all text in it."""
+        del deep
+        return "".join(p if isinstance(p, str) else p.text() for p in self.pieces)
+
+    def iter(self) -> list["_Math"]:
+        """Return the elements in it."""
+        return [piece for piece in self.pieces if isinstance(piece, _Math)]
+
+
+class OdfObject:
+    """Reads the content of an embedded object: a formula in MathML, or else a chart."""
+
+    def __init__(self) -> None:
+        self.chart = OdfChart()
+        self._root: _Math | None = None
+        self._open: list[_Math] = []
+        self._nodes = self._too_deep = 0
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Take a start tag."""
+        if not self._open and (name != "math" or self._root):
+            self.chart.start(name, attributes)
+            return
+        self._nodes += 1
+        if self._too_deep or self._nodes > MAX_NODES or len(self._open) > MAX_DEPTH:
+            self._too_deep += 1
+            return
+        node = _Math(name, dict(attributes))
+        if self._open:
+            self._open[-1].pieces.append(node)
+        else:
+            self._root = node
+        self._open.append(node)
+
+    def end(self, name: str) -> None:
+        """Take an end tag."""
+        if self._too_deep:
+            self._too_deep -= 1
+        elif self._open:
+            self._open.pop()
+        else:
+            self.chart.end(name)
+
+    def text(self, data: str) -> None:
+        """Take character data."""
+        if self._open:
+            self._open[-1].pieces.append(data)
+        else:
+            self.chart.text(data)
+
+    def latex(self) -> str:
+        """Return the formula between dollar signs, "" if it is none."""
+        return latex(self._root) if self._root else ""
 
 
 class Margins:
