@@ -8,6 +8,7 @@ from fetchstash.cli._locate import each, kept, located
 from fetchstash.cli._meter import Meter
 from fetchstash.cli._run import failed, say, with_stash
 from fetchstash.cli._sources import Source, sources
+from fetchstash.cli._terminal import safe_line
 from fetchstash.cli._words import short_ref
 from fetchstash.errors import FetchstashError
 
@@ -24,6 +25,7 @@ def read_each(
     *,
     refresh: bool = False,
     model: bool = False,
+    as_json: bool = False,
 ) -> int | None:
     """Find each source, fetched where it is not kept, and show it; return the exit code.
 
@@ -42,7 +44,7 @@ def read_each(
             except FetchstashError as error:
                 if model and len(named) == 1:
                     raise
-                codes.append(report(named, source, error))
+                codes.append(report(named, source, error, as_json=as_json))
         return max(codes, default=0)
 
     return with_stash(settings, work)
@@ -95,9 +97,14 @@ async def found(
     return results
 
 
-def report(named: Sequence[Source], source: Source, error: FetchstashError) -> int:
+def report(
+    named: Sequence[Source], source: Source, error: FetchstashError, *, as_json: bool = False
+) -> int:
     """Say why a source failed, and return the exit code."""
-    code = failed(error, source.word if len(named) > 1 else "")
+    from fetchstash.fetch import mask_url  # noqa: PLC0415 - heavy
+
+    about, of = source.word if len(named) > 1 else "", safe_line(mask_url(source.word))
+    code = failed(error, about, of=of, as_json=as_json)
     if source.hint and source.kind == "url":
         say(source.hint)
     return code

@@ -90,25 +90,26 @@ def fetch(
                     )
 
             results = await each(named, take)
-        if model or as_json:
-            value = _value(named, results)
-            if as_json:
-                print_json(settings, value)
+        if model and not as_json:
             if len(results) == 1 and isinstance(results[0], FetchstashError):
                 raise results[0]
-            if not as_json:
-                print_as_model(settings, value, max_chars)
+            print_as_model(settings, _value(named, results), max_chars)
             return FAILED if any(isinstance(r, FetchstashError) for r in results) else None
         code: int | None = None
         for source, result in zip(named, results, strict=True):
             if isinstance(result, FetchstashError):
-                code = max(code or 0, report(named, source, result))
+                code = max(code or 0, report(named, source, result, as_json=as_json))
                 continue
-            warn(stash, result.facts)
+            if as_json:
+                print_json(settings, result)
+                continue
+            error = None if raw else _show.no_text(stash, result.facts)
+            if error is None:
+                warn(stash, result.facts)
             if raw or (whole and result.facts.extracted_chars is not None):
                 await _write_out(stash, result.facts, output, raw=raw)
             else:
-                _preview(settings, result, max_chars, first=source is named[0])
+                _preview(settings, result, error, max_chars, first=source is named[0])
         return code
 
     with sources(words, settings) as named:
@@ -139,7 +140,12 @@ def _value(named: Sequence[Source], results: "Sequence[Artifact | FetchstashErro
 
 
 def _preview(
-    settings: "Settings", artifact: "Artifact", max_chars: int | None, *, first: bool
+    settings: "Settings",
+    artifact: "Artifact",
+    no_text: NoText | None,
+    max_chars: int | None,
+    *,
+    first: bool,
 ) -> None:
     """Print what it is, the text where that is short, else a preview and the next commands."""
     from fetchstash.stash import shown_of  # noqa: PLC0415 - heavy
@@ -147,13 +153,14 @@ def _preview(
     screen, facts = screen_of(), artifact.facts
     if screen.is_terminal:
         click.echo("\n" * (not first) + "\n".join(_show.heading(screen, facts)))
-    if facts.extracted_chars is None:
+    if no_text:
         if screen.is_terminal:
-            click.echo("\n".join(_show.next_steps(screen, _show.without_text(facts))))
+            say(no_text.what)
+            click.echo("\n".join(_show.next_steps(screen, no_text.calls)))
         else:
-            error = _no_text(facts)
-            say(f"{error.what} {error.advice(as_command)}")
+            say(f"{no_text.what} {no_text.advice(as_command)}")
         return
+    assert facts.extracted_chars is not None  # it has a text
     views = settings.views
     limit = views.max_chars(max_chars, views.inline_threshold)
     shown = shown_of(artifact.excerpt, facts, views, settings.context, limit)
@@ -169,13 +176,6 @@ def _preview(
         click.echo("\n" + screen.style(amount, "dim"))
         steps = _show.next_steps(screen, _show.after_preview(artifact), pipe="less")
         click.echo("\n".join(steps))
-
-
-def _no_text(facts: "Facts") -> NoText:
-    """Return what to say of a document without text, with the commands that show it."""
-    calls = _show.without_text(facts)
-    what = f"{short_ref(facts.artifact_ref)} has no text."
-    return NoText(what, "Try " + " or ".join("{}" for _ in calls) + ".", *calls)
 
 
 async def _write_out(
@@ -229,10 +229,9 @@ def get(
             return print_as_model(settings, part, max_chars)
         if as_json:
             return print_json(settings, await stash.read(ref, offset, max_chars=max_chars))
+        if not raw and (error := _show.no_text(stash, facts)):
+            raise error
         warn(stash, facts)
-        if not raw and facts.extracted_chars is None:
-            stash.scans.refuse_scan(facts)
-            raise _no_text(facts)
         if raw or not (terminal or max_chars):
             return await _write_out(stash, facts, output, raw=raw, offset=offset)
         part = await stash.read(ref, offset, max_chars=max_chars or default)
@@ -245,7 +244,7 @@ def get(
         return None
 
     with sources(words, settings) as named:
-        return read_each(settings, named, show, refresh=refresh, model=model)
+        return read_each(settings, named, show, refresh=refresh, model=model, as_json=as_json)
 
 
 COMMANDS = (fetch, get)

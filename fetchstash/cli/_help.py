@@ -35,6 +35,24 @@ class Command(click.Command):
                 )
             )
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments. A wrong option is told the line that was meant, or one near it."""
+        given = [*args]
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if ctx.resilient_parsing:
+                raise
+            from fetchstash.cli._suggest import line_meant, near  # noqa: PLC0415 - for mistakes
+
+            if line := line_meant(self, ctx.info_name or "", given):
+                what = f"No such option {error.option_name!r}. Did you mean `{line}`?"
+                raise click.UsageError(what, ctx) from None
+            own = [name for option in self.own_options for name in option.opts]
+            every = [name for p in self.params for name in (*p.opts, *p.secondary_opts)]
+            spelt = near(error.option_name, own, every)
+            raise click.NoSuchOption(error.option_name, possibilities=spelt, ctx=ctx) from None
+
     @property
     def own_options(self) -> list[click.Option]:
         """The options that are this command's, as its help shows them."""

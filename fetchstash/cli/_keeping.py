@@ -13,6 +13,7 @@ from fetchstash.cli._complete import complete_kept
 from fetchstash.cli._each import kept_each
 from fetchstash.cli._flags import as_model_flag
 from fetchstash.cli._help import Command
+from fetchstash.cli._locate import say_where
 from fetchstash.cli._meter import Meter
 from fetchstash.cli._model import print_as_model
 from fetchstash.cli._run import (
@@ -31,7 +32,7 @@ from fetchstash.errors import Call
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
-    from fetchstash.stash import Stash
+    from fetchstash.stash import Listing, Stash
     from fetchstash.store import Facts
 
 _ON_A_TERMINAL = 100
@@ -71,10 +72,7 @@ def ls(settings: "Settings", limit: int | None, model: bool, as_json: bool) -> N
             more = command_line(Call("list", {"limit": total}))
             aside(f"{first} of {total}, the newest first. {more} lists all.")
         if not first:
-            everywhere = command_line(Call("list", {"all_runs": True}))
-            aside(
-                f"Nothing is kept for this folder yet. {everywhere} lists all folders' artifacts."
-            )
+            await say_where(stash)
         return None
 
     with_stash(settings, work)
@@ -173,7 +171,13 @@ def stats(settings: "Settings", plot_file: Path | None, as_json: bool) -> None:
     from fetchstash.tools import logged_calls  # noqa: PLC0415 - as above
     from fetchstash.ui import plot, totals  # noqa: PLC0415 - as above
 
-    listing = with_stash(settings, lambda stash: stash.list(limit=settings.store.max_artifacts))
+    async def work(stash: "Stash") -> "Listing":
+        listing = await stash.list(limit=settings.store.max_artifacts)
+        if not listing.total:
+            await say_where(stash)
+        return listing
+
+    listing = with_stash(settings, work)
     # A call counts by the artifacts that it showed, whichever run it came from.
     sums = totals(listing.facts, logged_calls(settings))
     rows, shown = _stats.rows_of(listing.facts), sums.shown if sums.calls else None

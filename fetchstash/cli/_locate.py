@@ -5,8 +5,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from fetchstash.cli._run import aside, say
 from fetchstash.cli._sources import Source
-from fetchstash.cli._words import age, short_ref
+from fetchstash.cli._words import age, as_command, short_ref
 from fetchstash.errors import BadArgument, Call, FetchstashError, UnknownRef
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ async def kept(stash: "Stash", source: Source) -> "Facts":
         listing = await stash.list(limit=1, offset=number - 1)
         if listing.facts:
             return listing.facts[0]
+        if not listing.total and (error := await elsewhere(stash)):
+            what = f"There is no @{number}: {error.what[:1].lower()}{error.what[1:]}"
+            raise UnknownRef(what, error.next_step, *error.calls)
         oldest = f"@{listing.total} is the oldest" if listing.total else "nothing is kept yet"
         raise UnknownRef(f"There is no @{number}: {oldest}.", "{} lists them.", Call("list"))
     if source.kind == "prefix":
@@ -38,6 +42,30 @@ async def kept(stash: "Stash", source: Source) -> "Facts":
     if source.kind == "file":
         raise BadArgument(f"{source.word} is a file.", "Name what {} lists.", Call("list"))
     return await stash.store.get(source.value)
+
+
+async def elsewhere(stash: "Stash") -> UnknownRef | None:
+    """Return the line for a run that is empty while others are not, else None."""
+    from fetchstash.store import project_of  # noqa: PLC0415 - heavy
+
+    run = stash.settings.store.run
+    runs = await stash.store.runs()
+    count = sum(other.artifacts for other in runs if other.name != run)
+    if not count or count < sum(other.artifacts for other in runs):
+        return None
+    folder = project_of(run)
+    here = f"this folder, {folder}" if folder else f"the run {run!r}"
+    others = f"{count:,} artifact{'s are' if count > 1 else ' is'} kept for others"
+    what = f"Nothing is kept for {here}; {others}."
+    return UnknownRef(what, "{} lists all.", Call("list", {"all_runs": True}))
+
+
+async def say_where(stash: "Stash") -> None:
+    """Say that nothing is kept here, and what holds all; in a pipe only where there is any."""
+    if error := await elsewhere(stash):
+        say(f"{error.what} {error.advice(as_command)}")
+    else:
+        aside("Nothing is kept yet.")
 
 
 async def _by_prefix(stash: "Stash", source: Source) -> "Facts":

@@ -20,6 +20,7 @@ from fetchstash.cli._flags import (
 )
 from fetchstash.cli._grep import Hit, Scanner, hits, spans
 from fetchstash.cli._help import Command
+from fetchstash.cli._locate import say_where
 from fetchstash.cli._meter import Meter
 from fetchstash.cli._model import print_as_model, print_json
 from fetchstash.cli._pictures import check_name, save_picture
@@ -116,7 +117,7 @@ def grep(
         raise BadPattern(error.what, error.next_step, *calls) from None
     printer = _Printer(query, several=len(words) > 1, as_json=as_json)
     with sources(words, settings) as named:
-        code = read_each(settings, named, printer.show, refresh=refresh)
+        code = read_each(settings, named, printer.show, refresh=refresh, as_json=as_json)
     if code:
         return code
     return None if printer.total else NO_MATCH
@@ -133,9 +134,14 @@ class _Printer:
 
     async def show(self, stash: "Stash", source: Source, facts: "Facts") -> None:
         """Print the matches in one artifact."""
-        from fetchstash.store import compile_pattern  # noqa: PLC0415 - heavy
+        from fetchstash.stash import described  # noqa: PLC0415 - heavy
+        from fetchstash.store import compile_pattern  # noqa: PLC0415 - as above
 
-        warn(stash, facts)
+        error = _show.no_text(stash, facts)
+        if error is None:
+            warn(stash, facts)
+        elif not described(facts).pictures:  # those may have one by OCR
+            raise error
         scanner = Scanner(self._query, compile_pattern(self._query))
         self._headed = False
         async for hit in hits(stash, facts.artifact_ref, scanner):
@@ -259,7 +265,7 @@ def slice_(
                 click.echo("\n".join(_show.next_steps(screen, [part.next])))
 
     with sources([word], settings) as named:
-        return read_each(settings, named, show, refresh=refresh, model=model)
+        return read_each(settings, named, show, refresh=refresh, model=model, as_json=as_json)
 
 
 @click.command(
@@ -307,7 +313,7 @@ def search(
         results = await found(stash, settings, named, refresh=refresh)
         code = max(
             (
-                report(named, source, result)
+                report(named, source, result, as_json=as_json)
                 for source, result in zip(named, results, strict=True)
                 if isinstance(result, FetchstashError)
             ),
@@ -334,6 +340,8 @@ def search(
             print_text(f"{passages}\n" if passages.best_first else "")
         if passages.pending:
             say(f"{_show.counted(passages.pending, 'texts')} not indexed yet: search again later.")
+        elif not (passages.searched or refs):
+            await say_where(stash)
         elif not passages.best_first:
             aside(f"No passage of {_show.counted(passages.searched, 'artifacts')} has these words.")
         return code or (None if passages.best_first else NO_MATCH)
@@ -360,7 +368,7 @@ def info(settings: "Settings", word: str, refresh: bool, model: bool, as_json: b
             click.echo("\n".join(_show.known(screen_of(), facts)))
 
     with sources([word], settings) as named:
-        return read_each(settings, named, show, refresh=refresh, model=model)
+        return read_each(settings, named, show, refresh=refresh, model=model, as_json=as_json)
 
 
 COMMANDS = (grep, slice_, search, info)

@@ -49,11 +49,12 @@ def exit_codes(body: Callable[..., int | None]) -> Callable[..., None]:
 
     @functools.wraps(body)
     def run(**arguments: Any) -> None:
+        as_json = bool(arguments.get("as_json"))
         try:
             code = body(**arguments)
             sys.stdout.flush()
         except FetchstashError as error:
-            code = failed(error, as_model=bool(arguments.get("model")))
+            code = failed(error, as_model=bool(arguments.get("model")), as_json=as_json)
         except KeyboardInterrupt:
             code = INTERRUPTED
         except BrokenPipeError:
@@ -61,8 +62,8 @@ def exit_codes(body: Callable[..., int | None]) -> Callable[..., None]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 0
         except OSError as error:
-            code = FAILED
-            say(StoreError(f"The system said: {error}.", "Mend that and try again.").line())
+            system = StoreError(f"The system said: {error}.", "Mend that and try again.")
+            code = failed(system, as_json=as_json)
         sys.exit(code or 0)
 
     return run
@@ -79,16 +80,27 @@ def end_with(command: click.Command, words: Sequence[str], name: str, **context:
         sys.exit(INTERRUPTED)
 
 
-def failed(error: FetchstashError, about: str = "", *, as_model: bool = False) -> int:
+def failed(
+    error: FetchstashError,
+    about: str = "",
+    *,
+    of: str = "",
+    as_model: bool = False,
+    as_json: bool = False,
+) -> int:
     """Say what failed, and about what, and return its exit code.
 
-    To a model the line is the result.
+    To a model the line is the result. As data it is an object of its own on stdout, which names
+    the source that it is ``of``.
     """
-    from fetchstash.render import error_line  # noqa: PLC0415 - heavy
+    from fetchstash.render import error_line, error_record  # noqa: PLC0415 - heavy
 
     if as_model:
         click.echo(safe_line(error_line(error)))
     else:
+        if as_json:
+            named = {"source_url": of} if of else {}
+            print_objects([{**named, "error": error_record(error, as_command)}])
         line = error_line(error, as_command)
         say(f"{about}: {line}" if about else line)
     return USAGE if isinstance(error, BadArgument) else FAILED

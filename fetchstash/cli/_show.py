@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from fetchstash.cli._table import Cell, Column, table
 from fetchstash.cli._terminal import Screen, cells, clip_cells, safe, safe_line, window_cells
 from fetchstash.cli._words import age, as_command, command_line, short_ref
-from fetchstash.errors import Call
+from fetchstash.errors import Call, NoText
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from fetchstash.stash import Artifact, Passages, Slice, Unread
+    from fetchstash.stash import Artifact, Passages, Slice, Stash, Unread
     from fetchstash.store import Facts
 
 
@@ -65,11 +65,12 @@ def conditions(facts: "Facts") -> list[str]:
     """Return a line for each thing that is wrong with a document, or with its text."""
     from fetchstash.facts import PAGE_VERDICTS  # noqa: PLC0415 - as others
 
+    if facts.extracted_chars is None:
+        reason = _why_no_text(facts)
+        return [f"It has no text: {reason}."] if reason else []
     lines: list[str] = []
     if facts.extraction_error:
-        whole = facts.extracted_chars is None or facts.extraction_truncated
-        opening = "No text could be read out of it: " if facts.extracted_chars is None else ""
-        opening = opening or ("Not all of it could be read: " if whole else "")
+        opening = "Not all of it could be read: " if facts.extraction_truncated else ""
         lines.append(f"{opening}{facts.extraction_error}")
     elif facts.extraction_truncated:
         lines.append("Not all of its text could be read.")
@@ -80,18 +81,47 @@ def conditions(facts: "Facts") -> list[str]:
         pages = counted(facts.unreadable_pages, "pages")
         lines.append(f"{pages} in a font that does not say its letters: {as_command(picture)}.")
     if facts.incomplete:
-        state = "incomplete" if facts.size_bytes else "empty"
-        lines.append(f"It is {state}: {facts.incomplete}.")
+        lines.append(f"It is {_lack(facts)}.")
     return lines
+
+
+def _lack(facts: "Facts") -> str:
+    return f"{'incomplete' if facts.size_bytes else 'empty'}: {facts.incomplete}"
+
+
+def _why_no_text(facts: "Facts") -> str:
+    """Return why a document has no text, what says most of it; "" if its kind says it all."""
+    from fetchstash.facts import PAGE_VERDICTS  # noqa: PLC0415 - as others
+
+    if facts.incomplete:
+        return f"it is {_lack(facts)}"
+    verdict = "" if facts.page_verdict == "no_text" else PAGE_VERDICTS.get(facts.page_verdict, "")
+    reason = verdict[:1].lower() + verdict[1:] or facts.extraction_error
+    return reason.removesuffix(".")
+
+
+def no_text(stash: "Stash", facts: "Facts") -> NoText | None:
+    """Return the one line on a document without text: why, and the commands that show it."""
+    if facts.extracted_chars is not None:
+        return None
+    reason = _why_no_text(facts)
+    what = f"{short_ref(facts.artifact_ref)} has no text{f': {reason}' if reason else ''}."
+    if pages := stash.scans.unread(facts):
+        return NoText(what, f"{{}} {_does(pages)}.", pages.call)
+    calls = without_text(facts)
+    return NoText(what, f"Try {' or '.join('{}' for _ in calls)}.", *calls)
 
 
 def unread(pages: "Unread | None") -> list[str]:
     """Return a line for pages without text, with the command that reads or shows them."""
     if pages is None:
         return []
-    does = "reads them by OCR" if pages.is_readable else "shows one; fetchstash[ocr] reads them"
     count = counted(pages.pages, "pages")
-    return [f"{count} without a text layer: {as_command(pages.call)} {does}."]
+    return [f"{count} without a text layer: {as_command(pages.call)} {_does(pages)}."]
+
+
+def _does(pages: "Unread") -> str:
+    return "reads them by OCR" if pages.is_readable else "shows one; fetchstash[ocr] reads them"
 
 
 def next_steps(screen: Screen, calls: Sequence[Call], pipe: str = "") -> list[str]:

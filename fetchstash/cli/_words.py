@@ -5,6 +5,8 @@ import shlex
 from datetime import UTC, datetime
 from typing import Any
 
+import click
+
 from fetchstash.config import KEYS
 from fetchstash.errors import Call
 
@@ -19,6 +21,10 @@ _COMMANDS = {
     "add_file": "fetch",
 }
 _UNITS = (("s", 1, 60), ("min", 60, 60), ("h", 3_600, 48), ("d", 86_400, 366))
+_PLACES = (
+    "config_file", "setting__store__url", "setting__store__folder", "setting__store__endpoint",
+    "setting__store__region",
+)  # fmt: skip
 _POSITIONAL = ("pattern", "query", "url", "urls", "ref", "refs", "path")
 
 
@@ -47,8 +53,8 @@ def as_command(call: Call) -> str:
     return f"run `{line}`" if call.action == "repair" else f"`{line}`"
 
 
-def command_line(call: Call) -> str:
-    """Return the command that does what a call says."""
+def command_line(call: Call, *, places: bool = True) -> str:
+    """Return the command that does what a call says, in the store that this command has."""
     arguments = {name: value for name, value in call.arguments.items() if value is not None}
     action = call.action
     if action == "picture":
@@ -74,10 +80,26 @@ def command_line(call: Call) -> str:
             flags.append(flag)
         elif value is not False:
             flags += [word for item in _items(value) for word in (flag, short_ref(item))]
+    flags += _places(call) if places else []
     words = [*values, *flags]
     if any(value.startswith("-") for value in values):
         words = [*flags, "--", *values]
     return shlex.join(["fetchstash", *_COMMANDS.get(action, action).split(), *words])
+
+
+def _places(call: Call) -> list[str]:
+    """Return the flags by which the running command was told its settings file and its store."""
+    context = click.get_current_context(silent=True)
+    names = {*_PLACES, "setting__store__run"} if call.action == "list" else {*_PLACES}
+    if call.arguments.get("all_runs"):
+        names.remove("setting__store__run")
+    return [
+        word
+        for option in (context.command.params if context else ())
+        if context and option.name in names
+        if context.get_parameter_source(option.name) is click.core.ParameterSource.COMMANDLINE
+        for word in (option.opts[0], str(context.params[option.name]))
+    ]
 
 
 def _setting(name: str, value: Any) -> str:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from fetchstash.render._frame import FRAME_CHARS
     from fetchstash.render._shown import Value, as_shown, view_of
     from fetchstash.render._texts import size
-    from fetchstash.render._view import Block, Host, View, error_line, error_view
+    from fetchstash.render._view import Block, Host, View, error_line, error_record, error_view
     from fetchstash.render._words import MODEL, PROGRAM, Face, as_tool
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "as_shown",
     "as_tool",
     "error_line",
+    "error_record",
     "error_view",
     "size",
     "view_of",
@@ -32,7 +33,7 @@ _MODULES = {
     "_frame": "FRAME_CHARS",
     "_shown": "Value as_shown view_of",
     "_texts": "size",
-    "_view": "Block Host View error_line error_view",
+    "_view": "Block Host View error_line error_record error_view",
     "_words": "MODEL PROGRAM Face as_tool",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -19,7 +19,7 @@ from fetchstash.render._texts import (
     reference_line,
     unread_lines,
 )
-from fetchstash.render._view import FACTS_AT_MOST, Block, Host, View, error_line
+from fetchstash.render._view import FACTS_AT_MOST, Block, Host, View, error_line, error_record
 from fetchstash.stash import Failure, Shown, StoredDocument, shown_of
 from fetchstash.text import clip, clip_middle
 
@@ -149,12 +149,8 @@ def _failure_line(host: Host, failure: Failure, limit: int) -> str:
 
 
 def _failure_record(host: Host, failure: Failure) -> Mapping[str, Any]:
-    error = host.shown(failure.error)
-    record = {"code": error.code, "line": error_line(error, host.word), **error.details}
-    return {
-        "source_url": failure.url,
-        "error": record | ({"excerpt": error.excerpt} if error.excerpt else {}),
-    }
+    error = error_record(host.shown(failure.error), host.word)
+    return {"source_url": failure.url, "error": error}
 
 
 def _share(

@@ -82,6 +82,12 @@ def error_line(error: FetchstashError, word: Wording = as_tool) -> str:
     return type(error)(ended, advice).line()
 
 
+def error_record(error: FetchstashError, word: Wording = as_tool) -> Mapping[str, object]:
+    """Return an error as data: its code, its line, and its details."""
+    record = {"code": error.code, "line": error_line(error, word), **error.details}
+    return record | ({"excerpt": error.excerpt} if error.excerpt else {})
+
+
 def error_view(error: FetchstashError, word: Wording = as_tool) -> View:
     """Return the view of an error: its line."""
     return View((Block((error_line(error, word),)),), is_error=True)

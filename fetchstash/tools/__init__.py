@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from fetchstash.tools._arguments import HOST_ARGUMENTS
     from fetchstash.tools._functions import tool_functions
     from fetchstash.tools._log import log_call, log_of, logged_calls
+    from fetchstash.tools._other_names import meant
     from fetchstash.tools._specs import ToolSpec, tool_specs
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "log_call",
     "log_of",
     "logged_calls",
+    "meant",
     "tool_functions",
     "tool_named",
     "tool_specs",
@@ -29,6 +31,7 @@ _MODULES = {
     "_arguments": "HOST_ARGUMENTS",
     "_functions": "tool_functions",
     "_log": "log_call log_of logged_calls",
+    "_other_names": "meant",
     "_specs": "ToolSpec tool_specs",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

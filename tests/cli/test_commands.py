@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 
 from fetchstash.config import KEYS, PROFILES
-from tests.cli.terminal import FETCHSTASH, Terminal
+from fetchstash.facts import PAGE_VERDICTS
+from tests.cli.terminal import FETCHSTASH, Terminal, plain
 from tests.loopback import Site
 
 pytestmark = pytest.mark.slow
 
+SHELL = PAGE_VERDICTS["empty_shell"]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -64,6 +66,102 @@ def test_a_url_that_fails_is_an_object_in_its_place(run: Terminal, site: Site) -
     alone = run("fetch", urls[0], "--json", code=3)
     assert json.loads(alone.stdout) == failed
     assert alone.stderr.startswith("[http_error] ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["fetch", "get", "grep x", "slice", "info", "search x --in"],
+    ids=lambda w: w.split()[0],
+)
+def test_a_source_that_fails_is_an_error_object_of_every_command_that_prints_data(
+    words: str, run: Terminal
+) -> None:
+    done = run(*words.split(), "@9", "--json", code=3)
+    line = "[unknown_ref] There is no @9: nothing is kept yet. `fetchstash ls` lists them."
+    error = {"code": "unknown_ref", "line": line}
+    assert [json.loads(printed) for printed in done.stdout.splitlines()] == [
+        {"source_url": "@9", "error": error}
+    ]
+    assert done.stderr == f"{line}\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "ls --max-artifacts=x",
+        "gc --max-artifacts=x",
+        "stats --max-artifacts=x",
+        "config --max-artifacts=x",
+        "doctor --max-artifacts=x",
+        "token list --max-artifacts=x",
+        "token create --tenant A --name x",
+        "fetch nothing.txt",
+    ],
+)
+def test_a_command_that_fails_as_a_whole_prints_one_error_object(words: str, run: Terminal) -> None:
+    done = run(*words.split(), "--json", code=2)
+    (printed,) = map(json.loads, done.stdout.splitlines())
+    assert set(printed) == {"error"}
+    assert printed["error"]["line"] == done.stderr.strip()
+    assert printed["error"]["line"].startswith(f"[{printed['error']['code']}] ")
+
+
+def test_matches_stand_beside_the_error_of_a_source_that_fails(run: Terminal, site: Site) -> None:
+    good, bad = site.put("/a.txt", "words", "text/plain"), site.url("/none?token=abc")
+    found, failed = map(
+        json.loads, run("grep", "w", good, bad, "--json", code=3).stdout.split("\n")[:2]
+    )
+    assert (found["text"], failed["error"]["status"]) == ("words", 404)
+    assert failed["source_url"].endswith("/none?token=***")
+
+
+def test_from_another_folder_it_is_said_what_is_kept_for_others_and_what_lists_it(
+    run: Terminal, site: Site
+) -> None:
+    for number in range(2):
+        run("fetch", site.put(f"/{number}", f"text {number}", "text/plain"))
+    store, run.folder = run.folder, run.folder / "elsewhere"
+    run.folder.mkdir()
+    here = f"othing is kept for this folder, {run.folder}; 2 artifacts are kept for others."
+    line = f"{here} `fetchstash ls --all-runs` lists all.\n"
+    for words in (["ls"], ["ls", "--json"]):
+        done = run(*words)
+        assert (done.stdout, done.stderr) == ("", f"N{line}")
+    assert run("stats").stderr == f"N{line}"
+    assert run("search", "text", code=1).stderr == f"N{line}"
+    for words in (["get", "@1"], ["info", "@2"], ["rm", "@1"], ["open", "@1"]):
+        assert run(*words, code=3).stderr == f"[unknown_ref] There is no {words[1]}: n{line}"
+    assert " ".join(plain(run.on_terminal("ls")).split()) == f"N{line}".strip()
+    assert len(run("ls", "--all-runs").stdout.splitlines()) == 2
+    assert "kept for the run 'x'; 2 artifacts" in run("ls", "--run", "x").stderr
+    run.folder = store
+    assert run("ls").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("", "it is empty: the server answered 200 OK and sent no content"),
+        ("<html><body></body></html>", "the page has no text of its own"),
+        (
+            "<title>App</title><div id=root></div><script src=a.js></script><script>x()</script>",
+            SHELL[:1].lower() + SHELL[1:-1],
+        ),
+    ],
+    ids=["empty", "blank", "shell"],
+)
+def test_a_page_without_text_is_one_line_that_says_why_and_what_to_do(
+    body: str, reason: str, run: Terminal, site: Site
+) -> None:
+    url = site.put("/app.html", body)
+    ref = json.loads(run("fetch", url, "--json").stdout)["artifact_ref"][4:11]
+    why = f"{ref} has no text: {reason}."
+    line = f"{why} Try `fetchstash open {ref}` or `fetchstash get {ref} -o app.html --raw`.\n"
+    assert run("fetch", ref).stderr == line
+    assert run("get", ref, code=3).stderr == f"[no_text] {line}"
+    assert run("grep", "x", ref, code=3).stderr == f"[no_text] {line}"
+    assert f"\nIt has no text: {reason}.\n" in run("info", ref).stdout
+    assert plain(run.on_terminal("fetch", ref)).count(f"{ref} has no text") == 1
 
 
 def test_the_whole_text_or_the_bytes_go_to_a_file(run: Terminal, site: Site) -> None:
