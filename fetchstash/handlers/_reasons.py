@@ -199,6 +199,7 @@ class Reason(Enum):
     NO_DOCUMENT = "the package holds no document", KEPT
     NO_COMPOUND_FILE = "the file is no compound file", KEPT
     COMPOUND_SECTORS = "the compound file is damaged: its sectors have an unknown size", KEPT
+    COMPOUND_SHARED = "the compound file is damaged: its streams share their sectors", KEPT
     OLD_WORD = "documents of Word before 97 are not read", "Save it as DOCX."
     OLD_SLIDES = "presentations of PowerPoint before 97 are not read", "Save it as PPTX."
     SLIDES_ENCRYPTED = "the presentation is encrypted and opens only with its password", KEPT

@@ -22,7 +22,6 @@ from tests.handlers.hostile.documents import (
     packed,
     pdfs,
     pictures,
-    wasteful,
 )
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -56,20 +55,6 @@ async def test_each_hostile_file_ends_and_the_next_one_is_read(
     extraction = await pool.extract(good, route_file(good, {}, ""), Hints(), tmp_path)
     assert extraction.text is not None
     assert "Still here." in extraction.text.read_text("utf-8")
-
-
-async def test_small_files_that_repeat_one_thing_are_read_within_seconds(
-    pool: WorkerPool, tmp_path: Path
-) -> None:
-    unread: dict[str, str] = {}
-    for name, data in wasteful().items():
-        source = tmp_path / "hostile"
-        source.write_bytes(data)
-        extraction = await pool.extract(source, route_file(source, {}, ""), Hints(), tmp_path)
-        text = extraction.text.read_text("utf-8") if extraction.text else ""
-        if "Shown" not in text or " CPU " in extraction.extraction_error:
-            unread[name] = extraction.extraction_error
-    assert unread == {}
 
 
 def _complaint(extraction: Extraction) -> str:

@@ -30,9 +30,11 @@ def read_notes(source: Path) -> Iterator[Part]:
     prose = Prose()
     with suppress(NoText), Zip(source, is_document=True) as container:
         package = Package(container)
-        read = set[str]()
         lines = (
-            line for name, part in _sheets(package) for line in _comments(package, name, part, read)
+            line
+            for name, part in _sheets(package)
+            if package.is_new(part)
+            for line in _comments(package, name, part)
         )
         comments = list(islice(lines, _MAX_COMMENTS))
         if comments:
@@ -53,30 +55,47 @@ def read_notes(source: Path) -> Iterator[Part]:
     yield from prose.rest()
 
 
+def repeated_sheets(source: Path) -> dict[tuple[int, str], str]:
+    """Return which sheets of an XLSX file, by number from 0 and name, show the part of an earlier.
+
+    The values are the names of the earlier ones. Thousands of sheets may stand for one part, which
+    is read once.
+    """
+    with source.open("rb") as file:
+        if file.read(4) != b"PK\x03\x04":
+            return {}
+    first, repeated = dict[str, str](), dict[tuple[int, str], str]()
+    with suppress(NoText), Zip(source, is_document=True) as container:
+        for number, (name, part) in enumerate(_sheets(Package(container))):
+            if part.lower() in first:  # names of parts ignore case (ECMA-376-2, section 6.2.2.3)
+                repeated[number, name] = first[part.lower()]
+            first.setdefault(part.lower(), name)
+    return repeated
+
+
 def _number(name: str) -> int:
     return int("".join(filter(str.isdecimal, name)))
 
 
 def _sheets(package: Package) -> Iterator[tuple[str, str]]:
-    """Yield name and part of each sheet (ECMA-376-1, section 18.2.19), each part once."""
+    """Yield name and part of each sheet (ECMA-376-1, section 18.2.19)."""
     if "xl/workbook.xml" not in package:
         return
     names = _Names()
     package.read_small("xl/workbook.xml", names)
     relations = package.relations("xl/workbook.xml")
-    parts = {relations[number].target: name for name, number in names.sheets if number in relations}
-    for part, name in parts.items():
-        yield name, part
+    for name, number in names.sheets:
+        if number in relations:
+            yield name, relations[number].target
 
 
-def _comments(package: Package, sheet: str, part: str, read: set[str]) -> Iterator[str]:
+def _comments(package: Package, sheet: str, part: str) -> Iterator[str]:
     relations = package.relations(part).values()
     # Threads of 2018 stand in both parts; the older one repeats them as one text.
     threaded = [r for r in relations if r.kind == "threadedComment"]
     for relation in threaded or [r for r in relations if r.kind == "comments"]:
-        if relation.target in read:
+        if not package.is_new(relation.target):
             continue
-        read.add(relation.target)
         reader = _Comments()
         package.read_small(relation.target, reader)
         for cell, author, text in reader.found:

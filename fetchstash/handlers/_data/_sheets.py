@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.handlers._contract import Extracted, Hints, Part
-from fetchstash.handlers._data._sheet_notes import read_notes
+from fetchstash.handlers._data._sheet_notes import read_notes, repeated_sheets
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._office._odf import OdfHandler
 from fetchstash.handlers._reasons import Reason
@@ -68,8 +68,13 @@ def _read(source: Path, limits: PreviewLimits, extracted: Extracted) -> Iterator
         sheets = workbook.sheets_metadata
         extracted.learn(sheets=len(sheets))
         tables: list[TableEnds] = []
+        repeated = repeated_sheets(source)
         for number, sheet in enumerate(sheets):
             state = "" if sheet.visible == SheetVisibleEnum.Visible else ", hidden"
+            if first := repeated.get((number, sheet.name)):
+                heading = Heading(sheet.name, 1, "lines", 1)
+                yield Part(f"## {sheet.name} (as {first}{state})\n\n", headings=(heading,))
+                continue
             yield from _read_sheet(workbook.get_sheet_by_index(number), state, limits, tables)
     except CalamineError:
         raise Reason.SHEET_DAMAGED.error() from None

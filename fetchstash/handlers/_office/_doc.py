@@ -144,8 +144,9 @@ def _looks(stream: bytes, plc: bytes, *, of_paragraphs: bool) -> _Looks:
     count = max(len(plc) - 4, 0) // 8
     starts: list[int] = []
     entries: list[tuple[int, dict[int, int]]] = []
-    for number in struct.unpack_from(f"<{count}L", plc, 4 * (count + 1)) if count else ():
-        at = (number & 0x3FFFFF) * _PAGE
+    numbers = struct.unpack_from(f"<{count}L", plc, 4 * (count + 1)) if count else ()
+    for number in dict.fromkeys(number & 0x3FFFFF for number in numbers):
+        at = number * _PAGE
         page = stream[at : at + _PAGE]
         if len(page) < _PAGE:
             break

@@ -20,7 +20,6 @@ _SKIPPED = {"Fallback", "instrText", "delInstrText", "rPrChange", "pPrChange"}
 _OFF = {"0", "false", "off"}
 # Tracked changes (ECMA-376-1, section 17.13.5): the text that they bring, and that they take.
 _INSERTED, _DELETED = {"ins", "moveTo"}, {"del", "moveFrom"}
-_MAX_CHARTS = 1_000
 _SCRIPTS = {"superscript": "^", "subscript": "_"}
 
 
@@ -44,6 +43,8 @@ class DocxHandler(BesideParts):
                     package.read_small(relation.target, numbering)
             prose = Prose()
             for part, label in [(main, ""), *_side_parts(relations.values())]:
+                if not package.is_new(part):
+                    continue
                 reader = _Reader(prose, styles, numbering, package, part, label, beside)
                 yield from read_prose(package.chunks(part), reader, prose)
                 extracted.learn(hidden_removed=extracted.facts.hidden_removed + reader.hidden)
@@ -177,7 +178,7 @@ class _Reader:
                 paragraph.runs.mark(self._beside.picture(relation.target, label))
         elif name == "chart":
             relation = self._relations.get(attribute(attributes, "id"))
-            if relation and len(self._charts) < _MAX_CHARTS:
+            if relation and self._package.is_new(relation.target):
                 self._charts.append(Chart())
                 self._package.read_small(relation.target, self._charts[-1])
         elif name == "relIds" and len(self._charts) < _MAX_CHARTS:

@@ -138,11 +138,9 @@ class _Package:
 
     def chapters(self) -> Iterator[str]:
         """Yield the member names of the chapters in reading order, each once."""
-        for number in dict.fromkeys(self._spine):
-            if number in self._manifest:
-                yield posixpath.normpath(
-                    posixpath.join(self._folder, unquote(self._manifest[number]))
-                )
+        addresses = (self._manifest[number] for number in self._spine if number in self._manifest)
+        names = (posixpath.join(self._folder, unquote(address)) for address in addresses)
+        yield from dict.fromkeys(map(posixpath.normpath, names))
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         self._open = name

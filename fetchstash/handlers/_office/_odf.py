@@ -25,7 +25,6 @@ _MAX_REPEATS = 100
 _SKIPPED = {"note-citation", "scripts", "event-listeners"}
 _INLINE = {"s", "tab", "line-break", "a", "note", "span", "change", "change-start", "change-end"}
 _MAX_MEMBERS = 20_000
-_MAX_OBJECTS = 1_000
 _SPACE = re.compile(r"\s+")
 
 
@@ -149,7 +148,7 @@ class _Reader:
         self._shown: list[str] = []
         self._frames: list[_Frame] = []
         self._charts: list[OdfChart] = []
-        self._objects = 0
+        self._objects: set[str] = set()
         self._label: list[str] | None = None  # of the open frame or comment
         self._comment: list[str] | None = None
         self._prose = prose
@@ -353,9 +352,9 @@ class _Reader:
 
     def _read_object(self, name: str) -> None:
         entry = self._entries.get(f"{name}/content.xml")
-        self._objects += 1
-        if entry is None or self._objects > _MAX_OBJECTS:
+        if entry is None or name in self._objects:  # a thousand frames may show one object
             return
+        self._objects.add(name)
         content = OdfObject()
         with suppress(NoText):
             for _ in walk(self._container.chunks(entry), content):

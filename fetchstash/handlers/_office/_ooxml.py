@@ -39,6 +39,7 @@ class Package:
             entry.name: entry for entry in islice(container.entries(), _MAX_PARTS)
         }
         self._relations_left = _MAX_RELATIONS
+        self._seen: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries
@@ -47,6 +48,13 @@ class Package:
         """Yield the content of a part. Raises NoText if it cannot be unpacked."""
         entry = self._entries.get(name)
         return iter(()) if entry is None else self._container.chunks(entry)
+
+    def is_new(self, name: str) -> bool:
+        """Return whether this is the first call for ``name``: thousands may refer to one part."""
+        if name in self._seen:
+            return False
+        self._seen.add(name)
+        return True
 
     def relations(self, part: str = "") -> dict[str, Relation]:
         """Return the relationships of a part or of the package, by id (ECMA-376-2, section 6.5)."""

@@ -86,7 +86,7 @@ def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
         if place in seen:  # only in a hostile file
             continue
         seen.add(place)
-        beside = notes.get(stream.notes_of(place))
+        beside = notes.pop(stream.notes_of(place), None)
         _write(stream.shown(place, slide.texts), pages, prose)
         if beside:
             _write_notes(stream.shown(objects.get(beside.reference, -1), beside.texts), prose)
@@ -114,10 +114,14 @@ def _write_notes(shown: "_Shown", prose: Prose) -> None:
 
 
 class _Stream:
-    """The records of a presentation."""
+    """The records of a presentation.
+
+    Raises NoText after more records than an honest file holds: containers may overlap.
+    """
 
     def __init__(self, data: bytes) -> None:
         self._data = data
+        self._left = len(data) // 4  # a record has eight bytes at least
 
     def objects(self, edit: int) -> tuple[dict[int, int], int]:
         """Return the places of the latest persistent objects, and the document's number (2.1.2)."""
@@ -233,6 +237,9 @@ class _Stream:
             place = record.end
 
     def _record(self, place: int, end: int) -> _Record:
+        self._left -= 1
+        if self._left < 0:
+            raise Reason.SLIDES_DAMAGED.error()
         mixed, kind, length = _HEADER.unpack_from(self._data, place)
         start = place + _HEADER.size
         return _Record(kind, mixed >> 4, start, min(start + length, end))

@@ -36,11 +36,9 @@ class PptxHandler(BesideParts):
                 extracted.learn(title="")
             prose = Prose()
             slides = Slides(prose)
-            # Each part beside a slide is read once, whatever number of slides refers to it.
-            read = set[str]()
             for slide in _slides(package):
                 slides.begin()
-                yield from _read_slide(package, slide, slides, prose, beside, read)
+                yield from _read_slide(package, slide, slides, prose, beside)
             extracted.learn(pages=slides.count, structure_info=slides.summary())
             yield from prose.end()
 
@@ -57,16 +55,15 @@ def _slides(package: Package) -> list[str]:
 
 
 def _read_slide(
-    package: Package, slide: str, slides: Slides, prose: Prose, beside: Beside, read: set[str]
+    package: Package, slide: str, slides: Slides, prose: Prose, beside: Beside
 ) -> Iterator[Part]:
     relations = package.relations(slide)
     reader = _Reader(prose, relations, beside, slides)
     yield from read_prose(package.chunks(slide), reader, prose)
     slides.end(reader.pictures, reader.descriptions, reader.shown)
     for relation in sorted(relations.values(), key=lambda relation: relation.kind):
-        if relation.kind not in _BESIDE or relation.target in read:
+        if relation.kind not in _BESIDE or not package.is_new(relation.target):
             continue
-        read.add(relation.target)
         if relation.kind == "chart":
             chart = Chart()
             package.read_small(relation.target, chart)

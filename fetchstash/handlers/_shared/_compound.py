@@ -18,6 +18,9 @@ _ENTRY_SIZE = 128
 _STORAGE, _STREAM, _ROOT = 1, 2, 5
 _MINI_CUTOFF = 4096
 _MAX_ENTRIES = 100_000
+# What the streams of a file may hold together, as a multiple of its size: thousands may share one
+# chain of sectors. An honest stream is read once or twice.
+_MAX_READ = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class CompoundFile:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
+        self._left = _MAX_READ * len(data)
         if not data.startswith(_MAGIC) or len(data) < 512:
             raise Reason.NO_COMPOUND_FILE.error()
         shift, mini_shift, directory_at, mini_table_at, more_at = _HEADER.unpack_from(data)
@@ -52,10 +56,16 @@ class CompoundFile:
                 self.streams.setdefault(stream.path, stream)
 
     def read(self, *path: str) -> bytes:
-        """Return the content of a stream, b"" if there is none."""
+        """Return the content of a stream, b"" if there is none.
+
+        Raises NoText after four times the bytes of the file.
+        """
         stream = self.streams.get(path)
         if stream is None:
             return b""
+        self._left -= min(stream.size, len(self._data))
+        if self._left < 0:
+            raise Reason.COMPOUND_SHARED.error()
         if stream.size >= _MINI_CUTOFF:
             return self._chain(stream.start)[: stream.size]
         sectors = (
@@ -75,9 +85,8 @@ class CompoundFile:
             more_at = numbers.pop()
             listed += numbers
             seen += 1
-        return _numbers(
-            b"".join(self._sector(number) for number in listed if number < _END_OF_CHAIN)
-        )
+        own = dict.fromkeys(number for number in listed if number < _END_OF_CHAIN)
+        return _numbers(b"".join(map(self._sector, own)))
 
     def _sector(self, number: int) -> bytes:
         place = (number + 1) << self._shift

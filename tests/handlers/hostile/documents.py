@@ -162,7 +162,7 @@ def wasteful() -> dict[str, bytes]:
         "XLSX: 300 sheets with one part of comments": packed(types | workbook() | {
             "xl/workbook.xml": f'<workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><sheets>{sheets}</sheets></workbook>',
             "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{parts}</Relationships>',
-            "xl/comments.xml": "<c>" + "<comment/>" * 1_000_000 + "</c>",
+            "xl/comments.xml": "<c>" + "<comment/>" * 100_000 + "</c>",
         } | {f"xl/worksheets/s{n}.xml": '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData><row r="1"><c r="A1" t="str"><v>Shown</v></c></row></sheetData></worksheet>' for n in range(300)}
           | {f"xl/worksheets/_rels/s{n}.xml.rels": '<R><Relationship Id="c" Type="x/comments" Target="../comments.xml"/></R>' for n in range(300)}),
         "HTML: selectors that try every ancestor": (f"<!doctype html><style>{slow}</style>" + "<div>" * 100 + "<p>Shown</p><i>too</i>" * 300).encode(),
@@ -190,20 +190,22 @@ def workbook() -> dict[str, str]:
     }  # fmt: skip
 
 
-def odf(kind: str, content: str) -> bytes:
+def odf(kind: str, content: str, more: Mapping[str, str] | None = None) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as container:
         container.writestr("mimetype", f"application/vnd.oasis.opendocument.{kind}")
-        container.writestr("content.xml", content, zipfile.ZIP_DEFLATED)
+        for name, text in {"content.xml": content, **(more or {})}.items():
+            container.writestr(name, text, zipfile.ZIP_DEFLATED)
     return out.getvalue()
 
 
-def epub(chapter: str, href: str = "c.xhtml") -> bytes:
+def epub(chapter: str, href: str = "c.xhtml", package: str = "") -> bytes:
+    package = package or f'<p><item id="c" href="{href}"/><itemref idref="c"/></p>'
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as container:
         container.writestr("mimetype", "application/epub+zip")
         container.writestr("META-INF/container.xml", '<c><rootfile full-path="b.opf"/></c>')
-        container.writestr("b.opf", f'<p><item id="c" href="{href}"/><itemref idref="c"/></p>')
+        container.writestr("b.opf", package)
         container.writestr("c.xhtml", chapter, zipfile.ZIP_DEFLATED)
     return out.getvalue()
 
