@@ -181,11 +181,11 @@ class _Reader:
             if relation and self._package.is_new(relation.target):
                 self._charts.append(Chart())
                 self._package.read_small(relation.target, self._charts[-1])
-        elif name == "relIds" and len(self._charts) < _MAX_CHARTS:
+        elif name == "relIds":
             relation = self._relations.get(attribute(attributes, "dm"))
-            self._charts.append(diagram := Diagram(self._description))
-            if relation:
-                self._package.read_small(relation.target, diagram)
+            if relation is None or self._package.is_new(relation.target):
+                self._charts.append(diagram := Diagram(self._description))
+                self._package.read_small(relation.target if relation else "", diagram)
         elif name in {"footnoteReference", "endnoteReference"}:
             paragraph.runs.mark(_note_mark(name, attributes))
 

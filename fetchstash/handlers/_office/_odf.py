@@ -148,7 +148,7 @@ class _Reader:
         self._shown: list[str] = []
         self._frames: list[_Frame] = []
         self._charts: list[OdfChart] = []
-        self._objects: set[str] = set()
+        self._formulas: dict[str, str] = {}  # "" for an object of another kind
         self._label: list[str] | None = None  # of the open frame or comment
         self._comment: list[str] | None = None
         self._prose = prose
@@ -352,19 +352,20 @@ class _Reader:
 
     def _read_object(self, name: str) -> None:
         entry = self._entries.get(f"{name}/content.xml")
-        if entry is None or name in self._objects:  # a thousand frames may show one object
+        if entry is None:
             return
-        self._objects.add(name)
-        content = OdfObject()
-        with suppress(NoText):
-            for _ in walk(self._container.chunks(entry), content):
-                pass
-        formula = content.latex()
-        if not formula:
-            self._charts.append(content.chart)
-        elif self._paragraphs:
+        if name not in self._formulas:  # a thousand frames may show one object
+            content = OdfObject()
+            with suppress(NoText):
+                for _ in walk(self._container.chunks(entry), content):
+                    pass
+            self._formulas[name] = content.latex()
+            if not self._formulas[name]:
+                self._charts.append(content.chart)
+        formula = self._formulas[name]
+        if formula and self._paragraphs:
             self._paragraphs[-1].runs.mark(formula)
-        else:
+        elif formula:
             if self.slides.count:
                 self.slides.open()
             self._prose.paragraph(formula)
