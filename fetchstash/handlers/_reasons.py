@@ -216,6 +216,11 @@ class Reason(Enum):
     SHEETS_DAMAGED = "the spreadsheet is damaged, cut short or encrypted", KEPT
     SHEETS_ENCRYPTED = "the spreadsheet is encrypted and opens only with its password", KEPT
     SHEETS_EMPTY = "the spreadsheet holds no value", KEPT
+    SHEETS_NO_FORMULA = (
+        "There are no formulas at {name}.",
+        'Take "formulas", or "formulas/" and the name of a sheet of an XLSX.',
+        OutOfRange,
+    )
     SHEET_DAMAGED = "a sheet of it is damaged: what follows is missing", KEPT
     SHEET_ROW = "it has a cell behind the last of a sheet, XFD{limit}", KEPT
     SHEET_SPAN = (

@@ -5,14 +5,26 @@
 import io
 import zipfile
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
 from fetchstash import tokens
-from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, Part, handler_named
+from fetchstash.errors import NoText, OutOfRange
+from fetchstash.handlers import (
+    Extracted,
+    ExtractLimits,
+    Hints,
+    Part,
+    PartRequest,
+    PartText,
+    format_of,
+    handler_named,
+    route_file,
+)
 from fetchstash.text import PreviewLimits
+from tests.handlers.parts import text_part
 
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]
@@ -38,8 +50,11 @@ def rows_of(*rows: str) -> str:
 
 @pytest.fixture
 def xlsx(pack: Pack) -> Workbook:
-    def make(sheets: Mapping[str, str], hidden: str = "") -> bytes:
-        """Return a workbook of sheets by name; style 1 is a date and a time (number format 22)."""
+    def make(sheets: Mapping[str, str], hidden: str = "", links: str = "") -> bytes:
+        """Return a workbook of sheets by name; style 1 is a date and a time (number format 22).
+
+        ``links`` stand in all sheets; the relationship "web" of the first is an address.
+        """
         states = [' state="hidden"' if name == hidden else "" for name in sheets]
         numbers = range(1, len(sheets) + 1)
         named = zip(sheets, numbers, states, strict=True)
@@ -60,9 +75,10 @@ def xlsx(pack: Pack) -> Workbook:
                 "_rels/.rels": f"<Relationships {PACKAGE}>{document}</Relationships>",
                 "xl/workbook.xml": f'<workbook {MAIN} xmlns:r="{RELATIONS}"><sheets>{listed}</sheets></workbook>',
                 "xl/_rels/workbook.xml.rels": f"<Relationships {PACKAGE}>{relations}{styles}</Relationships>",
+                "xl/worksheets/_rels/sheet1.xml.rels": f'<Relationships {PACKAGE}><Relationship Id="web" Type="{RELATIONS}/hyperlink" Target="https://example.org/" TargetMode="External"/></Relationships>',
                 "xl/styles.xml": f'<styleSheet {MAIN}><cellXfs><xf numFmtId="0"/><xf numFmtId="22"/></cellXfs></styleSheet>',
                 **{
-                    f"xl/worksheets/sheet{n}.xml": f"<worksheet {MAIN}><sheetData>{content}</sheetData></worksheet>"
+                    f"xl/worksheets/sheet{n}.xml": f"<worksheet {MAIN} xmlns:r='{RELATIONS}'><sheetData>{content}</sheetData>{links}</worksheet>"
                     for n, content in enumerate(sheets.values(), start=1)
                 },
             }
@@ -245,3 +261,75 @@ def test_a_preview_of_many_sheets_shows_the_first_and_names_the_others(
     assert shown[-8:] == [f"## Sheet {n} (A1:F49)" for n in range(1, 9)]
     assert extracted.preview.total_rows == 9 * 48
     assert tokens.count(extracted.preview.text).tokens <= 200
+
+
+def formula(place: str, words: str, value: str = "", **attributes: str) -> str:
+    told = "".join(f' {name}="{text}"' for name, text in attributes.items())
+    return f'<c r="{place}"><f{told}>{words}</f>{f"<v>{value}</v>" if value else ""}</c>'
+
+
+SUMS = rows_of(
+    text("A1", "Name") + text("B1", "Sum"),
+    text("A2", "Ada") + formula("B2", "A9*2", "4", t="shared", si="0", ref="B2:B3"),
+    text("A3", "Bob") + formula("B3", "", "6", t="shared", si="0"),
+    text("A4", "All") + formula("B4", "SUM(B2:B3)"),
+    '<c r="A5" t="e"><v>#REF!</v></c><c r="B5" t="e"><f>1/0</f><v>#DIV/0!</v></c>',
+    '<c r="A6" t="str"><f>T(A9)</f><v></v></c>' + number("B6", 1),
+    formula("D9", "Other!A1"),
+)
+
+
+def test_what_a_cell_has_instead_of_a_value_is_shown(read: Read, xlsx: Workbook) -> None:
+    assert read(handler_named("sheets"), xlsx({"S": SUMS}))[1] == (
+        "## S (A1:B6)\nName\tSum\nAda\t4\nBob\t6\nAll\t=SUM(B2:B3) (no value kept)\n#REF!\t#DIV/0!\n\t1\n\n"
+        "## Other cells\n\n- S!D9: =Other!A1 (no value kept)\n\n"
+    )
+
+
+def test_a_workbook_of_formulas_whose_values_were_not_kept_is_no_empty_one(
+    read: Read, xlsx: Workbook
+) -> None:
+    text = read(handler_named("sheets"), xlsx({"S": rows_of("<c><f>1+1</f></c>")}))[1]
+    assert "=1+1 (no value kept)" in text
+
+
+def test_formulas_are_read_by_path_with_their_values(save: Save, xlsx: Workbook) -> None:
+    source = save(xlsx({"S": SUMS, "Other": rows_of(formula("A1", "S!B2", "4"))}))
+    other = "Other!A1: =S!B2 → 4\n"
+    part = text_part("sheets", PartRequest(source=source, path="formulas"))
+    assert part.text == (
+        "S!B2: =A9*2 → 4\nS!B3: as B2, moved → 6\nS!B4: =SUM(B2:B3) (no value kept)\n"
+        f"S!B5: =1/0 → #DIV/0!\nS!A6: =T(A9) → \nS!D9: =Other!A1 (no value kept)\n{other}"
+    )
+    part = text_part("sheets", PartRequest(source=source, path="formulas/Other"))
+    assert part == PartText(other, 1)
+    with pytest.raises(OutOfRange, match="no formulas at 'formulas/None'"):
+        text_part("sheets", PartRequest(source=source, path="formulas/None"))
+
+
+@pytest.mark.parametrize("path", ["formulas", "formulas/S"])
+def test_a_workbook_declares_that_paths_reach_its_formulas(
+    save: Save, xlsx: Workbook, path: str
+) -> None:
+    decision = route_file(save(xlsx({"S": SUMS})), {}, "book.xlsx")
+    assert any(fnmatchcase(path, pattern) for pattern in format_of(decision).paths)
+
+
+def test_links_of_cells_are_shown_with_their_texts(read: Read, xlsx: Workbook) -> None:
+    rows = rows_of(text("A1", "Site") + text("B1", "https://example.org/"), text("A2", "sheet"))
+    links = (
+        '<hyperlinks><hyperlink ref="A1" r:id="web" location="top"/><hyperlink ref="B1" r:id="web"/>'
+        '<hyperlink ref="A2:A3" location="T!A1"/><hyperlink ref="C9" r:id="web"/></hyperlinks>'
+    )
+    assert read(handler_named("sheets"), xlsx({"S": rows}, links=links))[1] == (
+        "## S (A1:B2)\n[Site](https://example.org/#top)\thttps://example.org/\n[sheet](#T!A1)\t\n\n"
+        "## Other cells\n\n- S!C9: https://example.org/\n\n"
+    )
+
+
+def test_very_many_formulas_are_shown_up_to_a_limit_that_is_named(
+    read: Read, xlsx: Workbook
+) -> None:
+    row = f"<row>{'<c><f>A1</f><v>1</v></c>' * 100}</row>"
+    text = read(handler_named("sheets"), xlsx({"S": row * 1_001}))[1]
+    assert "- S: not all of its formulas, errors and links were looked at\n" in text

@@ -106,12 +106,13 @@ def _formats() -> Iterator[Format]:
         replace(sheets, zip_members=(_PACKAGE, "xl/workbook.bin")),
         ("XLSB", f"{_EXCEL}.sheet.binary.macroenabled.12", "xlsb"),
     )
+    formulas = replace(sheets, paths=("formulas", "formulas/*"))
     yield from family(
-        replace(sheets, zip_members=(_PACKAGE, "xl/vbaProject.bin")),
+        replace(formulas, zip_members=(_PACKAGE, "xl/vbaProject.bin")),
         ("XLSM", f"{_EXCEL}.sheet.macroenabled.12", ""),
     )
     yield from family(
-        replace(sheets, zip_members=(_PACKAGE, "xl/")),
+        replace(formulas, zip_members=(_PACKAGE, "xl/")),
         ("XLSX", f"{_OOXML}sheet {_OOXML}template", "xlsx"),
     )
     yield from family(replace(sheets, ole_members=("Workbook", "Book")), ("XLS", _EXCEL, "xls"))

@@ -32,7 +32,7 @@ def read_notes(source: Path) -> Iterator[Part]:
         package = Package(container)
         lines = (
             line
-            for name, part in _sheets(package)
+            for name, part in sheets_of(package)
             if package.is_new(part)
             for line in _comments(package, name, part)
         )
@@ -66,7 +66,7 @@ def repeated_sheets(source: Path) -> dict[tuple[int, str], str]:
             return {}
     first, repeated = dict[str, str](), dict[tuple[int, str], str]()
     with suppress(NoText), Zip(source, is_document=True) as container:
-        for number, (name, part) in enumerate(_sheets(Package(container))):
+        for number, (name, part) in enumerate(sheets_of(Package(container))):
             if part.lower() in first:  # names of parts ignore case (ECMA-376-2, section 6.2.2.3)
                 repeated[number, name] = first[part.lower()]
             first.setdefault(part.lower(), name)
@@ -77,7 +77,7 @@ def _number(name: str) -> int:
     return int("".join(filter(str.isdecimal, name)))
 
 
-def _sheets(package: Package) -> Iterator[tuple[str, str]]:
+def sheets_of(package: Package) -> Iterator[tuple[str, str]]:
     """Yield name and part of each sheet (ECMA-376-1, section 18.2.19)."""
     if "xl/workbook.xml" not in package:
         return

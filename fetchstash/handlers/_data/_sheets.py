@@ -3,16 +3,24 @@
 import datetime as dt
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fetchstash.handlers._contract import Extracted, Hints, Part
+from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText
+from fetchstash.handlers._data._sheet_cells import (
+    SheetCells,
+    column_index,
+    column_name,
+    read_cells,
+)
 from fetchstash.handlers._data._sheet_notes import read_notes, repeated_sheets
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._office._odf import OdfHandler
 from fetchstash.handlers._reasons import Reason
+from fetchstash.handlers._shared._part_text import part_text
+from fetchstash.handlers._shared._prose import Prose
 from fetchstash.handlers._shared._table_preview import TableEnds, table_preview
 from fetchstash.handlers._shared._zip import Entry, Zip
 from fetchstash.ranges import Heading
@@ -51,6 +59,21 @@ class SheetsHandler:
         extracted.parts = _read(source, limits.preview, extracted)
         return extracted
 
+    def part(self, request: PartRequest) -> PartText:
+        """Return the formulas of all sheets or of one, a cell a line. Raises OutOfRange."""
+        if request.render == "image":
+            raise Reason.NOT_A_PICTURE.error()
+        _, _, wanted = request.path.partition("/")
+        lines = [
+            f"{name}!{place}: {formula}\n"
+            for name, cells in read_cells(request.source).items()
+            if wanted in {"", name}
+            for place, formula in cells.formulas.items()
+        ]
+        if not lines:
+            raise Reason.SHEETS_NO_FORMULA.error(name=request.path)
+        return part_text("".join(lines), request)
+
 
 def _read(source: Path, limits: PreviewLimits, extracted: Extracted) -> Iterator[Part]:
     from python_calamine import CalamineError, SheetVisibleEnum  # noqa: PLC0415 - an extra
@@ -69,13 +92,16 @@ def _read(source: Path, limits: PreviewLimits, extracted: Extracted) -> Iterator
         extracted.learn(sheets=len(sheets))
         tables: list[TableEnds] = []
         repeated = repeated_sheets(source)
+        beside = read_cells(source)
         for number, sheet in enumerate(sheets):
             state = "" if sheet.visible == SheetVisibleEnum.Visible else ", hidden"
             if first := repeated.get((number, sheet.name)):
                 heading = Heading(sheet.name, 1, "lines", 1)
                 yield Part(f"## {sheet.name} (as {first}{state})\n\n", headings=(heading,))
                 continue
-            yield from _read_sheet(workbook.get_sheet_by_index(number), state, limits, tables)
+            cells = beside.setdefault(sheet.name, SheetCells(is_whole=True))
+            opened = workbook.get_sheet_by_index(number)
+            yield from _read_sheet(opened, state, limits, tables, cells)
     except CalamineError:
         raise Reason.SHEET_DAMAGED.error() from None
     except BaseException as error:
@@ -85,7 +111,9 @@ def _read(source: Path, limits: PreviewLimits, extracted: Extracted) -> Iterator
         raise Reason.SHEET_DAMAGED.error() from None
     finally:
         workbook.close()
-    if not tables:
+    rest = list(_rest(beside))
+    yield from rest
+    if not tables and not rest:
         raise Reason.SHEETS_EMPTY.error()
     if len(tables) == 1:
         extracted.learn(rows=tables[0].rows, columns=tables[0].columns)
@@ -95,6 +123,22 @@ def _read(source: Path, limits: PreviewLimits, extracted: Extracted) -> Iterator
     extracted.learn(structure_info="; ".join(headers))
     yield from read_notes(source)
     extracted.preview = table_preview(tables, limits)
+
+
+def _rest(sheets: Mapping[str, SheetCells]) -> Iterator[Part]:
+    """Yield the formulas, errors and links that stand in no row of values."""
+    prose = Prose()
+    lines = [f"{name}!{place}: {text}" for name, c in sheets.items() for place, text in c.rest()]
+    lines += [
+        f"{name}: not all of its formulas, errors and links were looked at"
+        for name, cells in sheets.items()
+        if not cells.is_whole
+    ]
+    if lines:
+        prose.heading("Other cells", 2)
+    for line in lines:
+        prose.item(line)
+    yield from prose.rest()
 
 
 def _open(source: Path) -> "CalamineWorkbook":
@@ -120,12 +164,14 @@ def _is_opendocument(source: Path) -> bool:
 
 
 def _read_sheet(
-    sheet: "CalamineSheet", state: str, limits: PreviewLimits, tables: list[TableEnds]
+    sheet: "CalamineSheet",
+    state: str,
+    limits: PreviewLimits,
+    tables: list[TableEnds],
+    beside: SheetCells,
 ) -> Iterator[Part]:
-    """Yield title and header of a sheet, then its rows."""
-    rows = (
-        line for cells in sheet.iter_rows() if (line := "\t".join(map(_text, cells))).strip("\t")
-    )
+    """Yield title and header of a sheet, then its rows, with what stands there beside values."""
+    rows = _rows(sheet, beside)
     header = next(rows, None)
     heading = Heading(sheet.name, 1, "lines", 1)
     if header is None:
@@ -147,23 +193,25 @@ def _read_sheet(
     yield Part("\n")
 
 
+def _rows(sheet: "CalamineSheet", beside: SheetCells) -> Iterator[str]:
+    top, left = sheet.start or (0, 0)
+    has_marks = bool(beside.shown or beside.links)
+    for row, cells in enumerate(sheet.iter_rows(), start=top):
+        texts = [_text(cell) for cell in cells]
+        if has_marks:
+            beside.apply(row, left, texts)
+        line = "\t".join(texts)
+        if line.strip("\t"):
+            yield line
+
+
 def _cells(row: str) -> list[str]:
     return row.split("\t")
 
 
 def _used_range(sheet: "CalamineSheet") -> str:
     (top, left), (bottom, right) = sheet.start or (0, 0), sheet.end or (0, 0)
-    return f"{_column_name(left)}{top + 1}:{_column_name(right)}{bottom + 1}"
-
-
-def _column_name(index: int) -> str:
-    """Return the letters of a column, counted from 0: A, Z, AA, XFD."""
-    name = ""
-    index += 1
-    while index:
-        index, letter = divmod(index - 1, 26)
-        name = chr(ord("A") + letter) + name
-    return name
+    return f"{column_name(left)}{top + 1}:{column_name(right)}{bottom + 1}"
 
 
 def _text(cell: Cell) -> str:
@@ -216,12 +264,5 @@ def _spanned_cells(container: Zip, entry: Entry) -> int:
         kept = text[-_CELL_OVERLAP:]
     if not columns:
         return 0
-    indexes = [_column_index(name) for name in columns]
+    indexes = [column_index(name.decode()) for name in columns]
     return (max(indexes) - min(indexes) + 1) * (last_row - first_row + 1)
-
-
-def _column_index(name: bytes) -> int:
-    index = 0
-    for letter in name:
-        index = index * 26 + letter - ord("A") + 1
-    return index
