@@ -5,8 +5,9 @@
 Installs Claude Code, Codex and Gemini CLI from npm into the cache folder, registers the built
 wheel in a temporary home exactly as README says, and has a scripted model on loopback call the
 tools. Prints what reached the model of each result. Then each host is killed during a call, and
-nothing of it may stay. Last, a fresh clone is registered by `scripts/run register`, and the time to
-the first answer is taken. What cannot be installed is skipped aloud. Exit code: how many failed.
+nothing of it may stay. Codex, its approvals bypassed, must not open a private host. Last, a fresh
+clone is registered by `scripts/run register`, and the time to the first answer is taken. What
+cannot be installed is skipped aloud. Exit code: how many failed.
 """
 
 import argparse
@@ -173,6 +174,20 @@ def kill_during_a_call(drive: Drive) -> int:
     return nothing_left(f"{drive.host.name}, killed during a call")
 
 
+def refuse_unattended(drive: Drive) -> int:
+    """Fetch from a private host with approvals bypassed; return whether it was not refused.
+
+    Codex accepts empty forms by itself then (seen with 0.169); on 127.0.0.2 nothing listens.
+    """
+    url = f"http://127.0.0.2:{drive.loopback.port}/short"
+    drive.converse([Step("fetch_content", {"url": url})], trusting=True)
+    text = "".join(result.text for result in drive.loopback.heard)
+    failed = "[refused] " not in text
+    name = f"{drive.host.name}, approvals bypassed: a private host is refused"
+    print(f"{'FAILED' if failed else 'ok':<6}  {name}{failed * f': {text[:200]!r}'}", flush=True)
+    return failed
+
+
 def nothing_left(name: str) -> int:
     """Return whether processes stay, and say which."""
     left = processes.left_after(30)
@@ -302,6 +317,7 @@ def main() -> int:
             drive.register(wheel)
             failed += show_scenes(drive, arguments.transcripts)
             failed += kill_during_a_call(drive)
+            failed += refuse_unattended(drive) if host.name == "codex" else 0
             # With gpt-5.5 Codex offers no more than its scripted search finds.
             if host.name in ("claude-code", "codex"):
                 failed += show_wrapped(drive, wheel, arguments.transcripts)

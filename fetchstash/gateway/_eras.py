@@ -20,6 +20,7 @@ from fetchstash.gateway._protocol import (
     REQUEST_TIMEOUT,
 )
 from fetchstash.gateway._rpc import Params, RpcError
+from fetchstash.gateway._spooled import read_back
 from fetchstash.gateway._upstream import Upstream
 
 ROUNDS = 10
@@ -38,10 +39,10 @@ def signed(upstream: Upstream, method: str, params: Params | None) -> Params | N
 
 
 def with_signed_questions(upstream: Upstream, result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result; each question in it to the person names the server."""
+    """Return a result; each question in it to the person names the server. Raises TooLarge."""
     if result.get("resultType") != "input_required":
         return result
-    requests = as_object(result.get("inputRequests"))
+    requests = as_object(read_back(result.get("inputRequests")))
     for key, request in requests.items():
         asked = as_object(request)
         if isinstance(params := asked.get("params"), dict):

@@ -68,7 +68,7 @@ def _can_be_asked(ctx: ServerRequestContext[Any, Any]) -> bool:
 def _question(host: str, port: int, what: str) -> types.ElicitRequest:
     place = join_host_port(host, port)
     message = (
-        f"Allow {place} for this session? {host} {what}. fetchstash was asked to fetch from it. "
+        f"May fetchstash fetch from {place}, for this session? {host} {what}. "
         f"Type {host} to allow it."
     )
     # No default, no enum and no constant: whatever fills those in is no person.

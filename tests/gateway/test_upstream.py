@@ -247,3 +247,23 @@ async def test_values_beyond_all_bounds_are_refused_and_their_files_removed(tmp_
     assert answer["error"]["message"] == refused["error"]["message"]
     assert answer["error"]["message"] == "[too_large] The message is too long. Ask for less."
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("connects", ["legacy", ""])
+async def test_a_long_question_of_a_modern_server_reaches_the_person_whole(
+    connects: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "question"
+    file.write_text("Sure? " * 20_000)
+    message = Spooled(file, 120_000)  # as a long line is read
+    needed = {"q": {"method": "elicitation/create", "params": {"message": message}}}
+    result: dict[str, Any] = {"resultType": "input_required", "inputRequests": needed}
+    server = Server("asks", {**ECHO, "tools/call": result}, era="modern")
+    meta: dict[str, Any] = {} if connects else {"_meta": MODERN_META}
+    async with gateway(server, connects=connects) as host:
+        await host.ask("tools/call", {"name": "echo", **meta})
+        while not ((answer := await host.next()).get("result") or "params" in answer):
+            pass
+    asked = answer.get("params") or answer["result"]["inputRequests"]["q"]["params"]
+    assert asked["message"] == "The server asks asks: " + "Sure? " * 20_000
+    assert not file.exists()

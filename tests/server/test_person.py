@@ -111,8 +111,8 @@ async def test_a_person_who_says_yes_is_asked_once_and_for_that_host_and_port_al
         for number, url in enumerate(urls):
             assert f"words {number}" in await call(client, "fetch_content", url=url)
         question = (
-            f"Allow 127.0.0.1:{site.port} for this session? 127.0.0.1 is loopback: the machine "
-            "fetchstash runs on (RFC 1122). fetchstash was asked to fetch from it. "
+            f"May fetchstash fetch from 127.0.0.1:{site.port}, for this session? "
+            "127.0.0.1 is loopback: the machine fetchstash runs on (RFC 1122). "
             "Type 127.0.0.1 to allow it."
         )
         assert person.questions == [question]
