@@ -290,6 +290,11 @@ async def test_every_mistake_of_a_model_is_one_line_and_the_server_lives_on(
                 "artifact_grep",
                 {"artifact_ref": ref},
             ),
+            "[bad_argument] artifact_grep needs exactly one of artifact_ref and artifact_refs. "
+            "Give artifact_ref or artifact_refs.": (
+                "artifact_grep",
+                {"pattern": "x", "artifact_ref": ref, "artifact_refs": [ref]},
+            ),
             "[bad_argument] pattern has 1001 characters. Give 1000 at the most.": (
                 "artifact_grep",
                 {"artifact_ref": ref, "pattern": "x" * 1_001},
@@ -316,7 +321,7 @@ async def test_every_mistake_of_a_model_is_one_line_and_the_server_lives_on(
         assert (await fail(client, "artifact_grep", artifact_ref=ref, pattern="(?=x)")).startswith(
             "[bad_pattern] "
         )
-        assert (await fail(client, "fetch_content", url="http://10.0.0.1/")).startswith(
+        assert (await fail(client, "fetch_content", url="http://127.0.0.2/")).startswith(
             "[refused] "
         )
         assert (await fail(client, "fetch_content", url=site.url("/none"))).startswith(
