@@ -11,7 +11,7 @@ from fetchstash.handlers._pdf._words import Word
 Row = list[str]
 _MARKED = re.compile("([\ufffe\x02])\n")
 # Finding the row of each line takes quadratic time.
-_MAX_LINES = 400
+_MAX_LINES = 150
 _NO_VALUE = {"na", "nil"}
 # Words farther apart than this share of their height stand in different phrases.
 _PHRASE_GAP = 0.55
