@@ -254,6 +254,68 @@ FRAGMENTS = {
         ),
         "```\nopen()\nshut()\n```",
     ),
+    "code in a table keeps its lines, each piece under the name of its column": (
+        (
+            '<table class="example"><tr><th>Example:</th><th>Output:</th></tr><tr>'
+            '<td><div class="fragment"><div class="line">if (open) {</div>'
+            '<div class="line">  shut();</div>\n<div class="line">}</div>\n'
+            '<div class="ttc" id="a1"><div class="ttname">shut</div><div class="ttdoc">Shuts.</div>'
+            '</div></div></td><td><pre class="fragment"> 1 2\n13 4</pre></td></tr></table>'
+        ),
+        "Example:\n\n```\nif (open) {\n  shut();\n}\n```\n\nOutput:\n\n```\n 1 2\n13 4\n```",
+    ),
+    "a row that shows code parts a table, and the names of the columns are repeated": (
+        (
+            "<table><tr><th>Gate<th>Call<tr><td>Low<td><code>open()</code>"
+            "<tr><td>High<td><pre>if dry:\n  open()\n  rest()</pre><tr><td>Top<td>none</table>"
+        ),
+        (
+            "| Gate | Call |\n| --- | --- |\n| Low | `open()` |\n\nGate\n\nHigh\n\nCall\n\n"
+            "```\nif dry:\n  open()\n  rest()\n```\n\n"
+            "| Gate | Call |\n| --- | --- |\n| Top | none |"
+        ),
+    ),
+    "lines of code in a cell are parted": (
+        "<table><tr><th>Gate<th>Calls<tr><td>Low<td><code>open()</code><br><code>shut()</code></table>",
+        "| Gate | Calls |\n| --- | --- |\n| Low | `open()`<br>`shut()` |",
+    ),
+    "code in a cell that breaks its lines itself is a block": (
+        "<table><tr><td><code>if dry:<br>&nbsp; open()<br>\n  rest()</code></td></tr></table>",
+        "```\nif dry:\n  open()\nrest()\n```",
+    ),
+    "lines of code in a paragraph are parted": (
+        "<p>Use <code>open()<br>shut()</code> twice.</p>",
+        "Use `open()`\n`shut()` twice.",
+    ),
+    "code of one element a line is a block, without its numbers": (
+        (
+            '<div class="fragment"><div class="line"><a id="l1"></a><span class="lineno">    1'
+            '</span>if dry:</div>\n<div class="foldopen"><div class="line"><span class="lineno">'
+            '    2</span>  <a href="/open">open</a>()</div></div>\n</div>'
+        ),
+        "```\nif dry:\n  open()\n```",
+    ),
+    "code beside a column of numbers in elements is a block": (
+        (
+            '<div class="syntaxhighlighter"><table><caption>Gate</caption><tr>'
+            '<td class="gutter"><div class="line number1">1</div><div class="line number2">2</div>'
+            '</td><td class="code"><div class="container"><div class="line number1">'
+            '<code class="js keyword">if</code> (dry)</div><div class="line number2">'
+            '<code class="js spaces">&nbsp;&nbsp;</code>open();</div></div></td></tr></table></div>'
+        ),
+        "Gate\n\n```\nif (dry)\n  open();\n```",
+    ),
+    "lines of a poem are no code": (
+        '<div class="line-block"><div class="line">Low gate</div><div class=line>High</div></div>',
+        "Low gate\n\nHigh",
+    ),
+    "numbers that a program prints are no line numbers": (
+        (
+            "<table><tr><td><pre>print(a)\nprint(b)</pre></td><td><pre>1 2\n3 4</pre></td></tr>"
+            "</table>"
+        ),
+        "```\nprint(a)\nprint(b)\n```\n\n```\n1 2\n3 4\n```",
+    ),
     "a formula that is set as a table is a line": (
         (
             '<table class="ltx_equation ltx_eqn_table"><tr class="ltx_eqn_row"><td></td><td>'

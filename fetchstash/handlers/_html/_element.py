@@ -1,5 +1,6 @@
 """Elements of a page: a small tree of our own, which the other modules read."""
 
+import re
 from collections.abc import Iterator
 
 from fetchstash.handlers._html._names import names
@@ -10,6 +11,9 @@ BLOCKS = names(
     "nav ol p pre search section summary table tbody td tfoot th thead tr ul"
 )
 """Block-level elements: each begins a line of its own."""
+CODE_TAGS = frozenset(("code", "tt", "kbd", "samp"))
+_OF_CODE = frozenset(("line", "foldopen", "ttc"))
+_HOLDS_CODE = re.compile(r"code|fragment|highlight|listing|syntax", re.IGNORECASE)
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
 
@@ -78,6 +82,39 @@ def is_read(element: Element) -> bool:
         or attributes.get("role") == "tab"
         or "accordion" in attributes.get("class", "")
     )
+
+
+def is_code(element: Element) -> bool:
+    """Return whether an element is a block of code: a ``pre``, or a ``div`` of one ``div`` a line.
+
+    Doxygen writes ``div.fragment > div.line``, SyntaxHighlighter ``td.code > div > div.line``.
+    """
+    if element.tag != "div":
+        return element.tag == "pre"
+    first = next(element.elements(), None)
+    if first is None or _OF_CODE.isdisjoint(classes(first)):
+        return False
+    around = (element, element.parent) if element.parent is not None else (element,)
+    if not any(_HOLDS_CODE.search(holder.attributes.get("class", "")) for holder in around):
+        return False
+    return all(
+        child.isspace() if isinstance(child, str) else not _OF_CODE.isdisjoint(classes(child))
+        for child in element.children
+    )
+
+
+def lines_of_code(element: Element) -> Iterator[Element]:
+    """Yield the lines of a ``div`` of code, without the tips that Doxygen shows over names."""
+    for child in element.elements():
+        if "line" in (names_of := classes(child)):
+            yield child
+        elif "ttc" not in names_of:
+            yield from lines_of_code(child)
+
+
+def classes(element: Element) -> list[str]:
+    """Return the names of an element's classes."""
+    return element.attributes.get("class", "").split()
 
 
 Node = Element | str

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fetchstash.handlers._html._element import Element
+from fetchstash.handlers._html._element import CODE_TAGS, Element, is_code
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._html._tables import caption, rows
 
@@ -43,7 +43,8 @@ class _Grid:
         texts: list[str] = []
         for cell in cells:
             self._take_spans(texts)
-            text = inline.text(cell.children, breaks=" ").replace("|", "\\|")
+            breaks = "<br>" if any(map(_has_lines, cell.descendants())) else " "
+            text = inline.text(cell.children, breaks=breaks).replace("|", "\\|")
             self._spare += len(text) + 2
             columns = _span(cell, "colspan", MAX_COLSPAN)
             height = _span(cell, "rowspan", 65_534)
@@ -66,6 +67,11 @@ class _Grid:
                 self._spans.clear()
                 return
             texts.append(value)
+
+
+def _has_lines(element: Element) -> bool:
+    """Return whether line breaks beside this element tell one piece of code from the next."""
+    return element.tag in CODE_TAGS or is_code(element)
 
 
 def _span(cell: Element, name: str, most: int) -> int:

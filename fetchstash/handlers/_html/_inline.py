@@ -4,13 +4,20 @@ import re
 from itertools import islice
 from urllib.parse import urljoin
 
-from fetchstash.handlers._html._element import BLOCKS, Element, Node, is_read
+from fetchstash.handlers._html._element import (
+    BLOCKS,
+    CODE_TAGS,
+    Element,
+    Node,
+    is_code,
+    is_read,
+    lines_of_code,
+)
 from fetchstash.handlers._html._media import MEDIA, labelled, shown
 from fetchstash.handlers._html._names import names
 from fetchstash.handlers._html._tables import code_lines
 from fetchstash.handlers._shared._markdown_marks import fence_for
 
-_CODE = frozenset(("code", "tt", "kbd", "samp"))
 _STRONG = frozenset(("strong", "b"))
 _STRUCK = frozenset(("del", "s", "strike"))
 _ORDINALS = names("st nd rd th er re e ème ième eme o a os as º ª")
@@ -20,6 +27,7 @@ MAX_LINKED_ALT_CHARS = 100
 _NOT_SHOWN = frozenset(("button", "noscript"))
 # The text of a link that copies the address of a heading.
 _PERMALINK = re.compile(r"[\W_]*$|^(?:permalink|link|anchor|edit|\[?edit\]?)$", re.IGNORECASE)
+_SPACES = re.compile(r"[ \t\r\n]+")
 _GUTTER = re.compile(
     r"(?:^|[-_ ])(?:linenos?|line-?numbers?(?:-rows)?|lineno-container|gutter|ln)(?:$|[-_ ])"
 )
@@ -113,7 +121,7 @@ class Inline:
                 out.append("\n")
             elif tag == "a":
                 self._write_link(node, out, emphasis)
-            elif tag in _CODE:
+            elif tag in CODE_TAGS:
                 self._write_code(node, out)
             elif tag in _STRONG and emphasis:
                 self._write_marked(node, out, "**")
@@ -121,9 +129,8 @@ class Inline:
                 self._write_marked(node, out, "*")
             elif tag in MEDIA:
                 out.append(self.medium(node) if emphasis else "")
-            elif tag == "pre":
-                lines = "".join(node.texts()).strip("\n").split("\n")
-                out.append("<br>".join(f"`{line.rstrip()}`" for line in lines if line.strip()))
+            elif is_code(node):
+                out.append(_code_spans(code_text(node)))
             elif tag in {"sup", "sub"}:
                 self._write_script(node, out, emphasis)
             elif tag in _STRUCK:
@@ -161,10 +168,7 @@ class Inline:
         if links:
             self._write(node.children, out, emphasis=False)
             return
-        text = node.text()
-        fence = "``" if "`" in text else "`"
-        pad = " " if text.startswith("`") or text.endswith("`") else ""
-        out.append(_keep_spaces(node, f"{fence}{pad}{text}{pad}{fence}") if text else "")
+        out.append(_keep_spaces(node, _code_spans(code_text(node))))
 
     def _write_marked(self, node: Element, out: list[str], mark: str) -> None:
         text = self.text(node.children, breaks=" ", emphasis=False)
@@ -205,46 +209,64 @@ def _escape(address: str) -> str:
     return address.replace(" ", "%20").replace("<", "%3C").replace(">", "%3E")
 
 
-def code_block(pre: Element) -> str:
-    """Return a fenced block with the text of ``pre``, without line numbers and buttons.
+def _code_spans(code: str) -> str:
+    """Return a code span for each line of code, since a span has no lines (CommonMark, 6.1)."""
+    spans: list[str] = []
+    for line in filter(None, map(str.strip, code.split("\n"))):
+        fence = "``" if "`" in line else "`"
+        pad = " " if line.startswith("`") or line.endswith("`") else ""
+        spans.append(f"{fence}{pad}{line}{pad}{fence}")
+    return "\n".join(spans)
 
-    It may be a table that shows one line of code in each row.
-    """
-    lines: list[str] = []
-    if pre.tag == "table":
-        lines.append("\n".join(code_lines(pre) or ()))
-    else:
-        _write_verbatim(pre, lines)
-    text = (
-        "".join(lines)
-        .replace("\r\n", "\n")
-        .replace("\r", "\n")
-        .replace("\xa0", " ")
-        .strip("\n")
-        .rstrip()
-    )
+
+def code_block(code: Element) -> str:
+    """Return a fenced block with the text of an element of code."""
+    text = code_text(code)
     fence = fence_for(text)
-    return f"{fence}{language(pre)}\n{text}\n{fence}"
+    return f"{fence}{language(code)}\n{text}\n{fence}"
 
 
-def _write_verbatim(element: Element, out: list[str]) -> None:
+def code_text(code: Element) -> str:
+    """Return the text of an element of code, without line numbers and buttons.
+
+    It may be a table that shows one line of code in each row. White space counts in a ``pre`` and
+    in the lines of a ``div``; a ``code`` has only the line breaks of its ``br``.
+    """
+    pieces: list[str] = []
+    if code.tag == "table":
+        pieces.append("\n".join(code_lines(code) or ()))
+    elif code.tag == "div":
+        for line in lines_of_code(code):
+            _write_verbatim(line, pieces)
+            pieces.append("\n")
+    else:
+        _write_verbatim(code, pieces, folds=code.tag in CODE_TAGS)
+    if code.tag in CODE_TAGS:
+        pieces = ["\n".join(line.strip(" ") for line in "".join(pieces).split("\n"))]
+    text = "".join(pieces).replace("\r\n", "\n").replace("\r", "\n").replace("\xa0", " ")
+    return text.strip("\n").rstrip()
+
+
+def _write_verbatim(element: Element, out: list[str], *, folds: bool = False) -> None:
+    """Add the text of an element; ``folds``: each run of white space becomes a space."""
     for child in element.children:
         if isinstance(child, str):
-            out.append(child)
+            out.append(_SPACES.sub(" ", child) if folds else child)
         elif child.tag == "br":
             out.append("\n")
-        elif child.tag in _NOT_SHOWN or _is_gutter(child):
+        elif child.tag in _NOT_SHOWN or is_gutter(child):
             continue
         else:
             starts_line = child.tag in BLOCKS
             if starts_line and out and not out[-1].endswith("\n"):
                 out.append("\n")
-            _write_verbatim(child, out)
+            _write_verbatim(child, out, folds=folds and child.tag != "pre")
             if starts_line and out and not out[-1].endswith("\n"):
                 out.append("\n")
 
 
-def _is_gutter(element: Element) -> bool:
+def is_gutter(element: Element) -> bool:
+    """Return whether an element numbers lines of code."""
     classes = element.attributes.get("class", "")
     return _GUTTER.search(classes) is not None and not any(
         map(str.isalpha, "".join(element.texts()))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from fetchstash.handlers._html._element import HEADINGS, Element
+from fetchstash.handlers._html._element import HEADINGS, Element, is_code
 
 LONGEST_CELL = 1_000
 """Characters; a longer cell is a column of a layout."""
@@ -25,7 +25,7 @@ def is_data_table(table: Element) -> bool:
     headings = False
     for element in table.descendants():
         tag = element.tag
-        if tag in _LAYOUT_INSIDE or (tag == "pre" and not headed):
+        if tag in _LAYOUT_INSIDE or (not headed and is_code(element)):
             return False
         if tag == "table" and (not headed or len(element.text()) > LONGEST_NESTED):
             return False
