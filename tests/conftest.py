@@ -31,7 +31,7 @@ settings.load_profile("steady")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-MAY_START_A_WORKER = {"connect", "install_plugin", "open_stash"}
+MAY_START_A_WORKER = {"connect", "install_plugin", "open_public", "open_stash"}
 """Fixtures whose tests are slow without a mark: each opens a whole Stash or loads a plugin.
 
 With the mark ``in_process`` ``--quick`` runs them too, without a worker: all else as it is.

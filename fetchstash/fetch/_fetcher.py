@@ -81,6 +81,8 @@ class HttpFetcher:
         first, target, redirects = self._begin(url, after)
         exchange: Exchange | None = None
         with anyio.move_on_at(deadline):
+            if after is not None:
+                await self._check_leaving(parse(after.final_url, _ANY_LENGTH))
             if not redirects:
                 self._policy.check(target)  # a plain refusal waits for no library
             client = await self._connect()
@@ -151,6 +153,12 @@ class HttpFetcher:
         except FetchFailed:
             return
         self._policy.vet(target, addresses, self._interfaces.machine())
+
+    async def _check_leaving(self, page: Target) -> None:
+        """Raise Refused for a page inside, whose text an address could carry outside."""
+        if self._policy.is_inside(page, await addresses_of(page, self._resolver)):
+            what = f"A page of {page.host}, which the operator allowed, leads to another address."
+            raise Refused(what, "Fetch that, if it is the right one.", rule="inside")
 
     def _begin(self, url: str, after: Fetched | None) -> tuple[Target, Target, int]:
         """Return the first URL's target, the one to fetch now, and the redirects between them."""

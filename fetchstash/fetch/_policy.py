@@ -88,14 +88,17 @@ class Policy:
 
         The scripts of a public page must not use what the operator or a person allowed inside.
         """
-        is_inside = (
+        if self.is_inside(page, addresses):
+            return self
+        return replace(self, hosts=frozenset(), nets=(), granted=set[tuple[str, int]]())
+
+    def is_inside(self, page: Target, addresses: Sequence[Address]) -> bool:
+        """Say whether a page is of a host that the operator exempted, or a person allowed."""
+        return (
             self.is_exempt(page.host, page.port)
             or self._is_granted(page)
             or any(_is_in(address, self.nets) for address in addresses)
         )
-        if is_inside:
-            return self
-        return replace(self, hosts=frozenset(), nets=(), granted=set[tuple[str, int]]())
 
     def _is_granted(self, target: Target) -> bool:
         return (_plain_name(target.host), target.port) in self.granted

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Render,
     )
     from fetchstash.handlers._format import Format, Head, Sniffed, family
+    from fetchstash.handlers._leads import LEADING, checked_lead, is_picture
     from fetchstash.handlers._limits import ExtractLimits
     from fetchstash.handlers._media_types import TEXT_MEDIA_TYPES
     from fetchstash.handlers._ocr import ocr_is_installed, ocr_limits
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from fetchstash.handlers._worker._process import warn_unconfined
 
 __all__ = [
+    "LEADING",
     "TEXT_MEDIA_TYPES",
     "ContentKind",
     "DecidedBy",
@@ -72,6 +74,7 @@ __all__ = [
     "built_in",
     "charset_named",
     "charset_of_file",
+    "checked_lead",
     "decode",
     "describe",
     "detect_content_kind",
@@ -79,6 +82,7 @@ __all__ = [
     "format_of",
     "handler_named",
     "handler_of",
+    "is_picture",
     "kind_of_name",
     "kind_word",
     "list_preview",
@@ -100,6 +104,7 @@ _MODULES = {
         "PageText Part PartRequest PartText Picture Render"
     ),
     "_format": "Format Head Sniffed family",
+    "_leads": "LEADING checked_lead is_picture",
     "_limits": "ExtractLimits",
     "_media_types": "TEXT_MEDIA_TYPES",
     "_ocr": "ocr_is_installed ocr_limits",

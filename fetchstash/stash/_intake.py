@@ -3,6 +3,7 @@
 import hashlib
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -13,7 +14,8 @@ from fetchstash import telemetry
 from fetchstash.config import Settings
 from fetchstash.errors import ExpiredRef, FetchstashError, UnknownRef
 from fetchstash.fetch import Fetched, Fetcher, Progress, Renderer, may_keep
-from fetchstash.handlers import Extractor, Hints, route_file
+from fetchstash.handlers import LEADING, Extractor, Hints, checked_lead, route_file
+from fetchstash.hygiene import clean_line
 from fetchstash.stash._facts import with_extraction
 from fetchstash.stash._rendering import wants_browser
 from fetchstash.stash._revisit import cached_of, fresh_use, revalidated, same_again, with_response
@@ -24,8 +26,6 @@ from fetchstash.store import ArtifactStore, Facts
 _LEAST_EXTRACT_SECONDS = 1
 _RESERVED_SECONDS = 4
 """For the extraction of a page that a browser rendered."""
-_LEADING = frozenset(("leads_on", "empty_shell"))
-"""Verdicts of pages without text, which may lead to one that has some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Intake:
             return facts, CacheUse()
         facts = await self._keep(fetched, fetched.path, known, call)
         responses = {facts.artifact_ref: fetched}
-        while facts.page_verdict in _LEADING and facts.leads_to:
+        while facts.page_verdict in LEADING and facts.leads_to:
             page = facts
             try:
                 fetched, facts = await self._follow(facts.leads_to, fetched, known, call)
@@ -248,6 +248,10 @@ class Intake:
         facts = with_extraction(
             facts, decision, extraction, name=hints.name, inline_threshold=threshold
         )
+        if facts.page_verdict:
+            look = partial(checked_lead, raw, decision.kind, hints.charset, hints.url)
+            verdict, address = await anyio.to_thread.run_sync(look, facts.page_verdict)
+            facts = replace(facts, page_verdict=verdict, leads_to=clean_line(address))
         try:
             kept = await self.store.put(raw, extraction.text, facts, extraction.ranges, url=url)
         finally:

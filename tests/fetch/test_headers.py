@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -123,7 +124,8 @@ async def test_they_do_not_go_to_another_origin_nor_back_from_one(
     recorder.got.clear()
     headers = {f"http://127.0.0.1:{site.port}": {"Authorization": SECRET}}
     again = fetcher(allow_hosts=("127.0.0.1",), headers=headers)
-    await again.fetch("/d", tmp_path, after=page)
+    there = replace(page, final_url=f"http://localhost:{site.port}/c")  # which is not exempted
+    await again.fetch(site.url("/d"), tmp_path, after=there)
     assert recorder.got == [("/d", None)]
 
 

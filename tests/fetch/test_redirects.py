@@ -1,5 +1,6 @@
 """Redirects and pages that lead on: what counts, what is vetted, and what errors then say."""
 
+from collections.abc import AsyncGenerator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from fetchstash.errors import (
 from fetchstash.fetch import FetchLimits, HttpFetcher
 from tests.fetch.sending import Answers, Make
 from tests.loopback import Site
+from tests.public import NAME, fetcher_of, proxy_to
 
 pytestmark = pytest.mark.anyio
 
@@ -110,28 +112,52 @@ async def test_a_redirect_to_a_forbidden_url_gives_an_error_that_repeats_no_part
     assert "evil" not in refused.value.line() + str(refused.value.details)
 
 
+@pytest.fixture
+async def public(site: Site) -> AsyncGenerator[HttpFetcher]:
+    """A fetcher for which the test's site is a public one."""
+    with proxy_to(site) as proxy:
+        limits = FetchLimits(proxy=proxy, respect_robots=False, max_redirects=3)
+        http = fetcher_of(limits)
+        yield http
+        await http.aclose()
+
+
 async def test_a_page_that_leads_on_counts_as_a_redirect(
-    site: Site, fetcher: Make, tmp_path: Path
+    site: Site, public: HttpFetcher, tmp_path: Path
 ) -> None:
-    page = site.put("/a/begin?key=s", b"<meta http-equiv=refresh content='0;url=next'>")
+    site.put("/a/begin?key=s", b"<meta http-equiv=refresh content='0;url=next'>")
     site.put("/a/next", status=302, headers={"Location": "/end"})
-    end = site.put("/end", b"there")
-    http = fetcher(max_redirects=3)
-    first = await http.fetch(page, tmp_path)
-    fetched = await http.fetch("next", tmp_path, after=first)
+    site.put("/end", b"there")
+    page, end = f"{NAME}/a/begin?key=s", f"{NAME}/end"
+    first = await public.fetch(page, tmp_path)
+    fetched = await public.fetch("next", tmp_path, after=first)
     assert (first.redirects, fetched.redirects) == (0, 2)
     assert (fetched.url, fetched.final_url) == (page, end)
-    again = await http.fetch(end, tmp_path, after=fetched)
+    again = await public.fetch(end, tmp_path, after=fetched)
     with pytest.raises(FetchFailed, match="more than 3 redirects"):
-        await http.fetch(end, tmp_path, after=again)
+        await public.fetch(end, tmp_path, after=again)
 
 
-async def test_a_page_may_not_lead_inside(site: Site, fetcher: Make, tmp_path: Path) -> None:
-    http = fetcher()
-    first = await http.fetch(site.put("/", b"x"), tmp_path)
-    with pytest.raises(Refused, match=r"site that 127\.0\.0\.1 redirected to") as refused:
-        await http.fetch("http://10.0.0.1/", tmp_path, after=first)
+async def test_a_page_may_not_lead_inside(site: Site, public: HttpFetcher, tmp_path: Path) -> None:
+    site.put("/", b"x")
+    first = await public.fetch(NAME, tmp_path)
+    with pytest.raises(Refused, match=r"site that site\.example redirected to") as refused:
+        await public.fetch(f"http://127.0.0.2:{site.port}/", tmp_path, after=first)
     assert refused.value.calls == ()
+
+
+async def test_a_page_of_an_exempted_or_granted_host_leads_nowhere(
+    site: Site, fetcher: Make, public: HttpFetcher, tmp_path: Path
+) -> None:
+    exempting = fetcher()
+    first = await exempting.fetch(site.put("/", b"x"), tmp_path)
+    with pytest.raises(Refused, match="which the operator allowed, leads to another address"):
+        await exempting.fetch(site.put("/b", b"y"), tmp_path, after=first)
+    granted = await public.fetch(NAME, tmp_path)
+    public.grant("site.example", 80)
+    with pytest.raises(Refused, match="leads to another address"):
+        await public.fetch(f"{NAME}/b", tmp_path, after=granted)
+    assert site.asked == ["/", "/"]
 
 
 @pytest.mark.parametrize(

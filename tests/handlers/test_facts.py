@@ -27,10 +27,10 @@ EACH: dict[str, Any] = {
     "page_verdict": "paywall",
 }
 ALL = DocumentFacts(**EACH)
-# What the server itself says of a document: by its format, or by the table of reasons.
+# What the server itself says of a document: by its format, by the table of reasons, by a look.
 OF_SERVER = {
     *("content_kind", "word", "is_text", "paths", "unit", "page_word", "pictures"),
-    "extraction_error",
+    *("extraction_error", "leads_to"),
 }
 # Sets every fact that DocumentFacts has to an example.
 HANDLER = """
@@ -74,7 +74,7 @@ async def test_every_fact_of_a_handler_comes_through_the_worker(
     learnt = facts.keys() - OF_SERVER
     assert {name: facts[name] for name in learnt} == {name: EACH[name] for name in learnt}
     # The server has not imported the worker's format, and knows the document as it routed it.
-    own = {name: facts[name] for name in OF_SERVER - {"extraction_error"}}
+    own = {name: facts[name] for name in OF_SERVER - {"extraction_error", "leads_to"}}
     assert own == describe("unknown_binary", "application/x-knowing")
 
 

@@ -1,13 +1,22 @@
 """What a worker that was taken over tells the server, or leaves for it, does the server no harm."""
 
 import asyncio
+import base64
 import sys
 from pathlib import Path
 
 import pytest
 
+from fetchstash.errors import Internal
 from fetchstash.fetch import _browser
-from fetchstash.handlers import Decision, Extraction, ExtractLimits, Hints, WorkerPool
+from fetchstash.handlers import (
+    Decision,
+    Extraction,
+    ExtractLimits,
+    Hints,
+    PartRequest,
+    WorkerPool,
+)
 from tests.handlers.taken_over import instead
 
 pytestmark = [
@@ -98,3 +107,30 @@ async def test_a_browser_that_floods_its_pipe_is_given_up(
     monkeypatch.setattr(_browser, "prepared", prepared)
     async with asyncio.timeout(LONG):
         assert "ended before the page was rendered" in await _browser.browser_fault()
+
+
+PICTURES = {
+    "a page": b"<html>",
+    "another kind": b"\xff\xd8\xff\xe0",
+    "too large": b"\x89PNG" + bytes(2_097_152),
+}
+
+
+@pytest.mark.parametrize("data", PICTURES.values(), ids=PICTURES)
+async def test_what_is_no_picture_for_a_model_is_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes
+) -> None:
+    picture = {
+        "picture": base64.b64encode(data).decode(),
+        "media_type": "image/png",
+        "width": 1,
+        "height": 1,
+    }
+    answer = f"receive()\nsend({{'found': {picture!r}, 'sound': True}})\ntime.sleep(600)"
+    instead(monkeypatch, tmp_path, answer)
+    (tmp_path / "document").write_bytes(b"%PDF-1.4")
+    pool = WorkerPool(workers=1, folder=tmp_path)
+    request = PartRequest(source=tmp_path / "document", unit="pages", render="image")
+    with pytest.raises(Internal, match=r"A worker sent what is no answer\."):
+        await pool.part(PDF, request)
+    await pool.aclose()

@@ -80,7 +80,7 @@ def test_a_fact_that_no_document_has_is_refused(changed: dict[str, Any]) -> None
 @pytest.mark.parametrize("media_type", ["image/svg+xml", "text/html", "image/png; x"])
 def test_a_part_is_text_or_a_picture_of_a_type_that_holds_no_program(media_type: str) -> None:
     picture = {"picture": "iVBORw==", "media_type": "image/png", "width": 3, "height": 4}
-    assert part(picture) == Picture(b"\x89PNG", "image/png", 3, 4)
-    assert part({"text": "a\x1b[2Jb", "total": 2}) == PartText("ab", 2)
+    assert part(picture, 4) == Picture(b"\x89PNG", "image/png", 3, 4)
+    assert part({"text": "a\x1b[2Jb", "total": 2}, 4) == PartText("ab", 2)
     with pytest.raises(ProtocolError):
-        part(picture | {"media_type": media_type})
+        part(picture | {"media_type": media_type}, 4)

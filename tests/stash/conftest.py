@@ -1,16 +1,18 @@
 """A Stash in a folder of its own, and a way to put a text with known parts into it."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fetchstash.config import load
 from fetchstash.ranges import Ranges
 from fetchstash.stash import Stash, open_stash as open_with
 from fetchstash.store import Facts
 from tests.loopback import Site
+from tests.public import fetcher_of, proxy_to
 
 Put = Callable[..., Awaitable[str]]
 OpenStash = Callable[..., Any]
@@ -40,6 +42,27 @@ def open_stash(site: Site, store_settings: dict[str, str]) -> OpenStash:
             yield stash
 
     return opened
+
+
+@pytest.fixture
+def open_public(site: Site, store_settings: dict[str, str]) -> Generator[OpenStash]:
+    """Return a function that opens a Stash for which the test's site is a public one."""
+    with proxy_to(site) as proxy:
+
+        @asynccontextmanager
+        async def opened(**settings: Any) -> AsyncGenerator[Stash]:
+            values = {
+                "fetch.proxy": proxy,
+                "fetch.respect_robots": False,
+                **store_settings,
+                **{name.replace("__", "."): value for name, value in settings.items()},
+            }
+            fetcher = fetcher_of(load(values).fetch)
+            async with open_with(values, fetcher=fetcher) as stash:
+                yield stash
+            await fetcher.aclose()
+
+        yield opened
 
 
 @pytest.fixture

@@ -3,9 +3,17 @@
 import pytest
 
 from tests.loopback import Site
+from tests.public import NAME
 from tests.stash.conftest import OpenStash
 
 pytestmark = pytest.mark.anyio
+
+
+def put(site: Site, path: str, *page: str) -> str:
+    site.put(path, *page)
+    return NAME + path
+
+
 LEADING = {
     "a refresh": "<meta http-equiv=refresh content='0; url={}'>",
     "a lone frame": "<!DOCTYPE html><title>t</title><iframe src='{}'></iframe>",
@@ -14,12 +22,12 @@ LEADING = {
 
 @pytest.mark.parametrize("html", LEADING.values(), ids=LEADING)
 async def test_a_page_that_only_leads_on_is_followed_to_the_text(
-    html: str, site: Site, open_stash: OpenStash
+    html: str, site: Site, open_public: OpenStash
 ) -> None:
-    url = site.put("/a", html.format("/b"))
+    url = put(site, "/a", html.format("/b"))
     site.put("/b", html.format("/c.txt"))
-    end = site.put("/c.txt", "the text", "text/plain")
-    async with open_stash() as stash:
+    end = put(site, "/c.txt", "the text", "text/plain")
+    async with open_public() as stash:
         artifact = await stash.fetch(url)
         assert await artifact.text() == "the text"
         assert (artifact.facts.source_url, artifact.facts.final_url) == (url, end)
@@ -30,10 +38,10 @@ async def test_a_page_that_only_leads_on_is_followed_to_the_text(
 
 
 async def test_pages_that_lead_in_a_circle_end_with_the_page(
-    site: Site, open_stash: OpenStash
+    site: Site, open_public: OpenStash
 ) -> None:
-    url = site.put("/a", LEADING["a refresh"].format("/a"))
-    async with open_stash(fetch__max_redirects=3) as stash:
+    url = put(site, "/a", LEADING["a refresh"].format("/a"))
+    async with open_public(fetch__max_redirects=3) as stash:
         artifact = await stash.fetch(url)
         assert artifact.facts.page_verdict == "leads_on"
         assert (await stash.list()).total == 1
@@ -41,12 +49,26 @@ async def test_pages_that_lead_in_a_circle_end_with_the_page(
 
 
 async def test_a_page_that_leads_inside_is_shown_and_not_followed(
-    site: Site, open_stash: OpenStash
+    site: Site, open_public: OpenStash
 ) -> None:
-    url = site.put("/a", LEADING["a refresh"].format("http://10.0.0.1/x"))
-    async with open_stash() as stash:
+    url = put(site, "/a", LEADING["a refresh"].format("http://10.0.0.1/x"))
+    async with open_public() as stash:
         artifact = await stash.fetch(url)
         assert artifact.facts.leads_to == "http://10.0.0.1/x"
+
+
+@pytest.mark.parametrize("exempted", ["fetch.allow_hosts", "fetch.allow_nets"])
+@pytest.mark.parametrize("html", LEADING.values(), ids=LEADING)
+async def test_a_page_of_a_host_that_the_operator_exempted_is_not_followed(
+    html: str, exempted: str, site: Site, open_public: OpenStash
+) -> None:
+    url = put(site, "/a", html.format("/b"))
+    put(site, "/b", "the text")
+    value = ["site.example"] if exempted == "fetch.allow_hosts" else ["93.184.215.0/24"]
+    async with open_public(**{exempted: value}) as stash:
+        artifact = await stash.fetch(url)
+    assert (artifact.facts.page_verdict, artifact.facts.leads_to) == ("leads_on", f"{NAME}/b")
+    assert site.asked == ["/a"]
 
 
 SHELL = "<title>t</title>{}<div id=root></div><script src=/app.js></script>"
@@ -54,11 +76,11 @@ MARKDOWN = "<link rel=alternate type=text/markdown href=/a.md>"
 
 
 async def test_a_page_of_scripts_is_followed_to_its_markdown(
-    site: Site, open_stash: OpenStash
+    site: Site, open_public: OpenStash
 ) -> None:
-    url = site.put("/a", SHELL.format(MARKDOWN))
-    end = site.put("/a.md", "# Gates\n\nOpen at nine.\n", "text/markdown")
-    async with open_stash() as stash:
+    url = put(site, "/a", SHELL.format(MARKDOWN))
+    end = put(site, "/a.md", "# Gates\n\nOpen at nine.\n", "text/markdown")
+    async with open_public() as stash:
         artifact = await stash.fetch(url)
         assert "Open at nine." in await artifact.text()
         assert (artifact.facts.final_url, artifact.facts.page_verdict) == (end, "")
@@ -67,11 +89,11 @@ async def test_a_page_of_scripts_is_followed_to_its_markdown(
 
 @pytest.mark.parametrize("body", [SHELL.format(MARKDOWN), SHELL.format(""), ""])
 async def test_a_page_of_scripts_stays_where_its_alternate_has_no_text(
-    body: str, site: Site, open_stash: OpenStash
+    body: str, site: Site, open_public: OpenStash
 ) -> None:
-    url = site.put("/a", SHELL.format(MARKDOWN))
+    url = put(site, "/a", SHELL.format(MARKDOWN))
     site.put("/a.md", body)
-    async with open_stash() as stash:
+    async with open_public() as stash:
         artifact = await stash.fetch(url)
         assert (artifact.facts.final_url, artifact.facts.page_verdict) == (url, "empty_shell")
         assert (await stash.list()).total == 1

@@ -5,6 +5,7 @@ from itertools import compress
 from pathlib import Path
 
 from fetchstash.facts import DocumentFacts
+from fetchstash.handlers import _leads
 from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText
 from fetchstash.handlers._html import (
     _blocks,
@@ -54,7 +55,7 @@ class HtmlHandler:
         if verdict == "leads_on" and not address.startswith(("http://", "https://")):
             verdict, address = "no_text", ""
         if verdict == "empty_shell":
-            address = _reading.alternate(reading)
+            address = _leads.alternate(page.links, reading.base)
             if data := _listings.data(reading):
                 left_out_chars += len(data)
                 left_out = ", ".join(filter(None, (f"data {len(data):,}", left_out)))

@@ -27,7 +27,6 @@ FEW_CHARS = 600
 MIN_DATA_CHARS, MIN_TIMES = 500, 4
 """Characters of a text in data, and how many times what the page shows; less is no text."""
 LINKED_DATA = "JSON-LD"
-_FEEDS = frozenset(("application/rss+xml", "application/atom+xml", "application/feed+json"))
 _SHELLS = frozenset(("", "empty_shell", "no_text"))
 
 
@@ -85,23 +84,6 @@ def read(source: str, url: str) -> Reading:
     playing = _media.describe(page.media, metadata.linked_data)
     base = _base(url, page, metadata)
     return Reading(page, metadata, blocks, keep, content, verdict, name, playing, base, len(source))
-
-
-def alternate(reading: Reading) -> str:
-    """Return the address of the same page as Markdown or as its feed, "" if it names none.
-
-    A feed is the page's own if its address goes on where that of the page ends.
-    """
-    inline = reading.inline()
-    own = reading.base.partition("#")[0].partition("?")[0].rstrip("/") + "/"
-    for link in reading.page.links:
-        address = inline.absolute(link.get("href", ""))
-        kind = link.get("type", "").lower()
-        is_same = kind == "text/markdown" or (kind in _FEEDS and address.startswith(own))
-        is_alternate = "alternate" in link.get("rel", "").lower().split()
-        if is_same and is_alternate and address.startswith(("http://", "https://")):
-            return address
-    return ""
 
 
 def embedded(page: _tree.Page) -> list[tuple[str, Any]]:

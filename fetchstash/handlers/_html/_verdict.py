@@ -2,6 +2,7 @@
 
 import re
 
+from fetchstash.handlers import _leads
 from fetchstash.handlers._html._tree import Page
 
 MOST_CHARS = 3_000
@@ -55,17 +56,6 @@ _NOT_FOUND = re.compile(
     r"página no encontrada|pagina non trovata|pagina niet gevonden)\b",
     re.IGNORECASE,
 )
-_REFRESH = re.compile(
-    r"\s*(\d{1,4})(?:\.\d*)?\s*[;,]\s*(?:url\s*=)?\s*[\"']?([^\"']+)", re.IGNORECASE
-)
-_SCRIPTED = re.compile(
-    r"(?<![\w.])(?:(?:window|document|top|self|parent)\.)?location"
-    r"(?:(?:\.href)?\s*=|\.(?:replace|assign)\()\s*([\"'])([^\"']{1,2000})\1"
-)
-_MAIN_FRAME = re.compile(r"main|content|body|text|right|inhalt", re.IGNORECASE)
-MAX_REFRESH_SECONDS = 30
-MAX_REDIRECTING_SCRIPT = 2_000
-"""Characters; a longer script does more than to send the browser on."""
 
 
 def verdict(content: str, whole: str, page: Page) -> str:
@@ -105,22 +95,5 @@ def _is_paywall(content: str, whole: str, page: Page) -> bool:
 
 
 def leads_to(page: Page) -> str:
-    """Return the address that a page without text sends a browser to, "" if none.
-
-    It is that of a meta refresh (HTML Standard, 4.2.5.3), of a lone frame, or of a script that does
-    nothing else.
-    """
-    for meta in page.meta:
-        match = _REFRESH.match(meta.get("content", ""))
-        is_refresh = meta.get("http-equiv", "").lower() == "refresh"
-        if is_refresh and match and int(match[1]) <= MAX_REFRESH_SECONDS:
-            return match[2].strip()
-    frames = [frame for frame in page.frames if frame.get("src", "about:").strip("#/")]
-    if len(frames) > 1:
-        named = (f"{frame.get('name', '')} {frame.get('id', '')}" for frame in frames)
-        frames = [f for f, name in zip(frames, named, strict=True) if _MAIN_FRAME.search(name)]
-    if len(frames) == 1:
-        return frames[0]["src"].strip()
-    scripts = "".join(text[: MAX_REDIRECTING_SCRIPT + 1] for _, text in page.script_texts[:99])
-    match = _SCRIPTED.search(scripts) if len(scripts) <= MAX_REDIRECTING_SCRIPT else None
-    return match[2].strip() if match else ""
+    """Return the address that a page without text sends a browser to, "" if none."""
+    return _leads.leads_to(page.meta, page.frames, [text for _, text in page.script_texts])

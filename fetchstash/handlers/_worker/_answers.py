@@ -56,7 +56,8 @@ MAX_PICTURE_CHARS = 2**24
 CHUNK_BYTES = 2**20
 
 MAX_WORD, MAX_FORMATS = 40, 200
-PICTURE_TYPES = frozenset(("image/png", "image/jpeg"))
+PICTURE_TYPES = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8\xff"}
+"""The media types of pictures for a model, and how their files begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,8 +242,11 @@ def remains(text: Path, pieces: Pieces, measured: Measured, error: str) -> Extra
     )
 
 
-def part(answer: dict[str, Any]) -> PartText | Picture:
-    """Return the answer to a request for a part. Raises ProtocolError."""
+def part(answer: dict[str, Any], max_bytes: int) -> PartText | Picture:
+    """Return the answer to a request for a part: of a picture at most ``max_bytes``.
+
+    Raises ProtocolError.
+    """
     if "picture" not in answer:
         return PartText(
             text(answer, "text", MAX_PART_TEXT),
@@ -254,7 +258,8 @@ def part(answer: dict[str, Any]) -> PartText | Picture:
     except binascii.Error as error:
         raise ProtocolError from error
     media_type = line(answer, "media_type")
-    if media_type not in PICTURE_TYPES:
+    beginning = PICTURE_TYPES.get(media_type)
+    if beginning is None or not data.startswith(beginning) or len(data) > max_bytes:
         raise ProtocolError
     return Picture(data, media_type, count(answer, "width"), count(answer, "height"))
 

@@ -17,9 +17,10 @@ MAX_COUNT = 10**12
 
 OF_SERVER = frozenset((
     "content_kind", "word", "is_text", "paths", "unit", "page_word", "pictures",
-    "extraction_error",
+    "extraction_error", "leads_to",
 ))  # fmt: skip
-"""Facts that the server itself knows: by the format that it chose, or by the table of reasons."""
+"""Facts that the server itself knows: by the format that it chose, by the table of reasons, or by a
+look at the document (_leads)."""
 
 # RFC 6838, section 4.2.
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}")

@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -154,7 +155,8 @@ class WorkerPool:
             name: getattr(request, name) for name in ("path", "unit", "start", "end", "render")
         }
         job = self._job("part", request.source, decision, request.hints) | {"request": named}
-        return await self._answer(request.source, job, answers.part, request)
+        read = partial(answers.part, max_bytes=self._limits.preview.max_image_size_bytes)
+        return await self._answer(request.source, job, read, request)
 
     async def read_page(self, decision: Decision, source: Path, page: int) -> PageText:
         """Read the text of a page by OCR (see PageReader)."""

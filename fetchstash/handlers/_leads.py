@@ -1,0 +1,230 @@
+"""Find in the bytes of a web page the addresses that the server itself may go to.
+
+The worker that read a page may have been taken over by one: it says that a page leads on, and never
+where to. So this runs in the server: one pass over the first bytes, linear, without a tree. It sees
+a meta refresh, a lone frame, a script that does nothing but send the browser on, an alternate of
+the same page, and the addresses of pictures; each as it stands in a tag, outside of comments and of
+the text of scripts. It does not know what style sheets hide.
+"""
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from urllib.parse import urljoin
+
+from fetchstash.handlers._charset import charset_named, declared_charset
+
+REACH, PICTURES_REACH = 256 * 2**10, 2 * 2**20
+"""Bytes of a page that are looked at, for where it leads and for its pictures."""
+MOST_TEXT = 3_000
+"""Characters outside of tags; a page that has more leads nowhere."""
+MAX_REFRESH_SECONDS = 30
+MAX_REDIRECTING_SCRIPT = 2_000
+"""Characters; a longer script does more than to send the browser on."""
+LEADING = frozenset(("leads_on", "empty_shell"))
+"""Verdicts of pages without text, which may lead to one that has some."""
+
+_FEEDS = frozenset(("application/rss+xml", "application/atom+xml", "application/feed+json"))
+_REFRESH = re.compile(
+    r"\s*(\d{1,4})(?:\.\d*)?\s*[;,]\s*(?:url\s*=)?\s*[\"']?([^\"']+)", re.IGNORECASE
+)
+_SCRIPTED = re.compile(
+    r"(?<![\w.])(?:(?:window|document|top|self|parent)\.)?location"
+    r"(?:(?:\.href)?\s*=|\.(?:replace|assign)\()\s*([\"'])([^\"']{1,2000})\1"
+)
+_MAIN_FRAME = re.compile(r"main|content|body|text|right|inhalt", re.IGNORECASE)
+
+_OPEN = re.compile(r"<(?:!--|([a-z][^\s/>]*))", re.IGNORECASE | re.ASCII)
+# An unclosed quote matches nothing, which ends the pass: it is looked for once.
+_ATTRIBUTE = re.compile(
+    r"[\s/]*([^\s/>=\"'][^\s/>=]*)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>\"'][^\s>]*)))?"
+)
+_END = re.compile(r"[\s/]*>")
+_MARKUP = re.compile(r"<[^>]*>?")
+_REFERENCE = re.compile(r"&#?\w{1,32};")
+# Elements whose content is text and no tags (HTML Standard, 13.2.5.2 to 13.2.5.4).
+_RAW = {
+    name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE | re.ASCII)
+    for name in ("script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes")
+}
+_SOURCES = frozenset((
+    "src", "poster", "data-src", "data-original", "data-lazy-src", "data-lazy", "data-url",
+    "srcset", "data-srcset", "data-lazy-srcset",
+))  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Tags:
+    """What the tags of a page say; ``chars`` counts its text outside of them."""
+
+    base: str = ""
+    meta: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    links: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    frames: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    scripts: list[str] = field(default_factory=list[str])
+    sources: set[str] = field(default_factory=set[str])
+    chars: int = 0
+
+
+def checked_lead(source: Path, kind: str, charset: str, url: str, verdict: str) -> tuple[str, str]:
+    """Return a worker's verdict on a document as far as it can be, and where the page leads.
+
+    ``kind`` and ``charset`` are the router's, ``url`` the address of the page. Blocking.
+    """
+    if kind != "html" or verdict not in LEADING:
+        return (verdict if kind == "html" else ""), ""
+    tags, is_whole = _read(source, charset, REACH)
+    base = absolute(url, tags.base) or url
+    if verdict == "empty_shell":
+        return verdict, alternate(tags.links, base)
+    if tags.chars > MOST_TEXT:
+        return "", ""
+    frames, scripts = (tags.frames, tags.scripts) if is_whole else ([], [])
+    address = absolute(base, leads_to(tags.meta, frames, scripts))
+    return ("leads_on", address) if address else ("no_text", "")
+
+
+def is_picture(source: Path, kind: str, charset: str, url: str, address: str) -> bool:
+    """Return whether ``address`` is that of a picture, film or sound of a page. Blocking."""
+    if kind != "html":
+        return False
+    tags, _ = _read(source, charset, PICTURES_REACH)
+    base = absolute(url, tags.base) or url
+    return any(address == absolute(base, reference) for reference in tags.sources)
+
+
+def leads_to(
+    meta: Iterable[Mapping[str, str]], frames: Sequence[Mapping[str, str]], scripts: Sequence[str]
+) -> str:
+    """Return the address that a page without text sends a browser to, "" if none.
+
+    It is that of a meta refresh (HTML Standard, 4.2.5.3), of a lone frame, or of a script that does
+    nothing else.
+    """
+    for element in meta:
+        match = _REFRESH.match(element.get("content", ""))
+        is_refresh = element.get("http-equiv", "").lower() == "refresh"
+        if is_refresh and match and int(match[1]) <= MAX_REFRESH_SECONDS:
+            return match[2].strip()
+    frames = [frame for frame in frames if frame.get("src", "about:").strip("#/")]
+    if len(frames) > 1:
+        named = (f"{frame.get('name', '')} {frame.get('id', '')}" for frame in frames)
+        frames = [f for f, name in zip(frames, named, strict=True) if _MAIN_FRAME.search(name)]
+    if len(frames) == 1:
+        return frames[0]["src"].strip()
+    script = "".join(text[: MAX_REDIRECTING_SCRIPT + 1] for text in islice(scripts, 99))
+    match = _SCRIPTED.search(script) if len(script) <= MAX_REDIRECTING_SCRIPT else None
+    return match[2].strip() if match else ""
+
+
+def alternate(links: Iterable[Mapping[str, str]], base: str) -> str:
+    """Return the address of the same page as Markdown or as its feed, "" if it names none.
+
+    A feed is the page's own if its address goes on where that of the page ends.
+    """
+    own = base.partition("#")[0].partition("?")[0].rstrip("/") + "/"
+    for link in links:
+        address, kind = absolute(base, link.get("href", "")), link.get("type", "").lower()
+        is_same = kind == "text/markdown" or (kind in _FEEDS and address.startswith(own))
+        if address and is_same and "alternate" in link.get("rel", "").lower().split():
+            return address
+    return ""
+
+
+def absolute(base: str, reference: str) -> str:
+    """Return the http or https address of a reference on a page, "" for anything else."""
+    reference = "".join(reference.split()) if "\n" in reference else reference.strip()
+    if not reference or reference.startswith("#"):
+        return ""
+    try:
+        address = urljoin(base, reference)
+    except ValueError:
+        return ""
+    address = address.replace(" ", "%20").replace("<", "%3C").replace(">", "%3E")
+    return address if address.startswith(("http://", "https://")) else ""
+
+
+def _read(source: Path, charset: str, reach: int) -> tuple[_Tags, bool]:
+    """Return what the tags say, and whether that is all of the page."""
+    with source.open("rb") as file:
+        data = file.read(reach)
+        is_whole = not file.read(1)
+    codec = charset_named(charset) or charset_named(declared_charset(data)) or "utf-8"
+    tags = _Tags()
+    text_from = 0
+    page = data.decode(codec, "replace")
+    for name, attributes, text, begin, end in _tags(page):
+        tags.chars += _words(page[text_from:begin])
+        text_from = end
+        tags.sources.update(_sources(attributes))
+        match name:
+            case "base":
+                tags.base = tags.base or attributes.get("href", "")
+            case "meta":
+                tags.meta.append(attributes)
+            case "link":
+                tags.links.append(attributes)
+            case "frame" | "iframe" if _is_seen(attributes):
+                tags.frames.append(attributes)
+            case "script" if "src" not in attributes and "json" not in attributes.get("type", ""):
+                tags.scripts.append(text)
+            case _:
+                pass
+    tags.chars += _words(_MARKUP.sub("", page[text_from:]))
+    return tags, is_whole
+
+
+def _tags(page: str) -> Iterator[tuple[str, dict[str, str], str, int, int]]:
+    """Yield the start tags: name, attributes, text of what holds no tags, begin and end."""
+    at = 0
+    while tag := _OPEN.search(page, at):
+        at = tag.end()
+        if tag[1] is None:
+            end_mark = page.find("-->", at - 2)  # "<!-->" is a comment, too
+            if end_mark < 0:
+                return
+            at = end_mark + 3
+            yield "", {}, "", tag.start(), at
+            continue
+        attributes: dict[str, str] = {}
+        while match := _ATTRIBUTE.match(page, at):
+            value = match[2] or match[3] or match[4] or ""
+            attributes.setdefault(match[1].lower(), _REFERENCE.sub(_character, value))
+            at = match.end()
+        end = _END.match(page, at)
+        if end is None:
+            return
+        name, at, text = tag[1].lower(), end.end(), ""
+        if name in _RAW:
+            closing = _RAW[name].search(page, at)
+            text = page[at : closing.start() if closing else len(page)]
+            at = closing.end() if closing else len(page)
+        yield name, attributes, text, tag.start(), at
+
+
+def _character(reference: re.Match[str]) -> str:
+    return html.unescape(reference[0])
+
+
+def _sources(attributes: Mapping[str, str]) -> Iterator[str]:
+    for name in _SOURCES & attributes.keys():
+        value = attributes[name].strip()
+        if name.endswith("srcset"):
+            yield from (word.rstrip(",") for word in value[:2_000].split())
+        else:
+            yield value
+
+
+def _is_seen(frame: Mapping[str, str]) -> bool:
+    """Return whether a frame is for a reader, and not for scripts and counters."""
+    style = "".join(frame.get("style", "").lower().split())
+    is_hidden = "hidden" in frame or "display:none" in style or "visibility:hidden" in style
+    return not is_hidden and {frame.get("width"), frame.get("height")}.isdisjoint({"0", "1"})
+
+
+def _words(text: str) -> int:
+    """Return how many characters of words stand between two tags, end tags left out."""
+    return sum(map(len, _MARKUP.sub(" ", text).split())) if not text.isspace() else 0
