@@ -149,7 +149,7 @@ async def test_a_forbidden_address_is_refused_before_a_browser_starts(
 @pytest.mark.parametrize(
     ("page", "error"),
     [
-        (Page(b"<script>location = 'http://10.0.0.1/'</script>", {"Content-Type": "text/html"}),
+        (Page(b"<script>location = 'http://127.0.0.2/'</script>", {"Content-Type": "text/html"}),
          FetchFailed),
         (Page(b"no", {"Content-Type": "text/html"}, 500), FetchFailed),
         (Page(b"bytes", {"Content-Type": "application/octet-stream"}), FetchFailed),
