@@ -20,7 +20,7 @@ _ATTRIBUTES = (
     "original_exception",
 )  # fmt: skip
 # LiteLLM gives these 500 or 503, whatever the provider sent (litellm/exceptions.py).
-_MADE_STATUS = frozenset({"APIConnectionError", "MidStreamFallbackError"})
+_MADE_STATUS = re.compile(r"<class 'litellm\..*\b(?:APIConnectionError|MidStreamFallbackError)'>")
 # Keys of a body or an event with content, not with an error.
 _CONTENT_KEYS = frozenset(
     {
@@ -180,18 +180,13 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
         # ``raise X from None`` hides the context from a reader, who is a person; the provider's
         # words are still in it.
         yield "", value.__context__
-    made_up = _makes_its_status_up(value)
+    made_up = _MADE_STATUS.match(str(value.__class__))
     for name in _ATTRIBUTES:
         if made_up and name in {"status_code", "response"}:
             continue
         inner = _quietly(lambda name=name: getattr(value, name, None))
         if inner is not None and not callable(inner):
             yield name, inner
-
-
-def _makes_its_status_up(value: Any) -> bool:
-    cls: type[Any] = type(value)
-    return cls.__name__ in _MADE_STATUS and cls.__module__.startswith("litellm")
 
 
 def _quietly(read: Any) -> Any:

@@ -13,13 +13,15 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Unpack
 
-import httpx2
-from anthropic import Middleware
-
 from fetchstash.client._recovery import Recovery, overflow_report
 from fetchstash.client._shapes import is_list, is_object
 from fetchstash.client._streams import failure
+from fetchstash.client.adapters._needs import Needs
 from fetchstash.client.adapters._wrapped import Options, Shape, configured
+
+with Needs("anthropic", "anthropic", "2.10"):
+    import httpx2
+    from anthropic import Middleware
 
 MESSAGES = Shape(
     "messages", "anthropic", ("max_tokens",), ("system", "tools", "mcp_servers"), ("container",)

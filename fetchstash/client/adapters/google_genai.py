@@ -12,15 +12,17 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from copy import copy
 from typing import Any, Unpack
 
-from google import genai
-from google.genai import types
-from google.genai.chats import AsyncChats, Chats
-from google.genai.models import AsyncModels, Models
-
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._request import RequestInfo
 from fetchstash.client._shapes import a_string, is_list
+from fetchstash.client.adapters._needs import Needs
 from fetchstash.client.adapters._wrapped import Options, Shape, configured
+
+with Needs("google-genai", "google-genai", "3"):
+    from google import genai
+    from google.genai import types
+    from google.genai.chats import AsyncChats, Chats
+    from google.genai.models import AsyncModels, Models
 
 CONTENTS = Shape("contents", "gemini")
 

@@ -13,18 +13,26 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Unpack
 
-from langchain.agents.middleware import AgentMiddleware
-from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.tracers.context import register_configure_hook
-
 from fetchstash.client._attempts import Attempt, Outcome, adrive, drive
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._request import RequestInfo
 from fetchstash.client._shapes import a_string, an_object, is_list, is_object
 from fetchstash.client._streams import commits, failure
 from fetchstash.client._threads import is_large
+from fetchstash.client.adapters._needs import Needs
 from fetchstash.client.adapters._wrapped import Options, configured
+
+with Needs("langchain", "langchain", "1.4"):
+    from langchain.agents.middleware import AgentMiddleware
+    from langchain_core.callbacks import BaseCallbackHandler
+    from langchain_core.messages import (
+        AIMessage,
+        BaseMessage,
+        HumanMessage,
+        SystemMessage,
+        ToolMessage,
+    )
+    from langchain_core.tracers.context import register_configure_hook
 
 _CALL_BLOCKS = frozenset({"function_call", "custom_tool_call", "tool_use", "tool_call"})
 """Blocks that repeat a message's calls in its content (OpenAI's Responses, Anthropic)."""

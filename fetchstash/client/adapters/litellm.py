@@ -7,11 +7,10 @@ complete(model=…, messages=[…])
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Unpack
 
-import litellm
-
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._request import RequestInfo
 from fetchstash.client._shapes import a_string
+from fetchstash.client.adapters._needs import Needs
 from fetchstash.client.adapters._wrapped import (
     Options,
     Shape,
@@ -19,6 +18,9 @@ from fetchstash.client.adapters._wrapped import (
     configured,
     recovering,
 )
+
+with Needs("litellm", "litellm", "1.100"):
+    import litellm
 
 CHAT = Shape(
     "messages",

@@ -10,11 +10,13 @@ Every request of the SDK goes through the client's ``post``, with a body that is
 from collections.abc import Mapping
 from typing import Any, TypeVar, Unpack
 
-from openai import AsyncOpenAI, OpenAI
-
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._shapes import an_object
+from fetchstash.client.adapters._needs import Needs
 from fetchstash.client.adapters._wrapped import Options, Shape, as_data, configured
+
+with Needs("openai", "openai", "2.54"):
+    from openai import AsyncOpenAI, OpenAI
 
 Client = TypeVar("Client", OpenAI, AsyncOpenAI)
 

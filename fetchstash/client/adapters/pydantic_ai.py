@@ -9,17 +9,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from pydantic_ai import RetryModelRequest
-from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import ModelMessage, ModelResponse
-
 from fetchstash.client._attempts import Attempt, Outcome, Steps, astep
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._request import RequestInfo
 from fetchstash.client._shapes import a_string, an_object
 from fetchstash.client._threads import is_large
-from fetchstash.client.adapters._pydantic_messages import from_data, to_data
+from fetchstash.client.adapters._needs import Needs
 from fetchstash.client.adapters._wrapped import Options, configured
+
+with Needs("pydantic-ai", "pydantic-ai-slim", "2.68"):
+    from pydantic_ai import RetryModelRequest
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.messages import ModelMessage, ModelResponse
+
+    from fetchstash.client.adapters._pydantic_messages import from_data, to_data
 
 
 @dataclass
