@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fetchstash.config import load
-from fetchstash.errors import BadArgument, FetchFailed, NoText, OutOfRange
+from fetchstash.errors import BadArgument, Call, FetchFailed, NoText, OutOfRange
 from fetchstash.facts import PAGE_VERDICTS
 from fetchstash.ranges import Heading, Preview
 from fetchstash.render import Host, View, error_line, size, view_of
@@ -576,7 +576,8 @@ def test_a_handlers_reason_ends_as_a_sentence() -> None:
 
 def ranked(*passages: tuple[int, int, str], searched: int = 1, pending: int = 0) -> Passages:
     found = tuple(Passage(REF, first, last, text, 1.0) for first, last, text in passages)
-    return Passages(found, {REF: REPORT}, searched, pending)
+    following = Call("search", {"query": "tide"}) if pending else None
+    return Passages(found, {REF: REPORT}, searched, pending, next=following)
 
 
 def test_search_shows_where_each_passage_stands() -> None:
@@ -590,10 +591,10 @@ def test_search_shows_where_each_passage_stands() -> None:
     assert "[Showing 2 of 8 passages. Use a higher maxChars to retrieve more.]" in cut.text
 
 
-def test_no_passage_yet_is_said_where_texts_are_not_indexed() -> None:
+def test_a_search_that_is_not_complete_says_the_call_that_goes_on() -> None:
     assert view_of(HOST, ranked(searched=12, pending=4)).text == (
-        "[No passage has a word of the query yet, out of 12 artifacts, 4 texts not indexed yet: "
-        "search again later.]"
+        "[No passage has a word of the query yet, out of 12 artifacts, 4 texts not searched yet: "
+        'artifact_search(query="tide").]'
     )
 
 

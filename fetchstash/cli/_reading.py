@@ -339,7 +339,8 @@ def search(
         else:
             print_text(f"{passages}\n" if passages.best_first else "")
         if passages.pending:
-            say(f"{_show.counted(passages.pending, 'texts')} not indexed yet: search again later.")
+            said = f"{_show.counted(passages.pending, 'texts')} not searched yet"
+            say(f"{said}: `{command_line(passages.next)}`." if passages.next else f"{said}.")
         elif not (passages.searched or refs):
             await say_where(stash)
         elif not passages.best_first:

@@ -101,7 +101,9 @@ def search(host: Host, passages: Passages, max_chars: int | None = None) -> View
     facts = tuple(subject.facts for subject in subjects.values())[:FACTS_AT_MOST]
     out_of = counted(passages.searched, "artifact")
     if passages.pending:
-        out_of += f", {counted(passages.pending, 'text')} not indexed yet: search again later"
+        out_of += f", {counted(passages.pending, 'text')} not searched yet"
+        if passages.next:
+            out_of += f": {host.face.continuation(passages.next, {}, ())}"
     left_out = [
         line
         for ref, n in passages.left_out.items()

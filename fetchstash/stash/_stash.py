@@ -386,7 +386,13 @@ class Stash:
             for ref in (known if refs_or_urls and query.strip() else ())
             if (count := await self.documents.count_left_out(known[ref], any_word))
         }
-        return Passages(ranked.passages, known, searched, ranked.pending, left_out)
+        following: Call | None = None
+        if ranked.pending and refs_or_urls:  # each search would read these from their beginning
+            options = {"pattern": any_word.pattern, "ignore_case": True}
+            following = Call("grep", {"refs": list(refs_or_urls), **options})
+        elif ranked.pending:
+            following = Call("search", {"query": query})
+        return Passages(ranked.passages, known, searched, ranked.pending, left_out, following)
 
     def raw(self, ref_or_url: str) -> AbstractAsyncContextManager[Path]:
         """Give an artifact's own bytes as a file, valid while the context is open."""

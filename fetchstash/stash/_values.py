@@ -225,8 +225,8 @@ class Passages:
     """Ranked passages, best first, out of ``searched`` artifacts. Iterating gives each Passage.
 
     ``facts`` are those of the artifacts by reference. ``pending`` counts the texts that could not
-    be searched yet. ``left_out`` counts the lines of web pages, by reference, that have a word of
-    the query and are left out of their texts.
+    be searched yet, and ``next`` is the call that goes on with them. ``left_out`` counts the lines
+    of web pages, by reference, that have a word of the query and are left out of their texts.
     """
 
     best_first: tuple[Passage, ...]
@@ -234,6 +234,7 @@ class Passages:
     searched: int
     pending: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
+    next: Call | None = None
 
     def __iter__(self) -> Iterator[Passage]:
         return iter(self.best_first)

@@ -53,7 +53,7 @@ from fetchstash.store._contract import (
 )
 from fetchstash.store._index import SearchIndex
 from fetchstash.store._limits import ALL_RUNS, StoreLimits
-from fetchstash.store._rank import Deadline, rank_texts
+from fetchstash.store._rank import rank_texts
 from fetchstash.store._retention import Candidate, Total, plan
 from fetchstash.store._runs import own_run, run_of_put
 from fetchstash.store._search import search_run
@@ -197,9 +197,8 @@ class BucketContents:
         self, query: str, refs: Sequence[str], max_results: int, cancelled: Callable[[], bool]
     ) -> SearchResult:
         """Rank passages over these artifacts, or over the run, newest first."""
-        expired = Deadline(cancelled)
         if refs:
-            return rank_texts(query, refs, self._stored_text, max_results, expired)
+            return rank_texts(query, refs, self._stored_text, max_results, cancelled)
         self._records.refresh()
         texts, entries = self._records.texts(self._run)
         # An index reads what it lacks by itself; else all of them are read, many at a time.
@@ -208,7 +207,7 @@ class BucketContents:
         def opened(ref: str) -> StoredText:
             return reading[ref].result() if ref in reading else self._stored_text(ref)
 
-        return search_run(self._index, query, texts, opened, max_results, expired)
+        return search_run(self._index, query, texts, opened, max_results, cancelled)
 
     def _stored_text(self, ref: str) -> StoredText:
         """Open a text for a search, which is no use of its artifact."""

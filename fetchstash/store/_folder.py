@@ -32,7 +32,7 @@ from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._index import SearchIndex
 from fetchstash.store._limits import StoreLimits
 from fetchstash.store._place import Place
-from fetchstash.store._rank import Deadline, rank_texts
+from fetchstash.store._rank import rank_texts
 from fetchstash.store._runs import own_run, run_of_put
 from fetchstash.store._search import RunTexts, search_run
 from fetchstash.store._source import FileSource
@@ -200,11 +200,10 @@ class StoreFolder:
         self, query: str, refs: Sequence[str], max_results: int, cancelled: Callable[[], bool]
     ) -> SearchResult:
         """Rank passages over these artifacts, or over the run, newest first."""
-        expired = Deadline(cancelled)
         if refs:
-            return rank_texts(query, refs, self._stored_text, max_results, expired)
+            return rank_texts(query, refs, self._stored_text, max_results, cancelled)
         texts, opened = self._run_texts(), self._stored_text
-        return search_run(self._index, query, texts, opened, max_results, expired)
+        return search_run(self._index, query, texts, opened, max_results, cancelled)
 
     def _run_texts(self) -> RunTexts:
         """Return the texts of the run. They are kept until it changes: 100,000 take a second."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 from fetchstash.errors import FetchstashError
 from fetchstash.store._contract import Passage, SearchResult
@@ -24,13 +24,17 @@ from fetchstash.store._rank import MAX_TERMS, Deadline, hit_offset, passages, wo
 from fetchstash.store._text import StoredText
 
 BUILD_SECONDS = 1.0
-"""What a search spends on indexing at most, out of the time that it has."""
-
-RANK_SECONDS = 0.8
-"""So much of that time is left for the answer."""
+"""CPU time that a search spends on indexing at most; see Deadline."""
 
 STEP_SECONDS = 0.05
 """So long the index is locked at a time, and so long the thread rests between two steps."""
+
+STEP_PASSAGES = 100
+"""A step indexes so many, or a text to its end, whatever the clock says: each call makes one at
+least, so that an index is complete after as many calls as its passages make hundreds and texts."""
+
+WAIT_SECONDS = 5
+"""So long a search waits at most for others of this process that build the index."""
 
 OPEN_SECONDS = 5
 """So long a text stays open between steps: opening one in a bucket takes longer than a step."""
@@ -63,6 +67,7 @@ class SearchIndex:
         self._lock = folder / "search-lock"
         self._stopped = Event()
         self._builder: Thread | None = None
+        self._turn = Lock()
         # The number of an index, and texts that are all in it: no need to look again.
         self._complete: tuple[int, Texts] | None = None
         # The text that the last step did not end, and when it was opened. It is the lock's.
@@ -74,7 +79,7 @@ class SearchIndex:
         texts: Texts,
         open_text: OpenText,
         limit: int,
-        expired: Deadline,
+        cancelled: Callable[[], bool],
     ) -> SearchResult:
         """Rank the indexed passages of ``texts``. Raises sqlite3.Error for a damaged index.
 
@@ -84,10 +89,9 @@ class SearchIndex:
         if not terms:
             return SearchResult(())
         work = _Work(self._missing(texts), texts, open_text)
-        spare = expired.seconds_left - RANK_SECONDS
-        self._build(work, _earlier(expired, min(BUILD_SECONDS, spare)))
+        self._build(work, Deadline(cancelled, BUILD_SECONDS))
         pending = len(work.missing)
-        hits = self._best(terms, texts, limit, expired)
+        hits = self._best(terms, texts, limit, cancelled)
         if pending and not (self._builder and self._builder.is_alive()):
             self._builder = Thread(target=self._build_all, args=(work,), daemon=True)
             self._builder.start()
@@ -142,18 +146,25 @@ class SearchIndex:
         return missing
 
     def _build(self, work: "_Work", expired: Callable[[], bool]) -> None:
-        """Index texts and take them off the work, unless another process is doing it."""
-        while work.missing and not expired():
-            with locked_now(self._lock) as is_ours:
-                if not is_ours:
+        """Index texts in one step at least, unless another process is doing it."""
+        if not self._turn.acquire(timeout=WAIT_SECONDS):
+            return  # many searches of this process are doing it
+        try:
+            while work.missing:
+                with locked_now(self._lock) as is_ours:
+                    if not is_ours:
+                        return
+                    self._step(work, Deadline(expired, STEP_SECONDS))
+                if expired():
                     return
-                self._step(work, _earlier(expired, STEP_SECONDS))
+        finally:
+            self._turn.release()
 
     def _build_all(self, work: "_Work") -> None:
         """Index all texts, with rests, until ``close``."""
         with contextlib.suppress(sqlite3.Error, OSError, FetchstashError):
             while work.missing and not self._stopped.wait(STEP_SECONDS):
-                self._build(work, _earlier(self._stopped.is_set, STEP_SECONDS))
+                self._build(work, Deadline(self._stopped.is_set, STEP_SECONDS))
 
     def _step(self, work: "_Work", expired: Callable[[], bool]) -> None:
         with contextlib.closing(self._open()) as db, _commit(db):
@@ -187,13 +198,13 @@ class SearchIndex:
             self._begun = None
 
     def _best(
-        self, terms: list[str], texts: Texts, limit: int, expired: Callable[[], bool]
+        self, terms: list[str], texts: Texts, limit: int, cancelled: Callable[[], bool]
     ) -> list[tuple[str, int, int, int, int, float]]:
         """Return the best passages: SHA-256, first and last line, first byte, size and score."""
         if not self._path.exists():
             return []
         with contextlib.closing(self._open()) as db:
-            db.set_progress_handler(expired, 10_000)
+            db.set_progress_handler(cancelled, 10_000)
             asked = _rarest(db, terms)
             ranked = db.execute(
                 "SELECT text.sha256, first_line, last_line, start, passage.size,"
@@ -249,12 +260,6 @@ def _rarest(db: sqlite3.Connection, terms: list[str]) -> list[str]:
     return rarest
 
 
-def _earlier(expired: Callable[[], bool], seconds: float) -> Callable[[], bool]:
-    """Return a function that says whether ``seconds`` have passed since, or ``expired`` says so."""
-    end = time.monotonic() + seconds
-    return lambda: time.monotonic() > end or expired()
-
-
 @contextlib.contextmanager
 def _commit(db: sqlite3.Connection) -> Generator[None]:
     db.execute("BEGIN IMMEDIATE")
@@ -270,7 +275,7 @@ def _add(
     number, indexed, line = db.execute(
         "SELECT id, indexed, next_line FROM text WHERE sha256 = ?", (sha256,)
     ).fetchone()
-    for piece in passages(text, indexed, line):
+    for count, piece in enumerate(passages(text, indexed, line), start=1):
         place = (number, piece.first_line, piece.last_line, piece.start, len(piece.data))
         row = db.execute(
             "INSERT INTO passage (text, first_line, last_line, start, size) VALUES (?, ?, ?, ?, ?)",
@@ -278,7 +283,7 @@ def _add(
         ).lastrowid
         terms = " ".join(words(piece.data.decode("utf-8", "replace")))
         db.execute("INSERT INTO words_of (rowid, words) VALUES (?, ?)", (row, terms))
-        if expired():
+        if count >= STEP_PASSAGES and expired():
             indexed = piece.start + len(piece.data)
             line = piece.last_line + piece.data.endswith(b"\n")
             break

@@ -25,23 +25,27 @@ PARAGRAPH_BYTES = 400
 MAX_TERMS = 32
 MAX_HITS = 20_000
 MAX_SECONDS = 2.0
+PATIENCE = 4
 K1, B = 1.2, 0.75
 
 
 class Deadline:
-    """Called, it says whether a search must stop: after MAX_SECONDS, or if it was cancelled."""
+    """Called, it says whether a search must stop: after so many seconds, or if it was cancelled.
 
-    def __init__(self, cancelled: Callable[[], bool]) -> None:
-        self._end = time.monotonic() + MAX_SECONDS
+    It belongs to the thread that makes it, whose CPU time counts: on a busy machine no work would
+    be done in a time by the clock. ``PATIENCE`` times as long by the clock is the end all the same,
+    for a thread that waits for a network. ``seconds`` is MAX_SECONDS if it is not given.
+    """
+
+    def __init__(self, cancelled: Callable[[], bool], seconds: float | None = None) -> None:
+        seconds = MAX_SECONDS if seconds is None else seconds
+        self._end = time.thread_time() + seconds
+        self._latest = time.monotonic() + PATIENCE * seconds
         self._cancelled = cancelled
 
     def __call__(self) -> bool:
-        return time.monotonic() > self._end or self._cancelled()
-
-    @property
-    def seconds_left(self) -> float:
-        """How long is left; below 0 when it is over."""
-        return self._end - time.monotonic()
+        late = time.thread_time() > self._end or time.monotonic() > self._latest
+        return late or self._cancelled()
 
 
 # Scripts that put no space between words: Thai to Myanmar, Khmer, kana, Han, Hangul. Their words
@@ -277,7 +281,7 @@ def rank_texts(
 ) -> SearchResult:
     """Rank passages by reading the texts of ``refs``, for MAX_SECONDS at most.
 
-    ``cancelled`` may be a Deadline, whose time has begun already.
+    ``cancelled`` may be a Deadline of its own.
 
     ``open_text`` returns None for a text that need not be searched.
     """

@@ -1,5 +1,6 @@
 """A search over the texts of a run: by reading them, or by the index where they are many."""
 
+import math
 import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -37,20 +38,23 @@ def search_run(
     texts: RunTexts,
     open_text: OpenText,
     max_results: int,
-    expired: Deadline,
+    cancelled: Callable[[], bool],
 ) -> SearchResult:
-    """Rank passages over the texts of a run."""
+    """Rank passages over the texts of a run.
+
+    Few texts are read to their end, whatever the clock says: INDEX_BYTES bound the work.
+    """
     if texts.are_many:
         try:
-            return index.search(query, texts.refs, open_text, max_results, expired)
+            return index.search(query, texts.refs, open_text, max_results, cancelled)
         except sqlite3.Error as error:  # no FTS5 here, or a damaged index
             if error.sqlite_errorname in _TOO_BUSY:
                 return SearchResult((), len(texts.refs))
             index.drop()
         except _LOST:
             pass
-    kept = _if_kept(open_text)
-    return rank_texts(query, list(texts.refs.values()), kept, max_results, expired)
+    expired = Deadline(cancelled, None if texts.are_many else math.inf)
+    return rank_texts(query, list(texts.refs.values()), _if_kept(open_text), max_results, expired)
 
 
 def _if_kept(open_text: OpenText) -> Callable[[str], StoredText | None]:

@@ -388,6 +388,7 @@ async def test_a_text_is_opened_once_to_be_indexed_in_many_steps(
     for module, name, value in (
         (_search, "INDEX_BYTES", 0),
         (_index, "STEP_SECONDS", 0),  # each step indexes one passage
+        (_index, "STEP_PASSAGES", 1),
         (_index, "OPEN_SECONDS", 1e9),
     ):
         monkeypatch.setattr(module, name, value)

@@ -2,6 +2,7 @@
 
 import random
 import sqlite3
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from fetchstash.store import (
     StoreLimits,
     _disk,
     _index,
+    _rank,
     _search,
     open_store,
 )
@@ -24,6 +26,13 @@ from fetchstash.store import (
 Put = Callable[..., Awaitable[Facts]]
 
 pytestmark = pytest.mark.anyio
+
+
+class NoThread(threading.Thread):
+    """A thread that never gets a processor."""
+
+    def run(self) -> None:
+        """Do nothing."""
 
 
 @pytest.fixture(autouse=True)
@@ -92,6 +101,7 @@ async def test_a_text_that_is_indexed_in_many_steps_is_found_as_in_one(
     store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_index, "STEP_SECONDS", 0)
+    monkeypatch.setattr(_index, "STEP_PASSAGES", 1)
     await fill(store, put)
     indexed = await search_when_indexed(store, "topic3 needle", 1)
     monkeypatch.setattr(_search, "INDEX_BYTES", 10**12)
@@ -107,7 +117,7 @@ async def test_a_search_answers_from_indexed_texts_and_counts_the_others(
 ) -> None:
     kept = await fill(store, put)
     monkeypatch.setattr(_index, "BUILD_SECONDS", -1)
-    assert await store.search("topic3", (), 1) == SearchResult((), pending=6)
+    assert await store.search("topic3", (), 1) == SearchResult((), pending=5)
     result = await search_when_indexed(store, "topic3", 1)  # a thread went on
     assert [passage.artifact_ref for passage in result.passages] == [kept[3].artifact_ref]
 
@@ -119,20 +129,32 @@ async def test_a_run_of_many_small_texts_is_indexed_too(
     monkeypatch.setattr(_search, "INDEX_BYTES", 10**12)
     monkeypatch.setattr(_search, "INDEX_TEXTS", 5)
     monkeypatch.setattr(_index, "BUILD_SECONDS", -1)
-    assert (await store.search("topic3", (), 1)).pending == 6
+    assert (await store.search("topic3", (), 1)).pending == 5
     result = await search_when_indexed(store, "topic3", 1)
     assert [passage.artifact_ref for passage in result.passages] == [kept[3].artifact_ref]
 
 
-async def test_a_search_that_lost_its_time_to_a_long_list_still_answers(
+async def test_each_search_indexes_a_text_though_no_time_is_left_so_that_the_last_finds_all(
     store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await fill(store, put)
-    await search_when_indexed(store, "topic3", 1)
-    monkeypatch.setattr(_index, "RANK_SECONDS", 10**6)  # no time is left for indexing
-    await put(store, document("needle number 9 about topic9", 9))
-    result = await store.search("topic3", (), 1)
-    assert (len(result.passages), result.pending) == (1, 1)
+    monkeypatch.setattr(_index, "BUILD_SECONDS", -1)
+    monkeypatch.setattr(_index, "Thread", NoThread)
+    monkeypatch.setattr(_rank, "MAX_SECONDS", -1)
+    kept = await fill(store, put)
+    results = [await store.search("topic0", (), 1) for _ in kept]
+    assert [result.pending for result in results] == [5, 4, 3, 2, 1, 0]
+    assert [passage.artifact_ref for passage in results[-1].passages] == [kept[0].artifact_ref]
+
+
+async def test_few_texts_are_read_to_their_end_though_no_time_is_left(
+    store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_search, "INDEX_BYTES", 10**12)
+    monkeypatch.setattr(_rank, "MAX_SECONDS", -1)
+    kept = await fill(store, put)
+    result = await store.search("topic0", (), 1)
+    assert [passage.artifact_ref for passage in result.passages] == [kept[0].artifact_ref]
+    assert result.pending == 0
 
 
 async def test_a_search_sees_what_came_and_went_since_the_last(
