@@ -427,6 +427,52 @@ def test_a_preview_does_not_begin_with_a_list_of_links(read: Read) -> None:
     assert extracted.preview.text.startswith("# Guide\n\n## Section 0\n\nThe reservoir")
 
 
+PREVIEWS = {
+    "the end of a table of contents": (
+        "<ul><li><a href=/1>The basics</a></li></ul><h1>Gate works</h1>"
+    ),
+    "a notice above the title": (
+        "<p>This manual is for an older version of the gate and of its wardens.</p>"
+        "<h1>Gate works</h1>"
+    ),
+    "a notice beneath the title": (
+        "<h1>Gate works</h1><p>You are reading the documentation of a version of the gate that is "
+        "old.</p>"
+    ),
+    "links to the next page and to the last": (
+        "<h1>Gate works</h1><ul><li><a href=/1>Previous</a><li><a href=/2>Next</a></ul>"
+    ),
+    "links in one paragraph": (
+        "<h1>Gate works</h1><p><a href=#a>Low gate</a><br><a href=#b>High gate</a></p>"
+    ),
+    "the name of the site": "<h1>Handbook</h1><p>Contents</p><h1>Gate works</h1>",
+}
+
+
+@pytest.mark.parametrize("above", PREVIEWS.values(), ids=PREVIEWS.keys())
+def test_a_preview_begins_with_the_title_and_the_text(read: Read, above: str) -> None:
+    extracted, text = read(
+        f"<title>Gate works \u2014 Handbook</title><main>{above}<p>{PROSE}</p></main>"
+    )
+    assert not text.startswith("# Gate works\n\nThe reservoir")
+    assert extracted.preview.text.startswith("# Gate works\n\nThe reservoir")
+
+
+def test_a_preview_keeps_text_above_a_heading_that_the_page_is_named_after(read: Read) -> None:
+    extracted, text = read(
+        f"<title>Opening - Gates</title><p>{PROSE * 3}</p><h1>Opening</h1><p>{PROSE}</p>"
+    )
+    assert text.startswith("The reservoir")
+    assert extracted.preview.text == ""
+
+
+def test_a_page_of_links_alone_is_previewed_as_it_is(read: Read) -> None:
+    links = "".join(f"<li><a href=/{n}>Gate number {n} of the river</a></li>" for n in range(40))
+    extracted, text = read(f"<title>Gates</title><main><h1>Gates</h1><ul>{links}</ul></main>")
+    assert text.startswith("# Gates\n\n- [Gate number 0")
+    assert extracted.preview.text == ""
+
+
 def test_a_page_that_begins_with_text_needs_no_preview_of_its_own(read: Read) -> None:
     extracted, _ = read(article(f"<p>{PROSE}</p>"))
     assert extracted.preview.text == ""

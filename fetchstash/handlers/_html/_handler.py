@@ -1,5 +1,6 @@
 """Read HTML pages as Markdown of their content."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import compress
 from pathlib import Path
@@ -25,10 +26,25 @@ from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.ranges import Preview
 
-MIN_LEADING_LINKS = 5
-"""Blocks that are links; a preview does not begin with as many."""
+MIN_LEADING_LINKS = 2
+"""A preview does not begin with as many links in blocks of nothing else."""
+MOST_WORDS_BETWEEN = 3
+"""Of a block among such links: the name of the page itself, a label."""
+TITLE_REACH = 400
+"""The title is searched in this many blocks."""
+MOST_WORDS_ABOVE = 80
+"""Of running text above the title: a notice. More is text of the page."""
+_NOTICE = re.compile(
+    r"\bsurvey\b|\bwe use cookies|\b(?:uses?|using|accept) cookies\b|"
+    r"\byou(?:'re|\u2019re| are) (?:viewing|reading|browsing|looking at)\b|"
+    r"\b(?:this|these) (?:page|doc\w*|manual)?\s?(?:is|are) for [^.]{0,40}\b(?:version|release)|"
+    r"\b(?:newer|outdated|development) version of (?:this|the) |"
+    r"\bno longer (?:actively )?(?:maintained|supported)\b",
+    re.IGNORECASE,
+)
 RUNNING_WORDS = 12
 PREVIEW_BLOCKS, PREVIEW_CHARS = 60, 4_000
+_WORD = re.compile(r"\w+")
 PATHS = frozenset(("page", "left_out", "links", "tables", "images", "data"))
 
 
@@ -78,7 +94,7 @@ class HtmlHandler:
         if not reading.content:
             tags = Reason.PAGE_TAGS.cause(limit=_safety.MAX_TAGS)
             extracted.fail(tags if checked.cut else Reason.PAGE_WITHOUT_TEXT.cause())
-        extracted.preview = _preview(reading.content, reading.inline())
+        extracted.preview = _preview(reading.content, metadata.title, reading.inline())
         parts = _markdown.parts(reading.content, inline)
         extracted.parts = _bounded(parts, limits.max_chars, extracted)
         return extracted
@@ -129,17 +145,40 @@ def _chosen(path: str, reading: Reading) -> Sequence[_blocks.Block]:
     return [blocks[n] for n in numbers if keep[n]] or [blocks[n] for n in numbers]
 
 
-def _preview(content: list[_blocks.Block], inline: Inline) -> Preview:
-    """Return a preview that leaves out a list of links at the beginning; empty if there is none."""
-    start = next((n for n, block in enumerate(content) if _is_running(block)), 0)
-    links = sum(_is_link(block) for block in content[:start])
-    if links < MIN_LEADING_LINKS:
+def _preview(content: list[_blocks.Block], page_title: str, inline: Inline) -> Preview:
+    """Return a preview from the title on, without links and notices beneath; empty if none stand.
+
+    What stands above the title are notices and the end of a table of contents.
+    """
+    title = _title(content, page_title)
+    first = 0 if title is None else title + 1
+    body, links, end = first, 0, first
+    for end in range(first, len(content)):
+        block = content[end]
+        if block.level:
+            links = 0
+            continue
+        added = _links(block)
+        links += added
+        in_list = block.containers and links >= MIN_LEADING_LINKS
+        most = RUNNING_WORDS if in_list else MOST_WORDS_BETWEEN
+        is_text = block.kind in {_blocks.CODE, _blocks.TABLE} or (
+            not added and len(block.words.split()) > most
+        )
+        if is_text and not _is_notice(block):
+            break
+        if links >= MIN_LEADING_LINKS:
+            body = end + 1
+    else:  # links are all that the page has
+        body = end = first
+    above = [block for block in content[:body] if block.level == 1][:1]
+    titles = content[title:first] if title is not None else above
+    lead = [block for block in content[body:end] if not _is_notice(block)]
+    shown = [*titles, *lead, *content[end : end + PREVIEW_BLOCKS]]
+    if shown[:PREVIEW_BLOCKS] == content[:PREVIEW_BLOCKS]:
         return Preview()
-    while start and content[start - 1].kind == _blocks.HEADING:
-        start -= 1
-    titles = [block for block in content[:start] if block.level == 1][:1]
     text = ""
-    for piece in _markdown.parts([*titles, *content[start : start + PREVIEW_BLOCKS]], inline):
+    for piece in _markdown.parts(shown, inline):
         text += piece.text
         if len(text) > PREVIEW_CHARS:
             break
@@ -147,14 +186,48 @@ def _preview(content: list[_blocks.Block], inline: Inline) -> Preview:
     return Preview(text, lines_shown=text.count("\n"))
 
 
+def _title(content: list[_blocks.Block], page_title: str) -> int | None:
+    """Return the number of the heading that the page is named after, with few words above.
+
+    Of several it is what the page's title begins with: the site's name stands at its end.
+    """
+    above = 0
+    named = _spelled(page_title)
+    places: list[tuple[int, int]] = []
+    for number, block in enumerate(content[:TITLE_REACH]):
+        if block.level in {1, 2} and (words := _spelled(block.words)).strip():
+            place = named.find(words) if named.strip() else -1
+            if place >= 0:
+                places.append((place, number))
+        above += len(block.words.split()) if _is_running(block) else 0
+        if above > MOST_WORDS_ABOVE:
+            break
+    return min(places)[1] if places else None
+
+
+def _spelled(text: str) -> str:
+    return f" {' '.join(_WORD.findall(text.casefold()))} "
+
+
+def _is_notice(block: _blocks.Block) -> bool:
+    """Return whether this speaks of the site, and not of what the page is about."""
+    return len(block.words) <= 400 and _NOTICE.search(block.words) is not None
+
+
 def _is_running(block: _blocks.Block) -> bool:
     words = len(block.words.split())
     return words >= RUNNING_WORDS and not block.link and linked_words(block.nodes) * 2 < words
 
 
-def _is_link(block: _blocks.Block) -> bool:
+def _links(block: _blocks.Block) -> int:
+    """Return the number of links in a block that is nothing else, 0 for any other."""
     words = len(block.words.split())
-    return bool(words) and (bool(block.link) or linked_words(block.nodes) * 5 >= words * 4)
+    if block.link:
+        return bool(words)
+    if not words or linked_words(block.nodes) * 5 < words * 4:
+        return 0
+    nodes = [node for node in block.nodes if not isinstance(node, str)]
+    return sum(e.tag == "a" for node in nodes for e in (node, *node.descendants()))
 
 
 def _bounded(parts: Iterator[Part], max_chars: int, extracted: Extracted) -> Iterator[Part]:
