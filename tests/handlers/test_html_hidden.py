@@ -77,6 +77,12 @@ HIDDEN = {
     "filled with nothing, with children": f'<div style="-webkit-text-fill-color:transparent"><p>{SECRET}</p></div>',
     "no line height, with children": f'<div style="line-height:0;overflow:hidden"><p>{SECRET}</p></div>',
     "contained out of sight, with children": f'<div style="content-visibility:hidden"><p>{SECRET}</p></div>',
+    "a picture in what is invisible": f'<div style="visibility:hidden"><p><img src="gate.png" width=300 alt="{SECRET}"></p></div>',
+    "an invisible picture": f'<p>A gate. <img src="gate.png" width=300 style="visibility:hidden" alt="{SECRET}"></p>',
+    "a film in what is invisible": f'<div style="visibility:hidden"><video src="gate.mp4" title="{SECRET}"></video></div>',
+    "a formula in what is invisible": f'<div style="visibility:hidden"><p><math><mtext>{SECRET}</mtext></math></p></div>',
+    "a formula of no size": f'<div style="font-size:0"><p><math><mtext>{SECRET}</mtext></math></p></div>',
+    "letters shown as dots (CSS UI 4, text-security)": f'<div style="-webkit-text-security:disc"><p>{SECRET}</p></div>',
     # Classes
     "a class for screen readers (Bootstrap, WordPress)": f'<span class="sr-only">{SECRET}</span>',
     "visually hidden (GOV.UK)": f'<p class="note visually-hidden">{SECRET}</p>',
@@ -176,6 +182,7 @@ SEEN = {
     "letters filled by two classes": f"<style>.a{{color:transparent}}.b{{background-clip:text}}</style><p class='a b'>{SECRET}</p>",
     "columns without gaps": f'<div style="font-size:0"><div style="font-size:14px">{SECRET}</div></div>',
     "visible inside of invisible (CSS Display 3, 4)": f'<div style="visibility:hidden"><p style="visibility:visible">{SECRET}</p></div>',
+    "a visible picture inside of invisible": f'<div style="visibility:hidden"><p><img src="gate.png" width=300 style="visibility:visible" alt="{SECRET}"></p></div>',
     "behind other layers, on no background": f'<p style="position:relative;z-index:-1">{SECRET}</p>',
     "behind other layers of its own context": f'<div style="background:#fff;position:relative;z-index:0"><p style="position:absolute;z-index:-1">{SECRET}</p></div>',
     "grey on white": f'<p style="color:#999">{SECRET}</p>',
@@ -251,3 +258,13 @@ def test_hidden_elements_with_text_are_counted(tmp_path: Path, gap: str) -> None
     )
     extracted, _ = extract(tmp_path, laid_out(html, gap))
     assert extracted.facts.hidden_removed == 3
+
+
+@pytest.mark.parametrize("gap", LAYOUTS.values(), ids=LAYOUTS.keys())
+def test_tex_in_what_is_invisible_is_removed_and_counted(tmp_path: Path, gap: str) -> None:
+    html = (
+        f'<div style="visibility:hidden">{gap}<p><script type="math/tex">E=mc^2</script></p></div>'
+    )
+    extracted, text = extract(tmp_path, html)
+    assert "mc" not in text
+    assert extracted.facts.hidden_removed == 1

@@ -27,7 +27,7 @@ _OUT_OF_SIGHT = re.compile(
     r"clip:rect\((?:0(?:px)?|1px)[,)]|"
     r"clip-path:(?:inset\((?:[5-9]\d|100)%|circle\(0|ellipse\(0|"
     r"polygon\(0(?:px|%)?,0(?:px|%)?,0(?:px|%)?,0)|"
-    r"-webkit-text-fill-color:transparent|"
+    r"-webkit-text-fill-color:transparent|(?:-webkit-)?text-security:(?!none)|"
     r"mask(?:-image)?:linear-gradient\(transparent,transparent\))"
 )
 _NO_SIZE = re.compile(
@@ -40,20 +40,21 @@ _FONT_OF_ZERO = re.compile(r"(?:[^;]*,)?0(?:px|pt|em|%)?[/,]")
 _RELATIVE = re.compile(r"[\d.]+(?:em|%)|inherit|smaller|larger")
 MAY_MATTER = re.compile(
     r"display|visib|opacity|colo|backgr|font|-\d\d|\d{4}|calc|100%|\d{3}vw|overflow|scale|rotate|"
-    r"clip|filter|mask|z-index|position|isolation|\\",
+    r"clip|filter|mask|text-security|z-index|position|isolation|\\",
     re.IGNORECASE,
 )
 """Found in all declarations that decide whether text is seen."""
 _MAY_HIDE = re.compile(
     r"display|visib|opacity|font-size\s*:\s*[01.]|font\s*:[^;]*\b0|-\d\d|\d{4}|calc\(\s*-|indent|"
-    r"\d{3}vw|overflow[^;]*(?:hidden|clip)|scale|rotate|clip-path|clip\s*:|mask|fill-color|\\",
+    r"\d{3}vw|overflow[^;]*(?:hidden|clip)|scale|rotate|clip-path|clip\s*:|mask|fill-color|"
+    r"text-security|\\",
     re.IGNORECASE,
 )
 # One of these words or numbers stands in whatever _MAY_HIDE matches; looking for them
 # takes a quarter of its time.
 _HIDING_WORDS = (
     "display", "visib", "opacity", "indent", "scale", "rotate", "clip", "mask", "fill-color",
-    "overflow", "font", "calc(", "\\",
+    "text-security", "overflow", "font", "calc(", "\\",
 )  # fmt: skip
 _FAR_NUMBER = re.compile(r"-[0-9][0-9]|[0-9]{4}|[0-9]{3}vw")
 

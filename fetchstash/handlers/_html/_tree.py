@@ -226,11 +226,11 @@ class _Copy:
                         node = streamed.child
                         continue
                     if tag == "script":
-                        self._add_tex(node, parent)
+                        self._add_tex(node, parent, paints)
                     elif tag in _FIELDS:
                         _add_field(tag, node, parent)
                     elif tag in _PLAYED:
-                        self._add_player(node, parent)
+                        self._add_player(node, parent, paints)
                     elif tag not in _NEVER_READ:
                         copied = self._element(tag, node, parent, paints)
                         if copied is not None:
@@ -249,22 +249,32 @@ class _Copy:
         if text.isspace():  # tells nothing of its paint: hidden elements are indented, too
             parent.children.append(text)
             return
-        if paints is not self._seen_paint and is_unseen(paints):
-            self._page.hidden += parent not in self._emptied
-            self._emptied.add(parent)
+        if paints is not self._seen_paint and self._is_invisible(parent, paints):
             return
         self._seen_paint = paints
         is_code = not self._has_tex or parent.tag in {"code", "pre", "tt"}
         parent.children.append(text if is_code else with_dollars(text))
 
-    def _add_tex(self, script: "LexborNode", parent: Element) -> None:
+    def _add_tex(self, script: "LexborNode", parent: Element, paints: Paint) -> None:
         """Add the formula that a script element holds for MathJax."""
-        if (script.attributes.get("type") or "").startswith("math/tex"):
+        is_tex = (script.attributes.get("type") or "").startswith("math/tex")
+        if is_tex and not self._is_invisible(parent, paints):
             parent.children.append(marked(script.text(deep=True)))
 
-    def _add_player(self, node: "LexborNode", parent: Element) -> None:
+    def _is_invisible(self, element: Element, paints: Paint) -> bool:
+        """Return whether what is drawn in this paint is not seen, and count it if so."""
+        if not is_unseen(paints):
+            return False
+        self._page.hidden += element not in self._emptied
+        self._emptied.add(element)
+        return True
+
+    def _add_player(self, node: "LexborNode", parent: Element, around: Paint) -> None:
         """Add a film or a sound, without what stands inside for old browsers."""
         player = Element(node.tag or "", _attributes(node), parent)
+        style = style_of(player, self._sheet, node.mem_id)
+        if paint(player, style, around, complete=self._sheet.complete).invisible:
+            return
         if player.tag == "iframe" and not (
             is_player(player.attributes) and _is_seen_frame(player.attributes)
         ):
@@ -301,10 +311,12 @@ class _Copy:
         )
         if tag == "img":
             inline = picture(element.attributes) or None
-        if inline is not None:
-            parent.children.append(inline)
-            return None
         style = style_of(element, self._sheet, node.mem_id)
+        painted = paint(element, style, around, complete=self._sheet.complete)
+        if inline is not None:
+            if not self._is_invisible(element, painted):
+                parent.children.append(inline)
+            return None
         cause = hidden_by(element, style, around)
         if cause is None and element.attributes.get("aria-hidden") == "true":
             words = node.text(deep=True, separator=" ").split()
@@ -317,11 +329,13 @@ class _Copy:
                 self._page.hidden += not is_formula and bool(node.text(deep=True, strip=True))
             return None
         if tag == "math":
-            parent.children.append(formula(node))
+            if not self._is_invisible(element, painted):
+                parent.children.append(formula(node))
             return None
         if tag == "img":
+            if painted.invisible:
+                return None
             self._page.media.append(element)
-        painted = paint(element, style, around, complete=self._sheet.complete)
         # Visibility is inherited; a child may take it back.
         turns_invisible = painted.invisible and not around.invisible
         if turns_invisible and self._is_shown_by_script(element, node, HiddenBy.STYLE):
