@@ -15,6 +15,7 @@ from threading import Lock
 from fetchstash.errors import BadPattern, Call
 from fetchstash.hygiene import clean_line
 from fetchstash.store._contract import GrepQuery, Line, Matches
+from fetchstash.store._rank import Deadline
 from fetchstash.store._source import BytesSource
 from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
@@ -145,15 +146,18 @@ def _too_large() -> BadPattern:
 
 
 def scan_text(text: StoredText, query: GrepQuery, cancelled: Callable[[], bool]) -> Scan:
-    """Find the matching lines of a text, and count all of them unless MAX_SECONDS pass before."""
-    deadline = time.monotonic() + MAX_SECONDS
+    """Find the matching lines of a text, and count all of them unless MAX_SECONDS pass before.
+
+    These are seconds of CPU, as Deadline counts: the same text is scanned on a busy machine.
+    """
+    expired = Deadline(cancelled, MAX_SECONDS)
     pattern = compile_pattern(query)
     scan = Scan()
     in_matched_line = False
     for piece in _pieces(text, pattern.piece):
         data, position, stop = piece.data, piece.start, piece.stop
         while position <= stop:
-            if time.monotonic() > deadline or cancelled():
+            if expired():
                 scan.stopped = f"after {MAX_SECONDS:g} s"
                 return scan
             if in_matched_line:

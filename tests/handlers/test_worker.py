@@ -185,22 +185,21 @@ async def test_a_worker_gets_at_most_the_callers_remaining_time(bench: Bench) ->
 
 
 @pytest.mark.parametrize(
-    ("share", "error"),
+    ("limit", "seconds", "error"),
     [
-        pytest.param(0.1, "", id="within"),
-        pytest.param(1.0, "it took longer than 2 seconds", id="the limit"),
-        pytest.param(30, "it took longer than 2 seconds", id="beyond"),
+        pytest.param(60, 0.2, "", id="within"),
+        pytest.param(2, 2, "it took longer than 2 seconds", id="the limit"),
+        pytest.param(2, 600, "it took longer than 2 seconds", id="beyond"),
     ],
 )
-async def test_a_job_ends_at_its_wall_seconds(bench: Bench, share: float, error: str) -> None:
-    bench.pool = WorkerPool(ExtractLimits(wall_seconds=2), workers=1)
-    await bench.run("whole")  # what it takes to start a worker is no part of a job's time
-    begun = time.monotonic()
+async def test_a_job_ends_at_its_wall_seconds(
+    bench: Bench, limit: float, seconds: float, error: str
+) -> None:
+    bench.pool = WorkerPool(ExtractLimits(wall_seconds=limit), workers=1)
     extraction = await bench.run(
-        f"yield [Part('one\\n'), *(time.sleep({2 * share}) or ()), Part('two\\n')]"
+        f"yield [Part('one\\n'), *(time.sleep({seconds}) or ()), Part('two\\n')]"
     )
     assert extraction.extraction_error == error
-    assert time.monotonic() - begun < 30
     await bench.pool.aclose()
 
 
@@ -311,12 +310,11 @@ async def test_cancelling_a_job_frees_the_worker_and_leaves_no_file(bench: Bench
 async def test_the_event_loop_is_free_while_a_worker_works(bench: Bench) -> None:
     await bench.run("whole")
     job = asyncio.create_task(bench.run("after spin"))
-    longest = 0.0
+    turns = 0
     while not job.done():
-        before = time.perf_counter()
         await asyncio.sleep(0.01)
-        longest = max(longest, time.perf_counter() - before)
-    assert longest < 0.5
+        turns += 1
+    assert turns > 10  # while the worker used up its second of CPU
 
 
 async def test_a_job_waits_for_a_worker_and_then_is_busy(bench: Bench) -> None:

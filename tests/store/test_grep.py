@@ -190,6 +190,23 @@ async def test_a_count_that_was_stopped_by_time_says_so(
     assert matches.stopped == "after 2 s"
 
 
+@pytest.mark.anyio
+async def test_a_scan_that_has_to_wait_for_a_processor_counts_all_matches(
+    open_text: OpenText, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = await open_text(b"a\n" * 10)
+    now, looks, loop = time.monotonic, itertools.count(), threading.current_thread()
+
+    def waits() -> float:
+        """Let three seconds pass after the first look of the scan."""
+        return now() + (0 if threading.current_thread() is loop else 3 * bool(next(looks)))
+
+    monkeypatch.setattr(time, "monotonic", waits)
+    matches = await reader.grep(GrepQuery("a"))
+    monkeypatch.undo()
+    assert (matches.total, matches.stopped) == (10, "")
+
+
 @pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize(
