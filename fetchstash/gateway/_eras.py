@@ -45,9 +45,9 @@ def with_signed_questions(upstream: Upstream, result: dict[str, Any]) -> dict[st
     requests = as_object(read_back(result.get("inputRequests")))
     for key, request in requests.items():
         asked = as_object(request)
-        if isinstance(params := asked.get("params"), dict):
+        if params := as_object(asked.get("params")):
             method = str(asked.get("method"))
-            requests[key] = {**asked, "params": signed(upstream, method, as_object(params))}
+            requests[key] = {**asked, "params": signed(upstream, method, params)}
     return {**result, "inputRequests": requests} if requests else result
 
 
