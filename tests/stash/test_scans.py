@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from fetchstash.demo.pdf import make_pdf
-from fetchstash.errors import NoText, TimedOut, TooLarge
+from fetchstash.errors import NoText, TooLarge
 from fetchstash.handlers import Decision, PageText, unmapped_page
 from fetchstash.ranges import Heading, Ranges, Table
 from fetchstash.render import Host, as_shown, view_of
@@ -76,9 +76,10 @@ def opened(site: Site, store_settings: dict[str, str], reader: Reader) -> Callab
     return open_with
 
 
-def hurried(stash: Stash) -> Stash:
+def hurried(stash: Stash, seconds: float = 0.5) -> Stash:
     """Return the same Stash with half a second for a call."""
-    settings = replace(stash.settings, fetch=replace(stash.settings.fetch, deadline_seconds=0.5))
+    fetch = replace(stash.settings.fetch, deadline_seconds=seconds)
+    settings = replace(stash.settings, fetch=fetch)
     return replace(stash, settings=settings, scans=replace(stash.scans, settings=settings))
 
 
@@ -152,8 +153,32 @@ async def test_pages_that_there_is_no_time_for_follow_in_the_next_call(
         shown = as_shown(part)
         assert "[Page 3 was not read in time. Continue with the call at the end.]" in shown
         assert shown.endswith('unit="pages", start=3)')
-        with pytest.raises(TimedOut, match=r"Page 3 could not be read in 0\.5 s"):
-            await hurried(stash).slice(artifact.ref, unit="pages", start=3)
+
+
+async def test_each_slice_reads_a_page_though_its_time_is_over_until_all_are_read(
+    opened: Callable[..., Any], site: Site, reader: Reader
+) -> None:
+    reader.fail = {1, 2, 3, 4}
+    async with opened() as stash:
+        ref = (await stash.fetch(serve(site, SCAN))).ref
+        reader.fail.clear()
+        reader.read.clear()
+        late, start, texts = hurried(stash, seconds=0), 1, list[str]()
+        for page in range(1, 5):
+            part = await late.slice(ref, unit="pages", start=start)
+            texts.append(part.text)
+            assert reader.read == list(range(1, page + 1))
+            start = part.next.arguments["start"] if part.next else 0
+    assert start == 0
+    assert [f"sheet {n}" in text for n, text in enumerate(texts, start=1)] == [True] * 4
+
+
+async def test_an_image_is_read_though_the_time_of_the_call_is_over(
+    opened: Callable[..., Any], site: Site
+) -> None:
+    async with opened() as stash:
+        ref = (await stash.fetch(serve(site, PICTURE, "image/png"))).ref
+        assert "sheet 1" in (await hurried(stash, seconds=0).slice(ref, path="text")).text
 
 
 async def test_progress_counts_pages(

@@ -40,6 +40,8 @@ _log = logging.getLogger("fetchstash.handlers")
 
 # How long a job waits for a free worker, in jobs that take all their time.
 WAIT_JOBS = 3
+# A page for OCR is bounded by its CPU time: on a busy machine ten seconds of it take minutes.
+OCR_PATIENCE = 5
 NO_ANSWER = "its reader sent what is no answer"
 NO_DECISION = Decision("unknown_binary", "", "", "fallback", (), mismatch=False)
 
@@ -160,7 +162,9 @@ class WorkerPool:
 
     async def read_page(self, decision: Decision, source: Path, page: int) -> PageText:
         """Read the text of a page by OCR (see PageReader)."""
-        job = self._job("ocr", source, decision, NO_HINTS) | {"page": page}
+        job = self._job("ocr", source, decision, NO_HINTS)
+        job["page"] = page
+        job["limits"]["wall_seconds"] *= OCR_PATIENCE
         return await self._answer(source, job, answers.page)
 
     async def _answer(
@@ -174,7 +178,7 @@ class WorkerPool:
         try:
             async with self._worker(source) as worker:
                 try:
-                    last = await worker.job(job, self._limits.wall_seconds, _no_report)
+                    last = await worker.job(job, job["limits"]["wall_seconds"], _no_report)
                 except WorkerDied as error:
                     await worker.gone()
                     next_step = "Ask for a smaller part, or read its text."
