@@ -144,11 +144,12 @@ async def test_cached_pages_are_read_without_a_thread(
         except OSError:
             pytest.skip(f"nor can the file system of {tmp_path}")
     reader = await store.open_text(facts.artifact_ref)
-    monkeypatch.setattr(to_thread, "run_sync", None)
-    assert await reader.char_of_line(40_001) == 200_000
-    assert await reader.read_chars(200_000, 200_250) == "line\n" * 50
-    assert await reader.line_of_char(100_000) == 20_001
-    await reader.aclose()
+    with monkeypatch.context() as patched:  # undone before the store closes
+        patched.setattr(to_thread, "run_sync", None)
+        assert await reader.char_of_line(40_001) == 200_000
+        assert await reader.read_chars(200_000, 200_250) == "line\n" * 50
+        assert await reader.line_of_char(100_000) == 20_001
+        await reader.aclose()
 
 
 async def test_identical_bytes_are_stored_once(
