@@ -100,12 +100,14 @@ def pytest_runtest_setup() -> Generator[None]:
 
 
 @pytest.fixture(autouse=True)
-def read_in_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def read_in_process(request: pytest.FixtureRequest) -> None:
     """Let no worker read the documents of a quick test that is marked ``in_process``."""
     marked = request.node.get_closest_marker
     if marked("in_process") and not marked("slow"):
         from tests.in_process import InProcess
 
+        # Asked for here alone: a patch of a test is undone before the fixtures of that test end.
+        monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
         monkeypatch.setattr("fetchstash.stash._open.WorkerPool", InProcess)
         monkeypatch.setattr("fetchstash.stash._open.ocr_is_installed", lambda: False)
 
