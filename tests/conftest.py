@@ -45,11 +45,11 @@ def note_process(event: str, arguments: tuple[Any, ...]) -> None:
 
     Others do not count: libraries ask `ldconfig` or `lsb_release` when they are imported.
     """
-    if event == "subprocess.Popen":
+    if event in {"subprocess.Popen", "os.posix_spawn"}:  # the second is the first's, from 3.13
         program = Path(os.fsdecode(arguments[0])).name
         if program.startswith(("python", "fetchstash")):
             processes.append(program)
-    elif event in {"os.fork", "os.posix_spawn"}:
+    elif event == "os.fork":
         processes.append(event)
 
 
