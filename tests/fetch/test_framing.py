@@ -1,8 +1,10 @@
 """Bytes after a response: they are held back, close the connection and answer nobody."""
 
+import os
 import re
 import socket
 import ssl
+import sys
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -103,6 +105,22 @@ def test_blanks_that_a_header_parser_takes_long_for_never_reach_it(
         handed_out(before + header, [size])
 
 
+def wait_for_arrival(connection: socket.socket) -> None:
+    """Return when the peer's system holds all that was sent (tcp(7), SIOCOUTQ), on Linux.
+
+    On loopback too the system may deliver later than ``sendall`` returns: a busy machine does.
+    """
+    if sys.platform == "linux":
+        import fcntl
+        import termios
+
+        for _ in range(1_000_000):
+            left = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4))
+            if not any(left):
+                return
+            os.sched_yield()
+
+
 def answer(connection: socket.socket, first: Sequence[bytes], sent: threading.Event) -> None:
     """Answer ``/first`` with ``first`` as it is, which is ``sent`` then; others truthfully."""
     request = b""
@@ -114,6 +132,7 @@ def answer(connection: socket.socket, first: Sequence[bytes], sent: threading.Ev
                 try:
                     for part in first:
                         connection.sendall(part)
+                    wait_for_arrival(connection)
                 finally:
                     sent.set()
             else:
