@@ -22,8 +22,8 @@ import httpx2
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from fetchstash.access import Issuer, OAuthTokens, OwnTokens, Rejected, Verifier
 from fetchstash.config import OAuthLimits
+from fetchstash.service.access import Issuer, OAuthTokens, OwnTokens, Rejected, Verifier
 from fetchstash.store import MemoryObjects
 
 ISSUER, AUDIENCE = "https://id.example.org", "https://fetch.example.org/mcp"

@@ -17,10 +17,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fetchstash import tokens
 from fetchstash.client import Policy, State, compact, orphans
 from fetchstash.client._formats import as_json, parts
 from fetchstash.client._sizes import CALL_TOKENS, MESSAGE_TOKENS
+from fetchstash.text import tokens
 
 IDENTIFIER = re.compile(
     r"(?:[\w.-]+/)+[\w.-]+|\b[A-Z][A-Z0-9]{5,}\b|\b[0-9a-f]{8,}\b|\bhttps?://\S+"

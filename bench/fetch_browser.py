@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from fetchstash.demo.content import Document
-from fetchstash.demo.site import Site
+from fetchstash.cli.demo.content import Document
+from fetchstash.cli.demo.site import Site
 from fetchstash.fetch import FetchLimits, HttpFetcher
 from fetchstash.fetch._browser._child import descendants
 from fetchstash.fetch._browser._chromium import missing

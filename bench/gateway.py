@@ -32,8 +32,8 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters
 
-from fetchstash.demo.driver import command
-from fetchstash.tokens import count
+from fetchstash.cli.demo.driver import command
+from fetchstash.text.tokens import count
 
 CALLS = 200
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.request import Request, urlopen
 
-from fetchstash.demo.driver import command
+from fetchstash.cli.demo.driver import command
 
 MOST = 1.3
 HELLO = {

@@ -20,7 +20,7 @@ from pathlib import Path
 import pypdfium2
 from pypdf import PdfReader
 
-from fetchstash.demo.pdf import make_pdf, stream, write_objects
+from fetchstash.cli.demo.pdf import make_pdf, stream, write_objects
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers import ExtractLimits, Hints
 from fetchstash.handlers._pdf._handler import PdfHandler

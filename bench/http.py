@@ -29,8 +29,8 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1]))
 
 from bench._http_calls import ERAS, MODERN, Answer, Caller, listening, serving
-from fetchstash.demo.driver import command
-from fetchstash.demo.site import Document, Site
+from fetchstash.cli.demo.driver import command
+from fetchstash.cli.demo.site import Document, Site
 
 DISK_BOUND = 0.025
 """Seconds that the p99 of a slice over HTTP may take more than over stdio."""

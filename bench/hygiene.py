@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from fetchstash.hygiene import clean
+from fetchstash.text.hygiene import clean
 
 LINE = "The quick brown fox jumps over the lazy dog. 0123456789\n"
 TEXTS = {

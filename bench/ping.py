@@ -23,10 +23,10 @@ from pathlib import Path
 import anyio
 from mcp import Client
 
-from fetchstash.demo.driver import ask, started
-from fetchstash.demo.site import Document, Site
-from fetchstash.ranges import Ranges
+from fetchstash.cli.demo.driver import ask, started
+from fetchstash.cli.demo.site import Document, Site
 from fetchstash.store import Facts, StoreLimits, open_store
+from fetchstash.text.ranges import Ranges
 
 sys.path.append(str(Path(__file__).parents[1]))
 

@@ -20,9 +20,9 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from bench._http_calls import Caller, serving
 from bench.http import PAGES, cpu_seconds, family, flags, free_port, memory, sliced
-from fetchstash.demo.content import documents
-from fetchstash.demo.driver import command
-from fetchstash.demo.site import Site
+from fetchstash.cli.demo.content import documents
+from fetchstash.cli.demo.driver import command
+from fetchstash.cli.demo.site import Site
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import anyio
 
-from fetchstash.ranges import Ranges
 from fetchstash.store import Facts, GrepQuery, StoreLimits, open_store
+from fetchstash.text.ranges import Ranges
 
 sys.path.append(str(Path(__file__).parents[1]))
 

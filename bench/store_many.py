@@ -19,7 +19,6 @@ from pathlib import Path
 
 import anyio
 
-from fetchstash.ranges import Ranges
 from fetchstash.store import ArtifactStore, Facts, StoreLimits, _rows, open_store
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import transaction
@@ -27,6 +26,7 @@ from fetchstash.store._limits import DEFAULT_RUN
 from fetchstash.store._place import Place
 from fetchstash.store._stamp import new_ref
 from fetchstash.store._stride import StrideIndex
+from fetchstash.text.ranges import Ranges
 
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa")
 

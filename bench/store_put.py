@@ -34,8 +34,8 @@ from pathlib import Path
 
 import anyio
 
-from fetchstash.ranges import Ranges
 from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store
+from fetchstash.text.ranges import Ranges
 
 WARM_UP = 350  # puts until the catalogues' logs have their size
 SIZES = {"10 KB": 10_000, "100 KB": 100_000, "1 MB": 1_000_000, "10 MB": 10_000_000}

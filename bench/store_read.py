@@ -14,7 +14,6 @@ from pathlib import Path
 
 import anyio
 
-from fetchstash.ranges import Ranges
 from fetchstash.store import (
     ArtifactStore,
     Facts,
@@ -24,6 +23,7 @@ from fetchstash.store import (
     _search,
     open_store,
 )
+from fetchstash.text.ranges import Ranges
 
 sys.path.append(str(Path(__file__).parents[1]))
 

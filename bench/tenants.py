@@ -38,10 +38,10 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1]))
 
 from bench._http_calls import Caller, serving
+from fetchstash.cli.demo.content import HANDBOOK, READINGS, REPORT
+from fetchstash.cli.demo.driver import command
+from fetchstash.cli.demo.site import Site
 from fetchstash.config import load
-from fetchstash.demo.content import HANDBOOK, READINGS, REPORT
-from fetchstash.demo.driver import command
-from fetchstash.demo.site import Site
 from fetchstash.errors import UnknownRef
 from fetchstash.service import Tenants
 

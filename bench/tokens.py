@@ -18,8 +18,8 @@ from pathlib import Path
 
 import tiktoken
 
-from fetchstash import tokens
-from fetchstash.demo.site import documents
+from fetchstash.cli.demo.site import documents
+from fetchstash.text import tokens
 
 SUFFIXES = {".txt", ".md", ".html", ".htm", ".json", ".csv", ".py"}
 FILES, MAX_CHARS = 400, 1_000_000

@@ -12,8 +12,8 @@ import asyncio
 import sys
 from typing import Any
 
-from fetchstash.demo.driver import ask, started
-from fetchstash.demo.site import NEEDLES, Site
+from fetchstash.cli.demo.driver import ask, started
+from fetchstash.cli.demo.site import NEEDLES, Site
 
 BOUND = 900
 

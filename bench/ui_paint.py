@@ -15,9 +15,9 @@ from pathlib import Path
 from playwright.async_api import async_playwright
 
 from fetchstash.config import load
-from fetchstash.ranges import Ranges
+from fetchstash.server.ui import ViewServer
 from fetchstash.store import Facts, open_store
-from fetchstash.ui import ViewServer
+from fetchstash.text.ranges import Ranges
 
 KEYS = (
     *("PageDown",) * 30,

@@ -10,13 +10,9 @@ each room knows only its own business:
     URL --fetch--> bytes --handlers--> text and facts --store--> artifact --render--> a bounded view
 
     errors      the error tree: a stable code each, and what to do next as data
+    system      the machine and Python: telemetry, processes, folders, imports
+    text        of a text: cutting, windows, tokens, hygiene, and where its parts stand
     config      settings, read once and handed down as each room's limits
-    text        cutting, windows and bounds of a text
-    hygiene     invisible and deceptive characters out of any text that reaches a model
-    tokens      token counts and estimates
-    telemetry   spans, counters and the event log
-    ranges      where the parts of a text stand: pages, tables, headings
-    facts       what a handler learns of a document
     fetch       URL to bytes, safely
     handlers    bytes to text and facts
     store       artifacts, kept and read back
@@ -24,10 +20,10 @@ each room knows only its own business:
     files       read_file, for agents that have the file already
     results     @context_result and store_result, for any tool
     render      the only place where a result is framed: notices, fences, next calls
-    tools       the tools without a protocol: their table, arguments and answers
-    server      the MCP face
-    cli         the terminal face
-    demo        a small site, and the real server driven through MCP
+    server      the MCP face: the tools and their answers, and the view
+    service     the MCP face over HTTP, for a team
+    gateway     other MCP servers behind the artifact tools
+    cli         the terminal face, with the hosts that it registers in and the demonstration
     client      the agent's side: overflow, rewrite, retry, compaction
 
 docs/how-it-works.md walks through it.
@@ -35,7 +31,7 @@ docs/how-it-works.md walks through it.
 
 from typing import TYPE_CHECKING
 
-from fetchstash._lazy import lazy_names
+from fetchstash.system.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
@@ -62,6 +58,7 @@ if TYPE_CHECKING:
     from fetchstash.files import read_file
     from fetchstash.render import as_shown
     from fetchstash.results import context_result, store_result
+    from fetchstash.server.tools import tool_functions
     from fetchstash.stash import (
         Artifact,
         Failure,
@@ -75,7 +72,6 @@ if TYPE_CHECKING:
         open_stash,
         open_stash_sync,
     )
-    from fetchstash.tools import tool_functions
 
 __version__ = "0.1.0"
 
@@ -131,7 +127,7 @@ _MODULES = {
         "Artifact Failure Listing Match Matches Passages Picture Slice Stash open_stash "
         "open_stash_sync"
     ),
-    "tools": "tool_functions",
+    "server.tools": "tool_functions",
 }
 __getattr__ = lazy_names(__name__, _MODULES)
 

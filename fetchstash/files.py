@@ -16,7 +16,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fetchstash import tokens
 from fetchstash.config import load
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers import (
@@ -32,8 +31,8 @@ from fetchstash.handlers import (
     kind_of_name,
     route_file,
 )
-from fetchstash.ranges import Preview
-from fetchstash.text import PreviewLimits, TruncationInfo, head_and_tail, largest
+from fetchstash.text import PreviewLimits, TruncationInfo, head_and_tail, largest, tokens
+from fetchstash.text.ranges import Preview
 
 __all__ = [
     "BinaryContent",

@@ -36,8 +36,8 @@ import yaml
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from fetchstash.demo.driver import ask
-from fetchstash.demo.site import Site
+from fetchstash.cli.demo.driver import ask
+from fetchstash.cli.demo.site import Site
 from scripts.drive.containers import Engine
 from scripts.drive.hosts import ROOT
 from scripts.drive.provider import free_port

@@ -15,8 +15,8 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from fetchstash.demo.driver import command
-from fetchstash.demo.site import Site
+from fetchstash.cli.demo.driver import command
+from fetchstash.cli.demo.site import Site
 from scripts.drive.hosts import npm_program
 from scripts.drive.service import served
 

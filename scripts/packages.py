@@ -27,10 +27,10 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from mcp import Client, StdioServerParameters
 
 from fetchstash import __version__
+from fetchstash.cli.demo.driver import ask
+from fetchstash.cli.demo.site import Site
 from fetchstash.config import load
-from fetchstash.demo.driver import ask
-from fetchstash.demo.site import Site
-from fetchstash.tools import tool_specs
+from fetchstash.server.tools import tool_specs
 from scripts.drive.containers import Engine, base_image
 from scripts.drive.hosts import ROOT, npm_program, uv_folder
 

@@ -9,9 +9,9 @@ import textwrap
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from fetchstash import tokens
-from fetchstash.demo.driver import Answer, ask, started
-from fetchstash.demo.site import NEEDLES, Site, documents
+from fetchstash.cli.demo.driver import Answer, ask, started
+from fetchstash.cli.demo.site import NEEDLES, Site, documents
+from fetchstash.text import tokens
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "before-and-after.svg"
 COLUMNS, ROWS, LEADING, ADVANCE = 78, 36, 15, 7.2

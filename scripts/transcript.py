@@ -16,8 +16,8 @@ import termios
 from pathlib import Path
 
 from fetchstash.cli import cells
-from fetchstash.demo.driver import command
-from fetchstash.demo.site import Site
+from fetchstash.cli.demo.driver import command
+from fetchstash.cli.demo.site import Site
 
 WIDTHS = (60, 80, 160)
 ROWS = 14

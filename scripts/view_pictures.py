@@ -19,13 +19,13 @@ import anyio
 from PIL import Image
 from playwright.async_api import Browser, Page, async_playwright
 
+from fetchstash.cli.demo.site import documents
 from fetchstash.config import Settings, load
-from fetchstash.demo.site import documents
 from fetchstash.fetch import Fetched
 from fetchstash.render import Host
+from fetchstash.server.tools import answer, tool_specs
+from fetchstash.server.ui import ViewServer
 from fetchstash.stash import open_stash
-from fetchstash.tools import answer, tool_specs
-from fetchstash.ui import ViewServer
 
 TARGET = Path(__file__).resolve().parent.parent / "docs"
 WIDE, NARROW = {"width": 1_440, "height": 900}, {"width": 360, "height": 740}

@@ -14,9 +14,9 @@ from fetchstash import errors
 from fetchstash.cli import Command, commands
 from fetchstash.config import KEYS, load
 from fetchstash.errors import FetchstashError
+from fetchstash.server.tools import tool_specs
 from fetchstash.stash import Artifact, Stash
 from fetchstash.store import Facts
-from fetchstash.tools import tool_specs
 
 ROOT = Path(__file__).parents[1]
 PAGES = [

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from fetchstash.cli import commands
+from fetchstash.cli.demo.pdf import make_pdf
 from fetchstash.config import load
-from fetchstash.demo.pdf import make_pdf
 from tests.loopback import Site
 
 pytestmark = pytest.mark.slow

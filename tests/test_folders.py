@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash._folders import remove_tree
+from fetchstash.system.folders import remove_tree
 
 
 def test_a_folder_is_removed_with_all_that_is_in_it(tmp_path: Path) -> None:

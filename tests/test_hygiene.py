@@ -10,8 +10,8 @@ import unicodedata
 import pytest
 from hypothesis import example, given, strategies as st
 
-from fetchstash import hygiene
-from fetchstash.hygiene import clean, clean_line
+from fetchstash.text import hygiene
+from fetchstash.text.hygiene import clean, clean_line
 
 
 def tags(text: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.linelog import MOST_OPEN, LineLog, append
+from fetchstash.system.linelog import MOST_OPEN, LineLog, append
 
 
 def numbers(path: Path) -> list[int]:

@@ -9,11 +9,11 @@ import pytest
 
 from fetchstash.config import load
 from fetchstash.handlers import ExtractLimits, Hints, handler_named
-from fetchstash.ranges import Preview
 from fetchstash.render import Host, View, view_of
 from fetchstash.stash import Excerpt, StoredDocument
 from fetchstash.store import Facts
 from fetchstash.text import PreviewLimits, TruncationInfo, ViewLimits, head_and_tail
+from fetchstash.text.ranges import Preview
 
 LINES = [f"line {number} of a text" for number in range(1, 10_001)]
 TEXT = "".join(f"{line}\n" for line in LINES)

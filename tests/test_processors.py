@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.processors import processors
+from fetchstash.system.processors import processors
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="control groups are of Linux")

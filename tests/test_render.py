@@ -8,8 +8,6 @@ import pytest
 
 from fetchstash.config import load
 from fetchstash.errors import BadArgument, Call, FetchFailed, NoText, OutOfRange
-from fetchstash.facts import PAGE_VERDICTS
-from fetchstash.ranges import Heading, Preview
 from fetchstash.render import Host, View, error_line, size, view_of
 from fetchstash.stash import (
     ArtifactMatches,
@@ -24,6 +22,8 @@ from fetchstash.stash import (
 )
 from fetchstash.store import Facts, GrepQuery, Line, Passage
 from fetchstash.text import ViewLimits
+from fetchstash.text.facts import PAGE_VERDICTS
+from fetchstash.text.ranges import Heading, Preview
 
 REF = "art_k3xq5y7dkq2m4n6p8r2t4v6x8z"
 REPORT = Facts(

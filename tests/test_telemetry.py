@@ -21,8 +21,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from fetchstash import telemetry
 from fetchstash.errors import Refused
+from fetchstash.system import telemetry
 
 DECISION = {
     "artifact_ref": "art_abc",
@@ -234,7 +234,7 @@ def test_providers_of_a_service_take_what_the_process_would_get(
 
 @pytest.mark.slow
 def test_threads_and_processes_share_a_log_without_breaking_a_line(log: Path) -> None:
-    program = "from pathlib import Path; from fetchstash import telemetry; import sys\n"
+    program = "from pathlib import Path; from fetchstash.system import telemetry; import sys\n"
     program += "telemetry.configure(Path(sys.argv[1]), 10_000_000)\n"
     program += "for n in range(500): telemetry.event('other', n=n)"
     telemetry.configure(log, 10_000_000)
@@ -287,7 +287,7 @@ def test_a_failing_sdk_fails_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_telemetry_without_a_listener_imports_no_module() -> None:
     program = """
 import sys
-from fetchstash import telemetry
+from fetchstash.system import telemetry
 telemetry.event("a", b=1); telemetry.count("c")
 telemetry.adjust("e", 1); telemetry.duration("f", 0.1)
 with telemetry.span("d"): pass

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fetchstash import tokens
-from fetchstash.tokens import EXACT, MOST_SAMPLES, SAMPLE, Counter, TokenCount, count, estimate
+from fetchstash.text import tokens
+from fetchstash.text.tokens import EXACT, MOST_SAMPLES, SAMPLE, Counter, TokenCount, count, estimate
 
 SENTENCE = (
     "the stash keeps every artifact until somebody asks for a slice of it again "
@@ -134,7 +134,7 @@ def test_the_estimate_is_near_the_count() -> None:
 
 def test_the_vocabulary_is_the_file_that_tiktoken_pins() -> None:
     packed = (
-        importlib.resources.files("fetchstash") / "vocabulary" / "o200k_base.tiktoken.gz"
+        importlib.resources.files("fetchstash") / "text" / "vocabulary" / "o200k_base.tiktoken.gz"
     ).read_bytes()
     digest = hashlib.sha256(gzip.decompress(packed)).hexdigest()
     assert digest == "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
@@ -145,7 +145,7 @@ import os, socket, sys
 def refuse(*_): raise AssertionError("the network was asked")
 socket.socket.connect = socket.getaddrinfo = refuse
 if "without" in sys.argv: sys.modules["tiktoken"] = None
-from fetchstash.tokens import count
+from fetchstash.text.tokens import count
 assert "tiktoken" not in sys.modules or sys.modules["tiktoken"] is None
 print(count("hello world"), os.environ.get("TIKTOKEN_CACHE_DIR"), os.listdir(sys.argv[1]))
 """

@@ -9,8 +9,8 @@ import ast
 import struct
 from pathlib import Path
 
-from fetchstash.facts import DocumentFacts
 from fetchstash.handlers import Extracted, ExtractLimits, Format, Hints, Part, Reason
+from fetchstash.text.facts import DocumentFacts
 
 FIRST_VALUES = 100
 CODES = {

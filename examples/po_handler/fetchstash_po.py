@@ -24,7 +24,7 @@ from fetchstash.handlers import (
     list_preview,
     read_text,
 )
-from fetchstash.ranges import Heading
+from fetchstash.text.ranges import Heading
 
 MEDIA_TYPE = "text/x-gettext-translation"
 KEYWORD = re.compile(r"(msgctxt|msgid|msgid_plural|msgstr(?:\[\d\])?)\s+(\".*\")\s*$")

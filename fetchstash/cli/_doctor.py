@@ -135,7 +135,7 @@ def _no_store_yet(folder: Path) -> Diagnosis:
 
 async def _provider(settings: "Settings") -> Diagnosis:
     """Say whether tokens of the identity provider could be verified now."""
-    from fetchstash.access import count_keys  # noqa: PLC0415 - heavy
+    from fetchstash.service.access import count_keys  # noqa: PLC0415 - heavy
 
     try:
         count = await count_keys(settings)
@@ -241,7 +241,7 @@ async def _browser(settings: "Settings") -> Diagnosis:
 
 
 def _vocabulary() -> Diagnosis:
-    from fetchstash import tokens  # noqa: PLC0415 - loads the vocabulary
+    from fetchstash.text import tokens  # noqa: PLC0415 - loads the vocabulary
 
     counted = tokens.count("a line of six short words")
     if not counted.exact:

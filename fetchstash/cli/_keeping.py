@@ -167,9 +167,9 @@ def gc(settings: "Settings", dry_run: bool, as_json: bool) -> None:
 def stats(settings: "Settings", plot_file: Path | None, as_json: bool) -> None:
     """Sum up what was fetched, by kind and host, and the tokens kept out of the context."""
     from fetchstash.cli import _stats  # noqa: PLC0415 - the room is heavy
+    from fetchstash.server.tools import logged_calls  # noqa: PLC0415 - as above
+    from fetchstash.server.ui import plot, totals  # noqa: PLC0415 - as above
     from fetchstash.stash import replacing  # noqa: PLC0415 - as above
-    from fetchstash.tools import logged_calls  # noqa: PLC0415 - as above
-    from fetchstash.ui import plot, totals  # noqa: PLC0415 - as above
 
     async def work(stash: "Stash") -> "Listing":
         listing = await stash.list(limit=settings.store.max_artifacts)

@@ -119,7 +119,7 @@ def _print_diagnosis(diagnosis: "Diagnosis") -> None:
 @exit_codes
 def demo() -> int:
     """Show what a model sees and what each call costs, on a small site of its own."""
-    from fetchstash.demo import run  # noqa: PLC0415 - imports mcp
+    from fetchstash.cli.demo import run  # noqa: PLC0415 - imports mcp
 
     return run()
 

@@ -2,7 +2,7 @@
 
 import click
 
-from fetchstash import hosts
+from fetchstash.cli import hosts
 from fetchstash.cli._help import Command
 from fetchstash.cli._run import exit_codes, say
 from fetchstash.errors import BadArgument

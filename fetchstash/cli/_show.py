@@ -63,7 +63,7 @@ def is_prose(facts: "Facts") -> bool:
 
 def conditions(facts: "Facts") -> list[str]:
     """Return a line for each thing that is wrong with a document, or with its text."""
-    from fetchstash.facts import PAGE_VERDICTS  # noqa: PLC0415 - as others
+    from fetchstash.text.facts import PAGE_VERDICTS  # noqa: PLC0415 - as others
 
     if facts.extracted_chars is None:
         reason = _why_no_text(facts)
@@ -91,7 +91,7 @@ def _lack(facts: "Facts") -> str:
 
 def _why_no_text(facts: "Facts") -> str:
     """Return why a document has no text, what says most of it; "" if its kind says it all."""
-    from fetchstash.facts import PAGE_VERDICTS  # noqa: PLC0415 - as others
+    from fetchstash.text.facts import PAGE_VERDICTS  # noqa: PLC0415 - as others
 
     if facts.incomplete:
         return f"it is {_lack(facts)}"

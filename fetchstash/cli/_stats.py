@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from fetchstash.cli._table import Cell, Column, table
 from fetchstash.cli._terminal import Screen, safe_line
 from fetchstash.store import Facts
-from fetchstash.tokens import TokenCount
+from fetchstash.text.tokens import TokenCount
 
 
 @dataclass(frozen=True, slots=True)

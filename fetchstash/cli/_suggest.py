@@ -53,7 +53,7 @@ def near(option: str, own: Sequence[str], others: Sequence[str]) -> list[str]:
 def _line(command: click.Command, name: str, rest: list[str], *, with_values: bool) -> list[str]:
     """Return the words of the line that unknown options mean, [] if one of them means nothing."""
     from fetchstash.config import load  # noqa: PLC0415 - for mistakes alone
-    from fetchstash.tools import meant, tool_specs  # noqa: PLC0415 - as above
+    from fetchstash.server.tools import meant, tool_specs  # noqa: PLC0415 - as above
 
     context = click.Context(command, info_name=name)
     unknown: dict[str, Any] = {}

@@ -11,8 +11,8 @@ from fetchstash.cli._table import Cell, Column, table
 from fetchstash.cli._terminal import safe_line, screen_of
 
 if TYPE_CHECKING:
-    from fetchstash.access import OwnTokens, TokenRecord
     from fetchstash.config import Settings
+    from fetchstash.service.access import OwnTokens, TokenRecord
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ def create(
     settings: "Settings", tenant: str, name: str, days: int, scopes: Sequence[str], as_json: bool
 ) -> None:
     """Create a token and print it. It is shown this once, and kept as a hash alone."""
-    from fetchstash.access import SCOPES  # noqa: PLC0415 - heavy
+    from fetchstash.service.access import SCOPES  # noqa: PLC0415 - heavy
 
     made = _with_tokens(settings, lambda own: own.create(tenant, name, days, scopes or SCOPES))
     if settings.tenants and tenant not in settings.tenants:
@@ -109,8 +109,8 @@ def _with_tokens(settings: "Settings", work: "Callable[[OwnTokens], Awaitable[T]
     """Open the tokens in the store of the settings, do one thing, and close them."""
     import anyio  # noqa: PLC0415 - heavy: only where something is done
 
-    from fetchstash.access import OwnTokens  # noqa: PLC0415 - as above
     from fetchstash.errors import BadArgument  # noqa: PLC0415 - as above
+    from fetchstash.service.access import OwnTokens  # noqa: PLC0415 - as above
     from fetchstash.store import MemoryObjects, open_objects  # noqa: PLC0415 - as above
 
     async def run() -> T:

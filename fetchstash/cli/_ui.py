@@ -22,7 +22,7 @@ def ui(settings: "Settings", port: int, no_browser: bool) -> None:
     import anyio  # noqa: PLC0415 - heavy
 
     from fetchstash.cli._open import open_copy  # noqa: PLC0415 - only where it is needed
-    from fetchstash.ui import Person, ViewServer  # noqa: PLC0415 - imports a web server
+    from fetchstash.server.ui import Person, ViewServer  # noqa: PLC0415 - imports a web server
 
     settings = in_this_folder(settings)
 

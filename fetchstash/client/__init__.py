@@ -13,7 +13,7 @@ pays for nothing else.
 
 from typing import TYPE_CHECKING
 
-from fetchstash._lazy import lazy_names
+from fetchstash.system.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.client._classify import Verdict, classify

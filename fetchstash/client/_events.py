@@ -4,8 +4,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from fetchstash import telemetry
 from fetchstash.client._sizes import text_tokens
+from fetchstash.system import telemetry
 
 OnEvent = Callable[[str, dict[str, Any]], None]
 """Called with an event's name (compression, compaction and others) and its attributes."""

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fetchstash import tokens
 from fetchstash.client._formats import Format, Message, Part, as_json, parts
 from fetchstash.client._media import Media, media_tokens, strip_media
 from fetchstash.client._policy import State, content_hash
 from fetchstash.client._shapes import is_list, is_object
+from fetchstash.text import tokens
 
 SizeUnit = Literal["tokens", "bytes"]
 

@@ -70,8 +70,8 @@ class StoreOffload:
     async def _put(self, text: str, name: str) -> str:
         from anyio import to_thread  # noqa: PLC0415 - as above
 
-        from fetchstash.ranges import Ranges  # noqa: PLC0415 - as above
         from fetchstash.store import Facts  # noqa: PLC0415 - as above
+        from fetchstash.text.ranges import Ranges  # noqa: PLC0415 - as above
 
         files = await to_thread.run_sync(self._spool, text)
         facts = Facts(

@@ -7,7 +7,7 @@ from urllib.parse import unquote, unquote_to_bytes
 
 from fetchstash.fetch._mask import mask_url
 from fetchstash.fetch._url import Target
-from fetchstash.hygiene import clean_line
+from fetchstash.text.hygiene import clean_line
 
 _MAX_CHARS = 200
 _PARAMETER = re.compile(r""";\s*(filename\*?)\s*=\s*("(?:\\.|[^"\\])*"|[^;]*)""", re.IGNORECASE)

@@ -9,7 +9,7 @@ from fetchstash.fetch._body import PAST_DEADLINE
 from fetchstash.fetch._coding import decode_beginning
 from fetchstash.fetch._limits import FetchLimits
 from fetchstash.fetch._url import Target
-from fetchstash.hygiene import clean_line
+from fetchstash.text.hygiene import clean_line
 
 _EXCERPT_CHARS = 500
 _EXCERPT_BYTES = 8 * 1024

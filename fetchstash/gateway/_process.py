@@ -20,8 +20,8 @@ from fetchstash.gateway._json import as_line
 from fetchstash.gateway._protocol import INTERNAL_ERROR
 from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message, RpcError
 from fetchstash.gateway._start import Process
-from fetchstash.hygiene import clean_line
 from fetchstash.text import clip
+from fetchstash.text.hygiene import clean_line
 
 END_SECONDS = 2.0
 """How long a server may take to end: after its stdin is closed, and again after SIGTERM."""

@@ -27,9 +27,9 @@ from fetchstash.gateway._framing import Unescaper, UnreadableMessage
 from fetchstash.gateway._json import as_object, as_objects, meta_of
 from fetchstash.gateway._spooled import HELD_CHARS, Spooled, drop_spooled
 from fetchstash.render import Host, view_of
+from fetchstash.server.tools import log_call
 from fetchstash.stash import Artifact, Stash
 from fetchstash.text import PreviewLimits, picture_size
-from fetchstash.tools import log_call
 
 PARTS = 10
 """Parts of one result that become artifacts of their own; the rest go into one file."""

@@ -9,11 +9,11 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._contract import Extracted, Hints
 from fetchstash.handlers._format import Format, Head, Sniffed, family
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
+from fetchstash.text.facts import DocumentFacts
 
 _OCTETS = "application/octet-stream"
 _HEAD_BYTES = 64 * 1024

@@ -16,7 +16,7 @@ from fetchstash.handlers._languages import (
 )
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._routing._structure import sniff_script
-from fetchstash.ranges import Heading
+from fetchstash.text.ranges import Heading
 
 _INDENT_OF_A_LEVEL = 4
 

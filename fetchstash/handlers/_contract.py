@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol
 
-from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Cause
-from fetchstash.ranges import Heading, Preview, Ranges, Unit
+from fetchstash.text.facts import DocumentFacts
+from fetchstash.text.ranges import Heading, Preview, Ranges, Unit
 
 ContentKind = Literal[
     "text", "code", "markdown", "html", "json", "jsonl", "yaml", "xml", "csv", "spreadsheet", "pdf",

@@ -12,8 +12,8 @@ from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._list_preview import list_preview
 from fetchstash.handlers._shared._part_text import TextParts
-from fetchstash.ranges import Heading
 from fetchstash.text import clip
+from fetchstash.text.ranges import Heading
 
 _ENTRIES = {"VEVENT": "event", "VTODO": "to-do", "VJOURNAL": "note", "VFREEBUSY": "free/busy"}
 _MAX_OUTLINE = 2_000

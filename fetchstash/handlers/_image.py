@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.errors import NoText
-from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._contract import Extracted, Hints, PartRequest, PartText, Picture
 from fetchstash.handlers._exif import exif_lines
 from fetchstash.handlers._format import Format, Head, Sniffed, family
@@ -21,6 +20,7 @@ from fetchstash.handlers._media._mp4 import mp4
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.handlers._shared._picture import bounded
+from fetchstash.text.facts import DocumentFacts
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -13,8 +13,8 @@ from string import Formatter
 from typing import Any, get_args
 
 from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange, TooLarge
-from fetchstash.ranges import Unit
 from fetchstash.text import clip
+from fetchstash.text.ranges import Unit
 
 MAX_QUOTED = 60
 MAX_VALUE = 2**63

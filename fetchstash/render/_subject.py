@@ -6,7 +6,7 @@ from typing import Any
 
 from fetchstash.stash import CacheUse, described, tokens_of
 from fetchstash.store import Facts
-from fetchstash.tokens import TokenCount
+from fetchstash.text.tokens import TokenCount
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fetchstash.errors import FetchstashError, StoreError, Wording
-from fetchstash.hygiene import clean_line
 from fetchstash.render._frame import FRAME_CHARS
 from fetchstash.render._subject import Subject, subject_of
 from fetchstash.render._texts import SENTENCE, SOURCE_CHARS, fence
@@ -13,6 +12,7 @@ from fetchstash.render._words import MODEL, Face, as_tool
 from fetchstash.stash import CacheUse
 from fetchstash.store import Facts
 from fetchstash.text import Measure, PreviewLimits, ViewLimits, clip_middle
+from fetchstash.text.hygiene import clean_line
 
 FACTS_AT_MOST = 10
 STRUCTURED_FRAME = len('{"result":""}')

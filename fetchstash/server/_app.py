@@ -28,7 +28,7 @@ def view_resource() -> "types.TextResourceContents":
     """Return the page."""
     import mcp_types as types  # noqa: PLC0415 - heavy; the names above are read without it
 
-    from fetchstash.ui import view_html  # noqa: PLC0415 - imports a web server
+    from fetchstash.server.ui import view_html  # noqa: PLC0415 - imports a web server
 
     return types.TextResourceContents(
         uri=VIEW_URI, mime_type=MEDIA_TYPE, text=view_html(), _meta=_RESOURCE_META

@@ -8,15 +8,15 @@ from typing import Any, cast
 import anyio
 import mcp_types as types
 
-from fetchstash import telemetry
 from fetchstash.errors import FetchstashError, Internal, Refused, StoreError
 from fetchstash.render import View, as_tool, error_view
 from fetchstash.server._asking import InputNeeded
 from fetchstash.server._lazy import Context
 from fetchstash.server._progress import reports_to
 from fetchstash.server._resources import Announcer
+from fetchstash.server.tools import Reports, ToolSpec, answer, tool_named
 from fetchstash.stash import with_views
-from fetchstash.tools import Reports, ToolSpec, answer, tool_named
+from fetchstash.system import telemetry
 
 _TAKING_IN = ("fetch_content", "stash_file")
 _log = logging.getLogger("fetchstash.server")

@@ -6,7 +6,7 @@ from fetchstash.config import Settings
 from fetchstash.render import FRAME_CHARS
 from fetchstash.server._app import TOOL_META, TOOLS
 from fetchstash.server._icons import ICONS
-from fetchstash.tools import ToolSpec, tool_specs
+from fetchstash.server.tools import ToolSpec, tool_specs
 
 _OUTPUT = {
     "type": "object",

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from fetchstash.tools import Reports
+from fetchstash.server.tools import Reports
 
 _SECONDS = 0.1
 _UNITS = ((2**30, "GB"), (2**20, "MB"), (2**10, "KB"), (1, "bytes"))

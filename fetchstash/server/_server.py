@@ -12,7 +12,7 @@ from fetchstash.server._app import EXTENSION
 from fetchstash.server._icons import ICONS
 from fetchstash.server._lazy import Context, StashSource
 from fetchstash.server._listing import listed_tools
-from fetchstash.tools import tool_specs
+from fetchstash.server.tools import tool_specs
 
 # The lists of tools, prompts and templates never change while the server runs; artifacts belong to
 # the caller.

@@ -2,11 +2,11 @@
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from fetchstash import telemetry
 from fetchstash.errors import Busy, OverQuota
 from fetchstash.service._context import REFUSAL, principal_in
 from fetchstash.service._replies import reply
 from fetchstash.service._tenants import Tenants
+from fetchstash.system import telemetry
 
 
 class Admission:

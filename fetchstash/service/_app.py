@@ -17,8 +17,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from fetchstash.access import Verifier
 from fetchstash.server import StashSource, build_server
+from fetchstash.server.tools import tool_specs
 from fetchstash.service._admission import Admission
 from fetchstash.service._audit import AuditLog
 from fetchstash.service._auth import Authentication, metadata_routes
@@ -28,7 +28,7 @@ from fetchstash.service._messages import Messages
 from fetchstash.service._observed import Observed
 from fetchstash.service._observed_calls import ObservedCalls
 from fetchstash.service._tenants import Tenants
-from fetchstash.tools import tool_specs
+from fetchstash.service.access import Verifier
 
 MCP_PATH = "/mcp"
 _PROBES = frozenset({"/healthz", "/readyz"})

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fetchstash import __version__, telemetry
+from fetchstash import __version__
 from fetchstash.errors import BadArgument, FetchstashError, Refused, RobotsRefused, StoreError
 from fetchstash.fetch import (
     Cached,
@@ -24,8 +24,9 @@ from fetchstash.fetch import (
     Renderer,
     mask_url,
 )
-from fetchstash.linelog import append, json_line
 from fetchstash.service import _request
+from fetchstash.system import telemetry
+from fetchstash.system.linelog import append, json_line
 
 _log = logging.getLogger("fetchstash.audit")
 _MAX_URL_CHARS = 2_000

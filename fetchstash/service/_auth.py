@@ -9,8 +9,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from fetchstash import telemetry
-from fetchstash.access import (
+from fetchstash.config import OAuthLimits, Settings
+from fetchstash.errors import Busy, FetchstashError
+from fetchstash.service import _request
+from fetchstash.service._context import PRINCIPAL
+from fetchstash.service._replies import reply
+from fetchstash.service.access import (
     LOCAL,
     OwnTokens,
     Rejected,
@@ -20,12 +24,8 @@ from fetchstash.access import (
     resource_metadata,
     verifier,
 )
-from fetchstash.config import OAuthLimits, Settings
-from fetchstash.errors import Busy, FetchstashError
-from fetchstash.service import _request
-from fetchstash.service._context import PRINCIPAL
-from fetchstash.service._replies import reply
 from fetchstash.store import Objects
+from fetchstash.system import telemetry
 
 _log = logging.getLogger("fetchstash.service")
 

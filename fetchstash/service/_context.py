@@ -3,11 +3,11 @@
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from fetchstash.access import Principal
 from fetchstash.config import Settings
 from fetchstash.errors import FetchstashError
 from fetchstash.server import Context
 from fetchstash.service._session import client_in
+from fetchstash.service.access import Principal
 
 PRINCIPAL = "fetchstash.principal"
 """The key of the ASGI scope under which a request's principal stands once it is verified."""

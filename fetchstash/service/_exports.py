@@ -10,13 +10,13 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.to_thread
 
-from fetchstash import telemetry
 from fetchstash.config import Settings
 from fetchstash.fetch import join_host_port
 from fetchstash.service._bounds import bounded_server
 from fetchstash.service._listen import host_and_port, listener
 from fetchstash.service._metrics import METRICS_PATH, Metrics
 from fetchstash.service._traces import tracer_provider
+from fetchstash.system import telemetry
 
 _log = logging.getLogger("fetchstash.service")
 _FLUSH_SECONDS = 5

@@ -12,11 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
-from fetchstash import telemetry
 from fetchstash.fetch import mask_url
-from fetchstash.hygiene import clean_line
 from fetchstash.service import _request
 from fetchstash.service._traces import trace_names
+from fetchstash.system import telemetry
+from fetchstash.text.hygiene import clean_line
 
 MAX_MESSAGE_CHARS = 1_000
 _MAX_FRAMES = 20

@@ -17,7 +17,6 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fetchstash.access import Principal, Rejected, check_scope, scope_of
 from fetchstash.config import OAuthLimits
 from fetchstash.errors import BadArgument, FetchstashError, Refused, TimedOut, TooLarge
 from fetchstash.server import is_request_id, no_message
@@ -25,6 +24,7 @@ from fetchstash.service._auth import refusal
 from fetchstash.service._context import REFUSAL, principal_in
 from fetchstash.service._replies import reply
 from fetchstash.service._session import SESSION_HEADER, new_session
+from fetchstash.service.access import Principal, Rejected, check_scope, scope_of
 
 BODY_SECONDS = 30.0
 """Within which a client must have sent its request."""

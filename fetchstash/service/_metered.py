@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any, cast
 
-from fetchstash import telemetry
 from fetchstash.store import ArtifactStore
+from fetchstash.system import telemetry
 
 _READS = ("get", "list", "open_artifact", "open_text", "search")
 _TIMED = frozenset((*_READS, "put", "replace_text", "touch", "delete", "gc"))

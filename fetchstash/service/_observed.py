@@ -7,9 +7,9 @@ from opentelemetry import trace
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fetchstash import telemetry
 from fetchstash.service import _request
 from fetchstash.service._traces import fail, server_span
+from fetchstash.system import telemetry
 
 _ROUTES = ("/mcp", "/healthz", "/readyz")
 _METADATA = "/.well-known/oauth-protected-resource"  # the resource's own path may follow

@@ -9,12 +9,12 @@ import mcp_types as types
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from fetchstash import telemetry
 from fetchstash.errors import StoreError
 from fetchstash.service import _request
 from fetchstash.service._audit import AuditLog
 from fetchstash.service._context import REFUSAL, tenant_label
 from fetchstash.service._traces import fail, server_span
+from fetchstash.system import telemetry
 
 _METHODS = frozenset(
     """

@@ -10,8 +10,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from fetchstash import telemetry
 from fetchstash.errors import Busy
+from fetchstash.system import telemetry
 
 _BEGUN_SECONDS = 0.02
 """A request that began so long ago waits for something other than the loop: the next may begin."""

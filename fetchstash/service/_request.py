@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from fetchstash.access import Principal
-from fetchstash.hygiene import clean_line
+from fetchstash.service.access import Principal
+from fetchstash.text.hygiene import clean_line
 
 _NAME_CHARS = 200
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")

@@ -10,8 +10,6 @@ import anyio
 
 from fetchstash.config import Settings
 from fetchstash.errors import Call, ExpiredRef, UnknownRef
-from fetchstash.hygiene import clean_line
-from fetchstash.ranges import Ranges
 from fetchstash.service._quota import Quotas, over_stored
 from fetchstash.store import (
     REF_PREFIX,
@@ -25,6 +23,8 @@ from fetchstash.store import (
     TextReader,
 )
 from fetchstash.text import clip
+from fetchstash.text.hygiene import clean_line
+from fetchstash.text.ranges import Ranges
 
 _BELIEVED_SECONDS = 60
 _RECOUNTED_SECONDS = 1

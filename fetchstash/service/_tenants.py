@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from fetchstash import telemetry
 from fetchstash.config import Settings
 from fetchstash.errors import Busy, FetchstashError, Internal
-from fetchstash.processors import processors
 from fetchstash.service._audit import AuditLog
 from fetchstash.service._context import tenant_label
 from fetchstash.service._pace import Pace
 from fetchstash.service._quota import EXCHANGE_SECONDS, Quotas
 from fetchstash.service._rooms import Pools, SharedTurns, open_rooms
 from fetchstash.stash import Stash
+from fetchstash.system import telemetry
+from fetchstash.system.processors import processors
 
 MAX_OPEN = 200
 """Tenants whose Stash is open. One more closes the one that was used least recently."""

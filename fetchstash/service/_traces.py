@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import context, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from fetchstash import telemetry
 from fetchstash.errors import BadArgument
 from fetchstash.service._resource import resource
+from fetchstash.system import telemetry
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

@@ -10,8 +10,8 @@ from functools import partial
 
 import anyio
 
-from fetchstash import telemetry
 from fetchstash.errors import Busy
+from fetchstash.system import telemetry
 
 _WEIGHT = 0.1
 _LONGEST_WAIT = 60

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.config import Settings
-from fetchstash.ranges import Heading, Unit
 from fetchstash.stash._excerpt import Excerpt, shown_of
 from fetchstash.stash._facts import tokens_of
 from fetchstash.stash._values import CacheUse, Matches, Passages, Picture, Slice, Unread, summary
 from fetchstash.store import Facts
-from fetchstash.tokens import TokenCount
+from fetchstash.text.ranges import Heading, Unit
+from fetchstash.text.tokens import TokenCount
 
 if TYPE_CHECKING:
     from fetchstash.stash._stash import Stash

@@ -11,7 +11,6 @@ from fetchstash import handlers
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, Call, FetchstashError
 from fetchstash.handlers import Extractor, PartRequest, PartText, Render
-from fetchstash.ranges import Preview, Unit
 from fetchstash.stash._bodies import passages_body
 from fetchstash.stash._excerpt import Excerpt
 from fetchstash.stash._facts import decision_of, described, hints_of
@@ -24,6 +23,7 @@ from fetchstash.store import (
     TextReader,
     count_matches,
 )
+from fetchstash.text.ranges import Preview, Unit
 
 FOCUS_PASSAGES = 8
 FOCUS_LINES = 20

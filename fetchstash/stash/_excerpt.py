@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass, field
 
-from fetchstash import tokens
-from fetchstash.ranges import Preview
 from fetchstash.stash._facts import tokens_of
 from fetchstash.store import Facts
 from fetchstash.text import (
@@ -13,9 +11,11 @@ from fetchstash.text import (
     head_and_tail,
     largest,
     prefix_length,
+    tokens,
     whole_lines,
 )
-from fetchstash.tokens import TokenCount
+from fetchstash.text.ranges import Preview
+from fetchstash.text.tokens import TokenCount
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import cast
 
 from fetchstash.handlers import ContentKind, DecidedBy, Decision, Extraction, Hints, describe
-from fetchstash.hygiene import clean_line
 from fetchstash.store import Facts
-from fetchstash.tokens import TokenCount
+from fetchstash.text.hygiene import clean_line
+from fetchstash.text.tokens import TokenCount
 
 _CHARS_PER_TOKEN = 4
 """Of English text in o200k, roughly."""

@@ -10,18 +10,18 @@ from weakref import WeakValueDictionary
 import anyio
 import anyio.to_thread
 
-from fetchstash import telemetry
 from fetchstash.config import Settings
 from fetchstash.errors import ExpiredRef, FetchstashError, UnknownRef
 from fetchstash.fetch import Fetched, Fetcher, Progress, Renderer, may_keep
 from fetchstash.handlers import LEADING, Extractor, Hints, checked_lead, route_file
-from fetchstash.hygiene import clean_line
 from fetchstash.stash._facts import with_extraction
 from fetchstash.stash._rendering import wants_browser
 from fetchstash.stash._revisit import cached_of, fresh_use, revalidated, same_again, with_response
 from fetchstash.stash._source_pages import raw_address
 from fetchstash.stash._values import CacheUse
 from fetchstash.store import ArtifactStore, Facts
+from fetchstash.system import telemetry
+from fetchstash.text.hygiene import clean_line
 
 _LEAST_EXTRACT_SECONDS = 1
 _RESERVED_SECONDS = 4

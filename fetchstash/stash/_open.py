@@ -8,7 +8,6 @@ from typing import Any
 
 import anyio
 
-from fetchstash import telemetry
 from fetchstash.config import Settings, load
 from fetchstash.fetch import Fetcher, Renderer, browser_of, open_fetcher
 from fetchstash.handlers import (
@@ -24,6 +23,7 @@ from fetchstash.stash._rendering import Screenshots
 from fetchstash.stash._scans import Scans
 from fetchstash.stash._stash import Stash
 from fetchstash.store import ArtifactStore, open_store, with_run
+from fetchstash.system import telemetry
 
 
 @asynccontextmanager

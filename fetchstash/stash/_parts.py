@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from fetchstash.errors import BadArgument, Call, OutOfRange
-from fetchstash.ranges import Heading, Ranges, Table, Unit
 from fetchstash.store import Facts, StoredText
 from fetchstash.text import clip
+from fetchstash.text.ranges import Heading, Ranges, Table, Unit
 
 
 @dataclass(frozen=True, slots=True)

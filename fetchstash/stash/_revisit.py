@@ -4,9 +4,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from fetchstash.fetch import Cached, Fetched, age_seconds, is_fresh
-from fetchstash.hygiene import clean_line
 from fetchstash.stash._values import CacheUse
 from fetchstash.store import Facts
+from fetchstash.text.hygiene import clean_line
 
 # The response's fields that freshness is computed from (RFC 9111, sections 4.1, 4.2, 5.1 to 5.3).
 _CACHING = ("age", "cache-control", "date", "expires", "pragma", "vary")

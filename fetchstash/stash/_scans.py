@@ -16,16 +16,16 @@ from weakref import WeakValueDictionary
 import anyio
 import anyio.to_thread
 
-from fetchstash import tokens
 from fetchstash.config import Settings
 from fetchstash.errors import Busy, Call, FetchstashError, NoText
 from fetchstash.fetch import Progress
 from fetchstash.handlers import PageReader, PageText, blank_page, ocr_page, ocr_text, unmapped_page
-from fetchstash.ranges import Heading, Ranges
 from fetchstash.stash._documents import Documents
 from fetchstash.stash._facts import decision_of, described
 from fetchstash.stash._values import Unread
 from fetchstash.store import Facts
+from fetchstash.text import tokens
+from fetchstash.text.ranges import Heading, Ranges
 
 _HEAD_CHARS = 200
 _FEW = 10

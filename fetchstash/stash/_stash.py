@@ -27,8 +27,6 @@ from fetchstash.errors import (
     StoreError,
 )
 from fetchstash.fetch import Progress, mask_url
-from fetchstash.hygiene import clean_line
-from fetchstash.ranges import Unit
 from fetchstash.stash import _read
 from fetchstash.stash._artifact import Artifact
 from fetchstash.stash._documents import Documents
@@ -57,6 +55,8 @@ from fetchstash.store import (
     Removed,
 )
 from fetchstash.text import ViewLimits, clip
+from fetchstash.text.hygiene import clean_line
+from fetchstash.text.ranges import Unit
 
 MAX_URLS = 10
 MAX_REFS = 10

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from fetchstash.errors import Call, FetchstashError
-from fetchstash.ranges import Unit
 from fetchstash.stash._bodies import grep_body, passages_body
 from fetchstash.stash._facts import described
 from fetchstash.store import Facts, GrepQuery, Line, Passage
 from fetchstash.text import Measure, prefix_length, utf8_length
+from fetchstash.text.ranges import Unit
 
 
 @dataclass(frozen=True, slots=True)

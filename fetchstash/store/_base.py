@@ -6,11 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from fetchstash.errors import NoText, StoreError
-from fetchstash.ranges import Ranges
 from fetchstash.store._contract import Facts, Finding, Listing, Removed, Run, SearchResult
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
 from fetchstash.store._threads import Threads
+from fetchstash.text.ranges import Ranges
 
 _MOST_TEXTS = 1_000
 

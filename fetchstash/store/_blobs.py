@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from fetchstash._folders import remove_tree
 from fetchstash.errors import BadArgument, StoreError
 from fetchstash.store import _steps
 from fetchstash.store._advice import REPAIR
@@ -22,6 +21,7 @@ from fetchstash.store._disk import (
     sync_folder,
 )
 from fetchstash.store._stride import STRIDE, StrideBuilder, StrideIndex
+from fetchstash.system.folders import remove_tree
 
 T = TypeVar("T")
 

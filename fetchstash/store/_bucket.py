@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fetchstash import telemetry
 from fetchstash.errors import BadArgument, StoreError
 from fetchstash.store._limits import BucketUrl, StoreLimits, bucket_url
+from fetchstash.system import telemetry
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

@@ -24,8 +24,6 @@ from pathlib import Path
 from threading import Lock
 
 from fetchstash.errors import Call, StoreError, TooLarge, UnknownRef
-from fetchstash.hygiene import clean_line
-from fetchstash.ranges import Ranges
 from fetchstash.store._advice import larger_than_the_store, no_text, not_stored
 from fetchstash.store._bucket import Bucket
 from fetchstash.store._bucket_blobs import BucketBlobs
@@ -62,6 +60,8 @@ from fetchstash.store._text import StoredText
 from fetchstash.store._threaded import Text
 from fetchstash.store._upkeep import EVICTIONS_PER_PUT
 from fetchstash.text import clip
+from fetchstash.text.hygiene import clean_line
+from fetchstash.text.ranges import Ranges
 
 REQUESTS_AT_ONCE = 16
 """Requests that one call may have under way, such as those for the records of a list."""

@@ -25,10 +25,10 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from fetchstash.errors import StoreError
-from fetchstash.ranges import Ranges
 from fetchstash.store._bucket import BLOBS, RECORDS
 from fetchstash.store._contract import REF_PREFIX, Facts
 from fetchstash.store._stride import StrideIndex
+from fetchstash.text.ranges import Ranges
 
 PINNED, KEYS = "pinned", "keys"
 VERSION = 1

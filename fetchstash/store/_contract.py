@@ -8,8 +8,8 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from fetchstash.errors import Call
-from fetchstash.facts import FACTS, DocumentFacts
-from fetchstash.ranges import Heading
+from fetchstash.text.facts import FACTS, DocumentFacts
+from fetchstash.text.ranges import Heading
 
 REF_PREFIX = "art_"
 

@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fetchstash.errors import StoreError, TooLarge, UnknownRef
-from fetchstash.ranges import Ranges
 from fetchstash.store import _rows as rows, _steps
 from fetchstash.store._advice import larger_than_the_store, no_text
 from fetchstash.store._blobs import Blob, Kind
@@ -41,6 +40,7 @@ from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
 from fetchstash.store._threaded import Text
 from fetchstash.store._upkeep import Upkeep
+from fetchstash.text.ranges import Ranges
 
 KEPT = 16
 """Artifacts whose facts and index stay in memory: 16 bytes for every 64 KiB of their texts."""

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from fetchstash._folders import remove_tree
 from fetchstash.errors import BadArgument, ExpiredRef, TooLarge, UnknownRef
-from fetchstash.ranges import Ranges
 from fetchstash.store._advice import larger_than_the_store, no_text, not_stored
 from fetchstash.store._base import StoreBase
 from fetchstash.store._contract import REF_PREFIX, Facts, Listing, Removed, SearchResult
@@ -26,6 +24,8 @@ from fetchstash.store._stamp import keep_store_facts, refuse_changed, restamp, s
 from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
 from fetchstash.store._threads import Threads
+from fetchstash.system.folders import remove_tree
+from fetchstash.text.ranges import Ranges
 
 
 @dataclass

@@ -5,9 +5,9 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
 
-from fetchstash.ranges import Ranges
 from fetchstash.store._contract import Facts, Finding, Listing, Removed, Run, SearchResult
 from fetchstash.store._reader import TextReader
+from fetchstash.text.ranges import Ranges
 
 
 class ArtifactStore(Protocol):

@@ -5,7 +5,6 @@ from typing import TypeVar
 
 from anyio import lowlevel
 
-from fetchstash.ranges import Ranges
 from fetchstash.store._contract import GrepQuery, Matches, SearchResult
 from fetchstash.store._disk import translate_errors
 from fetchstash.store._grep import grep
@@ -14,6 +13,7 @@ from fetchstash.store._source import ByteSource, BytesSource, CachedSource, NotC
 from fetchstash.store._stride import StrideIndex
 from fetchstash.store._text import StoredText
 from fetchstash.store._threads import Threads
+from fetchstash.text.ranges import Ranges
 
 T = TypeVar("T")
 

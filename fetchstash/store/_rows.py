@@ -10,8 +10,6 @@ from functools import cache
 from typing import Any, TypeVar
 
 from fetchstash.errors import Call, ExpiredRef, StoreError, UnknownRef
-from fetchstash.hygiene import clean_line
-from fetchstash.ranges import Ranges
 from fetchstash.store._advice import REPAIR, not_stored
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._clock import StoreClock
@@ -21,6 +19,8 @@ from fetchstash.store._retention import Candidate, Total
 from fetchstash.store._stamp import is_ref
 from fetchstash.store._stride import StrideIndex
 from fetchstash.text import clip
+from fetchstash.text.hygiene import clean_line
+from fetchstash.text.ranges import Ranges
 
 T = TypeVar("T")
 

@@ -9,13 +9,13 @@ from typing import Protocol, TypeVar
 from anyio import CancelScope
 
 from fetchstash.errors import StoreError
-from fetchstash.ranges import Ranges
 from fetchstash.store._advice import no_text
 from fetchstash.store._contract import Facts, Finding, Listing, Removed, Run, SearchResult
 from fetchstash.store._reader import TextReader
 from fetchstash.store._source import ByteSource
 from fetchstash.store._stride import StrideIndex
 from fetchstash.store._threads import Threads
+from fetchstash.text.ranges import Ranges
 
 T = TypeVar("T")
 

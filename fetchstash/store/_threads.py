@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
-from fetchstash.processors import processors
 from fetchstash.store._disk import translate_errors
+from fetchstash.system.processors import processors
 
 T = TypeVar("T")
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Self
 
-from fetchstash.ranges import Preview
-from fetchstash.tokens import TokenCount
+from fetchstash.text.ranges import Preview
+from fetchstash.text.tokens import TokenCount
 
 _UNITS = ("rows", "columns", "lines")
 

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fetchstash.demo.driver import command
+from fetchstash.cli.demo.driver import command
 
 
 @contextmanager

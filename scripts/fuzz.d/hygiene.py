@@ -11,8 +11,8 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-with atheris.instrument_imports(include=["fetchstash.hygiene"]):
-    from fetchstash.hygiene import clean, clean_line
+with atheris.instrument_imports(include=["fetchstash.text.hygiene"]):
+    from fetchstash.text.hygiene import clean, clean_line
 
 
 def one(data: bytes) -> None:

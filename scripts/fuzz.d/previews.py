@@ -23,7 +23,7 @@ with atheris.instrument_imports(include=FUZZED):
     from fetchstash.handlers._data._json_shape import preview
     from fetchstash.handlers._shared._table_preview import TableEnds, table_preview
     from fetchstash.text import PreviewLimits, head_and_tail
-    from fetchstash.tokens import count
+    from fetchstash.text.tokens import count
 
 
 def text(provider: Any) -> str:

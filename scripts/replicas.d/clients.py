@@ -18,7 +18,7 @@ sys.path.append(str(Path(__file__).parents[2]))
 from machines import free_port
 
 from bench._http_calls import ERAS, Answer, Caller, listening
-from fetchstash.demo.driver import command
+from fetchstash.cli.demo.driver import command
 
 TENANTS = ("red", "blue")
 HOST = "stash.example"

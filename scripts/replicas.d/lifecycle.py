@@ -18,7 +18,6 @@ sys.path.append(str(Path(__file__).parent))
 from machines import ceph
 
 from fetchstash.errors import UnknownRef
-from fetchstash.ranges import Ranges
 from fetchstash.store import (
     ArtifactStore,
     Facts,
@@ -30,6 +29,7 @@ from fetchstash.store import (
     store_of_tenant,
 )
 from fetchstash.store._bucket import EXPIRING, open_bucket
+from fetchstash.text.ranges import Ranges
 
 DAY_SECONDS = 3
 MAX_SECONDS = 400

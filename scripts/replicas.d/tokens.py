@@ -21,7 +21,7 @@ sys.path.append(str(Path(__file__).parent))
 
 from clients import Replica, settings_file
 
-from fetchstash.demo.driver import command
+from fetchstash.cli.demo.driver import command
 
 BOUND = 30.0
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}

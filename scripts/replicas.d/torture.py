@@ -33,8 +33,8 @@ from faults import FaultProxy, Faults, fault_proxy
 from planted import BUGS, plant
 
 from fetchstash.errors import Busy, ExpiredRef, FetchstashError, StoreError, UnknownRef
-from fetchstash.ranges import Ranges
 from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store
+from fetchstash.text.ranges import Ranges
 
 KEPT, CHURNED = "kept", "churned"
 SHARED_SECONDS = 20

@@ -29,11 +29,10 @@ from typing import Any
 import anyio
 from anyio.abc import SocketStream
 
-from fetchstash.access import OwnTokens
 from fetchstash.config import Settings, load
 from fetchstash.errors import FetchstashError, UnknownRef
-from fetchstash.ranges import Ranges
 from fetchstash.render import Host
+from fetchstash.server.tools import answer, tool_named, tool_specs
 from fetchstash.service import (
     Tenants,
     TenantSource,
@@ -43,9 +42,10 @@ from fetchstash.service import (
     server_of,
     verifier_of,
 )
+from fetchstash.service.access import OwnTokens
 from fetchstash.stash import Stash
 from fetchstash.store import Facts, TextReader, open_objects
-from fetchstash.tools import answer, tool_named, tool_specs
+from fetchstash.text.ranges import Ranges
 
 RED, BLUE = "red", "blue"
 MARKER = "xylophone-of-blue"

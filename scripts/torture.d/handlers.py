@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fetchstash.demo.driver import Answer, ask, started
-from fetchstash.demo.site import Document, Site
+from fetchstash.cli.demo.driver import Answer, ask, started
+from fetchstash.cli.demo.site import Document, Site
 
 sys.path.append(str(Path(__file__).parents[2]))
 

@@ -15,10 +15,10 @@ from typing import Any
 import anyio
 
 from fetchstash.errors import ExpiredRef, StoreError, UnknownRef
-from fetchstash.ranges import Ranges
 from fetchstash.store import ArtifactStore, Facts, StoreLimits, _rows as rows, _steps, open_store
 from fetchstash.store._catalog import transaction
 from fetchstash.store._folder import StoreFolder
+from fetchstash.text.ranges import Ranges
 
 
 def dice(seed: int) -> random.Random:

@@ -19,12 +19,12 @@ from pathlib import Path
 
 import click
 
-from fetchstash import tokens
 from fetchstash.cli import commands, main
+from fetchstash.text import tokens
 
 _MODULES = """
 fetchstash.fetch fetchstash.handlers fetchstash.render fetchstash.stash fetchstash.store
-fetchstash.tools anyio._backends._asyncio httpcore2 httpx2 platformdirs re2
+fetchstash.server.tools anyio._backends._asyncio httpcore2 httpx2 platformdirs re2
 """.split()  # noqa: SIM905 - names read better so
 _SECONDS = 60
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.config import KEYS, PROFILES
-from fetchstash.facts import PAGE_VERDICTS
+from fetchstash.text.facts import PAGE_VERDICTS
 from tests.cli.terminal import FETCHSTASH, Terminal, plain
 from tests.loopback import Site
 

@@ -13,8 +13,8 @@ import anyio
 import pytest
 
 from fetchstash.cli import main
-from fetchstash.ranges import Ranges
 from fetchstash.store import Facts, StoreLimits, open_store
+from fetchstash.text.ranges import Ranges
 from tests.cli.terminal import Terminal
 from tests.loopback import Site
 

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from tests.access.provider import AUDIENCE, Provider
 from tests.cli.terminal import Terminal, plain
 from tests.loopback import Site
+from tests.service.access.provider import AUDIENCE, Provider
 
 pytestmark = pytest.mark.slow
 

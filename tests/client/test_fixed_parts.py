@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fetchstash import tokens
 from fetchstash.client import Policy, Recovery, RequestInfo
+from fetchstash.text import tokens
 from tests.client.fakes import Kept, conversation, prose
 
 WINDOW = 20_000

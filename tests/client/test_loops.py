@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fetchstash import tokens
 from fetchstash.client import Format, Policy, Recovery, RequestInfo, orphans
+from fetchstash.text import tokens
 from tests.client.conversations import FORMATS, Turn, render, texts_of
 from tests.client.fakes import Kept, prose
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fetchstash.cli.demo.pdf import make_pdf
 from fetchstash.client import (
     Format,
     Policy,
@@ -20,7 +21,6 @@ from fetchstash.client import (
     rewrite,
     stub_oversized,
 )
-from fetchstash.demo.pdf import make_pdf
 from tests.client.fakes import Kept, tokens_of
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from fetchstash import tokens
 from fetchstash.client import Policy, Recovery, State, count_tokens, overflow_report
 from fetchstash.client._attempts import Outcome
+from fetchstash.text import tokens
 from tests.client.fakes import FullMemo, Kept, Overflow, bytes_of, conversation, prose
 
 HISTORY = conversation(prose(9_000), prose(9_000), "short")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fetchstash import tokens
 from fetchstash.client import Format, State, ToolCall, compact, count_tokens, stub_oversized
+from fetchstash.text import tokens
 from tests.client.conversations import FORMATS, Turn, render
 from tests.client.fakes import prose
 
@@ -60,7 +60,7 @@ def test_counted_texts_are_not_counted_again(
         counted.append(len(text))
         return tokens.TokenCount(len(text) // 4, exact=True)
 
-    monkeypatch.setattr("fetchstash.tokens.count", count)
+    monkeypatch.setattr("fetchstash.text.tokens.count", count)
     messages, state = render(HISTORY, fmt), State()
     compact(messages, fmt, 10**6, state)
     first = sum(counted)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from fetchstash.cli.demo.driver import ask, started
+from fetchstash.cli.demo.pdf import make_pdf
+from fetchstash.cli.demo.site import Document, Site
 from fetchstash.client import Policy, Recovery, ToolCall, stub_oversized
-from fetchstash.demo.driver import ask, started
-from fetchstash.demo.pdf import make_pdf
-from fetchstash.demo.site import Document, Site
 from tests.client.fakes import Kept, bytes_of, conversation, prose
 
 MAX_BYTES, MAX_TOKENS = 4_194_304, 262_144

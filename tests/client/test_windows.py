@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fetchstash import tokens
 from fetchstash.client import Policy, Recovery, RequestInfo, learned_windows
+from fetchstash.text import tokens
 from tests.client.fakes import Kept, Overflow, conversation, prose, tokens_of
 
 MODEL = RequestInfo("some-model", "https://provider.example/v1")

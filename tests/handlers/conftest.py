@@ -23,9 +23,9 @@ Pack = Callable[[Mapping[str, str | bytes]], bytes]
 MISCHIEF = """
 import ctypes, os, signal, sys, time
 from fetchstash.errors import NoText
-from fetchstash.facts import DocumentFacts
+from fetchstash.text.facts import DocumentFacts
 from fetchstash.handlers import Extracted, Format, Part, Picture, PartText, Reason
-from fetchstash.ranges import Heading
+from fetchstash.text.ranges import Heading
 
 
 class Panic(BaseException):

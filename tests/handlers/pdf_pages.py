@@ -4,7 +4,7 @@
 
 from collections.abc import Sequence
 
-from fetchstash.demo.pdf import stream, write_objects
+from fetchstash.cli.demo.pdf import stream, write_objects
 
 FONTS = (b"Helvetica", b"Courier")
 

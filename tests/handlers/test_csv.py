@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash import tokens
 from fetchstash.errors import OutOfRange
 from fetchstash.handlers import (
     Decision,
@@ -17,8 +16,8 @@ from fetchstash.handlers import (
     WorkerPool,
     handler_named,
 )
-from fetchstash.ranges import Preview
-from fetchstash.text import PreviewLimits
+from fetchstash.text import PreviewLimits, tokens
+from fetchstash.text.ranges import Preview
 
 Read = Callable[..., tuple[Extracted, str]]
 Save = Callable[[bytes], Path]

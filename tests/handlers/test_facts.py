@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fetchstash.facts import FACTS, DocumentFacts, Shape
 from fetchstash.handlers import Decision, Hints, WorkerPool, describe
-from fetchstash.ranges import Heading
 from fetchstash.store import Facts
+from fetchstash.text.facts import FACTS, DocumentFacts, Shape
+from fetchstash.text.ranges import Heading
 from tests.handlers.conftest import Install
 
 DOCS = Path(__file__).parents[2] / "docs" / "facts.md"
@@ -34,9 +34,9 @@ OF_SERVER = {
 }
 # Sets every fact that DocumentFacts has to an example.
 HANDLER = """
-from fetchstash.facts import DocumentFacts
+from fetchstash.text.facts import DocumentFacts
 from fetchstash.handlers import Extracted, Format
-from fetchstash.ranges import Heading
+from fetchstash.text.ranges import Heading
 
 ALL = DocumentFacts(**EACH_OF_THE_TEST)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import BadArgument, OutOfRange
-from fetchstash.facts import PAGE_VERDICTS
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, handler_named
+from fetchstash.text.facts import PAGE_VERDICTS
 from tests.handlers.hostile.pages import pages
 from tests.handlers.parts import text_part
 

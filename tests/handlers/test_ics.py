@@ -15,7 +15,7 @@ from fetchstash.handlers import (
     format_of,
     handler_named,
 )
-from fetchstash.tokens import count
+from fetchstash.text.tokens import count
 from tests.handlers.parts import text_part
 
 Read = Callable[..., tuple[Extracted, str]]

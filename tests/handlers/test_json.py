@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from fetchstash import tokens
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers import (
     Extracted,
@@ -23,7 +22,7 @@ from fetchstash.handlers import (
 )
 from fetchstash.handlers._data._json_layout import WIDTH, find_keys, has_long_lines, lay_out
 from fetchstash.handlers._data._json_shape import preview
-from fetchstash.text import PreviewLimits
+from fetchstash.text import PreviewLimits, tokens
 from tests.handlers.parts import text_part
 
 Read = Callable[..., tuple[Extracted, str]]

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from fetchstash import tokens
+from fetchstash.cli.demo.pdf import make_pdf
 from fetchstash.config import KEYS, load
-from fetchstash.demo.pdf import make_pdf
 from fetchstash.files import shown_of
 from fetchstash.handlers import (
     Extraction,
@@ -24,8 +23,8 @@ from fetchstash.handlers import (
     Picture,
     handler_named,
 )
-from fetchstash.ranges import Preview
-from fetchstash.text import PreviewLimits
+from fetchstash.text import PreviewLimits, tokens
+from fetchstash.text.ranges import Preview
 
 LIMIT = 12
 WIDE = PreviewLimits(structured_tokens=100_000)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from fetchstash.demo.pdf import make_pdf
+from fetchstash.cli.demo.pdf import make_pdf
 from fetchstash.errors import NoText, OutOfRange
 from fetchstash.handlers import (
     Extracted,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.demo.pdf import stream, write_objects
+from fetchstash.cli.demo.pdf import stream, write_objects
 from fetchstash.handlers import ExtractLimits, Hints, handler_named, ocr_text
 from fetchstash.handlers._ocr._order import Line, as_text, is_legible, slope, upright
 from fetchstash.handlers._pdf._columns import (

@@ -12,7 +12,7 @@ import pypdfium2
 import pytest
 from PIL import Image
 
-from fetchstash.demo.pdf import Bookmark, make_pdf, stream, write_objects
+from fetchstash.cli.demo.pdf import Bookmark, make_pdf, stream, write_objects
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers import (
     Extracted,
@@ -23,8 +23,8 @@ from fetchstash.handlers import (
     Picture,
     handler_named,
 )
-from fetchstash.ranges import Heading
 from fetchstash.text import PreviewLimits
+from fetchstash.text.ranges import Heading
 
 HELVETICA = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
 

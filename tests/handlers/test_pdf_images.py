@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.demo.pdf import make_pdf, stream, write_objects
+from fetchstash.cli.demo.pdf import make_pdf, stream, write_objects
 from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers import (
     ExtractLimits,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.demo.pdf import make_pdf, stream, write_objects
+from fetchstash.cli.demo.pdf import make_pdf, stream, write_objects
 from fetchstash.errors import NoText
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, Picture, handler_named
 

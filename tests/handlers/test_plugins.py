@@ -33,7 +33,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "npy_handler" / "fetchstash_n
 PLUGIN = """
 import os, time
 from fetchstash.errors import NoText, OutOfRange
-from fetchstash.facts import DocumentFacts
+from fetchstash.text.facts import DocumentFacts
 from fetchstash.handlers import Extracted, Format, Part, PartText, Reason, Sniffed
 
 class Theirs:

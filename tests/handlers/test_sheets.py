@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash import tokens
 from fetchstash.errors import NoText, OutOfRange
 from fetchstash.handlers import (
     Extracted,
@@ -23,7 +22,7 @@ from fetchstash.handlers import (
     handler_named,
     route_file,
 )
-from fetchstash.text import PreviewLimits
+from fetchstash.text import PreviewLimits, tokens
 from tests.handlers.parts import text_part
 
 Read = Callable[..., tuple[Extracted, str]]

@@ -23,7 +23,7 @@ from fetchstash.handlers import (
     Picture,
     WorkerPool,
 )
-from fetchstash.ranges import Heading, Table
+from fetchstash.text.ranges import Heading, Table
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="the limits are those of POSIX")

@@ -10,7 +10,7 @@ import pytest
 
 from fetchstash import __version__
 from fetchstash.config import load
-from fetchstash.tools import tool_specs
+from fetchstash.server.tools import tool_specs
 from scripts import packages
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 from mcp_types import TextResourceContents
 
 from fetchstash.server import EXTENSION
-from fetchstash.ui import view_html
+from fetchstash.server.ui import view_html
 from tests.server.conftest import Connect
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash import tokens
+from fetchstash.text import tokens
 from tests.server.conftest import Connect
 from tests.server.test_tools import ERAS
 

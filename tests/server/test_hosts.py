@@ -16,7 +16,7 @@ from mcp_types import (
     Implementation,
 )
 
-from fetchstash.tools import HOST_ARGUMENTS
+from fetchstash.server.tools import HOST_ARGUMENTS
 from tests.loopback import Site
 from tests.server.conftest import Connect
 from tests.server.test_stdio import FETCHSTASH, flags, messages, started

@@ -11,10 +11,10 @@ import pytest
 from mcp import Client, MCPError
 from mcp_types import CallToolResult, ImageContent, ResourceTemplateReference, TextContent
 
-from fetchstash import tokens
+from fetchstash.cli.demo.pdf import make_pdf
 from fetchstash.config import load
-from fetchstash.demo.pdf import make_pdf
-from fetchstash.tools import tool_specs
+from fetchstash.server.tools import tool_specs
+from fetchstash.text import tokens
 from tests.loopback import Site
 from tests.server.conftest import Connect, both_stores
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fetchstash.demo.driver import ask, started
-from fetchstash.demo.site import NEEDLES, Needle, Site
+from fetchstash.cli.demo.driver import ask, started
+from fetchstash.cli.demo.site import NEEDLES, Needle, Site
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from starlette.types import ASGIApp, Message
 
-from fetchstash.access import Principal, Rejected
+from fetchstash.service.access import Principal, Rejected
 
 HOST = "127.0.0.1:8080"
 URL = f"http://{HOST}"

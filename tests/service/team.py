@@ -13,12 +13,12 @@ from unittest import mock
 import httpx2
 from mcp.server.transport_security import TransportSecuritySettings
 
-from fetchstash.access import FETCH, READ, Principal
 from fetchstash.config import Settings
 from fetchstash.errors import FetchFailed
 from fetchstash.fetch import Fetched, HttpFetcher
 from fetchstash.handlers import Extraction, WorkerPool
 from fetchstash.service import Tenants, TenantSource, build_app
+from fetchstash.service.access import FETCH, READ, Principal
 from tests.service.asgi import HOST, Tokens, running
 
 TENANTS = ("acme", "globex", "flood")

@@ -1,6 +1,6 @@
 import pytest
 
-from fetchstash.access import FETCH, READ, Principal
+from fetchstash.service.access import FETCH, READ, Principal
 from tests.service.asgi import Service, Tokens, mcp_client
 
 pytestmark = pytest.mark.anyio

@@ -9,11 +9,11 @@ import anyio
 import pytest
 from mcp import MCPError
 
-from fetchstash.access import Principal
 from fetchstash.errors import BadArgument, FetchstashError, HttpError, Refused, StoreError
 from fetchstash.fetch import Fetched, FetchLimits, HttpFetcher
 from fetchstash.service import _request
 from fetchstash.service._audit import AuditedFetcher, AuditedRenderer, AuditLog, ref_hash
+from fetchstash.service.access import Principal
 from tests.loopback import Site
 from tests.service.asgi import Service, mcp_client
 

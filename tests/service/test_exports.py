@@ -3,10 +3,10 @@ from dataclasses import replace
 import httpx2
 import pytest
 
-from fetchstash import telemetry
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument
 from fetchstash.service import exports
+from fetchstash.system import telemetry
 
 pytestmark = pytest.mark.anyio
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from fetchstash.access import Principal
 from fetchstash.config import load
 from fetchstash.service import AuditLog, _request
 from fetchstash.service._logs import MAX_MESSAGE_CHARS, JsonLines, log_to
+from fetchstash.service.access import Principal
 from tests.service.asgi import Service
 from tests.service.team import ask, call, of, team, web_of
 

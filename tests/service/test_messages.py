@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from fetchstash.access import READ, Principal
+from fetchstash.service.access import READ, Principal
 from tests.service.asgi import Service, Tokens, mcp_client
 
 pytestmark = pytest.mark.anyio

@@ -9,10 +9,11 @@ import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from fetchstash import __version__, telemetry
+from fetchstash import __version__
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument
 from fetchstash.service import exports
+from fetchstash.system import telemetry
 
 pytestmark = pytest.mark.anyio
 
@@ -63,7 +64,7 @@ async def test_the_metrics_that_are_documented_are_those_that_are_emitted(
 
 
 def test_every_instrument_is_used() -> None:
-    package = Path(telemetry.__file__).parent
+    package = Path(telemetry.__file__).parents[1]
     code = "".join(
         path.read_text() for path in package.rglob("*.py") if path.name != "telemetry.py"
     )

@@ -7,8 +7,8 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader
 
-from fetchstash import telemetry
 from fetchstash.service import AuditLog
+from fetchstash.system import telemetry
 from tests.service.asgi import Service, Tokens
 
 pytestmark = pytest.mark.anyio

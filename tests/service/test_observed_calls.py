@@ -9,9 +9,9 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader
 
-from fetchstash import telemetry
 from fetchstash.config import Settings, load
 from fetchstash.service import AuditLog
+from fetchstash.system import telemetry
 from tests.service.team import Web, ask, call, of, team, web_of
 
 pytestmark = pytest.mark.anyio

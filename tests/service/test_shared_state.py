@@ -8,7 +8,7 @@ import fetchstash
 
 ROOT = Path(fetchstash.__file__).parent
 # These rooms are of other processes: the agent's, the command's, the gateway's, the view's.
-_OTHER_PROCESSES = {"client", "cli", "demo", "gateway", "hosts", "ui"}
+_OTHER_PROCESSES = {"client", "cli", "gateway"}
 
 _CODE = "made of our own code and tables alone, the same for every caller"
 _WORKER = "used by handlers, in a worker, which serves one tenant until it ends"
@@ -27,9 +27,10 @@ SHARED = {
     "handlers/_registry.py:built_in": _CODE,
     "handlers/_registry.py:handler_of": _WORKER,
     "handlers/_worker/_plugins.py": _WORKER,
-    "hygiene.py:_meaningless": _CODE,
-    "linelog.py": "logs by path: each line names its own; the lock is held for one write",
+    "text/hygiene.py:_meaningless": _CODE,
+    "system/linelog.py": "logs by path: each line names its own; the lock is held for one write",
     "results.py": _LOCAL,
+    "server/ui/_page.py": "the page of the view, made of the package's own file",
     "service/_request.py:_current": "a context variable: each request has its own",
     "store/_contract.py:_names": _CODE,
     "store/_contract.py:_values": _CODE,
@@ -38,8 +39,8 @@ SHARED = {
     "store/_rank.py:_stem": _WORDS,
     "store/_rank.py:_word": _CODE,
     "store/_runs.py:_projects": "projects of this machine; a tenant has one run and no folder",
-    "telemetry.py": "instruments by name; events go to the log of the task's tenant (_task_log)",
-    "tokens.py": "the vocabulary, and the lock for loading it",
+    "system/telemetry.py": "instruments by name; events go to the task's tenant's log (_task_log)",
+    "text/tokens.py": "the vocabulary, and the lock for loading it",
 }
 """File, or file and name, and why sharing it tells no tenant of another."""
 

@@ -7,9 +7,9 @@ import pytest
 
 from fetchstash.config import load
 from fetchstash.errors import UnknownRef
-from fetchstash.ranges import Ranges
 from fetchstash.service import Quotas, TenantStore
 from fetchstash.store import Facts, StoreLimits, open_store, store_of_tenant
+from fetchstash.text.ranges import Ranges
 from tests.store.buckets import every_bucket_is, new_objects
 
 pytestmark = pytest.mark.anyio

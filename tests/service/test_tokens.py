@@ -11,13 +11,13 @@ import pytest
 from mcp import MCPError
 from mcp_types import TextContent
 
-from fetchstash.access import OwnTokens, Rejected, verifier
 from fetchstash.config import Settings, load
 from fetchstash.errors import StoreError
 from fetchstash.service import for_clients_elsewhere, verifier_of
+from fetchstash.service.access import OwnTokens, Rejected, verifier
 from fetchstash.store import MemoryObjects
-from tests.access.provider import AUDIENCE, Provider, part, private_key, public_pem
 from tests.loopback import Site
+from tests.service.access.provider import AUDIENCE, Provider, part, private_key, public_pem
 from tests.service.asgi import URL, Service, mcp_client
 
 pytestmark = pytest.mark.anyio

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fetchstash.config import load
-from fetchstash.ranges import Ranges
 from fetchstash.stash import Stash, open_stash as open_with
 from fetchstash.store import Facts
+from fetchstash.text.ranges import Ranges
 from tests.loopback import Site
 from tests.public import fetcher_of, proxy_to
 

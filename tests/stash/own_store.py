@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fetchstash.errors import NoText, UnknownRef
-from fetchstash.ranges import Ranges
 from fetchstash.store import Facts, Listing, StoreBase, TextReader, keep_store_facts, new_facts
+from fetchstash.text.ranges import Ranges
 
 
 class OwnStore(StoreBase):

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.ranges import Ranges
 from fetchstash.render import Host
+from fetchstash.server.tools import answer, tool_specs
 from fetchstash.stash import open_stash
 from fetchstash.store import Facts, StoreLimits, open_store
-from fetchstash.tools import answer, tool_specs
+from fetchstash.text.ranges import Ranges
 from tests.store.buckets import Recorded, every_bucket_is, new_objects
 
 pytestmark = pytest.mark.anyio

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from fetchstash.cli.demo.pdf import make_pdf
 from fetchstash.config import load
-from fetchstash.demo.pdf import make_pdf
 from fetchstash.fetch import Fetched
+from fetchstash.server.tools import tool_functions
 from fetchstash.stash import open_stash
 from fetchstash.store import ArtifactStore, open_store
-from fetchstash.tools import tool_functions
 from tests.loopback import Site
 from tests.stash.own_store import OwnStore
 

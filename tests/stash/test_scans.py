@@ -10,13 +10,13 @@ import anyio
 import pytest
 from PIL import Image
 
-from fetchstash.demo.pdf import make_pdf
+from fetchstash.cli.demo.pdf import make_pdf
 from fetchstash.errors import NoText, TooLarge
 from fetchstash.handlers import Decision, PageText, unmapped_page
-from fetchstash.ranges import Heading, Ranges, Table
 from fetchstash.render import Host, as_shown, view_of
 from fetchstash.stash import Stash, open_stash
 from fetchstash.store import Facts
+from fetchstash.text.ranges import Heading, Ranges, Table
 from tests.loopback import Page, Site
 from tests.scanned import png, scan
 

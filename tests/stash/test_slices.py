@@ -3,9 +3,9 @@
 import pytest
 
 from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange
-from fetchstash.ranges import Heading, Ranges, Table
 from fetchstash.render import as_shown
 from fetchstash.stash import Stash
+from fetchstash.text.ranges import Heading, Ranges, Table
 from tests.stash.conftest import Put
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]

@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from fetchstash import telemetry
+from fetchstash.system import telemetry
 from tests.loopback import Site
 from tests.stash.conftest import OpenStash
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.ranges import Ranges
 from fetchstash.store import (
     ArtifactStore,
     Facts,
@@ -15,6 +14,7 @@ from fetchstash.store import (
     TextReader,
     open_store,
 )
+from fetchstash.text.ranges import Ranges
 
 # What tests share stands in modules beside them. At the end of the path: an installed fetchstash
 # goes before the checkout's.

@@ -15,8 +15,8 @@ from typing import Any
 import anyio
 
 from fetchstash.errors import StoreError
-from fetchstash.ranges import Ranges
 from fetchstash.store import ArtifactStore, Facts, GrepQuery, StoreLimits, open_store
+from fetchstash.text.ranges import Ranges
 
 CHECKPOINT = re.compile(r"(wal_autocheckpoint = )\d+")
 connect = sqlite3.connect

@@ -15,7 +15,6 @@ from anyio import from_thread
 from anyio.lowlevel import current_token
 
 from fetchstash.errors import BadArgument, NoText, StoreError, UnknownRef
-from fetchstash.ranges import Ranges
 from fetchstash.store import (
     ArtifactStore,
     Facts,
@@ -25,6 +24,7 @@ from fetchstash.store import (
     _search,
     open_store,
 )
+from fetchstash.text.ranges import Ranges
 from tests.store.buckets import Recorded, new_objects
 from tests.store.contents import raw_of, text_of
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from fetchstash.errors import StoreError
-from fetchstash.ranges import Ranges
 from fetchstash.store import Facts, StoreLimits, StrideIndex, open_store
 from fetchstash.store._bucket_cache import BlobCache
 from fetchstash.store._bucket_record import Record, StoredBlob, record_key
 from fetchstash.store._bucket_source import BLOCK, RangedSource
 from fetchstash.store._source import NotCached
 from fetchstash.store._stamp import new_ref
+from fetchstash.text.ranges import Ranges
 from tests.store.buckets import every_bucket_is, new_objects
 
 MIB = 2**20

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from fetchstash.errors import Busy, ExpiredRef, NoText, UnknownRef
-from fetchstash.ranges import Heading, Preview, Ranges, Table
 from fetchstash.store import (
     ArtifactStore,
     Facts,
@@ -22,6 +21,7 @@ from fetchstash.store import (
     StoreLimits,
     open_store,
 )
+from fetchstash.text.ranges import Heading, Preview, Ranges, Table
 from tests.store.buckets import empty_place
 from tests.store.contents import raw_of, text_of
 

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from fetchstash.errors import Busy, StoreError, UnknownRef
-from fetchstash.ranges import Preview, Ranges
 from fetchstash.store import (
     ArtifactStore,
     Facts,
@@ -26,6 +25,7 @@ from fetchstash.store import (
     _steps,
     open_store,
 )
+from fetchstash.text.ranges import Preview, Ranges
 from tests.store.contents import text_of
 
 Put = Callable[..., Awaitable[Facts]]

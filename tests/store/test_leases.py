@@ -20,7 +20,7 @@ pytestmark = [
 PROGRAM = """
 import anyio, os, sys
 from pathlib import Path
-from fetchstash.ranges import Ranges
+from fetchstash.text.ranges import Ranges
 from fetchstash.store import Facts, StoreLimits, open_store
 
 async def main():

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from fetchstash.errors import BadArgument, StoreError
-from fetchstash.ranges import Ranges
 from fetchstash.store import (
     Facts,
     StoreLimits,
@@ -26,6 +25,7 @@ from fetchstash.store import (
 from fetchstash.store._lifecycle import Rule, problems, read_s3, rules_for, write_s3
 from fetchstash.store._limits import BucketUrl
 from fetchstash.store._s3_request import Keys, signed
+from fetchstash.text.ranges import Ranges
 from tests.store.buckets import Recorded, every_bucket_is, new_objects
 
 TEAM = BucketUrl("s3", "bucket", "team")

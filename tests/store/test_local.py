@@ -14,8 +14,8 @@ import pytest
 from anyio import to_thread
 
 from fetchstash.errors import BadArgument, ExpiredRef, StoreError, TooLarge
-from fetchstash.ranges import Ranges
 from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store, repair_store
+from fetchstash.text.ranges import Ranges
 
 Put = Callable[..., Awaitable[Facts]]
 

@@ -24,7 +24,7 @@ TORTURE = Path(__file__).parents[2] / "scripts" / "torture.d" / "store.py"
 PUT = """
 import anyio, sys
 from pathlib import Path
-from fetchstash.ranges import Ranges
+from fetchstash.text.ranges import Ranges
 from fetchstash.store import Facts, StoreLimits, open_store
 
 async def main():
@@ -44,7 +44,7 @@ anyio.run(main)
 KILLED_PUT = """
 import anyio, os, signal, sys
 from pathlib import Path
-from fetchstash.ranges import Ranges
+from fetchstash.text.ranges import Ranges
 from fetchstash.store import Facts, StoreLimits, _steps, open_store
 
 def reached(step):

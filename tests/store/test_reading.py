@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import OutOfRange
-from fetchstash.ranges import Ranges
 from fetchstash.store import BytesSource, StrideIndex, TextReader
+from fetchstash.text.ranges import Ranges
 
 OpenText = Callable[[bytes], Awaitable[TextReader]]
 

@@ -19,7 +19,6 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from fetchstash import _children
 from fetchstash.errors import FetchFailed, FetchstashError, TimedOut, TooLarge
 from fetchstash.fetch._browser._chromium import missing, needs_other_user, prepared
 from fetchstash.fetch._browser._proxy import PageProxy, Tunnel
@@ -28,6 +27,7 @@ from fetchstash.fetch._limits import FetchLimits
 from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._resolve import Resolver, addresses_of
 from fetchstash.fetch._url import Target, parse
+from fetchstash.system import children
 
 PAGES_AT_A_TIME = 1
 COMMAND = (sys.executable, "-P", "-m", "fetchstash.fetch._browser._child")
@@ -178,8 +178,8 @@ async def _end(process: Process) -> None:
         async with asyncio.timeout(_END_SECONDS):
             await process.wait()
     except TimeoutError:
-        _children.kill(process)
-        await _children.is_gone(process)
+        children.kill(process)
+        await children.is_gone(process)
 
 
 @contextlib.asynccontextmanager

@@ -13,7 +13,7 @@ from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import TextParts
 from fetchstash.handlers._worker._frames import MAX_HEADINGS
-from fetchstash.ranges import Heading
+from fetchstash.text.ranges import Heading
 
 # A document up to this size is held in memory and laid out; a larger one is kept unchanged.
 _MAX_LAYOUT_BYTES = 64 * 2**20

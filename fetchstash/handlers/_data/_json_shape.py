@@ -7,8 +7,8 @@ from typing import Any
 from fetchstash.handlers._data._json_layout import lay_out
 from fetchstash.handlers._data._json_values import is_array, is_object, write
 from fetchstash.handlers._shared._table_preview import fits
-from fetchstash.ranges import Preview
 from fetchstash.text import PreviewLimits, clip, largest
+from fetchstash.text.ranges import Preview
 
 # Items of an array that are examined; the others are counted.
 _SAMPLE_ITEMS = 1_000

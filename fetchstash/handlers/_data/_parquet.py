@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data._thrift import CompactReader, Struct
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 from fetchstash.text import clip
+from fetchstash.text.facts import DocumentFacts
 
 _MAX_FOOTER = 64 * 2**20
 _MAX_VALUE = 80

@@ -23,8 +23,8 @@ from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.handlers._shared._prose import Prose
 from fetchstash.handlers._shared._table_preview import TableEnds, table_preview
 from fetchstash.handlers._shared._zip import Entry, Zip
-from fetchstash.ranges import Heading
 from fetchstash.text import PreviewLimits
+from fetchstash.text.ranges import Heading
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook

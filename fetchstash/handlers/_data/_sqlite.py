@@ -14,7 +14,7 @@ from pathlib import Path
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._streamed import Streamed
-from fetchstash.ranges import Heading
+from fetchstash.text.ranges import Heading
 
 _MAX_ROWS = 1_000
 _MAX_TABLES = 1_000

@@ -16,8 +16,8 @@ from fetchstash.handlers._data._xml_values import find
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._shared._part_text import TextParts
 from fetchstash.handlers._shared._xml_repair import XmlRepair
-from fetchstash.ranges import Heading
 from fetchstash.text import clip
+from fetchstash.text.ranges import Heading
 
 _LONG_LINE = 160
 _MAX_DEPTH = 1_000

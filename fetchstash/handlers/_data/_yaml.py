@@ -14,7 +14,7 @@ from fetchstash.handlers._data._yaml_values import read_toml, read_yaml
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import TextParts
-from fetchstash.ranges import Heading
+from fetchstash.text.ranges import Heading
 
 # A key of a mapping (YAML 1.2.2, section 7.4.2) with a small indent; deeper keys are left out.
 _DEEPEST = 4

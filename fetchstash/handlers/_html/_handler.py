@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from itertools import compress
 from pathlib import Path
 
-from fetchstash.facts import DocumentFacts
 from fetchstash.handlers import _leads
 from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText
 from fetchstash.handlers._html import (
@@ -24,7 +23,8 @@ from fetchstash.handlers._html._reading import Reading
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import part_text
-from fetchstash.ranges import Preview
+from fetchstash.text.facts import DocumentFacts
+from fetchstash.text.ranges import Preview
 
 MIN_LEADING_LINKS = 2
 """A preview does not begin with as many links in blocks of nothing else."""

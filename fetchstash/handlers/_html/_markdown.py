@@ -8,7 +8,7 @@ from fetchstash.handlers._html._blocks import CODE, HEADING, MEDIUM, PARAGRAPH, 
 from fetchstash.handlers._html._element import Element
 from fetchstash.handlers._html._grid import table_lines
 from fetchstash.handlers._html._inline import Inline, code_block
-from fetchstash.ranges import Heading
+from fetchstash.text.ranges import Heading
 
 PART_CHARS = 65_536
 _PERMALINK_SIGNS = " #\u00b6\u00a7\U0001f517"  # pilcrow, section sign, link symbol

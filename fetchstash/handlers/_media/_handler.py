@@ -4,13 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from fetchstash.facts import DocumentFacts
 from fetchstash.handlers._contract import Extracted, Hints
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._media._facts import Media
 from fetchstash.handlers._media._matroska import matroska
 from fetchstash.handlers._media._mp4 import mp4
 from fetchstash.handlers._media._streams import flac, mp3, ogg, riff
+from fetchstash.text.facts import DocumentFacts
 
 # The place of a signature, the signature, and the reader.
 _READERS: tuple[tuple[int, bytes, Callable[[BinaryIO, int], Media]], ...] = (

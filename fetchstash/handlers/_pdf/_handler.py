@@ -29,7 +29,7 @@ from fetchstash.handlers._pdf._text import mend
 from fetchstash.handlers._reasons import Cause, Reason
 from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.handlers._shared._picture import bounded
-from fetchstash.ranges import Heading
+from fetchstash.text.ranges import Heading
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from fetchstash.handlers._shared._table_preview import fits
-from fetchstash.ranges import Preview
 from fetchstash.text import PreviewLimits, largest
+from fetchstash.text.ranges import Preview
 
 
 def list_preview(lines: Sequence[str], total: int, limits: PreviewLimits) -> Preview:

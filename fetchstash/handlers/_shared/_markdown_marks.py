@@ -2,7 +2,7 @@
 
 import re
 
-from fetchstash.ranges import Heading
+from fetchstash.text.ranges import Heading
 
 # ATX headings, fences and setext underlines (CommonMark 0.31, sections 4.2, 4.5 and 4.3).
 _MARK = re.compile(

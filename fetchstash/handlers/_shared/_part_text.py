@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fetchstash.handlers._contract import Hints, PartRequest, PartText
 from fetchstash.handlers._reasons import Reason
-from fetchstash.ranges import Unit
+from fetchstash.text.ranges import Unit
 
 
 class TextParts(ABC):

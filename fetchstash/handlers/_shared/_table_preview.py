@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from fetchstash.ranges import Preview
 from fetchstash.text import PreviewLimits, clip, largest, split
-from fetchstash.tokens import count
+from fetchstash.text.ranges import Preview
+from fetchstash.text.tokens import count
 
 # Drop columns before showing fewer rows or shorter cells than these.
 _FEW_ROWS = 3

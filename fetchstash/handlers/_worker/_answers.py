@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 from fetchstash.errors import FetchstashError
-from fetchstash.facts import FACTS
 from fetchstash.handlers._contract import (
     ContentKind,
     Decision,
@@ -47,8 +46,9 @@ from fetchstash.handlers._worker._frames import (
     MAX_TITLE,
     ProtocolError,
 )
-from fetchstash.hygiene import clean_line
-from fetchstash.ranges import Heading, Preview, Ranges, Table, Unit
+from fetchstash.text.facts import FACTS
+from fetchstash.text.hygiene import clean_line
+from fetchstash.text.ranges import Heading, Preview, Ranges, Table, Unit
 
 MAX_PAGES = 100_000
 MAX_TABLES = 10_000

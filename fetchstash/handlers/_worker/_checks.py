@@ -6,8 +6,8 @@ Strings are cleaned, because JSON can spell lone surrogates.
 from typing import Any, get_args
 
 from fetchstash.handlers._worker._frames import MAX_LINE, MAX_TITLE, ProtocolError
-from fetchstash.hygiene import clean, clean_line
-from fetchstash.ranges import Heading, Unit
+from fetchstash.text.hygiene import clean, clean_line
+from fetchstash.text.ranges import Heading, Unit
 
 MAX_NUMBER = 2**53
 

@@ -29,9 +29,9 @@ from fetchstash.handlers._worker._frames import (
 )
 from fetchstash.handlers._worker._limits import is_worn_out, job_limits, limit_process
 from fetchstash.handlers._worker._writer import TextWriter
-from fetchstash.hygiene import clean
-from fetchstash.ranges import Preview
 from fetchstash.text import PreviewLimits, clip
+from fetchstash.text.hygiene import clean
+from fetchstash.text.ranges import Preview
 
 GC_THRESHOLDS = 100_000, 50, 100
 """A document is one tree that lives until it is read: collecting often took a fifth of the time."""

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from fetchstash.facts import FACTS, PAGE_VERDICTS, DocumentFacts, Fact, Shape
 from fetchstash.handlers._worker._checks import count, flag, headings, line, lines
 from fetchstash.handlers._worker._frames import ProtocolError
 from fetchstash.handlers._worker._writer import headings_json
-from fetchstash.hygiene import clean_line
 from fetchstash.text import clip
+from fetchstash.text.facts import FACTS, PAGE_VERDICTS, DocumentFacts, Fact, Shape
+from fetchstash.text.hygiene import clean_line
 
 MAX_COUNT = 10**12
 """Of pages, rows, members: more than any document has."""

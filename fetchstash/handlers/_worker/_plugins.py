@@ -21,9 +21,9 @@ from fetchstash.handlers._formats import Formats, package_name
 from fetchstash.handlers._reasons import Cause, Reason
 from fetchstash.handlers._registry import built_in, format_of
 from fetchstash.handlers._routing._router import route_file
-from fetchstash.hygiene import clean_line
-from fetchstash.ranges import Unit
 from fetchstash.text import clip
+from fetchstash.text.hygiene import clean_line
+from fetchstash.text.ranges import Unit
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

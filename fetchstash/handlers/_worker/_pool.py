@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fetchstash import telemetry
 from fetchstash.errors import Busy, Call, FetchstashError, Internal, TooLarge
 from fetchstash.handlers._contract import (
     NO_HINTS,
@@ -31,6 +30,7 @@ from fetchstash.handlers._worker._checks import member
 from fetchstash.handlers._worker._frames import ProtocolError
 from fetchstash.handlers._worker._process import Worker, WorkerDied
 from fetchstash.handlers._worker._room import Room
+from fetchstash.system import telemetry
 
 T = TypeVar("T")
 

@@ -11,15 +11,15 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable
 from typing import Any
 
-from fetchstash import _children, telemetry
-from fetchstash._folders import remove_tree
 from fetchstash.errors import Internal
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._worker import _frames
 from fetchstash.handlers._worker._confine import missing
 from fetchstash.handlers._worker._macos import confined_command
 from fetchstash.handlers._worker._room import KeptOpen, Room
-from fetchstash.hygiene import clean_line
+from fetchstash.system import children, telemetry
+from fetchstash.system.folders import remove_tree
+from fetchstash.text.hygiene import clean_line
 
 COMMAND = (sys.executable, "-P", "-m", "fetchstash.handlers._worker._child")
 START_SECONDS = 30
@@ -167,7 +167,7 @@ class Worker:
     def kill(self) -> None:
         """End the process at once; ``gone`` waits for it. Its files stay."""
         self.sound = False  # it looks alive until it is gone, and must not get another job
-        _children.kill(self._process)
+        children.kill(self._process)
 
     def end(self) -> None:
         """End the process at once and remove its room."""
@@ -179,7 +179,7 @@ class Worker:
 
         Take ``size`` bytes of its text before.
         """
-        is_gone = await _children.is_gone(self._process)  # until then it may still write
+        is_gone = await children.is_gone(self._process)  # until then it may still write
 
         def clear_up() -> None:
             if is_gone and size is not None:

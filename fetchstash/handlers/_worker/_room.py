@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from threading import Thread
 
-from fetchstash._folders import remove_tree
+from fetchstash.system.folders import remove_tree
 
 if sys.platform == "linux":
     import fcntl

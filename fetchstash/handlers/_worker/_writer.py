@@ -11,10 +11,10 @@ from typing import Any
 
 from fetchstash.handlers._contract import Part
 from fetchstash.handlers._worker._frames import MAX_HEADINGS, MAX_TITLE
-from fetchstash.hygiene import clean, clean_line
-from fetchstash.ranges import Heading
 from fetchstash.text import clip
-from fetchstash.tokens import Counter
+from fetchstash.text.hygiene import clean, clean_line
+from fetchstash.text.ranges import Heading
+from fetchstash.text.tokens import Counter
 
 Send = Callable[[dict[str, Any]], None]
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from PIL import Image
 
-from fetchstash.demo.pdf import make_pdf, stream, write_objects
+from fetchstash.cli.demo.pdf import make_pdf, stream, write_objects
 
 MEGABYTE = 2**20
 ENTITIES = "".join(

@@ -1,0 +1,243 @@
+"""Edit JSON with comments and trailing commas in its place: all but the edit stays as it is."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from fetchstash.cli.hosts._file import Malformed
+
+_TRIVIA = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+_SCALAR = re.compile(r"[-+.\w]+")
+_LINE_ENDS = re.compile(r"[ \t]*(?:\r?\n|//)")
+_MAX_DEPTH = 200
+
+
+@dataclass(slots=True)
+class _Node:
+    """A value, and where it stands: ``text[start:end]``."""
+
+    value: Any
+    start: int
+    end: int
+    members: "list[_Member]" = field(default_factory=list["_Member"])
+
+    def member(self, key: str) -> "_Member | None":
+        """Return the member of this key; of several the last, as readers of JSON do."""
+        return next((member for member in reversed(self.members) if member.key == key), None)
+
+
+@dataclass(slots=True)
+class _Member:
+    """A key and its value; ``comma`` is where the comma after them stands, None without one."""
+
+    key: str
+    start: int
+    node: _Node
+    comma: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Where a value stands in a text, and how deep; what a level is indented by, and line ends."""
+
+    start: int
+    end: int
+    depth: int
+    unit: str
+    newline: str
+
+
+def part_at(text: str, path: list[str]) -> Part:
+    """Return where the value at a path of keys stands, the text's end if there is none.
+
+    A part can be changed alone, without reading the rest again. Raises Malformed.
+    """
+    node = root = None if _is_empty(text) else _parse(text)
+    for key in path:
+        member = node.member(key) if node else None
+        node = member.node if member else None
+    start, end = (node.start, node.end) if node else (len(text), len(text))
+    unit, newline = _style(text, root) if root else ("", "")
+    return Part(start, end, len(path), unit, newline)
+
+
+def value_at(text: str, path: list[str]) -> Any:
+    """Return the value at a path of keys, None if there is none. Raises Malformed."""
+    node: _Node | None = None if _is_empty(text) else _parse(text)
+    for key in path:
+        member = node.member(key) if node else None
+        node = member.node if member else None
+    return node.value if node else None
+
+
+def with_value(text: str, path: list[str], value: object, part: Part | None = None) -> str:
+    """Return the text with the value at a path of keys set. Raises Malformed.
+
+    Objects on the way that are missing are made. A text without a value becomes an object.
+    ``part`` says of which part of a larger text this is the text.
+    """
+    if _is_empty(text):
+        text += "{}\n"
+    node = _parse(text)
+    unit, newline = (part.unit, part.newline) if part else _style(text, node)
+    outer = part.depth if part else 0
+    for depth, key in enumerate(path):
+        if not isinstance(node.value, dict):
+            raise _malformed(text, node.start, "an object is expected here")
+        member = node.member(key)
+        if member is None:
+            for missing in reversed(path[depth + 1 :]):
+                value = {missing: value}
+            return _inserted(text, node, key, value, unit * (outer + depth + 1), unit, newline)
+        node = member.node
+    if node.value == value:
+        return text
+    written = _written(value, unit * (outer + len(path)), unit, newline)
+    return text[: node.start] + written + text[node.end :]
+
+
+def without_value(text: str, path: list[str]) -> str:
+    """Return the text without the member at a path of keys. Raises Malformed."""
+    if _is_empty(text):
+        return text
+    node, parent, member = _parse(text), None, None
+    for key in path:
+        parent, member = node, node.member(key)
+        if member is None:
+            return text
+        node = member.node
+    assert parent is not None
+    assert member is not None
+    place = parent.members.index(member)
+    end = node.end if member.comma is None else member.comma + 1
+    start = len(text[: member.start].rstrip())
+    if start != parent.start + 1 or text[end : parent.end - 1].strip():
+        # A comment on the line before must not swallow what follows.
+        alone = "\n" not in text[start : member.start] or _LINE_ENDS.match(text, end)
+        result = text[: start if alone else member.start] + text[end:]
+    else:
+        result = text[:start] + text[parent.end - 1 :]
+    if place and member is parent.members[-1] and member.comma is None:
+        comma = parent.members[place - 1].comma
+        assert comma is not None
+        result = result[:comma] + result[comma + 1 :]
+    return result
+
+
+def _is_empty(text: str) -> bool:
+    """Return whether there is nothing but spaces and comments."""
+    return _skip(text, 0) == len(text)
+
+
+def _inserted(
+    text: str, node: _Node, key: str, value: object, indent: str, unit: str, newline: str
+) -> str:
+    """Put a member at the end of an object, after what is there and the comments on it."""
+    close = node.end - 1
+    inner = len(text[:close].rstrip())
+    has_lines = "\n" in text[node.start : close] or not node.members
+    begin = newline + indent if has_lines else " "
+    line = f"{begin}{json.dumps(key)}: {_written(value, indent, unit, newline)}"
+    last = node.members[-1] if node.members else None
+    if last is not None and last.comma is not None:
+        line += ","
+    tail = text[inner:close]
+    if not node.members and "\n" not in tail:
+        tail = newline + indent.removesuffix(unit)
+    result = text[:inner] + line + tail + text[close:]
+    if last is not None and last.comma is None:
+        result = result[: last.node.end] + "," + result[last.node.end :]
+    return result
+
+
+def _written(value: object, indent: str, unit: str, newline: str) -> str:
+    lines = json.dumps(value, indent=unit, ensure_ascii=False).split("\n")
+    return (newline + indent).join(lines)
+
+
+def _style(text: str, root: _Node) -> tuple[str, str]:
+    """Return what a level is indented by, as the first member is, and how lines end."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    for member in root.members[:1]:
+        before = text[text.rfind("\n", 0, member.start) + 1 : member.start]
+        if before and not before.strip():
+            return before, newline
+    return "  ", newline
+
+
+def _parse(text: str) -> _Node:
+    start = _skip(text, 0)
+    node = _value(text, start, 0)
+    end = _skip(text, node.end)
+    if end != len(text):
+        raise _malformed(text, end, "there is more after its end")
+    return node
+
+
+def _value(text: str, at: int, depth: int) -> _Node:
+    if depth > _MAX_DEPTH:
+        raise _malformed(text, at, "it is nested too deeply")
+    if text[at : at + 1] == "{":
+        return _object(text, at, depth)
+    if text[at : at + 1] == "[":
+        return _array(text, at, depth)
+    match = (_STRING if text[at : at + 1] == '"' else _SCALAR).match(text, at)
+    try:
+        if match:
+            return _Node(json.loads(match[0]), at, match.end())
+    except ValueError:
+        pass
+    raise _malformed(text, at, "a value is expected here")
+
+
+def _object(text: str, at: int, depth: int) -> _Node:
+    node = _Node({}, at, at)
+    position = _skip(text, at + 1)
+    while text[position : position + 1] != "}":
+        if node.members and node.members[-1].comma is None:
+            raise _malformed(text, position, "a comma or a brace is expected here")
+        name = _STRING.match(text, position)
+        colon = _skip(text, name.end()) if name else position
+        if name is None or text[colon : colon + 1] != ":":
+            raise _malformed(text, position, "a name and a colon are expected here")
+        value = _value(text, _skip(text, colon + 1), depth + 1)
+        member = _Member(json.loads(name[0]), position, value)
+        node.members.append(member)
+        node.value[member.key] = value.value
+        position = _skip(text, value.end)
+        if text[position : position + 1] == ",":
+            member.comma = position
+            position = _skip(text, position + 1)
+    node.end = position + 1
+    return node
+
+
+def _array(text: str, at: int, depth: int) -> _Node:
+    node = _Node([], at, at)
+    position, separated = _skip(text, at + 1), True
+    while text[position : position + 1] != "]":
+        if not separated:
+            raise _malformed(text, position, "a comma or a bracket is expected here")
+        value = _value(text, position, depth + 1)
+        node.value.append(value.value)
+        position = _skip(text, value.end)
+        separated = text[position : position + 1] == ","
+        if separated:
+            position = _skip(text, position + 1)
+    node.end = position + 1
+    return node
+
+
+def _skip(text: str, at: int) -> int:
+    """Return the position after spaces and comments."""
+    match = _TRIVIA.match(text, at)
+    assert match is not None
+    return match.end()
+
+
+def _malformed(text: str, at: int, reason: str) -> Malformed:
+    line = text.count("\n", 0, at) + 1
+    column = at - text.rfind("\n", 0, at)
+    return Malformed(f"line {line}, column {column}: {reason}")

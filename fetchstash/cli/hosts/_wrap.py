@@ -1,0 +1,233 @@
+"""Put the servers that a host has behind the gateway, in place, and bring them back."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from fetchstash.cli.hosts._file import change_file
+from fetchstash.cli.hosts._hosts import CommandHost, FileHost, Place
+from fetchstash.cli.hosts._jsonc import value_at
+from fetchstash.cli.hosts._register import NAME, kept
+from fetchstash.cli.hosts._servers import Entry, Servers, as_table, servers_of
+from fetchstash.errors import BadArgument, did_you_mean
+
+WRAPPED_ENTRY = "WRAPPED_ENTRY"
+"""The variable with what the words of a wrapped entry do not tell of the entry before."""
+
+_URL_VARIABLE = "WRAP_URL"
+_URL_KEYS = ("url", "httpUrl", "serverUrl")
+_HEADER_KEYS = ("headers", "http_headers", "env_http_headers", "bearer_token_env_var")
+_LOGIN_KEYS = ("oauth", "oauth_resource", "scopes", "auth", "authProviderType", "headersHelper")
+"""They say that the host itself logs in to a server, or runs a program for its headers."""
+
+_REMOTE_KEYS = (*_URL_KEYS, *_HEADER_KEYS, *_LOGIN_KEYS)
+_WRAPPED_KEYS = ("type", "command", "args", "env", "env_vars")
+"""What an entry has of ours where the server before was one over HTTP."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """Keys to take out of an entry, and values to set in it."""
+
+    removed: tuple[str, ...]
+    put: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why an entry stays as it is, and what to do next."""
+
+    reason: str
+    next_step: str
+
+
+_Decide = Callable[[Servers, str, Entry], _Edit | _Refusal | None]
+"""What to do with an entry, by its name; None for nothing."""
+
+
+def wrap(
+    host: FileHost | CommandHost, names: tuple[str, ...], start: list[str], place: Place
+) -> str:
+    """Put servers of a host behind ``fetchstash wrap``: those named, or all. Return lines.
+
+    Raises BadArgument, Busy or StoreError, and then nothing was changed.
+    """
+
+    def decide(servers: Servers, name: str, entry: Entry) -> _Edit | _Refusal | None:
+        decision = _wrapped(entry, start[:-1], host.title)
+        if isinstance(decision, _Edit) and name not in names and _may_log_in(entry):
+            reason = f"its settings have no token, so {host.title} may log in to it itself"
+            return _Refusal(reason, f"If it needs no login, name it: --wrap {name}.")
+        if isinstance(decision, _Edit) and (decision.removed or entry.get("args") == []):
+            before = [key for key in entry if key in (*_REMOTE_KEYS, *_WRAPPED_KEYS)]
+            env = as_table(decision.put.get("env", entry.get("env")))
+            env = {**env, WRAPPED_ENTRY: servers.source(name, before)}
+            return replace(decision, put={**decision.put, "env": env})
+        return decision
+
+    return _change(host, names, place, decide, "Wrapped")
+
+
+def unwrap(host: FileHost | CommandHost, names: tuple[str, ...], place: Place) -> str:
+    """Bring servers back as they were: those named, or all. Return lines for the person."""
+    return _change(host, names, place, _unwrapped, "Brought back")
+
+
+def _change(
+    host: FileHost | CommandHost, names: tuple[str, ...], place: Place, decide: _Decide, done: str
+) -> str:
+    file = host.file(place)
+    if not file.exists():
+        raise BadArgument(f"{host.title} has no settings file {file}.", "Add a server there first.")
+    changed: dict[str, None] = {}
+    refusals: dict[str, _Refusal] = {}
+
+    def edit(text: str) -> str:
+        known: dict[str, None] = {}
+        for path in _sections(host, text):
+            servers = servers_of(host, text, path)
+            for name, entry in servers.entries.items():
+                known[name] = None
+                if (names and name not in names) or name == NAME:
+                    continue
+                decision = decide(servers, name, entry)
+                if isinstance(decision, _Edit):
+                    _apply(decision, servers, name, entry)
+                    changed[name] = None
+                elif decision is not None:
+                    refusals[name] = decision
+            text = servers.text
+        for name in names:
+            if name not in known:
+                next_step = did_you_mean(name, known) or "Check the name."
+                raise BadArgument(f"There is no server {name!r} in {file}.", next_step)
+            if refusal := refusals.get(name):
+                what = f"{name} stays as it is: {refusal.reason}."
+                raise BadArgument(what, f"Nothing was changed. {refusal.next_step}")
+        return text
+
+    change = change_file(file, edit, by_hand="change the entry by hand")
+    line = f"{host.title} has no other server to change in {file}: nothing was changed."
+    if change.changed:
+        line = f"{done} {', '.join(changed)} in {file}{kept(change)}."
+        line += f" Restart {host.title} to use it."
+    left = (
+        f"{name} stays as it is: {why.reason}. {why.next_step}" for name, why in refusals.items()
+    )
+    return "\n".join([line, *left])
+
+
+def _apply(edit: _Edit, servers: Servers, name: str, entry: Entry) -> None:
+    """Change an entry in its file. The result is read again, and must say what was meant."""
+    expected = {key: value for key, value in entry.items() if key not in edit.removed}
+    expected |= edit.put
+    servers.change(name, edit.removed, edit.put)
+    if servers.entries.get(name) != expected:
+        what = f"The entry of {name} is written in a form that cannot be changed safely."
+        raise BadArgument(what, "Nothing was changed. Change it by hand.")
+
+
+def _sections(host: FileHost | CommandHost, text: str) -> list[list[str]]:
+    """Return the paths of keys under which a host's file has servers."""
+    sections = [[host.section]]
+    if host.name == "claude-code":  # `claude mcp add` without a scope adds to a project here
+        projects = as_table(value_at(text, ["projects"]))
+        filled = (name for name in projects if as_table(projects[name]).get("mcpServers"))
+        sections += [["projects", name, "mcpServers"] for name in filled]
+    return sections
+
+
+def _wrapped(entry: Entry, program: list[str], title: str) -> _Edit | _Refusal | None:
+    """Return the edit that puts the gateway in front; None for an entry of fetchstash itself."""
+    if _own_words(entry) is not None:
+        return None
+    if entry.get("experimental_environment") == "remote":
+        return _Refusal(f"{title} starts it on another machine", "Leave it out.")
+    command, args = entry.get("command"), _args(entry)
+    if isinstance(command, str) and args is not None:
+        words = [*program[1:], "wrap", "--", command, *args]
+        return _Edit((), {"command": program[0], "args": words})
+    url = next((entry[key] for key in _URL_KEYS if isinstance(entry.get(key), str)), None)
+    if url is None:
+        reason = "its entry has neither a command nor a URL that can be read"
+        return _Refusal(reason, "Leave it out, or write them as texts.")
+    if (transport := entry.get("type")) in ("sse", "ws"):
+        reason = f"its transport is {transport}, and the gateway has streamable HTTP alone"
+        return _Refusal(reason, "Give it a URL of streamable HTTP, or leave it out.")
+    flags, variables, passed_on = _headers(entry)
+    has_token = any(flag.lower().startswith("authorization=") for flag in flags)
+    if not has_token and any(key in entry for key in _LOGIN_KEYS):
+        reason = f"{title} logs in to it itself, and that login does not reach the gateway"
+        return _Refusal(reason, "Give it a token as a header, or leave it out.")
+    put: dict[str, Any] = {"type": "stdio"} if "type" in entry else {}
+    put |= {"command": program[0]}
+    put["args"] = [*program[1:], "wrap", "--url", f"env:{_URL_VARIABLE}", *flags]
+    put["env"] = {_URL_VARIABLE: url, **variables}
+    if passed_on:
+        put["env_vars"] = passed_on
+    return _Edit(tuple(key for key in entry if key in _REMOTE_KEYS), put)
+
+
+def _headers(entry: Entry) -> tuple[list[str], dict[str, str], list[str]]:
+    """Return the flags for an entry's headers, variables to set for them, and those to pass on.
+
+    Other programs can read a command line, so no value stands there.
+    """
+    values = as_table(entry.get("headers") or entry.get("http_headers"))
+    variables = {f"WRAP_HEADER_{number}": value for number, value in enumerate(values.values())}
+    named = as_table(entry.get("env_http_headers"))
+    headers = [*zip(values, variables, strict=True), *named.items()]
+    flags = [word for name, variable in headers for word in ("--header", f"{name}=env:{variable}")]
+    passed_on = [*named.values()]
+    if token := entry.get("bearer_token_env_var"):
+        flags += ["--header", f"Authorization=Bearer env:{token}"]
+        passed_on.append(token)
+    return flags, variables, passed_on
+
+
+def _may_log_in(entry: Entry) -> bool:
+    """Return whether an entry says nothing of how the host gets into a server over HTTPS."""
+    url = next((str(entry[key]) for key in _URL_KEYS if key in entry), "")
+    is_open = "?" not in url and not any(entry.get(key) for key in _HEADER_KEYS)
+    return "command" not in entry and url.startswith("https:") and is_open
+
+
+def _unwrapped(servers: Servers, _: str, entry: Entry) -> _Edit | _Refusal | None:
+    """Return the edit that brings an entry back; None for one without the gateway in front."""
+    words = _own_words(entry)
+    if words is None or words[:1] != ["wrap"]:
+        return None
+    source = as_table(entry.get("env")).get(WRAPPED_ENTRY)
+    put = servers.values(source) if isinstance(source, str) else None
+    if put:
+        return _Edit(tuple(key for key in _WRAPPED_KEYS if key in entry and key not in put), put)
+    if words[1:2] != ["--"] or len(words) == 2:
+        reason = "it was put behind the gateway or changed by hand, so what it was is not known"
+        return _Refusal(reason, "Change it by hand.")
+    _, _, command, *args = words
+    if not args:
+        return _Edit(("args",), {"command": command})
+    return _Edit((), {"command": command, "args": args})
+
+
+def _args(entry: Entry) -> list[str] | None:
+    """Return the arguments of an entry's command, None if they are no list of texts."""
+    args = entry.get("args", [])
+    words = cast("list[object]", args) if isinstance(args, list) else [None]
+    texts = [word for word in words if isinstance(word, str)]
+    return texts if len(texts) == len(words) else None
+
+
+def _own_words(entry: Entry) -> list[str] | None:
+    """Return the words behind the program where an entry starts fetchstash, else None."""
+    program, args = Path(str(entry.get("command", ""))), _args(entry) or []
+    match program.stem:
+        case "fetchstash":
+            return args
+        case "run" if program.parent.name == "scripts":
+            return args
+        case "uvx" if "fetchstash" in args:
+            return args[args.index("fetchstash") + 1 :]
+        case _:
+            return None

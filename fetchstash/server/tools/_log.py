@@ -1,0 +1,149 @@
+"""The log of tool calls: which parts of which artifacts a model was shown.
+
+It stands in the folder of the store as ``calls.jsonl``, 0600, and holds places and sizes, never
+content; the view and stats read it. A line has ``time``, ``run``, ``project``, ``tool``, ``asked``
+(the arguments, clipped), ``tokens`` (an estimate of the whole result) and ``shown``: for each
+artifact its ``ref``, ``how`` it was shown, and ``spans`` as [unit, first, last].
+"""
+
+import re
+from collections.abc import Generator, Iterable, Mapping
+from itertools import takewhile
+from typing import Any, cast
+
+from fetchstash.config import Settings
+from fetchstash.fetch import mask_url
+from fetchstash.render import Value, View
+from fetchstash.stash import Matches, Passages, Picture, Slice, Stash, StoredDocument
+from fetchstash.store import Facts, project_of, store_folder
+from fetchstash.system import telemetry
+from fetchstash.system.linelog import LineLog
+from fetchstash.text import tokens
+
+MAX_BYTES = 8 * 2**20
+_ARGUMENT_CHARS = 200
+_SPANS = 50
+MAX_REFS = 10
+_PASSAGE = re.compile(r"^-- (?:(art_\w+), )?lines? (\d+)", re.MULTILINE)
+_NUMBERED = re.compile(r"^(\d+):", re.MULTILINE)
+
+Span = tuple[str, int, int]
+"""Unit, first and last: chars from 0, end excluded; lines and pages from 1, end included."""
+
+
+def log_of(settings: Settings) -> LineLog | None:
+    """Return the log of a store, None for a store without a folder."""
+    folder = store_folder(settings.store)
+    return None if folder is None else LineLog(folder / "calls.jsonl", MAX_BYTES)
+
+
+def logged_calls(settings: Settings) -> Generator[dict[str, Any]]:
+    """Return the calls of all runs, oldest first."""
+    log = log_of(settings)
+    if log is not None:
+        yield from log.records()
+
+
+def log_call(
+    stash: Stash, tool: str, arguments: Mapping[str, Any], value: Value, view: View
+) -> None:
+    """Record what a call showed. An ephemeral run leaves no trace."""
+    store = stash.settings.store
+    log = log_of(stash.settings)
+    if log is None or store.ephemeral:
+        return
+    record = {
+        "time": telemetry.now(),
+        "run": store.run,
+        "project": project_of(store.run),
+        "tool": tool,
+        "asked": {name: _clipped(item) for name, item in arguments.items() if item},
+        "tokens": _tokens(value, view.text),
+        "shown": [
+            {"ref": facts.artifact_ref, "how": how, "spans": spans[:_SPANS]}
+            for facts, how, spans in _shown(value, view)
+        ],
+    }
+    log.append(record)
+
+
+def _tokens(value: Value, text: str) -> int:
+    """Estimate the tokens of a result: of a slice by those of the whole text, which are known."""
+    if isinstance(value, Slice) and value.facts.text_tokens and value.facts.extracted_chars:
+        return round(len(text) * value.facts.text_tokens / value.facts.extracted_chars)
+    return tokens.estimate(text)
+
+
+def _clipped(value: object) -> object:
+    if isinstance(value, str):
+        return (mask_url(value) if "://" in value else value)[:_ARGUMENT_CHARS]
+    if isinstance(value, list):
+        return [_clipped(item) for item in cast("list[object]", value)[:MAX_REFS]]
+    return value
+
+
+def _shown(value: Value, view: View) -> list[tuple[Facts, str, list[Span]]]:
+    """Return each artifact of a result, how it was shown, and which parts of it."""
+    bodies = [block.body for block in view.blocks if block.body is not None]
+    match value:
+        case StoredDocument():
+            return [_document(value, view.body)]
+        case tuple():
+            documents = [item for item in value if isinstance(item, StoredDocument)]
+            texts = [item for item in documents if item.facts.extracted_chars is not None]
+            shares = dict(zip(map(id, texts), bodies, strict=False))
+            return [_document(item, shares.get(id(item), "")) for item in documents]
+        case Slice(facts=facts):
+            inside = value.char_path != "" or value.bytes_per_line > 0
+            span = ("chars", value.char, value.char + len(view.body))
+            return [(facts, "part", [] if inside else [span])]
+        case Matches():
+            listed = zip(value.artifacts, bodies, strict=False)
+            return [(item.facts, "matches", _lines(body)) for item, body in listed if item.shown]
+        case Passages():
+            printed = set(_PASSAGE.findall(view.body))
+            spans: dict[str, list[Span]] = {}
+            for passage in value:
+                named = {(ref, str(passage.first_line)) for ref in (passage.artifact_ref, "")}
+                if named & printed:
+                    span = ("lines", passage.first_line, passage.last_line)
+                    spans.setdefault(passage.artifact_ref, []).append(span)
+            return [(value.facts[ref], "passages", items) for ref, items in spans.items()]
+        case Picture(facts=facts, page=page):
+            return [(facts, "picture", [("pages", page, page)] if page else [])]
+        case Facts():
+            return [(value, "facts", [])]
+        case _:
+            return []
+
+
+def _document(artifact: StoredDocument, body: str) -> tuple[Facts, str, list[Span]]:
+    """Return what a fetch showed: all of a text, its beginning and end, or lines of it."""
+    facts, excerpt = artifact.facts, artifact.excerpt
+    chars = facts.extracted_chars
+    if chars is None or not body:
+        return facts, "facts", []
+    if len(body) == chars:
+        return facts, "whole", [("chars", 0, chars)]
+    if excerpt.preview.text:  # of a handler, in words of its own; or passages with line numbers
+        return facts, "preview", _lines(body) if excerpt.lines else []
+    head = _common(body, excerpt.text)
+    tail = _common(reversed(body), reversed(excerpt.ending))
+    spans: list[Span] = [("chars", 0, head)] if head else []
+    return facts, "preview", [*spans, ("chars", chars - tail, chars)] if tail else spans
+
+
+def _common(one: Iterable[str], other: Iterable[str]) -> int:
+    """Return how many characters both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _lines(body: str) -> list[Span]:
+    """Return the lines that a body shows with their numbers, neighbours as one span."""
+    spans: list[Span] = []
+    for number in map(int, _NUMBERED.findall(body)):
+        if spans and spans[-1][2] + 1 == number:
+            spans[-1] = ("lines", spans[-1][1], number)
+        else:
+            spans.append(("lines", number, number))
+    return spans

@@ -1,0 +1,1 @@
+"""What every room needs of the machine and of Python: telemetry, processes, folders, imports."""

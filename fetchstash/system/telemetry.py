@@ -1,0 +1,346 @@
+"""Record events, counters and spans in OpenTelemetry and in a local log.
+
+Names and attributes are facts about content (kinds, sizes, codes, references), never content, and
+the caller masks URLs in them. Telemetry never fails its caller.
+
+OpenTelemetry is used through its API alone, and only if something in the process has imported it
+already: an installed SDK has. An event belongs to the current span; without one it becomes a span
+of no length. What is counted and timed has the names of ``INSTRUMENTS`` there.
+
+The log is a file of JSON lines, 0600, each with ``time`` (UTC), ``kind`` (event, count or span),
+``name`` and ``attributes``; a count has its ``n``, a span its ``seconds``. A file that has reached
+half of the limit replaces ``NAME.1``, so that both files together stay within the limit. Several
+processes may share a log. A process has one log, unless ``logging_to`` names another for a task.
+"""
+
+import functools
+import sys
+import time
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from fetchstash.errors import FetchstashError
+from fetchstash.system.linelog import LineLog
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider, UpDownCounter
+    from opentelemetry.trace import Tracer, TracerProvider
+
+Plain = str | bool | int | float
+"""The types of an attribute, or of the items of its list. None is left out."""
+
+# Longer strings are cut: an identifier is short, and a long string may be content.
+MAX_ATTRIBUTE_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """An instrument of OpenTelemetry: its name there, its unit (UCUM) and its meaning.
+
+    ``kind``: a counter (``count``), a level (``adjust``) or a time (``duration``, ``span``).
+    """
+
+    kind: Literal["counter", "level", "time"]
+    name: str
+    unit: str
+    meaning: str
+
+
+# The bounds that OpenTelemetry advises for times in seconds, and two more for slow documents.
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60)
+
+_TIMES = {
+    "http_request": ("http.server.request.duration", "HTTP requests, by route and status"),
+    "call": ("mcp.server.operation.duration", "Requests of MCP, by method, tool and error"),
+    "fetch": ("fetchstash.fetch.duration", "Fetches, redirects included"),
+    "render": ("fetchstash.render.duration", "Pages in the browser"),
+    "extract": ("fetchstash.extract.duration", "Conversions to text, by kind of document"),
+    "wait": ("fetchstash.queue.wait.duration", "Waiting for a turn, by queue"),
+    "store": ("fetchstash.store.duration", "Operations of the store"),
+    "bucket": ("fetchstash.bucket.duration", "Requests to a bucket, retries included"),
+}
+_LEVELS = {
+    "http_active": ("http.server.active_requests", "{request}", "Requests that are being answered"),
+    "queue": ("fetchstash.queue.length", "{call}", "Calls that wait for a turn, by queue"),
+}
+_COUNTERS = {
+    "bytes_in": ("fetchstash.fetched", "By", "Bodies that were fetched"),
+    "bytes_out": ("fetchstash.results", "By", "Texts of the results of tools"),
+    "cache": ("fetchstash.cache.lookups", "{lookup}", "Fetches, by the use of the stored copy"),
+    "extracted_chars": ("fetchstash.extracted_characters", "{character}", "Extracted text"),
+    "refusals": ("fetchstash.errors", "{call}", "Calls that ended with an error, by its code"),
+    "worker_kills": ("fetchstash.worker.kills", "{process}", "Workers that died at work"),
+    "quota_refusals": ("fetchstash.quota.refusals", "{call}", "Calls over a quota, by tenant"),
+    "token_rejections": ("fetchstash.token.rejections", "{request}", "Rejected tokens, by reason"),
+    "audit_failures": ("fetchstash.audit.failures", "{line}", "Lines that the audit log lost"),
+}
+INSTRUMENTS: Mapping[str, Instrument] = {
+    **{name: Instrument("time", kind, "s", text) for name, (kind, text) in _TIMES.items()},
+    **{name: Instrument("level", *rest) for name, rest in _LEVELS.items()},
+    **{name: Instrument("counter", *rest) for name, rest in _COUNTERS.items()},
+}
+"""What is measured, by its name here."""
+
+
+def configure(event_log: str | Path | None, max_bytes: int) -> None:
+    """Write events to the file ``event_log`` (None or "": to none), at most ``max_bytes``.
+
+    Does nothing within ``logging_to``, which is stronger.
+    """
+    global _event_log  # noqa: PLW0603 - one log for the process, as OpenTelemetry has one provider
+    if _task_log.get() is None:
+        _event_log = _log_at(event_log, max_bytes)
+
+
+@contextmanager
+def logging_to(event_log: str | Path | None, max_bytes: int) -> Generator[None]:
+    """Write the events of this task, and of those that it starts, to another log (None: to none).
+
+    For a process that serves several tenants.
+    """
+    token = _task_log.set((_log_at(event_log, max_bytes),))
+    try:
+        yield
+    finally:
+        _task_log.reset(token)
+
+
+@contextmanager
+def exporting(
+    meters: "MeterProvider | None" = None, tracers: "TracerProvider | None" = None
+) -> Generator[None]:
+    """Record to these providers of OpenTelemetry in place of the process's own."""
+    before = _meters, _tracers
+    _set_providers(meters or _meters, tracers or _tracers)
+    try:
+        yield
+    finally:
+        _set_providers(*before)
+
+
+def event(name: str, **attributes: Any) -> None:
+    """Record that something happened or was decided."""
+    tracer, log = current_tracer(), _log()
+    if tracer is None and log is None:
+        return
+    plain = _plain(attributes)
+    if tracer is not None:
+        with suppress(Exception):
+            _record_event(tracer, name, plain)
+    if log is not None:
+        log.append(_record("event", name, plain))
+
+
+def count(name: str, n: int = 1, **attributes: Any) -> None:
+    """Add ``n``, at least 0, to the counter ``name``."""
+    counter, log = _counter(name), _log()
+    if counter is None and log is None:
+        return
+    plain = _plain(attributes)
+    if counter is not None:
+        with suppress(Exception):
+            counter.add(n, plain)
+    if log is not None:
+        log.append(_record("count", name, plain, n=n))
+
+
+def adjust(name: str, n: int, **attributes: Any) -> None:
+    """Add ``n`` to the level ``name``, which goes up and down. The event log has no levels."""
+    if _measured():
+        with suppress(Exception):
+            _load_level(name).add(n, _plain(attributes))
+
+
+def duration(name: str, seconds: float, **attributes: Any) -> None:
+    """Record a time in the histogram ``name``. The event log has spans alone."""
+    if _measured():
+        with suppress(Exception):
+            _load_histogram(name).record(seconds, _plain(attributes))
+
+
+@contextmanager
+def timed(name: str, **attributes: Any) -> Generator[None]:
+    """Record in the histogram ``name`` how long the body takes, and an error as ``span`` does."""
+    started = time.perf_counter()
+    try:
+        yield
+    except BaseException as error:
+        attributes["error.type"] = _error_type(error)
+        raise
+    finally:
+        duration(name, time.perf_counter() - started, **attributes)
+
+
+@contextmanager
+def span(name: str, **attributes: Any) -> Generator[None]:
+    """Record how long the body takes, as a span and in the histogram ``name``.
+
+    An exception passes through. Its code or type is recorded as ``error.type``, never its text.
+    """
+    tracer, log = current_tracer(), _log()
+    if tracer is None and log is None and not _measured():
+        yield
+        return
+    plain = _plain(attributes)
+    started = time.perf_counter()
+    with nullcontext() if tracer is None else _recorded(tracer, name, plain):
+        try:
+            yield
+        except BaseException as error:
+            plain["error.type"] = _error_type(error)
+            raise
+        finally:
+            seconds = time.perf_counter() - started
+            duration(name, seconds, **plain)
+            if log is not None:
+                log.append(_record("span", name, plain, seconds=round(seconds, 6)))
+
+
+@contextmanager
+def _recorded(tracer: "Tracer", name: str, plain: dict[str, Any]) -> Generator[None]:
+    """Record the body as a span, without the SDK's record of exceptions: it may quote content."""
+    from opentelemetry import trace  # noqa: PLC0415 - see _in_use
+
+    with tracer.start_as_current_span(
+        name, attributes=plain, record_exception=False, set_status_on_exception=False
+    ) as current:
+        try:
+            yield
+        except BaseException as error:
+            current.set_attribute("error.type", _error_type(error))
+            current.set_status(trace.StatusCode.ERROR)
+            raise
+
+
+def _error_type(error: BaseException) -> str:
+    return error.code if isinstance(error, FetchstashError) else type(error).__name__
+
+
+def _plain(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return ``attributes`` in types that OpenTelemetry and JSON accept."""
+    plain: dict[str, Any] = {}
+    for name, value in attributes.items():
+        if isinstance(value, list | tuple | set | frozenset):
+            plain[name] = [_scalar(item) for item in cast("Iterable[Any]", value)]
+        elif value is not None:
+            plain[name] = _scalar(value)
+    return plain
+
+
+def _scalar(value: Any) -> Plain:
+    if isinstance(value, bool | int | float):
+        return value
+    return str(value)[:MAX_ATTRIBUTE_CHARS].encode("utf-8", "replace").decode("utf-8")
+
+
+def _in_use(module: str) -> bool:
+    """Return whether the process uses this part of OpenTelemetry.
+
+    Being the first to import it would cost 30 ms.
+    """
+    return module in sys.modules
+
+
+def current_tracer() -> "Tracer | None":
+    """Return what makes spans, None where nobody in the process takes them."""
+    if _tracers is None and (not _in_use("opentelemetry.trace") or _is_idle()):
+        return None
+    return _load_tracer()
+
+
+def _is_idle() -> bool:
+    """Return whether no provider was set: mcp imports the API, and its spans lead nowhere then."""
+    from opentelemetry import trace  # noqa: PLC0415 - see _in_use
+
+    return isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+
+
+def _measured() -> bool:
+    return _meters is not None or _in_use("opentelemetry.metrics")
+
+
+def _counter(name: str) -> "Counter | None":
+    return _load_counter(name) if _measured() else None
+
+
+@functools.cache
+def _load_tracer() -> "Tracer":
+    from opentelemetry import trace  # noqa: PLC0415 - see _in_use
+
+    return trace.get_tracer("fetchstash", tracer_provider=_tracers)
+
+
+@functools.cache
+def _load_meter() -> "Meter":
+    from opentelemetry import metrics  # noqa: PLC0415 - see _in_use
+
+    return metrics.get_meter("fetchstash", meter_provider=_meters)
+
+
+@functools.cache
+def _load_counter(name: str) -> "Counter":
+    kind = _instrument(name)
+    return _load_meter().create_counter(kind.name, kind.unit, kind.meaning)
+
+
+@functools.cache
+def _load_level(name: str) -> "UpDownCounter":
+    kind = _instrument(name)
+    return _load_meter().create_up_down_counter(kind.name, kind.unit, kind.meaning)
+
+
+@functools.cache
+def _load_histogram(name: str) -> "Histogram":
+    kind, meter = _instrument(name), _load_meter()
+    bounds = {"explicit_bucket_boundaries_advisory": SECONDS}
+    return meter.create_histogram(kind.name, kind.unit, kind.meaning, **bounds)
+
+
+def _instrument(name: str) -> Instrument:
+    return INSTRUMENTS.get(name) or Instrument("counter", f"fetchstash.{name}", "", "")
+
+
+def _set_providers(meters: "MeterProvider | None", tracers: "TracerProvider | None") -> None:
+    global _meters, _tracers
+    _meters, _tracers = meters, tracers
+    for load in (_load_tracer, _load_meter, _load_counter, _load_level, _load_histogram):
+        load.cache_clear()
+
+
+def _record_event(tracer: "Tracer", name: str, plain: dict[str, Any]) -> None:
+    from opentelemetry import trace  # noqa: PLC0415 - see _in_use
+
+    current = trace.get_current_span()
+    if current.is_recording():
+        current.add_event(name, plain)
+    else:
+        tracer.start_span(name, attributes=plain).end()
+
+
+def _record(kind: str, name: str, plain: dict[str, Any], **measured: float) -> dict[str, Any]:
+    return {"time": now(), "kind": kind, "name": name, **measured, "attributes": plain}
+
+
+def now() -> str:
+    """Return the time as the logs have it: UTC, RFC 3339."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _log_at(path: str | Path | None, max_bytes: int) -> LineLog | None:
+    return LineLog(Path(path), max_bytes) if path else None
+
+
+def _log() -> LineLog | None:
+    own = _task_log.get()
+    return _event_log if own is None else own[0]
+
+
+_event_log: LineLog | None = None
+_task_log: ContextVar[tuple[LineLog | None] | None] = ContextVar("_task_log", default=None)
+_meters: "MeterProvider | None" = None
+_tracers: "TracerProvider | None" = None

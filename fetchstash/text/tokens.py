@@ -1,0 +1,195 @@
+"""Count tokens in OpenAI's o200k vocabulary, offline, or estimate them cheaply.
+
+The vocabulary ships beside this module (made by scripts/vocabulary). Loading it takes about a third
+of a second and 80 MB, once in a process: count in a worker or a thread, and estimate on an event
+loop.
+"""
+
+import functools
+import gzip
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import tiktoken
+
+# Characters encoded at a time. About a million consecutive spaces overflow the stack of tiktoken's
+# pattern matcher.
+SLICE = 65_536
+# Every token of a text up to this many characters is counted. A longer text is sampled at equal
+# distances, in many short samples because the parts of a large text often differ. When there are
+# too many samples, every other one is dropped.
+EXACT = 1_000_000
+SAMPLE = 1_024
+MOST_SAMPLES = 256
+_FIRST_STRIDE = 8_192
+
+# tiktoken looks for its vocabulary under the SHA-1 of its download address, and checks the SHA-256
+# itself.
+_CACHE_NAME = "fb374d419588a4632f3f557e76b4b70aebbca790"
+_CACHE_VARIABLE = "TIKTOKEN_CACHE_DIR"
+_loading = threading.Lock()
+
+# A typical o200k token: a word or nine letters of it, three digits, an ideograph, three letters of
+# another script, some punctuation, white space. bench/tokens.py measures the error.
+_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_PIECE = re.compile(
+    rf" ?[A-Za-z]{{1,9}}|[0-9]{{1,3}}|[{_IDEOGRAPHS}]|[^\W0-9_A-Za-z{_IDEOGRAPHS}]{{1,3}}"
+    r"| ?(?:[^\w\s]|_){1,3}|\n\s*|\s+"
+)
+
+_LISTED = 2**17
+"""Characters up to which the pieces are counted as a list, which takes half the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCount:
+    """A number of tokens: counted if ``exact``, else estimated and printed with ≈."""
+
+    tokens: int
+    exact: bool
+
+    def __str__(self) -> str:
+        return format(self)
+
+    def __format__(self, spec: str) -> str:
+        """Format the number as an int, after its mark."""
+        return f"{'' if self.exact else '≈'}{self.tokens:{spec}}"
+
+
+def count(text: str) -> TokenCount:
+    """Count the o200k tokens of ``text``.
+
+    Counts all of up to ``EXACT`` characters and samples longer texts. Estimates without tiktoken.
+    """
+    counter = Counter()
+    counter.add(text)
+    return counter.result()
+
+
+def estimate(text: str) -> int:
+    """Estimate the o200k tokens of ``text`` without the vocabulary.
+
+    Cheap enough for an event loop: about 20 MB/s.
+    """
+    if len(text) <= _LISTED:
+        return len(_PIECE.findall(text))
+    return _PIECE.subn("", text)[1]  # slower, and holds no list of pieces
+
+
+class Counter:
+    """Counts a text that comes in pieces; holds at most ``EXACT`` characters and the samples.
+
+    Encodes nothing before ``result`` is called.
+    """
+
+    def __init__(self) -> None:
+        self._chars = 0
+        self._whole: list[str] = []
+        self._stride = _FIRST_STRIDE
+        self._samples: list[str] = []
+
+    def add(self, text: str) -> None:
+        """Add the next piece."""
+        self._sample(text)
+        self._chars += len(text)
+        if self._chars <= EXACT:
+            self._whole.append(text)
+        else:
+            self._whole.clear()
+
+    def _sample(self, text: str) -> None:
+        """Keep the samples in ``text``: one begins at every ``_stride``-th character."""
+        at = 0
+        while at < len(text):
+            into = (self._chars + at) % self._stride
+            if into >= SAMPLE:
+                at += self._stride - into
+                continue
+            if into == 0:
+                self._samples.append("")
+                if len(self._samples) > MOST_SAMPLES:
+                    self._samples = self._samples[::2]
+                    self._stride *= 2
+            piece = text[at : at + SAMPLE - into]
+            self._samples[-1] += piece
+            at += len(piece)
+
+    def result(self) -> TokenCount:
+        """Count the pieces added so far."""
+        if self._chars <= EXACT:
+            tokens, exact = _encode("".join(self._whole))
+            return TokenCount(tokens, exact)
+        counted = sum(_encode(sample)[0] for sample in self._samples)
+        return TokenCount(round(counted * self._chars / sum(map(len, self._samples))), exact=False)
+
+
+def _encode(text: str) -> tuple[int, bool]:
+    """Count ``text`` slice by slice; return False beside the count if any was estimated."""
+    tokens, exact = 0, True
+    for piece in _slices(text):
+        counted = _encode_slice(piece)
+        exact = exact and counted is not None
+        tokens += estimate(piece) if counted is None else counted
+    return tokens, exact
+
+
+def _slices(text: str) -> Iterator[str]:
+    """Cut ``text`` into slices, at line ends where there are any: then no word is cut."""
+    start = 0
+    while start < len(text):
+        end = start + SLICE
+        if end < len(text):
+            end = text.rfind("\n", start, end) + 1 or end
+        yield text[start:end]
+        start = end
+
+
+def _encode_slice(text: str) -> int | None:
+    encoding = _encoding()
+    if encoding is None:
+        return None
+    try:
+        return len(encoding.encode_ordinary(text))
+    except BaseException as fault:
+        # A panic in tiktoken's Rust raises pyo3_runtime.PanicException, a BaseException that no
+        # module exports.
+        if type(fault).__name__ != "PanicException":
+            raise
+        return None
+
+
+def _encoding() -> "tiktoken.Encoding | None":
+    """Return the o200k encoding, None if tiktoken is missing or cannot load it."""
+    with _loading:
+        return _load()
+
+
+@functools.cache
+def _load() -> "tiktoken.Encoding | None":
+    """Load the vocabulary through a temporary folder: a lasting copy would have to be guarded."""
+    try:
+        import tiktoken  # noqa: PLC0415 - optional for fetchstash.client, and slow to import
+
+        file = resources.files("fetchstash") / "text" / "vocabulary" / "o200k_base.tiktoken.gz"
+        packed = file.read_bytes()
+        with tempfile.TemporaryDirectory(prefix="fetchstash-") as folder:
+            Path(folder, _CACHE_NAME).write_bytes(gzip.decompress(packed))
+            before = os.environ.get(_CACHE_VARIABLE)
+            os.environ[_CACHE_VARIABLE] = folder
+            try:
+                return tiktoken.get_encoding("o200k_base")
+            finally:
+                if before is None:
+                    del os.environ[_CACHE_VARIABLE]
+                else:
+                    os.environ[_CACHE_VARIABLE] = before
+    except (ImportError, OSError, ValueError, EOFError):
+        return None

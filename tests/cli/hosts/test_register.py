@@ -1,0 +1,325 @@
+import json
+import os
+import stat
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fetchstash.cli import commands
+from fetchstash.cli.hosts import HOSTS, CommandHost, FileHost, Place, register, unregister
+from fetchstash.errors import BadArgument, Busy, StoreError
+
+START = ["/opt/fetchstash", "serve"]
+FILE_HOSTS = [host for host in HOSTS.values() if isinstance(host, FileHost)]
+COMMAND_HOSTS = [host for host in HOSTS.values() if isinstance(host, CommandHost)]
+FILES = {
+    ("linux", "claude-desktop"): ".config/Claude/claude_desktop_config.json",
+    ("darwin", "claude-desktop"): "Library/Application Support/Claude/claude_desktop_config.json",
+    ("win32", "claude-desktop"): "AppData/Roaming/Claude/claude_desktop_config.json",
+    ("linux", "cursor"): ".cursor/mcp.json",
+    ("win32", "cursor"): ".cursor/mcp.json",
+    ("linux", "vscode"): ".config/Code/User/mcp.json",
+    ("darwin", "vscode"): "Library/Application Support/Code/User/mcp.json",
+    ("win32", "vscode"): "AppData/Roaming/Code/User/mcp.json",
+    ("darwin", "windsurf"): ".codeium/windsurf/mcp_config.json",
+    ("linux", "zed"): ".config/zed/settings.json",
+    ("darwin", "zed"): ".config/zed/settings.json",
+    ("win32", "zed"): "AppData/Roaming/Zed/settings.json",
+}
+posix = pytest.mark.skipif(os.name == "nt", reason="links, modes and scripts of POSIX")
+
+
+def cursor() -> FileHost:
+    host = HOSTS["cursor"]
+    assert isinstance(host, FileHost)
+    return host
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place("linux", tmp_path, {})
+
+
+@pytest.fixture
+def file(place: Place) -> Path:
+    path = cursor().file(place)
+    path.parent.mkdir()
+    path.write_text('{\n  "mcpServers": {\n    "other": {"command": "x"}\n  }\n}\n')
+    return path
+
+
+def backups(file: Path) -> list[Path]:
+    return sorted(set(file.parent.iterdir()) - {file})
+
+
+@pytest.mark.parametrize(("system", "name"), FILES, ids=[" ".join(key) for key in FILES])
+def test_each_host_has_its_file_on_each_system(system: str, name: str, tmp_path: Path) -> None:
+    host = HOSTS[name]
+    assert isinstance(host, FileHost)
+    assert host.file(Place(system, tmp_path, {})) == tmp_path / FILES[system, name]
+
+
+def test_the_folders_that_the_environment_names_are_used(tmp_path: Path) -> None:
+    zed, desktop = HOSTS["zed"], HOSTS["claude-desktop"]
+    assert isinstance(zed, FileHost)
+    assert isinstance(desktop, FileHost)
+    xdg = Place("linux", tmp_path, {"XDG_CONFIG_HOME": str(tmp_path / "conf")})
+    assert zed.file(xdg) == tmp_path / "conf" / "zed" / "settings.json"
+    assert zed.file(Place("linux", tmp_path, {"XDG_CONFIG_HOME": "not/absolute"})) == (
+        tmp_path / ".config" / "zed" / "settings.json"
+    )
+    windows = Place("win32", tmp_path, {"APPDATA": str(tmp_path / "Roaming")})
+    assert desktop.file(windows) == tmp_path / "Roaming/Claude/claude_desktop_config.json"
+
+
+@pytest.mark.parametrize("host", FILE_HOSTS, ids=lambda host: host.name)
+def test_a_host_without_a_file_gets_one_that_only_its_owner_reads(
+    host: FileHost, place: Place
+) -> None:
+    said = register(host, START, place)
+    file = host.file(place)
+    entry = json.loads(file.read_text())[host.section]["fetchstash"]
+    assert (entry["command"], entry["args"]) == ("/opt/fetchstash", ["serve"])
+    assert str(file) in said
+    assert backups(file) == []
+    if os.name != "nt":
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_existing_settings_are_kept_and_backed_up_and_remove_undoes_the_entry(
+    file: Path, place: Place
+) -> None:
+    before = file.read_text()
+    file.chmod(0o640)
+    said = register(cursor(), START, place)
+    servers = json.loads(file.read_text())["mcpServers"]
+    assert set(servers) == {"other", "fetchstash"}
+    (backup,) = backups(file)
+    assert str(backup) in said
+    assert backup.read_text() == before
+    if os.name != "nt":
+        assert {stat.S_IMODE(path.stat().st_mode) for path in (file, backup)} == {0o640}
+    assert "Removed" in unregister(cursor(), place)
+    assert file.read_text() == before
+    assert len(backups(file)) == 2
+
+
+def test_registering_again_changes_nothing_and_makes_no_backup(file: Path, place: Place) -> None:
+    register(cursor(), START, place)
+    kept = backups(file)
+    assert "nothing was changed" in register(cursor(), START, place)
+    assert backups(file) == kept
+
+
+def test_a_new_place_of_the_program_replaces_the_old_one_and_keeps_what_was_added(
+    file: Path, place: Place
+) -> None:
+    register(cursor(), START, place)
+    value: Any = json.loads(file.read_text())
+    entry = value["mcpServers"]["fetchstash"]
+    entry["env"] = {"A": "b"}
+    entry["args"].append("--ephemeral")
+    file.write_text(json.dumps(value))
+    register(cursor(), ["/usr/bin/fetchstash", "serve"], place)
+    assert json.loads(file.read_text())["mcpServers"]["fetchstash"] == {
+        "command": "/usr/bin/fetchstash",
+        "args": ["serve", "--ephemeral"],
+        "env": {"A": "b"},
+    }
+
+
+def test_removing_a_missing_entry_says_so(place: Place, file: Path) -> None:
+    assert "does not have it" in unregister(cursor(), place)
+    file.unlink()
+    assert "does not have it" in unregister(cursor(), place)
+    assert not file.exists()
+
+
+@posix
+def test_a_symbolic_link_stays_one(file: Path, place: Place) -> None:
+    real = place.home / "dotfiles" / "mcp.json"
+    real.parent.mkdir()
+    file.replace(real)
+    file.symlink_to(real)
+    register(cursor(), START, place)
+    assert file.is_symlink()
+    assert "fetchstash" in json.loads(real.read_text())["mcpServers"]
+
+
+def test_a_byte_order_mark_stays(file: Path, place: Place) -> None:
+    file.write_bytes(b"\xef\xbb\xbf{}")
+    register(cursor(), START, place)
+    assert file.read_bytes().startswith(b"\xef\xbb\xbf{\n")
+
+
+@pytest.mark.parametrize("data", [b'{"mcpServers": ', b'{"mcpServers": []}', b"\xff\xfe{\x00}\x00"])
+def test_a_malformed_file_is_left_as_it_is(data: bytes, file: Path, place: Place) -> None:
+    file.write_bytes(data)
+    with pytest.raises(BadArgument, match="Nothing was changed") as caught:
+        register(cursor(), START, place)
+    assert str(file) in caught.value.line()
+    assert "\n" not in caught.value.line()
+    assert file.read_bytes() == data
+    assert backups(file) == []
+
+
+def test_an_unwritable_file_gives_an_error_that_says_so(
+    file: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = file.read_text()
+
+    def refused(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refused)
+    with pytest.raises(StoreError, match=r"mcp\.json cannot be changed: Permission denied\."):
+        register(cursor(), START, place)
+    monkeypatch.undo()
+    assert file.read_text() == before
+
+
+def test_a_folder_in_place_of_the_file_gives_an_error_that_says_so(
+    file: Path, place: Place
+) -> None:
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(StoreError, match="cannot be changed"):
+        register(cursor(), START, place)
+
+
+def test_a_change_by_another_program_meanwhile_is_not_overwritten(
+    file: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsync = os.fsync
+
+    def other(descriptor: int) -> None:
+        fsync(descriptor)
+        file.write_text("{}")
+
+    monkeypatch.setattr(os, "fsync", other)
+    with pytest.raises(Busy):
+        register(cursor(), START, place)
+    assert file.read_text() == "{}"
+    assert not [path for path in backups(file) if "new" in path.name]
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that alone is PATH."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+def put(folder: Path, name: str, script: str) -> None:
+    (folder / name).write_text(f"#!{sys.executable}\nimport sys\n{script}\n")
+    (folder / name).chmod(0o700)
+
+
+@posix
+@pytest.mark.parametrize("host", COMMAND_HOSTS, ids=lambda host: host.name)
+def test_a_host_with_a_command_of_its_own_is_registered_by_it(
+    host: CommandHost, place: Place, programs: Path
+) -> None:
+    put(programs, host.program, "print('said:', *sys.argv[1:])")
+    words = " ".join((*host.scope, "fetchstash", *host.separator, *START))
+    assert f"said: mcp add {words}" in register(host, START, place)
+    removed = unregister(host, place)
+    assert removed.endswith(f"said: mcp remove {' '.join((*host.scope, 'fetchstash'))}")
+
+
+@posix
+def test_a_refusal_of_a_hosts_command_is_one_line(place: Place, programs: Path) -> None:
+    with pytest.raises(BadArgument, match="command claude is not on PATH"):
+        register(HOSTS["claude-code"], START, place)
+    put(programs, "claude", "sys.exit('MCP server fetchstash already exists in user config')")
+    assert "has it already" in register(HOSTS["claude-code"], START, place)
+    put(programs, "claude", "sys.exit('no right to do that')")
+    with pytest.raises(StoreError, match="no right to do that"):
+        register(HOSTS["claude-code"], START, place)
+
+
+@posix
+def test_removing_what_gemini_cli_does_not_have_says_so(place: Place, programs: Path) -> None:
+    put(programs, "gemini", "print('Server \"fetchstash\" not found in user settings.')")
+    assert "Gemini CLI does not have it: nothing" in unregister(HOSTS["gemini"], place)
+
+
+OWN_ENTRIES = {
+    "claude-code": '{"mcpServers": {"fetchstash": {"type": "stdio", "command": "/old", %s}}}',
+    "codex": '# mine\n[mcp_servers.fetchstash] # here\ncommand = "/old"\n%s\n',
+    "gemini": '{"mcpServers": {"fetchstash": {"command": "/old", %s, "trust": true}}}',
+}
+
+
+@pytest.mark.parametrize(("name", "text"), OWN_ENTRIES.items(), ids=OWN_ENTRIES)
+def test_an_entry_of_a_host_with_a_command_is_brought_up_to_date_in_place(
+    name: str, text: str, place: Place, programs: Path
+) -> None:
+    host, sign = HOSTS[name], " = " if name == "codex" else ": "
+    key = "args" if name == "codex" else '"args"'
+    file = host.file(place)
+    file.parent.mkdir(exist_ok=True)
+    put(programs, "claude", "sys.exit(1)")
+    for before, after in (
+        ('["serve", "--ephemeral"]', '["serve", "--ephemeral"]'),
+        ('["--from", "old.whl", "fetchstash", "serve"]', '["serve"]'),
+    ):
+        file.write_text(text % f"{key}{sign}{before}")
+        assert "Registered with" in register(host, START, place)
+        written = file.read_text()
+        servers = tomllib.loads(written)["mcp_servers"] if name == "codex" else None
+        entry = (servers or json.loads(written)["mcpServers"])["fetchstash"]
+        assert (entry["command"], entry["args"]) == (START[0], json.loads(after))
+        assert set(entry) >= {"trust"} or name != "gemini"
+        assert "# here" in written or name != "codex"
+        assert "has it already: nothing was changed" in register(host, START, place)
+
+
+@pytest.mark.parametrize("name", ["codex", "cursor"])
+def test_an_entry_over_http_of_the_same_name_is_not_mixed_with_ours(
+    name: str, place: Place
+) -> None:
+    file = HOSTS[name].file(place)
+    file.parent.mkdir()
+    text = '{"mcpServers": {"fetchstash": {"url": "https://team.example/mcp"}}}'
+    if name == "codex":
+        text = '[mcp_servers.fetchstash]\nurl = "https://team.example/mcp"\n'
+    file.write_text(text)
+    with pytest.raises(BadArgument, match=r"Nothing was changed\. Take it out first: --remove"):
+        register(HOSTS[name], START, place)
+    assert file.read_text() == text
+
+
+def run(home: Path, *arguments: str) -> Result:
+    environment = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
+    return CliRunner().invoke(commands, ["register", *arguments], env=environment)
+
+
+@posix
+def test_print_shows_what_would_be_added_and_adds_nothing(tmp_path: Path) -> None:
+    shown = run(tmp_path, "zed", "--print")
+    entry = json.loads(shown.stdout)["context_servers"]["fetchstash"]
+    assert Path(entry["command"]).is_absolute()
+    assert str(tmp_path / ".config" / "zed" / "settings.json") in shown.stderr
+    line = run(tmp_path, "claude-code", "--print").stdout
+    assert line.startswith("claude mcp add -s user fetchstash -- /")
+    assert list(tmp_path.iterdir()) == []
+
+
+@posix
+def test_the_command_registers_and_removes(tmp_path: Path) -> None:
+    assert run(tmp_path, "cursor").exit_code == 0
+    file = tmp_path / ".cursor" / "mcp.json"
+    assert "fetchstash" in json.loads(file.read_text())["mcpServers"]
+    assert run(tmp_path, "cursor", "--remove").exit_code == 0
+    assert json.loads(file.read_text()) == {"mcpServers": {}}
+    file.write_text("{")
+    refused = run(tmp_path, "cursor")
+    assert refused.exit_code == 2
+    assert refused.stderr.count("\n") == 1

@@ -1,0 +1,75 @@
+import os
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+import fetchstash.cli.hosts._start as start
+from fetchstash.cli.hosts import start_command
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="scripts of POSIX")
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the programs of a machine, which alone is PATH."""
+    for name in ("fetchstash", "uvx"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+def test_a_checkout_is_started_by_its_own_script(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        start, "__file__", str(machine / "fetchstash" / "cli" / "hosts" / "_start.py")
+    )
+    (machine / "scripts").mkdir()
+    (machine / "scripts" / "run").touch()
+    monkeypatch.setattr(sys, "prefix", str(machine / ".venv"))
+    # a package on PATH of that name is not this one
+    (machine / "fetchstash").unlink()
+    assert start_command() == [str(machine / "scripts" / "run"), "serve"]
+
+
+def test_an_installed_package_is_started_by_the_command_beside_its_python(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start, "__file__", "/site-packages/fetchstash/cli/hosts/_start.py")
+
+    def scripts(_: str) -> str:
+        return str(machine)
+
+    monkeypatch.setattr(sysconfig, "get_path", scripts)
+    assert start_command() == [str(machine / "fetchstash"), "serve"]
+
+
+@pytest.mark.parametrize(
+    ("origin", "words"),
+    [
+        ("", ["fetchstash"]),
+        ('{"url": "file:///w/a%20b.whl"}', ["--from", "/w/a b.whl", "fetchstash"]),
+        ('{"url": "https://h/a.whl"}', ["--from", "https://h/a.whl", "fetchstash"]),
+        (
+            '{"url": "https://h/r", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}}',
+            ["--from", "git+https://h/r@c0ffee", "fetchstash"],
+        ),
+    ],
+)
+def test_a_package_that_uvx_runs_is_started_by_uvx(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, origin: str, words: list[str]
+) -> None:
+    class Installed:
+        def __init__(self, _: str) -> None:
+            pass
+
+        def read_text(self, _: str) -> str:
+            return origin
+
+    monkeypatch.setattr(start, "__file__", "/site-packages/fetchstash/cli/hosts/_start.py")
+    monkeypatch.setattr(start, "distribution", Installed)
+    monkeypatch.setattr(sys, "prefix", "/home/u/.cache/uv/archive-v0/abc")
+    assert start_command() == [str(machine / "uvx"), *words, "serve"]

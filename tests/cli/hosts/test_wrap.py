@@ -1,0 +1,436 @@
+"""The servers of a host are put behind the gateway, in place, and brought back."""
+
+import json
+import re
+import threading
+import tomllib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomlkit
+from mcp import Client, StdioServerParameters
+
+from fetchstash.cli.hosts import HOSTS, Place, _jsonc, _servers, unwrap, wrap
+from fetchstash.errors import BadArgument
+from tests.gateway.conftest import FETCHSTASH, plain
+
+START = ["/opt/bin/fetchstash", "serve"]
+ENTRIES: dict[str, dict[str, Any]] = {
+    "files": {"command": "npx", "args": ["-y", "files", "--root", "/"], "env": {"KEY": "secret"}},
+    "bare": {"command": "server"},
+    "empty": {"command": "server", "args": [], "env": {}},
+    "remote": {"url": "https://mcp.example.org/mcp", "headers": {"Authorization": "Bearer top"}},
+    "old": {"type": "sse", "url": "https://mcp.example.org/sse"},
+    "fetchstash": {"command": "/opt/bin/fetchstash", "args": ["serve"]},
+}
+CODEX = """# mine
+model = "gpt"
+
+[mcp_servers.files]
+# the files
+command = "npx"
+args = [
+  "-y",
+  "files",
+]
+startup_timeout_sec = 20
+
+[mcp_servers.files.env]
+KEY = "secret"
+
+[mcp_servers.other]
+command = "other"
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place("linux", tmp_path, {})
+
+
+@pytest.mark.parametrize("name", [name for name in HOSTS if name != "codex"])
+def test_servers_are_wrapped_in_place_and_brought_back(name: str, place: Place) -> None:
+    host, file, section = HOSTS[name], HOSTS[name].file(place), HOSTS[name].section
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({section: ENTRIES, "mine": 1}, indent=4))
+    line = wrap(host, (), START, place)
+    servers = json.loads(file.read_text())[section]
+    assert "Wrapped files, bare, empty, remote in" in line
+    words = ["wrap", "--", "npx", "-y", "files", "--root", "/"]
+    assert servers["files"] == {**ENTRIES["files"], "command": START[0], "args": words}
+    assert servers["remote"]["args"][:3] == ["wrap", "--url", "env:WRAP_URL"]
+    assert "top" not in str(servers["remote"]["args"])
+    assert servers["old"] == ENTRIES["old"]
+    assert "old stays as it is: its transport is sse, and" in line
+    assert servers["fetchstash"] == ENTRIES["fetchstash"]
+    assert "nothing was changed" in wrap(host, (), START, place)
+    unwrap(host, (), place)
+    assert json.loads(file.read_text()) == {section: ENTRIES, "mine": 1}
+
+
+def test_only_the_servers_that_are_named_are_wrapped(place: Place) -> None:
+    file = HOSTS["cursor"].file(place)
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"mcpServers": ENTRIES}))
+    wrap(HOSTS["cursor"], ("bare",), START, place)
+    servers = json.loads(file.read_text())["mcpServers"]
+    assert servers["bare"]["args"] == ["wrap", "--", "server"]
+    assert servers["files"] == ENTRIES["files"]
+    with pytest.raises(BadArgument) as refused:
+        wrap(HOSTS["cursor"], ("files", "absent"), START, place)
+    assert str(refused.value) == (
+        f"[bad_argument] There is no server 'absent' in {file}. Check the name."
+    )
+    assert json.loads(file.read_text())["mcpServers"] == servers
+
+
+def test_the_settings_of_codex_keep_their_comments(place: Place) -> None:
+    file = HOSTS["codex"].file(place)
+    file.parent.mkdir()
+    file.write_text(CODEX)
+    wrap(HOSTS["codex"], (), START, place)
+    text = file.read_text()
+    servers = tomllib.loads(text)["mcp_servers"]
+    assert servers["files"]["args"] == ["wrap", "--", "npx", "-y", "files"]
+    assert servers["files"]["startup_timeout_sec"] == 20
+    assert servers["files"]["env"] == {"KEY": "secret"}
+    assert "# the files" in text
+    unwrap(HOSTS["codex"], (), place)
+    assert file.read_text() == CODEX
+
+
+REMOTE = """[mcp_servers.web] # the web
+# where
+url = "https://mcp.example.org/mcp?key=k3y" # in production
+bearer_token_env_var = "TOKEN"
+enabled = false
+
+[mcp_servers.web.http_headers] # for us
+"X-Team" = "t3am"
+
+[mcp_servers.web.env_http_headers]
+X-User = "USER_ID"
+"""
+
+
+def test_a_server_over_http_of_codex_gets_its_token_from_the_same_variable(place: Place) -> None:
+    file = HOSTS["codex"].file(place)
+    file.parent.mkdir()
+    file.write_text(CODEX + REMOTE)
+    assert "Wrapped files, other, web in" in wrap(HOSTS["codex"], (), START, place)
+    entry = tomllib.loads(file.read_text())["mcp_servers"]["web"]
+    assert entry["args"] == [
+        *("wrap", "--url", "env:WRAP_URL", "--header", "X-Team=env:WRAP_HEADER_0"),
+        *("--header", "X-User=env:USER_ID", "--header", "Authorization=Bearer env:TOKEN"),
+    ]
+    assert entry["env_vars"] == ["USER_ID", "TOKEN"]  # Codex passes few variables on
+    assert entry["env"]["WRAP_URL"] == "https://mcp.example.org/mcp?key=k3y"
+    assert entry["env"]["WRAP_HEADER_0"] == "t3am"
+    assert entry["enabled"] is False
+    assert set(entry) == {"command", "args", "env", "env_vars", "enabled"}
+    unwrap(HOSTS["codex"], ("web",), place)
+    text = file.read_text()
+    assert tomllib.loads(text)["mcp_servers"]["web"] == tomllib.loads(REMOTE)["mcp_servers"]["web"]
+    assert all(
+        f"# {comment}" in text for comment in ("the web", "where", "in production", "for us")
+    )
+
+
+FORMS = {
+    "an inline table": 'mcp_servers = {a = {command = "x", args = ["]"]}, w = {url = "http://w"}}',
+    "inline tables": '[mcp_servers]\na = { command = "x", env = { K = "v" } } # c\nw={url="http://w"}\n',
+    "dotted keys": (
+        '[mcp_servers]\na.command = "x" # c\na.args = ["b"]\na.env.K = "v"\n'
+        'w.url = "http://w"\nw.http_headers.X = "1"\n'
+    ),
+    "dotted keys at the top": 'mcp_servers.a.command = "x"\nmcp_servers.w.url = "http://w"\n',
+    "quoted names": "[mcp_servers.\"a.b\"]\ncommand = \"x\"\n[mcp_servers.'c d']\nurl = 'http://w'\n",
+    "no ASCII": '[mcp_servers."ü-日本"]\ncommand = "/ä" # ö\nargs = ["\\u00e9", "é"]\n',
+    "lines of Windows": '# c\r\n[mcp_servers.a]\r\ncommand = "x"\r\nargs = [\r\n "b", # c\r\n]\r\n',
+    "a byte order mark": '\ufeff[mcp_servers.a]\ncommand = "x"\n',
+    "a table in two parts": (
+        '[mcp_servers.w.http_headers]\nX = "1"\n[mcp_servers.a]\ncommand = "x"\nargs = []\n'
+        '[other]\nk = 1\n[mcp_servers.w]\nurl = "http://w"\n[mcp_servers.a.env]\nK = "v"\n'
+    ),
+    "TOML 1.1": '[mcp_servers]\na = {\n  command = "x", # c\n  args = ["b"],\n}\n',
+    "no end of the last line": '[mcp_servers.a]\nargs = [] # none\ncommand = "x"',
+}
+
+
+@pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
+def test_any_form_of_a_table_of_codex_is_wrapped_and_brought_back(text: str, place: Place) -> None:
+    file = HOSTS["codex"].file(place)
+    file.parent.mkdir()
+    file.write_bytes(text.encode())
+    before = tomlkit.parse(text.removeprefix("\ufeff")).unwrap()
+    wrap(HOSTS["codex"], (), START, place)
+    wrapped = file.read_bytes().decode()
+    servers = tomlkit.parse(wrapped.removeprefix("\ufeff")).unwrap()["mcp_servers"]
+    assert all(entry["command"] == START[0] for entry in servers.values())
+    assert wrapped.startswith("\ufeff") == text.startswith("\ufeff")
+    if "\r\n" in text:
+        assert wrapped.count("\n") == wrapped.count("\r\n")
+    unwrap(HOSTS["codex"], (), place)
+    back = file.read_bytes().decode().removeprefix("\ufeff")
+    assert tomlkit.parse(back).unwrap() == before
+    assert back.count("# c") == text.count("# c")
+
+
+LOGIN = "Codex logs in to it itself, and that login does not reach the gateway"
+REFUSALS: dict[str, tuple[str, str]] = {
+    "a login of the host": ('url = "https://w"\nscopes = ["a"]', LOGIN),
+    "another machine": (
+        'command = "x"\nexperimental_environment = "remote"',
+        "Codex starts it on another machine",
+    ),
+    "a text for arguments": (
+        'command = "x"\nargs = "-y"',
+        "its entry has neither a command nor a URL that can be read",
+    ),
+}
+
+
+@pytest.mark.parametrize(("entry", "reason"), REFUSALS.values(), ids=REFUSALS)
+def test_a_server_that_cannot_be_wrapped_is_refused_with_the_reason(
+    entry: str, reason: str, place: Place
+) -> None:
+    file = HOSTS["codex"].file(place)
+    file.parent.mkdir()
+    file.write_text(f"{CODEX}[mcp_servers.web]\n{entry}\n")
+    with pytest.raises(BadArgument, match=r"Nothing was changed\.") as refused:
+        wrap(HOSTS["codex"], ("web", "files"), START, place)
+    assert refused.value.what == f"web stays as it is: {reason}."
+    assert tomllib.loads(file.read_text())["mcp_servers"]["files"]["command"] == "npx"
+    said = wrap(HOSTS["codex"], (), START, place)
+    assert "Wrapped files, other in" in said
+    assert f"\nweb stays as it is: {reason}." in said
+
+
+def test_a_server_that_may_need_a_login_is_wrapped_only_if_it_is_named(place: Place) -> None:
+    file = HOSTS["cursor"].file(place)
+    file.parent.mkdir(parents=True)
+    servers = {"open": {"url": "https://o"}, "near": {"url": "http://127.0.0.1:3000/mcp"}}
+    file.write_text(json.dumps({"mcpServers": servers}))
+    said = wrap(HOSTS["cursor"], (), START, place)
+    assert "Wrapped near in" in said
+    assert (
+        "\nopen stays as it is: its settings have no token, so Cursor may log in to it itself."
+        " If it needs no login, name it: --wrap open."
+    ) in said
+    assert "Wrapped open in" in wrap(HOSTS["cursor"], ("open",), START, place)
+    unwrap(HOSTS["cursor"], (), place)
+    assert json.loads(file.read_text())["mcpServers"] == servers
+
+
+def test_what_is_no_toml_is_said_to_be_that(place: Place) -> None:
+    file = HOSTS["codex"].file(place)
+    file.parent.mkdir()
+    file.write_text("[mcp_servers\n")
+    with pytest.raises(BadArgument, match=r"config\.toml cannot be read: it is no TOML .*line 1"):
+        wrap(HOSTS["codex"], (), START, place)
+
+
+def test_the_servers_of_each_project_of_claude_code_are_wrapped(place: Place) -> None:
+    file = HOSTS["claude-code"].file(place)
+    entry: dict[str, Any] = {"type": "stdio", "command": "npx", "args": ["x"], "env": {}}
+    before: dict[str, Any] = {"projects": {"/a": {"mcpServers": {"own": entry}, "n": 1}, "/b": {}}}
+    file.write_text(json.dumps(before))
+    assert "Wrapped own in" in wrap(HOSTS["claude-code"], (), START, place)
+    wrapped = json.loads(file.read_text())["projects"]["/a"]["mcpServers"]["own"]
+    assert wrapped["args"] == ["wrap", "--", "npx", "x"]
+    unwrap(HOSTS["claude-code"], ("own",), place)
+    assert json.loads(file.read_text()) == before
+
+
+def test_the_large_file_of_claude_code_is_read_once_for_each_project_with_servers(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = HOSTS["claude-code"].file(place)
+    servers = {f"s{number}": {"command": "npx", "args": ["x"]} for number in range(5)}
+    projects: dict[str, Any] = {f"/{number}": {"mcpServers": {}} for number in range(50)}
+    file.write_text(
+        json.dumps({"mcpServers": servers, "projects": {**projects, "/a": {"mcpServers": servers}}})
+    )
+    whole: list[int] = []
+
+    def part_at(text: str, path: list[str]) -> _jsonc.Part:
+        whole.append(len(text))
+        return _jsonc.part_at(text, path)
+
+    monkeypatch.setattr(_servers, "part_at", part_at)
+    before = file.read_text()
+    wrap(HOSTS["claude-code"], (), START, place)
+    assert len(whole) == 2
+    unwrap(HOSTS["claude-code"], (), place)
+    assert json.loads(file.read_text()) == json.loads(before)
+
+
+@pytest.mark.parametrize(
+    ("name", "variable", "file"),
+    [
+        ("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"),
+        ("codex", "CODEX_HOME", "config.toml"),
+        ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
+    ],
+)
+def test_the_folder_that_a_hosts_own_variable_names_is_used(
+    name: str, variable: str, file: str, tmp_path: Path
+) -> None:
+    place = Place("linux", tmp_path / "home", {variable: str(tmp_path / "own")})
+    with pytest.raises(BadArgument) as refused:
+        wrap(HOSTS[name], (), START, place)
+    assert f"has no settings file {tmp_path / 'own' / file}." in refused.value.what
+
+
+def test_comments_and_other_keys_of_an_entry_in_json_stay(place: Place) -> None:
+    file = HOSTS["vscode"].file(place)
+    file.parent.mkdir(parents=True)
+    before = """{
+  "servers": {
+    // the web
+    "web": {
+      "type": "http", // over HTTP
+      "url": "https://mcp.example.org/mcp?key=1",
+      // not yet
+      "disabled": true
+    }
+  }
+}
+"""
+
+    def values(text: str) -> Any:
+        return json.loads(re.sub(r"\s// .*", "", text))
+
+    file.write_text(before)
+    wrap(HOSTS["vscode"], (), START, place)
+    wrapped = file.read_text()
+    entry = values(wrapped)["servers"]["web"]
+    assert (entry["type"], entry["disabled"], entry["command"]) == ("stdio", True, START[0])
+    unwrap(HOSTS["vscode"], (), place)
+    back = file.read_text()
+    assert values(back) == values(before)
+    for comment in ("// the web", "// over HTTP", "// not yet"):
+        assert comment in wrapped
+        assert comment in back
+
+
+def test_a_key_that_stands_twice_is_not_half_removed(place: Place) -> None:
+    file = HOSTS["cursor"].file(place)
+    file.parent.mkdir(parents=True)
+    text = '{"mcpServers": {"web": {"url": "http://a", "url": "http://b"}}}'
+    file.write_text(text)
+    with pytest.raises(BadArgument, match="in a form that cannot be changed safely"):
+        wrap(HOSTS["cursor"], (), START, place)
+    assert file.read_text() == text
+
+
+BY_HAND: list[dict[str, Any]] = [
+    {"command": "/x/fetchstash", "args": ["wrap"]},
+    {"command": "fetchstash", "args": ["wrap", "--url", "http://a", "--header", "a=env:B"]},
+    {
+        "command": "uvx",
+        "args": ["--from", "/w.whl", "fetchstash", "wrap", "--with-fetch", "--", "x"],
+    },
+    {"command": "/clone/scripts/run", "args": ["serve", "--ephemeral"]},
+    {"command": "fetchstash", "args": ["wrap", "--", "x"], "env": {"WRAPPED_ENTRY": "{"}},
+]
+
+
+def test_what_a_person_put_behind_the_gateway_by_hand_is_neither_wrapped_nor_lost(
+    place: Place,
+) -> None:
+    file = HOSTS["cursor"].file(place)
+    file.parent.mkdir(parents=True)
+    servers: dict[str, Any] = {f"own{number}": entry for number, entry in enumerate(BY_HAND)}
+    servers["none"] = None
+    file.write_text(json.dumps({"mcpServers": servers}))
+    assert "nothing was changed" in wrap(HOSTS["cursor"], (), START, place)
+    with pytest.raises(BadArgument, match=r"own1 stays as it is: it was put .* by hand"):
+        unwrap(HOSTS["cursor"], ("own1",), place)
+    said = unwrap(HOSTS["cursor"], (), place)
+    assert [name in said for name in servers] == [True, True, True, False, True, False]
+    back = json.loads(file.read_text())["mcpServers"]
+    assert back == {**servers, "own4": {"command": "x", "env": {"WRAPPED_ENTRY": "{"}}}
+
+
+@pytest.mark.slow
+@pytest.mark.anyio
+async def test_a_wrapped_entry_starts_and_answers(place: Place) -> None:
+    file = HOSTS["cursor"].file(place)
+    file.parent.mkdir(parents=True)
+    command = plain("legacy")
+    entry = {"command": command[0], "args": command[1:], "env": {"SECRET": "from the entry"}}
+    file.write_text(json.dumps({"mcpServers": {"plain": entry}}))
+    wrap(HOSTS["cursor"], (), [FETCHSTASH, "serve"], place)
+    wrapped = json.loads(file.read_text())["mcpServers"]["plain"]
+    store = {"FETCHSTASH_STORE_FOLDER": str(place.home / "store")}
+    server = StdioServerParameters(
+        command=wrapped["command"], args=wrapped["args"], env={**wrapped["env"], **store}
+    )
+    async with Client(server, mode="legacy") as client:
+        [block] = (await client.call_tool("environment", {})).content
+    assert block.model_dump()["text"] == "from the entry"
+
+
+class Remote(BaseHTTPRequestHandler):
+    """A server over HTTP of one tool, which is offered to who has the token."""
+
+    def do_POST(self) -> None:
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        tool = {"name": self.headers["x-user"], "inputSchema": {"type": "object"}}
+        results: dict[str, dict[str, Any]] = {
+            "initialize": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "remote", "version": "1"},
+            },
+            "tools/list": {"tools": [tool]},
+        }
+        result = results.get(message["method"])
+        if self.headers["authorization"] != "Bearer t0ken":
+            self.send_error(401)
+            return
+        answer = (
+            {"error": {"code": -32601, "message": "unknown"}}
+            if result is None
+            else {"result": result}
+        )
+        body = (
+            json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}) if "id" in message else ""
+        )
+        self.send_response(200 if body else 202)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def do_GET(self) -> None:
+        self.send_error(405)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        """Say nothing."""
+
+
+@pytest.mark.slow
+@pytest.mark.anyio
+async def test_a_wrapped_server_over_http_gets_its_headers(place: Place) -> None:
+    file = HOSTS["codex"].file(place)
+    file.parent.mkdir()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Remote) as remote:
+        threading.Thread(target=remote.serve_forever, args=(0.02,), daemon=True).start()
+        file.write_text(
+            f'[mcp_servers.w]\nurl = "http://127.0.0.1:{remote.server_port}/mcp"\n'
+            'bearer_token_env_var = "TOKEN"\nhttp_headers = { X-User = "tool_of_ann" }\n'
+        )
+        wrap(HOSTS["codex"], (), [FETCHSTASH, "serve"], place)
+        wrapped = tomllib.loads(file.read_text())["mcp_servers"]["w"]
+        passed_on = {"TOKEN": "t0ken", "OTHER": "not for it"}
+        env = {name: passed_on[name] for name in wrapped["env_vars"]} | wrapped["env"]
+        env["FETCHSTASH_STORE_FOLDER"] = str(place.home / "store")
+        server = StdioServerParameters(command=wrapped["command"], args=wrapped["args"], env=env)
+        async with Client(server, mode="legacy") as client:
+            tools = (await client.list_tools()).tools
+        remote.shutdown()
+    assert "tool_of_ann" in [tool.name for tool in tools]

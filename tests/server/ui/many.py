@@ -1,0 +1,48 @@
+"""A store with very many artifacts, and one with a very long text."""
+
+import shutil
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from fetchstash.config import load
+from fetchstash.store import Facts, open_store
+from fetchstash.text.ranges import Ranges
+
+
+@contextmanager
+def quick_folder() -> Generator[Path]:
+    """Yield a folder in memory where there is one: ten thousand fsyncs take minutes on a disk."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
+        yield Path(name)
+
+
+async def put_many(folder: Path, run: str, count: int) -> None:
+    """Put ``count`` small texts from a hundred hosts."""
+    store = await open_store(load({"store.folder": str(folder), "store.run": run}).store)
+    kinds = ("html", "pdf", "json", "csv", "text")
+    for number in range(count):
+        raw, text = store.spool / f"raw{number}", store.spool / f"text{number}"
+        raw.write_text(f"document {number}\n")
+        text.write_text(f"document {number}\n")
+        url = f"https://host{number % 100}.example/{number}"
+        facts = Facts(content_kind=kinds[number % 5], final_url=url, title=f"document {number}")
+        await store.put(raw, text, replace(facts, text_tokens=number), Ranges(), url=url)
+    await store.aclose()
+
+
+async def put_long(folder: Path, run: str, size: int) -> str:
+    """Put a text of ``size`` bytes and return its reference."""
+    store = await open_store(load({"store.folder": str(folder), "store.run": run}).store)
+    raw, text = store.spool / "raw", store.spool / "text"
+    line = "{:09} the keeper of the lamp writes down the wind, the tide and the ships he sees.\n"
+    with raw.open("w") as file:
+        for number in range(1, size // len(line.format(0)) + 1):
+            file.write(line.format(number))
+    shutil.copyfile(raw, text)
+    kept = await store.put(raw, text, Facts(content_kind="text", title="long"), Ranges())
+    await store.aclose()
+    return kept.artifact_ref

@@ -1,0 +1,601 @@
+"""The view in a real browser: Chromium, headless. scripts/extras has what this needs."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from fetchstash.config import load
+from fetchstash.server import LazyStash, build_server
+from fetchstash.server.ui import view_html
+from fetchstash.stash import open_stash
+from tests.handlers.hostile.documents import packed
+from tests.handlers.test_sheets import MAIN, PACKAGE, RELATIONS, number, rows_of
+from tests.server.ui.many import put_long, put_many, quick_folder
+from tests.server.ui.test_server import PROSE, Opened, ask, saved, viewed
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+if CHROMIUM is None:
+    pytest.skip("There is no Chromium here: scripts/extras installs it", allow_module_level=True)
+playwright_api = pytest.importorskip(
+    "playwright.async_api", reason="Playwright is not here: scripts/extras installs it"
+)
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Page
+expect = playwright_api.expect
+expect.set_options(timeout=60_000)
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+HOSTILE = (
+    "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+    "\x1b[31mred\x1b[0m \u202egnp.exe <svg onload=\"document.title='owned'\"> {{7*7}}"
+)
+
+
+@asynccontextmanager
+async def browser() -> AsyncGenerator["Browser"]:
+    async with playwright_api.async_playwright() as playwright:
+        opened = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            yield opened
+        finally:
+            await opened.close()
+
+
+@asynccontextmanager
+async def page_of(
+    folder: Path, *files: Path, opened: "Browser | None" = None, **context: Any
+) -> AsyncGenerator[tuple[Opened, "Page"]]:
+    """Open a second server's page in a browser, on a store with some files."""
+    from fetchstash.server.ui import ViewServer
+
+    settings = {"store.folder": str(folder / "store"), "store.run": "first"}
+    async with (
+        viewed(folder, **{"ingest.read_roots": [str(folder)]}) as view,
+        browser() as chromium,
+    ):
+        for path in files:
+            await ask(view.stash, "stash_file", path=str(path))
+        async with ViewServer.open(load(settings)) as server:
+            page = await (await chromium.new_context(**context)).new_page()
+            errors: list[str] = []
+
+            def note(error: object) -> None:
+                errors.append(str(error))
+
+            page.on("pageerror", note)
+            await page.goto(server.link)
+            await expect(page.locator("#count")).to_contain_text("artifact")
+            yield view, page
+            assert errors == []
+
+
+def axe_source() -> str:
+    for folder in (os.environ.get("VIEW_TEST_NODE", ""), f"{sys.prefix}/node"):
+        path = Path(folder) / "node_modules" / "axe-core" / "axe.min.js"
+        if folder and path.exists():
+            return path.read_text(encoding="utf-8")
+    pytest.skip("axe-core is not here: scripts/extras installs it")
+
+
+async def violations(page: "Page") -> list[str]:
+    """Run axe in an isolated world: the page's own policy lets no other script in."""
+    session = await page.context.new_cdp_session(page)
+    tree = await session.send("Page.getFrameTree")
+    frame = tree["frameTree"]["frame"]["id"]
+    world = await session.send("Page.createIsolatedWorld", {"frameId": frame, "worldName": "axe"})
+    context = {"contextId": world["executionContextId"]}
+    await session.send("Runtime.evaluate", {"expression": axe_source(), **context})
+    run = "axe.run().then(r => JSON.stringify(r.violations.map(v => [v.id, v.nodes[0].html])))"
+    answered = await session.send(
+        "Runtime.evaluate",
+        {"expression": run, "awaitPromise": True, "returnByValue": True, **context},
+    )
+    found: list[Any] = json.loads(answered["result"]["value"])
+    return [f"{name}: {html}" for name, html in found]
+
+
+def documents(folder: Path) -> list[Path]:
+    """Return one document of each way to look at it."""
+    from fetchstash.cli.demo.content import documents as demo
+
+    report = next(d.body for path, d in demo().items() if path.endswith(".pdf"))
+    lines = "\n\n".join(f"## Part {n}\n\nWords of part {n}." for n in range(1, 200))
+    return [
+        saved(folder, "tree.json", json.dumps({"a": {"b": [1, 2, {"deep": "value"}]}})),
+        saved(folder, "table.csv", "name,height\n" + "".join(f"n{n},{n}\n" for n in range(300))),
+        saved(folder, "report.pdf", report),
+        saved(folder, "long.md", f"# Title\n\n{lines}\n"),
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [(360, 740), (1_440, 900)], ids=["360", "1440"])
+async def test_every_way_to_look_has_names_and_contrast_for_everybody(
+    tmp_path: Path, scheme: str, size: tuple[int, int]
+) -> None:
+    axe_source()
+    viewport = {"width": size[0], "height": size[1]}
+    look: dict[str, Any] = {"color_scheme": scheme, "viewport": viewport}
+    async with page_of(tmp_path, *documents(tmp_path), **look) as (_, page):
+        assert await violations(page) == []
+        for name in ("long.md", "report.pdf", "table.csv", "tree.json"):
+            title = {"report.pdf": "Report on", "long.md": "Title"}.get(name, name)
+            await page.locator(".item", has_text=title).first.click()
+            await expect(page.locator("#title")).to_contain_text(title)
+            for tab in await page.locator("#tabs button").all():
+                await tab.click()
+                await page.wait_for_timeout(150)
+                assert await violations(page) == [], f"{name}, {await tab.text_content()}"
+            wide = await page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= size[0]
+            if size[0] < 720:
+                await page.click("#back")
+
+
+async def test_the_keyboard_alone_reads_finds_pins_and_deletes(tmp_path: Path) -> None:
+    text = saved(tmp_path, "long.txt", PROSE)
+    other = saved(tmp_path, "other.txt", "Other words.\n")
+    async with page_of(tmp_path, text, other) as (view, page):
+        keys = page.keyboard
+        await keys.press("j")
+        await keys.press("j")
+        await expect(page.locator("#title")).to_have_text("long.txt")
+        await keys.press("/")
+        await keys.type("Line 1500 ")
+        await keys.press("Enter")
+        await expect(page.locator(".line.here mark")).to_have_text("Line 1500 ")
+        await expect(page.locator(".tools [role=status]")).to_have_text("1 match")
+        await keys.press("Escape")
+        await expect(page.locator(".rows")).to_be_focused()
+        await keys.press("End")
+        await expect(page.locator(".line").last).to_contain_text("Line 2000 ")
+        await keys.press("g")
+        await keys.type("42")
+        await keys.press("Enter")
+        await expect(page.locator(".line.here")).to_contain_text("Line 42 ")
+        await keys.press("p")
+        await expect(page.get_by_role("button", name="Pinned")).to_be_visible()
+        await keys.press("Delete")
+        await keys.press("Tab")
+        await keys.press("Tab")
+        await page.get_by_role("button", name="Delete", exact=True).last.focus()
+        await keys.press("Enter")
+        await expect(page.locator("#count")).to_have_text("1 artifact")
+        assert [facts.name for facts in await view.stash.list()] == ["other.txt"]
+
+
+async def test_the_text_shows_what_the_model_was_shown(tmp_path: Path) -> None:
+    text = "\n\n".join(PROSE.splitlines())
+    async with page_of(tmp_path, saved(tmp_path, "long.md", text)) as (view, page):
+        await page.keyboard.press("j")
+        await expect(page.locator(".line.seen").first).to_contain_text("Line 1 ")
+        await expect(page.locator(".cut")).to_have_count(0)
+        ref = next(iter(await view.stash.list())).artifact_ref
+        await ask(view.stash, "artifact_slice", artifact_ref=ref, start=2_001, end=2_003)
+        tab = page.get_by_role("tab", name="Shown to the model (2)")
+        await tab.click()
+        await page.locator(".calls button").last.click()
+        await expect(page.locator(".line.here.seen")).to_contain_text("Line 1001 ")
+
+
+async def test_an_arrival_appears_in_two_tabs_without_a_touch(tmp_path: Path) -> None:
+    first = saved(tmp_path, "first.txt", "First words.\n")
+    async with page_of(tmp_path, first) as (view, page):
+        other = await page.context.new_page()
+        await other.goto(page.url)
+        for tab in (page, other):
+            await expect(tab.locator("#live")).to_have_text("live")
+            await expect(tab.locator(".item")).to_have_count(1)
+        await view.stash.add_file(saved(tmp_path, "second.txt", "Second words.\n"))
+        for tab in (page, other):
+            await expect(tab.locator(".item").first).to_contain_text("second.txt")
+
+
+async def test_a_browser_that_was_not_let_in_is_told_what_to_do(tmp_path: Path) -> None:
+    async with viewed(tmp_path) as view, browser() as chromium:
+        page = await chromium.new_page()
+        await page.goto(view.link)  # the token was spent by another
+        await expect(page.locator("body")).to_contain_text("open the link that it prints")
+
+
+async def test_hostile_content_is_only_ever_text(tmp_path: Path) -> None:
+    files = [
+        saved(tmp_path, "<img src=x onerror=alert(1)>.txt", f"{HOSTILE}\n" * 50),
+        saved(tmp_path, "hostile.json", json.dumps({HOSTILE: HOSTILE})),
+        saved(tmp_path, "hostile.csv", f'a,"{HOSTILE.replace(chr(34), "")}"\n' * 5),
+        saved(tmp_path, "page.html", f"<title>{HOSTILE}</title><p>{HOSTILE} words</p>"),
+        saved(tmp_path, "drawing.svg", f"<svg xmlns='http://www.w3.org/2000/svg'>{HOSTILE}</svg>"),
+    ]
+    asked: list[str] = []
+    async with page_of(tmp_path, *files) as (_, page):
+
+        def note(request_or_dialog: Any) -> None:
+            asked.append(getattr(request_or_dialog, "url", "a dialog"))
+
+        page.on("request", note)
+        page.on("dialog", note)
+        for item in range(len(files)):
+            row = page.locator(".item").nth(item)
+            await row.click()
+            await expect(row).to_have_attribute("aria-selected", "true")
+            for tab in await page.locator("#tabs button").all():
+                await tab.click()
+                await page.wait_for_timeout(100)
+                assert await page.title() != "owned"
+        await page.fill("#query", "red")
+        await page.press("#query", "Enter")
+        await expect(page.locator("#results")).to_be_visible()
+        assert await page.title() != "owned"
+        assert (
+            await page.locator("#main img:not(.shot):not(#plot), #main svg, #main script").count()
+            == 0
+        )
+        origin = "/".join(page.url.split("/")[:4])
+        assert [url for url in asked if not url.startswith(origin)] == []
+
+
+async def test_an_arrival_takes_no_artifact_away_that_a_key_has_chosen(tmp_path: Path) -> None:
+    arrived = anyio.Event()
+
+    async def hold(route: Any) -> None:
+        await arrived.wait()
+        await route.continue_()
+
+    async with page_of(tmp_path, saved(tmp_path, "long.txt", PROSE)) as (view, page):
+        await page.route("**/api/artifact?*", hold)
+        await page.keyboard.press("j")
+        await ask(view.stash, "stash_file", path=str(saved(tmp_path, "new.txt", "New.\n")))
+        await expect(page.locator("#count")).to_have_text("2 artifacts")
+        await expect(page.locator("#overview")).to_contain_text("2")
+        arrived.set()
+        await expect(page.locator("#title")).to_have_text("long.txt")
+
+
+async def test_enter_searches_again_where_time_stopped_the_search_before_a_match(
+    tmp_path: Path,
+) -> None:
+    async def stop(route: Any) -> None:
+        await route.fulfill(json={"total": 0, "stopped": "after 1 s", "matches": []})
+
+    async with page_of(tmp_path, saved(tmp_path, "long.txt", PROSE)) as (_, page):
+        await page.keyboard.press("j")
+        await page.route("**/api/grep?*", stop, times=1)
+        await page.fill("#grep", "Line 1500 ")
+        await page.press("#grep", "Enter")
+        await expect(page.locator(".tools [role=status]")).to_have_text("at least 0 matches")
+        await page.press("#grep", "Enter")
+        await expect(page.locator(".line.here mark")).to_have_text("Line 1500 ")
+
+
+async def test_back_forward_and_reload_come_to_the_tab_and_the_line(tmp_path: Path) -> None:
+    files = [
+        saved(tmp_path, "a.csv", "name,height\n" + "".join(f"n{n},{n}\n" for n in range(300))),
+        saved(tmp_path, "other.txt", "Words.\n"),
+        saved(tmp_path, "long.txt", PROSE),
+    ]
+    async with page_of(tmp_path, *files) as (_, page):
+        title = page.locator("#title")
+        await page.keyboard.press("j")
+        await expect(title).to_have_text("long.txt")
+        address = page.url
+        await page.keyboard.press("g")
+        await page.keyboard.type("1500")
+        await page.keyboard.press("Enter")
+        with anyio.fail_after(60):
+            while await page.evaluate("(history.state.line ?? 0) < 1400"):
+                await page.wait_for_timeout(50)
+        await page.keyboard.press("j")
+        await expect(title).to_have_text("other.txt")
+        await page.get_by_role("tab", name="Facts").click()
+        await page.go_back()
+        await expect(title).to_have_text("long.txt")
+        await expect(page.locator(".line", has_text="Line 1500 ")).to_be_visible()
+        await page.go_forward()
+        await expect(title).to_have_text("other.txt")
+        await page.reload()
+        await expect(page.locator("dl")).to_contain_text("other.txt")
+        await page.keyboard.press("j")
+        await page.get_by_role("tab", name="Table").click()
+        rows = page.locator("#body [role=status]")
+        await expect(rows).to_have_text("Rows 1 to 100 of 300")
+        await page.keyboard.press("n")
+        await expect(rows).to_have_text("Rows 101 to 200 of 300")
+        await page.reload()
+        await expect(rows).to_have_text("Rows 101 to 200 of 300")
+        await page.evaluate("address => { location.href = address }", address)
+        await expect(title).to_have_text("long.txt")
+        await page.fill("#query", "lighthouses 77")
+        await page.press("#query", "Enter")
+        hit = page.locator("#results li button").first
+        await hit.click()
+        await expect(page.locator(".line.here")).to_be_visible()
+        await page.go_back()
+        await expect(hit).to_be_visible()
+
+
+async def test_a_narrow_screen_leads_back_to_the_list_from_everywhere(tmp_path: Path) -> None:
+    narrow: dict[str, Any] = {"viewport": {"width": 360, "height": 740}}
+    async with page_of(tmp_path, saved(tmp_path, "a.txt", PROSE), **narrow) as (view, page):
+        for way in ("#home", ".item"):
+            await page.locator(way).click()
+            await page.locator("#main .back:visible").click()
+            await expect(page.locator("#list")).to_be_visible()
+        await page.fill("#query", "lighthouses")
+        await page.press("#query", "Enter")
+        await expect(page.locator("#results li").first).to_be_visible()
+        await page.locator("#main .back:visible").click()
+        await expect(page.locator("#list")).to_be_visible()
+        await view.stash.delete(next(iter(await view.stash.list())).artifact_ref)
+        await expect(page.locator("#count")).to_have_text(
+            "0 artifacts. What agents fetch appears here."
+        )
+
+
+async def test_a_page_whose_server_or_artifact_went_says_so(tmp_path: Path) -> None:
+    async with page_of(tmp_path, saved(tmp_path, "a.txt", PROSE)) as (view, page):
+        await page.keyboard.press("j")
+        await expect(page.locator("#actions")).to_contain_text("Delete")
+        ref = next(iter(await view.stash.list())).artifact_ref
+        await view.stash.delete(ref)
+        await expect(page.locator("#source")).to_contain_text("It is not kept any more")
+        await expect(page.locator("#actions")).to_be_empty()
+
+        async def other(route: Any) -> None:  # another server took the port
+            await route.fulfill(status=404, body="There is nothing here.")
+
+        await page.route("**/api/stats?*", other)
+        await page.keyboard.press("o")
+        await expect(page.locator("#said")).to_contain_text("fetchstash ui has ended.")
+
+
+async def test_an_artifact_is_found_by_its_reference_and_a_new_project_appears(
+    tmp_path: Path,
+) -> None:
+    files = [saved(tmp_path, "a.txt", "Words."), saved(tmp_path, "b.bin", b"\0\1\2" * 500)]
+    async with page_of(tmp_path, *files) as (view, page):
+        values = {"store.folder": str(tmp_path / "store"), "store.run": "second"}
+        async with open_stash({**values, "ingest.read_roots": [str(tmp_path)]}) as stash:
+            await ask(stash, "stash_file", path=str(saved(tmp_path, "c.txt", "More words.")))
+        await expect(page.locator("#run option")).to_have_text(
+            ["All projects", "second (1)", "first (2)"]
+        )
+        (binary,) = [facts for facts in await view.stash.list() if facts.name == "b.bin"]
+        await page.fill("#query", binary.artifact_ref)
+        await expect(page.locator(".item")).to_have_count(1)
+        await page.locator(".item").click()
+        await expect(page.locator("#actions")).not_to_contain_text("Download text")
+        await expect(page.locator("#body")).to_contain_text("It has no text.")
+        await page.select_option("#run", "second")
+        await expect(page.locator(".item")).to_have_count(0)  # the filter stays
+        await page.fill("#query", "")
+        await expect(page.locator(".item")).to_contain_text("c.txt")
+
+
+async def test_all_matches_are_reached_and_a_wrong_pattern_leaves_none(tmp_path: Path) -> None:
+    async with page_of(tmp_path, saved(tmp_path, "a.txt", PROSE)) as (_, page):
+        await page.keyboard.press("j")
+        await page.fill("#grep", "lighthouses")
+        await page.press("#grep", "Enter")
+        await expect(page.locator(".line.here")).to_contain_text("Line 1 ")
+        await page.get_by_role("button", name="The first 200 of 2,000: show more").click()
+        await expect(page.locator(".line.here")).to_contain_text("Line 201 ")
+        await expect(page.locator("#matches button")).to_have_count(401)
+        await page.fill("#grep", "(")
+        await page.press("#grep", "Enter")
+        await expect(page.locator(".tools [role=status]")).to_contain_text("[bad_pattern]")
+        await expect(page.locator("#matches")).to_be_hidden()
+        await expect(page.locator(".rows mark")).to_have_count(0)
+
+
+async def test_a_member_of_an_archive_opens_under_its_name(tmp_path: Path) -> None:
+    archive = packed({f"part {n}.txt": f"Words of part {n}.\n" for n in range(60)})
+    async with page_of(tmp_path, saved(tmp_path, "a.zip", archive)) as (_, page):
+        await page.keyboard.press("j")
+        await page.get_by_role("tab", name="Members").click()
+        await page.get_by_role("button", name="part 7.txt").click()
+        await expect(page.locator("#body pre")).to_contain_text("Words of part 7.")
+        await expect(page.locator("#body h2")).to_have_text("part 7.txt")
+        await expect(page.locator("#body h2")).to_be_in_viewport()
+
+
+async def test_a_pattern_that_takes_a_browser_for_ever_does_not_stop_the_page(
+    tmp_path: Path,
+) -> None:
+    async with page_of(tmp_path, saved(tmp_path, "a.txt", f"{'a' * 60}b\n" * 30)) as (_, page):
+        await page.keyboard.press("j")
+        for pattern, found in ((r"(a+)+$", "0 matches"), (r"(a|a+)+b", "30 matches")):
+            await page.fill("#grep", pattern)
+            await page.press("#grep", "Enter")
+            await expect(page.locator(".tools [role=status]")).to_have_text(found)
+
+
+async def test_a_long_cell_hides_none_behind_it_and_a_long_line_is_read_on(tmp_path: Path) -> None:
+    emoji = "\U0001f5fc" * 12_500
+    files = [
+        saved(tmp_path, "a.csv", f"id,text,end\n1,{'words ' * 700},last\n2,b,c\n"),
+        saved(tmp_path, "emoji.txt", emoji + "the end"),
+    ]
+    async with page_of(tmp_path, *files) as (_, page):
+        await page.keyboard.press("j")
+        for _ in range(2):
+            await page.locator(".line button").click()
+        await expect(page.locator(".line .doc")).to_have_text(emoji + "the end")
+        await page.keyboard.press("j")
+        await page.get_by_role("tab", name="Table").click()
+        await expect(page.locator("#body tbody tr").first.locator("td").last).to_have_text("last")
+
+
+async def test_ten_thousand_artifacts_are_one_list_on_a_wide_and_a_narrow_screen() -> None:
+    with quick_folder() as folder:
+        await put_many(folder / "store", "first", 10_000)
+        async with page_of(folder) as (_, page):
+            await expect(page.locator("#count")).to_have_text("10,000 artifacts")
+            for width, key, title in ((1_440, "End", "document 0"), (360, "Home", "document 9999")):
+                await page.set_viewport_size({"width": width, "height": 740})
+                if width == 360:
+                    await page.click("#back")
+                await page.locator("#list").focus()
+                await page.keyboard.press(key)
+                await expect(page.locator("#title")).to_have_text(title)
+                assert await page.locator(".item").count() < 60
+                assert await page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+async def test_a_text_of_100_mb_is_read_at_both_ends(tmp_path: Path) -> None:
+    ref = await put_long(tmp_path / "store", "first", 100_000_000)
+    async with page_of(tmp_path) as (_, page):
+        await page.keyboard.press("j")
+        await expect(page.locator(".line").first).to_contain_text("000000001 the keeper")
+        await page.locator(".rows").focus()
+        await page.keyboard.press("End")
+        await expect(page.locator(".line").last).to_contain_text("the keeper of the lamp")
+        await page.fill("#grep", "^001000000 ")
+        await page.press("#grep", "Enter")
+        await expect(page.locator(".line.here")).to_contain_text("001000000 the keeper")
+        assert page.url.endswith(ref)
+
+
+@asynccontextmanager
+async def app_of(
+    folder: Path, *documents: Path, height: int = 640
+) -> AsyncGenerator[tuple["Page", Any, list[str]]]:
+    """Show the app beside the results of some documents, in a frame of a fixed height."""
+    from mcp import Client
+
+    settings = {"store.folder": str(folder / "store"), "ingest.read_roots": [str(folder)]}
+    server = build_server(LazyStash(load(settings)))
+    async with Client(server) as client, browser() as chromium:
+        called: list[str] = []
+
+        async def call_tool(name: str, arguments: dict[str, Any]) -> Any:
+            called.append(name)
+            answered = await client.call_tool(name, arguments)
+            return answered.model_dump(by_alias=True, exclude_none=True, mode="json")
+
+        results = [await call_tool("stash_file", {"path": str(path)}) for path in documents]
+        called.clear()
+        shown = {"content": [part for result in results for part in result["content"]]}
+        page = await chromium.new_page()
+        errors: list[str] = []
+
+        def note(error: object) -> None:
+            errors.append(str(error))
+
+        page.on("pageerror", note)
+        await page.expose_function("callTool", call_tool)
+        await page.goto("about:blank")
+        await page.evaluate(_HOST, [view_html(), shown, height])
+        yield page, page.frame_locator("iframe"), called
+        assert errors == []
+
+
+async def test_the_mcp_app_works_by_tool_calls_alone(tmp_path: Path) -> None:
+    lines = "\n\n".join(f"## Part {n}\n\nWords of part {n}." for n in range(1, 2_000))
+    document = saved(tmp_path, "long.md", f"# Title\n\n{lines}\n")
+    async with app_of(tmp_path, document) as (page, app, called):
+        await expect(app.locator("#title")).to_have_text("Title")
+        await expect(app.locator(".line").first).to_contain_text("# Title")
+        await app.locator("#grep").fill("part 1500[.]")
+        await app.locator("#grep").press("Enter")
+        await expect(app.locator(".line.here mark")).to_have_text("part 1500.")
+        await app.get_by_role("tab", name="Facts").click()
+        await expect(app.locator("dl")).to_contain_text("markdown")
+        await expect(app.locator("#outline")).to_contain_text("Part 3")
+        await page.keyboard.press("o")  # a key of the browser's view alone
+        await expect(app.locator("#title")).to_be_visible()
+        assert set(called) <= {"artifact_info", "artifact_slice", "artifact_grep"}
+
+
+async def test_the_mcp_app_shows_the_end_of_a_text_that_no_result_can_hold(tmp_path: Path) -> None:
+    text = "\n\n".join(f"{f'Words of paragraph {n}. ' * 150}" for n in range(60))
+    async with app_of(tmp_path, saved(tmp_path, "long.txt", text), height=400) as (page, app, _):
+        await app.locator(".rows").focus()
+        await page.keyboard.press("End")
+        last = app.locator(".line").last
+        await expect(last).to_contain_text("Words of paragraph 59.")
+        box, frame = await last.bounding_box(), await page.locator("iframe").bounding_box()
+        assert box
+        assert frame
+        assert box["y"] + box["height"] == pytest.approx(frame["y"] + 400, abs=25)
+
+
+def book(*sheets: str) -> bytes:
+    """Return a workbook whose sheets have three rows of their number."""
+    numbers = range(1, len(sheets) + 1)
+    listed = "".join(f'<sheet name="{sheets[n - 1]}" sheetId="{n}" r:id="r{n}"/>' for n in numbers)
+    targets = "".join(
+        f'<Relationship Id="r{n}" Type="{RELATIONS}/worksheet" Target="worksheets/sheet{n}.xml"/>'
+        for n in numbers
+    )
+    start = f'<Relationship Id="a" Type="{RELATIONS}/officeDocument" Target="xl/workbook.xml"/>'
+    parts = {
+        "[Content_Types].xml": "<Types/>",
+        "_rels/.rels": f"<Relationships {PACKAGE}>{start}</Relationships>",
+        "xl/workbook.xml": f'<workbook {MAIN} xmlns:r="{RELATIONS}"><sheets>{listed}</sheets>'
+        "</workbook>",
+        "xl/_rels/workbook.xml.rels": f"<Relationships {PACKAGE}>{targets}</Relationships>",
+    }
+    for n in numbers:
+        rows = rows_of(*(number(f"A{row}", n) for row in (1, 2, 3)))
+        content = f"<worksheet {MAIN}><sheetData>{rows}</sheetData></worksheet>"
+        parts[f"xl/worksheets/sheet{n}.xml"] = content
+    return packed(parts)
+
+
+async def test_the_mcp_app_shows_each_of_several_documents(tmp_path: Path) -> None:
+    documents = [
+        saved(tmp_path, "book.xlsx", book("Tides", "Winds")),
+        saved(tmp_path, "many.json", json.dumps({f"key {n}": n for n in range(300)})),
+        saved(tmp_path, "huge.json", json.dumps({f"key {n}": "word " * 50 for n in range(900)})),
+    ]
+    async with app_of(tmp_path, *documents) as (_, app, _):
+        choices = app.locator("#overview li button")
+        await choices.first.click()
+        await app.get_by_role("tab", name="Table").click()
+        await app.get_by_role("combobox").select_option("Winds")
+        await expect(app.locator("thead")).to_have_text("#2")
+        await expect(app.locator("tbody")).to_have_text("1222")
+        await app.get_by_role("button", name="List").click()
+        await choices.nth(1).click()
+        await app.get_by_role("tab", name="Tree").click()
+        await app.get_by_role("button", name="100 more").click()
+        await expect(app.locator(".tree .key")).to_have_count(300)
+        await expect(app.locator(".tree .key").last).to_have_text("key 299")
+        await app.get_by_role("button", name="List").click()
+        await choices.nth(2).click()
+        await app.get_by_role("tab", name="Tree").click()
+        await expect(app.locator("#body")).to_have_text(
+            "This is too large for a tree here. Read its text."
+        )
+
+
+_HOST = """([html, result, height]) => {
+  const frame = document.createElement("iframe");
+  frame.sandbox = "allow-scripts";
+  frame.style = `width: 600px; height: ${height}px; border: 0`;
+  addEventListener("message", async ({ data, source }) => {
+    if (source !== frame.contentWindow || !data.method) return;
+    // MCP's schema of a RequestId: its SDK, which hosts use, drops a message with any other.
+    if ("id" in data && !Number.isInteger(data.id) && typeof data.id !== "string") return;
+    const send = message => source.postMessage({ jsonrpc: "2.0", ...message }, "*");
+    if (data.method === "ui/initialize")
+      send({ id: data.id, result: {
+        protocolVersion: "2026-01-26", hostInfo: { name: "test", version: "1" },
+        hostCapabilities: { serverTools: {} }, hostContext: { theme: "dark" } } });
+    if (data.method === "ui/notifications/initialized")
+      send({ method: "ui/notifications/tool-result", params: result });
+    if (data.method === "tools/call")
+      send({ id: data.id, result: await callTool(data.params.name, data.params.arguments) });
+  });
+  frame.srcdoc = html;
+  document.body.append(frame);
+}"""

@@ -1,0 +1,73 @@
+"""The provider's documents come over TLS, from whom its certificate names, and from nobody else."""
+
+import json
+from collections.abc import Generator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from fetchstash.errors import FetchFailed
+from fetchstash.service.access import Issuer
+from tests.service.access.provider import jwk, private_key
+from tests.tls import serving_tls
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def provider() -> Generator[tuple[int, trustme.CA]]:
+    """Serve a provider over TLS on loopback, with a certificate that nobody knows."""
+    public = jwk(private_key("ES256"), "ES256", "k")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            issuer = f"https://{self.headers['Host']}"
+            metadata = {"issuer": issuer, "jwks_uri": f"{issuer}/keys"}
+            document = {"keys": [public]} if self.path == "/keys" else metadata
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(document).encode())
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
+            pass
+
+    with serving_tls(Handler) as served:
+        yield served
+
+
+async def test_keys_are_taken_from_a_provider_whose_certificate_is_known(
+    provider: tuple[int, trustme.CA], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port, authority = provider
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    assert await Issuer(f"https://localhost:{port}").count() == 1
+    with pytest.raises(FetchFailed, match=r"cannot be reached: .*certificate"):
+        await Issuer(f"https://127.0.0.1:{port}").count()  # the name of another
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_not_believed(
+    provider: tuple[int, trustme.CA],
+) -> None:
+    with pytest.raises(FetchFailed, match=r"cannot be reached: .*certificate verify failed"):
+        await Issuer(f"https://localhost:{provider[0]}").count()
+
+
+async def test_a_provider_that_is_not_there_is_an_error_and_soon() -> None:
+    with pytest.raises(FetchFailed, match="cannot be reached: "):
+        await Issuer("http://127.0.0.1:9").count()
+
+
+async def test_a_proxy_of_the_environment_is_not_used(
+    provider: tuple[int, trustme.CA], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port, authority = provider
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    assert await Issuer(f"https://localhost:{port}").count() == 1
+    with pytest.raises(FetchFailed, match="cannot be reached: "):
+        await Issuer(f"https://localhost:{port}", proxy="http://127.0.0.1:9").count()
