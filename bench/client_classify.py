@@ -4,8 +4,8 @@
 
 Each line of the file is a JSON object with message, body, http_status, error_type, error_class,
 code, provider, label and tags. With ``--sdk`` the errors are those that this SDK raises when a
-provider on loopback answers so, in an environment of scripts/adapters that has it; "exact" counts
-the overflows whose sizes are read from them as from the bare sentence.
+provider on loopback answers so, in an environment of scripts/ci adapters that has it; "exact"
+counts the overflows whose sizes are read from them as from the bare sentence.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Count the tokens that reach a model from real MCP servers, with the gateway and without it.
 
-    python -P bench/gateway.py FOLDER        (scripts/gateway installs the servers and runs it)
+    python -P bench/gateway.py FOLDER        (scripts/ci gateway installs the servers and runs it)
 
 FOLDER has the servers: node_modules of npm, and an environment for each of PyPI. Each task is a
 call whose result holds an answer. Without the gateway the whole result reaches the model; with it

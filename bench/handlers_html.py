@@ -3,8 +3,9 @@
     python -P bench/handlers_html.py CORPUS [--folds FOLDER] [--every N]
 
 CORPUS is a folder with index.jsonl, pages/, gold/ and score_html.py. The committed model has seen
-all its pages. With the models of scripts/train_html.py --folds, each page is read by the model that
-has not seen its site, and the scores are held out. trafilatura is measured if it is installed.
+all its pages. With the models of scripts/make/train_html.py --folds, each page is read by the
+model that has not seen its site, and the scores are held out. trafilatura is measured if it is
+installed.
 """
 
 import argparse

@@ -3,8 +3,8 @@
     python -P bench/handlers_ocr.py [--pages N] [--sorts N] [--python PYTHON]
 
 Renders some pages of each sort with the fonts of this machine (DejaVu, Liberation, Noto CJK),
-spoils some of them, and reads them in a process of ours (PYTHON has the extra `ocr`; scripts/extras
-makes one) and with Debian's tesseract. Accuracy is the share of the words, of Chinese the
+spoils some of them, and reads them in a process of ours (PYTHON has the extra `ocr`; scripts/ci
+extras makes one) and with Debian's tesseract. Accuracy is the share of the words, of Chinese the
 characters, that come in their order. What is missing is said.
 """
 
@@ -184,7 +184,7 @@ def main() -> int:
     has_ours = options.python != sys.executable or find_spec("rapidocr") is not None
     tesseract = shutil.which("tesseract")
     if not has_ours:
-        print("ours: MISSING, the extra ocr is not installed here (scripts/extras)")
+        print("ours: MISSING, the extra ocr is not installed here (scripts/ci extras)")
     if not tesseract:
         print("tesseract: MISSING (Debian: tesseract-ocr, -rus, -chi-sim)")
     columns = f"{'accuracy':>9}{'CPU s':>7}{'MiB':>6}"

@@ -5,8 +5,8 @@
     python -P bench/http.py --bucket s3://stash --endpoint http://127.0.0.1:7480
 
 All figures are of one run, each beside what it is compared with, in turns. With --bucket it
-measures slices of a store in a bucket, whose keys stand in the environment; scripts/replicas runs
-it so. Ends with 1 if a bound is missed.
+measures slices of a store in a bucket, whose keys stand in the environment; scripts/ci replicas
+runs it so. Ends with 1 if a bound is missed.
 """
 
 import argparse
@@ -25,8 +25,6 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-
-sys.path.append(str(Path(__file__).parents[1]))
 
 from bench._http_calls import ERAS, MODERN, Answer, Caller, listening, serving
 from fetchstash.cli.demo.driver import command

@@ -13,7 +13,6 @@ second delays a hundred of them.
 
 import argparse
 import os
-import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -23,14 +22,11 @@ from pathlib import Path
 import anyio
 from mcp import Client
 
+from bench.store_many import fill
 from fetchstash.cli.demo.driver import ask, started
 from fetchstash.cli.demo.site import Document, Site
 from fetchstash.store import Facts, StoreLimits, open_store
 from fetchstash.text.ranges import Ranges
-
-sys.path.append(str(Path(__file__).parents[1]))
-
-from bench.store_many import fill
 from tests.handlers.hostile.documents import archives, documents, pdfs, pictures
 from tests.handlers.hostile.pages import pages
 from tests.handlers.hostile.texts import texts

@@ -6,19 +6,15 @@ python -P bench/store_grep.py [--mb 100] [--repeat 5]
 import argparse
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import anyio
 
+from bench._store_text import write_text
 from fetchstash.store import Facts, GrepQuery, StoreLimits, open_store
 from fetchstash.text.ranges import Ranges
-
-sys.path.append(str(Path(__file__).parents[1]))
-
-from bench._store_text import write_text
 
 PATTERNS = {
     "literal": (GrepQuery("quarterly needle", literal=True), ["-F", "quarterly needle"]),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import anyio
 
+from bench._store_text import write_text
 from fetchstash.store import (
     ArtifactStore,
     Facts,
@@ -24,10 +25,6 @@ from fetchstash.store import (
     open_store,
 )
 from fetchstash.text.ranges import Ranges
-
-sys.path.append(str(Path(__file__).parents[1]))
-
-from bench._store_text import write_text
 
 
 def peak() -> int:

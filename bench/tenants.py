@@ -35,8 +35,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1]))
-
 from bench._http_calls import Caller, serving
 from fetchstash.cli.demo.content import HANDBOOK, READINGS, REPORT
 from fetchstash.cli.demo.driver import command

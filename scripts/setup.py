@@ -1,17 +1,9 @@
 """Make and reuse .venv from the locks, then run a program in it. Standard library only.
 
     scripts/setup.py run [ARGUMENT …]      the command fetchstash, from this checkout
-    scripts/setup.py test [ARGUMENT …]     everything that CI runs (scripts/checks.py)
-    scripts/setup.py fuzz [ARGUMENT …]     the fuzzers (scripts/fuzz.py)
-    scripts/setup.py torture [ARGUMENT …]  the long tests (scripts/torture.py)
-    scripts/setup.py bench [ARGUMENT …]    the benchmarks (scripts/bench.py)
-    scripts/setup.py conformance           the protocol's suite and the inspector
-    scripts/setup.py access [ARGUMENT …]   logins at a real identity provider (scripts/access.py)
-    scripts/setup.py hosts [ARGUMENT …]    the test drive of three hosts (scripts/hosts.py)
-    scripts/setup.py packages [NAME …]     the wheel and what is made of it (scripts/packages.py)
-    scripts/setup.py deploy [NAME …]       what deploy/ hands out (scripts/deploy.py)
+    scripts/setup.py PART [ARGUMENT …]     a program of scripts/parts, with the tests' packages
 
-Set CHECKOUT_VENV to keep another environment: scripts/matrix has one for each interpreter.
+Set CHECKOUT_VENV to keep another environment: scripts/ci matrix has one for each interpreter.
 
 Everything here prints to stderr, because a host that starts `scripts/run` reads JSON-RPC on stdout.
 The stamp names what was installed and is written last, so that an interrupted set-up starts over.
@@ -45,6 +37,7 @@ LOCK = VENV.with_name(f"{VENV.name}.lock")
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 LOCK_SECONDS = 600
+PARTS = ROOT / "scripts" / "parts"
 PR_SET_PDEATHSIG = 1
 
 
@@ -238,6 +231,11 @@ def set_up(kind: str) -> None:
 def main() -> int:
     """Set up what is missing and run the program; return the exit code if it was not replaced."""
     name, *arguments = sys.argv[1:]
+    if name != "run" and not (PARTS / f"{name}.py").is_file():
+        say(
+            f"there is no {name}, but: {', '.join(sorted(p.stem for p in PARTS.glob('[a-z]*.*')))}."
+        )
+        return 2
     try:
         set_up("run" if name == "run" else "dev")
     except subprocess.CalledProcessError as error:
@@ -248,11 +246,9 @@ def main() -> int:
     except OSError as error:
         say(f"the set-up failed: {error}. Mend that, then start this again.")
         return 1
-    if name == "run":
-        program = [str(BIN / "fetchstash"), *arguments]
-    else:
-        script = "checks.py" if name == "test" else f"{name}.py"
-        program = [str(PYTHON), "-P", str(ROOT / "scripts" / script), *arguments]
+    program = [str(BIN / "fetchstash"), *arguments]
+    if name != "run":
+        program = [str(PYTHON), "-P", str(PARTS / f"{name}.py"), *arguments]
     mark_in_use()
     if os.name != "nt":  # replaced, so that the host's signals reach the program itself
         os.execv(program[0], program)  # noqa: S606 - no shell is wanted

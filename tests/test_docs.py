@@ -56,9 +56,9 @@ def headings(page: str) -> set[str]:
 
 
 def test_the_page_of_settings_equals_the_table_of_settings() -> None:
-    page = runpy.run_path(str(ROOT / "scripts" / "configuration_page.py"))["page"]
+    page = runpy.run_path(str(ROOT / "scripts" / "make" / "configuration_page.py"))["page"]
     assert (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8") == page(), (
-        "run scripts/configuration_page.py > docs/configuration.md"
+        "run scripts/make/configuration_page.py > docs/configuration.md"
     )
     assert headings("configuration.md") >= set(KEYS)
 

@@ -59,7 +59,7 @@ def test_a_block_of_python_runs(
     monkeypatch.setenv("FETCHSTASH_FETCH_RESPECT_ROBOTS", "false")
     text = page.read_text(encoding="utf-8")
     code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[number]
-    if code.startswith("# examples/"):  # run there, by scripts/adapters, with its SDK
+    if code.startswith("# examples/"):  # run there, by scripts/ci adapters, with its SDK
         name, _, shown = code.partition("\n")
         assert shown in (ROOT / name.removeprefix("# ")).read_text(encoding="utf-8")
         return

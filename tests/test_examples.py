@@ -234,7 +234,7 @@ def test_an_agent_framework_answers_with_the_tools(
 ) -> None:
     python = ADAPTERS / sdk / "bin" / "python"
     if not python.exists():
-        pytest.skip(f"{sdk} is not installed in {ADAPTERS}: scripts/adapters does that")
+        pytest.skip(f"{sdk} is not installed in {ADAPTERS}: scripts/ci adapters does that")
     FakeModel.url = site.put("/book.md", BOOK, "text/markdown")
     environment |= {"OPENAI_BASE_URL": f"{model}/v1", "OPENAI_API_KEY": "none"}
     if not name.endswith("_mcp.py"):  # fetchstash and its libraries, beside the SDK's own

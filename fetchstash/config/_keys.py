@@ -349,7 +349,7 @@ _BOUNDS: Mapping[str, tuple[float, float | None]] = {
     "quota.concurrent_conversions": (0, None),
 }
 
-# Measured limits of the hosts (scripts/hosts): VS Code moves a result over 8 KiB to a file, Codex
+# Limits of the hosts (scripts/ci hosts): VS Code moves a result over 8 KiB to a file, Codex
 # cuts the middle out of one over 40,000 bytes with its own lines, the Gemini CLI moves one over
 # 40,000 characters to a file. Claude Code reads the size from the list of tools instead.
 _BYTES_OF_VS_CODE: Mapping[str, Any] = {

@@ -1,8 +1,7 @@
 """Count tokens in OpenAI's o200k vocabulary, offline, or estimate them cheaply.
 
-The vocabulary ships beside this module (made by scripts/vocabulary). Loading it takes about a third
-of a second and 80 MB, once in a process: count in a worker or a thread, and estimate on an event
-loop.
+The vocabulary ships beside this module. Loading it takes about a third of a second and 80 MB, once
+in a process: count in a worker or a thread, and estimate on an event loop.
 """
 
 import functools
@@ -38,7 +37,7 @@ _CACHE_VARIABLE = "TIKTOKEN_CACHE_DIR"
 _loading = threading.Lock()
 
 # A typical o200k token: a word or nine letters of it, three digits, an ideograph, three letters of
-# another script, some punctuation, white space. bench/tokens.py measures the error.
+# another script, some punctuation, white space.
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _PIECE = re.compile(
     rf" ?[A-Za-z]{{1,9}}|[0-9]{{1,3}}|[{_IDEOGRAPHS}]|[^\W0-9_A-Za-z{_IDEOGRAPHS}]{{1,3}}"

@@ -23,7 +23,7 @@ from scripts.drive.hosts import ROOT
 from scripts.drive.person import log_in
 
 SECONDS = 180
-_SCRIPT = ROOT / "scripts" / "access.d" / "provider.mjs"
+_SCRIPT = ROOT / "scripts" / "drive" / "provider.mjs"
 _CALLBACK = "http://127.0.0.1:1/callback"
 
 

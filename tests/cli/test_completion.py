@@ -60,7 +60,7 @@ class Shell:
 def shell(name: str, run: Terminal) -> Generator[Shell]:
     """Start a shell whose PATH leads to the command, and turn completion on."""
     if not shutil.which(name):
-        pytest.skip(f"{name} is not installed; scripts/shells installs it")
+        pytest.skip(f"{name} is not installed; scripts/ci extras installs it")
     (run.folder / "home").mkdir()  # no project of its own
     path = f"{Path(FETCHSTASH).parent}{os.pathsep}{os.environ['PATH']}"
     env = run.env | {"PATH": path, "HOME": str(run.folder / "home"), "TERM": "xterm"}

@@ -1,7 +1,7 @@
 """Each adapter against its real SDK and a provider on loopback.
 
-An SDK that is not installed is skipped aloud. scripts/adapters makes one environment for each SDK
-(they do not all resolve together) and runs this file in it.
+An SDK that is not installed is skipped aloud. scripts/ci adapters makes one environment for each
+SDK (they do not all resolve together) and runs this file in it.
 """
 
 import importlib
@@ -412,7 +412,7 @@ def installed(sdk: str) -> bool:
 def needs(sdk: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(
         not installed(sdk),
-        reason=f"{sdk} is not installed here: scripts/adapters runs this where it is",
+        reason=f"{sdk} is not installed here: scripts/ci adapters runs this where it is",
     )
 
 

@@ -1,4 +1,4 @@
-"""HistoryCompactor with PydanticAI's messages. scripts/adapters runs this with the SDK."""
+"""HistoryCompactor with PydanticAI's messages. scripts/ci adapters runs this with the SDK."""
 
 import importlib
 import importlib.util
@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(
         importlib.util.find_spec("pydantic_ai") is None,
-        reason="pydantic_ai is not installed here: scripts/adapters runs this where it is",
+        reason="pydantic_ai is not installed here: scripts/ci adapters runs this where it is",
     ),
 ]
 SMALL = CompactionConfig(max_tokens=600, target_tokens=400, summarizer_max_tokens=1_500)

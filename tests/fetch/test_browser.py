@@ -29,7 +29,7 @@ fetch("/words").then(r => r.text()).then(t => document.getElementById("a").textC
 def browser() -> None:
     """Skip all where no browser starts."""
     if fault := asyncio.run(browser_fault()):
-        pytest.skip(f"{fault} scripts/extras")
+        pytest.skip(f"{fault} scripts/ci extras")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A few hostile servers, measured in a process of its own; scripts/torture runs them all."""
+"""A few hostile servers, measured in a process of its own; scripts/ci torture runs them all."""
 
 from collections.abc import Generator
 

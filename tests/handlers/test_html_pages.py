@@ -250,7 +250,7 @@ def test_links_are_absolute_by_the_address_of_the_page(tmp_path: Path) -> None:
     assert links.text == "- [B](https://example.net/b)\n- [C](https://example.net/docs/c)\n"
 
 
-# A share of each size; scripts/torture sends the full sizes through a server.
+# A share of each size; scripts/ci torture sends the full sizes through a server.
 HOSTILE = pages(2**16)
 
 
@@ -260,6 +260,6 @@ def test_a_hostile_page_ends_in_bounded_text(tmp_path: Path, page: str) -> None:
     html = HOSTILE[page].decode()
     start = time.process_time()
     _, text = extract(tmp_path, html)
-    assert time.process_time() - start < 10  # a runaway, not a figure: scripts/torture has those
+    assert time.process_time() - start < 10  # a runaway, not a figure: scripts/ci torture has those
     assert "gate" in text
     assert len(text) <= 2 * len(html)

@@ -1,4 +1,4 @@
-"""OCR with the real models, confined in a worker. Runs where the extra `ocr` is: scripts/extras."""
+"""OCR with the real models, confined in a worker, where the extra `ocr` is: scripts/ci extras."""
 
 import random
 from collections.abc import AsyncGenerator, Callable
@@ -22,7 +22,7 @@ from tests.scanned import PROSE, page, png, scan
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 if not ocr_is_installed():
-    pytest.skip("the extra ocr is not installed: scripts/extras", allow_module_level=True)
+    pytest.skip("the extra ocr is not installed: scripts/ci extras", allow_module_level=True)
 
 PDF = Decision("pdf", "application/pdf", "", "magic", (), mismatch=False)
 PNG = Decision("image", "image/png", "", "magic", (), mismatch=False)

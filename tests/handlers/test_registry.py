@@ -79,9 +79,9 @@ def test_a_document_is_read_by_the_handler_of_its_media_type_and_kind(
 
 
 def test_the_table_of_formats_equals_the_declarations() -> None:
-    page = runpy.run_path(str(DOCS.parents[1] / "scripts" / "formats_page.py"))["page"]
+    page = runpy.run_path(str(DOCS.parents[1] / "scripts" / "make" / "formats_page.py"))["page"]
     text = DOCS.read_text(encoding="utf-8")
-    assert page(text) == text, "run scripts/formats_page.py"
+    assert page(text) == text, "run scripts/make/formats_page.py"
 
 
 @pytest.mark.slow

@@ -1,13 +1,12 @@
 """What the runner of the benchmarks takes for a failure."""
 
-import importlib.util
+import importlib
 import os
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
 OTHER = 'import subprocess, sys; subprocess.run([sys.executable, "-c", "1 / 0"])'
 
 pytestmark = pytest.mark.slow
@@ -16,11 +15,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Return the runner, which finds its benchmarks in ``tmp_path``."""
-    specification = importlib.util.spec_from_file_location("bench", ROOT / "scripts" / "bench.py")
-    assert specification
-    assert specification.loader
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
+    module = importlib.import_module("scripts.parts.bench")
     monkeypatch.setattr(module, "FOLDER", tmp_path)
     return module
 

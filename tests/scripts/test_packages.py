@@ -1,4 +1,4 @@
-"""What the packages are made of; `scripts/packages` validates and starts each."""
+"""What the packages are made of; `scripts/ci packages` validates and starts each."""
 
 import json
 import re
@@ -11,7 +11,7 @@ import pytest
 from fetchstash import __version__
 from fetchstash.config import load
 from fetchstash.server.tools import tool_specs
-from scripts import packages
+from scripts.parts import packages
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,7 +53,7 @@ def test_readme_proves_the_name_of_server_json() -> None:
 
 
 def test_the_container_is_no_root_and_writes_to_one_volume() -> None:
-    lines = (ROOT / "scripts" / "packages.d" / "Dockerfile").read_text().splitlines()
+    lines = (ROOT / "scripts" / "parts" / "packages.d" / "Dockerfile").read_text().splitlines()
     assert "USER 10001:10001" in lines
     assert [line for line in lines if line.startswith("VOLUME")] == ["VOLUME /data"]
     written = next(line for line in lines if line.startswith("ENV ")).split()[1:]

@@ -14,7 +14,7 @@ from tests.scanned import PROSE, page, scan
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
-@pytest.mark.skipif(not ocr_is_installed(), reason="the extra ocr is not installed: scripts/extras")
+@pytest.mark.skipif(not ocr_is_installed(), reason="no extra ocr here: scripts/ci extras")
 async def test_a_scanned_pdf_gives_a_passage_for_fewer_than_900_tokens() -> None:
     chapter = PROSE.replace("7.85", "4.20")
     pdf = scan([page(chapter), page(PROSE), page(chapter)])
@@ -46,7 +46,7 @@ fetch("/prices.json").then(answer => answer.json()).then(prices => {
 
 async def test_a_page_of_scripts_gives_a_passage_for_fewer_than_900_tokens() -> None:
     if fault := await browser_fault():
-        pytest.skip(f"{fault} scripts/extras")
+        pytest.skip(f"{fault} scripts/ci extras")
     prices = [{"name": f"boat {number}", "price": 7 * number} for number in range(1, 500)]
     pages = {
         "/": Document("text/html", WRITTEN.encode()),

@@ -1,4 +1,4 @@
-"""A bucket for tests: in memory, or the real one that scripts/replicas names."""
+"""A bucket for tests: in memory, or the real one that scripts/ci replicas names."""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-# What the tests and scripts of the view use; scripts/extras installs it.
+# What the tests and scripts of the view use; scripts/ci extras installs it.
 from typing import Any
 
 class Browser:

@@ -1,8 +1,8 @@
 """Score blocks as content: gradient-boosted trees, evaluated without a library.
 
-scripts/train_html.py writes ``model.json``; ``model.LICENSE.md`` names the data. A tree is a list
-of nodes. A leaf is a number; any other node is [feature, threshold, left, right], and left is taken
-if the feature is at most the threshold. The log odds are the sum of the leaves.
+scripts/make/train_html.py writes ``model.json``; ``model.LICENSE.md`` names the data. A tree is a
+list of nodes. A leaf is a number; any other node is [feature, threshold, left, right], and left is
+taken if the feature is at most the threshold. The log odds are the sum of the leaves.
 """
 
 import json

@@ -1,1 +1,1 @@
-"""Hostile files, made in code: small ones for the tests, full-sized ones for scripts/torture."""
+"""Hostile files, made in code: small ones for the tests, full-sized ones for scripts/ci torture."""

@@ -1,4 +1,4 @@
-"""The view in a real browser: Chromium, headless. scripts/extras has what this needs."""
+"""The view in a real browser: Chromium, headless. scripts/ci extras has what this needs."""
 
 import json
 import os
@@ -23,9 +23,9 @@ from tests.server.ui.test_server import PROSE, Opened, ask, saved, viewed
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 if CHROMIUM is None:
-    pytest.skip("There is no Chromium here: scripts/extras installs it", allow_module_level=True)
+    pytest.skip("There is no Chromium here: scripts/ci extras installs it", allow_module_level=True)
 playwright_api = pytest.importorskip(
-    "playwright.async_api", reason="Playwright is not here: scripts/extras installs it"
+    "playwright.async_api", reason="Playwright is not here: scripts/ci extras installs it"
 )
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
@@ -83,7 +83,7 @@ def axe_source() -> str:
         path = Path(folder) / "node_modules" / "axe-core" / "axe.min.js"
         if folder and path.exists():
             return path.read_text(encoding="utf-8")
-    pytest.skip("axe-core is not here: scripts/extras installs it")
+    pytest.skip("axe-core is not here: scripts/ci extras installs it")
 
 
 async def violations(page: "Page") -> list[str]:

@@ -1,0 +1,238 @@
+"""Train the block scorer of the HTML handler and print its scores on sites it has not seen.
+
+    python train_html.py CORPUS [--out MODEL.json] [--trees 80] [--leaves 16] [--pages N]
+
+CORPUS is a folder with index.jsonl (one page a line: set, fold, path, gold), pages/ and gold/.
+Needs lightgbm and numpy, which are in no lock: use an environment of its own with the package's
+dependencies.
+"""
+
+import argparse
+import gzip
+import json
+import re
+from dataclasses import dataclass
+from importlib import import_module
+from multiprocessing import Pool
+from pathlib import Path
+from typing import Any
+
+from fetchstash.handlers._charset import decode
+from fetchstash.handlers._html import _blocks, _content, _features, _safety, _tree
+
+FOLDS = 5
+GRAM = 4
+WORD = re.compile(r"\w+")
+
+# Not in the locks, so without types.
+lightgbm: Any = import_module("lightgbm")
+np: Any = import_module("numpy")
+Array = Any
+Model = Any
+
+
+@dataclass(slots=True)
+class Sample:
+    """A page as numbers: features, labels and words of its blocks, and words of the gold text."""
+
+    documentation: bool
+    family: str
+    fold: int
+    features: Array
+    labels: Array
+    sizes: Array
+    gold_size: int
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text, in lower case."""
+    return WORD.findall(text.lower())
+
+
+def label(blocks: list[_blocks.Block], gold: str) -> list[float]:
+    """Return for each block the share of its words that stand in a GRAM of the gold text.
+
+    A short block that is a whole line of the gold text counts if it is a heading, or beside a block
+    that is in the gold text.
+    """
+    tokens = [words(block.words) for block in blocks]
+    page = [token for block in tokens for token in block]
+    wanted = words(gold)
+    grams = {tuple(wanted[at : at + GRAM]) for at in range(len(wanted) - GRAM + 1)}
+    covered = bytearray(len(page))
+    for at in range(len(page) - GRAM + 1):
+        if tuple(page[at : at + GRAM]) in grams:
+            covered[at : at + GRAM] = b"\1" * GRAM
+    labels: list[float] = []
+    at = 0
+    for block in tokens:
+        labels.append(sum(covered[at : at + len(block)]) / max(len(block), 1))
+        at += len(block)
+    lines = {tuple(words(line)) for line in gold.split("\n")}
+    for number, (own, kind) in enumerate(
+        zip(tokens, [block.kind for block in blocks], strict=True)
+    ):
+        near = labels[max(0, number - 1) : number] + labels[number + 1 : number + 2]
+        if (
+            labels[number] < 0.5
+            and tuple(own) in lines
+            and (kind == _blocks.HEADING or max(near, default=0) >= 0.5)
+        ):
+            labels[number] = 1.0
+    return labels
+
+
+def read(job: tuple[Path, dict[str, Any]]) -> Sample:
+    """Return one page of the corpus as a sample. A job is the corpus and a line of its index."""
+    corpus, row = job
+    page = _tree.parse(
+        _safety.check(decode(gzip.decompress((corpus / row["path"]).read_bytes()))).source
+    )
+    gold = json.loads(gzip.decompress((corpus / row["gold"]).read_bytes()))["text"]
+    blocks = _blocks.texts(_blocks.cut(page))
+    return Sample(
+        row["set"] == "docs",
+        row["family"],
+        row["fold"],
+        np.array(_features.features(blocks), dtype=np.float32),
+        np.array(label(blocks, gold)),
+        np.array([len(words(block.words)) for block in blocks], dtype=float),
+        len(words(gold)),
+    )
+
+
+class Trainer:
+    """Fits models to the blocks of all pages."""
+
+    def __init__(self, samples: list[Sample], trees: int, leaves: int) -> None:
+        self._samples = samples
+        self._trees = trees
+        self._leaves = leaves
+        self._labels = np.concatenate([sample.labels for sample in samples])
+        # The score is the mean over pages of F1 in words: each page weighs the same, a long block
+        # more than a short one.
+        self._weights = np.concatenate(
+            [(s.sizes + 2) ** 0.7 / ((s.sizes + 2) ** 0.7).sum() * 100 for s in samples]
+        )
+        self._folds = np.concatenate(
+            [np.full(len(sample.labels), sample.fold) for sample in samples]
+        )
+
+    def fit(self, features: Array, where: Array) -> Model:
+        """Return a model of the blocks selected by the mask ``where``."""
+        data = lightgbm.Dataset(
+            features[where], label=self._labels[where], weight=self._weights[where]
+        )
+        settings = {
+            "objective": "cross_entropy",
+            "num_leaves": self._leaves,
+            "learning_rate": 0.12,
+            "min_data_in_leaf": 300,
+            "lambda_l2": 20,
+            "feature_fraction": 0.3,
+            "bagging_fraction": 0.8,
+            "bagging_freq": 1,
+            "max_bin": 127,
+            "seed": 1,
+            "verbose": -1,
+        }
+        return lightgbm.train(settings, data, self._trees)
+
+    def held_out(self, features: Array) -> tuple[Array, list[Model]]:
+        """Return held-out log odds of all blocks, and the models, one a fold."""
+        scores = np.zeros(len(features))
+        models = [self.fit(features, self._folds != fold) for fold in range(FOLDS)]
+        for fold, model in enumerate(models):
+            here = self._folds == fold
+            scores[here] = model.predict(features[here], raw_score=True)
+        return scores, models
+
+    def report(self, scores: Array) -> None:
+        """Print the mean over pages of the word F1 of the kept blocks."""
+        results: dict[str, list[float]] = {"docs": [], "web": []}
+        at = 0
+        for sample in self._samples:
+            keep = np.array(
+                _content.likeliest(
+                    scores[at : at + len(sample.labels)].tolist(), sample.sizes.tolist()
+                )
+            )
+            at += len(sample.labels)
+            right, kept = (sample.sizes * sample.labels * keep).sum(), (sample.sizes * keep).sum()
+            results["docs" if sample.documentation else "web"].append(
+                2 * min(right, sample.gold_size) / max(kept + sample.gold_size, 1)
+            )
+        for kind, values in results.items():
+            low = sum(value < 0.5 for value in values) / max(len(values), 1)
+            line = f"{kind:5} {len(values):5} pages   block F1 {np.mean(values):.4f}"
+            print(f"{line}   below .5 {low:.3f}", flush=True)
+
+
+def write(path: Path, model: Model) -> None:
+    """Write the trees of a model."""
+    path.write_text(json.dumps({"trees": trees(model)}, separators=(",", ":")) + "\n", "utf-8")
+
+
+def trees(model: Model) -> list[Any]:
+    """Return the trees as lists of nodes: [feature, threshold, left, right], or a leaf's value."""
+    return [_nodes(tree["tree_structure"], []) for tree in model.dump_model()["tree_info"]]
+
+
+def _nodes(node: dict[str, Any], out: list[Any]) -> list[Any]:
+    if "leaf_value" in node:
+        out.append(round(node["leaf_value"], 4))
+        return out
+    at = len(out)
+    out.append(None)
+    left = len(out)
+    _nodes(node["left_child"], out)
+    right = len(out)
+    _nodes(node["right_child"], out)
+    out[at] = [node["split_feature"], float(f"{node['threshold']:.5g}"), left, right]
+    return out
+
+
+def main() -> None:
+    """Train and report."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument(
+        "--out", type=Path, help="the model's file; without it only the scores are printed"
+    )
+    parser.add_argument("--trees", type=int, default=80)
+    parser.add_argument("--leaves", type=int, default=16)
+    parser.add_argument(
+        "--folds",
+        type=Path,
+        help="a folder for held-out models FOLD.json, for bench/handlers_html.py",
+    )
+    parser.add_argument("--pages", type=int, help="take so many pages, spread over the corpus")
+    arguments = parser.parse_args()
+    rows = [
+        json.loads(line)
+        for line in (arguments.corpus / "index.jsonl").read_text("utf-8").splitlines()
+    ]
+    if arguments.pages:
+        rows = rows[:: max(len(rows) // arguments.pages, 1)]
+    with Pool() as pool:
+        samples = [
+            s
+            for s in pool.map(read, [(arguments.corpus, row) for row in rows], chunksize=8)
+            if len(s.labels)
+        ]
+    trainer = Trainer(samples, arguments.trees, arguments.leaves)
+    features = np.concatenate([sample.features for sample in samples])
+    scores, models = trainer.held_out(features)
+    trainer.report(scores)
+    if arguments.out:
+        write(arguments.out, trainer.fit(features, np.ones(len(features), dtype=bool)))
+    if arguments.folds:
+        arguments.folds.mkdir(exist_ok=True)
+        for fold, model in enumerate(models):
+            write(arguments.folds / f"{fold}.json", model)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,349 @@
+"""Log in at a real identity provider, and call the service over HTTP as clients and hosts do.
+
+    scripts/ci access [HOST …]
+
+Runs npm's oidc-provider on loopback and `fetchstash serve --http` with it as oauth.issuer: the mcp
+client's own OAuth, tokens for others and of too small a scope, a change of the provider's keys,
+tokens of our own and their revocation, then Claude Code's and Codex's own logins, a program
+standing for the person at the browser, and both with a token as a header. What cannot be
+installed is skipped aloud. Exit code: how many checks failed.
+"""
+
+import argparse
+import json
+import os
+import pty
+import select
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import anyio
+import httpx2
+from mcp import Client
+from mcp.client.auth import OAuthClientProvider
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthToken,
+)
+from pydantic import AnyUrl
+
+from scripts.drive.hosts import HOSTS, Host, install, node_folder, npm_library, write
+from scripts.drive.loopback import Loopback
+from scripts.drive.person import log_in
+from scripts.drive.provider import Provider, free_port, running
+from scripts.drive.scenes import PAGES, WORD
+from scripts.drive.speech import SERVER, Step
+
+ADA, BOB = "ada@team-a", "bob@team-b"
+SECONDS = 180
+STARTS = 3
+FETCHSTASH = Path(sys.executable).with_name("fetchstash")
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+
+failures: list[str] = []
+
+
+def check(name: str, fault: object = "") -> None:
+    """Print how a check ended; a ``fault`` that is not empty failed."""
+    if fault:
+        failures.append(name)
+    print(f"{'FAILED' if fault else 'ok':<6}  {name}{f': {fault}' if fault else ''}", flush=True)
+
+
+class Memory:
+    """Keeps what the mcp client's OAuth asks it to."""
+
+    def __init__(self) -> None:
+        self.tokens: OAuthToken | None = None
+        self.client: OAuthClientInformationFull | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """Return the tokens."""
+        return self.tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Keep the tokens."""
+        self.tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """Return the registered client."""
+        return self.client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Keep the registered client."""
+        self.client = client_info
+
+
+def oauth_of(service: str, account: str, memory: Memory) -> OAuthClientProvider:
+    """Return the mcp client's own OAuth for a person."""
+    callback = ""
+
+    async def redirect(url: str) -> None:
+        nonlocal callback
+        callback = await anyio.to_thread.run_sync(log_in, url, account)
+
+    async def answer() -> AuthorizationCodeResult:
+        values = {name: value for name, (value, *_) in parse_qs(urlsplit(callback).query).items()}
+        return AuthorizationCodeResult(
+            code=values["code"], state=values.get("state"), iss=values.get("iss")
+        )
+
+    metadata = OAuthClientMetadata(
+        client_name="scripts/ci access",
+        redirect_uris=[AnyUrl("http://127.0.0.1:1/callback")],
+        token_endpoint_auth_method="none",  # noqa: S106 - a public client
+    )
+    return OAuthClientProvider(service, metadata, memory, redirect, answer)
+
+
+async def call(
+    service: str, tool: str, arguments: dict[str, Any], auth: httpx2.Auth | None, token: str = ""
+) -> str:
+    """Call a tool and return the text of its result."""
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    async with (
+        httpx2.AsyncClient(auth=auth, headers=headers, trust_env=False, timeout=60) as http,
+        Client(streamable_http_client(service, http_client=http)) as client,
+    ):
+        result = await client.call_tool(tool, arguments)
+    return "".join(getattr(part, "text", "") for part in result.content)
+
+
+async def the_mcp_client(provider: Provider, service: str, page: str) -> None:
+    """Check the mcp client's own OAuth: registration, PKCE, the resource, and two tenants."""
+    ada = Memory()
+    text = await call(service, "fetch_content", {"url": page}, oauth_of(service, ADA, ada))
+    check("the mcp client logs in by itself and fetches", WORD not in text and text[:300])
+    granted = ada.tokens.scope if ada.tokens else ""
+    asked_for = "fetch" in (granted or "").split()
+    check("it asked for the scope that the challenge names", not asked_for and f"{granted!r}")
+    if ada.tokens:
+        ada.tokens.access_token = "none"  # noqa: S105 - no password
+    text = await call(service, "artifact_info", {}, oauth_of(service, ADA, ada))
+    check("a token that went bad is replaced by another login", page not in text and text[:300])
+    reader = Memory()
+    token = await anyio.to_thread.run_sync(provider.token, ADA, "read", service)
+    reader.tokens = OAuthToken(access_token=token, scope="read")
+    text = await call(service, "fetch_content", {"url": page}, oauth_of(service, ADA, reader))
+    granted = reader.tokens.scope or ""
+    fault = "" if WORD in text and {"read", "fetch"} <= {*granted.split()} else f"{granted} {text}"
+    check("a client that may only read logs in again, to fetch as well", fault[:300])
+    text = await call(service, "artifact_info", {}, oauth_of(service, BOB, Memory()))
+    check("a person of another tenant sees nothing of it", page in text and text[:300])
+
+
+def asked(service: str, token: str, message: dict[str, Any] = LIST) -> httpx2.Response:
+    """Send one message with a token."""
+    headers = {"accept": "application/json, text/event-stream"}
+    if token:
+        headers["authorization"] = f"Bearer {token}"
+    return httpx2.post(service, json=message, headers=headers, trust_env=False, timeout=60)
+
+
+def refused(name: str, answer: httpx2.Response, status: int, part: str) -> None:
+    """Check the status and a part of the challenge of an answer."""
+    challenge = answer.headers.get("www-authenticate", "")
+    fits = answer.status_code == status and part in challenge
+    check(name, not fits and f"{answer.status_code} {challenge} {answer.text[:200]}")
+
+
+def tokens_of_the_provider(provider: Provider, service: str, page: str) -> None:
+    """Check tokens that are for others, or of too small a scope."""
+    good = provider.token(ADA, "read fetch", service)
+    check("a token for the service is taken", asked(service, good).status_code != 200)
+    refused("no token leads to the metadata", asked(service, ""), 401, "/.well-known/oauth-pro")
+    other = provider.token(ADA, "read fetch", f"{service}/other")
+    refused("a token for another resource is not", asked(service, other), 401, "invalid_token")
+    nobody = provider.token("ada", "read fetch", service)
+    refused("a token without a tenant is not", asked(service, nobody), 401, "invalid_token")
+    reader = provider.token(ADA, "read", service)
+    check("a token of scope read lists", asked(service, reader).status_code != 200)
+    arguments = {"name": "fetch_content", "arguments": {"url": page}}
+    message = {**LIST, "method": "tools/call", "params": arguments}
+    refused("and may not fetch", asked(service, reader, message), 403, "insufficient_scope")
+
+
+def changed_keys(provider: Provider, service: str) -> None:
+    """Check that tokens of a new key are taken, and how soon."""
+    with provider.serving("second"):
+        token, begin = provider.token(ADA, "fetch", service), time.monotonic()
+        while (
+            status := asked(service, token).status_code
+        ) != 200 and time.monotonic() < begin + SECONDS:
+            time.sleep(0.5)
+        seconds = time.monotonic() - begin
+        check(f"a new key of the provider is taken after {seconds:.0f} s", status != 200 and status)
+
+
+def tokens_of_our_own(service: str, environment: dict[str, str]) -> str:
+    """Check a token of ours until it is revoked; return another one."""
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [FETCHSTASH, "token", *words],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=SECONDS,
+        )
+        return done.stdout.strip()
+
+    made = json.loads(run("create", "--tenant", "team-a", "--name", "ci", "--json"))
+    begin = time.monotonic()
+    while asked(service, made["token"]).status_code != 200 and time.monotonic() < begin + 30:
+        time.sleep(0.1)
+    seconds = time.monotonic() - begin
+    check(f"a token of our own is taken after {seconds:.1f} s", seconds > 30)
+    run("revoke", made["id"])
+    begin = time.monotonic()
+    while (answer := asked(service, made["token"])).status_code == 200:
+        time.sleep(0.2)
+        if time.monotonic() > begin + 40:
+            break
+    seconds = time.monotonic() - begin
+    refused(f"it is refused {seconds:.1f} s after it was revoked", answer, 401, "invalid_token")
+    check("that is within 30 s", seconds > 30)
+    return run("create", "--tenant", "team-a", "--name", "hosts")
+
+
+class HostAtHome:
+    """A host in a home of its own, with a program that stands for the person's browser."""
+
+    def __init__(self, host: Host, home: Path, loopback: Loopback, token: str) -> None:
+        self.host, self.home, self.loopback = host, home, loopback
+        browser = home / "bin" / "xdg-open"
+        words = [sys.executable, "-P", str(Path(__file__).parents[1] / "drive" / "person.py"), ADA]
+        write(browser, f'#!/bin/sh\nexec {shlex.join(words)} "$@" 2>>{home}/browser.log\n')
+        browser.chmod(0o755)
+        self.environment = host.environment(home, loopback.url(), [browser.parent])
+        self.environment |= {"BROWSER": str(browser), "STASH_TOKEN": token, "DISPLAY": ":9"}
+        self.work = home / "work"
+        self.work.mkdir()
+        host.furnish(home)
+
+    def run(self, *words: str) -> tuple[int, str]:
+        """Run the host's program on a terminal; return its exit code and what it said.
+
+        Claude Code logs in on a terminal alone.
+        """
+        leader, follower = pty.openpty()
+        process = subprocess.Popen(
+            [str(self.host.folder / self.host.program), *words],
+            env=self.environment,
+            cwd=self.work,
+            stdin=follower if words[0] == "mcp" else subprocess.DEVNULL,
+            stdout=follower,
+            stderr=follower,
+            start_new_session=True,
+        )
+        os.close(follower)
+        said, end = b"", time.monotonic() + SECONDS
+        while (left := end - time.monotonic()) > 0 and select.select([leader], [], [], left)[0]:
+            try:
+                said += os.read(leader, 65_536)
+            except OSError:  # Linux says so when nobody holds the other end any more
+                break
+        os.close(leader)
+        if process.poll() is None and time.monotonic() >= end:
+            process.kill()
+        return process.wait(SECONDS), said.decode(errors="replace")
+
+    def fetches(self, page: str) -> str:
+        """Let its model fetch a page; return what is wrong with what reached it.
+
+        A host that did not wait for the service to answer offers no tools: it is started again.
+        """
+        words, heard, said = self.host.command(self.loopback.url(), trusting=True)[1:], "", ""
+        for _ in range(STARTS):
+            if not heard:
+                self.loopback.play([Step("fetch_content", {"url": page})])
+                _, said = self.run(*words)
+                heard = "".join(result.text for result in self.loopback.heard)
+        return "" if WORD in heard else f"{heard[:300] or said[-1_500:]}"
+
+
+def drive(at_home: HostAtHome, service: str, page: str, token: str, log: Path) -> None:
+    """Give a host a token as a header, then log it in by its own command."""
+    name, is_claude = at_home.host.name, at_home.host.program == "claude"
+    if is_claude:
+        add = ["mcp", "add", "-s", "user", "--transport", "http", SERVER, service]
+        bearer = [*add, "--header", f"Authorization: Bearer {token}"]
+        remove = ["mcp", "remove", "-s", "user", SERVER]
+    else:
+        add = ["mcp", "add", SERVER, "--url", service]
+        bearer = [*add, "--bearer-token-env-var", "STASH_TOKEN"]
+        remove = ["mcp", "remove", SERVER]
+    code, said = at_home.run(*bearer)
+    check(f"{name} is registered with a token", code and said)
+    check(f"{name} fetches with it", at_home.fetches(page))
+    at_home.run(*remove)
+    code, said = at_home.run(*add)
+    check(f"{name} is registered without one", code and said)
+    code, said = at_home.run("mcp", "login", SERVER)
+    check(f"{name} logs in by its own command", code and said[-1_500:])
+    before = log.stat().st_size
+    check(f"{name} fetches after that", at_home.fetches(page))
+    logged = log.read_bytes()[before:].decode()
+    check(f"{name} does it as the person who logged in", f'"principal":"{ADA}"' not in logged)
+
+
+def main() -> int:
+    """Check all of it; return how many checks failed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("hosts", nargs="*", choices=["claude-code", "codex", []], metavar="HOST")
+    names = parser.parse_args().hosts or ["claude-code", "codex"]
+    if sys.platform != "linux":
+        print("SKIPPED: the hosts are driven on Linux alone")
+        return 0
+    library, node = npm_library("oidc-provider@9", "oidc-provider"), node_folder(22)
+    if library is None or node is None:
+        print("SKIPPED: npm cannot install oidc-provider, or a Node for it, here")
+        return 0
+    with tempfile.TemporaryDirectory() as name, Loopback(PAGES) as loopback:
+        work = Path(name)
+        port = free_port()
+        service, page = f"http://127.0.0.1:{port}/mcp", loopback.url("/short")
+        provider = Provider(node, library, work, free_port(), service)
+        settings = work / "fetchstash.toml"
+        write(
+            settings,
+            f'[oauth]\nissuer = "{provider.issuer}"\naudience = "{service}"\n'
+            f'[store]\nfolder = "{work / "store"}"\n'
+            f'[fetch]\nallow_hosts = ["127.0.0.1:{loopback.port}"]\nrespect_robots = false\n'
+            '[extract]\nconfine = "auto"\n',  # also on a kernel without Landlock
+        )
+        environment = {"FETCHSTASH_CONFIG": str(settings), "PATH": os.environ["PATH"]}
+        serve = [str(FETCHSTASH), "serve", "--http", f"127.0.0.1:{port}"]
+        log = work / "service.log"
+        with running(serve, "serves MCP at", environment, log):
+            with provider.serving("first"):
+                anyio.run(the_mcp_client, provider, service, page)
+                tokens_of_the_provider(provider, service, page)
+                token = tokens_of_our_own(service, environment)
+                for number, host in enumerate(HOSTS[host_name] for host_name in names):
+                    version = install(host)
+                    if not version:
+                        print(f"SKIPPED: {host.name}, which npm cannot install here")
+                        continue
+                    print(f"--- {host.name} {version}", flush=True)
+                    at_home = HostAtHome(host, work / f"home{number}", loopback, token)
+                    drive(at_home, service, page, token, log)
+            changed_keys(provider, service)
+        said = log.read_text(errors="replace")
+        check("no token stands in the log", "fstash_" in said or "eyJ" in said)
+        print(log.read_text(errors="replace")[-2_000:] if failures else "", end="")
+    return len(failures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

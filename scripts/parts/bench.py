@@ -1,0 +1,107 @@
+"""Run the benchmarks of bench/ in a short form and print what they print.
+
+    scripts/ci bench [--corpora FOLDER] [NAME …]
+
+CI runs it to see that each benchmark still runs; its figures are for quiet machines and long runs.
+A benchmark fails here if it raises, hangs or does not begin, not if it misses a bound, and not for
+what another process says on stderr. Those that measure on corpora need the folder that holds them.
+Exit code: how many failed.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[2] / "bench"
+MAX_SECONDS = 900
+"""A benchmark that takes longer in its short form hangs."""
+
+SHORT: Mapping[str, Sequence[str]] = {
+    "client_rewrite": ("--megabytes", "0.5", "--times", "3"),
+    "fetch_against_httpx2": ("--megabytes", "5", "--connections", "10", "--rounds", "1"),
+    "handlers_ocr": ("--pages", "1", "--sorts", "2"),
+    "handlers_worker": ("--megabytes", "5"),
+    "http": ("--seconds", "5", "--clients", "20", "--calls", "500"),
+    "ping": ("--artifacts", "500", "--bytes", "65536"),
+    "start": ("--runs", "2"),
+    "store_grep": ("--mb", "5", "--repeat", "1"),
+    "store_many": ("--artifacts", "2000", "--kept", "500"),
+    "store_put": ("--repeat", "3", "--seconds", "1", "--writers", "1", "--readers", "1"),
+    "store_read": ("--mb", "1", "--repeat", "5"),
+    "tenants": ("--seconds", "3", "--turns", "1", "--rounds", "50", "--guesses", "200"),
+}
+"""The arguments of a short run."""
+
+CORPORA: Mapping[str, str] = {
+    "client_classify": "overflow_errors.jsonl",
+    "client_replay": "transcripts",
+    "handlers_html": "html",
+    "handlers_pdf": "pdf",
+}
+"""The corpora that a benchmark cannot do without, by their names in the folder."""
+
+ELSEWHERE: Mapping[str, str] = {
+    "gateway": "scripts/ci gateway installs what it needs and runs it",
+}
+"""The benchmarks that run only where they are named, with the reason."""
+
+
+def run(name: str, arguments: Sequence[str], env: Mapping[str, str] | None = None) -> bool:
+    """Run one benchmark and return whether it ran to its end."""
+    print(f"--- bench {name} {' '.join(arguments)}".rstrip(), flush=True)
+    start = time.monotonic()
+    program = FOLDER / f"{name}.py"
+    command = [sys.executable, "-P", str(program), *arguments]
+    try:
+        done = subprocess.run(
+            command,
+            check=False,
+            env=env,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            timeout=MAX_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        print(f"--- bench {name}: FAILED, it did not end in {MAX_SECONDS} s", flush=True)
+        return False
+    # A miss ends with 1, as what Python does not catch: only the latter names the program's file.
+    raised = done.returncode == 1 and f'File "{program}"' in done.stderr
+    failed = raised or done.returncode not in {0, 1}
+    if failed:
+        print(done.stderr)
+    ended = "FAILED" if failed else "ok"
+    print(f"--- bench {name}: {ended} after {time.monotonic() - start:.0f} s", flush=True)
+    return not failed
+
+
+def main() -> int:
+    """Run all benchmarks, or those that are named; return how many failed."""
+    names = sorted(path.stem for path in FOLDER.glob("[!_]*.py"))
+    parser = argparse.ArgumentParser(prog="scripts/ci bench")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names))
+    parser.add_argument("--corpora", type=Path, help="the folder of the corpora")
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(names):
+        parser.error(f"there is no benchmark {unknown.pop()!r}, but: {', '.join(names)}")
+    failed = 0
+    for name in options.names or names:
+        arguments = list(SHORT.get(name, ()))
+        if name in ELSEWHERE and name not in options.names:
+            print(f"--- bench {name}: SKIPPED, {ELSEWHERE[name]}")
+            continue
+        if name in CORPORA:
+            corpus = options.corpora / CORPORA[name] if options.corpora else None
+            if corpus is None or not corpus.exists():
+                print(f"--- bench {name}: SKIPPED, it needs the corpus {CORPORA[name]}")
+                continue
+            arguments.append(str(corpus))
+        failed += not run(name, arguments)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

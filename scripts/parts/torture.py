@@ -1,0 +1,46 @@
+"""Run the programs of scripts/torture one after the other, and print how each ended.
+
+    scripts/ci torture [--short] [NAME [ARGUMENT …]]
+
+`--short` runs each for a few minutes, as CI does. Exit code: how many failed.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[1] / "torture"
+SHORT: Mapping[str, Sequence[str]] = {
+    "fetch": ("--rebinding", "100", "--bombs", "20"),
+    "guesses": ("--calls", "20000", "--sent", "2000"),
+    "handlers": ("--length", "65536"),
+    "store": ("--kills", "60"),
+}
+"""The programs, and their arguments in a short run: fewer rounds, smaller files."""
+
+
+def main() -> int:
+    """Run all of them, or the one that is named with its own arguments; return how many failed."""
+    arguments = sys.argv[1:]
+    short = arguments[:1] == ["--short"]
+    named, *arguments = arguments[short:] or [""]
+    if named and named not in SHORT:
+        print(f"There is no {named!r} here, but: {', '.join(SHORT)}.", file=sys.stderr)
+        return 2
+    failed = 0
+    for name in [named] if named else SHORT:
+        options = (*(SHORT[name] if short else ()), *arguments)
+        print(f"--- torture {name} {' '.join(options)}".rstrip(), flush=True)
+        start = time.monotonic()
+        program = [sys.executable, "-P", str(FOLDER / f"{name}.py"), *options]
+        done = subprocess.run(program, check=False)
+        failed += done.returncode != 0
+        ended = "FAILED" if done.returncode else "ok"
+        print(f"--- torture {name}: {ended} after {time.monotonic() - start:.0f} s", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

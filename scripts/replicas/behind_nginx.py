@@ -1,0 +1,278 @@
+"""Run three replicas behind nginx on one store; kill one, drain one, and look at what was promised.
+
+    python scripts/replicas/behind_nginx.py NAME URL ENDPOINT [--seconds 20] [--other COMMAND]
+
+scripts/ci replicas runs it on a bucket whose keys stand in the environment. Clients of two tenants
+fetch and read through nginx, which sends each call to another replica. A third into the run one
+replica is killed by SIGKILL, and started again; two thirds into it another is drained by SIGTERM
+while it has a slow call. Every acknowledged artifact must be there whole at the end, every text
+that was read must be right, and a call may have failed only where the killed replica had it.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import AsyncExitStack
+from http.client import HTTPConnection
+from pathlib import Path
+
+from scripts.replicas.clients import (
+    GRACE_SECONDS,
+    TENANTS,
+    Client,
+    Ledger,
+    Replica,
+    Web,
+    settings_file,
+    token_for,
+)
+from scripts.replicas.machines import nginx
+
+FAULTS_FOUND = 3
+"""The exit code: an exception ends with 1."""
+
+NGINX = """
+worker_processes 1;
+pid nginx.pid;
+error_log error.log;
+events { worker_connections 1024; }
+http {
+    access_log off;
+    client_body_temp_path body;
+    proxy_temp_path proxy;
+    fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+    upstream replicas {
+        {servers}
+        keepalive 16;
+    }
+    server {
+        listen 127.0.0.1:{port};
+        location /mcp {
+            proxy_pass http://replicas;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_set_header Host $http_host;
+            proxy_set_header X-Forwarded-For $remote_addr;
+            proxy_buffering off;
+            proxy_read_timeout 120s;
+            # Every tool may be called twice: a fetch that was kept is answered from the store.
+            proxy_next_upstream error timeout http_503 non_idempotent;
+            proxy_next_upstream_tries 3;
+            add_header X-Upstream $upstream_addr always;
+        }
+    }
+}
+"""
+
+
+async def use(client: Client, ledger: Ledger, number: int, end: float) -> None:
+    """Fetch, read, search and trespass until the end."""
+    chance = random.Random(number)  # noqa: S311 - it guards nothing
+    while time.monotonic() < end:
+        kind = chance.random()
+        if kind < 0.35 or not ledger.kept[client.tenant]:
+            await client.fetch()
+        elif kind < 0.8:
+            await client.read(chance)
+        elif kind < 0.9:
+            await client.grep(chance)
+        else:
+            await client.trespass(chance)
+    await client.caller.aclose()
+
+
+async def drain(replica: Replica, ledger: Ledger, site: Web, web: int, token: str) -> str:
+    """End a replica by SIGTERM while it has a slow call; return what was seen of it."""
+    slow = Client(ledger, web, replica.port, TENANTS[0], token)
+    idle = Client(ledger, web, replica.port, TENANTS[0], token)
+    late = Client(ledger, web, replica.port, TENANTS[0], token)
+    before = len(ledger.kept[TENANTS[0]])
+    if not before:
+        ledger.faults.append("nothing was acknowledged before the drain")
+        return "not drained"
+    ref = next(iter(ledger.kept[TENANTS[0]]))
+    await idle.caller_answer(ref)  # its connection is open by now
+    call = asyncio.create_task(slow.fetch("/slow"))
+    asked = asyncio.create_task(site.slow_asked.wait())
+    await asyncio.wait({asked, call}, return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    start = time.monotonic()
+    replica.send(signal.SIGTERM)
+    while not await asyncio.to_thread(is_draining, replica.port):  # noqa: ASYNC110 - a process
+        await asyncio.sleep(0.1)
+    refusals: list[str] = []
+    for client in (idle, late):
+        answer = await client.caller_answer(ref)
+        refusals.append(str(answer.status) if answer else "refused")
+        await client.caller.aclose()
+    site.slow_may_end.set()
+    await call
+    await slow.caller.aclose()
+    exit_code = await replica.ended()
+    seconds = time.monotonic() - start
+    if len(ledger.kept[TENANTS[0]]) == before:
+        ledger.faults.append("the drained replica did not finish its slow call")
+    if exit_code or seconds > GRACE_SECONDS:
+        ledger.faults.append(f"the drained replica ended with {exit_code} after {seconds:.0f} s")
+    if "503" not in refusals or "200" in refusals:
+        ledger.faults.append(f"while it drained, new calls were answered: {refusals}")
+    return (
+        f"drained in {seconds:.1f} s with exit code {exit_code}, its slow call finished, new calls "
+        f"answered {' and '.join(refusals)}"
+    )
+
+
+def is_draining(port: int) -> bool:
+    """Return whether a replica says that it takes no more calls. Raises OSError."""
+    probe = HTTPConnection("127.0.0.1", port, timeout=GRACE_SECONDS)
+    try:
+        probe.request("GET", "/readyz")
+        answer = probe.getresponse()
+        return answer.status == 503 and b"shutting down" in answer.read()
+    finally:
+        probe.close()
+
+
+def planted_command(folder: Path, bug: str) -> str:
+    """Write a command that is ours with a bug of planted.py in it; return its path."""
+    path = folder / "planted"
+    path.write_text(
+        f"#!{sys.executable} -P\nimport sys\nsys.path.append({str(Path(__file__).parents[2])!r})\n"
+        f"from scripts.replicas.planted import plant\nplant({bug!r})\n"
+        "from fetchstash.cli import main\nsys.exit(main())\n"
+    )
+    path.chmod(0o700)
+    return str(path)
+
+
+async def play(
+    url: str, endpoint: str, seconds: float, clients: int, folder: Path, other: str, bug: str
+) -> Ledger:
+    """Run all of it, the second replica as another version of the program; return the ledger.
+
+    With ``bug`` all of them are our own with that bug.
+    """
+    ledger, web = Ledger(), Web()
+    port = await web.start()
+    settings = settings_file(folder, url, endpoint, port)
+    tokens = {tenant: await asyncio.to_thread(token_for, tenant, settings) for tenant in TENANTS}
+    # Each keeps a cache of its own, as on a machine of its own.
+    own = [
+        {"FETCHSTASH_STORE_FOLDER": str(folder / f"cache-{n}")} if endpoint else {} for n in "123"
+    ]
+    programs = [planted_command(folder, bug)] * 3 if bug else ["", other, ""]
+    replicas = [
+        Replica(folder, settings, {**os.environ, **more}, program)
+        for more, program in zip(own, programs, strict=True)
+    ]
+    killed, drained, rest = replicas
+    async with AsyncExitStack() as stack:
+        for replica in replicas:
+            stack.callback(replica.kill)
+        await asyncio.gather(*(replica.start() for replica in replicas))
+        servers = "\n".join(
+            f"server 127.0.0.1:{replica.port} max_fails=1 fail_timeout=1s;" for replica in replicas
+        )
+        front = stack.enter_context(nginx(folder / "nginx", NGINX, servers=servers))
+        door = int(front.rpartition(":")[2])
+        everybody = [
+            Client(ledger, port, door, TENANTS[n % 2], tokens[TENANTS[n % 2]])
+            for n in range(clients)
+        ]
+        # The workers start with the first calls, which takes seconds where the machine is busy.
+        await asyncio.gather(*(client.fetch() for client in everybody))
+        start = time.monotonic()
+        users = [
+            asyncio.create_task(use(client, ledger, number, start + seconds))
+            for number, client in enumerate(everybody)
+        ]
+        await asyncio.sleep(seconds / 3)
+        kill = time.monotonic()
+        killed.send(signal.SIGKILL)
+        await killed.ended()
+        died = time.monotonic()
+        await killed.start()
+        await asyncio.sleep(max(start + seconds * 2 / 3 - time.monotonic(), 0))
+        story = await drain(drained, ledger, web, port, tokens[TENANTS[0]])
+        await asyncio.gather(*users)
+        judge(ledger, killed.port, kill, died)
+        report(ledger, seconds, replicas, story)
+        for tenant in TENANTS:
+            reader = Client(ledger, port, rest.port, tenant, tokens[tenant])
+            calls = len(ledger.calls)
+            for ref, number in ledger.kept[tenant].items():
+                await reader.read_all(ref, number)
+            await reader.caller.aclose()
+            unread = [call.code for call in ledger.calls[calls:] if call.code]
+            ledger.faults.extend(f"not read at the end: {code}" for code in unread)
+        for replica in replicas:
+            if "Traceback" in replica.complaints:
+                ledger.faults.append(f"a replica logged: {replica.complaints[-2_000:]}")
+    return ledger
+
+
+def judge(ledger: Ledger, port: int, kill: float, died: float) -> None:
+    """Count as faults the calls that failed though the killed replica did not have them."""
+    for call in ledger.calls:
+        had_it = f"127.0.0.1:{port}" in call.upstreams and call.start <= died and call.end >= kill
+        if call.code and not had_it:
+            after = call.start - kill
+            where = call.upstreams or "nobody"
+            ledger.faults.append(
+                f"{call.tool} failed at {where}, {after:+.1f} s from the kill: {call.code}"
+            )
+
+
+def report(ledger: Ledger, seconds: float, replicas: list[Replica], story: str) -> None:
+    """Print what happened."""
+    calls = [call for call in ledger.calls if call.upstreams]
+    served = Counter(call.upstreams.rpartition(", ")[2] for call in calls)
+    shares = ", ".join(f"{served[f'127.0.0.1:{replica.port}']:,}" for replica in replicas)
+    again = sum("," in call.upstreams for call in calls)
+    failed = sum(bool(call.code) for call in ledger.calls)
+    kept = sum(map(len, ledger.kept.values()))
+    print(
+        f"  {len(calls):,} calls in {seconds:.0f} s through nginx, {shares} by each replica, "
+        f"{again} of them tried again elsewhere, {failed} failed; {kept:,} artifacts acknowledged"
+    )
+    print(f"  one replica killed by SIGKILL and started again; one {story}")
+
+
+def main() -> int:
+    """Play it on one store; return the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("name")
+    parser.add_argument("url", help="of the store; empty: a folder")
+    parser.add_argument("endpoint")
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--clients", type=int, default=12)
+    parser.add_argument(
+        "--other", default="", help="the command of another version, for one of them"
+    )
+    parser.add_argument("--plant", default="", help="a bug of planted.py, which must be found")
+    args = parser.parse_args()
+    bug = f" with {args.plant!r}" if args.plant else ""
+    print(f"three replicas behind nginx on {args.name}{bug}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        url = args.url or f"file:{folder}/store"
+        place = Path(folder).resolve()
+        options = (args.seconds, args.clients, place, args.other, args.plant)
+        ledger = asyncio.run(play(url, args.endpoint, *options))
+    for fault in ledger.faults[: 3 if args.plant else 20]:
+        print(f"FAULT {fault}")
+    print(f"{len(ledger.faults)} faults")
+    return FAULTS_FOUND if ledger.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,176 @@
+"""Start each bucket, and try the store and the service on it.
+
+    python scripts/replicas/run.py HOME [--short] [--only PART] [--bucket NAME] [--other COMMAND]
+
+HOME has npm's Azurite (scripts/ci replicas installs it and calls this). For each bucket: the tests
+of any store, the torture, the torture with planted bugs, which it must find, tokens on three
+replicas, three replicas behind nginx, and the slices of bench/http.py. Exit code: how many failed.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from scripts.parts import bench
+from scripts.replicas.faults import Faults, fault_proxy
+from scripts.replicas.machines import Bucket, azurite, ceph
+from scripts.replicas.planted import BUGS
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+MAX_SECONDS = 1_200
+FAULTS_FOUND = 3
+"""The exit code of a program that found faults: an exception ends with 1."""
+
+PARTS = ("contract", "torture", "planted", "tokens", "outage", "nginx", "bench", "lifecycle")
+REPLICAS = "key without hash"
+"""The planted bug that the clients behind nginx must find."""
+BRIEF = ("contract", "torture")
+"""What a short run tries on the second bucket."""
+
+
+def found(program: str) -> str:
+    """Return the path of a program, "" if it is not installed."""
+    return shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin") or ""
+
+
+def finds(name: str, words: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Run a control with a planted bug; return whether one of three runs found it.
+
+    What it does is drawn by lot, and a busy machine does less of it in its time.
+    """
+    return any(call(f"{name}, run {run}", words, env, must_fail=True) for run in (1, 2, 3))
+
+
+def call(
+    name: str, words: Sequence[str], env: Mapping[str, str], *, must_fail: bool = False
+) -> bool:
+    """Run one part; return whether it ended as it must."""
+    print(f"--- {name}", flush=True)
+    start = time.monotonic()
+    command = [sys.executable, "-P", *words]
+    environment = {**os.environ, **env}
+    try:
+        code = subprocess.run(
+            command, check=False, env=environment, timeout=MAX_SECONDS, cwd=ROOT
+        ).returncode
+    except subprocess.TimeoutExpired:
+        print(f"it did not end in {MAX_SECONDS} s")
+        code = -1
+    good = code == (FAULTS_FOUND if must_fail else 0)
+    ended = ("found" if must_fail else "ok") if good else f"FAILED, exit code {code}"
+    print(f"--- {name}: {ended} after {time.monotonic() - start:.0f} s", flush=True)
+    return good
+
+
+def started(stack: ExitStack, name: str, folder: Path, azurite_blob: Path) -> Bucket | None:
+    """Start a bucket, in two attempts, until the stack is closed; None if it cannot be had here."""
+    has_ceph = all(map(found, ("radosgw", "ceph-mon", "ceph-osd", "ceph")))
+    if not (has_ceph if name == "ceph" else azurite_blob.exists()):
+        print(f"SKIPPED {name}: it is not installed")
+        return None
+    for attempt in (1, 2):
+        place = folder / f"{name}-{attempt}"
+        try:
+            return stack.enter_context(
+                ceph(place) if name == "ceph" else azurite(place, str(azurite_blob))
+            )
+        except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+            print(f"{name} did not start: {error}")
+    print(f"SKIPPED {name}: it does not start here")
+    return None
+
+
+def try_bucket(bucket: Bucket, parts: Sequence[str], other: str, *, short: bool) -> int:
+    """Try these parts on one bucket; return how much failed."""
+    url, keys = f"{bucket.url}/try", bucket.environment
+    place = [bucket.name, url, bucket.endpoint]
+    results: list[bool] = []
+    if "contract" in parts:
+        test = {"FETCHSTASH_TEST_BUCKET": url, "FETCHSTASH_TEST_ENDPOINT": bucket.endpoint}
+        words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/store/test_contract.py"]
+        words += ["-k", "bucket"]
+        results.append(call(f"{bucket.name}: the tests of any store", words, {**keys, **test}))
+    torture = [str(HERE / "torture.py"), *place]
+    if "torture" in parts:
+        seconds = ["--seconds", "2" if short else "30", "--outage", "6" if short else "30"]
+        results.append(call(f"{bucket.name}: torture", [*torture, *seconds], keys))
+    if "planted" in parts:
+        for bug in list(BUGS)[: 2 if short else None]:
+            words = [*torture, "--seconds", "4", "--outage", "12" if short else "30"]
+            words += ["--plant", bug]
+            words += ["--fault", "10 ms a request", "--fault", "outage"]
+            results.append(finds(f"{bucket.name}: planted {bug!r}", words, keys))
+    if "tokens" in parts:
+        words = [str(HERE / "tokens.py"), *place]
+        results.append(call(f"{bucket.name}: tokens on three replicas", words, keys))
+    if "outage" in parts:
+        words = [str(HERE / "outage.py"), *place, "--seconds", "5" if short else "30"]
+        words += ["--fault", "throttled", "--fault", "out"] if short else []
+        results.append(call(f"{bucket.name}: a service whose bucket fails", words, keys))
+    if "nginx" in parts:
+        if found("nginx"):
+            seconds = ["--seconds", "15" if short else "60"]
+            words = [str(HERE / "behind_nginx.py"), *place, *seconds, "--other", other]
+            results.append(call(f"{bucket.name}: replicas behind nginx", words, keys))
+            words = [str(HERE / "behind_nginx.py"), *place, "--seconds", "15", "--plant", REPLICAS]
+            name = f"{bucket.name}: replicas with planted {REPLICAS!r}"
+            results.append(finds(name, words, keys))
+        else:
+            print("SKIPPED replicas behind nginx: nginx is not installed")
+    if "bench" in parts:
+        with fault_proxy(bucket.endpoint) as proxy:
+            for milliseconds in (10,) if short else (0, 10, 100):
+                proxy.set(Faults(latency=milliseconds / 1000))
+                name = f"{bucket.name}, {milliseconds} ms a request"
+                through = proxy.before(bucket.endpoint)
+                words = ["--bucket", url, "--endpoint", through, "--name", name]
+                words += ["--calls", "1000" if short else "10000"]
+                # Its bound is for quiet machines and long runs; here it must run.
+                results.append(bench.run("http", words, {**os.environ, **keys}))
+    return results.count(False)
+
+
+def main() -> int:
+    """Try all buckets that can be had; return how much failed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("home", type=Path)
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--only", action="append", choices=PARTS, default=[])
+    parser.add_argument("--bucket", choices=("ceph", "azurite"), default="")
+    other = "the command of another version: nginx has it as one of the three replicas"
+    parser.add_argument("--other", default="", help=other)
+    options = parser.parse_args()
+    program = options.home / "node_modules" / ".bin" / "azurite-blob"
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="fetchstash-rig-") as folder:
+        for name in ("ceph", "azurite"):
+            if options.bucket not in ("", name):
+                continue
+            with ExitStack() as stack:
+                start = time.monotonic()
+                bucket = started(stack, name, Path(folder), program)
+                if bucket is None:
+                    continue
+                print(f"--- {bucket.name} started in {time.monotonic() - start:.0f} s", flush=True)
+                parts = options.only or (PARTS if name == "ceph" or not options.short else BRIEF)
+                failed += try_bucket(bucket, parts, options.other, short=options.short)
+        has_ceph = all(map(found, ("radosgw", "ceph-mon", "ceph-osd", "ceph")))
+        if has_ceph and "lifecycle" in (options.only or PARTS) and options.bucket != "azurite":
+            words = [str(HERE / "lifecycle.py"), folder + "/short-days"]
+            failed += not call("Ceph RGW with short days: lifecycle rules", words, {})
+    print(f"{failed} failed")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

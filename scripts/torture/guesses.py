@@ -1,0 +1,290 @@
+"""Ask as one tenant for what others keep, by a million guessed references; nothing may be served.
+
+    python scripts/torture/guesses.py [--calls 1000000] [--sent 30000] [--seed 1] [--plant]
+
+One tenant keeps artifacts with a marker in their text. Another asks for them with each tool that
+takes a reference: random ones, the real ones of the first tenant, those with one character changed,
+moved or in another form, names with parts of paths and of queries in them, the URLs of documents,
+and lists in which one of its own hides a foreign one. An answer must be an error, the same line for
+each kind, and never hold the marker. The same calls, as far as they read what the tenant itself
+keeps, are answered. --sent calls more go to a service on loopback, with a token of the tenant,
+pipelined on eight connections. --plant lets a store look into the other tenant's, which must be
+found.
+"""
+
+import argparse
+import json
+import random
+import secrets
+import socket
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio.abc import SocketStream
+
+from fetchstash.config import Settings, load
+from fetchstash.errors import FetchstashError, UnknownRef
+from fetchstash.render import Host
+from fetchstash.server.tools import answer, tool_named, tool_specs
+from fetchstash.service import (
+    Tenants,
+    TenantSource,
+    TenantStore,
+    build_app,
+    security_of,
+    server_of,
+    verifier_of,
+)
+from fetchstash.service.access import OwnTokens
+from fetchstash.stash import Stash
+from fetchstash.store import Facts, TextReader, open_objects
+from fetchstash.text.ranges import Ranges
+
+RED, BLUE = "red", "blue"
+MARKER = "xylophone-of-blue"
+LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
+URL = "https://blue.example/secret"
+CONNECTIONS, BATCH = 8, 8
+LAST_CHUNK = b"\r\n0\r\n\r\n"
+
+
+def guessed(chance: random.Random, foreign: list[str]) -> str:
+    """Return a reference that leads nowhere for whoever asks."""
+    ref = chance.choice(foreign)
+    at = chance.randrange(4, len(ref))
+    kind = chance.random()
+    if kind < 0.1:
+        return ref
+    if kind < 0.5:
+        return "art_" + "".join(chance.choices(LETTERS, k=26))
+    if kind < 0.75:
+        return ref[:at] + chance.choice(LETTERS.replace(ref[at], "")) + ref[at + 1 :]
+    return chance.choice(
+        [
+            ref.upper(),
+            ref[:at],
+            ref + chance.choice(LETTERS),
+            f" {ref}",
+            f"{ref}\n",
+            f"{ref}\0",
+            ref[:at] + chance.choice("%*?_[") + ref[at + 1 :],
+            f"art_{BLUE}/{ref}",
+            f"art_../{BLUE}/{ref[4:]}",
+            f"{ref}' OR '1'='1",
+            ref[:at] + "\u0430" + ref[at + 1 :],
+            URL,
+            f"{URL}?{chance.randrange(9)}",
+        ]
+    )
+
+
+def a_call(chance: random.Random, ref: str, own: str) -> tuple[str, dict[str, Any]]:
+    """Return a call that would show what a reference leads to."""
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("get_search_content", {"artifact_ref": ref}),
+        ("artifact_slice", {"artifact_ref": ref, "unit": "lines", "start": 1, "end": 9}),
+        ("artifact_slice", {"artifact_ref": ref, "unit": "bytes", "start": 0, "end": 99}),
+        ("artifact_grep", {"artifact_ref": ref, "pattern": "xylophone"}),
+        ("artifact_grep", {"artifact_refs": [own, ref], "pattern": "xylophone"}),
+        ("artifact_search", {"artifact_refs": [ref], "query": "xylophone"}),
+        ("artifact_info", {"artifact_ref": ref}),
+    ]
+    return chance.choice(calls)
+
+
+async def keep(stash: Stash, text: str, url: str = "") -> str:
+    """Keep a text; return its reference."""
+    raw, body = (stash.store.spool / secrets.token_hex(8) for _ in range(2))
+    raw.write_text(text)
+    body.write_text(text)
+    facts = Facts(content_kind="text", media_type="text/plain", source_url=url)
+    return (await stash.store.put(raw, body, facts, Ranges(), url=url)).artifact_ref
+
+
+def plant(other: TenantStore) -> None:
+    """Let every store look into another one for what it does not have."""
+    get, open_text = TenantStore.get, TenantStore.open_text
+
+    async def leaky_get(self: TenantStore, ref_or_url: str) -> Facts:
+        try:
+            return await get(self, ref_or_url)
+        except UnknownRef:
+            return await get(other, ref_or_url)
+
+    async def leaky_open(self: TenantStore, ref_or_url: str) -> TextReader:
+        try:
+            return await open_text(self, ref_or_url)
+        except UnknownRef:
+            return await open_text(other, ref_or_url)
+
+    TenantStore.get = leaky_get  # type: ignore[method-assign]
+    TenantStore.open_text = leaky_open  # type: ignore[method-assign]
+
+
+class Judge:
+    """Looks at each answer to a guess, and counts them by code."""
+
+    def __init__(self, foreign: Sequence[str]) -> None:
+        self.faults: list[str] = []
+        self._codes: Counter[str] = Counter()
+        self._lines: set[str] = set()
+        self._foreign = frozenset(foreign)
+
+    def look(self, tool: str, arguments: dict[str, Any], ref: str, code: str, text: str) -> None:
+        """Note what is wrong with an answer; ``code`` is "" for one that is no error."""
+        self._codes[code or "answered"] += 1
+        if not code:
+            self.faults.append(f"answered: {tool} {arguments}")
+        elif code == "unknown_ref" and ref in self._foreign:
+            self._lines.add(text.replace(ref, "REF"))
+        if MARKER in text.replace(ref, ""):
+            self.faults.append(f"shown: {tool} {arguments}")
+
+    def end(self, heading: str, *, planted: bool) -> None:
+        """Compare what the references of others were answered, and print the counts."""
+        lines = self._lines
+        if len(lines) != 1 and not planted:
+            self.faults.append(f"the references of others have {len(lines)} answers: {lines}")
+        shown = ", ".join(f"{count:,} {code}" for code, count in self._codes.most_common())
+        print(f"{heading}: {shown}", flush=True)
+
+
+async def attack(
+    calls: int, sent: int, chance: random.Random, folder: Path, *, planted: bool
+) -> list[str]:
+    """Make all calls; return what was wrong."""
+    settings = load({"store.folder": str(folder), "quota.requests_per_minute": 0})
+    tenants = Tenants(settings)
+    red, blue = [await tenants.stash(name) for name in (RED, BLUE)]
+    foreign = [await keep(blue, f"{MARKER} {n}\n" * 20, f"{URL}?{n}") for n in range(50)]
+    foreign.append(await keep(blue, f"{MARKER}\n", URL))
+    own = await keep(red, "a line of red\n" * 20)
+    specs = {spec.name: spec for spec in tool_specs(red.settings)}
+    host = Host(red.settings.views, local=False)
+    if planted:
+        assert isinstance(blue.store, TenantStore)
+        plant(blue.store)
+    judge = Judge(foreign)
+    for _ in range(calls):
+        ref = guessed(chance, foreign)
+        tool, arguments = a_call(chance, ref, own)
+        code = ""
+        try:
+            view = await answer(red, host, tool_named(tool, specs), arguments)
+        except FetchstashError as error:
+            code, text = error.code, error.line() + json.dumps(error.details)
+        else:
+            text = view.text + json.dumps(view.records, default=str)
+        judge.look(tool, arguments, ref, code, text)
+    for tool, arguments in (a_call(chance, own, own) for _ in range(100)):
+        await answer(red, host, tool_named(tool, specs), arguments)
+    judge.end(f"{calls:,} guessed references", planted=planted)
+    print("100 calls for its own were answered")
+    over_http = Judge(foreign)
+    await attack_over_http(settings, tenants, sent, (chance, foreign, own), over_http)
+    over_http.end(f"{sent:,} guessed references over HTTP", planted=planted)
+    await tenants.aclose()
+    return judge.faults + over_http.faults
+
+
+async def attack_over_http(
+    settings: Settings,
+    tenants: Tenants,
+    sent: int,
+    guesses: tuple[random.Random, list[str], str],
+    judge: Judge,
+) -> None:
+    """Send calls to a service on loopback, with a token of its own for the tenant that asks."""
+    chance, foreign, own = guesses
+    objects = await open_objects(settings.store)
+    token = (await OwnTokens(objects).create(RED, "guesser")).text
+    opened = socket.create_server(("127.0.0.1", 0))
+    port: int = opened.getsockname()[1]
+    app = build_app(
+        TenantSource(settings, tenants),
+        security_of(settings.http, "127.0.0.1", port),
+        verifier=await verifier_of(settings, objects),
+        tenants=tenants,
+    )
+    server = server_of(app, settings.http)
+    left = iter(range(sent))
+
+    async def guess() -> None:
+        async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+            while batch := list(islice(left, BATCH)):
+                refs = [guessed(chance, foreign) for _ in batch]
+                calls = [a_call(chance, ref, own) for ref in refs]
+                await stream.send(b"".join(request(port, token, *call) for call in calls))
+                received = await answers(stream, len(calls))
+                for ref, call, (code, text) in zip(refs, calls, received, strict=True):
+                    judge.look(*call, ref, code, text)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, [opened])
+        while not server.started:  # noqa: ASYNC110 - it has no event
+            await anyio.sleep(0.01)
+        async with anyio.create_task_group() as clients:
+            for _ in range(CONNECTIONS):
+                clients.start_soon(guess)
+        server.should_exit = True
+    await objects.aclose()
+
+
+def request(port: int, token: str, tool: str, arguments: dict[str, Any]) -> bytes:
+    """Return a call as it is sent."""
+    params = {"name": tool, "arguments": arguments}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    head = (
+        f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n"
+        "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+        f"MCP-Protocol-Version: 2025-11-25\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return (head + body).encode()
+
+
+async def answers(stream: SocketStream, count: int) -> list[tuple[str, str]]:
+    """Return the code of each of so many answers, "" for one that is no error, and its text."""
+    received = b""
+    with anyio.fail_after(60):
+        while received.count(LAST_CHUNK) < count:
+            received += await stream.receive(2**20)
+    read: list[tuple[str, str]] = []
+    for part in received.split(LAST_CHUNK)[:count]:
+        if not part.startswith(b"HTTP/1.1 200 "):
+            raise RuntimeError(f"a request was not answered: {part[:500]!r}")
+        event = json.loads(part.partition(b"\r\ndata: ")[2].partition(b"\r\n")[0])
+        code = event["result"]["_meta"].get("fetchstash/error", {}).get("code", "")
+        read.append((code, json.dumps(event["result"], ensure_ascii=False)))
+    return read
+
+
+def main() -> int:
+    """Attack; return the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--calls", type=int, default=1_000_000)
+    parser.add_argument("--sent", type=int, default=30_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--plant", action="store_true")
+    args = parser.parse_args()
+    start = time.monotonic()
+    chance = random.Random(args.seed)  # noqa: S311 - it guards nothing
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, "store")
+        faults = anyio.run(lambda: attack(args.calls, args.sent, chance, place, planted=args.plant))
+    for fault in faults[:20]:
+        print(f"FAULT {fault}")
+    print(f"{len(faults)} faults, {time.monotonic() - start:.0f} s")
+    return bool(faults)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,250 @@
+"""Fetch hostile files of all formats through a real server over stdio, and ping it meanwhile.
+
+    python scripts/torture/handlers.py [KIND ...] [--only WORDS] [--length 1048576]
+
+Each file of tests/handlers/hostile is served on loopback and fetched by fetch_content under the
+default limits. Each must end in text, in facts or in one clear line; the server's own process must
+stay under 150 MB and answer each ping within half a second. A page of HTML must besides cost at
+most 2 seconds of CPU and 300 MB more in its worker, and become at most twice as much text. Exit
+code: 0 if all is well.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fetchstash.cli.demo.driver import Answer, ask, started
+from fetchstash.cli.demo.site import Document, Site
+from tests.handlers.hostile.documents import archives, documents, pdfs, pictures
+from tests.handlers.hostile.pages import pages
+from tests.handlers.hostile.texts import texts
+
+MAX_PING_SECONDS = 0.5
+MAX_SERVER_BYTES = 150_000_000
+MAX_LINE = 300
+MAX_PAGE_SECONDS, MAX_PAGE_BYTES, MAX_PAGE_GROWTH = 2.0, 300_000_000, 2
+PING_SECONDS = 0.02
+PAGE_LENGTHS = 10
+"""Pages are so much longer than texts."""
+ATTEMPTS = 3
+"""A file that took too long is fetched anew: what is ours to mend takes its time each time."""
+UNNAMED = "application/octet-stream"
+
+Files = dict[str, tuple[str, bytes]]
+
+
+KINDS = ("texts", "pages", "pdfs", "documents", "archives", "pictures")
+
+
+def files_of(kind: str, length: int) -> Files:
+    """Return the files of one kind, by their titles, with their names and bytes."""
+    if kind == "texts":
+        return texts(length)
+    if kind == "pages":
+        return {title: ("page.html", page) for title, page in pages(PAGE_LENGTHS * length).items()}
+    made = {"pdfs": pdfs, "documents": documents, "archives": archives, "pictures": pictures}[
+        kind
+    ]()
+    return {title: ("a.ipynb" if "IPYNB" in title else "", data) for title, data in made.items()}
+
+
+class Process:
+    """A process of this machine, as /proc shows it (Linux); nothing is known of it elsewhere."""
+
+    def __init__(self, pid: int) -> None:
+        self._folder = Path("/proc", str(pid))
+
+    def children(self) -> "list[Process]":
+        """Return the processes that it started and that live."""
+        found: list[Process] = []
+        for listing in self._folder.glob("task/*/children"):
+            with suppress(OSError):
+                found += [Process(int(pid)) for pid in listing.read_text().split()]
+        return found
+
+    def peak(self) -> int:
+        """Return the most bytes that it held in memory."""
+        with suppress(OSError):
+            for line in (self._folder / "status").read_text().splitlines():
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) * 1_024
+        return 0
+
+    def forget_peak(self) -> int:
+        """Let the peak begin anew (proc_pid_clear_refs(5)), and return what it begins from."""
+        with suppress(OSError):
+            (self._folder / "clear_refs").write_text("5")
+        return self.peak()
+
+    def cpu_seconds(self) -> float:
+        """Return the CPU time that it took."""
+        with suppress(OSError):
+            fields = (self._folder / "stat").read_text().rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return 0.0
+
+
+@dataclass(slots=True)
+class Pings:
+    """The slowest ping since ``slowest`` was set to 0, in seconds."""
+
+    slowest: float = 0.0
+
+    async def run(self, client: Any) -> None:
+        """Ping until cancelled."""
+        while True:
+            asked = time.perf_counter()
+            await client.session.send_ping()
+            self.slowest = max(self.slowest, time.perf_counter() - asked)
+            await asyncio.sleep(PING_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How one file ended: what the server answered, and what that took."""
+
+    title: str
+    size: int
+    answer: Answer
+    seconds: float
+    cpu_seconds: float
+    worker_bytes: int
+    ping_seconds: float
+
+    def is_slow(self) -> bool:
+        """Return whether it took more time than it may: others on the machine can cause that."""
+        is_page = self.title.startswith("HTML:")
+        return self.ping_seconds > MAX_PING_SECONDS or (
+            is_page and self.cpu_seconds > MAX_PAGE_SECONDS
+        )
+
+    def faults(self) -> list[str]:
+        """Return what is wrong with it."""
+        wrong = [f"ping {self.ping_seconds:.2f} s"] if self.ping_seconds > MAX_PING_SECONDS else []
+        answer = self.answer
+        if not answer.facts:
+            clear = (
+                answer.is_error
+                and "\n" not in answer.text
+                and not answer.text.startswith("[internal]")
+            )
+            return wrong if clear else [*wrong, "no clear line"]
+        error, chars = answer.facts[0]["extraction_error"], answer.facts[0]["extracted_chars"] or 0
+        if answer.is_error or "\n" in error or len(error) > MAX_LINE:
+            wrong.append("no clear line")
+        if self.title.startswith("HTML:"):
+            wrong += [] if chars or answer.facts[0]["content_kind"] != "html" else ["no text"]
+            wrong += (
+                [f"{self.cpu_seconds:.1f} s of CPU"] if self.cpu_seconds > MAX_PAGE_SECONDS else []
+            )
+            wrong += (
+                [f"{self.worker_bytes / 1e6:.0f} MB"] if self.worker_bytes > MAX_PAGE_BYTES else []
+            )
+            wrong += (
+                [f"{chars / self.size:.1f} times as much text"]
+                if chars > MAX_PAGE_GROWTH * self.size
+                else []
+            )
+        return wrong
+
+    def line(self) -> str:
+        """Return it for people."""
+        took = f"{self.seconds:6.2f} s  CPU {self.cpu_seconds:5.2f} s"
+        took += (
+            f"  worker +{self.worker_bytes / 1e6:4.0f} MB  ping {self.ping_seconds * 1e3:4.0f} ms"
+        )
+        facts = (
+            self.answer.facts[0]
+            if self.answer.facts
+            else {"extraction_error": self.answer.text.split("\n", 1)[0]}
+        )
+        said = (
+            facts["extraction_error"]
+            or f"{facts['content_kind']}, {facts['extracted_chars'] or 0:,} characters"
+        )
+        wrong = self.faults()
+        verdict = f"  <-- {', '.join(wrong)}" if wrong else ""
+        return f"{'WRONG' if wrong else 'ok   '} {took}  {self.title}: {said}{verdict}"
+
+
+async def run(kinds: Sequence[str], length: int, only: str) -> tuple[list[Ending], int]:
+    """Fetch each file and print how it ended; return that and the server's most bytes."""
+    endings: list[Ending] = []
+    served, pings = dict[str, Document](), Pings()
+    async with Site(served) as site, started(site, mode="legacy") as client:
+        server = Process(os.getpid()).children()[0]
+        served["/warm"] = Document("text/html", b"<p>What a server does once it has done now.")
+        await ask(client, "fetch_content", url=site.url("/warm"))
+        for kind in kinds:
+            files = files_of(kind, length)
+            pinging = asyncio.create_task(pings.run(client))
+            for title, (name, data) in files.items():
+                if only not in title:
+                    continue
+                for attempt in range(ATTEMPTS):
+                    path = f"/{len(endings)}-{attempt}/{name}"
+                    kind_of_file = "text/html" if title.startswith("HTML:") else UNNAMED
+                    served[path] = Document(kind_of_file, data)
+                    held = max((worker.forget_peak() for worker in server.children()), default=0)
+                    before = sum(worker.cpu_seconds() for worker in server.children())
+                    pings.slowest, begun = 0.0, time.perf_counter()
+                    answer = await ask(client, "fetch_content", url=site.url(path))
+                    seconds, workers = time.perf_counter() - begun, server.children()
+                    del served[path]
+                    cpu = max(
+                        sum(worker.cpu_seconds() for worker in workers) - before, 0.0
+                    )  # one that was killed takes its time along
+                    grown = max(max((worker.peak() for worker in workers), default=0) - held, 0)
+                    size, ping = len(data), pings.slowest
+                    ending = Ending(title, size, answer, seconds, cpu, grown, ping)
+                    print(ending.line(), flush=True)
+                    if not ending.is_slow() or attempt == ATTEMPTS - 1:
+                        endings.append(ending)
+                        break
+            pinging.cancel()  # while this process makes the next files it could not see an answer
+        return endings, server.peak()
+
+
+def main() -> int:
+    """Parse the arguments, run, and print what all came to."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "kinds", nargs="*", metavar="KIND", help=f"{', '.join(KINDS)}; all if none is named"
+    )
+    parser.add_argument("--only", default="", help="run the files whose title has these words")
+    parser.add_argument(
+        "--length",
+        type=int,
+        default=2**20,
+        help="bytes of what is long by repetition; ten times that for pages",
+    )
+    arguments = parser.parse_args()
+    if unknown := set(arguments.kinds) - set(KINDS):
+        parser.error(f"there is no kind {', '.join(sorted(unknown))}")
+    endings, held = asyncio.run(run(arguments.kinds or KINDS, arguments.length, arguments.only))
+    wrong = sum(bool(ending.faults()) for ending in endings)
+    slowest = max(endings, key=lambda ending: ending.seconds)
+    ping = max(ending.ping_seconds for ending in endings)
+    small = held < MAX_SERVER_BYTES
+    print(
+        f"{len(endings)} files, {wrong} of them wrong. The slowest took {slowest.seconds:.1f} s: "
+        f"{slowest.title}."
+    )
+    print(
+        f"The slowest ping took {ping * 1e3:.0f} ms. The server held {held / 1e6:.0f} "
+        f"MB{'' if small else ', which is too much'}."
+    )
+    return 1 if wrong or not small else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
