@@ -22,7 +22,7 @@ from pathlib import Path
 import anyio
 from mcp import Client
 
-from bench.store_many import fill
+from bench._store import fill
 from fetchstash.cli.demo.driver import ask, started
 from fetchstash.cli.demo.site import Document, Site
 from fetchstash.store import Facts, StoreLimits, open_store

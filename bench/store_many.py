@@ -7,61 +7,20 @@ While a long call runs, ``get`` of one artifact and turns of the event loop are 
 """
 
 import argparse
-import hashlib
 import os
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
 
-from fetchstash.store import ArtifactStore, Facts, StoreLimits, _rows, open_store
-from fetchstash.store._blobs import Blob, Kind
-from fetchstash.store._catalog import transaction
+from bench._store import fill
+from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store
 from fetchstash.store._limits import DEFAULT_RUN
-from fetchstash.store._place import Place
-from fetchstash.store._stamp import new_ref
-from fetchstash.store._stride import StrideIndex
 from fetchstash.text.ranges import Ranges
-
-WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa")
-
-
-def fill(folder: Path, count: int) -> list[str]:
-    """Write ``count`` artifacts of some 500 bytes into a new store; return their references."""
-    place = Place(folder)
-    now = datetime.now(UTC)
-    refs: list[str] = []
-    with place.catalog.locked() as db, transaction(db):
-        for n in range(count):
-            line = f"{WORDS[n % 10]} {WORDS[n // 10 % 10]} number {n}\n"
-            blobs = [
-                _blob(place, "raw", f"<p>{line}</p>".encode()),
-                _blob(place, "text", (line * 16).encode()),
-            ]
-            facts = Facts(artifact_ref=new_ref(), content_kind="html", media_type="text/html")
-            expires = now + timedelta(days=7)
-            facts = replace(facts, word="HTML page", created_at=now, expires_at=expires)
-            record = _rows.new_record(DEFAULT_RUN, facts, Ranges(), None, blobs)
-            _rows.insert(db, record, blobs)
-            place.sidecars.write(record)
-            place.sidecars.publish(facts.artifact_ref)
-            refs.append(facts.artifact_ref)
-    place.catalog.close()
-    place.close()
-    return refs
-
-
-def _blob(place: Place, kind: Kind, data: bytes) -> Blob:
-    sha256 = hashlib.sha256(data).hexdigest()
-    path = place.blobs.path(kind, sha256)
-    path.write_bytes(data)
-    index = StrideIndex.of(data) if kind == "text" else None
-    return Blob(kind, sha256, len(data), path.stat().st_mtime_ns, index)
 
 
 async def put(store: ArtifactStore) -> None:

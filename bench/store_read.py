@@ -1,10 +1,13 @@
-"""Slices out of texts of 1 to 1,000 MB, the memory of put, grep and slice, and search.
+"""Slices out of texts of 1 to 1,000 MB, the memory of put, grep and slice; grep, and search.
 
-python -P bench/store_read.py [--mb 1 10 100 1000] [--repeat 300]
+python -P bench/store_read.py [--mb 1 10 100 1000] [--grep-mb 100] [--repeat 300]
+
+Grep is compared with Debian's ripgrep on one thread over the same file, if it is installed.
 """
 
 import argparse
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -14,7 +17,7 @@ from pathlib import Path
 
 import anyio
 
-from bench._store_text import write_text
+from bench._store import write_text
 from fetchstash.store import (
     ArtifactStore,
     Facts,
@@ -25,6 +28,32 @@ from fetchstash.store import (
     open_store,
 )
 from fetchstash.text.ranges import Ranges
+
+PATTERNS = {
+    "literal": (GrepQuery("quarterly needle", literal=True), ["-F", "quarterly needle"]),
+    "ignore-case": (
+        GrepQuery("QUARTERLY NEEDLE", literal=True, ignore_case=True),
+        ["-i", "-F", "QUARTERLY NEEDLE"],
+    ),
+    "alternation": (
+        GrepQuery("quarterly|annually|needle of"),
+        ["-e", "quarterly|annually|needle of"],
+    ),
+    "class": (GrepQuery(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"), ["-e", r"[0-9]{4}-[0-9]{2}-[0-9]{2}"]),
+    "(a+)+$": (GrepQuery("(a+)+$"), ["-e", "(a+)+$"]),
+}
+
+
+def ripgrep(arguments: list[str], path: Path) -> tuple[float, int]:
+    """Return the seconds of counting the matching lines, with the start, and the count."""
+    began = time.perf_counter()
+    done = subprocess.run(
+        ["rg", "-j1", "--no-mmap", "-c", *arguments, path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return time.perf_counter() - began, int(done.stdout or 0)
 
 
 def peak() -> int:
@@ -98,6 +127,35 @@ async def one_size(folder: Path, megabytes: int, repeat: int) -> None:
     await store.aclose()
 
 
+async def grep(folder: Path, megabytes: int) -> None:
+    """Print the best of five greps of each pattern, as a multiple of ripgrep's."""
+    store = await open_store(StoreLimits(folder / "grep", max_total_bytes=2**40))
+    write_text(store.spool / "text", megabytes, longest=17, needles=1e-4)
+    (store.spool / "raw").write_bytes(b"")
+    facts = await store.put(store.spool / "raw", store.spool / "text", Facts(), Ranges())
+    reader = await store.open_text(facts.artifact_ref)
+    peer = shutil.which("rg")
+    lack = "" if peer else "; ripgrep is missing (apt-get install ripgrep)"
+    print(f"\ngrep of {megabytes} MB, best of 5, in seconds{lack}")
+    print(f"{'pattern':14}{'matches':>10}{'ours':>9}{'rg':>9}{'ratio':>8}")
+    for name, (query, arguments) in PATTERNS.items():
+        total, own, other = 0, list[float](), [float("nan")]
+        for _ in range(5):
+            began = time.perf_counter()
+            matches = await reader.grep(query)
+            own.append(time.perf_counter() - began)
+            total = matches.total
+            if peer:
+                seconds, count = ripgrep(arguments, Path(facts.path or ""))
+                other.append(seconds)
+                if count != total:
+                    print(f"{name}: ripgrep counts {count}, we {total} {matches.stopped}")
+        ours, theirs = min(own), min(other[1:] or other)
+        print(f"{name:14}{total:>10}{ours:>9.3f}{theirs:>9.3f}{ours / theirs:>8.1f}")
+    await reader.aclose()
+    await store.aclose()
+
+
 async def search(folder: Path) -> None:
     """Measure the search of a run of 24 MB: building the index, using it, reading everything."""
     store = await open_store(StoreLimits(folder / "run"))
@@ -132,6 +190,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--mb", type=int, nargs="+", default=[1, 10, 100, 1000])
+    parser.add_argument("--grep-mb", type=int, default=100)
     parser.add_argument("--repeat", type=int, default=300)
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -147,6 +206,7 @@ def main() -> None:
             check=True,
         )
     with tempfile.TemporaryDirectory() as folder:
+        anyio.run(grep, Path(folder), args.grep_mb)
         anyio.run(search, Path(folder))
 
 

@@ -27,11 +27,10 @@ SHORT: Mapping[str, Sequence[str]] = {
     "http": ("--seconds", "5", "--clients", "20", "--calls", "500"),
     "ping": ("--artifacts", "500", "--bytes", "65536"),
     "start": ("--runs", "2"),
-    "store_grep": ("--mb", "5", "--repeat", "1"),
     "store_many": ("--artifacts", "2000", "--kept", "500"),
-    "store_put": ("--repeat", "3", "--seconds", "1", "--writers", "1", "--readers", "1"),
-    "store_read": ("--mb", "1", "--repeat", "5"),
-    "tenants": ("--seconds", "3", "--turns", "1", "--rounds", "50", "--guesses", "200"),
+    "store_put": ("--repeat", "3"),
+    "store_read": ("--mb", "1", "--grep-mb", "5", "--repeat", "5"),
+    "tenants": ("--seconds", "3", "--turns", "1", "--rounds", "50"),
 }
 """The arguments of a short run."""
 
