@@ -209,8 +209,7 @@ class Reason(Enum):
     BOOK_EMPTY = "the book holds no text", KEPT
     NO_RTF = "the file is no RTF", KEPT
     RTF_TOKENS = "only its first {limit:,} control words and runs of text are read", KEPT
-    RTF_DAMAGED = "its compressed RTF is damaged", KEPT
-    RTF_LARGE = "its RTF unpacks to more than {limit:,} bytes", KEPT
+    MAIL_RTF = "its body is compressed RTF, which is not read", KEPT
 
     # Tables
     SHEETS_DAMAGED = "the spreadsheet is damaged, cut short or encrypted", KEPT
@@ -295,14 +294,6 @@ class Reason(Enum):
     DOCUMENT_NO_PART = (
         "The document has no such part.",
         'Take a heading of its outline, "images" or "left_out".',
-        OutOfRange,
-    )
-    IWORK_NO_TEXT = (
-        "its text is in a form that no library here reads, and it brings no preview as PDF", LOOK,
-    )  # fmt: skip
-    IWORK_NO_PART = (
-        "The document has a preview and no other parts.",
-        'Look at it with render="image".',
         OutOfRange,
     )
     DOCUMENT_HOLDS_NO_PICTURE = "The document does not hold this picture.", KEPT, OutOfRange

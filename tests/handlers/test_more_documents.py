@@ -9,19 +9,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
-from fetchstash.cli.demo.pdf import make_pdf
-from fetchstash.errors import NoText, OutOfRange
+from fetchstash.errors import OutOfRange
 from fetchstash.handlers import (
     Extracted,
     ExtractLimits,
     Hints,
     PartRequest,
     PartText,
-    Picture,
     format_of,
     handler_named,
+    handler_of,
     route_file,
 )
 
@@ -121,34 +119,6 @@ def test_responses_of_a_web_archive_are_listed_and_read(save: Save) -> None:
         handler.part(PartRequest(source=source, path="3"))
 
 
-def picture() -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", (60, 40), "red").save(out, "JPEG")
-    return out.getvalue()
-
-
-def test_an_iwork_document_is_read_by_its_preview(save: Save, pack: Pack) -> None:
-    preview = make_pdf(["The gates are open."], "t")
-    source = save(pack({"Index/Document.iwa": b"\0", "QuickLook/Preview.pdf": preview}))
-    assert format_of(route_file(source, {}, "plan.pages")).handler.endswith("IWorkHandler")  # type: ignore[union-attr]
-    extracted = handler_named("iwork").extract(source, Hints(), ExtractLimits())
-    assert "The gates are open." in "".join(part.text for part in extracted.parts or ())
-    shown = handler_named("iwork").part(
-        PartRequest(source=source, unit="pages", start=1, render="image")
-    )
-    assert isinstance(shown, Picture)
-
-
-def test_an_iwork_document_without_a_pdf_is_a_picture(save: Save, pack: Pack) -> None:
-    source = save(pack({"Index/Document.iwa": b"\0", "preview.jpg": picture()}))
-    extracted = handler_named("iwork").extract(source, Hints(), ExtractLimits())
-    with pytest.raises(NoText, match="no preview as PDF"):
-        list(extracted.parts or ())
-    shown = handler_named("iwork").part(PartRequest(source=source, render="image"))
-    assert isinstance(shown, Picture)
-    assert (shown.width, shown.height) == (60, 40)
-
-
 def test_an_opendocument_file_with_a_late_mimetype_is_none_the_less_one(save: Save) -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as container:
@@ -189,7 +159,18 @@ def test_a_document_that_no_reader_knows_is_named(save: Save, data: bytes, word:
     assert extracted.cause.words() == "no reader for it; its bytes are kept"
 
 
-def test_a_drawing_of_visio_is_named(save: Save, pack: Pack) -> None:
-    data = pack({"[Content_Types].xml": "<Types/>", "visio/document.xml": "<x/>"})
-    decision = route_file(save(data), {}, "plan.vsdx")
-    assert format_of(decision).word == "Visio drawing"
+@pytest.mark.parametrize(
+    ("members", "word"),
+    [
+        (("[Content_Types].xml", "visio/document.xml"), "Visio drawing"),
+        (("Index/Document.iwa", "QuickLook/Preview.pdf"), "iWork document"),
+        (("index.apxl",), "iWork document"),
+    ],
+    ids=["Visio", "Pages", "Keynote '09"],
+)
+def test_a_container_that_no_reader_knows_is_named(
+    save: Save, pack: Pack, members: tuple[str, ...], word: str
+) -> None:
+    decision = route_file(save(pack(dict.fromkeys(members, "<x/>"))), {}, "plan.bin")
+    assert format_of(decision).word == word
+    assert handler_of(format_of(decision)).name == "unread"

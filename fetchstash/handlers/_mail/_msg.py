@@ -8,8 +8,6 @@ from pathlib import Path
 
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._office import _rtf
-from fetchstash.handlers._office._compressed_rtf import decompress
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._compound import CompoundFile
 from fetchstash.handlers._shared._member import MemberParts
@@ -19,7 +17,8 @@ from fetchstash.handlers._shared._streamed import Streamed
 _MAX_BYTES = 128 * 1024 * 1024
 # Property tags ([MS-OXPROPS]) of texts, as they stand in the names of streams.
 _SUBJECT, _SENDER, _SENDER_ADDRESS, _TO = "0037", "0C1A", "5D01", "0E04"
-_CC, _BODY, _HTML, _RTF = "0E03", "1000", "1013", "1009"
+_CC, _BODY, _HTML = "0E03", "1000", "1013"
+_RTF = "__substg1.0_10090102"  # compressed ([MS-OXRTFCP])
 _FILE_NAMES = ("3707", "3704", "3001")
 _DATA = "37010102"
 _SUBMITTED = 0x0039
@@ -53,7 +52,7 @@ class MsgHandler(Streamed, MemberParts):
             "Date": date,
         }
         prose.paragraph("\n".join(f"{name}: {value}" for name, value in headers.items() if value))
-        yield from _write_body(message, prose, extracted)
+        _write_body(message, prose, extracted)
         attachments = list(_attachments(message))
         extracted.learn(members=len(attachments))
         if attachments:
@@ -91,8 +90,8 @@ def _text(message: CompoundFile, tag: str, storage: str = "") -> str:
     return decode(message.read(*path, f"__substg1.0_{tag}001E")).rstrip("\0")
 
 
-def _write_body(message: CompoundFile, prose: Prose, extracted: Extracted) -> Iterator[Part]:
-    """Write the body: the text, or else the HTML, or else the RTF of the same content."""
+def _write_body(message: CompoundFile, prose: Prose, extracted: Extracted) -> None:
+    """Write the body: the text, or else the HTML; say so if there is only compressed RTF."""
     if (body := _text(message, _BODY)).strip():
         prose.paragraph(body.replace("\r\n", "\n"))
     elif markup := decode(message.read(f"__substg1.0_{_HTML}0102")) or _text(message, _HTML):
@@ -102,8 +101,8 @@ def _write_body(message: CompoundFile, prose: Prose, extracted: Extracted) -> It
         for piece in page.parts:
             prose.markdown(piece.text)
         extracted.learn(hidden_removed=page.hidden)
-    elif packed := message.read(f"__substg1.0_{_RTF}0102"):
-        yield from _rtf.read(decompress(packed), prose, extracted)
+    elif (_RTF,) in message.streams:
+        extracted.fail(Reason.MAIL_RTF.cause())
 
 
 def _recipients(message: CompoundFile) -> dict[str, str]:

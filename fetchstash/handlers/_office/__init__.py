@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from fetchstash.handlers._binary import UnreadHandler
 from fetchstash.handlers._format import Format, Head, Sniffed, family
 
 _HERE = "fetchstash.handlers._office."
@@ -90,6 +91,9 @@ _DOC = Format(
     ole_members=("WordDocument",),
     signed=True,
 )
+_IWORK = Format(
+    kind="office_doc", word="iWork document", handler=UnreadHandler, media_types=(), signed=True
+)
 
 FORMATS = (
     replace(_DOCX, word="office document", media_types=(), extensions=(), zip_members=()),
@@ -165,11 +169,9 @@ FORMATS = (
         sniff=_sniff_xml_text,
         is_markup=True,
     ),
-    # Pages, Numbers and Keynote store the same members.
-    Format(
-        kind="office_doc",
-        word="iWork document",
-        handler=_HERE + "_iwork:IWorkHandler",
+    # Pages, Numbers and Keynote store the same members: a snapshot of Apple's objects.
+    replace(
+        _IWORK,
         media_types=(
             "application/vnd.apple.iwork",
             "application/vnd.apple.pages",
@@ -178,19 +180,9 @@ FORMATS = (
         ),
         extensions=("pages", "numbers", "key"),
         zip_members=("Index/Document.iwa",),
-        signed=True,
-        pictures=True,
     ),
     *(
-        Format(
-            kind="office_doc",
-            word="iWork document",
-            handler=_HERE + "_iwork:IWorkHandler",
-            media_types=(f"application/x-iwork-{name}",),
-            zip_members=(member,),
-            signed=True,
-            pictures=True,
-        )
+        replace(_IWORK, media_types=(f"application/x-iwork-{name}",), zip_members=(member,))
         for name, member in (
             ("package", "Index.zip"),
             ("pages", "index.xml"),
