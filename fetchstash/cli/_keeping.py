@@ -25,8 +25,7 @@ from fetchstash.cli._run import (
     say,
     with_stash,
 )
-from fetchstash.cli._table import Cell, Column, table
-from fetchstash.cli._terminal import screen_of
+from fetchstash.cli._terminal import Cell, Column, screen_of, table
 from fetchstash.cli._words import command_line, short_ref
 from fetchstash.errors import Call
 

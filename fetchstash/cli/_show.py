@@ -4,8 +4,17 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fetchstash.cli._table import Cell, Column, table
-from fetchstash.cli._terminal import Screen, cells, clip_cells, safe, safe_line, window_cells
+from fetchstash.cli._terminal import (
+    Cell,
+    Column,
+    Screen,
+    cells,
+    clip_cells,
+    safe,
+    safe_line,
+    table,
+    window_cells,
+)
 from fetchstash.cli._words import age, as_command, command_line, short_ref
 from fetchstash.errors import Call, NoText
 

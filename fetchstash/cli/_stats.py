@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from urllib.parse import urlsplit
 
-from fetchstash.cli._table import Cell, Column, table
-from fetchstash.cli._terminal import Screen, safe_line
+from fetchstash.cli._terminal import Cell, Column, Screen, safe_line, table
 from fetchstash.store import Facts
 from fetchstash.text.tokens import TokenCount
 

@@ -7,8 +7,7 @@ import click
 
 from fetchstash.cli._help import Command
 from fetchstash.cli._run import aside, command, json_flag, print_objects, say
-from fetchstash.cli._table import Cell, Column, table
-from fetchstash.cli._terminal import safe_line, screen_of
+from fetchstash.cli._terminal import Cell, Column, safe_line, screen_of, table
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings

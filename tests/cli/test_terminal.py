@@ -3,13 +3,15 @@
 import pytest
 
 from fetchstash.cli._meter import Meter
-from fetchstash.cli._table import Cell, Column, table
 from fetchstash.cli._terminal import (
+    Cell,
+    Column,
     Screen,
     cells,
     clip_cells,
     safe,
     safe_line,
+    table,
     window_cells,
     wrapped,
 )
