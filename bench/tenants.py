@@ -33,9 +33,8 @@ from pathlib import Path
 from typing import Any
 
 from bench._http_calls import Caller, serving
-from fetchstash.cli.demo.content import HANDBOOK, READINGS, REPORT
 from fetchstash.cli.demo.driver import command
-from fetchstash.cli.demo.site import Site
+from fetchstash.cli.demo.site import HANDBOOK, READINGS, REPORT, Site
 
 BOUND = 2.0
 TELLS = 0.05

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from fetchstash.cli._store import limits_of_all
+from fetchstash.cli._team import limits_of_all
 from fetchstash.cli._words import as_command
 from fetchstash.errors import FetchstashError, worded
 
@@ -96,11 +96,7 @@ def _shown(settings: "Settings") -> str:
 
 
 async def _store(settings: "Settings", *, repair: bool) -> AsyncGenerator[Diagnosis]:
-    from fetchstash.store import (  # noqa: PLC0415 - the room is heavy
-        bucket_url,
-        check_store,
-        repair_store,
-    )
+    from fetchstash.store import bucket_url, check_store, repair_store  # noqa: PLC0415 - the room is heavy
 
     store = settings.store
     if store.url == "memory:":

@@ -7,31 +7,30 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fetchstash.cli import _show
-from fetchstash.cli._complete import complete_sources
-from fetchstash.cli._each import read_each, report, warn
-from fetchstash.cli._flags import (
+from fetchstash.cli._grep import pieces
+from fetchstash.cli._help import Command
+from fetchstash.cli._meter import Meter
+from fetchstash.cli._options import (
     as_model_flag,
+    complete_sources,
     max_chars_flag,
     output_flag,
     raw_flag,
     refresh_flag,
 )
-from fetchstash.cli._grep import pieces
-from fetchstash.cli._help import Command
-from fetchstash.cli._locate import each, fetched
-from fetchstash.cli._meter import Meter
-from fetchstash.cli._model import print_as_model, print_json
 from fetchstash.cli._run import (
     FAILED,
     aside,
     command,
     json_flag,
+    print_as_model,
+    print_json,
     print_text,
     say,
     with_stash,
     write,
 )
-from fetchstash.cli._sources import Source, sources
+from fetchstash.cli._sources import Source, each, fetched, read_each, report, sources, warn
 from fetchstash.cli._terminal import safe_line, screen_of
 from fetchstash.cli._words import as_command, short_ref
 from fetchstash.errors import Call, FetchstashError, NoText

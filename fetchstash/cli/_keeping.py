@@ -1,7 +1,13 @@
 """Commands for what is kept: ls, open, pin, rm, gc, stats."""
 
+import os
+import shutil
+import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,30 +15,120 @@ from typing import TYPE_CHECKING
 import click
 
 from fetchstash.cli import _show
-from fetchstash.cli._complete import complete_kept
-from fetchstash.cli._each import kept_each
-from fetchstash.cli._flags import as_model_flag
 from fetchstash.cli._help import Command
-from fetchstash.cli._locate import say_where
 from fetchstash.cli._meter import Meter
-from fetchstash.cli._model import print_as_model
+from fetchstash.cli._options import as_model_flag, complete_kept
 from fetchstash.cli._run import (
     aside,
     command,
     json_flag,
+    print_as_model,
     print_objects,
     print_text,
     say,
     with_stash,
 )
+from fetchstash.cli._sources import kept_each, say_where
 from fetchstash.cli._terminal import Cell, Column, screen_of, table
 from fetchstash.cli._words import command_line, short_ref
-from fetchstash.errors import Call
+from fetchstash.errors import BadArgument, Call
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
     from fetchstash.stash import Listing, Stash
     from fetchstash.store import Facts
+
+_KEPT_SECONDS = 86_400
+"""A program may read the copy long after it was started; older copies are removed."""
+
+_REFUSAL_SECONDS = 1
+"""In so long xdg-open says that it found no program."""
+
+_SAVE = "Save it with {}."
+
+# The extension is ours, by what the document is, and never that of its name: what a system would
+# run (a script, a shortcut, a program) is opened as text or not at all.
+_BY_MEDIA_TYPE = {
+    "text/html": ".html", "application/xhtml+xml": ".html", "application/json": ".json",
+    "application/x-ipynb+json": ".txt",
+    "text/xml": ".xml", "application/xml": ".xml", "text/csv": ".csv", "application/pdf": ".pdf",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
+    "application/msword": ".doc", "application/vnd.ms-excel": ".xls",
+    "application/vnd.ms-powerpoint": ".ppt", "application/rtf": ".rtf", "text/rtf": ".rtf",
+    "application/vnd.oasis.opendocument.text": ".odt",
+    "application/vnd.oasis.opendocument.spreadsheet": ".ods",
+    "application/vnd.oasis.opendocument.presentation": ".odp",
+    "application/epub+zip": ".epub", "message/rfc822": ".eml", "text/calendar": ".ics",
+    "text/tab-separated-values": ".tsv", "application/zip": ".zip", "image/svg+xml": ".svg",
+    "image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp",
+    "image/avif": ".avif", "image/tiff": ".tif", "image/bmp": ".bmp", "audio/mpeg": ".mp3",
+    "audio/flac": ".flac", "audio/ogg": ".ogg", "audio/wav": ".wav", "audio/x-wav": ".wav",
+    "video/mp4": ".mp4", "video/webm": ".webm", "video/quicktime": ".mov",
+}  # fmt: skip
+
+
+def extension(facts: "Facts") -> str:
+    """Return the extension that a document is opened under, "" for what is not opened."""
+    from fetchstash.stash import described  # noqa: PLC0415 - heavy
+
+    is_text = described(facts).is_text or facts.media_type.startswith("text/")
+    return _BY_MEDIA_TYPE.get(facts.media_type, ".txt" if is_text else "")
+
+
+def open_copy(facts: "Facts", source: Path) -> Path:
+    """Open a read-only copy of a document and return its path. Raises BadArgument."""
+    ref = facts.artifact_ref
+    ending = extension(facts)
+    save = Call("export", {"ref": ref, "target": "FILE", "raw": True})
+    if not ending:
+        what = f"{facts.media_type} is nothing that is opened unseen: it may be a program."
+        raise BadArgument(what, _SAVE, save)
+    opener = _opener()
+    if not opener and sys.platform != "win32":
+        raise BadArgument("This system has no xdg-open.", _SAVE, save)
+    folder = _folder()
+    copy = folder / f"{ref}{ending}"
+    if not copy.exists():
+        handle, partial = tempfile.mkstemp(dir=folder)
+        os.close(handle)
+        shutil.copyfile(source, partial)
+        Path(partial).chmod(0o400)
+        Path(partial).replace(copy)
+    if sys.platform == "win32":
+        os.startfile(copy)  # noqa: S606 - the system picks the program
+    else:
+        # The program lives on its own: not ended with this terminal, and silent in it.
+        process = subprocess.Popen(  # noqa: S603 - our own extension, in a folder of ours
+            [*opener, str(copy)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        with suppress(subprocess.TimeoutExpired):  # it stays for as long as its program
+            if process.wait(_REFUSAL_SECONDS):
+                raise BadArgument(f"No program of this system opens {ending}.", _SAVE, save)
+    return copy
+
+
+def _opener() -> list[str]:
+    path = shutil.which("open" if sys.platform == "darwin" else "xdg-open")
+    return [path] if path else []
+
+
+def _folder() -> Path:
+    """Return a private folder for the copies, without those of yesterday."""
+    import platformdirs  # noqa: PLC0415 - only where it is needed
+
+    folder = platformdirs.user_cache_path("fetchstash", appauthor=False) / "open"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        if time.time() - old.stat().st_mtime > _KEPT_SECONDS:
+            old.unlink(missing_ok=True)
+    return folder
+
 
 _ON_A_TERMINAL = 100
 _PAGE = 1_000
@@ -122,7 +218,6 @@ def _named(facts: "Facts") -> str:
 @command
 def open_(settings: "Settings", words: Sequence[str]) -> int | None:
     """Open a read-only copy of the kept file in the program that this system has for it."""
-    from fetchstash.cli._open import open_copy  # noqa: PLC0415 - only where it is needed
 
     async def work(stash: "Stash", facts: "Facts") -> None:
         async with stash.raw(facts.artifact_ref) as path:
@@ -165,8 +260,7 @@ def gc(settings: "Settings", dry_run: bool, as_json: bool) -> None:
 @command
 def stats(settings: "Settings", plot_file: Path | None, as_json: bool) -> None:
     """Sum up what was fetched, by kind and host, and the tokens kept out of the context."""
-    from fetchstash.cli import _stats  # noqa: PLC0415 - the room is heavy
-    from fetchstash.server.tools import logged_calls  # noqa: PLC0415 - as above
+    from fetchstash.server.tools import logged_calls  # noqa: PLC0415 - the rooms are heavy
     from fetchstash.server.ui import plot, totals  # noqa: PLC0415 - as above
     from fetchstash.stash import replacing  # noqa: PLC0415 - as above
 
@@ -179,14 +273,14 @@ def stats(settings: "Settings", plot_file: Path | None, as_json: bool) -> None:
     listing = with_stash(settings, work)
     # A call counts by the artifacts that it showed, whichever run it came from.
     sums = totals(listing.facts, logged_calls(settings))
-    rows, shown = _stats.rows_of(listing.facts), sums.shown if sums.calls else None
+    rows, shown = _show.rows_of(listing.facts), sums.shown if sums.calls else None
     if plot_file:
         with replacing(plot_file) as file:
             file.write(plot(sums).encode())
     if as_json:
-        print_objects(_stats.as_objects(rows, shown))
+        print_objects(_show.as_objects(rows, shown))
     else:
-        for line in _stats.printed(screen_of(), rows, shown):
+        for line in _show.printed(screen_of(), rows, shown):
             click.echo(line)
 
 

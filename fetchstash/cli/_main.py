@@ -6,44 +6,19 @@ from typing import NoReturn
 import click
 
 from fetchstash import __version__
-from fetchstash.cli import (
-    _fetching,
-    _gateway,
-    _keeping,
-    _operating,
-    _reading,
-    _register,
-    _store,
-    _token,
-    _ui,
-)
+from fetchstash.cli import _fetching, _gateway, _keeping, _operating, _reading, _team
 from fetchstash.cli._help import Group
 from fetchstash.cli._run import CONTEXT, end_with
 from fetchstash.cli._terminal import screen_of
 
 SECTIONS = {
-    "Read and keep": (
-        *_fetching.COMMANDS,
-        *_reading.COMMANDS,
-        *_keeping.COMMANDS,
-        *_ui.COMMANDS,
-    ),
-    "Run": (
-        *_operating.COMMANDS,
-        *_store.COMMANDS,
-        *_token.COMMANDS,
-        *_gateway.COMMANDS,
-        *_register.COMMANDS,
-    ),
+    "Read and keep": (*_fetching.COMMANDS, *_reading.COMMANDS, *_keeping.COMMANDS, _operating.ui),
+    "Run": (*_operating.COMMANDS, *_team.COMMANDS, *_gateway.COMMANDS, _operating.register),
 }
 """The commands under their headings. A new one is a line in its module's COMMANDS."""
 
 
-@click.group(
-    cls=Group,
-    sections=SECTIONS,
-    context_settings=CONTEXT,
-)
+@click.group(cls=Group, sections=SECTIONS, context_settings=CONTEXT)
 @click.version_option(__version__, "-V", "--version", prog_name="fetchstash")
 def commands() -> None:
     """Fetch documents, keep them, and read them in parts."""

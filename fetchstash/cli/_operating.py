@@ -1,13 +1,26 @@
-"""Commands for whoever runs it: serve, config, doctor, demo."""
+"""Commands for whoever runs it: serve, config, doctor, demo, register, ui."""
 
+import webbrowser
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import click
 
+from fetchstash.cli import hosts
 from fetchstash.cli._help import Command
-from fetchstash.cli._run import FAILED, command, exit_codes, json_flag, print_objects
+from fetchstash.cli._run import (
+    FAILED,
+    aside,
+    command,
+    exit_codes,
+    in_this_folder,
+    json_flag,
+    print_objects,
+    say,
+)
 from fetchstash.cli._terminal import Cell, Column, safe_line, screen_of, table
+from fetchstash.cli._words import as_command
+from fetchstash.errors import BadArgument
 
 if TYPE_CHECKING:
     from fetchstash.cli._doctor import Diagnosis
@@ -121,6 +134,69 @@ def demo() -> int:
     from fetchstash.cli.demo import run  # noqa: PLC0415 - imports mcp
 
     return run()
+
+
+@click.command(cls=Command, short_help="Add fetchstash to a host, or take it out")
+@click.argument("host", metavar="HOST", type=click.Choice(list(hosts.HOSTS)))
+@click.option("--print", "print_only", is_flag=True, help="Show what would be added; add nothing.")
+@click.option("--remove", is_flag=True, help="Take fetchstash out again.")
+@click.option("--wrap", is_flag=True, help="Put its other servers behind fetchstash.")
+@click.option("--unwrap", is_flag=True, help="Bring them back as they were.")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@exit_codes
+def register(
+    host: str, names: tuple[str, ...], print_only: bool, remove: bool, wrap: bool, unwrap: bool
+) -> None:
+    """Add this fetchstash to a host's servers; all else there stays.
+
+    HOST is claude-code, codex, gemini, claude-desktop, cursor, vscode, windsurf or zed.
+
+    The file is backed up before it is changed. Claude Code, Codex and Gemini CLI have a command of
+    their own for it, which is run.
+    """
+    target, start, place = hosts.HOSTS[host], hosts.start_command(), hosts.Place()
+    if print_only + remove + wrap + unwrap > 1:
+        raise BadArgument("Several of these options exclude each other.", "Give one of them.")
+    if names and not (wrap or unwrap):
+        raise BadArgument("Names of servers go with --wrap or --unwrap.", "Add one of them.")
+    if wrap:
+        click.echo(hosts.wrap(target, names, start, place))
+    elif unwrap:
+        click.echo(hosts.unwrap(target, names, place))
+    elif remove:
+        click.echo(hosts.unregister(target, place))
+    elif not print_only:
+        click.echo(hosts.register(target, start, place))
+    elif isinstance(target, hosts.CommandHost):
+        click.echo(hosts.add_line(target, start))
+    else:
+        say(f"In {target.file(place)}:")
+        click.echo(hosts.snippet(target, start))
+
+
+@click.command(cls=Command, short_help="Look at what is kept, in a browser")
+@click.option("--port", type=click.IntRange(0, 65_535), default=0, help="0: any free one.")
+@click.option("--no-browser", is_flag=True, help="Only print the link.")
+@command
+def ui(settings: "Settings", port: int, no_browser: bool) -> None:
+    """Show what agents fetched and what they were shown of it. The link opens one browser, once."""
+    import anyio  # noqa: PLC0415 - heavy
+
+    from fetchstash.cli._keeping import open_copy  # noqa: PLC0415 - only where it is needed
+    from fetchstash.server.ui import Person, ViewServer  # noqa: PLC0415 - imports a web server
+
+    settings = in_this_folder(settings)
+
+    async def serve() -> None:
+        person = Person(as_command, open_copy)
+        async with ViewServer.open(settings, port=port, person=person) as server:
+            click.echo(server.link)
+            if not (no_browser or await anyio.to_thread.run_sync(webbrowser.open, server.link)):
+                say("No browser could be started. Open the link yourself.")
+            aside("Ctrl-C ends it.")
+            await server.wait()
+
+    anyio.run(serve)
 
 
 COMMANDS = (serve, config, doctor, demo)

@@ -9,40 +9,76 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from fetchstash.cli import _show
-from fetchstash.cli._complete import complete_sources
-from fetchstash.cli._each import found, read_each, report, warn
-from fetchstash.cli._flags import (
+from fetchstash.cli._grep import Hit, Scanner, hits, spans
+from fetchstash.cli._help import Command
+from fetchstash.cli._meter import Meter
+from fetchstash.cli._options import (
     UNITS,
     as_model_flag,
+    complete_sources,
     max_chars_flag,
     model_max_chars_flag,
     refresh_flag,
 )
-from fetchstash.cli._grep import Hit, Scanner, hits, spans
-from fetchstash.cli._help import Command
-from fetchstash.cli._locate import say_where
-from fetchstash.cli._meter import Meter
-from fetchstash.cli._model import print_as_model, print_json
-from fetchstash.cli._pictures import check_name, save_picture
 from fetchstash.cli._run import (
     NO_MATCH,
     aside,
     command,
     json_flag,
+    print_as_model,
+    print_json,
     print_objects,
     print_text,
     say,
     with_stash,
 )
-from fetchstash.cli._sources import Source, is_plain_source, sources
+from fetchstash.cli._sources import (
+    Source,
+    found,
+    is_plain_source,
+    read_each,
+    report,
+    say_where,
+    sources,
+    warn,
+)
 from fetchstash.cli._terminal import safe, screen_of, window_cells
 from fetchstash.cli._words import command_line
 from fetchstash.errors import BadPattern, Call, FetchstashError
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
-    from fetchstash.stash import Stash
+    from fetchstash.stash import Picture, Stash
     from fetchstash.store import Facts, GrepQuery
+
+FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
+
+
+def save_picture(picture: "Picture", target: Path) -> None:
+    """Write a picture, converted where the name asks for it. Raises BadArgument."""
+    from io import BytesIO  # noqa: PLC0415 - only where it is needed
+
+    from PIL import Image  # noqa: PLC0415 - heavy
+
+    from fetchstash.stash import replacing  # noqa: PLC0415 - heavy
+
+    wanted = FORMATS[target.suffix.lower()]
+    data = picture.data
+    if picture.media_type != f"image/{wanted.lower()}":
+        written = BytesIO()
+        with Image.open(BytesIO(data), formats=tuple(FORMATS.values())) as image:
+            flat = image if wanted != "JPEG" else image.convert("RGB")
+            flat.save(written, wanted)
+        data = written.getvalue()
+    with replacing(target) as file:
+        file.write(data)
+
+
+def check_name(target: Path) -> None:
+    """Raise click.UsageError for a name that says no format of pictures."""
+    if target.suffix.lower() not in FORMATS:
+        raise click.UsageError(f"--render writes {', '.join(FORMATS)}: end the file's name so.")
+
 
 _ALL = 10**9
 _MODEL_CONTEXT, _MODEL_MATCHES = 2, 30

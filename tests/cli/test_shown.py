@@ -10,7 +10,7 @@ from PIL import Image
 
 import fetchstash
 from fetchstash.cli import cells
-from fetchstash.cli.demo.content import documents
+from fetchstash.cli.demo.site import documents
 from tests.cli.terminal import Terminal, plain
 from tests.loopback import Site
 

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from fetchstash.cli.demo.content import Document
 from fetchstash.cli.demo.driver import ask, started
-from fetchstash.cli.demo.site import Site
+from fetchstash.cli.demo.site import Document, Site
 from fetchstash.fetch import browser_fault
 from fetchstash.handlers import ocr_is_installed
 from tests.scanned import PROSE, page, scan

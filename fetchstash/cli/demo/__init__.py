@@ -1,6 +1,6 @@
 """The demonstration: a small site on loopback, and the real server driven through MCP."""
 
-from fetchstash.cli.demo._screen import Write
+from fetchstash.cli.demo._tour import Write
 
 __all__ = ["run"]
 
@@ -14,7 +14,6 @@ def run(write: Write | None = None) -> int:
     """
     import anyio  # noqa: PLC0415 - the site alone needs none of this
 
-    from fetchstash.cli.demo._screen import Screen  # noqa: PLC0415
-    from fetchstash.cli.demo._tour import tour  # noqa: PLC0415
+    from fetchstash.cli.demo._tour import Screen, tour  # noqa: PLC0415 - as above
 
     return 0 if anyio.run(tour, Screen(write)) else 1

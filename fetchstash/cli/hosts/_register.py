@@ -1,18 +1,174 @@
-"""Register fetchstash with a host and undo it. Both return a line for the person who asked."""
+"""Hosts, a row each, and the registration of fetchstash with them."""
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
-from fetchstash.cli.hosts._file import Change, change_file
-from fetchstash.cli.hosts._hosts import CommandHost, FileHost, Place
-from fetchstash.cli.hosts._jsonc import with_value, without_value
+from fetchstash.cli.hosts._files import Change, change_file, with_value, without_value
 from fetchstash.cli.hosts._servers import Entry, Servers, servers_of
 from fetchstash.errors import BadArgument, StoreError
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Whose settings: the system as ``sys.platform`` names it, the home folder, the environment."""
+
+    system: str = sys.platform
+    home: Path = field(default_factory=Path.home)
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    def settings(self) -> Path:
+        """Return the folder in which programs of this system keep their settings."""
+        if self.system == "win32":
+            return self.named("APPDATA", self.home / "AppData" / "Roaming")
+        if self.system == "darwin":
+            return self.home / "Library" / "Application Support"
+        return self.xdg()
+
+    def xdg(self) -> Path:
+        """Return the folder of the XDG base directory specification."""
+        return self.named("XDG_CONFIG_HOME", self.home / ".config")
+
+    def named(self, variable: str, otherwise: Path) -> Path:
+        """Return the absolute folder that a variable names, else another."""
+        named = Path(self.environment.get(variable, ""))
+        return named if named.is_absolute() else otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class FileHost:
+    """A host whose servers stand in a JSON file, under the key ``section``."""
+
+    name: str
+    title: str
+    section: str
+    extra: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def file(self, place: Place) -> Path:
+        """Return the file of this host."""
+        match self.name:
+            case "claude-desktop":
+                return place.settings() / "Claude" / "claude_desktop_config.json"
+            case "cursor":
+                return place.home / ".cursor" / "mcp.json"
+            case "vscode":
+                return place.settings() / "Code" / "User" / "mcp.json"
+            case "windsurf":
+                return place.home / ".codeium" / "windsurf" / "mcp_config.json"
+            case _:  # Zed keeps to XDG on macOS, too
+                folder = place.settings() / "Zed" if place.system == "win32" else None
+                return (folder or place.xdg() / "zed") / "settings.json"
+
+    def entry(self, start: list[str]) -> dict[str, object]:
+        """Return what stands in the file for a server that is started like this."""
+        return {**self.extra, "command": start[0], "args": start[1:]}
+
+
+@dataclass(frozen=True, slots=True)
+class CommandHost:
+    """A host whose own command adds a server and removes it, under ``section`` of its file."""
+
+    name: str
+    title: str
+    program: str
+    scope: tuple[str, ...] = ()
+    separator: tuple[str, ...] = ("--",)
+    hint: str = ""
+    section: str = "mcpServers"
+
+    def file(self, place: Place) -> Path:
+        """Return the file that the host's command writes to."""
+        match self.name:
+            case "claude-code":
+                return place.named("CLAUDE_CONFIG_DIR", place.home) / ".claude.json"
+            case "gemini":
+                return place.named("GEMINI_CLI_HOME", place.home) / ".gemini" / "settings.json"
+            case _:
+                return place.named("CODEX_HOME", place.home / ".codex") / "config.toml"
+
+    def entry(self, start: list[str]) -> dict[str, object]:
+        """Return what the command writes for a server that is started like this."""
+        return {"command": start[0], "args": start[1:]}
+
+    def add(self, server: str, start: list[str]) -> list[str]:
+        """Return the command line that adds a server."""
+        return [self.program, "mcp", "add", *self.scope, server, *self.separator, *start]
+
+    def remove(self, server: str) -> list[str]:
+        """Return the command line that removes it."""
+        return [self.program, "mcp", "remove", *self.scope, server]
+
+
+_ALLOW = (
+    'To let it work without asking, add "mcp__fetchstash" to permissions.allow in '
+    "~/.claude/settings.json."
+)
+
+HOSTS: Mapping[str, FileHost | CommandHost] = {
+    host.name: host
+    for host in (
+        CommandHost("claude-code", "Claude Code", "claude", ("-s", "user"), hint=_ALLOW),
+        CommandHost("codex", "Codex", "codex", section="mcp_servers"),
+        CommandHost("gemini", "Gemini CLI", "gemini", ("-s", "user"), ()),
+        FileHost("claude-desktop", "Claude Desktop", "mcpServers"),
+        FileHost("cursor", "Cursor", "mcpServers"),
+        FileHost("vscode", "VS Code", "servers", {"type": "stdio"}),
+        FileHost("windsurf", "Windsurf", "mcpServers"),
+        FileHost("zed", "Zed", "context_servers"),
+    )
+}
+
+
+def start_command() -> list[str]:
+    """Return the command line that starts the server, by absolute paths.
+
+    A host that was started from a desktop has not the PATH of a terminal.
+    """
+    return [*_program(), "serve"]
+
+
+def _program() -> list[str]:
+    root = Path(__file__).parents[3]
+    run = root / "scripts" / ("run.cmd" if os.name == "nt" else "run")
+    if run.exists() and root in Path(sys.prefix).parents:
+        return [str(run)]
+    uvx = shutil.which("uvx")
+    if uvx and _is_temporary(Path(sys.prefix)):
+        source = _source()
+        return [uvx, *(["--from", source] if source else []), "fetchstash"]
+    beside = shutil.which("fetchstash", path=sysconfig.get_path("scripts"))
+    return [beside or shutil.which("fetchstash") or str(Path(sys.argv[0]).absolute())]
+
+
+def _is_temporary(prefix: Path) -> bool:
+    """Return whether an environment is uvx's, which `uv cache clean` deletes."""
+    return any(part.startswith(("archive-v", "environments-v")) for part in prefix.parts)
+
+
+def _source() -> str:
+    """Return where the package was installed from, "" for a registry (PEP 610)."""
+    try:
+        text = distribution("fetchstash").read_text("direct_url.json") or "{}"
+    except PackageNotFoundError:
+        return ""
+    origin: dict[str, Any] = json.loads(text)
+    url = str(origin.get("url", ""))
+    if vcs := origin.get("vcs_info"):
+        return f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
+    parts = urlsplit(url)
+    return url2pathname(parts.path) if parts.scheme == "file" else url
+
 
 NAME = "fetchstash"
 """The name of the server in every host."""

@@ -1,13 +1,114 @@
-"""The servers in a host's settings file, and changes of an entry that leave all else as it is."""
+"""The servers in the settings file of a host, JSON or TOML: read, and changed in place."""
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from fetchstash.cli.hosts._hosts import CommandHost, FileHost
-from fetchstash.cli.hosts._jsonc import part_at, value_at, with_value, without_value
+from fetchstash.cli.hosts._files import Malformed, part_at, value_at, with_value, without_value
+
+if TYPE_CHECKING:
+    from fetchstash.cli.hosts._register import CommandHost, FileHost
 
 Entry = Mapping[str, Any]
+
+
+class TomlServers:
+    """The servers in the tables ``[SECTION.NAME]``. Raises Malformed."""
+
+    def __init__(self, text: str, path: list[str]) -> None:
+        self.text = text
+        (self._section,) = path
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """The entries as they are now, by the servers' names."""
+        return only_tables(_parsed(self.text).unwrap().get(self._section))
+
+    def source(self, name: str, keys: Iterable[str]) -> str:
+        """Return keys of an entry as TOML, with the comments behind them."""
+        import tomlkit  # noqa: PLC0415 - for Codex alone
+
+        table, kept = _parsed(self.text)[self._section][name], tomlkit.document()
+        for key in keys:
+            kept.add(key, tomlkit.item(table[key]))
+        return kept.as_string()
+
+    def values(self, source: str) -> Entry:
+        """Return what ``source`` returned, with its comments; none if it was changed since."""
+        import tomlkit  # noqa: PLC0415 - for Codex alone
+        from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - as above
+
+        try:
+            document = tomlkit.parse(source)
+        except TOMLKitError:
+            return {}
+        return {key: tomlkit.item(document[key]) for key in document}
+
+    def change(self, name: str, removed: Iterable[str], put: Entry) -> None:
+        """Take keys out of an entry, and set others."""
+        for key, value in put.items():
+            if isinstance(value, dict):
+                self._edit(name, partial(_delete, key=key))
+            self._edit(name, partial(_set, key=key, value=value))
+        for key in removed:
+            self._edit(name, partial(_delete, key=key))
+
+    def _edit(self, name: str, edit: Callable[[Any], object]) -> None:
+        """Change one key of an entry: tomlkit miscounts a table in several parts after a change."""
+        document = _parsed(self.text)
+        edit(document[self._section][name])
+        text = cast("str", document.as_string())
+        if 0 < self.text.count("\n") == self.text.count("\r\n"):
+            text = text.replace("\r\n", "\n").replace("\n", "\r\n")
+        self.text = text
+
+
+def _parsed(text: str) -> Any:
+    """Return a document of tomlkit, whose types tell little: each item may be of any kind."""
+    import tomlkit  # noqa: PLC0415 - for Codex alone
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - as above
+
+    try:
+        return tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise Malformed(f"it is no TOML ({error})") from None
+
+
+def _delete(table: Any, *, key: str) -> None:
+    table.pop(key, None)
+
+
+def _set(table: Any, *, key: str, value: Any) -> None:
+    """Set a key of a table; what stays of a value before keeps its comments."""
+    import tomlkit  # noqa: PLC0415 - for Codex alone
+    from tomlkit.items import Item, Table  # noqa: PLC0415 - as above
+
+    before = table.get(key)
+    if isinstance(value, Table) and not isinstance(table, Table):
+        value = value.unwrap()  # a table of its own would take the keys that follow it
+    if isinstance(value, Item):
+        table[key] = value
+    elif isinstance(value, list) and isinstance(before, list):
+        _set_items(table, key, cast("list[str]", before), cast("list[str]", value))
+    elif isinstance(value, dict):
+        table[key] = tomlkit.inline_table()
+        table[key].update(value)
+    else:
+        table[key] = value
+
+
+def _set_items(table: Any, key: str, array: list[str], items: list[str]) -> None:
+    """Set the items of an array. Those at its end that stay keep their comments."""
+    more = len(items) - len(array)
+    if more >= 0 and items[more:] == array:
+        for place in range(more):
+            array.insert(place, items[place])
+    elif more < 0 and array[-more:] == items:
+        for _ in range(-more):
+            del array[0]
+    else:
+        table[key] = items
 
 
 class Servers(Protocol):
@@ -75,11 +176,10 @@ class JsonServers:
             self._section = with_value(self._section, [name, key], value, self._part)
 
 
-def servers_of(host: FileHost | CommandHost, text: str, path: list[str]) -> Servers:
+def servers_of(host: "FileHost | CommandHost", text: str, path: list[str]) -> Servers:
     """Return the servers under a path of keys in the text of a host's file. Raises Malformed."""
     if host.name != "codex":
         return JsonServers(text, path)
-    from fetchstash.cli.hosts._toml import TomlServers  # noqa: PLC0415 - imports tomlkit
 
     return TomlServers(text, path)
 

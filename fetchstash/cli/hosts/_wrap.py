@@ -5,10 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from fetchstash.cli.hosts._file import change_file
-from fetchstash.cli.hosts._hosts import CommandHost, FileHost, Place
-from fetchstash.cli.hosts._jsonc import value_at
-from fetchstash.cli.hosts._register import NAME, kept
+from fetchstash.cli.hosts._files import change_file, value_at
+from fetchstash.cli.hosts._register import NAME, CommandHost, FileHost, Place, kept
 from fetchstash.cli.hosts._servers import Entry, Servers, as_table, servers_of
 from fetchstash.errors import BadArgument, did_you_mean
 

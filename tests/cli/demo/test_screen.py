@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from fetchstash.cli.demo._screen import (
+from fetchstash.cli.demo._tour import (
     COLUMNS,
     HEAD_ROWS,
     TAIL_ROWS,

@@ -11,9 +11,8 @@ import json
 import pypdfium2
 import pytest
 
-from fetchstash.cli.demo import content
-from fetchstash.cli.demo.content import documents
-from fetchstash.cli.demo.site import Document, Site
+from fetchstash.cli.demo import site as content
+from fetchstash.cli.demo.site import Document, Site, documents
 
 
 def get(site: Site, path: str, method: str = "GET") -> tuple[int, str, bytes]:

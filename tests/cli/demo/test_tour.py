@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.cli import demo
-from fetchstash.cli.demo import content
+from fetchstash.cli.demo import site as content
 from fetchstash.errors import Internal
 
 pytestmark = pytest.mark.slow

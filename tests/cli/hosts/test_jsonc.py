@@ -5,8 +5,8 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, strategies as st
 
-from fetchstash.cli.hosts import _jsonc
-from fetchstash.cli.hosts._file import Malformed
+from fetchstash.cli.hosts import _files
+from fetchstash.cli.hosts._files import Malformed
 
 ENTRY = {"command": "/bin/fetchstash", "args": ["serve"]}
 PATH = ["mcpServers", "fetchstash"]
@@ -45,25 +45,25 @@ def plain(text: str) -> Any:
 
 @pytest.mark.parametrize("text", LAYOUTS.values(), ids=LAYOUTS)
 def test_a_server_is_added_and_all_else_stays(text: str) -> None:
-    after = _jsonc.with_value(text, PATH, ENTRY)
+    after = _files.with_value(text, PATH, ENTRY)
     expected = plain(text)
     expected.setdefault("mcpServers", {})["fetchstash"] = ENTRY
     assert plain(after) == expected
     assert re.findall(r"//.*|/\*.*?\*/", after) == re.findall(r"//.*|/\*.*?\*/", text)
     assert after.count("\n") == after.count("\r\n") or "\r" not in text
-    assert _jsonc.with_value(after, PATH, ENTRY) == after
+    assert _files.with_value(after, PATH, ENTRY) == after
 
 
 @pytest.mark.parametrize("text", LAYOUTS.values(), ids=LAYOUTS)
 def test_a_server_is_removed_and_all_else_stays(text: str) -> None:
-    after = _jsonc.without_value(_jsonc.with_value(text, PATH, ENTRY), PATH)
+    after = _files.without_value(_files.with_value(text, PATH, ENTRY), PATH)
     assert plain(after) == {"mcpServers": {}, **plain(text)}
     if "other" in text:
         assert after == text
 
 
 def test_the_text_of_a_settings_file_with_comments_is_written_as_its_neighbours() -> None:
-    assert _jsonc.with_value(ZED, PATH, ENTRY) == ZED.replace(
+    assert _files.with_value(ZED, PATH, ENTRY) == ZED.replace(
         "// keep\n",
         "// keep\n"
         '        "fetchstash": {\n'
@@ -77,9 +77,9 @@ def test_the_text_of_a_settings_file_with_comments_is_written_as_its_neighbours(
 
 def test_a_file_of_comments_alone_has_no_server_to_remove() -> None:
     for text in ("", "// nothing yet\n"):
-        assert _jsonc.value_at(text, PATH) is None
-        assert _jsonc.without_value(text, PATH) == text
-        assert _jsonc.value_at(_jsonc.with_value(text, PATH, ENTRY), PATH) == ENTRY
+        assert _files.value_at(text, PATH) is None
+        assert _files.without_value(text, PATH) == text
+        assert _files.value_at(_files.with_value(text, PATH, ENTRY), PATH) == ENTRY
 
 
 BROKEN = {
@@ -99,7 +99,7 @@ BROKEN = {
 @pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
 def test_a_malformed_file_is_refused_with_line_and_column(text: str) -> None:
     with pytest.raises(Malformed, match="line 1, column"):
-        _jsonc.with_value(text, PATH, ENTRY)
+        _files.with_value(text, PATH, ENTRY)
 
 
 JSON = st.recursive(
@@ -128,17 +128,17 @@ def test_any_layout_of_any_object_is_edited_right(
         return f"{{{trivia()}}}" if value == {} else json.dumps(value)
 
     text = spaced(value)
-    assert _jsonc.value_at(text, []) == value
+    assert _files.value_at(text, []) == value
     for removed in value:
         others = {key: item for key, item in value.items() if key != removed}
-        assert _jsonc.value_at(_jsonc.without_value(text, [removed]), []) == others
+        assert _files.value_at(_files.without_value(text, [removed]), []) == others
     target = value
     for key in path[:-1]:
         if not isinstance(target.setdefault(key, {}), dict):
             return
         target = target[key]
     target[path[-1]] = ENTRY
-    changed = _jsonc.with_value(text, path, ENTRY)
-    assert _jsonc.value_at(changed, []) == value
+    changed = _files.with_value(text, path, ENTRY)
+    assert _files.value_at(changed, []) == value
     del target[path[-1]]
-    assert _jsonc.value_at(_jsonc.without_value(changed, path), []) == value
+    assert _files.value_at(_files.without_value(changed, path), []) == value

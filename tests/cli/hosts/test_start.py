@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import fetchstash.cli.hosts._start as start
+import fetchstash.cli.hosts._register as start
 from fetchstash.cli.hosts import start_command
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="scripts of POSIX")
@@ -25,7 +25,7 @@ def test_a_checkout_is_started_by_its_own_script(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        start, "__file__", str(machine / "fetchstash" / "cli" / "hosts" / "_start.py")
+        start, "__file__", str(machine / "fetchstash" / "cli" / "hosts" / "_register.py")
     )
     (machine / "scripts").mkdir()
     (machine / "scripts" / "run").touch()
@@ -38,7 +38,7 @@ def test_a_checkout_is_started_by_its_own_script(
 def test_an_installed_package_is_started_by_the_command_beside_its_python(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(start, "__file__", "/site-packages/fetchstash/cli/hosts/_start.py")
+    monkeypatch.setattr(start, "__file__", "/site-packages/fetchstash/cli/hosts/_register.py")
 
     def scripts(_: str) -> str:
         return str(machine)
@@ -69,7 +69,7 @@ def test_a_package_that_uvx_runs_is_started_by_uvx(
         def read_text(self, _: str) -> str:
             return origin
 
-    monkeypatch.setattr(start, "__file__", "/site-packages/fetchstash/cli/hosts/_start.py")
+    monkeypatch.setattr(start, "__file__", "/site-packages/fetchstash/cli/hosts/_register.py")
     monkeypatch.setattr(start, "distribution", Installed)
     monkeypatch.setattr(sys, "prefix", "/home/u/.cache/uv/archive-v0/abc")
     assert start_command() == [str(machine / "uvx"), *words, "serve"]

@@ -12,7 +12,7 @@ import pytest
 import tomlkit
 from mcp import Client, StdioServerParameters
 
-from fetchstash.cli.hosts import HOSTS, Place, _jsonc, _servers, unwrap, wrap
+from fetchstash.cli.hosts import HOSTS, Place, _files, _servers, unwrap, wrap
 from fetchstash.errors import BadArgument
 from tests.gateway.conftest import FETCHSTASH, plain
 
@@ -255,9 +255,9 @@ def test_the_large_file_of_claude_code_is_read_once_for_each_project_with_server
     )
     whole: list[int] = []
 
-    def part_at(text: str, path: list[str]) -> _jsonc.Part:
+    def part_at(text: str, path: list[str]) -> _files.Part:
         whole.append(len(text))
-        return _jsonc.part_at(text, path)
+        return _files.part_at(text, path)
 
     monkeypatch.setattr(_servers, "part_at", part_at)
     before = file.read_text()

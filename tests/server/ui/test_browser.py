@@ -105,7 +105,7 @@ async def violations(page: "Page") -> list[str]:
 
 def documents(folder: Path) -> list[Path]:
     """Return one document of each way to look at it."""
-    from fetchstash.cli.demo.content import documents as demo
+    from fetchstash.cli.demo.site import documents as demo
 
     report = next(d.body for path, d in demo().items() if path.endswith(".pdf"))
     lines = "\n\n".join(f"## Part {n}\n\nWords of part {n}." for n in range(1, 200))
