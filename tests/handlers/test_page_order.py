@@ -9,15 +9,15 @@ import pytest
 
 from fetchstash.cli.demo.pdf import stream, write_objects
 from fetchstash.handlers import ExtractLimits, Hints, handler_named, ocr_text
-from fetchstash.handlers._ocr._order import Line, as_text, is_legible, slope, upright
-from fetchstash.handlers._pdf._columns import (
+from fetchstash.handlers._ocr._engine import Line, as_text, is_legible, slope, upright
+from fetchstash.handlers._pdf import is_garbage
+from fetchstash.handlers._pdf._lines import (
     Box,
     are_side_by_side,
     may_have_columns,
     reading_order,
     sampled,
 )
-from fetchstash.handlers._pdf._garbage import is_garbage
 from tests.handlers.pdf_pages import SENTENCE, unmapped
 
 

@@ -5,6 +5,7 @@ piece table maps one to the other. Properties of paragraphs and runs are stored 
 512 bytes.
 """
 
+import datetime as dt
 import re
 import struct
 import sys
@@ -12,11 +13,110 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._contract import Extracted, Hints, Part
+from fetchstash.handlers._limits import ExtractLimits
+from fetchstash.handlers._office import OLD_POWERPOINT, OLD_WORD, _ppt
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._compound import CompoundFile
 from fetchstash.handlers._shared._prose import Prose
+
+_CODEPAGE, _TITLE, _AUTHOR, _CREATED = 1, 2, 4, 12
+_I2, _STRING, _WIDE_STRING, _TIME = 0x02, 0x1E, 0x1F, 0x40
+_MAX_PROPERTIES = 1_000
+
+
+def describe(file: CompoundFile, extracted: Extracted) -> None:
+    """Add title, author and date to ``extracted``; damaged properties are ignored."""
+    properties = _summary(file.read("\x05SummaryInformation"))
+    extracted.learn(
+        title=str(properties.get(_TITLE, "")),
+        author=str(properties.get(_AUTHOR, "")),
+        published=str(properties.get(_CREATED, "")),
+    )
+
+
+def _summary(data: bytes) -> dict[int, str | int]:
+    """Return the values of the first property set, with dates for times."""
+    properties: dict[int, str | int] = {_CODEPAGE: 1252}
+    try:
+        (start,) = struct.unpack_from("<L", data, 44)
+        (count,) = struct.unpack_from("<L", data, start + 4)
+        places = dict(
+            struct.unpack_from("<LL", data, start + 8 + 8 * n)
+            for n in range(min(count, _MAX_PROPERTIES))
+        )
+        for number in sorted(places.keys() & {_CODEPAGE, _TITLE, _AUTHOR, _CREATED}):
+            properties[number] = _value(data, start + places[number], f"cp{properties[_CODEPAGE]}")
+    except (struct.error, OverflowError):
+        pass
+    return properties
+
+
+def _value(data: bytes, place: int, charset: str) -> str | int:
+    kind, size = struct.unpack_from("<LL", data, place)
+    if kind == _I2:
+        return int(size & 0xFFFF)
+    if kind == _STRING:
+        return _decoded(data[place + 8 : place + 8 + size], charset)
+    if kind == _WIDE_STRING:
+        return data[place + 8 : place + 8 + 2 * size].decode("utf-16-le", "replace").rstrip("\0")
+    if kind == _TIME:
+        (ticks,) = struct.unpack_from("<Q", data, place + 4)
+        return (
+            (dt.datetime(1601, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=ticks // 10))
+            .date()
+            .isoformat()
+            if ticks
+            else ""
+        )
+    return ""
+
+
+def _decoded(raw: bytes, charset: str) -> str:
+    try:
+        return raw.decode("utf-8" if charset == "cp65001" else charset, "replace").rstrip("\0")
+    except LookupError:
+        return raw.decode("cp1252", "replace").rstrip("\0")
+
+
+_MAX_BYTES = 128 * 1024 * 1024
+# The stream of PowerPoint 4 and 95; those of 97 may keep it beside their own.
+_POWERPOINT_95 = ("PP40",)
+
+
+class OldOfficeHandler:
+    """Reads documents and presentations of Office 97 to 2003."""
+
+    name = "old_office"
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file is enough
+        """Return the document (other containers: no text). Raises NoText if it cannot be read."""
+        with source.open("rb") as file:
+            data = file.read(_MAX_BYTES)
+        if data.startswith(OLD_WORD):
+            raise Reason.OLD_WORD.error()
+        if data.startswith(OLD_POWERPOINT):
+            raise Reason.OLD_SLIDES.error()
+        container = CompoundFile(data)
+        if ("EncryptedPackage",) in container.streams:  # [MS-OFFCRYPTO], section 2.3.4.4
+            raise Reason.ENCRYPTED.error()
+        extracted = Extracted(parts=None)
+        extracted.parts = _parts(container, extracted)
+        return extracted
+
+
+def _parts(container: CompoundFile, extracted: Extracted) -> Iterator[Part] | None:
+    describe(container, extracted)
+    if ("WordDocument",) in container.streams:
+        return read(container, extracted)
+    if ("PowerPoint Document",) in container.streams:
+        return _ppt.read(container, extracted)
+    if _POWERPOINT_95 in container.streams:
+        raise Reason.OLD_SLIDES.error()
+    return None
+
 
 _MAGIC, _WORD_97 = 0xA5EC, 0x00C1
 _ENCRYPTED, _SECOND_TABLE = 0x0100, 0x0200

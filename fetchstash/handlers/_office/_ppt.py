@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._office._slides import Slides
+from fetchstash.handlers._office._writing import Slides
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._compound import CompoundFile
 from fetchstash.handlers._shared._prose import Prose

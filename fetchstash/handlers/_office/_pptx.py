@@ -4,11 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._office._chart import Chart
-from fetchstash.handlers._office._omml import FORMULA, Formula
-from fetchstash.handlers._office._ooxml import Package, Relation
-from fetchstash.handlers._office._runs import Runs
-from fetchstash.handlers._office._slides import Slides
+from fetchstash.handlers._office._ooxml import FORMULA, Chart, Formula, Package, Relation
+from fetchstash.handlers._office._writing import Runs, Slides
 from fetchstash.handlers._shared._beside import Beside, BesideParts
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
 from fetchstash.handlers._shared._xml_events import attribute

@@ -1,4 +1,4 @@
-"""PDF, read by pdfium; pypdf where that fails."""
+"""PDF, read by pdfium; pypdf where that fails. Here: its declaration, and the cleaning of text."""
 
 import re
 
@@ -34,3 +34,81 @@ FORMATS = (
         pictures=True,
     ),
 )
+
+
+# pdfium replaces a hyphen and line end within a word by one of these.
+_MARKED_BREAK = re.compile(r"[\ufffe\x02]([^\s\ufffe\x02]*)[ \t]*")
+# A hyphen and a line end that pdfium leaves: the word breaks between two lower-case letters.
+_PLAIN_BREAK = re.compile(
+    r"(?:-(?<=[a-zß-ÿ]-)\n(?=[a-zß-ÿ])|\u00ad(?<=[^\W\d_]\u00ad)\n)(\S*)[ \t]*"
+)
+_EMPTY_LINES = re.compile(r"\n{3,}")
+# Latin ligatures of the block Alphabetic Presentation Forms, which nobody searches for.
+_LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
+
+
+def mend(text: str) -> str:
+    """Return a page's text with line feeds, joined words, plain letters and no outer blank lines.
+
+    Most pages need little of this, and a check costs a tenth of the work.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\ufffe" in text or "\x02" in text:
+        text = _MARKED_BREAK.sub(_join_marked, text)
+    if "-\n" in text or "\u00ad" in text:
+        text = _PLAIN_BREAK.sub(lambda match: f"{match[1]}\n", text)
+    for ligature, letters in _LIGATURES.items():
+        if ligature in text:
+            text = text.replace(ligature, letters)
+    text = "\n".join([line.rstrip() for line in text.split("\n")])
+    if "\n\n\n" in text:
+        text = _EMPTY_LINES.sub("\n\n", text)
+    return text.strip("\n")
+
+
+def _join_marked(match: re.Match[str]) -> str:
+    """Return the rest of a broken word, then the line end; keep the hyphen of Jean-Paul."""
+    rest = match[1]
+    hyphen = "" if rest[:1].islower() else "-"
+    return f"{hyphen}{rest}\n"
+
+
+NO_MAPPING = "(what follows is no text: its font has no usable mapping to characters)"
+"""The line that opens the text of such a page."""
+_MIN_CHARS = 40
+_MIN_PAIRS = 60
+_LONG_WORD = re.compile(r"[A-Za-z]{4,}")
+# Control, private and replacement characters; pdfium marks a broken word by U+0002.
+_STRANGE = re.compile("[\x01\x03-\x08\x0b\x0e-\x1f\x7f\ue000-\uf8ff\ufffd]")
+_MAX_STRANGE = 0.25
+# So many of the characters of a page in a Latin script are plain vowels, at the least.
+_MIN_VOWELS = 0.22
+# Half of the pairs of letters in the languages of Western Europe are these, in others a third; of
+# the pairs of any other order of the alphabet a sixth.
+_PAIRS = (
+    "thheineranrendonenatouedhatooritishiesngstartesementealetirariioicnedecoroelallalichieeiun"
+    "bedadigemanonsompepoprqusisotatrurusvevowawewieessllcaceasamemilolniosadidskkaakkinajazaow"
+    "czször"
+)
+_COMMON = frozenset(_PAIRS[at : at + 2] for at in range(0, len(_PAIRS), 2))
+_MIN_COMMON = 0.24
+
+
+def is_garbage(text: str) -> bool:
+    """Return whether the text of a page is no text. Most pages cost five counts of a letter."""
+    lower = text.lower()
+    if sum(map(lower.count, "aeiou")) >= _MIN_VOWELS * len(lower):
+        return False
+    chars = len("".join(text.split()))
+    if chars < _MIN_CHARS:
+        return False
+    strange = len(_STRANGE.findall(text))
+    if strange >= _MAX_STRANGE * chars:
+        return True
+    words = _LONG_WORD.findall(_STRANGE.sub("", text).lower())
+    if sum(map(len, words)) < chars / 3:  # another script, or numbers
+        return False
+    pairs = [word[at : at + 2] for word in words for at in range(len(word) - 1)]
+    return len(pairs) >= _MIN_PAIRS and sum(map(_COMMON.__contains__, pairs)) < _MIN_COMMON * len(
+        pairs
+    )

@@ -6,26 +6,25 @@ this runs in the worker alone.
 
 import logging
 import re
+import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.errors import FetchstashError, NoText
 from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._pdf import _images
-from fetchstash.handlers._pdf._columns import (
+from fetchstash.handlers._pdf import NO_MAPPING, is_garbage, mend
+from fetchstash.handlers._pdf._lines import (
     are_side_by_side,
     may_have_columns,
     reading_order,
     sampled,
 )
-from fetchstash.handlers._pdf._garbage import NO_MAPPING, is_garbage
-from fetchstash.handlers._pdf._pages import page_parts
-from fetchstash.handlers._pdf._repair import pages_stated, repaired
-from fetchstash.handlers._pdf._tables import Block, PageTables
-from fetchstash.handlers._pdf._text import mend
+from fetchstash.handlers._pdf._objects import PageImages, are_in, listed, shown
+from fetchstash.handlers._pdf._pages import Block, PageTables, page_parts
 from fetchstash.handlers._reasons import Cause, Reason
 from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.handlers._shared._picture import bounded
@@ -35,6 +34,82 @@ if TYPE_CHECKING:
     from PIL import Image
     from pypdf import PdfReader
     from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
+
+_OBJECT = re.compile(rb"(?<!\d)(\d{1,10})[ \t\r\n]{1,4}\d{1,5}[ \t\r\n]{1,4}obj\b")
+_PAGE = re.compile(rb"/Type[ \t\r\n]{0,4}/Page(?![A-Za-z])")
+_OBJECT_STREAM = re.compile(rb"/Type[ \t\r\n]{0,4}/ObjStm(?![A-Za-z])")
+_STREAM = re.compile(rb"stream\r?\n")
+_FIRST, _COUNT = re.compile(rb"/First\s{1,4}(\d{1,10})"), re.compile(rb"/N\s{1,4}(\d{1,10})")
+_LINEARIZED = re.compile(rb"/Linearized\b.{0,200}?/N\s{1,4}(\d{1,7})", re.DOTALL)
+_MAX_DICTIONARY = 16 * 1024
+_MAX_UNPACKED = 64 * 2**20
+_MAX_PAGES = 100_000
+_LETTER = b"[0 0 612 792]"
+
+
+def repaired(data: bytes) -> tuple[bytes, int]:
+    """Return a PDF of the complete pages in ``data``, and their number."""
+    objects = list(_OBJECT.finditer(data))
+    ends = [*(start.start() for start in objects[1:]), len(data)]
+    pages: dict[int, None] = {}
+    unpacked: list[bytes] = []
+    room = _MAX_UNPACKED
+    highest = 0
+    for start, end in zip(objects, ends, strict=False):
+        number = int(start[1])
+        highest = max(highest, number)
+        head = data[start.end() : min(end, start.end() + _MAX_DICTIONARY)]
+        dictionary, stream, _ = head.partition(b"stream")
+        if not stream and _PAGE.search(dictionary) and b"endobj" in head:
+            pages[number] = None
+        elif stream and _OBJECT_STREAM.search(dictionary):
+            for inner, content in _within(data[start.end() : end], dictionary, room):
+                highest = max(highest, inner)
+                room -= len(content)
+                unpacked.append(b"%d 0 obj\n%s\nendobj\n" % (inner, content))
+                if _PAGE.search(content):
+                    pages[inner] = None
+    kids = list(pages)[:_MAX_PAGES]
+    root, tree = highest + 1, highest + 2
+    ending = b"".join(
+        (
+            b"\n", *unpacked,
+            b"%d 0 obj\n<< /Type /Catalog /Pages %d 0 R >>\nendobj\n" % (root, tree),
+            b"%d 0 obj\n<< /Type /Pages /MediaBox %s " % (tree, _LETTER),
+            b"/Count %d /Kids [" % len(kids),
+            b" ".join(b"%d 0 R" % kid for kid in kids),
+            b"] >>\nendobj\ntrailer\n<< /Root %d 0 R /Size %d >>\n" % (root, tree + 1),
+            b"startxref\n0\n%%EOF\n",
+        )
+    )  # fmt: skip
+    # An object that was cut would swallow the objects behind it.
+    return data[: data.rfind(b"endobj") + len(b"endobj")] + ending, len(kids)
+
+
+def pages_stated(data: bytes) -> int:
+    """Return the number of pages that a linearized file states, else 0 (annex F.3.3)."""
+    header = _LINEARIZED.search(data, 0, 2_048)
+    return int(header[1]) if header else 0
+
+
+def _within(content: bytes, dictionary: bytes, room: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the objects of an object stream, whose head lists numbers and places."""
+    begin, first, count = (
+        _STREAM.search(content),
+        _FIRST.search(dictionary),
+        _COUNT.search(dictionary),
+    )
+    if not begin or not first or not count or b"/FlateDecode" not in dictionary:
+        return
+    try:
+        inner = zlib.decompressobj().decompress(content[begin.end() :], max(room, 1))
+        numbers = [int(word) for word in inner[: int(first[1])].split()[: 2 * int(count[1])]]
+    except (zlib.error, ValueError):
+        return
+    places = [int(first[1]) + place for place in numbers[1::2]]
+    for number, (start, end) in zip(numbers[::2], pairwise([*places, len(inner)]), strict=False):
+        yield number, inner[start:end]
+
 
 # A document without text for pdfium is called scanned after so many pages without text for pypdf,
 # which is 18 times slower.
@@ -67,8 +142,8 @@ class PdfHandler:
         if name == "images" and (request.render == "image") == bool(number):
             with _opened(request.source) as document:
                 if number:
-                    return _images.shown(document, number, request.limits)
-                return part_text(_images.listed(document, request.limits), request)
+                    return shown(document, number, request.limits)
+                return part_text(listed(document, request.limits), request)
         if request.render != "image" or request.unit != "pages" or request.path:
             raise Reason.PDF_PAGES.error()
         with _page(request.source, 1 if request.start is None else request.start) as page:
@@ -208,7 +283,7 @@ def _pages(document: "PdfDocument", count: int, fallback: "_Pypdf") -> Iterator[
     from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
 
     has_form = _has_form(document)
-    images = _images.PageImages(skipped=not _images.are_in(fallback.source))
+    images = PageImages(skipped=not are_in(fallback.source))
     tables = PageTables()
     for index in range(count):
         try:
@@ -224,7 +299,7 @@ def _only(text: str) -> Sequence[Block]:
 def _page_blocks(
     document: "PdfDocument",
     index: int,
-    images: _images.PageImages,
+    images: PageImages,
     tables: PageTables,
     *,
     has_form: bool,
@@ -239,7 +314,7 @@ def _page_blocks(
         return _blocks_of(page, images, tables)
 
 
-def _blocks_of(page: "PdfPage", images: _images.PageImages, tables: PageTables) -> Sequence[Block]:
+def _blocks_of(page: "PdfPage", images: PageImages, tables: PageTables) -> Sequence[Block]:
     """Return the blocks of a page; its pictures stand behind its text, if it has any."""
     blocks, marks = _text_blocks(page, tables), images.marks(page)
     return [*blocks, marks] if blocks and marks else blocks

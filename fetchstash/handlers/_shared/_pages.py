@@ -1,6 +1,6 @@
 """Pages of a text: how one without text is marked, and one that OCR read."""
 
-from fetchstash.handlers._pdf._garbage import NO_MAPPING
+from fetchstash.handlers._pdf import NO_MAPPING
 
 _LEGIBLE = 0.5
 """The confidence below which most of a page was not read."""
