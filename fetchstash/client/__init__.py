@@ -17,19 +17,19 @@ from fetchstash.system.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.client._classify import Verdict, classify
-    from fetchstash.client._compact import compact
-    from fetchstash.client._extraction import extractor_prompt
-    from fetchstash.client._formats import Format
-    from fetchstash.client._history import CompactionResult, HistoryCompactor
+    from fetchstash.client._compact import (
+        CompactionResult,
+        HistoryCompactor,
+        compact,
+        extractor_prompt,
+    )
+    from fetchstash.client._formats import EXTRACTION_MARK, Format
     from fetchstash.client._oversized import ToolCall, stub_oversized
-    from fetchstash.client._pairing import orphans
-    from fetchstash.client._policy import CompactionConfig, Offload, Policy, State
+    from fetchstash.client._policy import CompactionConfig, Offload, Policy, RequestInfo, State
+    from fetchstash.client._protect import orphans
     from fetchstash.client._recovery import Recovery, overflow_report
-    from fetchstash.client._report import Change, Report
-    from fetchstash.client._request import RequestInfo
     from fetchstash.client._rewrite import Target, rewrite
-    from fetchstash.client._sections import EXTRACTION_MARK
-    from fetchstash.client._sizes import count_tokens
+    from fetchstash.client._sizes import Change, Report, count_tokens
     from fetchstash.client._windows import context_window, learned_windows
 
 __all__ = [
@@ -62,19 +62,14 @@ __all__ = [
 
 _MODULES = {
     "_classify": "Verdict classify",
-    "_compact": "compact",
-    "_extraction": "extractor_prompt",
-    "_formats": "Format",
-    "_history": "CompactionResult HistoryCompactor",
+    "_compact": "CompactionResult HistoryCompactor compact extractor_prompt",
+    "_formats": "EXTRACTION_MARK Format",
     "_oversized": "ToolCall stub_oversized",
-    "_pairing": "orphans",
-    "_policy": "CompactionConfig Offload Policy State",
+    "_policy": "CompactionConfig Offload Policy RequestInfo State",
+    "_protect": "orphans",
     "_recovery": "Recovery overflow_report",
-    "_report": "Change Report",
-    "_request": "RequestInfo",
     "_rewrite": "Target rewrite",
-    "_sections": "EXTRACTION_MARK",
-    "_sizes": "count_tokens",
+    "_sizes": "Change Report count_tokens",
     "_windows": "context_window learned_windows",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -1,15 +1,32 @@
-"""The four message formats, read as one: where texts, calls, results and reasoning stand.
+"""Chat Completions, Responses, Anthropic, Gemini: their messages as parts.
+
+    [background extraction]
+    Note what is worth remembering.
+
+    [user]
+    Read the manual.
+
+    [assistant calls fetch]
+    {"url":"https://a.example/"}
+
+    [tool]
+    ...
+
+A text of the user's whose first line is the mark is such a prompt, and of the class
+background_extraction: nobody said it, and what it quotes is bounded as the conversation itself
+would be. The text before the first heading is the extractor's task, and stays.
 
 Messages are plain JSON data, as each provider documents them; nothing here keeps a reference into
 them or changes them. What a format has that is not named here (images, server-side tools, encrypted
 blocks) is opaque: counted, and left as it is.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 
-from fetchstash.client._formats_responses import responses_parts
-from fetchstash.client._part import (
+from fetchstash.client._parts import (
     CHAT_ROLES,
     Kind,
     Message,
@@ -20,9 +37,50 @@ from fetchstash.client._part import (
     as_json,
     content_parts,
     plain,
+    responses_parts,
 )
-from fetchstash.client._sections import is_extraction, sections
-from fetchstash.client._shapes import a_string, an_object, is_list, is_object, objects
+from fetchstash.client._streams import a_string, an_object, is_list, is_object, objects
+
+EXTRACTION_MARK = "[background extraction]"
+
+Speaker = Literal["system", "user", "assistant", "tool"]
+
+_HEADING = re.compile(
+    r"^\[(system|user|assistant|tool)(?: calls ([^\]\n]{0,100}))?\]\n", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The text under a heading: ``text[start:end]`` of the prompt."""
+
+    start: int
+    end: int
+    kind: Literal["text", "call", "result"]
+    role: Speaker
+    name: str = ""
+
+
+def is_extraction(text: str) -> bool:
+    """Return whether this is a prompt of a memory extractor: its first line is the mark."""
+    return text.startswith(EXTRACTION_MARK) and text[len(EXTRACTION_MARK) :][:1] in {"", "\n"}
+
+
+def sections(text: str) -> Iterator[Section]:
+    """Yield the sections of a prompt in order, empty ones too: their numbers must not change."""
+    headings = list(_HEADING.finditer(text))
+    starts = [*(heading.start() for heading in headings), len(text)]
+    for heading, end in zip(headings, starts[1:], strict=True):
+        stop = heading.end() + len(text[heading.end() : end].rstrip("\n"))
+        role, name = cast("Speaker", heading[1]), heading[2]
+        yield Section(
+            heading.end(),
+            stop,
+            "call" if name is not None else "result" if role == "tool" else "text",
+            role,
+            name or "",
+        )
+
 
 __all__ = [
     "Format",

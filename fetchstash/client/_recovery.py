@@ -12,23 +12,40 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-from fetchstash.client._attempts import Attempt, Outcome, Send, Steps, adrive, drive
 from fetchstash.client._classify import UNSATISFIABLE, Verdict, classify
 from fetchstash.client._compact import compact, reapply
-from fetchstash.client._conversations import Conversations
-from fetchstash.client._events import OnEvent, emit
 from fetchstash.client._formats import Format, Message
-from fetchstash.client._keep import ObservedOffload
-from fetchstash.client._policy import Policy, State
-from fetchstash.client._report import Report
-from fetchstash.client._request import NOTHING_KNOWN, RequestInfo
-from fetchstash.client._rewrite import rewrite_for_retry
-from fetchstash.client._sizes import count_tokens, json_tokens, measure, size_in_bytes
-from fetchstash.client._streaming import AsyncRecoveringStream, RecoveringStream
-from fetchstash.client._streams import aclose, close, failure, get
-from fetchstash.client._target import clamped_output, fixed_size, target_of, unit_of
-from fetchstash.client._threads import is_large
-from fetchstash.client._truncation import empty_answer, reported_input
+from fetchstash.client._policy import NOTHING_KNOWN, Policy, RequestInfo, State
+from fetchstash.client._rewrite import (
+    clamped_output,
+    fixed_size,
+    rewrite_for_retry,
+    target_of,
+    unit_of,
+)
+from fetchstash.client._sizes import (
+    OnEvent,
+    Report,
+    count_tokens,
+    emit,
+    json_tokens,
+    measure,
+    size_in_bytes,
+)
+from fetchstash.client._streaming import (
+    AsyncRecoveringStream,
+    Attempt,
+    Conversations,
+    Outcome,
+    RecoveringStream,
+    Send,
+    Steps,
+    adrive,
+    drive,
+    is_large,
+)
+from fetchstash.client._streams import aclose, close, empty_answer, failure, get, reported_input
+from fetchstash.client._stubs import ObservedOffload
 from fetchstash.client._windows import LearnedWindows, learned_windows, usable_window
 
 _log = logging.getLogger("fetchstash.client")

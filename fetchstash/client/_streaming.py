@@ -1,4 +1,4 @@
-"""Streams that recover: each event is passed on when it arrives.
+"""Send a request once more, with a stream or without, as one conversation.
 
 Until the answer is committed a retry may take over.
 A retry is a new answer of the provider, and begins with the provider's own first event: OpenAI's
@@ -7,14 +7,180 @@ A retry is a new answer of the provider, and begins with the provider's own firs
 shown) belongs to the answer that failed.
 """
 
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
 from inspect import isawaitable
-from typing import Any, Self
+from threading import Lock
+from typing import Any, Self, TypeVar
 
-from fetchstash.client._attempts import Attempt, Outcome, Send, Steps, astep, step
-from fetchstash.client._streams import aclose, close, commits, failure, reasons
-from fetchstash.client._truncation import empty_answer
+from fetchstash.client._formats import Message, as_json
+from fetchstash.client._policy import State, content_hash
+from fetchstash.client._streams import (
+    aclose,
+    an_object,
+    close,
+    commits,
+    empty_answer,
+    failure,
+    is_collection,
+    is_mapping,
+    reasons,
+)
+
+LARGE_CHARS, LARGE_VALUES = 200_000, 50_000
+"""A history with more text or more values is compacted in a thread."""
+
+Result = TypeVar("Result")
+
+
+def is_large(value: Any) -> bool:
+    """Return whether a history holds more than ``LARGE_CHARS`` of text, and look no further."""
+    chars, values, waiting = 0, 0, [value]
+    while waiting and chars <= LARGE_CHARS and values <= LARGE_VALUES:
+        current = waiting.pop()
+        values += 1
+        if isinstance(current, str | bytes):
+            chars += len(current)
+        elif is_mapping(current):
+            waiting += current.values()
+        elif is_collection(current):
+            waiting += current
+    return bool(waiting) or chars > LARGE_CHARS
+
+
+async def off_loop(function: Callable[..., Result], *args: Any, large: bool) -> Result:
+    """Return ``function(*args)``, called in a thread if ``large`` and the loop is asyncio's."""
+    if large and _in_asyncio():
+        return await asyncio.to_thread(function, *args)
+    return function(*args)
+
+
+def _in_asyncio() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+Send = Callable[..., Any]
+"""Sends messages and returns the response or stream.
+
+Takes the messages, and ``max_output=`` where the caller gave that.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The request to send. ``max_output``, in tokens, is None unless it has to be clamped."""
+
+    messages: Sequence[Message]
+    max_output: int | None = None
+
+    def sent_by(self, send: Send) -> Any:
+        """Return what ``send`` returns for these messages."""
+        if self.max_output is None:
+            return send(self.messages)
+        return send(self.messages, max_output=self.max_output)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of an attempt: a response or an error.
+
+    An event that reports an error comes with its response.
+    ``committed``: output was passed on already, so that it is too late for a retry.
+    """
+
+    response: Any = None
+    error: Exception | None = None
+    event: Any = None
+    committed: bool = False
+
+    @property
+    def problem(self) -> Any:
+        """The error or the failed event, None after a success."""
+        return self.event if self.error is None else self.error
+
+
+Steps = Generator[Attempt, Outcome, Outcome]
+"""Yields what to send, takes what came of it, and returns the outcome that is the caller's."""
+
+
+def step(steps: Steps, outcome: Outcome | None = None) -> Attempt | Outcome:
+    """Return what to send next, or the outcome that ``steps`` end with."""
+    try:
+        return next(steps) if outcome is None else steps.send(outcome)
+    except StopIteration as end:
+        final: Outcome = end.value
+        return final
+
+
+async def astep(steps: Steps, outcome: Outcome | None = None, *, large: bool) -> Attempt | Outcome:
+    """Do as ``step`` does; what is made smaller for a ``large`` history is made so in a thread."""
+    shrinks = outcome is None or outcome.problem is not None
+    return await off_loop(step, steps, outcome, large=large and shrinks)
+
+
+def drive(steps: Steps, attempt: Callable[[Attempt], Outcome]) -> Any:
+    """Carry out ``steps``, and return the response or raise the error that they end with."""
+    following = step(steps)
+    while isinstance(following, Attempt):
+        following = step(steps, attempt(following))
+    return _response(following)
+
+
+async def adrive(
+    steps: Steps, attempt: Callable[[Attempt], Awaitable[Outcome]], *, large: bool
+) -> Any:
+    """Do as ``drive`` does, where an attempt is awaited. The history may be ``large``."""
+    following = await astep(steps, large=large)
+    while isinstance(following, Attempt):
+        following = await astep(steps, await attempt(following), large=large)
+    return _response(following)
+
+
+def _response(outcome: Outcome) -> Any:
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.response
+
+
+MAX_CONVERSATIONS = 256
+"""How many states are kept, the most recently used. A lost one costs a cold prompt cache."""
+
+
+class Conversations:
+    """Finds the state of a conversation by its messages up to the first that a user wrote.
+
+    Conversations that begin alike share a state. That is safe: a stub is known by the id of its
+    call and the hash of its content, so a state never puts one where its content does not stand.
+    """
+
+    def __init__(self) -> None:
+        self._states: OrderedDict[str, State] = OrderedDict()
+        self._lock = Lock()
+
+    def state(self, messages: Sequence[Message]) -> State:
+        """Return the state of these messages' conversation, a new one for a new conversation."""
+        key = _head_hash(messages)
+        with self._lock:
+            state = self._states.setdefault(key, State())
+            self._states.move_to_end(key)
+            while len(self._states) > MAX_CONVERSATIONS:
+                self._states.popitem(last=False)
+        return state
+
+
+def _head_hash(messages: Sequence[Message]) -> str:
+    head: list[Message] = []
+    for message in messages:
+        head.append(message)
+        if an_object(message).get("role") == "user":
+            break
+    return content_hash(as_json(head))
 
 
 def _as_it_is(event: Any) -> Any:

@@ -1,15 +1,55 @@
-"""Streams: which events commit an answer, and which of them report a failure.
+"""Read objects, chunks and events of providers: shapes, peeking, cut-off streams.
 
 Events are read as objects or as plain data, of all providers alike. Lifecycle events, reasoning and
 the events of the provider's own tools commit nothing: they are passed on at once, and a retry is
 still possible after them.
+
+LM Studio and Ollama truncate a prompt that is longer than the window they loaded the model with,
+and so do some proxies (LM Studio documentation, "Context overflow policy"; Ollama, docs/faq.md,
+"How can I specify the context window size?"). The counts in the answer show it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeGuard
 
-from fetchstash.client._shapes import is_collection, is_list, is_mapping
+
+def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Return whether this is a JSON object."""
+    return isinstance(value, dict)
+
+
+def is_list(value: Any) -> TypeGuard[list[Any]]:
+    """Return whether this is a JSON array."""
+    return isinstance(value, list)
+
+
+def is_mapping(value: Any) -> TypeGuard[Mapping[Any, Any]]:
+    """Return whether this has keys."""
+    return isinstance(value, Mapping)
+
+
+def is_collection(value: Any) -> TypeGuard[Iterable[Any]]:
+    """Return whether this holds several values, and no keys."""
+    return isinstance(value, list | tuple | set | frozenset)
+
+
+def an_object(value: Any) -> dict[str, Any]:
+    """Return the object that this is, an empty one if it is none."""
+    return value if is_object(value) else {}
+
+
+def a_string(value: Any) -> str:
+    """Return the string that this is, "" if it is none."""
+    return value if isinstance(value, str) else ""
+
+
+def objects(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of an array with their indexes; of anything else nothing."""
+    for index, item in enumerate(value if is_list(value) else ()):
+        if is_object(item):
+            yield index, item
+
 
 _FAILED_TYPES = frozenset({"error", "response.failed", "response.incomplete"})
 _ANSWER_FIELDS = (
@@ -175,3 +215,49 @@ def _has_answer(thing: Any) -> bool:
 
 def _items(value: Any) -> Iterable[Any]:
     return value if is_collection(value) else ()
+
+
+SMALLEST_PROMPT_TOKENS = 2_000
+"""Below it an estimate of the prompt says too little."""
+
+CUT_SHARE = 0.5
+"""Fewer reported prompt tokens than this share of the estimate: no estimate is that wrong."""
+
+
+def empty_answer(response: Any) -> bool:
+    """Return whether an answer ended for its length before it began.
+
+    It has no content, no reasoning and at most one token. A model that spent its tokens on hidden
+    reasoning reports these as completion tokens.
+    """
+    if not {"length", "max_tokens"}.intersection(finish_reasons(response)):
+        return False
+    written = _count(response, "completion_tokens", "output_tokens", "eval_count")
+    return written is not None and written <= 1 and not commits(response) and not reasons(response)
+
+
+def reported_input(response: Any) -> int | None:
+    """Return the prompt tokens that an answer reports, cached ones included, or None."""
+    counted = _count(response, "prompt_tokens", "input_tokens", "prompt_eval_count")
+    if counted is None:
+        return None
+    usage = get(response, "usage")  # Anthropic reports what came from its cache beside the rest
+    cached = [get(usage, f"cache_{name}_input_tokens") for name in ("read", "creation")]
+    return counted + sum(count for count in cached if isinstance(count, int))
+
+
+def cut_prompt(response: Any, sent: int) -> bool:
+    """Return whether an answer reports far fewer prompt tokens than the ``sent`` ones."""
+    reported = reported_input(response) or 0
+    return sent >= SMALLEST_PROMPT_TOKENS and 0 < reported < sent * CUT_SHARE
+
+
+def _count(response: Any, *names: str) -> int | None:
+    """Return the first of these counts that the usage of an answer, or the answer itself, has."""
+    usage = get(response, "usage")
+    for name in names:
+        for holder in (usage, response):
+            count = get(holder, name)
+            if isinstance(count, int) and not isinstance(count, bool):
+                return count
+    return None

@@ -1,16 +1,148 @@
-"""Stubs of contents that left the context: short sentences and facts, no mark of a cut."""
+"""Short texts in place of long ones: stubs of results, merged history, kept originals.
+
+The client imports no handler, so the kinds of content that it reads and writes stand here.
+"""
 
 import json
+import logging
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from fetchstash.client._artifacts import TEXT_KIND, facts_of
-from fetchstash.client._formats import Part, as_json, plain
-from fetchstash.client._keep import Kept, keep
+from fetchstash.client._formats import Message, Part, as_json, plain
 from fetchstash.client._media import strip_media
-from fetchstash.client._policy import Offload
-from fetchstash.client._shapes import an_object, is_list, is_object
+from fetchstash.client._policy import Merge, Offload, content_hash
+from fetchstash.client._sizes import OnEvent, emit
+from fetchstash.client._streams import an_object, is_list, is_object
+
+HEAD_CHARS = 4_000
+"""How much of a result is read: facts stand at its head."""
+
+TEXT_KIND = "text"
+HEAVY_KINDS = frozenset({"pdf", "office_doc", "unknown_binary"})
+"""Contents of which a stub loses least: their text can be read again from the artifact."""
+
+_REF = re.compile(r"\bart_[a-z2-7]{26}\b")
+_KIND = re.compile(r'"content_kind"\s*:\s*"([a-z_]{2,20})"')
+_MEDIA_TYPE = re.compile(
+    r'"(?:media_type|mimeType|mime_type)"\s*:\s*"([\w.+-]{1,60}/[\w.+-]{1,80})"'
+)
+_SIZE = re.compile(r'"size_bytes"\s*:\s*(\d{1,15})')
+_URL = re.compile(r'"(?:source_url|final_url|url)"\s*:\s*"([^"\s\\]{1,200})"')
+_FENCE = re.compile(r'<untrusted-[0-9a-f]+ source="([^"\s]{1,200})"')
+_FACTS_LINE = re.compile(r"\[Fetched ([\w ]{1,20}?) (?:artifact|page|image): [^\n]{1,300}?\]")
+_KIND_OF_WORD = {
+    "PDF": "pdf", "DOCX": "office_doc", "PPTX": "office_doc", "ODT": "office_doc",
+    "ODP": "office_doc", "EPUB": "office_doc",
+    "XLSX": "spreadsheet", "HTML": "html",
+}  # fmt: skip
+_KIND_OF_TYPE = {"application/pdf": "pdf", "application/octet-stream": "unknown_binary"}
+# Bytes that a careless tool decoded as text, or sent as base64: what PDF (ISO 32000-2, 7.5.2) and
+# ZIP (APPNOTE, 4.3.7) begin with.
+_SIGNATURES = (
+    ("%PDF-", "pdf"),
+    ("JVBERi0", "pdf"),
+    ("PK\x03\x04", "office_doc"),
+    ("UEsDB", "office_doc"),
+)
+_NO_TEXT = re.compile("[\ufffd\x00-\x08\x0e-\x1a\x1c-\x1f\x80-\x9f]")
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactFacts:
+    """Facts of a result's content; "" and None where it states none; ``line`` is its facts line."""
+
+    artifact_ref: str = ""
+    content_kind: str = ""
+    media_type: str = ""
+    size_bytes: int | None = None
+    source_url: str = ""
+    line: str = ""
+
+
+def facts_of(result: str) -> ArtifactFacts:
+    """Read the facts of a tool result: fetchstash's own texts, structured facts, or plain bytes."""
+    head = result[:HEAD_CHARS]
+    fence = _FENCE.search(head)
+    # Text inside the fence was fetched and may pretend to be facts.
+    outside = head[: fence.start()] if fence else head
+    kind, media_type, size, url, line = (
+        pattern.search(outside) for pattern in (_KIND, _MEDIA_TYPE, _SIZE, _URL, _FACTS_LINE)
+    )
+    refs = set(_REF.findall(outside))  # a list of several artifacts is none of them
+    media = media_type[1] if media_type else ""
+    by_word = _KIND_OF_WORD.get(line[1].split()[0], "") if line else ""
+    return ArtifactFacts(
+        artifact_ref=refs.pop() if len(refs) == 1 else "",
+        content_kind=kind[1] if kind else by_word or _by_bytes(head, media),
+        media_type=media,
+        size_bytes=int(size[1]) if size else None,
+        source_url=url[1] if url else fence[1] if fence else "",
+        line=line[0].strip("[]") if line else "",
+    )
+
+
+def _by_bytes(head: str, media_type: str) -> str:
+    start = head.lstrip()[:400]
+    for signature, kind in _SIGNATURES:
+        # At the beginning, or as the beginning of a value in JSON.
+        if start.startswith(signature) or f'"{signature}' in start:
+            return kind
+    if len(_NO_TEXT.findall(head)) * 10 > len(head):
+        return "unknown_binary"
+    return _KIND_OF_TYPE.get(media_type, "")
+
+
+_log = logging.getLogger("fetchstash.client")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The place of a kept content: ``ref`` is "" if it is not, ``lost`` if keeping it failed."""
+
+    ref: str = ""
+    lost: bool = False
+
+    @property
+    def clause(self) -> str:
+        """The words that say so after a description of the content; "" without an offload."""
+        if self.lost:
+            return ", gone from the context and not kept"
+        return f", kept as {self.ref}" if self.ref else ""
+
+
+def keep(offload: Offload | None, text: str, name: str) -> Kept:
+    """Keep a content and return where.
+
+    Never raises: what cannot be kept has to leave the context all the same.
+    """
+    if offload is None:
+        return Kept()
+    try:
+        return Kept(offload.keep(text, name))
+    except Exception as error:  # noqa: BLE001 - whatever a store raises, the model still has to be asked
+        _log.warning("A content that leaves the context could not be kept: %s", error)
+        return Kept(lost=True)
+
+
+class ObservedOffload:
+    """An offload whose failures ``on_event`` is told of."""
+
+    def __init__(self, offload: Offload, on_event: OnEvent | None) -> None:
+        self._offload = offload
+        self._on_event = on_event
+
+    def keep(self, text: str, name: str) -> str:
+        """Keep ``text`` and return its reference. Raises what the offload raises."""
+        try:
+            return self._offload.keep(text, name)
+        except Exception as error:
+            attributes = {"error": type(error).__name__, "chars": len(text)}
+            emit(self._on_event, "offload.failed", attributes)
+            raise
+
 
 RESULT_TARGET, ARGUMENTS_TARGET, HISTORY_TARGET = 200, 120, 160
 """Tokens that a stub may have: of a tool result, of a call's arguments, of an older text."""
@@ -30,7 +162,7 @@ MOST_PREVIEW_TOKENS = 4_000
 SMALLEST_PREVIEW_CHARS = 200
 """A shorter preview tells nothing that the summary does not."""
 
-_FENCE = re.compile(r"<(untrusted-[0-9a-f]+) ")
+_STUBS_FENCE = re.compile(r"<(untrusted-[0-9a-f]+) ")
 _SENTENCE = re.compile(r"[^\n]{8,240}?(?:[.!?](?=\s|$)|(?=\n|$))")
 
 
@@ -74,7 +206,7 @@ def _beginning(text: str, chars: int) -> str:
     shown = text[:chars]
     line_end = shown.rfind("\n") + 1
     shown = shown[:line_end] if line_end * 5 > chars * 4 else shown
-    fence = _FENCE.search(shown)
+    fence = _STUBS_FENCE.search(shown)
     if fence and f"</{fence[1]}>" not in shown:
         shown += f"\n</{fence[1]}>"
     return shown
@@ -182,3 +314,57 @@ def _shortened(value: Any, kept: str) -> Any:
             return f"({len(value)} items, {len(whole)} characters{kept})"
         return [_shortened(inner, kept) for inner in value]
     return value
+
+
+QUOTED = 6
+"""How many of the user's latest sentences a merged text quotes, and how many tools it names."""
+
+
+def message_hash(message: Message) -> str:
+    """Return what stands for a whole message."""
+    return content_hash(as_json(message))
+
+
+def merge_of(
+    messages: Sequence[Message], all_parts: Sequence[Part], offload: Offload | None
+) -> Merge:
+    """Return the merge of ``messages``, whose parts are ``all_parts``."""
+    # Plain text, because the escapes of JSON would hide words from a grep.
+    whole = "\n\n".join(
+        f"[{part.role} {part.kind} {part.name}]\n{plain(part.value)}" for part in all_parts
+    )
+    kept = keep(offload, whole, "earlier messages")
+    return Merge(
+        tuple(message_hash(message) for message in messages),
+        merged_text(len(messages), all_parts, kept.clause),
+    )
+
+
+def merged_text(count: int, all_parts: Sequence[Part], kept: str = "") -> str:
+    """Return what stands for ``count`` messages; ``kept`` says where they are kept."""
+    quotable = [part for part in all_parts if not part.background]
+    tools = Counter(part.name or "a tool" for part in quotable if part.kind == "call")
+    sentences = [
+        first_sentence(part.text)
+        for part in quotable
+        if part.kind == "text" and part.role == "user"
+    ]
+    lines = [f"(Earlier part of this conversation: {count} messages{kept}."]
+    if tools:
+        lines.append(
+            "Tools were called: "
+            + ", ".join(f"{name} {times}x" for name, times in tools.most_common(QUOTED))
+            + "."
+        )
+    quoted = [sentence for sentence in sentences if sentence][-QUOTED:]
+    if quoted:
+        lines.append("The user said, among other things:\n- " + "\n- ".join(quoted))
+    return "\n".join(lines) + ")"
+
+
+def find_run(hashes: Sequence[str], run: Sequence[str]) -> int | None:
+    """Return where ``run`` first stands in ``hashes``; None if it does not."""
+    for at in range(len(hashes) - len(run) + 1):
+        if hashes[at] == run[0] and tuple(hashes[at : at + len(run)]) == tuple(run):
+            return at
+    return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
 
-from fetchstash.client._request import RequestInfo
+from fetchstash.client._policy import RequestInfo
 
 _log = logging.getLogger("fetchstash.client")
 _warned: set[str] = set()

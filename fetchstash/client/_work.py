@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from fetchstash.client._classes import class_of, critical_messages, latest_answer
 from fetchstash.client._formats import (
     Format,
     Message,
@@ -17,13 +16,19 @@ from fetchstash.client._formats import (
     replace_values,
     user_text,
 )
-from fetchstash.client._merge import find_run, merge_of, merged_text, message_hash
-from fetchstash.client._pairing import Unit, pair, units
 from fetchstash.client._policy import ContentKey, Merge, Policy, State
-from fetchstash.client._protect import background_task, untouchable
-from fetchstash.client._report import Change
-from fetchstash.client._shapes import an_object
-from fetchstash.client._sizes import Sizes, SizeUnit, size_in_bytes
+from fetchstash.client._protect import (
+    Unit,
+    background_task,
+    class_of,
+    critical_messages,
+    latest_answer,
+    pair,
+    units,
+    untouchable,
+)
+from fetchstash.client._sizes import Change, Sizes, SizeUnit, size_in_bytes
+from fetchstash.client._streams import an_object
 from fetchstash.client._stubs import (
     ARGUMENTS_TARGET,
     HISTORY_TARGET,
@@ -31,8 +36,12 @@ from fetchstash.client._stubs import (
     WORTH,
     arguments_stub,
     as_value,
+    find_run,
     history_stub,
     media_stub,
+    merge_of,
+    merged_text,
+    message_hash,
     result_stub,
 )
 

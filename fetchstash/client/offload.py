@@ -9,7 +9,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Self
 
-from fetchstash.client._artifacts import TEXT_KIND
+from fetchstash.client._stubs import TEXT_KIND
 
 
 class StoreOffload:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fetchstash.client import Target, Verdict, classify
+from fetchstash.client._rewrite import target_of
 from fetchstash.client._rules import CODE_WORDINGS, Rule
-from fetchstash.client._target import target_of
 from fetchstash.client._wordings import EMPTY_400, FIRST, SERVER_ERRORS, WORDINGS as RULES
 
 TOKENS, BYTES, NOT = "overflow_tokens", "overflow_bytes", "not_overflow"

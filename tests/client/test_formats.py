@@ -14,9 +14,8 @@ from fetchstash.client import (
     extractor_prompt,
     orphans,
 )
-from fetchstash.client._classes import class_of, critical_messages
 from fetchstash.client._formats import parts, replace_values
-from fetchstash.client._pairing import pair, units
+from fetchstash.client._protect import class_of, critical_messages, pair, units
 from tests.client.conversations import FORMATS, Turn, render, turns
 from tests.client.fakes import Kept
 from tests.client.test_background import ARGUMENTS, PROMPT, turn

@@ -53,9 +53,7 @@ NEEDS = {
 
 
 @pytest.mark.parametrize("adapter", NEEDS)
-def test_an_adapter_names_the_version_that_its_extra_asks_for(
-    adapter: str,
-) -> None:
+def test_an_adapter_names_the_version_that_its_extra_asks_for(adapter: str) -> None:
     extra, package, minimum = NEEDS[adapter]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert project["optional-dependencies"][extra] == [f"{package}>={minimum}"]
@@ -87,7 +85,7 @@ def test_an_adapter_whose_sdk_is_missing_or_too_old_says_what_is_there_and_what_
         monkeypatch.delitem(sys.modules, name)
     # A module that has nothing of what is imported from it, or one that is not there.
     monkeypatch.setitem(sys.modules, root, ModuleType(root) if found else None)
-    monkeypatch.setattr("fetchstash.client.adapters._needs.version", version)
+    monkeypatch.setattr("fetchstash.client.adapters._wrapped.version", version)
     said = f"version {found} is installed" if found else "it is not installed"
     expected = f"needs {package} {minimum} or later, and {said}.*fetchstash\\[{extra}\\]"
     with pytest.raises(ImportError, match=expected):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fetchstash.client import Policy, Recovery, State, count_tokens, overflow_report
-from fetchstash.client._attempts import Outcome
+from fetchstash.client._streaming import Outcome
 from fetchstash.text import tokens
 from tests.client.fakes import FullMemo, Kept, Overflow, bytes_of, conversation, prose
 
@@ -585,9 +585,7 @@ def test_an_unknown_format_raises_the_providers_error_from_the_rewrites() -> Non
     "error",
     [StopIteration("spent"), StopAsyncIteration("spent"), ExceptionGroup("all", [ValueError("x")])],
 )
-def test_an_exception_of_send_is_raised_without_a_cause_of_ours(
-    error: Exception,
-) -> None:
+def test_an_exception_of_send_is_raised_without_a_cause_of_ours(error: Exception) -> None:
     with pytest.raises(type(error)) as caught:
         Recovery().call(Provider(error), HISTORY)
     assert caught.value is error

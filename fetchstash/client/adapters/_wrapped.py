@@ -1,15 +1,43 @@
-"""What the adapters share: the shape of a request, calls that recover, and the options."""
+"""Wrap a method of an SDK's client, and say which extra an adapter needs."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from types import TracebackType
 from typing import Any, Literal, TypedDict
 
 from fetchstash.client._formats import Format
-from fetchstash.client._policy import Policy
+from fetchstash.client._policy import Policy, RequestInfo
 from fetchstash.client._recovery import Recovery
-from fetchstash.client._request import RequestInfo
-from fetchstash.client._shapes import a_string, is_list
+from fetchstash.client._streams import a_string, is_list
+
+
+class Needs:
+    """Explains a failed import inside its block.
+
+    ``package`` at ``minimum`` or later is what the extra ``extra`` of pyproject.toml asks for.
+    """
+
+    def __init__(self, extra: str, package: str, minimum: str) -> None:
+        self.extra, self.package, self.minimum = extra, package, minimum
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if not isinstance(error, ImportError):
+            return
+        try:
+            found = f"version {version(self.package)} is installed"
+        except PackageNotFoundError:
+            found = "it is not installed"
+        raise ImportError(
+            f"This adapter needs {self.package} {self.minimum} or later, and {found} ({error}). "
+            f"Install it with: pip install 'fetchstash[{self.extra}]'"
+        ) from error
 
 
 class Options(TypedDict, total=False):

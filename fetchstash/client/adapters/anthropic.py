@@ -14,10 +14,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Unpack
 
 from fetchstash.client._recovery import Recovery, overflow_report
-from fetchstash.client._shapes import is_list, is_object
-from fetchstash.client._streams import failure
-from fetchstash.client.adapters._needs import Needs
-from fetchstash.client.adapters._wrapped import Options, Shape, configured
+from fetchstash.client._streams import failure, is_list, is_object
+from fetchstash.client.adapters._wrapped import Needs, Options, Shape, configured
 
 with Needs("anthropic", "anthropic", "2.10"):
     import httpx2

@@ -12,11 +12,10 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from copy import copy
 from typing import Any, Unpack
 
+from fetchstash.client._policy import RequestInfo
 from fetchstash.client._recovery import Recovery
-from fetchstash.client._request import RequestInfo
-from fetchstash.client._shapes import a_string, is_list
-from fetchstash.client.adapters._needs import Needs
-from fetchstash.client.adapters._wrapped import Options, Shape, configured
+from fetchstash.client._streams import a_string, is_list
+from fetchstash.client.adapters._wrapped import Needs, Options, Shape, configured
 
 with Needs("google-genai", "google-genai", "3"):
     from google import genai

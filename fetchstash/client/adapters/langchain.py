@@ -13,14 +13,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Unpack
 
-from fetchstash.client._attempts import Attempt, Outcome, adrive, drive
+from fetchstash.client._policy import RequestInfo
 from fetchstash.client._recovery import Recovery
-from fetchstash.client._request import RequestInfo
-from fetchstash.client._shapes import a_string, an_object, is_list, is_object
-from fetchstash.client._streams import commits, failure
-from fetchstash.client._threads import is_large
-from fetchstash.client.adapters._needs import Needs
-from fetchstash.client.adapters._wrapped import Options, configured
+from fetchstash.client._streaming import Attempt, Outcome, adrive, drive, is_large
+from fetchstash.client._streams import a_string, an_object, commits, failure, is_list, is_object
+from fetchstash.client.adapters._wrapped import Needs, Options, configured
 
 with Needs("langchain", "langchain", "1.4"):
     from langchain.agents.middleware import AgentMiddleware

@@ -7,11 +7,11 @@ complete(model=…, messages=[…])
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Unpack
 
+from fetchstash.client._policy import RequestInfo
 from fetchstash.client._recovery import Recovery
-from fetchstash.client._request import RequestInfo
-from fetchstash.client._shapes import a_string
-from fetchstash.client.adapters._needs import Needs
+from fetchstash.client._streams import a_string
 from fetchstash.client.adapters._wrapped import (
+    Needs,
     Options,
     Shape,
     arecovering,

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, Unpack
 
 from fetchstash.client._recovery import Recovery
-from fetchstash.client._shapes import an_object
-from fetchstash.client.adapters._needs import Needs
-from fetchstash.client.adapters._wrapped import Options, Shape, as_data, configured
+from fetchstash.client._streams import an_object
+from fetchstash.client.adapters._wrapped import Needs, Options, Shape, as_data, configured
 
 with Needs("openai", "openai", "2.54"):
     from openai import AsyncOpenAI, OpenAI

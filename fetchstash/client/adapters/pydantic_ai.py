@@ -9,13 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from fetchstash.client._attempts import Attempt, Outcome, Steps, astep
+from fetchstash.client._policy import RequestInfo
 from fetchstash.client._recovery import Recovery
-from fetchstash.client._request import RequestInfo
-from fetchstash.client._shapes import a_string, an_object
-from fetchstash.client._threads import is_large
-from fetchstash.client.adapters._needs import Needs
-from fetchstash.client.adapters._wrapped import Options, configured
+from fetchstash.client._streaming import Attempt, Outcome, Steps, astep, is_large
+from fetchstash.client._streams import a_string, an_object
+from fetchstash.client.adapters._wrapped import Needs, Options, configured
 
 with Needs("pydantic-ai", "pydantic-ai-slim", "2.68"):
     from pydantic_ai import RetryModelRequest
