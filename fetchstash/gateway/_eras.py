@@ -12,15 +12,14 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from fetchstash.gateway._json import as_object
 from fetchstash.gateway._protocol import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     REQUEST_TIMEOUT,
+    as_object,
 )
-from fetchstash.gateway._rpc import Params, RpcError
-from fetchstash.gateway._spooled import read_back
+from fetchstash.gateway._rpc import Params, RpcError, read_back
 from fetchstash.gateway._upstream import Upstream
 
 ROUNDS = 10

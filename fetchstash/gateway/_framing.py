@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from fetchstash.gateway._json import as_value
-from fetchstash.gateway._spooled import Spooled, filled
+from fetchstash.gateway._protocol import as_value
+from fetchstash.gateway._rpc import Spooled, filled
 
 LINE_BYTES = 2**18
 VALUE_BYTES = 2**16

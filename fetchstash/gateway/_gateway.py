@@ -9,10 +9,8 @@ import anyio
 
 from fetchstash.config import Settings
 from fetchstash.errors import FetchstashError
-from fetchstash.gateway._catalog import LISTS, Catalog, merged
+from fetchstash.gateway._catalog import LISTS, Catalog, Subscriptions, merged, without_subscription
 from fetchstash.gateway._eras import Parked, answered, signed, with_signed_questions
-from fetchstash.gateway._json import as_object, meta_of
-from fetchstash.gateway._listening import Subscriptions, without_subscription
 from fetchstash.gateway._protocol import (
     CLIENT_CAPABILITIES_KEY,
     CLIENT_INFO_KEY,
@@ -25,6 +23,8 @@ from fetchstash.gateway._protocol import (
     PROTOCOL_VERSION_KEY,
     SERVER_INFO_KEY,
     UNSUPPORTED_PROTOCOL_VERSION,
+    as_object,
+    meta_of,
 )
 from fetchstash.gateway._rpc import Params, Peer, RequestId, RpcError
 from fetchstash.gateway._upstream import FOR_MODELS, Hello, Upstream

@@ -7,10 +7,8 @@ from contextlib import suppress
 
 from fetchstash.errors import TooLarge
 from fetchstash.gateway._framing import UnreadableMessage, parsed
-from fetchstash.gateway._json import as_line
-from fetchstash.gateway._protocol import INTERNAL_ERROR, INVALID_REQUEST
-from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message, RpcError
-from fetchstash.gateway._spooled import read_back
+from fetchstash.gateway._protocol import INTERNAL_ERROR, INVALID_REQUEST, as_line
+from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message, RpcError, read_back
 from fetchstash.server import LineWriter, claim_streams, read_lines
 
 _log = logging.getLogger("fetchstash.gateway")

@@ -16,12 +16,10 @@ from mcp.shared.message import SessionMessage
 
 from fetchstash.config import WrappedServer, resolved
 from fetchstash.gateway._framing import LINE_BYTES, MessageReader, UnreadableMessage
-from fetchstash.gateway._json import as_object, as_objects, meta_of
+from fetchstash.gateway._own import from_sdk, to_sdk
 from fetchstash.gateway._process import readable, say
-from fetchstash.gateway._protocol import PROTOCOL_VERSION_KEY
-from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message, RequestId
-from fetchstash.gateway._sdk import from_sdk, to_sdk
-from fetchstash.gateway._spooled import Spooled, filled
+from fetchstash.gateway._protocol import PROTOCOL_VERSION_KEY, as_object, as_objects, meta_of
+from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message, RequestId, Spooled, filled
 
 CONNECT_SECONDS = 30.0
 _NAME_HEADERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}

@@ -1,16 +1,27 @@
-"""fetchstash itself behind the gateway: its MCP server, run like one of the others."""
+"""Our own server, in the gateway's process."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream
-from mcp.shared.message import SessionMessage
+from mcp.shared.message import ClientMessageMetadata, SessionMessage
+from mcp_types import jsonrpc_message_adapter
 
 from fetchstash.config import Settings
 from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message
-from fetchstash.gateway._sdk import from_sdk, to_sdk
 from fetchstash.server import LazyStash, build_server
+
+
+def to_sdk(message: Message, headers: Mapping[str, str] | None = None) -> SessionMessage:
+    """Return a message for the SDK, which sends ``headers`` with it over HTTP."""
+    parsed = jsonrpc_message_adapter.validate_python(message, by_name=False)
+    return SessionMessage(parsed, ClientMessageMetadata(headers=dict(headers)) if headers else None)
+
+
+def from_sdk(item: SessionMessage) -> Message:
+    """Return a message of the SDK as data."""
+    return item.message.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 @asynccontextmanager

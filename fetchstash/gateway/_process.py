@@ -16,8 +16,7 @@ import anyio.to_thread
 from fetchstash.config import WrappedServer
 from fetchstash.errors import ServerFailed
 from fetchstash.gateway._framing import MessageReader, UnreadableMessage
-from fetchstash.gateway._json import as_line
-from fetchstash.gateway._protocol import INTERNAL_ERROR
+from fetchstash.gateway._protocol import INTERNAL_ERROR, as_line
 from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message, RpcError
 from fetchstash.gateway._start import Process
 from fetchstash.text import clip

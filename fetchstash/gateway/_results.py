@@ -24,8 +24,8 @@ import anyio.to_thread
 
 from fetchstash.config import WrappedServer
 from fetchstash.gateway._framing import Unescaper, UnreadableMessage
-from fetchstash.gateway._json import as_object, as_objects, meta_of
-from fetchstash.gateway._spooled import HELD_CHARS, Spooled, drop_spooled
+from fetchstash.gateway._protocol import as_object, as_objects, meta_of
+from fetchstash.gateway._rpc import HELD_CHARS, Spooled, drop_spooled
 from fetchstash.render import Host, view_of
 from fetchstash.server.tools import log_call
 from fetchstash.stash import Artifact, Stash

@@ -16,7 +16,6 @@ from anyio.abc import TaskStatus
 
 from fetchstash.config import WrappedServer
 from fetchstash.errors import FetchstashError, ServerFailed, TimedOut
-from fetchstash.gateway._json import as_list, as_object, meta_of
 from fetchstash.gateway._process import say, without_secrets
 from fetchstash.gateway._protocol import (
     CLIENT_CAPABILITIES_KEY,
@@ -26,9 +25,19 @@ from fetchstash.gateway._protocol import (
     LOG_LEVEL_KEY,
     METHOD_NOT_FOUND,
     PROTOCOL_VERSION_KEY,
+    as_list,
+    as_object,
+    meta_of,
 )
-from fetchstash.gateway._rpc import Connection, ConnectionEnded, Params, Peer, RequestId, RpcError
-from fetchstash.gateway._spooled import read_back
+from fetchstash.gateway._rpc import (
+    Connection,
+    ConnectionEnded,
+    Params,
+    Peer,
+    RequestId,
+    RpcError,
+    read_back,
+)
 
 START_SECONDS = 60.0
 """How long a server may take to answer the first request."""

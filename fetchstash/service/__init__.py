@@ -6,15 +6,13 @@ same parts: `build_app` takes a `TenantSource` and what it is to check, `server_
 
 from fetchstash.service._app import build_app
 from fetchstash.service._audit import AuditLog
-from fetchstash.service._auth import verifier_of
-from fetchstash.service._context import principal_in, principal_of
-from fetchstash.service._doors import security_of
+from fetchstash.service._auth import security_of, verifier_of
 from fetchstash.service._exports import exports
 from fetchstash.service._quota import Quotas
+from fetchstash.service._request import principal_in, principal_of
 from fetchstash.service._serve import OneStash, for_clients_elsewhere, serve_http, server_of
-from fetchstash.service._source import TenantSource
 from fetchstash.service._tenant_store import TenantStore
-from fetchstash.service._tenants import Tenants
+from fetchstash.service._tenants import Tenants, TenantSource
 
 __all__ = [
     "AuditLog",

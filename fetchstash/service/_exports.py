@@ -1,22 +1,230 @@
-"""What leaves the service beside its answers: metrics on an address of their own, and traces."""
+"""Metrics and traces: what is measured, and where it is sent.
+
+A request continues the trace of its sender (W3C Trace Context): of the header ``traceparent``, or
+of ``_meta`` in its message. Baggage is ignored.
+
+The text names tools, error codes, kinds of documents and the tenants of the settings; no content,
+no URL and no principal.
+"""
 
 import contextlib
+import ipaddress
 import logging
 import os
+import socket
 import threading
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
+from opentelemetry import context, trace
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import Receive, Scope, Send
 
+from fetchstash import __version__
 from fetchstash.config import Settings
+from fetchstash.errors import BadArgument
 from fetchstash.fetch import join_host_port
-from fetchstash.service._bounds import bounded_server
-from fetchstash.service._listen import host_and_port, listener
-from fetchstash.service._metrics import METRICS_PATH, Metrics
-from fetchstash.service._traces import tracer_provider
+from fetchstash.service._listen import bounded_server, host_and_port, listener
 from fetchstash.system import telemetry
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from prometheus_client import CollectorRegistry
+
+
+def resource() -> "Resource":
+    """Return the resource; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES are stronger."""
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource  # noqa: PLC0415 - extra
+
+    own = Resource(
+        {
+            "service.name": "fetchstash",
+            "service.version": __version__,
+            "service.instance.id": f"{socket.gethostname()}:{os.getpid()}",
+        }
+    )
+    return own.merge(OTELResourceDetector().detect())
+
+
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+_PROPAGATOR = TraceContextTextMapPropagator()
+MAX_ATTRIBUTES = 32
+
+
+def tracer_provider(environment: Mapping[str, str]) -> "TracerProvider | None":
+    """Return what sends spans by OTLP over HTTP, None where the environment names no collector.
+
+    The SDK reads the rest of its variables itself. Raises BadArgument where it is missing, and for
+    a protocol that is not ours.
+    """
+    endpoint = next((name for name in _ENDPOINTS if environment.get(name)), "")
+    is_off = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    if not endpoint or is_off or environment.get("OTEL_TRACES_EXPORTER") == "none":
+        return None
+    protocol = next((environment[name] for name in _PROTOCOLS if environment.get(name)), "")
+    if protocol not in ("", "http/protobuf"):
+        what = f"Traces are sent by http/protobuf, not by {protocol}."
+        raise BadArgument(what, "Set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf.")
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 - extra
+        from opentelemetry.sdk.trace import SpanLimits, TracerProvider  # noqa: PLC0415 - extra
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - extra
+    except ImportError:
+        what = f"{endpoint} is set, and OpenTelemetry's exporter is not installed."
+        raise BadArgument(what, 'Run: pip install "fetchstash[team]".') from None
+    limits = SpanLimits(
+        max_attributes=MAX_ATTRIBUTES, max_attribute_length=telemetry.MAX_ATTRIBUTE_CHARS
+    )
+    provider = TracerProvider(resource=resource(), span_limits=limits, shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return provider
+
+
+def server_span(
+    name: str, carrier: Mapping[str, str], attributes: Mapping[str, Any]
+) -> AbstractContextManager[trace.Span]:
+    """Record the body as a span that continues the trace of ``carrier``, if that names one.
+
+    A span that is open already is linked. Exceptions are not recorded: they may quote content.
+    """
+    tracer = telemetry.current_tracer()
+    if tracer is None:
+        return nullcontext(trace.INVALID_SPAN)
+    here = trace.get_current_span().get_span_context()
+    parent = _PROPAGATOR.extract(carrier, context.get_current())
+    sender = trace.get_current_span(parent).get_span_context()
+    links = [trace.Link(here)] if here.is_valid and here.span_id != sender.span_id else []
+    return tracer.start_as_current_span(
+        name,
+        context=parent,
+        kind=trace.SpanKind.SERVER,
+        attributes=dict(attributes),
+        links=links,
+        record_exception=False,
+        set_status_on_exception=False,
+    )
+
+
+def fail(span: trace.Span, code: str) -> None:
+    """Mark a span as failed, with a code and no text."""
+    span.set_attribute("error.type", code)
+    span.set_status(trace.StatusCode.ERROR)
+
+
+def trace_names() -> dict[str, str]:
+    """Return the ids of the current span for a line of a log, {} where there is none."""
+    here = trace.get_current_span().get_span_context()
+    if not here.is_valid:
+        return {}
+    return {"trace_id": f"{here.trace_id:032x}", "span_id": f"{here.span_id:016x}"}
+
+
+METRICS_PATH = "/metrics"
+
+
+class Metrics:
+    """An ASGI application that answers ``GET /metrics``; ``provider`` takes what is measured.
+
+    Whoever reaches its address may read it, so it asks for no token.
+    """
+
+    def __init__(
+        self, provider: "MeterProvider", registry: "CollectorRegistry", hosts: Sequence[str]
+    ) -> None:
+        self.provider = provider
+        self._registry = registry
+        self._hosts = frozenset(map(_name, hosts)) | {"localhost"}
+
+    @classmethod
+    def open(cls, hosts: Sequence[str]) -> "Metrics":
+        """Make the instruments' provider; ``hosts`` are the names that a request may use.
+
+        Raises BadArgument where OpenTelemetry is missing.
+        """
+        try:
+            from opentelemetry.exporter.prometheus import PrometheusMetricReader  # noqa: PLC0415 - extra
+            from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415 - extra
+            from prometheus_client import CollectorRegistry  # noqa: PLC0415 - extra
+        except ImportError:
+            what = "http.metrics is set, and OpenTelemetry's exporter is not installed."
+            raise BadArgument(what, 'Run: pip install "fetchstash[team]".') from None
+        registry = CollectorRegistry()
+        reader = PrometheusMetricReader(scope_info_enabled=False, registry=registry)
+        provider = MeterProvider([reader], resource(), shutdown_on_exit=False)
+        _watch_process(provider)
+        return cls(provider, registry, hosts)
+
+    def text(self) -> bytes:
+        """Return all metrics in Prometheus's text format."""
+        from prometheus_client import generate_latest  # noqa: PLC0415 - extra
+
+        return generate_latest(self._registry)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        assert scope["type"] == "http"  # the server sends no lifespan events
+        await (await self._answer(scope))(scope, receive, send)
+
+    async def _answer(self, scope: Scope) -> Response:
+        if scope["path"] != METRICS_PATH:
+            return PlainTextResponse(f"The metrics are at {METRICS_PATH}.\n", 404)
+        if scope["method"] not in ("GET", "HEAD"):
+            return PlainTextResponse("Use GET.\n", 405, {"allow": "GET, HEAD"})
+        host = _name(Headers(scope=scope).get("host", ""))
+        if host not in self._hosts and not _is_address(host):
+            # A page in a browser that rebinds its name to our address sends that name.
+            return PlainTextResponse("Ask by an address, or a name of http.hosts.\n", 421)
+        content = await anyio.to_thread.run_sync(self.text)
+        return Response(content, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _watch_process(provider: "MeterProvider") -> None:
+    """Measure this process: prometheus_client's own collector needs more of /proc than a unit has.
+
+    The names are OpenTelemetry's.
+    """
+    from opentelemetry.metrics import CallbackOptions, Observation  # noqa: PLC0415 - with the SDK
+
+    def memory(_: CallbackOptions) -> Iterable[Observation]:
+        with suppress(OSError):  # other systems than Linux have no such file
+            resident = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+            yield Observation(resident * os.sysconf("SC_PAGE_SIZE"))
+
+    def cpu(_: CallbackOptions) -> Iterable[Observation]:
+        yield Observation(time.process_time())
+
+    def uptime(_: CallbackOptions) -> Iterable[Observation]:
+        yield Observation(time.monotonic() - started)
+
+    started, meter = time.monotonic(), provider.get_meter("fetchstash")
+    meter.create_observable_up_down_counter("process.memory.usage", [memory], "By", "Resident")
+    meter.create_observable_counter("process.cpu.time", [cpu], "s", "Processor time")
+    meter.create_observable_gauge("process.uptime", [uptime], "s", "Time since the start")
+
+
+def _name(host: str) -> str:
+    """Return a host without its port and brackets."""
+    name, _, port = host.rpartition(":")
+    return (name if port.isdecimal() else host).strip("[]").lower()
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
 
 _log = logging.getLogger("fetchstash.service")
 _FLUSH_SECONDS = 5

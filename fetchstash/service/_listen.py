@@ -1,14 +1,230 @@
-"""Where the service listens: its address, its certificate, and who may be let in there."""
+"""Bind, TLS, and bounds of connections.
 
+A client must send the head of a request in time, and must read what is sent to it. The body has its
+own bound (``_messages``). A connection above the number that a process takes ends the one that has
+waited longest for a request; where all have one, it is answered 503.
+
+asyncio's own server hands a connection over only after its handshake, for which it allows 60 s, and
+every handshake takes a third of a megabyte. So it is asked for plain connections, which count at
+once, and TLS is begun on them here.
+"""
+
+import asyncio
+import ipaddress
+import re
 import socket
 import ssl
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
-from fetchstash.config import HttpLimits
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from fetchstash.config import HttpLimits, Settings
 from fetchstash.errors import BadArgument
-from fetchstash.service._bounds import READ_SECONDS
-from fetchstash.service._doors import is_loopback
+from fetchstash.fetch import HttpFetcher
+from fetchstash.service._auth import is_loopback
+
+HEAD_SECONDS = 10.0
+"""From the first byte of a request (or the connection) to the end of its head."""
+READ_SECONDS = 30.0
+"""For 64 KiB of an answer, which the system holds more of."""
+IDLE_SECONDS = 75
+"""A connection is kept so long without a request: proxies keep theirs for 60 s."""
+MAX_CONNECTIONS = 1_000
+"""Or half as many as the process may open files, if that is fewer: the rest needs files, too."""
+_MAX_FILES = 16_384
+_MAX_BACKLOG = 2_048
+
+_FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
+    b"content-length: 0\r\n\r\n"
+)
+
+
+def allow_files() -> None:
+    """Let the process have files and sockets for as many connections, where the system does."""
+    if sys.platform != "win32":
+        import resource  # noqa: PLC0415 - POSIX
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
+        if soft != resource.RLIM_INFINITY and soft < most:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def _files() -> int:
+    """Return how many files and sockets the process may have open."""
+    if sys.platform == "win32":
+        return _MAX_FILES
+    import resource  # noqa: PLC0415 - as above
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MAX_FILES if soft == resource.RLIM_INFINITY else soft
+
+
+def bounded_server(
+    app: Any, protocol: "type[BoundedProtocol] | None" = None, **options: Any
+) -> uvicorn.Server:
+    """Return a server of bounded connections that leaves signals and logs to us.
+
+    ``options`` are uvicorn's own.
+    """
+    config = uvicorn.Config(
+        app,
+        http=protocol or BoundedProtocol,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        # So many are accepted in one turn of the loop, before any can be turned away.
+        backlog=min(_MAX_BACKLOG, max(_files() // 8, 1)),
+        **options,
+    )
+    return _Server(config)
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Capture none."""
+        yield
+
+
+class BoundedProtocol(H11Protocol):
+    """HTTP/1.1 on a connection that is ended where its client is too slow."""
+
+    _head: asyncio.TimerHandle | None = None
+    _reading: asyncio.TimerHandle | None = None
+    waiting_since: float = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection, or turn it away."""
+        self.begin(transport)
+        most = min(MAX_CONNECTIONS, _files() // 2)
+        if len(self.connections) > most and not self._end_another(most):
+            self.turn_away()
+        else:
+            self.waiting_since = self.loop.time()
+            self._head = self._later(HEAD_SECONDS)
+
+    def begin(self, transport: asyncio.Transport) -> None:
+        """Speak HTTP on a connection."""
+        super().connection_made(transport)
+        if self.client and "." in self.client[0]:
+            # A socket of both versions shows an IPv4 address as one of IPv6 (RFC 4291, 2.5.5.2).
+            self.client = self.client[0].removeprefix("::ffff:"), self.client[1]
+
+    def data_received(self, data: bytes) -> None:
+        """Read on."""
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        if self.has_request:
+            self._end_head()
+        elif self._head is None:
+            # A next request, or the rest of one that was answered already.
+            self._head = self._later(HEAD_SECONDS)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self.waiting_since = self.loop.time()
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """Wait for the client to read, but not for ever."""
+        super().pause_writing()
+        self._reading = self._later(READ_SECONDS)
+
+    def resume_writing(self) -> None:
+        """Write on."""
+        self._end_reading()
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._end_head()
+        self._end_reading()
+        super().connection_lost(exc)
+
+    def turn_away(self) -> None:
+        """Answer a connection too many, and close it."""
+        self.transport.write(_FULL)
+        self.transport.close()
+
+    @property
+    def has_request(self) -> bool:
+        """Whether a request is being answered, and not the next one awaited."""
+        return bool(self.cycle) and not self.cycle.response_complete
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing of a client that offers another protocol (RFC 9110, section 7.8).
+
+        Some do so with each request, and uvicorn would advise to install one.
+        """
+
+    def _end_another(self, most: int) -> bool:
+        """End the connection that waited longest; return whether there is room now."""
+        connections = cast("set[BoundedProtocol]", self.connections)
+        others = [other for other in connections if not other.transport.is_closing()]
+        waiting = [other for other in others if other is not self and not other.has_request]
+        if len(others) > most and waiting:
+            longest = min(waiting, key=lambda other: other.waiting_since)
+            longest.transport.abort()
+            return True
+        return len(others) <= most
+
+    def _later(self, seconds: float) -> asyncio.TimerHandle:
+        return self.loop.call_later(seconds, self.transport.abort)
+
+    def _end_head(self) -> None:
+        if self._head is not None:
+            self._head.cancel()
+            self._head = None
+
+    def _end_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+
+
+_HOST = r"(?:[a-z0-9_][a-z0-9_.-]*|\[[0-9a-f:.]+\])(?::\d{1,5})?"
+_ORIGIN = rf"[a-z][a-z0-9+.-]*://{_HOST}"
+
+
+def check_names(http: HttpLimits) -> None:
+    """Refuse hosts, origins and proxies that no request can have. Raises BadArgument."""
+    for name in http.hosts:
+        if not re.fullmatch(_HOST, name):
+            what = f"http.hosts has {name[:200]!r}, which no request names as its host."
+            raise BadArgument(what, "Give NAME, NAME:PORT or [ADDRESS]:PORT, in lower case.")
+    for origin in http.origins:
+        if not re.fullmatch(_ORIGIN, origin):
+            what = f"http.origins has {origin[:200]!r}, which is no origin of a web page."
+            raise BadArgument(what, "Give one such as https://app.example.org, without a path.")
+    for entry in http.forwarded:
+        try:
+            ipaddress.ip_network(entry)
+        except ValueError:
+            what = f"http.forwarded has {entry[:200]!r}, which is no address and no network."
+            raise BadArgument(what, "Give those of the proxies, such as 10.0.0.0/8.") from None
+
+
+def check_fetching(settings: Settings) -> None:
+    """Refuse rules of fetching that cannot be read, of a tenant too. Raises BadArgument."""
+    HttpFetcher(settings.fetch)
+    for name in settings.tenants:
+        try:
+            HttpFetcher(settings.for_tenant(name).fetch)
+        except BadArgument as error:
+            what = f"The table [tenants.{name}] is wrong: {error.what}"
+            raise BadArgument(what, error.next_step) from None
 
 
 def host_and_port(address: str, setting: str = "--http") -> tuple[str, int]:
@@ -102,3 +318,60 @@ def listener(host: str, port: int, setting: str = "--http") -> socket.socket:
         what = f"{host}:{port} cannot be used: {error.strerror or error}."
         raise BadArgument(what, f"Choose another {setting}.") from error
     return opened
+
+
+_CLOSING_SECONDS = 2.0
+"""For a client to agree that a connection ends, which keeps it until then."""
+
+
+def protocol_of(http: HttpLimits) -> type[BoundedProtocol]:
+    """Return what speaks HTTP on each connection, under TLS where there is a certificate."""
+    if not http.tls_cert:
+        return BoundedProtocol
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(http.tls_cert, http.tls_key)
+    return cast("type[BoundedProtocol]", partial(TlsProtocol, context))
+
+
+class TlsProtocol(BoundedProtocol):
+    """HTTP/1.1 under TLS. Handshake and first head together have the time of a head."""
+
+    def __init__(self, context: ssl.SSLContext, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._context = context
+        self._early: bytearray | None = bytearray()
+        self._handshake: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection and begin TLS on it, or turn it away."""
+        super().connection_made(transport)
+        if not transport.is_closing():
+            transport.pause_reading()  # the first bytes are for TLS
+            self._handshake = self.loop.create_task(self._begin())
+
+    def data_received(self, data: bytes) -> None:
+        """Read on. What comes with the end of the handshake waits until that is known here."""
+        if self._early is not None:
+            self._early += data
+        else:
+            super().data_received(data)
+
+    def turn_away(self) -> None:
+        """Close a connection too many: nothing can be said before the handshake."""
+        self.transport.abort()
+
+    async def _begin(self) -> None:
+        plain, context, secure = self.transport, self._context, None
+        if plain.is_closing():  # another one took its place already
+            return
+        closing: Any = {"ssl_shutdown_timeout": _CLOSING_SECONDS}
+        with suppress(OSError):  # also ssl.SSLError, and TimeoutError
+            secure = await self.loop.start_tls(plain, self, context, server_side=True, **closing)
+        if secure is None or self not in self.connections:  # ended meanwhile, by either side
+            plain.abort()
+            self.connection_lost(None)
+            return
+        self.begin(secure)
+        early, self._early = bytes(self._early or b""), None
+        if early:
+            self.data_received(early)

@@ -1,15 +1,97 @@
-"""The outermost layer of the service: each request has an id, a span, a time and a line of log."""
+"""Log lines, metrics and spans of requests and calls.
 
+URLs are masked. Of an exception its type and the places that it passed are logged, never its text,
+which may quote a document or a token.
+"""
+
+import json
 import logging
+import re
+import sys
 import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO, cast
 
+import mcp_types as types
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
+from mcp.shared.exceptions import MCPError
 from opentelemetry import trace
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from fetchstash.errors import StoreError
+from fetchstash.fetch import mask_url
 from fetchstash.service import _request
-from fetchstash.service._traces import fail, server_span
+from fetchstash.service._audit import AuditLog
+from fetchstash.service._exports import fail, server_span, trace_names
+from fetchstash.service._request import REFUSAL, tenant_label
 from fetchstash.system import telemetry
+from fetchstash.text.hygiene import clean_line
+
+MAX_MESSAGE_CHARS = 1_000
+_MAX_FRAMES = 20
+_to_json = json.JSONEncoder(separators=(",", ":"), default=str).encode
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>]+")
+
+
+class JsonLines(logging.Formatter):
+    """Words a record as one JSON object; ``extra={"facts": {…}}`` adds fields to it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        request = _request.current()
+        line: dict[str, Any] = {
+            "time": telemetry.now(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": _message(record),
+            **(request.names if request else {}),
+            **trace_names(),
+            **getattr(record, "facts", {}),
+        }
+        if record.exc_info and record.exc_info[0]:
+            line["error"] = record.exc_info[0].__name__
+            line["frames"] = _frames(record.exc_info[2])
+        return _to_json(line)
+
+
+def log_to(stream: TextIO | None = None) -> None:
+    """Send every log of this process to ``stream`` (stderr), one JSON object a line."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonLines())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.getLogger("fetchstash").setLevel(logging.INFO)
+    # At INFO it quotes what a server answered to a request that it refused.
+    logging.getLogger("fetchstash.fetch").setLevel(logging.WARNING)
+    # It quotes Host and Origin, which anybody may send; the line of the request has the status.
+    logging.getLogger("mcp.server.transport_security").setLevel(logging.ERROR)
+    logging.captureWarnings(capture=True)
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        text = record.getMessage()
+    except (TypeError, ValueError):  # a library's arguments do not fit its own format
+        text = str(record.msg)
+    if not record.name.startswith("fetchstash"):
+        # asyncio's second line shows a task with its exception, text and all.
+        text = text.partition("\n")[0]
+    if text.isascii() and text.isprintable() and "://" not in text:
+        return text[:MAX_MESSAGE_CHARS]
+    masked = _URL.sub(lambda match: mask_url(match[0]), text[: 10 * MAX_MESSAGE_CHARS])
+    return clean_line(masked)[:MAX_MESSAGE_CHARS]
+
+
+def _frames(traceback: TracebackType | None) -> list[str]:
+    frames: list[str] = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        frames.append(f"{Path(code.co_filename).name}:{traceback.tb_lineno} {code.co_name}")
+        traceback = traceback.tb_next
+    return frames[-_MAX_FRAMES:]
+
 
 _ROUTES = ("/mcp", "/healthz", "/readyz")
 _METADATA = "/.well-known/oauth-protected-resource"  # the resource's own path may follow
@@ -82,3 +164,87 @@ def _end(
     }
     level = logging.DEBUG if route in _QUIET and status == 200 else logging.INFO
     _log.log(level, "request", extra={"facts": line})
+
+
+_OBSERVED_CALLS_METHODS = frozenset(
+    """
+    completion/complete initialize logging/setLevel notifications/cancelled
+    notifications/initialized notifications/progress ping prompts/get prompts/list
+    resources/list resources/read resources/templates/list server/discover tools/call tools/list
+    """.split()  # noqa: SIM905 - fifteen quoted words are no easier to read
+)
+_REF = re.compile(r"art_[a-z2-7]{1,40}")
+
+
+class ObservedCalls(ServerMiddleware[Any]):
+    """Takes the place of the SDK's own span, which quotes errors."""
+
+    def __init__(self, tools: frozenset[str], audit: AuditLog | None = None) -> None:
+        self._tools = tools
+        self._audit = audit
+
+    async def __call__(
+        self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
+    ) -> HandlerResult:
+        """Pass a message on."""
+        record = _request.current() or _request.Record("", {})
+        record.rpc_method = ctx.method if ctx.method in _OBSERVED_CALLS_METHODS else "other"
+        name = (ctx.params or {}).get("name")
+        if ctx.method == "tools/call":
+            record.tool = name if name in self._tools else "other"
+        meta = cast("Mapping[str, Any]", ctx.meta or {})
+        sent = {key: str(meta[key]) for key in ("traceparent", "tracestate") if key in meta}
+        facts = {"mcp.method.name": record.rpc_method}
+        facts |= {"gen_ai.tool.name": record.tool} if record.tool else {}
+        started = time.perf_counter()
+        with server_span(f"{record.rpc_method} {record.tool}".strip(), sent, facts) as span:
+            span.set_attribute("mcp.protocol.version", ctx.protocol_version)
+            try:
+                result = await self._audited(ctx, call_next, record)
+            except MCPError as error:
+                record.code = str(error.code)
+                raise
+            except BaseException as error:
+                record.code = type(error).__name__
+                raise
+            finally:
+                facts |= {"error.type": record.code} if record.code else {}
+                telemetry.duration("call", time.perf_counter() - started, **facts)
+                if record.code:
+                    fail(span, record.code)
+            return result
+
+    async def _audited(
+        self, ctx: ServerRequestContext[Any, Any], call_next: CallNext, record: _request.Record
+    ) -> HandlerResult:
+        """Answer a message; one whose line the audit log does not take gets an error instead."""
+        result = await call_next(ctx)
+        record.code = _code(result)
+        if record.code == "quota" and record.principal and REFUSAL not in record.scope:
+            # Reached by a fetch or a put; Admission counts those of requests.
+            label = tenant_label(ctx.lifespan_context.settings, record.principal.tenant)
+            telemetry.count("quota_refusals", tenant=label)
+        if self._audit and ctx.method in ("tools/call", "resources/read"):
+            try:
+                self._audit.call(record, _refs(ctx, result))
+            except StoreError as error:
+                raise MCPError(types.INTERNAL_ERROR, error.line()) from None
+        return result
+
+
+def _meta(result: HandlerResult) -> Mapping[str, Any]:
+    if isinstance(result, types.CallToolResult):
+        return result.meta or {}
+    return result.get("_meta", {}) if isinstance(result, dict) else {}
+
+
+def _code(result: HandlerResult) -> str:
+    """Return the code of the error that a tool answered with, "" for an answer."""
+    error = _meta(result).get("fetchstash/error")
+    return error["code"] if error else ""
+
+
+def _refs(ctx: ServerRequestContext[Any, Any], result: HandlerResult) -> list[str]:
+    """Return the references of the artifacts that a result speaks of."""
+    listed = [facts["artifact_ref"] for facts in _meta(result).get("fetchstash/artifact", ())]
+    return listed or _REF.findall(str((ctx.params or {}).get("uri", "")))

@@ -35,10 +35,9 @@ from fetchstash.handlers import (
     ocr_limits,
 )
 from fetchstash.service._audit import AuditedFetcher, AuditedRenderer, AuditLog
-from fetchstash.service._metered import metered
+from fetchstash.service._pace import Rest, Turns
 from fetchstash.service._quota import Quotas
-from fetchstash.service._tenant_store import TenantStore
-from fetchstash.service._turns import Rest, Turns
+from fetchstash.service._tenant_store import TenantStore, metered
 from fetchstash.stash import Stash, open_stash
 from fetchstash.store import ArtifactStore, open_store
 

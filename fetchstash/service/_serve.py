@@ -18,28 +18,28 @@ from fetchstash.errors import Internal
 from fetchstash.fetch import HttpFetcher, browser_of, join_host_port
 from fetchstash.handlers import warn_unconfined
 from fetchstash.server import hide_memory
-from fetchstash.service._app import MCP_PATH, Service, build_app
+from fetchstash.service._app import MCP_PATH, Readiness, Service, build_app
 from fetchstash.service._audit import AuditedFetcher, AuditedRenderer, AuditLog
-from fetchstash.service._auth import verifier_of
-from fetchstash.service._bounds import IDLE_SECONDS, allow_files, bounded_server
-from fetchstash.service._checks import check_fetching, check_names
-from fetchstash.service._doors import security_of
+from fetchstash.service._auth import security_of, verifier_of
 from fetchstash.service._exports import exports
 from fetchstash.service._listen import (
+    IDLE_SECONDS,
+    allow_files,
+    bounded_server,
     check_certificate,
     check_exposure,
+    check_fetching,
+    check_names,
     host_and_port,
     invalid_now,
     listener,
+    protocol_of,
     sends_tokens_in_clear,
 )
-from fetchstash.service._logs import log_to
-from fetchstash.service._metered import metered
+from fetchstash.service._observed import log_to
 from fetchstash.service._quota import Quotas
-from fetchstash.service._ready import Readiness
-from fetchstash.service._source import Stashes, TenantSource
-from fetchstash.service._tenants import Tenants
-from fetchstash.service._tls import protocol_of
+from fetchstash.service._tenant_store import metered
+from fetchstash.service._tenants import Stashes, Tenants, TenantSource
 from fetchstash.stash import Stash, open_stash
 from fetchstash.store import DEFAULT_RUN, open_objects, open_store
 

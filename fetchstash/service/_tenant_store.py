@@ -1,10 +1,12 @@
-"""The store of one tenant: what it may keep, and one answer to every reference that is not its."""
+"""The stores of tenants: kept apart, and measured."""
 
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
+from typing import Any, cast
 
 import anyio
 
@@ -22,9 +24,42 @@ from fetchstash.store import (
     SearchResult,
     TextReader,
 )
+from fetchstash.system import telemetry
 from fetchstash.text import clip
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.ranges import Ranges
+
+_READS = ("get", "list", "open_artifact", "open_text", "search")
+_TIMED = frozenset((*_READS, "put", "replace_text", "touch", "delete", "gc"))
+
+
+def metered(store: ArtifactStore) -> ArtifactStore:
+    """Return the store with each operation timed as ``store``, by its name."""
+    return cast("ArtifactStore", _Metered(store))
+
+
+class _Metered:
+    """Passes everything on. Not one method for each of the Protocol: they would all be alike."""
+
+    def __init__(self, store: ArtifactStore) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._store, name)
+        if name in _TIMED:  # once: then the wrapper is found without this method
+            attribute = _timed(name, attribute)
+            setattr(self, name, attribute)
+        return attribute
+
+
+def _timed(name: str, operation: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    @wraps(operation)
+    async def run(*arguments: Any, **options: Any) -> Any:
+        with telemetry.timed("store", operation=name):
+            return await operation(*arguments, **options)
+
+    return run
+
 
 _BELIEVED_SECONDS = 60
 _RECOUNTED_SECONDS = 1

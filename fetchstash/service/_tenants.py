@@ -1,4 +1,4 @@
-"""The tenants of a service: a Stash for each, opened when it is first used.
+"""The stashes of tenants: opened when asked for, shared, closed.
 
 A tenant is what the verified token says, and nothing else: no header, argument or URL. What a
 tenant has of its own: settings, store (folder or prefix, with its key for the hashes of URLs, its
@@ -8,18 +8,21 @@ and event log. What it shares with others it takes turns at (_turns.py, _pace.py
 
 import gc
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import anyio
 
 from fetchstash.config import Settings
 from fetchstash.errors import Busy, FetchstashError, Internal
+from fetchstash.render import Host
+from fetchstash.server import Answers, Context
 from fetchstash.service._audit import AuditLog
-from fetchstash.service._context import tenant_label
 from fetchstash.service._pace import Pace
 from fetchstash.service._quota import EXCHANGE_SECONDS, Quotas
+from fetchstash.service._request import client_of, principal_of, refusal_of, tenant_label
 from fetchstash.service._rooms import Pools, SharedTurns, open_rooms
 from fetchstash.stash import Stash
 from fetchstash.system import telemetry
@@ -186,3 +189,54 @@ class Tenants:
                 await opened.aclose()
             except FetchstashError as error:  # the others are closed all the same
                 _log.warning("The store of the tenant %s did not close: %s", name, error)
+
+
+class Stashes(Protocol):
+    """The Stash of each tenant."""
+
+    async def stash(self, tenant: str) -> Stash:
+        """Return the Stash of a tenant, opened if need be."""
+        ...
+
+    def settings_of(self, tenant: str) -> Settings:
+        """Return the settings of a tenant."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close all of them."""
+        ...
+
+
+class TenantSource:
+    """Gives each request the Stash of the tenant that its verified token names."""
+
+    def __init__(self, settings: Settings, stashes: Stashes) -> None:
+        self.settings = settings
+        self._stashes = stashes
+
+    def host(self, ctx: Context) -> Host:
+        """Return the host that asks. Nobody over HTTP shares our file system."""
+        settings = self._stashes.settings_of(principal_of(ctx).tenant)
+        return Host(settings.views_for(client_of(ctx)), False, settings.context)
+
+    async def get(self, ctx: Context, answers: Answers = None) -> Stash:  # noqa: ARG002 - none asked
+        """Return the Stash of the request's tenant. Raises Busy and OverQuota."""
+        if refusal := refusal_of(ctx):
+            raise refusal
+        return await self._stashes.stash(principal_of(ctx).tenant)
+
+    async def person_allows(
+        self,
+        ctx: Context,  # noqa: ARG002 - as above
+        answers: Answers,  # noqa: ARG002 - as above
+        refusals: Iterable[Mapping[str, Any]],  # noqa: ARG002 - as above
+    ) -> bool:
+        """Return False: the network of a service is not its clients' to open."""
+        return False
+
+    def forget_roots(self) -> None:
+        """Do nothing: no client's folders are asked for."""
+
+    async def aclose(self) -> None:
+        """Close what was opened."""
+        await self._stashes.aclose()

@@ -8,7 +8,7 @@ import pytest
 
 from fetchstash.gateway import _catalog, _upstream
 from fetchstash.gateway._protocol import LOG_LEVEL_KEY
-from fetchstash.gateway._spooled import HELD_CHARS, Spooled
+from fetchstash.gateway._rpc import HELD_CHARS, Spooled
 from tests.gateway.memory import (
     MODERN_META,
     Line,

@@ -14,7 +14,7 @@ from fetchstash.config import HttpLimits, Settings
 from fetchstash.service import (
     OneStash,
     TenantSource,
-    _bounds,
+    _listen,
     _messages,
     build_app,
     security_of,
@@ -24,7 +24,7 @@ from fetchstash.service import (
 
 def set_bound(monkeypatch: pytest.MonkeyPatch, name: str, value: float) -> None:
     """Let a bound of connections and requests be reached soon."""
-    module = _messages if hasattr(_messages, name) else _bounds
+    module = _messages if hasattr(_messages, name) else _listen
     monkeypatch.setattr(module, name, value)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fetchstash.config import load
 from fetchstash.service import AuditLog, _request
-from fetchstash.service._logs import MAX_MESSAGE_CHARS, JsonLines, log_to
+from fetchstash.service._observed import MAX_MESSAGE_CHARS, JsonLines, log_to
 from fetchstash.service.access import Principal
 from tests.service.asgi import Service
 from tests.service.team import ask, call, of, team, web_of

@@ -8,7 +8,7 @@ import pytest
 from fetchstash.errors import StoreError
 from fetchstash.handlers import ExtractLimits
 from fetchstash.service import AuditLog
-from fetchstash.service._ready import Readiness
+from fetchstash.service._app import Readiness
 from fetchstash.service._request import Record
 from fetchstash.store import MemoryObjects
 

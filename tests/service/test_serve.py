@@ -18,10 +18,11 @@ import trustme
 
 from fetchstash.config import HttpLimits, load
 from fetchstash.errors import BadArgument
-from fetchstash.service._checks import check_fetching, check_names
 from fetchstash.service._listen import (
     check_certificate,
     check_exposure,
+    check_fetching,
+    check_names,
     host_and_port,
     invalid_now,
     listener,
@@ -336,10 +337,7 @@ FORWARDED = {"x-forwarded-for": "192.0.2.9", "x-forwarded-proto": "https"}
 async def test_what_a_proxy_says_is_believed_of_those_that_are_named(
     proxies: tuple[str, ...], who: str
 ) -> None:
-    async with (
-        serving(echo, HttpLimits(forwarded=proxies)) as port,
-        httpx2.AsyncClient() as http,
-    ):
+    async with serving(echo, HttpLimits(forwarded=proxies)) as port, httpx2.AsyncClient() as http:
         answer = await http.get(f"http://127.0.0.1:{port}/", headers=FORWARDED)
     assert answer.text == who
 

@@ -11,9 +11,8 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from fetchstash.config import OAuthLimits
-from fetchstash.service._context import PRINCIPAL
 from fetchstash.service._messages import Messages
-from fetchstash.service._session import client_in, new_session
+from fetchstash.service._request import PRINCIPAL, client_in, new_session
 from fetchstash.service.access import FETCH, Principal
 
 pytestmark = pytest.mark.anyio

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fetchstash.errors import Busy
-from fetchstash.service import _pace, _turns
-from fetchstash.service._pace import Pace
-from fetchstash.service._turns import Turns
+from fetchstash.service import _pace
+from fetchstash.service._pace import Pace, Turns
 
 pytestmark = pytest.mark.anyio
 
@@ -119,7 +118,7 @@ async def test_the_work_of_a_greedy_tenant_rests(
     now = 0.0
     slept: list[float] = []
     clock = SimpleNamespace(monotonic=lambda: now, sleep=slept.append)
-    monkeypatch.setattr(_turns, "time", clock)
+    monkeypatch.setattr(_pace, "time", clock)
     turns = Turns("slots", 1, 1, is_greedy=lambda tenant: greedy and tenant == "flood")
     async with turns.turn("flood") as rest:
         rest()

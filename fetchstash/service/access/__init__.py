@@ -5,14 +5,7 @@ Knows no HTTP: the status, the challenge (WWW-Authenticate) and the metadata doc
 that ``service`` sends.
 """
 
-from fetchstash.service.access._answers import (
-    challenge,
-    metadata_paths,
-    metadata_url,
-    resource_metadata,
-)
-from fetchstash.service.access._issuer import Issuer
-from fetchstash.service.access._oauth import OAuthTokens
+from fetchstash.service.access._oauth import Issuer, OAuthTokens, count_keys, verifier
 from fetchstash.service.access._own import OwnTokens, Token, TokenRecord, looks_like_ours
 from fetchstash.service.access._principal import (
     FETCH,
@@ -24,11 +17,14 @@ from fetchstash.service.access._principal import (
     Principal,
     Rejected,
     Verifier,
+    challenge,
     check_scope,
     is_tenant,
+    metadata_paths,
+    metadata_url,
+    resource_metadata,
     scope_of,
 )
-from fetchstash.service.access._verifier import count_keys, verifier
 
 __all__ = [
     "FETCH",
