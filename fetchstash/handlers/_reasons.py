@@ -69,7 +69,6 @@ class Reason(Enum):
     ENCRYPTED = "the document is encrypted and opens only with its password", KEPT
     NO_TEXT = "the document holds no text", KEPT
     DAMAGED_DOCUMENT = "the document is damaged or cut short", KEPT
-    CUT_FILE = "the file is cut short", FETCH_AGAIN
     NOT_READ = "it is of a variant that its reader does not know", KEPT
     CUT_AT_LIMIT = "only its first {chars:,} characters were kept", KEPT
     NO_READER = "no reader for it; its bytes are kept", KEPT
@@ -151,9 +150,6 @@ class Reason(Enum):
     )  # fmt: skip
     MANY_STREAMS = "the file holds more than {limit:,} compressed streams", KEPT
     LARGE_MEMBER = "the member is larger than {limit:,} bytes", KEPT
-    DEEP_MEMBER = "more than {limit:,} bytes must be unpacked to read the member", KEPT
-    DAMAGED_MEMBER = "the member is damaged: its checksum is wrong", FETCH_AGAIN
-    UNREAD_DIRECTORY = "its directory is not read: {why}", KEPT
     UNREAD_MEMBER = "{name} is not read: {why}.", KEPT
     MEMBER_WITHOUT_TEXT = "{name} has no text: it is {media_type}.", KEPT
     NO_MEMBER = "There is no member {name}.", "The archive's text lists them all.", OutOfRange
@@ -169,11 +165,6 @@ class Reason(Enum):
     IS_FOLDER = "it is a folder", KEPT
     IS_DEVICE = "it is a device", KEPT
     IS_ENCRYPTED = "it is encrypted", KEPT
-    BY_PPMD = "it is packed with PPMd", KEPT
-    BY_BCJ2 = "it is packed with BCJ2", KEPT
-    BY_DEFLATE64 = "it is packed with Deflate64", KEPT
-    BY_ARM64 = "it is packed with the ARM64 filter", KEPT
-    BY_UNKNOWN = "it is packed with a method that is not known here", KEPT
 
     # Zip containers, of office documents and books too
     ZIP_MEMBER_ENCRYPTED = "a member of the zip container is encrypted", KEPT
@@ -227,12 +218,6 @@ class Reason(Enum):
     )  # fmt: skip
     DATABASE_DAMAGED = "the database is damaged or cut short", FETCH_AGAIN
     DATABASE_EMPTY = "the database has no tables", KEPT
-    PARQUET_ENCRYPTED = "the file is encrypted", KEPT
-    PARQUET_CUT = (
-        "the file is cut short: its metadata, which stand at the end, are missing", FETCH_AGAIN,
-    )  # fmt: skip
-    PARQUET_DAMAGED = "the file is damaged: its metadata are not those of Parquet", KEPT
-    PARQUET_METADATA = "the file is damaged: its metadata break off", FETCH_AGAIN
 
     # PDF
     PDF_PAGES = (

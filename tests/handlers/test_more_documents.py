@@ -146,14 +146,17 @@ DBF = (
         (b"ITSF" + bytes(range(96)), "Compiled HTML Help file (CHM)"),
         (b"AC1032\0\0" + bytes(range(96)), "AutoCAD drawing (DWG)"),
         (DBF, "dBASE table (DBF)"),
+        (b"PAR1" + bytes(64), "Parquet file"),
+        (b"\x1a\x45\xdf\xa3\x9fB\x82\x88matroska" + bytes(64), "Matroska video"),
+        (b"RIFF\0\0\0\0AVI LIST" + bytes(64), "AVI video"),
     ],
-    ids=["OneNote", "PST", "CHM", "DWG", "DBF"],
+    ids=["OneNote", "PST", "CHM", "DWG", "DBF", "Parquet", "Matroska", "AVI"],
 )
 def test_a_document_that_no_reader_knows_is_named(save: Save, data: bytes, word: str) -> None:
     source = save(data)
     decision = route_file(source, {}, "file.bin")
     assert format_of(decision).name(decision.media_type) == word
-    extracted = handler_named("unread").extract(source, Hints(), ExtractLimits())
+    extracted = handler_of(format_of(decision)).extract(source, Hints(), ExtractLimits())
     assert extracted.parts is None
     assert extracted.cause is not None
     assert extracted.cause.words() == "no reader for it; its bytes are kept"

@@ -14,7 +14,7 @@ _LINES_A_PART = 1_000
 
 
 class ArchiveHandler(Streamed, MemberParts):
-    """Reads zip (jar, whl, apk), 7z, tar (plain, gz, bz2, xz, zst) and single compressed files."""
+    """Reads zip (jar, whl, apk), tar (plain, gz, bz2, xz, zst) and single compressed files."""
 
     name = "archive"
 

@@ -1,6 +1,6 @@
 """The members of archives, within bounds.
 
-Zip and 7z are read by their directories, tar as a stream; a compressed file has one member.
+A zip is read by its directory, a tar as a stream; a compressed file has one member.
 """
 
 import io
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from fetchstash.errors import FetchstashError
-from fetchstash.handlers._archive import _seven_zip
 from fetchstash.handlers._archive._streams import STEP, unpacked
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._zip import Entry, Zip, is_unsafe
@@ -71,9 +70,6 @@ def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
         if head.startswith((b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")) or _is_zip_at_end(file):
             yield from _zip_members(source)
             return
-        if head.startswith(_seven_zip.MAGIC):
-            yield from _seven_zip_members(source)
-            return
         size = file.seek(0, io.SEEK_END)
         file.seek(0)
         content = unpacked(file, head, size)
@@ -108,21 +104,6 @@ def _refusal(entry: Entry) -> Reason | None:
     if entry.encrypted:
         return Reason.IS_ENCRYPTED
     return Reason.IS_FOLDER if entry.is_folder else None
-
-
-def _seven_zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
-    for member in _seven_zip.members(source):
-        name = member.name + "/" * member.is_folder
-        content = _seven_zip.content(source, member.stream, MAX_UNPACKED)
-        yield Member(name, member.size, _refusal_in_seven_zip(member)), _bounded(content)
-
-
-def _refusal_in_seven_zip(member: _seven_zip.SevenZipMember) -> Reason | None:
-    if is_unsafe(member.name):
-        return Reason.LEADS_OUT
-    if member.is_link:
-        return Reason.IS_LINK
-    return Reason.IS_FOLDER if member.is_folder else member.unread
 
 
 def _overlap(entries: list[Entry]) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from fetchstash.handlers._binary import UnreadHandler
 from fetchstash.handlers._format import Format, family
 from fetchstash.handlers._routing._structure import sniff_csv, sniff_json, sniff_xml, sniff_yaml
 
@@ -127,7 +128,7 @@ def _formats() -> Iterator[Format]:
         ),
     )
     yield from family(
-        replace(sheets, handler=_HERE + "_parquet:ParquetHandler"),
+        replace(sheets, handler=UnreadHandler),
         (
             "Parquet file",
             "application/vnd.apache.parquet application/x-parquet",

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from fetchstash.handlers._binary import UnreadHandler
 from fetchstash.handlers._format import Format, Head, Sniffed, family
 from fetchstash.handlers._routing._signatures import printable
 
@@ -83,7 +84,6 @@ FORMATS = (
     *family(
         _VIDEO,
         ("QuickTime video", "video/quicktime", "mov"),
-        ("AVI video", "video/x-msvideo", "avi"),
         ("{} video", "video/x-ms-asf", "", b"\x30\x26\xb2\x75\x8e\x66\xcf\x11"),
         ("{} video", "video/x-flv", "", b"FLV\1"),
         ("{} video", "video/ogg", ""),
@@ -100,6 +100,13 @@ FORMATS = (
     *family(
         replace(_VIDEO, signed=True),
         ("{} video", "video/mp4", "mp4 m4v"),
+    ),
+    *family(
+        replace(_VIDEO, handler=UnreadHandler),
+        ("AVI video", "video/x-msvideo", "avi"),
+    ),
+    *family(
+        replace(_VIDEO, handler=UnreadHandler, signed=True),
         ("{} video", "video/webm", "webm"),
         ("Matroska video", "video/x-matroska", "mkv"),
     ),

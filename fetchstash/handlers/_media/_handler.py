@@ -7,17 +7,15 @@ from typing import BinaryIO
 from fetchstash.handlers._contract import Extracted, Hints
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._media._facts import Media
-from fetchstash.handlers._media._matroska import matroska
 from fetchstash.handlers._media._mp4 import mp4
-from fetchstash.handlers._media._streams import flac, mp3, ogg, riff
+from fetchstash.handlers._media._streams import flac, mp3, ogg, wav
 from fetchstash.text.facts import DocumentFacts
 
 # The place of a signature, the signature, and the reader.
 _READERS: tuple[tuple[int, bytes, Callable[[BinaryIO, int], Media]], ...] = (
     (4, b"ftyp", mp4),
     (4, b"moov", mp4),
-    (0, b"\x1a\x45\xdf\xa3", matroska),
-    (0, b"RIFF", riff),
+    (0, b"RIFF", wav),
     (0, b"fLaC", flac),
     (0, b"OggS", ogg),
     (0, b"ID3", mp3),

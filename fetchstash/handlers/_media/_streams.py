@@ -1,4 +1,4 @@
-"""WAV and AVI (RIFF), FLAC (RFC 9639), Ogg (RFC 3533, RFC 7845) and MP3 (ISO 11172-3, ID3)."""
+"""WAV (RIFF), FLAC (RFC 9639), Ogg (RFC 3533, RFC 7845) and MP3 (ISO 11172-3, ID3)."""
 
 import struct
 from typing import BinaryIO
@@ -30,8 +30,8 @@ _BITRATES_2 = (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
 _RATES = (44_100, 48_000, 32_000)
 
 
-def riff(file: BinaryIO, size: int) -> Media:
-    """Return the facts of a WAV or AVI file."""
+def wav(file: BinaryIO, size: int) -> Media:
+    """Return the facts of a WAV file."""
     media = Media()
     byte_rate = 0
     for name, place, length in chunks(file, "<L", 12, size):
@@ -47,11 +47,6 @@ def riff(file: BinaryIO, size: int) -> Media:
                     media.tags[_INFO[tag]] = (
                         read_at(file, at, tag_length).rstrip(b"\0").decode("utf-8", "replace")
                     )
-        elif name == b"LIST" and data[4:8] == b"avih" and len(data) >= 52:
-            microseconds, frames, media.width, media.height = struct.unpack_from(
-                "<12xL12xL12xLL", data
-            )
-            media.seconds = microseconds * frames / 1e6
     return media
 
 
