@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Part
-from fetchstash.handlers._office._odf import OdfChart
+from fetchstash.handlers._office._common import OdfChart
 from fetchstash.handlers._office._ooxml import Chart, Package
 from fetchstash.handlers._shared._prose import Prose
 from fetchstash.handlers._shared._xml_events import attribute, walk

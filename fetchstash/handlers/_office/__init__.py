@@ -48,135 +48,78 @@ def _sniff_rtf(head: Head) -> Sniffed | None:
     return Sniffed("application/rtf", "signature {\\rtf")
 
 
-_DOCX = Format(
-    kind="office_doc",
-    word="DOCX",
-    handler=_HERE + "_docx:DocxHandler",
-    paths=_BESIDE,
-    media_types=(_OOXML + "wordprocessingml.document", _OOXML + "wordprocessingml.template"),
-    extensions=("docx",),
-    zip_members=(_PACKAGE, "word/"),
-    signed=True,
-)
-_PPTX = Format(
-    kind="office_doc",
-    word="PPTX",
-    handler=_HERE + "_pptx:PptxHandler",
-    paths=_BESIDE,
-    media_types=(
-        _OOXML + "presentationml.presentation",
-        _OOXML + "presentationml.slideshow",
-        _OOXML + "presentationml.template",
-    ),
-    extensions=("pptx",),
-    zip_members=(_PACKAGE, "ppt/"),
-    signed=True,
-    page_word="slides",
-)
-_ODT = Format(
-    kind="office_doc",
-    word="ODT",
-    handler=_HERE + "_odf:OdfHandler",
-    paths=_BESIDE,
-    media_types=(_ODF + "text", _ODF + "text-template"),
-    extensions=("odt",),
-    signed=True,
-)
-_DOC = Format(
-    kind="office_doc",
-    word="DOC",
-    handler=_HERE + "_doc:OldOfficeHandler",
-    media_types=("application/msword",),
-    extensions=("doc",),
-    ole_members=("WordDocument",),
-    signed=True,
-)
-_IWORK = Format(
-    kind="office_doc", word="iWork document", handler=UnreadHandler, media_types=(), signed=True
-)
+_DOCUMENT = Format(kind="office_doc", word="office document", handler="", media_types=())
+_OOXML_DOCUMENT = replace(_DOCUMENT, paths=_BESIDE, signed=True)
+_DOCX = replace(_OOXML_DOCUMENT, handler=_HERE + "_docx:DocxHandler")
+_PPTX = replace(_OOXML_DOCUMENT, handler=_HERE + "_pptx:PptxHandler", page_word="slides")
+_ODF_DOCUMENT = replace(_OOXML_DOCUMENT, handler=_HERE + "_odf:OdfHandler")
+_OLE = replace(_DOCUMENT, handler=_HERE + "_doc:OldOfficeHandler", signed=True)
+_XML_TEXT = replace(_DOCUMENT, handler=_HERE + "_xml_texts:XmlTextHandler", is_markup=True)
+# Pages, Numbers and Keynote store a snapshot of Apple's objects.
+_IWORK = replace(_DOCUMENT, word="iWork document", handler=UnreadHandler, signed=True)
 
 FORMATS = (
-    replace(_DOCX, word="office document", media_types=(), extensions=(), zip_members=()),
+    _DOCX,
+    replace(
+        _DOCX, word="DOCM", media_types=(_WORD,), zip_members=(_PACKAGE, "word/vbaProject.bin")
+    ),
+    replace(
+        _PPTX, word="PPTM", media_types=(_POWERPOINT,), zip_members=(_PACKAGE, "ppt/vbaProject.bin")
+    ),
     replace(
         _DOCX,
-        word="DOCM",
-        media_types=(_WORD,),
-        extensions=(),
-        zip_members=(_PACKAGE, "word/vbaProject.bin"),
+        word="DOCX",
+        media_types=tuple(f"{_OOXML}wordprocessingml.{name}" for name in ("document", "template")),
+        extensions=("docx",),
+        zip_members=(_PACKAGE, "word/"),
     ),
     replace(
         _PPTX,
-        word="PPTM",
-        media_types=(_POWERPOINT,),
-        extensions=(),
-        zip_members=(_PACKAGE, "ppt/vbaProject.bin"),
+        word="PPTX",
+        media_types=tuple(
+            f"{_OOXML}presentationml.{name}" for name in ("presentation", "slideshow", "template")
+        ),
+        extensions=("pptx",),
+        zip_members=(_PACKAGE, "ppt/"),
     ),
-    _DOCX,
-    _PPTX,
-    _ODT,
-    replace(
-        _ODT,
-        word="ODP",
-        media_types=(_ODF + "presentation",),
-        extensions=("odp",),
-        page_word="slides",
+    *family(
+        _ODF_DOCUMENT,
+        ("ODT", f"{_ODF}text {_ODF}text-template", "odt"),
+    ),
+    *family(
+        replace(_ODF_DOCUMENT, page_word="slides"),
+        ("ODP", f"{_ODF}presentation", "odp"),
     ),
     # Some programs write "mimetype" compressed or late, so that the members alone tell.
     replace(
-        _ODT,
-        word="office document",
+        _ODF_DOCUMENT,
         media_types=("application/vnd.oasis.opendocument",),
-        extensions=(),
         zip_members=("content.xml", "META-INF/manifest.xml"),
     ),
-    replace(_ODT, word="ODG", media_types=(_ODF + "graphics",), extensions=()),
-    replace(_ODT, word="office document", media_types=(_ODF + "*",), extensions=()),
-    Format(
-        kind="office_doc",
+    *family(
+        _ODF_DOCUMENT,
+        ("ODG", f"{_ODF}graphics", ""),
+        ("office document", f"{_ODF}*", ""),
+    ),
+    replace(
+        _OOXML_DOCUMENT,
         word="EPUB",
         handler=_HERE + "_epub:EpubHandler",
-        paths=_BESIDE,
         media_types=("application/epub+zip",),
         extensions=("epub",),
         # Some programs write the member "mimetype" compressed or late (OCF, section 4.3).
         zip_members=("mimetype", "META-INF/container.xml"),
-        signed=True,
-    ),
-    Format(
-        kind="office_doc",
-        word="RTF",
-        handler=_HERE + "_rtf:RtfHandler",
-        media_types=("application/rtf", "text/rtf"),
-        extensions=("rtf",),
-        sniff=_sniff_rtf,
     ),
     *family(
-        Format(
-            kind="office_doc",
-            word="",
-            handler=_HERE + "_xml_texts:XmlTextHandler",
-            media_types=(),
-            is_markup=True,
-        ),
-        ("FictionBook", _FB2, "fb2"),
-        ("OPML outline", _OPML, "opml"),
+        replace(_DOCUMENT, handler=_HERE + "_rtf:RtfHandler", sniff=_sniff_rtf),
+        ("RTF", "application/rtf text/rtf", "rtf"),
     ),
-    Format(
-        kind="office_doc",
-        word="JATS article",
-        handler=_HERE + "_xml_texts:XmlTextHandler",
-        media_types=(_JATS,),
-        sniff=_sniff_xml_text,
-        is_markup=True,
-    ),
-    # Pages, Numbers and Keynote store the same members: a snapshot of Apple's objects.
+    *family(_XML_TEXT, ("FictionBook", _FB2, "fb2"), ("OPML outline", _OPML, "opml")),
+    *family(replace(_XML_TEXT, sniff=_sniff_xml_text), ("JATS article", _JATS, "")),
     replace(
         _IWORK,
-        media_types=(
-            "application/vnd.apple.iwork",
-            "application/vnd.apple.pages",
-            "application/vnd.apple.numbers",
-            "application/vnd.apple.keynote",
+        media_types=tuple(
+            f"application/vnd.apple.{name}" for name in ("iwork", "pages", "numbers", "keynote")
         ),
         extensions=("pages", "numbers", "key"),
         zip_members=("Index/Document.iwa",),
@@ -189,38 +132,32 @@ FORMATS = (
             ("keynote", "index.apxl"),
         )
     ),
-    _DOC,
-    replace(
-        _DOC,
-        word="PPT",
-        media_types=("application/vnd.ms-powerpoint",),
-        extensions=("ppt",),
-        ole_members=("PowerPoint Document",),
-        page_word="slides",
+    *family(
+        replace(_OLE, ole_members=("WordDocument",)),
+        ("DOC", "application/msword", "doc"),
+    ),
+    *family(
+        replace(_OLE, ole_members=("PowerPoint Document",), page_word="slides"),
+        ("PPT", "application/vnd.ms-powerpoint", "ppt"),
     ),
     replace(
-        _DOC,
+        _OLE,
         word="document of Word before 97",
         media_types=("application/x-msword-before-97",),
-        extensions=(),
-        ole_members=(),
         signatures=tuple((0, magic) for magic in OLD_WORD),
     ),
     replace(
-        _DOC,
+        _OLE,
         word="presentation of PowerPoint before 97",
         media_types=("application/x-mspowerpoint-before-97",),
-        extensions=(),
         ole_members=("PP40",),
         signatures=tuple((0, magic) for magic in OLD_POWERPOINT),
     ),
     # A document under a password hides its streams ([MS-OFFCRYPTO], section 2.3.4.4).
     replace(
-        _DOC,
+        _OLE,
         kind="unknown_binary",
         word="binary",
         media_types=("application/x-ole-storage",),
-        extensions=(),
-        ole_members=(),
     ),
 )

@@ -2,13 +2,13 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._office._ooxml import FORMULA, Chart, Diagram, Formula, Package, Relation
-from fetchstash.handlers._office._writing import Runs
+from fetchstash.handlers._office._common import Events, Runs
+from fetchstash.handlers._office._ooxml import FORMULA, Chart, Diagram, Formula, Package
 from fetchstash.handlers._shared._beside import Beside, BesideParts
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
 from fetchstash.handlers._shared._xml_events import attribute
@@ -17,9 +17,71 @@ from fetchstash.handlers._shared._zip import Zip
 _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
 _TITLES = {"title": 1, "subtitle": 2}
 _LEVELS = 9
+_OUTLINE_LEVELS = {str(level) for level in range(_LEVELS)}
+# The second rendering of an object, the code of a field, and how text looked before a change.
+_SKIPPED = {"Fallback", "instrText", "delInstrText", "rPrChange", "pPrChange"}
+_OFF = {"0", "false", "off"}
+# Tracked changes (ECMA-376-1, section 17.13.5): the text that they bring, and that they take.
+_INSERTED, _DELETED = {"ins", "moveTo"}, {"del", "moveFrom"}
+_SCRIPTS = {"superscript": "^", "subscript": "_"}
+_SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": ""}
+_MAX_SPAN = 63  # Word allows no more columns
+# The parts beside the text, in the order in which they are written, and their labels.
+_SIDE_PARTS = {
+    "footnotes": "",
+    "endnotes": "",
+    "comments": "Comment",
+    "header": "Header",
+    "footer": "Footer",
+}
 
 
-class Styles:
+class DocxHandler(BesideParts):
+    """Reads Word documents and templates of 2007 and later."""
+
+    name = "docx"
+
+    def read_beside(self, source: Path, extracted: Extracted, beside: Beside) -> Iterator[Part]:
+        """Yield the parts of ``source``. Raises NoText if it cannot be read."""
+        with Zip(source, is_document=True) as container:
+            package = Package(container)
+            package.describe(extracted)
+            main = package.main_part("word/document.xml")
+            styles, numbering = _Styles(), _Numbering()
+            relations = package.relations(main)
+            for relation in dict.fromkeys(relations.values()):
+                if relation.kind == "styles":
+                    package.read_small(relation.target, styles)
+                elif relation.kind == "numbering":
+                    package.read_small(relation.target, numbering)
+            prose, places = Prose(), list(_SIDE_PARTS)
+            side_parts = sorted(
+                (places.index(relation.kind), relation.target)
+                for relation in relations.values()
+                if relation.kind in _SIDE_PARTS
+            )
+            labelled = [(part, _SIDE_PARTS[places[place]]) for place, part in side_parts]
+            for part, label in [(main, ""), *labelled]:
+                if not package.is_new(part):
+                    continue
+                reader = _Reader(prose, styles, numbering, package, part, label, beside)
+                yield from read_prose(package.chunks(part), reader, prose)
+                extracted.learn(hidden_removed=extracted.facts.hidden_removed + reader.hidden)
+            yield from prose.end()
+
+
+@dataclass(slots=True)
+class _Paragraph:
+    """An open paragraph; ``level`` is the heading level, 0 for text."""
+
+    runs: Runs = field(default_factory=Runs)
+    level: int = 0
+    list_id: str = ""
+    list_level: int = 0
+    is_drop_cap: bool = False
+
+
+class _Styles(Events):
     """Reads styles.xml (ECMA-376-1, section 17.7)."""
 
     def __init__(self) -> None:
@@ -45,7 +107,6 @@ class Styles:
         return style
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Take a start tag."""
         if name == "style":
             self._style = attribute(attributes, "styleId")
             return
@@ -67,14 +128,8 @@ class Styles:
                 min(int(value), _LEVELS - 1),
             )
 
-    def end(self, name: str) -> None:
-        """Take an end tag."""
 
-    def text(self, data: str) -> None:
-        """Take text: there is none."""
-
-
-class Numbering:
+class _Numbering(Events):
     """Reads numbering.xml (ECMA-376-1, section 17.9), and counts the items of each list."""
 
     def __init__(self) -> None:
@@ -98,7 +153,6 @@ class Numbering:
         return f"{counts[level]}."
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Take a start tag."""
         if name == "abstractNum":
             self._abstract = attribute(attributes, "abstractNumId")
         elif name == "lvl":
@@ -111,77 +165,6 @@ class Numbering:
         elif name == "abstractNumId":
             self._abstract_of[self._list] = attribute(attributes, "val")
 
-    def end(self, name: str) -> None:
-        """Take an end tag."""
-
-    def text(self, data: str) -> None:
-        """Take text: there is none."""
-
-
-# The second rendering of an object, the code of a field, and how text looked before a change.
-_SKIPPED = {"Fallback", "instrText", "delInstrText", "rPrChange", "pPrChange"}
-_OFF = {"0", "false", "off"}
-# Tracked changes (ECMA-376-1, section 17.13.5): the text that they bring, and that they take.
-_INSERTED, _DELETED = {"ins", "moveTo"}, {"del", "moveFrom"}
-_SCRIPTS = {"superscript": "^", "subscript": "_"}
-
-
-class DocxHandler(BesideParts):
-    """Reads Word documents and templates of 2007 and later."""
-
-    name = "docx"
-
-    def read_beside(self, source: Path, extracted: Extracted, beside: Beside) -> Iterator[Part]:
-        """Yield the parts of ``source``. Raises NoText if it cannot be read."""
-        with Zip(source, is_document=True) as container:
-            package = Package(container)
-            package.describe(extracted)
-            main = package.main_part("word/document.xml")
-            styles, numbering = Styles(), Numbering()
-            relations = package.relations(main)
-            for relation in dict.fromkeys(relations.values()):
-                if relation.kind == "styles":
-                    package.read_small(relation.target, styles)
-                elif relation.kind == "numbering":
-                    package.read_small(relation.target, numbering)
-            prose = Prose()
-            for part, label in [(main, ""), *_side_parts(relations.values())]:
-                if not package.is_new(part):
-                    continue
-                reader = _Reader(prose, styles, numbering, package, part, label, beside)
-                yield from read_prose(package.chunks(part), reader, prose)
-                extracted.learn(hidden_removed=extracted.facts.hidden_removed + reader.hidden)
-            yield from prose.end()
-
-
-def _side_parts(relations: Iterable[Relation]) -> list[tuple[str, str]]:
-    """Return the parts beside the text (notes, headers …) with their labels, in a fixed order."""
-    labels = {
-        "footnotes": "",
-        "endnotes": "",
-        "comments": "Comment",
-        "header": "Header",
-        "footer": "Footer",
-    }
-    places = list(labels)
-    parts = [
-        (places.index(relation.kind), relation.target, labels[relation.kind])
-        for relation in relations
-        if relation.kind in labels
-    ]
-    return [(target, label) for _, target, label in sorted(parts)]
-
-
-@dataclass(slots=True)
-class _Paragraph:
-    """An open paragraph; ``level`` is the heading level, 0 for text."""
-
-    runs: Runs = field(default_factory=Runs)
-    level: int = 0
-    list_id: str = ""
-    list_level: int = 0
-    is_drop_cap: bool = False
-
 
 class _Reader:
     """Writes the text of one part into ``prose``."""
@@ -189,8 +172,8 @@ class _Reader:
     def __init__(
         self,
         prose: Prose,
-        styles: Styles,
-        numbering: Numbering,
+        styles: _Styles,
+        numbering: _Numbering,
         package: Package,
         part: str,
         label: str,
@@ -233,10 +216,22 @@ class _Reader:
             self._paragraphs.append(_Paragraph())
             self._paragraphs[-1].runs.mark(self._drop_cap)
             self._drop_cap = ""
-        elif name in _TABLE_PARTS:
-            self._start_table_part(name, attributes)
-        elif name in {"footnote", "endnote", "comment"}:
-            self._start_note(name, attributes)
+        elif name == "tbl":
+            self._tables.start_table()
+        elif name == "tr":
+            self._tables.start_row()
+        elif name == "tc":
+            self._tables.start_cell()
+            self._cell_width = 1
+        elif name == "gridSpan":
+            span = attribute(attributes, "val")
+            self._cell_width = min(int(span), _MAX_SPAN) if span.isdecimal() else 1
+        elif name == "comment":
+            author = attribute(attributes, "author")
+            self._label = f"Comment by {author}" if author else "Comment"
+        elif name in {"footnote", "endnote"}:
+            if not attribute(attributes, "type"):  # a separator has one
+                self._label = _note_mark(name, attributes)
         elif self._paragraphs:
             self._start_within(name, attributes, self._paragraphs[-1])
 
@@ -295,7 +290,8 @@ class _Reader:
     def end(self, name: str) -> None:
         if self._formula:
             if self._formula.end():
-                self._write_formula(self._formula.latex())
+                if self._paragraphs:
+                    self._paragraphs[-1].runs.mark(self._formula.latex())
                 self._formula = None
         elif self._skipping:
             self._skipping -= 1
@@ -307,8 +303,11 @@ class _Reader:
         elif name == "p" and self._paragraphs:
             self._write(self._paragraphs.pop())
             self._write_charts()
-        elif name in _TABLE_PARTS:
-            self._end_table_part(name)
+        elif name == "tc":
+            self._tables.end_cell(self._cell_width)
+            self._cell_width = 1
+        elif name == "tbl":
+            self._tables.end_table()
             self._write_charts()
         elif name == "body":
             self._prose.paragraph(self._drop_cap)
@@ -324,10 +323,6 @@ class _Reader:
                 self.hidden += 1
             else:
                 self._paragraphs[-1].runs.add(data)
-
-    def _write_formula(self, latex: str) -> None:
-        if self._paragraphs:
-            self._paragraphs[-1].runs.mark(latex)
 
     def _write(self, paragraph: _Paragraph) -> None:
         text = paragraph.runs.text()
@@ -349,40 +344,6 @@ class _Reader:
         while self._charts and not self._tables and not self._paragraphs:
             self._charts.pop(0).write(self._prose)
 
-    def _start_table_part(self, name: str, attributes: Mapping[str, str]) -> None:
-        if name == "tbl":
-            self._tables.start_table()
-        elif name == "tr":
-            self._tables.start_row()
-        elif name == "tc":
-            self._tables.start_cell()
-            self._cell_width = 1
-        else:
-            span = attribute(attributes, "val")
-            self._cell_width = (
-                min(int(span), 63) if span.isdecimal() else 1
-            )  # Word allows no more columns
-
-    def _end_table_part(self, name: str) -> None:
-        if name == "tc":
-            self._tables.end_cell(self._cell_width)
-            self._cell_width = 1
-        elif name == "tbl":
-            self._tables.end_table()
-
-    def _start_note(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Begin a note with its mark, unless it is a separator, which has a type."""
-        if name == "comment":
-            author = attribute(attributes, "author")
-            self._label = f"Comment by {author}" if author else "Comment"
-        elif not attribute(attributes, "type"):
-            self._label = _note_mark(name, attributes)
-
 
 def _note_mark(name: str, attributes: Mapping[str, str]) -> str:
     return f"[^{'e' if name.startswith('end') else ''}{attribute(attributes, 'id')}]"
-
-
-_TABLE_PARTS = {"tbl", "tr", "tc", "gridSpan"}
-_SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": ""}
-_OUTLINE_LEVELS = {str(level) for level in range(9)}

@@ -4,18 +4,16 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote
 
 from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._office._common import Events, Members
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._beside import Beside, BesideParts
-from fetchstash.handlers._shared._xml_events import attribute, walk
-from fetchstash.handlers._shared._zip import Entry, Zip
+from fetchstash.handlers._shared._xml_events import attribute
+from fetchstash.handlers._shared._zip import Zip
 
-_MAX_MEMBERS = 20_000
-_MAX_SMALL_MEMBER = 4 * 1024 * 1024
 _MAX_CHAPTER = 16 * 1024 * 1024
 # A free book may obfuscate its fonts (OCF, section 4.4); other algorithms lock the text.
 _FONT_ALGORITHMS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
@@ -34,9 +32,12 @@ class EpubHandler(BesideParts):
         from fetchstash.handlers._html._whole import whole  # noqa: PLC0415 - imports the HTML parser
 
         with Zip(source, is_document=True) as container:
-            entries = {entry.name: entry for entry in islice(container.entries(), _MAX_MEMBERS)}
-            _refuse_locked(container, entries)
-            package = _package(container, entries)
+            members = Members(container)
+            algorithms = _Collected("EncryptionMethod", "Algorithm")
+            members.read("META-INF/encryption.xml", algorithms)
+            if not all(name.startswith(_FONT_ALGORITHMS) for name in algorithms.values):
+                raise Reason.BOOK_LOCKED.error()
+            package = _package(members)
             extracted.learn(
                 title=package.metadata.get("title", ""),
                 author=package.metadata.get("creator", ""),
@@ -45,69 +46,48 @@ class EpubHandler(BesideParts):
             )
             empty = True
             for name in package.chapters():
-                if name not in entries:
+                if name not in members:
                     continue
-                markup = container.read(entries[name], _MAX_CHAPTER).decode("utf-8", "replace")
-                chapter = whole(markup)
+                markup = container.read(members.entries[name], _MAX_CHAPTER)
+                chapter = whole(markup.decode("utf-8", "replace"))
                 extracted.learn(hidden_removed=extracted.facts.hidden_removed + chapter.hidden)
                 empty = empty and not chapter.parts
-                pictures = _Pictures(name, entries, beside)
                 for part in chapter.parts:
-                    yield replace(part, text=_PICTURE.sub(pictures.numbered, part.text))
+                    yield replace(part, text=_numbered(part.text, name, members, beside))
                 if chapter.parts:
                     yield Part("\n")
-            for name in entries:  # the cover, which no chapter may show
+            for name in members.entries:  # the cover, which no chapter may show
                 if name.lower().endswith(_PICTURE_FILES):
                     beside.picture(name)
             if empty:
                 raise Reason.BOOK_EMPTY.error()
 
 
-class _Pictures:
-    """Gives the pictures of a chapter the numbers that they have in the list of pictures."""
+def _numbered(text: str, chapter: str, members: Members, beside: Beside) -> str:
+    """Give the pictures of a chapter the numbers that they have in the list of pictures."""
 
-    def __init__(self, chapter: str, entries: Mapping[str, Entry], beside: Beside) -> None:
-        self._folder = posixpath.dirname(chapter)
-        self._entries = entries
-        self._beside = beside
-
-    def numbered(self, match: re.Match[str]) -> str:
-        """Return a picture in Markdown with its number; one that is not in the book stays."""
+    def numbered(match: re.Match[str]) -> str:
         label, target = match.groups()
-        member = posixpath.normpath(posixpath.join(self._folder, unquote(target.strip("<>"))))
-        return self._beside.picture(member, label) if member in self._entries else match[0]
+        path = posixpath.join(posixpath.dirname(chapter), unquote(target.strip("<>")))
+        member = posixpath.normpath(path)
+        return beside.picture(member, label) if member in members else match[0]
+
+    return _PICTURE.sub(numbered, text)
 
 
-def _refuse_locked(container: Zip, entries: Mapping[str, Entry]) -> None:
-    if "META-INF/encryption.xml" not in entries:
-        return
-    algorithms = _Collected("EncryptionMethod", "Algorithm")
-    for _ in walk(
-        container.chunks(entries["META-INF/encryption.xml"], _MAX_SMALL_MEMBER), algorithms
-    ):
-        pass
-    if not all(name.startswith(_FONT_ALGORITHMS) for name in algorithms.values):
-        raise Reason.BOOK_LOCKED.error()
-
-
-def _package(container: Zip, entries: Mapping[str, Entry]) -> "_Package":
+def _package(members: Members) -> "_Package":
     """Return the package document that container.xml points to (OCF, section 4.2.6.3.1)."""
     roots = _Collected("rootfile", "full-path")
-    if "META-INF/container.xml" in entries:
-        for _ in walk(
-            container.chunks(entries["META-INF/container.xml"], _MAX_SMALL_MEMBER), roots
-        ):
-            pass
-    name = next((root for root in roots.values if root in entries), "")
+    members.read("META-INF/container.xml", roots)
+    name = next((root for root in roots.values if root in members), "")
     if not name:
         raise Reason.BOOK_MISSING.error()
     package = _Package(posixpath.dirname(name))
-    for _ in walk(container.chunks(entries[name], _MAX_SMALL_MEMBER), package):
-        pass
+    members.read(name, package)
     return package
 
 
-class _Collected:
+class _Collected(Events):
     """Collects an attribute of all elements of a name."""
 
     def __init__(self, element: str, name: str) -> None:
@@ -119,14 +99,8 @@ class _Collected:
         if name == self._element:
             self.values.append(attribute(attributes, self._name))
 
-    def end(self, name: str) -> None:
-        pass
 
-    def text(self, data: str) -> None:
-        pass
-
-
-class _Package:
+class _Package(Events):
     """Collects metadata, manifest and spine of a package document (EPUB 3.3, section 5)."""
 
     def __init__(self, folder: str) -> None:

@@ -4,171 +4,34 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._html._formulas import MAX_DEPTH, MAX_NODES, latex
-from fetchstash.handlers._office._writing import PLAIN, Look, Runs, Slides
+from fetchstash.handlers._office._common import (
+    PLAIN,
+    Events,
+    Look,
+    Members,
+    OdfChart,
+    Runs,
+    Slides,
+    learn_metadata,
+)
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._beside import Beside, BesideParts
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
-from fetchstash.handlers._shared._xml_events import FirstTexts, attribute, walk
-from fetchstash.handlers._shared._zip import Entry, Zip
+from fetchstash.handlers._shared._xml_events import FirstTexts, attribute
+from fetchstash.handlers._shared._zip import MAX_MEMBER, Zip
 
-_MAX_ROWS, _MAX_COLUMNS = 5_000, 100
 _MAX_MARGINS = 200
-
-
-class OdfChart:
-    """Reads the content of a chart (section 11): its class, its title and its table of data."""
-
-    def __init__(self) -> None:
-        self._kind = ""
-        self._title = ""
-        self._rows: list[list[str]] = []
-        self._is_chart = self._in_title = self._in_cell = False
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Take a start tag."""
-        if name == "chart" and attribute(attributes, "class"):
-            self._is_chart = True
-            self._kind = attribute(attributes, "class").rpartition(":")[2]
-        elif name == "title":
-            self._in_title = True
-        elif name == "table-row" and len(self._rows) < _MAX_ROWS:
-            self._rows.append([])
-        elif name == "table-cell" and self._rows and len(self._rows[-1]) < _MAX_COLUMNS:
-            self._rows[-1].append("")
-            self._in_cell = True
-
-    def end(self, name: str) -> None:
-        """Take an end tag."""
-        if name == "title":
-            self._in_title = False
-        elif name == "table-cell":
-            self._in_cell = False
-
-    def text(self, data: str) -> None:
-        """Take character data."""
-        if self._in_title:
-            self._title += data
-        elif self._in_cell:
-            self._rows[-1][-1] += data
-
-    def write(self, prose: Prose) -> None:
-        """Write title and data into ``prose``; nothing if the object is no chart."""
-        if self._is_chart:
-            caption = f"Chart ({self._kind})"
-            title = self._title.strip()
-            prose.paragraph(f"{caption}: {title}" if title else caption)
-            prose.table(self._rows)
-
-
-@dataclass(slots=True)
-class _Math:
-    """An element of MathML."""
-
-    tag: str
-    attributes: Mapping[str, str | None]
-    pieces: list["_Math | str"] = field(default_factory=list["_Math | str"])
-
-    def text(self, *, deep: bool = True) -> str:
-        """Return all text in it."""
-        del deep
-        return "".join(p if isinstance(p, str) else p.text() for p in self.pieces)
-
-    def iter(self) -> list["_Math"]:
-        """Return the elements in it."""
-        return [piece for piece in self.pieces if isinstance(piece, _Math)]
-
-
-class OdfObject:
-    """Reads the content of an embedded object: a formula in MathML, or else a chart."""
-
-    def __init__(self) -> None:
-        self.chart = OdfChart()
-        self._root: _Math | None = None
-        self._open: list[_Math] = []
-        self._nodes = self._too_deep = 0
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Take a start tag."""
-        if not self._open and (name != "math" or self._root):
-            self.chart.start(name, attributes)
-            return
-        self._nodes += 1
-        if self._too_deep or self._nodes > MAX_NODES or len(self._open) > MAX_DEPTH:
-            self._too_deep += 1
-            return
-        node = _Math(name, dict(attributes))
-        if self._open:
-            self._open[-1].pieces.append(node)
-        else:
-            self._root = node
-        self._open.append(node)
-
-    def end(self, name: str) -> None:
-        """Take an end tag."""
-        if self._too_deep:
-            self._too_deep -= 1
-        elif self._open:
-            self._open.pop()
-        else:
-            self.chart.end(name)
-
-    def text(self, data: str) -> None:
-        """Take character data."""
-        if self._open:
-            self._open[-1].pieces.append(data)
-        else:
-            self.chart.text(data)
-
-    def latex(self) -> str:
-        """Return the formula between dollar signs, "" if it is none."""
-        return latex(self._root) if self._root else ""
-
-
-class Margins:
-    """Collects the headers and footers of master pages (section 16.10), each text once."""
-
-    def __init__(self) -> None:
-        self.texts: dict[str, None] = {}
-        self._label = ""
-        self._text = ""
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Take a start tag."""
-        del attributes
-        kind = name.partition("-")[0]
-        if kind in {"header", "footer"} and name.removeprefix(kind) in {"", "-left", "-first"}:
-            self._label = kind.capitalize()
-        elif name == "p":
-            self._text = ""
-        elif name in {"tab", "s", "line-break"}:
-            self._text += " "
-
-    def end(self, name: str) -> None:
-        """Take an end tag."""
-        if name in {"p", "h"} and self._label and self._text.strip():
-            if len(self.texts) < _MAX_MARGINS:
-                self.texts[f"{self._label}: {' '.join(self._text.split())}"] = None
-        elif name.partition("-")[0].capitalize() == self._label and "style" not in name:
-            self._label = ""
-
-    def text(self, data: str) -> None:
-        """Take character data."""
-        self._text += data
-
-
-_MAX_SMALL_MEMBER = 4 * 1024 * 1024
+_MAX_MANIFEST = 4 * 1024 * 1024
 # Cells and spaces may repeat, the empty rest of a sheet a million times (section 19.675 f.).
 _MAX_REPEATS = 100
 # The number of a note (its mark replaces it), and scripts.
 _SKIPPED = {"note-citation", "scripts", "event-listeners"}
 _INLINE = {"s", "tab", "line-break", "a", "note", "span", "change", "change-start", "change-end"}
-_MAX_MEMBERS = 20_000
 _SPACE = re.compile(r"\s+")
 
 
@@ -180,35 +43,23 @@ class OdfHandler(BesideParts):
     def read_beside(self, source: Path, extracted: Extracted, beside: Beside) -> Iterator[Part]:
         """Yield the parts of any OpenDocument file. Raises NoText if it cannot be read."""
         with Zip(source, is_document=True) as container:
-            entries = {e.name: e for e in islice(container.entries(), _MAX_MEMBERS)}
-            if "META-INF/manifest.xml" in entries:
-                manifest = container.read(entries["META-INF/manifest.xml"], _MAX_SMALL_MEMBER)
-                if b":encryption-data" in manifest:
-                    raise Reason.ENCRYPTED.error()
-            if "content.xml" not in entries:
+            members = Members(container)
+            manifest = members.entries.get("META-INF/manifest.xml")
+            if manifest and b":encryption-data" in container.read(manifest, _MAX_MANIFEST):
+                raise Reason.ENCRYPTED.error()
+            if "content.xml" not in members:
                 raise Reason.NO_DOCUMENT.error()
-            if "meta.xml" in entries:
-                meta = FirstTexts()
-                for _ in walk(container.chunks(entries["meta.xml"], _MAX_SMALL_MEMBER), meta):
-                    pass
-                extracted.learn(
-                    title=meta.texts.get("title", ""),
-                    author=meta.texts.get("initial-creator") or meta.texts.get("creator", ""),
-                    published=meta.texts.get("creation-date", "")[:10],
-                    language=meta.texts.get("language", ""),
-                )
-            prose = Prose()
-            reader = _Reader(prose, beside, container, entries)
-            yield from read_prose(container.chunks(entries["content.xml"]), reader, prose)
-            if "styles.xml" in entries:
-                margins = Margins()
-                with suppress(NoText):
-                    for _ in walk(container.chunks(entries["styles.xml"]), margins):
-                        pass
-                for text in margins.texts:
-                    prose.paragraph(text)
+            meta, margins, prose = FirstTexts(), _Margins(), Prose()
+            members.read("meta.xml", meta)
+            learn_metadata(meta, extracted)
+            reader = _Reader(prose, beside, members)
+            yield from read_prose(members.chunks("content.xml"), reader, prose)
+            with suppress(NoText):
+                members.read("styles.xml", margins, MAX_MEMBER)
+            for text in margins.texts:
+                prose.paragraph(text)
             if reader.slides.count:
-                extracted.learn(pages=reader.slides.count, structure_info=reader.slides.summary())
+                reader.slides.learn(extracted)
             yield from prose.end()
 
 
@@ -225,22 +76,14 @@ class _Frame:
     is_empty: bool = True
 
 
-@dataclass(slots=True)
-class _Paragraph:
-    """An open paragraph; ``level`` is the heading level, 0 for text."""
-
-    level: int = 0
-    runs: Runs = field(default_factory=Runs)
-
-
 class _Changes:
     """Tracked changes (section 5.5): they are listed first, and points in the text name them."""
 
     def __init__(self) -> None:
         self.listing = False
         self.inside = False
+        self.insertions: set[str] = set()
         self._region = ""
-        self._insertions: set[str] = set()
         self._deleted: dict[str, list[str]] = {}
 
     def start(self, name: str, attributes: Mapping[str, str]) -> bool:
@@ -250,12 +93,8 @@ class _Changes:
         elif name == "changed-region":
             self._region = attribute(attributes, "id")
         elif name == "insertion" and self.listing:
-            self._insertions.add(self._region)
+            self.insertions.add(self._region)
         return self.listing
-
-    def is_insertion(self, region: str) -> bool:
-        """Return whether the text of a change was inserted."""
-        return region in self._insertions
 
     def add_deleted(self, text: str) -> None:
         """Add a paragraph of what a change deleted."""
@@ -281,13 +120,10 @@ def _look(attributes: Mapping[str, str]) -> Look | None:
 class _Reader:
     """Writes the text of content.xml into ``prose``."""
 
-    def __init__(
-        self, prose: Prose, beside: Beside, container: Zip, entries: Mapping[str, Entry]
-    ) -> None:
+    def __init__(self, prose: Prose, beside: Beside, members: Members) -> None:
         self.slides = Slides(prose)
         self._beside = beside
-        self._container = container
-        self._entries = entries
+        self._members = members
         self._pictures = 0
         self._shown: list[str] = []
         self._frames: list[_Frame] = []
@@ -299,19 +135,16 @@ class _Reader:
         self._skipping = 0
         self._tables = OpenTables(prose)
         self._cell_width = 1
-        self._paragraphs: list[_Paragraph] = []
+        self._paragraphs: list[tuple[int, Runs]] = []  # level of heading, 0 for text
         self._notes: list[str] = []
         self._note = ""
         self._links: list[str] = []
-        self._numbered: dict[tuple[str, int], bool] = {}
-        self._list_style = ""
+        self._numbered: dict[tuple[str, int], bool] = {}  # by style and level
+        self._list_style = self._style = ""
         self._lists: list[str] = []
         self._counts: list[int] = []
-        self._item_is_new = False
-        self._is_title = False
-        self._in_notes = False
+        self._item_is_new = self._is_title = self._in_notes = False
         self._looks: dict[str, Look] = {}
-        self._style = ""
         self._spans: list[str] = []
         self._changes = _Changes()
 
@@ -320,12 +153,12 @@ class _Reader:
             self._skipping += 1
         elif name in {"p", "h"}:
             level = attribute(attributes, "outline-level")
-            self._paragraphs.append(
-                _Paragraph((int(level) if level.isdecimal() else 1) if name == "h" else 0)
-            )
-            self._paragraphs[-1].runs.change(inserted=self._changes.inside)
+            level = level if level.isdecimal() else "1"
+            runs = Runs()
+            runs.change(inserted=self._changes.inside)
+            self._paragraphs.append((int(level) if name == "h" else 0, runs))
         elif self._paragraphs and name in _INLINE:
-            self._start_inline(name, attributes, self._paragraphs[-1].runs)
+            self._start_inline(name, attributes, self._paragraphs[-1][1])
         elif not self._changes.start(name, attributes):
             self._start_block(name, attributes)
 
@@ -364,9 +197,7 @@ class _Reader:
                 self._read_object(attribute(attributes, "href").removeprefix("./"))
             case "annotation":
                 self._comment = []
-            case "creator" if self._comment is not None:
-                self._label = []
-            case "date" if self._comment is not None:
+            case "creator" | "date" if self._comment is not None:
                 self._label = []
             case "notes":
                 self.slides.open()
@@ -379,10 +210,9 @@ class _Reader:
                 self._list_style = attribute(attributes, "name")
             case "list-level-style-number":
                 level = attribute(attributes, "level")
+                is_numbered = bool(attribute(attributes, "num-format"))
                 if level.isdecimal():
-                    self._numbered[self._list_style, int(level)] = bool(
-                        attribute(attributes, "num-format")
-                    )
+                    self._numbered[self._list_style, int(level)] = is_numbered
             case _:
                 pass
 
@@ -402,26 +232,24 @@ class _Reader:
             runs.mark(f"[^{self._note}]")
         elif name == "span":
             self._spans.append(attribute(attributes, "style-name"))
-            runs.wear(self._look())
+            self._wear()
         elif name == "change":
             self._changes.write_deleted(attribute(attributes, "change-id"), runs)
         elif name in {"change-start", "change-end"}:
-            self._changes.inside = name == "change-start" and self._changes.is_insertion(
-                attribute(attributes, "change-id")
-            )
+            region = attribute(attributes, "change-id")
+            self._changes.inside = name == "change-start" and region in self._changes.insertions
             runs.change(inserted=self._changes.inside)
 
     def end(self, name: str) -> None:
         if self._skipping:
             self._skipping -= 1
         elif name in {"p", "h"} and self._paragraphs:
-            self._write(self._paragraphs.pop())
+            self._write(*self._paragraphs.pop())
         elif name == "a" and self._links and self._paragraphs:
-            self._paragraphs[-1].runs.mark(f"]({self._links.pop()})")
+            self._paragraphs[-1][1].mark(f"]({self._links.pop()})")
         elif name == "span" and self._spans:
             self._spans.pop()
-            if self._paragraphs:
-                self._paragraphs[-1].runs.wear(self._look())
+            self._wear()
         else:
             self._end_block(name)
 
@@ -466,14 +294,16 @@ class _Reader:
             self._label.append(data)
         elif self._paragraphs and not self._skipping:
             # White space collapses (section 6.1.2); spaces that count are elements.
-            self._paragraphs[-1].runs.add(_SPACE.sub(" ", data))
+            self._paragraphs[-1][1].add(_SPACE.sub(" ", data))
 
-    def _look(self) -> Look:
+    def _wear(self) -> None:
+        """Let text look as the innermost open span that has a look."""
         looks = (self._looks[style] for style in reversed(self._spans) if style in self._looks)
-        return next(looks, PLAIN)
+        if self._paragraphs:
+            self._paragraphs[-1][1].wear(next(looks, PLAIN))
 
-    def _write(self, paragraph: _Paragraph) -> None:
-        text = paragraph.runs.text()
+    def _write(self, level: int, runs: Runs) -> None:
+        text = runs.text()
         if self._changes.listing:
             self._changes.add_deleted(text)
             return
@@ -486,7 +316,7 @@ class _Reader:
         if text and self._tables:
             self._tables.add(text)
         elif text:
-            self._write_block(text, paragraph.level)
+            self._write_block(text, level)
         if not self._paragraphs:
             for note in self._notes:
                 self._prose.paragraph(note)
@@ -495,20 +325,16 @@ class _Reader:
                 self._write_charts()
 
     def _read_object(self, name: str) -> None:
-        entry = self._entries.get(f"{name}/content.xml")
-        if entry is None:
-            return
         if name not in self._formulas:  # a thousand frames may show one object
-            content = OdfObject()
+            content = _Object()
             with suppress(NoText):
-                for _ in walk(self._container.chunks(entry), content):
-                    pass
+                self._members.read(f"{name}/content.xml", content, MAX_MEMBER)
             self._formulas[name] = content.latex()
             if not self._formulas[name]:
                 self._charts.append(content.chart)
         formula = self._formulas[name]
         if formula and self._paragraphs:
-            self._paragraphs[-1].runs.mark(formula)
+            self._paragraphs[-1][1].mark(formula)
         elif formula:
             if self.slides.count:
                 self.slides.open()
@@ -520,10 +346,10 @@ class _Reader:
 
     def _write_picture(self, frame: _Frame) -> None:
         member = frame.picture.removeprefix("./")
-        is_there = member in self._entries or member.startswith(("http://", "https://"))
+        is_there = member in self._members or member.startswith(("http://", "https://"))
         shown = self._beside.picture(member, frame.label) if is_there else ""
         if self._paragraphs:
-            self._paragraphs[-1].runs.mark(shown)
+            self._paragraphs[-1][1].mark(shown)
         elif self.slides.count and is_there:
             self._shown.append(shown)
         elif self.slides.count:
@@ -546,3 +372,91 @@ class _Reader:
             self._item_is_new = False
         elif not self._is_title:
             self._prose.paragraph(text)
+
+
+@dataclass(slots=True)
+class _Math:
+    """An element of MathML."""
+
+    tag: str
+    attributes: Mapping[str, str | None]
+    pieces: list["_Math | str"] = field(default_factory=list["_Math | str"])
+
+    def text(self, *, deep: bool = True) -> str:  # noqa: ARG002 - all text is in it
+        """Return all text in it."""
+        return "".join(p if isinstance(p, str) else p.text() for p in self.pieces)
+
+    def iter(self) -> list["_Math"]:
+        """Return the elements in it."""
+        return [piece for piece in self.pieces if isinstance(piece, _Math)]
+
+
+class _Object(Events):
+    """Reads the content of an embedded object: a formula in MathML, or else a chart."""
+
+    def __init__(self) -> None:
+        self.chart = OdfChart()
+        self._root: _Math | None = None
+        self._open: list[_Math] = []
+        self._nodes = self._too_deep = 0
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if not self._open and (name != "math" or self._root):
+            self.chart.start(name, attributes)
+            return
+        self._nodes += 1
+        if self._too_deep or self._nodes > MAX_NODES or len(self._open) > MAX_DEPTH:
+            self._too_deep += 1
+            return
+        node = _Math(name, dict(attributes))
+        if self._open:
+            self._open[-1].pieces.append(node)
+        else:
+            self._root = node
+        self._open.append(node)
+
+    def end(self, name: str) -> None:
+        if self._too_deep:
+            self._too_deep -= 1
+        elif self._open:
+            self._open.pop()
+        else:
+            self.chart.end(name)
+
+    def text(self, data: str) -> None:
+        if self._open:
+            self._open[-1].pieces.append(data)
+        else:
+            self.chart.text(data)
+
+    def latex(self) -> str:
+        """Return the formula between dollar signs, "" if it is none."""
+        return latex(self._root) if self._root else ""
+
+
+class _Margins(Events):
+    """Collects the headers and footers of master pages (section 16.10), each text once."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, None] = {}
+        self._label = ""
+        self._text = ""
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:  # noqa: ARG002 - names say it
+        kind = name.partition("-")[0]
+        if kind in {"header", "footer"} and name.removeprefix(kind) in {"", "-left", "-first"}:
+            self._label = kind.capitalize()
+        elif name == "p":
+            self._text = ""
+        elif name in {"tab", "s", "line-break"}:
+            self._text += " "
+
+    def end(self, name: str) -> None:
+        if name in {"p", "h"} and self._label and self._text.strip():
+            if len(self.texts) < _MAX_MARGINS:
+                self.texts[f"{self._label}: {' '.join(self._text.split())}"] = None
+        elif name.partition("-")[0].capitalize() == self._label and "style" not in name:
+            self._label = ""
+
+    def text(self, data: str) -> None:
+        self._text += data

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._office._writing import Slides
+from fetchstash.handlers._office._common import Slides
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._compound import CompoundFile
 from fetchstash.handlers._shared._prose import Prose
@@ -91,7 +91,7 @@ def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
         if beside:
             _write_notes(stream.shown(objects.get(beside.reference, -1), beside.texts), prose)
         yield from prose.full()
-    extracted.learn(pages=pages.count, structure_info=pages.summary())
+    pages.learn(extracted)
     yield from prose.end()
 
 

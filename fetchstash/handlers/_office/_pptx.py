@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._office._common import Events, Runs, Slides
 from fetchstash.handlers._office._ooxml import FORMULA, Chart, Formula, Package, Relation
-from fetchstash.handlers._office._writing import Runs, Slides
 from fetchstash.handlers._shared._beside import Beside, BesideParts
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
 from fetchstash.handlers._shared._xml_events import attribute
@@ -36,7 +36,7 @@ class PptxHandler(BesideParts):
             for slide in _slides(package):
                 slides.begin()
                 yield from _read_slide(package, slide, slides, prose, beside)
-            extracted.learn(pages=slides.count, structure_info=slides.summary())
+            slides.learn(extracted)
             yield from prose.end()
 
 
@@ -76,7 +76,7 @@ def _read_slide(
             yield from read_prose(package.chunks(relation.target), within, prose)
 
 
-class _SlideIds:
+class _SlideIds(Events):
     """Collects the relationship ids of ``sldIdLst``."""
 
     def __init__(self) -> None:
@@ -88,28 +88,20 @@ class _SlideIds:
                 next((value for key, value in attributes.items() if key.endswith(":id")), "")
             )
 
-    def end(self, name: str) -> None:
-        pass
 
-    def text(self, data: str) -> None:
-        pass
-
-
-class _Comments:
+class _Comments(Events):
     """Collects the comments of a slide (section 19.4, and those of 2018 with rich text)."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self._in_text = False
 
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        del attributes
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:  # noqa: ARG002 - names say it
         if name in {"cm", "reply"}:
             self.texts.append("")
         self._in_text = name in {"text", "t"}
 
-    def end(self, name: str) -> None:
-        del name
+    def end(self, name: str) -> None:  # noqa: ARG002 - texts do not nest
         self._in_text = False
 
     def text(self, data: str) -> None:

@@ -30,7 +30,14 @@ _THIN = 3.0
 _SHORTEST = 3.0
 _STRAIGHT = 0.5
 
+# Pictures on a page are looked for among so many objects; smaller ones are icons and bullets.
+_MAX_ITEMS = 5_000
+_MAX_PICTURES = 1_000
+_MAX_PIXELS = 64_000_000
+_LEAST_SIDE = 32
+
 _TOKEN = re.compile(r"[^\s\0]+")
+_IMAGE = re.compile(rb"/Subtype\s{0,4}/Image\b")
 
 Box = tuple[float, float, float, float]
 """Left, bottom, right and top."""
@@ -284,15 +291,6 @@ def _joined(points: list[tuple[float, float]]) -> Iterator[Box]:
     for (x0, y0), (x1, y1) in pairwise(points):
         if abs(x0 - x1) < _STRAIGHT or abs(y0 - y1) < _STRAIGHT:
             yield min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
-
-
-_IMAGE = re.compile(rb"/Subtype\s{0,4}/Image\b")
-_MAX_PICTURES = 1_000
-_MAX_ITEMS = 5_000
-_MAX_FORMS = 50
-_MAX_PIXELS = 64_000_000
-# Smaller ones are icons, bullets and shadings.
-_LEAST_SIDE = 32
 
 
 def are_in(source: Path) -> bool:
