@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from fetchstash.system.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from fetchstash.config._example import example_file, toml_value
     from fetchstash.config._keys import (
         CLIENT_NAMES,
         COUNTING_BYTES,
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
         HttpLimits,
         IngestLimits,
         Key,
+        OAuthLimits,
         QuotaLimits,
         TelemetryLimits,
     )
-    from fetchstash.config._load import Settings, load
-    from fetchstash.config._oauth import OAuthLimits
+    from fetchstash.config._load import Settings, example_file, load, toml_value
     from fetchstash.config._servers import WrappedServer, resolved, servers_of_file
 
 __all__ = [
@@ -48,13 +47,11 @@ __all__ = [
 ]
 
 _MODULES = {
-    "_example": "example_file toml_value",
     "_keys": (
-        "CLIENT_NAMES COUNTING_BYTES KEYS PROFILES HttpLimits IngestLimits Key QuotaLimits "
-        "TelemetryLimits"
+        "CLIENT_NAMES COUNTING_BYTES HttpLimits IngestLimits KEYS Key OAuthLimits PROFILES "
+        "QuotaLimits TelemetryLimits"
     ),
-    "_load": "Settings load",
-    "_oauth": "OAuthLimits",
+    "_load": "Settings example_file load toml_value",
     "_servers": "WrappedServer resolved servers_of_file",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -1,4 +1,4 @@
-"""The table of settings: meaning, type, default and bounds of each."""
+"""Settings: a table of keys with meanings, bounds and defaults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,11 +6,26 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from fetchstash.client import CompactionConfig, Policy
-from fetchstash.config._oauth import OAuthLimits
 from fetchstash.fetch import FetchLimits
 from fetchstash.handlers import ExtractLimits
 from fetchstash.store import StoreLimits
 from fetchstash.text import MIN_MAX_CHARS, PreviewLimits, ViewLimits
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthLimits:
+    """Whose access tokens are taken, for what, and what their claims are called.
+
+    ``resource`` is the service's own URL where the provider calls the audience otherwise.
+    """
+
+    issuer: str = ""
+    audience: str = ""
+    resource: str = ""
+    tenant_claim: str = "tenant"
+    principal_claim: str = "sub"
+    read_scope: str = "read"
+    fetch_scope: str = "fetch"
 
 
 @dataclass(frozen=True, slots=True)

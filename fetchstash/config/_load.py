@@ -1,13 +1,13 @@
-"""Read the settings from arguments, environment, file and profile, with the origin of each."""
+"""Read the settings: flags, environment, file, and tenants; write an example."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
 from fetchstash.client import CompactionConfig, Policy
-from fetchstash.config._convert import advice, convert
-from fetchstash.config._file import CONFIG_VARIABLE, read_file
 from fetchstash.config._keys import (
     AUTO,
     COUNTING_BYTES,
@@ -15,19 +15,176 @@ from fetchstash.config._keys import (
     PROFILES,
     HttpLimits,
     IngestLimits,
+    Key,
+    OAuthLimits,
     QuotaLimits,
     TelemetryLimits,
     profile_of,
 )
-from fetchstash.config._oauth import OAuthLimits
-from fetchstash.config._servers import WrappedServer, wrapped_servers
-from fetchstash.config._tables import headers_of, tables
-from fetchstash.config._tenants import TenantTable, tenant_tables
-from fetchstash.errors import BadArgument
+from fetchstash.config._servers import (
+    CONFIG_VARIABLE,
+    WrappedServer,
+    headers_of,
+    read_file,
+    tables,
+    wrapped_servers,
+)
+from fetchstash.errors import BadArgument, did_you_mean
 from fetchstash.fetch import FetchLimits
 from fetchstash.handlers import ExtractLimits
 from fetchstash.store import StoreLimits, bucket_url, store_folder, store_of_tenant
 from fetchstash.text import TRUNCATIONS, PreviewLimits, Truncation, ViewLimits
+
+
+def advice(wrong: str, known: Iterable[str]) -> str:
+    """Return the nearest known name as a question, else where to look."""
+    return did_you_mean(wrong, known) or "Check its name in docs/configuration.md."
+
+
+_BOOLEANS = {
+    "true": True,
+    "1": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "0": False,
+    "no": False,
+    "off": False,
+}
+
+
+def convert(key: Key, raw: Any, origin: str) -> Any:
+    """Return the value of ``raw``: a string from outside, a value from TOML, or a list of these.
+
+    Raises BadArgument for an invalid value.
+    """
+    items: list[Any] = [raw]
+    if key.kind is tuple:
+        items = list(cast("Sequence[Any]", raw)) if isinstance(raw, (list, tuple)) else [None]
+    try:
+        values = tuple(_scalar(key.item or key.kind, item) for item in items)
+    except ValueError:
+        what = f"{key.path} is {raw!r} ({origin})."
+        raise BadArgument(what, f"It must be {_expected(key)}.") from None
+    for value in values:
+        what = f"{key.path} is {value!r} ({origin})."
+        if not _within(key, value):
+            raise BadArgument(what, f"It must be {_expected(key)}.")
+        if key.choices and value not in key.choices:
+            question = did_you_mean(str(value), key.choices)
+            raise BadArgument(what, f"It must be {_expected(key)}. {question}".strip())
+    return values if key.kind is tuple else values[0]
+
+
+def _scalar(kind: type, raw: Any) -> Any:
+    """Return ``raw`` as a bool, int, float or str. Raises ValueError if it is not one."""
+    if kind is str and isinstance(raw, str):
+        return raw
+    if kind is bool:
+        known = raw if isinstance(raw, bool) else _BOOLEANS.get(str(raw).lower())
+        if known is not None:
+            return known
+    elif not isinstance(raw, bool) and (
+        isinstance(raw, (str, int)) or (kind is float and isinstance(raw, float))
+    ):
+        return kind(raw)
+    raise ValueError(raw)
+
+
+def _within(key: Key, value: Any) -> bool:
+    """Return whether a number is within the key's bounds; other values have none, NaN fails."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return True
+    return (key.low is None or value >= key.low) and (key.high is None or value <= key.high)
+
+
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
+
+def _expected(key: Key) -> str:
+    words = _WORDS[key.kind] if key.item is None else f"a list, each item {_WORDS[key.item]}"
+    if key.choices:
+        return f"one of {', '.join(key.choices)}"
+    if key.low is not None and key.high is not None:
+        return f"{words}, {key.low:g} to {key.high:_.0f}"
+    return f"{words}, at least {key.low:g}" if key.low is not None else words
+
+
+_NAME = re.compile("[a-z0-9][a-z0-9-]{0,62}")
+"""A name that is safe as a folder, in the key of a bucket and in a log."""
+
+_OWN = {
+    path: key
+    for path, key in KEYS.items()
+    if (key.section in ("fetch", "extract", "quota") and path != "fetch.ask")
+    or path in ("store.max_age_days", "store.max_total_bytes", "store.max_artifacts")
+}
+"""What may differ from tenant to tenant. The list of tools depends on none of these."""
+
+_SECTIONS = tuple(dict.fromkeys(key.section for key in _OWN.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class TenantTable:
+    """The settings of one tenant that differ from those of all, and its request headers."""
+
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    headers: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict[str, Mapping[str, str]], repr=False
+    )
+
+
+def tenant_tables(
+    data: Mapping[str, Any], origin: str, environment: Mapping[str, str]
+) -> dict[str, TenantTable]:
+    """Return the tables ``[tenants.NAME]`` by name. Raises BadArgument, and shows no header."""
+    tenants = _mapping(data.get("tenants", {}))
+    if tenants is None:
+        what = f"tenants is {data['tenants']!r} ({origin})."
+        raise BadArgument(what, "It must be tables: [tenants.NAME].")
+    return {name: _table(name, own, origin, environment) for name, own in tenants.items()}
+
+
+def _mapping(value: Any) -> Mapping[str, Any] | None:
+    """Return a table of TOML as one, None for any other value."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else None
+
+
+def _table(name: str, own: Any, origin: str, environment: Mapping[str, str]) -> TenantTable:
+    setting = f"tenants.{name}"
+    if not _NAME.fullmatch(name):
+        what = f"{setting[:100]!r} is no name of a tenant ({origin})."
+        raise BadArgument(what, "Use up to 63 of a-z, 0-9 and -, and no - at the beginning.")
+    sections = _mapping(own)
+    if sections is None:
+        raise BadArgument(f"{setting} is no table ({origin}).", f"It must be [{setting}.SECTION].")
+    values: dict[str, Any] = {}
+    for section, items in sections.items():
+        table = _mapping(items)
+        if section not in _SECTIONS or table is None:
+            what = f"There is no table [{setting}.{section}] ({origin})."
+            raise BadArgument(what, f"There are {', '.join(_SECTIONS)}.")
+        for item, raw in table.items():
+            path = f"{section}.{item}"
+            if path == "fetch.headers":
+                continue
+            if path not in _OWN:
+                raise _unknown(f"{setting}.{path}", path, origin)
+            key = replace(_OWN[path], section=f"{setting}.{section}")
+            values[path] = convert(key, raw, origin)
+    try:
+        headers = headers_of(sections, origin, environment)
+    except BadArgument as error:
+        raise BadArgument(f"{setting}: {error.what}", error.next_step) from None
+    return TenantTable(values, headers)
+
+
+def _unknown(setting: str, path: str, origin: str) -> BadArgument:
+    if path in KEYS:
+        what = f"{setting} cannot be set for one tenant ({origin})."
+        return BadArgument(what, f"Set {path} for all.")
+    return BadArgument(f"There is no setting {setting!r} ({origin}).", advice(path, _OWN))
+
 
 _PREFIX = "FETCHSTASH_"
 _OF_THE_FILE_ALONE = ("context.truncation", "fetch.headers", "wrap.servers")
@@ -269,3 +426,30 @@ def _truncations(data: Mapping[str, Any], origin: str) -> dict[str, Truncation]:
                 raise BadArgument(what, "It must be a whole number, at least 0.")
         profiles[profile] = replace(profiles.get(profile, Truncation()), **values)
     return profiles
+
+
+def example_file() -> str:
+    """Return a settings file that lists every setting with its meaning, commented out."""
+    lines = ["# Settings of fetchstash, each at its default. Remove the # where you change one."]
+    section = ""
+    for key in KEYS.values():
+        if key.section != section:
+            section = key.section
+            lines += ["", f"[{section}]"]
+        choices = f" ({', '.join(key.choices)})" if key.choices else ""
+        lines += [f"# {key.meaning}{choices}", f"# {key.name} = {toml_value(key.default)}"]
+    lines += ["", "# Profiles of context_result, each a table of its own."]
+    for name, profile in TRUNCATIONS.items():
+        lines.append(f"# [context.truncation.{name}]")
+        values = asdict(profile).items()
+        lines += [f"# {key} = {value}" for key, value in values if value is not None]
+    lines += ["", "# Request headers for one origin; env:NAME reads the environment."]
+    lines += ['# [fetch.headers."https://api.example.org"]', '# authorization = "env:API_TOKEN"']
+    lines += ["", "# What differs for a tenant of a service: fetch, extract, quota, store.max_…"]
+    lines += ["# [tenants.research.quota]", "# requests_per_minute = 120"]
+    return "\n".join(lines) + "\n"
+
+
+def toml_value(value: object) -> str:
+    """Return a setting's value as TOML writes it: the values that occur are written as in JSON."""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""What is known of a server behind the gateway before it is started."""
+"""The settings file: its tables, variables, and the servers of the gateway."""
 
 import os
 import re
@@ -8,10 +8,112 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from fetchstash.config._file import read_file
-from fetchstash.config._tables import tables
-from fetchstash.config._variables import from_environment, variable_of
 from fetchstash.errors import BadArgument, did_you_mean
+
+# A header may name its scheme first (RFC 9110, 11.4): the variable then has the token alone.
+_REFERENCE = re.compile(r"((?:[A-Za-z]+ )?)env:(.*)", re.DOTALL)
+
+
+def variable_of(value: str) -> str:
+    """Return the name of the variable that ``value`` names, "" for any other value."""
+    reference = _REFERENCE.fullmatch(value)
+    return reference[2] if reference else ""
+
+
+def from_environment(value: str, environment: Mapping[str, str]) -> str | None:
+    """Return ``value``, with what the variable holds that it names; None if that is not set.
+
+    ``Bearer env:NAME`` becomes the scheme and the variable's value.
+    """
+    reference = _REFERENCE.fullmatch(value)
+    if reference is None:
+        return value
+    read = environment.get(reference[2])
+    return None if read is None else reference[1] + read
+
+
+CONFIG_VARIABLE = "FETCHSTASH_CONFIG"
+
+
+def read_file(named: Path | None, environment: Mapping[str, str]) -> tuple[Path, dict[str, Any]]:
+    """Return the path and the contents of the settings file, {} if the default one is missing.
+
+    ``named`` is the file named by an argument. Raises BadArgument.
+    """
+    by_variable = environment.get(CONFIG_VARIABLE)
+    path = named or (Path(by_variable) if by_variable else None)
+    optional = path is None
+    if path is None:
+        import platformdirs  # noqa: PLC0415 - only where no file is named
+
+        path = platformdirs.user_config_path("fetchstash", appauthor=False) / "fetchstash.toml"
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        import tomllib  # noqa: PLC0415 - only where there is a file
+
+        return path, tomllib.loads(text)
+    except FileNotFoundError:
+        if optional:
+            return path, {}
+        raise BadArgument(f"There is no settings file {path}.", "Name an existing one.") from None
+    except OSError as error:
+        what = f"The settings file {path} cannot be read: {error.strerror}."
+        raise BadArgument(what, "Make it readable or name another.") from None
+    except UnicodeDecodeError:
+        what = f"The settings file {path} is not UTF-8."
+        raise BadArgument(what, "Save it in that encoding.") from None
+    except ValueError as error:  # TOMLDecodeError is one
+        what = f"The settings file {path} is not TOML: {error}."
+        raise BadArgument(what, "Correct that line.") from None
+
+
+def tables(
+    data: Mapping[str, Any], setting: str, key: str, origin: str
+) -> dict[str, Mapping[str, Any]]:
+    """Return the tables [setting.KEY] of the file by their keys."""
+    section, _, name = setting.partition(".")
+    parent = data.get(section)
+    values_by_key: Any = {}
+    if isinstance(parent, dict):
+        values_by_key = cast("Mapping[str, Any]", parent).get(name, {})
+    if not isinstance(values_by_key, dict):
+        secret = setting == "fetch.headers"
+        shown = "no table" if secret else repr(values_by_key)
+        what = f"{setting} is {shown} ({origin})."
+        raise BadArgument(what, f"It must be tables: [{setting}.{key}].")
+    for name, values in cast("Mapping[str, Any]", values_by_key).items():
+        if not isinstance(values, dict):
+            what = f"{setting}.{name} is no table ({origin})."
+            raise BadArgument(what, f"It must be a table: [{setting}.{key}].")
+    return cast("dict[str, Mapping[str, Any]]", values_by_key)
+
+
+def headers_of(
+    data: Mapping[str, Any], origin: str, environment: Mapping[str, str]
+) -> dict[str, dict[str, str]]:
+    """Return the request headers of the tables ``[fetch.headers."ORIGIN"]``.
+
+    ``env:NAME`` reads the environment. No error shows a value.
+    """
+    headers: dict[str, dict[str, str]] = {}
+    for site, values in tables(data, "fetch.headers", '"https://…"', origin).items():
+        headers[site] = {}
+        for name, value in values.items():
+            setting = f'fetch.headers."{site}".{name}'
+            if not isinstance(value, str):
+                raise BadArgument(f"{setting} is no text ({origin}).", "Write it in quotes.")
+            read = from_environment(value, environment)
+            if read is None:
+                variable = variable_of(value)
+                what = f"{setting} reads the environment variable {variable}, which is not set."
+                raise BadArgument(what, "Set it for the server, or take the header out.")
+            headers[site][name] = read
+    if not headers:
+        return headers
+    from fetchstash.fetch import origin_headers  # noqa: PLC0415 - few set any
+
+    return origin_headers(headers)
+
 
 THRESHOLD_CHARS = 10_000
 CALL_SECONDS = 300.0

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 from fetchstash.system.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from fetchstash.render._frame import FRAME_CHARS
     from fetchstash.render._shown import Value, as_shown, view_of
     from fetchstash.render._texts import size
     from fetchstash.render._view import Block, Host, View, error_line, error_record, error_view
-    from fetchstash.render._words import MODEL, PROGRAM, Face, as_tool
+    from fetchstash.render._words import FRAME_CHARS, MODEL, PROGRAM, Face, as_tool
 
 __all__ = [
     "FRAME_CHARS",
@@ -30,10 +29,9 @@ __all__ = [
 ]
 
 _MODULES = {
-    "_frame": "FRAME_CHARS",
     "_shown": "Value as_shown view_of",
     "_texts": "size",
     "_view": "Block Host View error_line error_record error_view",
-    "_words": "MODEL PROGRAM Face as_tool",
+    "_words": "FRAME_CHARS Face MODEL PROGRAM as_tool",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

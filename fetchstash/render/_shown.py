@@ -1,13 +1,234 @@
-"""One way in for every value: the view of it, and its text."""
+"""Results of grep, search, read and slice; and what any value is shown as."""
 
-from fetchstash.errors import BadArgument, FetchstashError
-from fetchstash.render._fetched import fetched, fetched_several
-from fetchstash.render._info import info, listing, picture
-from fetchstash.render._matches import grep, search
-from fetchstash.render._read import read
-from fetchstash.render._view import Host, View, error_view
-from fetchstash.stash import Failure, Listing, Matches, Passages, Picture, Slice, StoredDocument
+from fetchstash.errors import BadArgument, Call, FetchstashError
+from fetchstash.render._fetched import fetched, fetched_several, info, listing, picture
+from fetchstash.render._texts import (
+    OF_SEVERAL_CHARS,
+    SENTENCE,
+    SOURCE_CHARS,
+    counted,
+    truncation_notice,
+    unread_lines,
+)
+from fetchstash.render._view import FACTS_AT_MOST, Block, Host, View, error_view
+from fetchstash.stash import (
+    ArtifactMatches,
+    Failure,
+    Listing,
+    Matches,
+    Passages,
+    Picture,
+    Slice,
+    StoredDocument,
+    grep_body,
+    passages_body,
+)
 from fetchstash.store import Facts
+from fetchstash.text import clip_middle
+
+_CONTEXT_LINES = 20
+"""Lines around the best passage that the next call reads."""
+
+
+def grep(host: Host, matches: Matches, max_chars: int | None = None) -> View:
+    """Return the matches in one or several artifacts, and the call for the next ones.
+
+    Raises BadArgument for too small a limit.
+    """
+    default = host.limits.short_max_chars
+    limit = host.limits.max_chars(max_chars, default)
+    more = host.repeated(max_chars, default)
+
+    def view(limit: int) -> list[Block]:
+        blocks, shown = _blocks(host, matches.artifacts, limit)
+        if following := matches.next_after(shown):
+            call = host.face.continuation(following, more, ("offset",))
+            total = f"at least {matches.total}" if matches.stopped else str(matches.total)
+            notice = f"[Showing {shown} of {total} matches. Continue with the call above.]"
+            blocks.append(Block((call, notice)))
+        return blocks
+
+    blocks = view(limit)
+    if over := host.over("\n".join(block.frame for block in blocks)):
+        blocks = view(limit - over)
+    records = tuple(
+        {
+            "artifact_ref": artifact.facts.artifact_ref,
+            "line": line.number,
+            "text": line.text,
+            "match": line.match,
+        }
+        for artifact in matches.artifacts
+        for group in artifact.groups
+        for line in group
+    )
+    facts = tuple(host.subject(artifact.facts).facts for artifact in matches.artifacts)
+    return View(tuple(blocks), facts[:FACTS_AT_MOST], records=records)
+
+
+def _blocks(
+    host: Host, artifacts: tuple[ArtifactMatches, ...], room: int
+) -> tuple[list[Block], int]:
+    """Return a block for each artifact and the matches in them: as many as fit ``room``."""
+    several = len(artifacts) > 1
+    blocks: list[Block] = []
+    shown = 0
+    full = False
+    for artifact in artifacts:
+        text, printed = "", 0
+        if artifact.groups and not full:
+            text, printed = grep_body(artifact.groups, room, host.measure, at_least_one=not shown)
+        full = full or printed < artifact.shown
+        room = max(room - host.measure(text), 0)
+        shown += printed
+        left_out = _left_out(host, artifact.left_out, artifact.facts)
+        unread = unread_lines(artifact.unread, host.word)
+        head = (_opening(artifact, printed), *left_out, *unread)
+        source_chars = OF_SEVERAL_CHARS if several else SOURCE_CHARS
+        source = host.subject(artifact.facts).source
+        fenced = host.fenced(text, source, head, sentence=not several, source_chars=source_chars)
+        blocks.append(fenced if printed else Block(head))
+    if several and shown:
+        blocks.insert(0, Block((SENTENCE,)))
+    return blocks, shown
+
+
+def _left_out(host: Host, count: int, facts: Facts) -> tuple[str, ...]:
+    """Return the line on matches in the parts that a page's text leaves out, if there are any."""
+    if not count:
+        return ()
+    call = host.word(Call("slice", {"ref": facts.artifact_ref, "path": "left_out"}))
+    return (f"[{counted(count, 'line')} more in the parts left out of the text: {call}]",)
+
+
+def _opening(artifact: ArtifactMatches, shown: int) -> str:
+    ref, total = artifact.facts.artifact_ref, str(artifact.total)
+    if artifact.stopped:
+        total = f"at least {artifact.total}, stopped {artifact.stopped}"
+    if not shown:
+        return f"[{ref}: matches 0 of {total}]"
+    return f"[{ref}: matches {artifact.skipped + 1} to {artifact.skipped + shown} of {total}]"
+
+
+def search(host: Host, passages: Passages, max_chars: int | None = None) -> View:
+    """Return ranked passages, best first. Raises BadArgument for too small a limit."""
+    limit = host.limits.max_chars(max_chars, host.limits.short_max_chars)
+    count = len(passages.best_first)
+    subjects = {
+        passage.artifact_ref: host.subject(passages.facts[passage.artifact_ref])
+        for passage in passages
+    }
+    facts = tuple(subject.facts for subject in subjects.values())[:FACTS_AT_MOST]
+    out_of = counted(passages.searched, "artifact")
+    if passages.pending:
+        out_of += f", {counted(passages.pending, 'text')} not searched yet"
+        if passages.next:
+            out_of += f": {host.face.continuation(passages.next, {}, ())}"
+    left_out = [
+        line
+        for ref, n in passages.left_out.items()
+        for line in _left_out(host, n, passages.facts[ref])
+    ]
+    if not count:
+        none = f"[No passage of {out_of} has a word of the query.]"
+        if passages.pending:
+            none = f"[No passage has a word of the query yet, out of {out_of}.]"
+        return View((Block((none, *left_out)),))
+    sources = list(dict.fromkeys(subject.source for subject in subjects.values()))
+    source = sources[0] if len(sources) == 1 else f"{len(sources)} sources"
+    best = passages.best_first[0]
+    first, last = max(best.first_line - _CONTEXT_LINES, 1), best.last_line + _CONTEXT_LINES
+    part = {"ref": best.artifact_ref, "unit": "lines", "start": first, "end": last}
+    around = host.word(Call("slice", part))
+
+    def view(limit: int) -> Block:
+        body, shown = passages_body(passages, limit, host.measure, with_ref=True)
+        head = f"[passages 1 to {shown} of {count}, best first, out of {out_of}]"
+        notice = f"[Showing {shown} of {count} passages. {host.higher_limit}]"
+        tail = (around, notice) if shown < count else (around,)
+        return host.fenced(body, source, (head, *left_out), tail)
+
+    block = view(limit)
+    if over := host.over(block.frame):
+        block = view(limit - over)
+    records = tuple(
+        {
+            "artifact_ref": passage.artifact_ref,
+            "first_line": passage.first_line,
+            "last_line": passage.last_line,
+            "text": passage.text,
+        }
+        for passage in passages
+    )
+    return View((block,), facts, records=records)
+
+
+def read(host: Host, part: Slice, max_chars: int | None = None) -> View:
+    """Return the view of a part, cut at the last whole unit that fits.
+
+    Raises BadArgument for too small a limit.
+    """
+    default = host.limits.default_max_chars
+    applied = host.limits.max_chars(max_chars, default)
+    more = host.repeated(max_chars, default)
+    subject = host.subject(part.facts)
+    # Reading on counts in the whole text, as its offsets do; a slice in the part itself.
+    total = part.count if part.by == "read" else part.total
+    unit = "bytes" if host.limits.count_bytes else "chars"
+
+    def view(limit: int) -> View:
+        shown = part.cut(limit, host.measure)
+        head = [_read_opening(shown)]
+        if part.cut_at is not None:
+            head.append(
+                f"[What this path names goes on behind its first {part.cut_at} chars. "
+                "Name a narrower path for the rest.]"
+            )
+        tail: tuple[str, ...] = ()
+        if shown.is_whole and (following := shown.next):
+            head.append(
+                f"[Page {part.unread} was not read in time. Continue with the call at the end.]"
+            )
+            tail = (host.word(following),)
+        elif following := shown.next:
+            at_ceiling = applied == host.limits.max_chars_ceiling
+            advice = "Continue with the call above." if at_ceiling else host.higher_limit
+            at_end = "Continue with the call at the end."
+            head.append(truncation_notice(applied, unit, total, at_end))
+            call = host.face.continuation(following, more, ("offset", "start", "end"))
+            tail = (call, truncation_notice(applied, unit, total, advice))
+        record: dict[str, object] = {
+            "artifact_ref": subject.ref,
+            "path": part.path,
+            "unit": part.unit,
+            "start": part.start,
+            "count": part.count,
+            "text": shown.text,
+            "whole": shown.is_whole and part.cut_at is None,
+        }
+        block = host.fenced(shown.text, subject.source, tuple(head), tail)
+        return View((block,), (subject.facts,), records=(record,))
+
+    first = view(applied)
+    over = host.over(first.blocks[0].frame)
+    return view(applied - over) if over else first
+
+
+def _read_opening(shown: Slice) -> str:
+    """Return the line of what this is: ``[art_…: lines 200 to 260 of 9000]``."""
+    where = f" in {clip_middle(shown.path, 80)!r}" if shown.path else ""
+    word = "characters" if shown.unit == "chars" else shown.unit
+    opening, units = f"[{shown.facts.artifact_ref}{where}: {word}", shown.units
+    if not shown.count:
+        return f"{opening} 0 of 0]"
+    if shown.unit in ("chars", "bytes"):
+        return f"{opening} {shown.start} to {shown.start + units} of {shown.count}]"
+    if not shown.is_whole and not units:
+        inside = f"its first {len(shown.text)} characters"
+        return f"{opening} {shown.start} of {shown.count}, {inside}]"
+    last = shown.end if shown.is_whole else shown.start + units - 1
+    return f"{opening} {shown.start} to {last} of {shown.count}]"
+
 
 Value = (
     StoredDocument

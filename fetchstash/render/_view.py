@@ -5,10 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fetchstash.errors import FetchstashError, StoreError, Wording
-from fetchstash.render._frame import FRAME_CHARS
-from fetchstash.render._subject import Subject, subject_of
-from fetchstash.render._texts import SENTENCE, SOURCE_CHARS, fence
-from fetchstash.render._words import MODEL, Face, as_tool
+from fetchstash.render._texts import SENTENCE, SOURCE_CHARS, Subject, fence, subject_of
+from fetchstash.render._words import FRAME_CHARS, MODEL, Face, as_tool
 from fetchstash.stash import CacheUse
 from fetchstash.store import Facts
 from fetchstash.text import Measure, PreviewLimits, ViewLimits, clip_middle

@@ -1,9 +1,15 @@
-"""How a face words a next step: here for models and for programs; the command has its own."""
+"""Words of a result: errors, sizes, and the room that a frame takes."""
 
 import json
 from dataclasses import dataclass, replace
 
 from fetchstash.errors import Call, Wording, as_method
+
+FRAME_CHARS = 1_200
+"""Around the body of one artifact. The longest URL, name and path that are shown fit."""
+
+FRAME_CHARS_OF_SEVERAL = 600
+
 
 CALL_CHARS = 640
 """A longer call, one with a very long pattern, is named by what changes in it.

@@ -5,15 +5,17 @@ from typing import TYPE_CHECKING
 from fetchstash.system.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from fetchstash.server._app import EXTENSION
-    from fetchstash.server._asking import Answers
-    from fetchstash.server._lazy import Context, LazyStash, StashSource
-    from fetchstash.server._listing import listed_tools
-    from fetchstash.server._memory import hide_memory
+    from fetchstash.server._lazy import Answers, Context, LazyStash, StashSource
+    from fetchstash.server._listing import EXTENSION, listed_tools
     from fetchstash.server._server import build_server
-    from fetchstash.server._stdio import serve_stdio
-    from fetchstash.server._streams import LineWriter, claim_streams, read_lines
-    from fetchstash.server._wire import is_request_id, no_message
+    from fetchstash.server._stdio import hide_memory, serve_stdio
+    from fetchstash.server._wire import (
+        LineWriter,
+        claim_streams,
+        is_request_id,
+        no_message,
+        read_lines,
+    )
 
 __all__ = [
     "EXTENSION",
@@ -33,14 +35,10 @@ __all__ = [
 ]
 
 _MODULES = {
-    "_app": "EXTENSION",
-    "_asking": "Answers",
-    "_lazy": "Context LazyStash StashSource",
-    "_listing": "listed_tools",
-    "_memory": "hide_memory",
+    "_lazy": "Answers Context LazyStash StashSource",
+    "_listing": "EXTENSION listed_tools",
     "_server": "build_server",
-    "_stdio": "serve_stdio",
-    "_streams": "LineWriter claim_streams read_lines",
-    "_wire": "is_request_id no_message",
+    "_stdio": "hide_memory serve_stdio",
+    "_wire": "LineWriter claim_streams is_request_id no_message read_lines",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -1,18 +1,70 @@
-"""The tools as ``tools/list`` shows them: the JSON of MCP, without the SDK, which is heavy."""
+"""What a host lists: tools with their icons, and the view as an MCP App.
 
-from typing import Any
+The names are those of ``mcp.server.apps``, whose import would cost the start of the server 0.1 s.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from fetchstash.config import Settings
 from fetchstash.render import FRAME_CHARS
-from fetchstash.server._app import TOOL_META, TOOLS
-from fetchstash.server._icons import ICONS
 from fetchstash.server.tools import ToolSpec, tool_specs
 
-_OUTPUT = {
-    "type": "object",
-    "properties": {"result": {"type": "string"}},
-    "required": ["result"],
+if TYPE_CHECKING:
+    import mcp_types as types
+
+# Strokes in a square of 16: an arrow into a box, lines, a lens, scissors, a lens on lines, an i.
+_STROKES = {
+    "fetchstash": "M8 1v8M5 6l3 3 3-3M2 10v4h12v-4",
+    "fetch_content": "M8 1v8M5 6l3 3 3-3M2 14h12",
+    "get_search_content": "M2 4h12M2 8h8M13 7l-3 5h6z",
+    "artifact_grep": "M11 11l4 4M7 12a5 5 0 1 1 0-10 5 5 0 0 1 0 10z",
+    "artifact_slice": "M2 3h12M2 13h12M2 8h3M7 8h3M12 8h2",
+    "artifact_search": "M2 3h12M2 7h5M2 11h4M13 13l2 2M11 14a3 3 0 1 1 0-6 3 3 0 0 1 0 6z",
+    "artifact_info": "M8 7v6M8 3v1",
+    "stash_file": "M3 1h7l3 3v11H3z",
 }
+
+
+def _icon(strokes: str) -> Mapping[str, str]:
+    svg = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><path d='{strokes}'"
+    svg += " fill='none' stroke='#777'/></svg>"
+    return {"src": "data:image/svg+xml," + quote(svg, safe="'/=:")}
+
+
+ICONS = {name: _icon(strokes) for name, strokes in _STROKES.items()}
+"""The icon of the server and of each tool, as MCP has it."""
+
+
+EXTENSION = "io.modelcontextprotocol/ui"
+VIEW_URI = "ui://fetchstash/view.html"
+TOOLS = ("fetch_content", "artifact_info")
+"""The tools whose results the view opens."""
+MEDIA_TYPE = "text/html;profile=mcp-app"
+
+TOOL_META: dict[str, Any] = {
+    "ui": {"resourceUri": VIEW_URI},
+    "ui/resourceUri": VIEW_URI,  # as hosts read it before the extension was settled
+}
+_RESOURCE_META: dict[str, Any] = {
+    # It loads nothing and asks nobody but its host.
+    "ui": {"csp": {"connectDomains": [], "resourceDomains": []}, "prefersBorder": False}
+}
+
+
+def view_resource() -> "types.TextResourceContents":
+    """Return the page."""
+    import mcp_types as types  # noqa: PLC0415 - heavy; the names above are read without it
+
+    from fetchstash.server.ui import view_html  # noqa: PLC0415 - imports a web server
+
+    return types.TextResourceContents(
+        uri=VIEW_URI, mime_type=MEDIA_TYPE, text=view_html(), _meta=_RESOURCE_META
+    )
+
+
+_OUTPUT = {"type": "object", "properties": {"result": {"type": "string"}}, "required": ["result"]}
 
 
 def listed_tools(settings: Settings) -> list[dict[str, Any]]:

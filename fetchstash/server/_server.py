@@ -7,11 +7,9 @@ import mcp_types as types
 from mcp.server import CacheHint, Server
 
 from fetchstash import __version__
-from fetchstash.server import _prompts, _resources
-from fetchstash.server._app import EXTENSION
-from fetchstash.server._icons import ICONS
+from fetchstash.server import _resources
 from fetchstash.server._lazy import Context, StashSource
-from fetchstash.server._listing import listed_tools
+from fetchstash.server._listing import EXTENSION, ICONS, listed_tools
 from fetchstash.server.tools import tool_specs
 
 # The lists of tools, prompts and templates never change while the server runs; artifacts belong to
@@ -78,8 +76,8 @@ def build_server(stash: StashSource, *, announces: bool = True) -> Server[StashS
         on_list_resource_templates=_resources.list_templates,
         on_read_resource=_resources.read_resource,
         on_subscriptions_listen=announcer.listen if announcer else None,
-        on_list_prompts=_prompts.list_prompts,
-        on_get_prompt=_prompts.get_prompt,
+        on_list_prompts=_resources.list_prompts,
+        on_get_prompt=_resources.get_prompt,
         on_completion=_resources.complete,
     )
     server.extensions[EXTENSION] = {}

@@ -4,13 +4,10 @@ Methods return values; ``render`` makes of them what a model or a person is show
 """
 
 from fetchstash.stash._artifact import Artifact, StoredDocument
-from fetchstash.stash._bodies import grep_body, passages_body
-from fetchstash.stash._excerpt import Excerpt, Shown, shown_of
-from fetchstash.stash._facts import described, tokens_of
-from fetchstash.stash._files import replacing
-from fetchstash.stash._open import open_stash
+from fetchstash.stash._documents import replacing
+from fetchstash.stash._facts import Excerpt, Shown, described, shown_of, tokens_of
+from fetchstash.stash._open import SyncArtifact, SyncStash, open_stash, open_stash_sync
 from fetchstash.stash._stash import Stash, with_views
-from fetchstash.stash._sync import SyncArtifact, SyncStash, open_stash_sync
 from fetchstash.stash._values import (
     ArtifactMatches,
     CacheUse,
@@ -22,6 +19,8 @@ from fetchstash.stash._values import (
     Picture,
     Slice,
     Unread,
+    grep_body,
+    passages_body,
 )
 
 __all__ = [

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.config import Settings
-from fetchstash.stash._excerpt import Excerpt, shown_of
-from fetchstash.stash._facts import tokens_of
+from fetchstash.stash._facts import Excerpt, shown_of, tokens_of
 from fetchstash.stash._values import CacheUse, Matches, Passages, Picture, Slice, Unread, summary
 from fetchstash.store import Facts
 from fetchstash.text.ranges import Heading, Unit

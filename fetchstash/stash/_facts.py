@@ -1,11 +1,22 @@
-"""Map what fetch and the handlers return to the facts of an artifact, and back."""
+"""Facts of a document with its preview."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from fetchstash.handlers import ContentKind, DecidedBy, Decision, Extraction, Hints, describe
 from fetchstash.store import Facts
+from fetchstash.text import (
+    PreviewLimits,
+    TruncationInfo,
+    ViewLimits,
+    head_and_tail,
+    largest,
+    prefix_length,
+    tokens,
+    whole_lines,
+)
 from fetchstash.text.hygiene import clean_line
+from fetchstash.text.ranges import Preview
 from fetchstash.text.tokens import TokenCount
 
 _CHARS_PER_TOKEN = 4
@@ -77,3 +88,106 @@ def tokens_of(facts: Facts) -> TokenCount:
     if facts.text_tokens is None:
         return TokenCount((facts.extracted_chars or 0) // _CHARS_PER_TOKEN, exact=False)
     return TokenCount(facts.text_tokens, facts.text_tokens_exact)
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The text that a preview is cut from.
+
+    ``text`` is the beginning of the text, one character more than ``limit`` if there are more.
+    ``preview`` shows a long text better than its beginning does: the handler's preview, or the
+    passages that match a focus, best first; ``lines`` are the best passage's, with some around
+    it. ``unfocused``: no passage has a word of the focus. ``partly``: there was no time to look
+    through the whole text for it. ``ending`` is the end of a text whose first and last lines are
+    shown ("": only its beginning is).
+    """
+
+    limit: int = 0
+    text: str = ""
+    preview: Preview = field(default_factory=Preview)
+    ending: str = ""
+    lines: tuple[int, int] | None = None
+    unfocused: bool = False
+    partly: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The body that is shown. Of a preview, ``info`` says how much of the text it is.
+
+    ``offset`` is where the body ended if it is the beginning of the text, else 0.
+    """
+
+    body: str
+    info: TruncationInfo | None = None
+    offset: int = 0
+
+
+def shown_of(
+    excerpt: Excerpt, facts: Facts, views: ViewLimits, previews: PreviewLimits, limit: int
+) -> Shown:
+    """Return the whole text if it is within ``limit``, else the preview."""
+    if len(excerpt.text) == facts.extracted_chars and views.measure(excerpt.text) <= limit:
+        return Shown(excerpt.text)
+    bound = min(views.preview_chars, limit)
+    offset = 0
+    cutter = _Cutter(views, previews, bound)
+    if excerpt.preview.text:
+        body, preview = cutter.preview(excerpt.preview)
+    elif excerpt.ending:
+        body, lines = cutter.ends(excerpt, max(facts.text_lines or 0, 1))
+        preview = Preview(lines_shown=lines)
+    else:
+        body = excerpt.text[: cutter.prefix(excerpt.text)]
+        offset = len(body)
+        preview = Preview(lines_shown=body.count("\n") + (not body.endswith("\n")))
+    # An estimate: counting would load the vocabulary into the server.
+    cost = TokenCount(tokens.estimate(body), exact=False)
+    ended = len(body) >= previews.max_total_output
+    info = TruncationInfo.of(
+        preview, facts.text_lines or 0, cost, tokens_of(facts), total_output_limit_reached=ended
+    )
+    return Shown(body, info, offset)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cutter:
+    """Cuts texts to ``bound``, as the host counts, and to the limits of previews."""
+
+    views: ViewLimits
+    previews: PreviewLimits
+    bound: int
+
+    def preview(self, preview: Preview) -> tuple[str, Preview]:
+        """Return what fits, and which preview that is; the rows of a cut one are unknown."""
+        for candidate in (preview, preview.without_sample()):
+            if self.prefix(candidate.whole) == len(candidate.whole):
+                return candidate.whole, candidate
+        end = self.prefix(preview.text)
+        return preview.text[: whole_lines(preview.text, end) or end].removesuffix("\n"), Preview()
+
+    def ends(self, excerpt: Excerpt, lines: int) -> tuple[str, int]:
+        """Return first and last lines of a text that fit, and how many they are."""
+        width = self.previews.max_line_length if lines > 1 else self.bound
+        head, tail = excerpt.text.split("\n"), excerpt.ending.removesuffix("\n").split("\n")
+        # The excerpt may begin and end inside a line. Such a piece is shown only where it is
+        # longer than what would be shown of a line anyway.
+        head, tail = head if len(head[-1]) > width else head[:-1], tail[1:]
+        return head_and_tail(head, tail, lines, self.previews.lines, width, self._fits)
+
+    def _fits(self, text: str) -> bool:
+        limits = self.previews
+        fits = len(text) <= limits.max_total_output and self.views.measure(text) <= self.bound
+        return fits and tokens.estimate(text) <= limits.max_tokens_per_file
+
+    def prefix(self, text: str) -> int:
+        """Return how many characters fit; the limit of a line's length does not apply."""
+        limits = self.previews
+        end = prefix_length(text[: limits.max_total_output], self.bound, self.views.measure)
+        lines = text[:end].split("\n", limits.max_lines)
+        if len(lines) > limits.max_lines:
+            end -= len(lines[-1])
+        most = limits.max_tokens_per_file
+        if tokens.estimate(text[:end]) > most:
+            end = largest(end, lambda length: tokens.estimate(text[:length]) <= most)
+        return end

@@ -1,27 +1,173 @@
-"""Take documents in: fetch or copy, route, extract, store."""
+"""Take a document in: fetched or from a file, read, rendered where it is scripts, kept."""
 
 import hashlib
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 import anyio
 import anyio.to_thread
 
 from fetchstash.config import Settings
-from fetchstash.errors import ExpiredRef, FetchstashError, UnknownRef
-from fetchstash.fetch import Fetched, Fetcher, Progress, Renderer, may_keep
+from fetchstash.errors import BadArgument, Call, ExpiredRef, FetchstashError, UnknownRef
+from fetchstash.fetch import (
+    Cached,
+    Fetched,
+    Fetcher,
+    FetchLimits,
+    Progress,
+    Renderer,
+    age_seconds,
+    is_fresh,
+    may_keep,
+)
 from fetchstash.handlers import LEADING, Extractor, Hints, checked_lead, route_file
-from fetchstash.stash._facts import with_extraction
-from fetchstash.stash._rendering import wants_browser
-from fetchstash.stash._revisit import cached_of, fresh_use, revalidated, same_again, with_response
-from fetchstash.stash._source_pages import raw_address
-from fetchstash.stash._values import CacheUse
+from fetchstash.stash._facts import described, with_extraction
+from fetchstash.stash._values import CacheUse, Picture
 from fetchstash.store import ArtifactStore, Facts
 from fetchstash.system import telemetry
 from fetchstash.text.hygiene import clean_line
+
+# The response's fields that freshness is computed from (RFC 9111, sections 4.1, 4.2, 5.1 to 5.3).
+_CACHING = ("age", "cache-control", "date", "expires", "pragma", "vary")
+
+
+def with_response(facts: Facts, fetched: Fetched) -> Facts:
+    """Return ``facts`` with those of a response. Header values are untrusted: clean them."""
+    headers = {name: clean_line(value) for name, value in fetched.headers.items()}
+    renewed = replace(
+        facts,
+        source_url=clean_line(fetched.masked_url),
+        final_url=clean_line(fetched.masked_final_url),
+        http_status=fetched.status,
+        etag=headers.get("etag", ""),
+        last_modified=headers.get("last-modified", ""),
+        incomplete=clean_line(fetched.incomplete),
+    )
+    return revalidated(renewed, fetched)
+
+
+def revalidated(facts: Facts, fetched: Fetched) -> Facts:
+    """Return ``facts`` with the freshness that a response gives them (RFC 9111, section 4.3.4)."""
+    caching = {
+        name: clean_line(fetched.headers[name]) for name in _CACHING if name in fetched.headers
+    }
+    return replace(facts, validated_at=fetched.fetched_at, caching=caching)
+
+
+def cached_of(facts: Facts) -> Cached | None:
+    """Return the validators to ask the server by; None where the body must be fetched again."""
+    if facts.incomplete or facts.extraction_error or facts.validated_at is None:
+        return None
+    return Cached(
+        facts.validated_at,
+        facts.etag,
+        facts.last_modified,
+        facts.caching,
+        facts.http_status or 200,
+        facts.final_url,
+    )
+
+
+def fresh_use(cached: Cached) -> CacheUse | None:
+    """Return the use of a copy that is still fresh; None where the server has to be asked."""
+    if not is_fresh(cached):
+        return None
+    return CacheUse(age_seconds(cached, datetime.now(UTC)))
+
+
+def same_again(known: Facts, renewed: Facts, sha256: str) -> bool:
+    """Return whether the same bytes came again from the same place."""
+    same_place = (known.final_url, known.incomplete) == (renewed.final_url, renewed.incomplete)
+    return known.sha256 == sha256 and same_place and not known.extraction_error
+
+
+# A page of a file in a repository; its raw address differs in one word, and on GitHub in the host.
+_GITHUB = re.compile(r"/([\w.-]+)/([\w.-]+)/blob/(.+)")
+_GITLAB = re.compile(r"(/.+)/-/blob/(.+)")
+_GITEA = re.compile(r"(/[\w.-]+/[\w.-]+)/src/((?:branch|tag|commit)/.+/.+)")
+
+
+def raw_address(url: str) -> str:
+    """Return where the bytes of a file are that a page shows, "" for any other address.
+
+    Addresses with a query are left alone: what it asks for is of the page.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    if parts.scheme not in {"http", "https"} or parts.query or "@" in parts.netloc:
+        return ""
+    origin = f"{parts.scheme}://{parts.netloc}"
+    if parts.netloc in {"github.com", "www.github.com"}:
+        if match := _GITHUB.fullmatch(parts.path):
+            return f"https://raw.githubusercontent.com/{'/'.join(match.groups())}"
+    elif match := _GITLAB.fullmatch(parts.path):
+        return f"{origin}{match[1]}/-/raw/{match[2]}"
+    elif match := _GITEA.fullmatch(parts.path):
+        return f"{origin}{match[1]}/raw/{match[2]}"
+    return ""
+
+
+_WHOLE_PAGE = "page"
+"""The path that every web page answers, and no other document."""
+_MASK = "***"
+
+
+def is_web_page(facts: Facts) -> bool:
+    """Return whether the document is a page that was fetched."""
+    return _WHOLE_PAGE in described(facts).paths and bool(facts.final_url)
+
+
+def wants_browser(facts: Facts, limits: FetchLimits) -> bool:
+    """Return whether the settings have this page rendered."""
+    if "off" in limits.browser or not is_web_page(facts):
+        return False
+    if "auto" in limits.browser and facts.page_verdict == "empty_shell":
+        return True
+    host = f".{(urlsplit(facts.final_url).hostname or '').removesuffix('.')}"
+    return any(host.endswith(f".{domain.lstrip('.')}") for domain in limits.browser)
+
+
+@dataclass(frozen=True, slots=True)
+class Screenshots:
+    """Pictures of web pages as a browser shows them."""
+
+    settings: Settings
+    store: ArtifactStore
+    renderer: Renderer | None
+
+    def can_show(self, facts: Facts) -> bool:
+        """Return whether there is a browser for this document."""
+        return self.renderer is not None and is_web_page(facts)
+
+    async def picture(self, facts: Facts) -> Picture:
+        """Return the page as it is now, within the bounds of pictures."""
+        assert self.renderer is not None
+        if _MASK in facts.final_url:
+            again = Call("read", {"ref": facts.artifact_ref})
+            what = "The page's address holds a secret that is not kept, so it cannot be shown."
+            raise BadArgument(what, "Try {}.", again)
+        limits = self.settings.context
+        rendered = await self.renderer.render(
+            facts.final_url,
+            self.store.spool,
+            seconds=self.settings.fetch.deadline_seconds,
+            edge=limits.max_image_edge_px,
+            max_bytes=limits.max_image_size_bytes,
+        )
+        try:
+            data = await anyio.to_thread.run_sync(rendered.path.read_bytes)
+        finally:
+            rendered.path.unlink(missing_ok=True)
+        return Picture(facts, data, rendered.media_type, rendered.width, rendered.height)
+
 
 _LEAST_EXTRACT_SECONDS = 1
 _RESERVED_SECONDS = 4
@@ -60,12 +206,7 @@ class Intake:
     )
 
     async def url(
-        self,
-        url: str,
-        *,
-        refresh: bool,
-        progress: Progress | None,
-        reading: Progress | None = None,
+        self, url: str, *, refresh: bool, progress: Progress | None, reading: Progress | None = None
     ) -> tuple[Facts, CacheUse | None]:
         """Return the facts of what a URL leads to now, and whether a stored copy answered.
 

@@ -1,27 +1,31 @@
-"""Open a Stash with the settings of its environment, or with rooms of the caller's own."""
+"""Open a Stash, for async code and for other."""
 
 import os
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
+from dataclasses import dataclass, field, fields, replace
+from functools import partial, wraps
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 import anyio
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from fetchstash.config import Settings, load
+from fetchstash.errors import StoreError
 from fetchstash.fetch import Fetcher, Renderer, browser_of, open_fetcher
-from fetchstash.handlers import (
-    Extractor,
-    PageReader,
-    WorkerPool,
-    ocr_is_installed,
-    ocr_limits,
-)
+from fetchstash.handlers import Extractor, PageReader, WorkerPool, ocr_is_installed, ocr_limits
+from fetchstash.stash._artifact import Artifact, StoredDocument
 from fetchstash.stash._documents import Documents
-from fetchstash.stash._intake import Intake
-from fetchstash.stash._rendering import Screenshots
+from fetchstash.stash._intake import Intake, Screenshots
 from fetchstash.stash._scans import Scans
 from fetchstash.stash._stash import Stash
+from fetchstash.stash._values import Failure
 from fetchstash.store import ArtifactStore, open_store, with_run
 from fetchstash.system import telemetry
 
@@ -77,3 +81,164 @@ async def open_stash(
 async def _close(room: Fetcher | Extractor | PageReader | ArtifactStore) -> None:
     with anyio.CancelScope(shield=True):
         await room.aclose()
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
+Target = TypeVar("Target")
+Target_co = TypeVar("Target_co", covariant=True)
+
+
+@dataclass(slots=True)
+class Portal:
+    """The way into the loop of a stash, until that is closed."""
+
+    into_loop: BlockingPortal
+    is_closed: bool = False
+
+    def call(self, method: Callable[[], Awaitable[R]]) -> R:
+        """Run a method in the loop and return its result. Raises StoreError after the end."""
+        self._check_open()
+        return self.into_loop.call(method)
+
+    def context(self, context: AbstractAsyncContextManager[R]) -> AbstractContextManager[R]:
+        """Return the context for ``with``. Raises StoreError after the end."""
+        self._check_open()
+        return self.into_loop.wrap_async_context_manager(context)
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise StoreError("The stash is closed.", "Use it inside its `with` block.")
+
+
+class _Wrapper(Protocol[Target_co]):
+    """An object of this module: ``target`` is its asynchronous counterpart."""
+
+    @property
+    def target(self) -> Target_co: ...
+    @property
+    def portal(self) -> Portal: ...
+
+
+class _Method(Generic[Target, P, R, S]):
+    """A method of the target that blocks; ``convert`` makes a value's own methods block too."""
+
+    def __init__(
+        self,
+        method: Callable[Concatenate[Target, P], Awaitable[R]],
+        convert: Callable[[Portal, R], S],
+    ) -> None:
+        self._method = method
+        self._convert = convert
+        self.__doc__ = method.__doc__
+
+    def __get__(self, wrapper: _Wrapper[Target], owner: type) -> Callable[P, S]:
+        @wraps(self._method)
+        def call(*args: P.args, **kwargs: P.kwargs) -> S:
+            bound: Callable[[], Awaitable[R]] = partial(
+                self._method, wrapper.target, *args, **kwargs
+            )
+            return self._convert(wrapper.portal, wrapper.portal.call(bound))
+
+        return call
+
+
+class _Context(Generic[Target, P, R]):
+    """A method of the target that returns a context, for ``with`` in place of ``async with``."""
+
+    def __init__(
+        self, method: Callable[Concatenate[Target, P], AbstractAsyncContextManager[R]]
+    ) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(
+        self, wrapper: _Wrapper[Target], owner: type
+    ) -> Callable[P, AbstractContextManager[R]]:
+        @wraps(self._method)
+        def call(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[R]:
+            context = self._method(wrapper.target, *args, **kwargs)
+            return wrapper.portal.context(context)
+
+        return call
+
+
+def _same(_: Portal, value: R) -> R:
+    return value
+
+
+def _artifact(portal: Portal, artifact: Artifact) -> "SyncArtifact":
+    known: dict[str, Any] = {f.name: getattr(artifact, f.name) for f in fields(StoredDocument)}
+    return SyncArtifact(**known, target=artifact, portal=portal)
+
+
+def _artifacts(
+    portal: Portal, results: tuple[Artifact | Failure, ...]
+) -> "tuple[SyncArtifact | Failure, ...]":
+    return tuple(
+        _artifact(portal, result) if isinstance(result, Artifact) else result for result in results
+    )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SyncArtifact(StoredDocument):
+    """An Artifact whose methods block."""
+
+    target: Artifact = field(kw_only=True, compare=False)
+    portal: Portal = field(kw_only=True, compare=False)
+
+    text = _Method(Artifact.text, _same)
+    read = _Method(Artifact.read, _same)
+    slice = _Method(Artifact.slice, _same)
+    grep = _Method(Artifact.grep, _same)
+    search = _Method(Artifact.search, _same)
+    picture = _Method(Artifact.picture, _same)
+    raw = _Context(Artifact.raw)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncStash:
+    """A Stash whose methods block. ``open_stash_sync`` makes one."""
+
+    target: Stash
+    portal: Portal
+
+    fetch = _Method(Stash.fetch, _artifact)
+    fetch_many = _Method(Stash.fetch_many, _artifacts)
+    add_file = _Method(Stash.add_file, _artifact)
+    keep_spooled = _Method(Stash.keep_spooled, _artifact)
+    get = _Method(Stash.get, _artifact)
+    list = _Method(Stash.list, _same)
+    read = _Method(Stash.read, _same)
+    slice = _Method(Stash.slice, _same)
+    picture = _Method(Stash.picture, _same)
+    grep = _Method(Stash.grep, _same)
+    search = _Method(Stash.search, _same)
+    raw = _Context(Stash.raw)
+    export = _Method(Stash.export, _same)
+    pin = _Method(Stash.pin, _same)
+    delete = _Method(Stash.delete, _same)
+    gc = _Method(Stash.gc, _same)
+    check = _Method(Stash.check, _same)
+    repair = _Method(Stash.repair, _same)
+
+
+def _blocking(
+    opened: Callable[P, AbstractAsyncContextManager[Stash]],
+) -> Callable[P, AbstractContextManager[SyncStash]]:
+    @contextmanager
+    @wraps(opened)
+    def opened_sync(*args: P.args, **kwargs: P.kwargs) -> Generator[SyncStash]:
+        with start_blocking_portal() as into_loop:
+            portal = Portal(into_loop)
+            with portal.context(opened(*args, **kwargs)) as stash:
+                try:
+                    yield SyncStash(stash, portal)
+                finally:
+                    portal.is_closed = True
+
+    return opened_sync
+
+
+open_stash_sync = _blocking(open_stash)

@@ -29,12 +29,10 @@ from fetchstash.errors import (
 from fetchstash.fetch import Progress, mask_url
 from fetchstash.stash import _read
 from fetchstash.stash._artifact import Artifact
-from fetchstash.stash._documents import Documents
-from fetchstash.stash._excerpt import Excerpt
-from fetchstash.stash._files import copy_in, copy_out, replacing
-from fetchstash.stash._intake import Intake
-from fetchstash.stash._parts import Part
-from fetchstash.stash._rendering import Screenshots
+from fetchstash.stash._documents import Documents, copy_in, copy_out, replacing
+from fetchstash.stash._facts import Excerpt
+from fetchstash.stash._intake import Intake, Screenshots
+from fetchstash.stash._read import Part
 from fetchstash.stash._scans import Scans, is_image
 from fetchstash.stash._values import (
     ArtifactMatches,
@@ -46,14 +44,7 @@ from fetchstash.stash._values import (
     Picture,
     Slice,
 )
-from fetchstash.store import (
-    REF_PREFIX,
-    ArtifactStore,
-    Facts,
-    Finding,
-    GrepQuery,
-    Removed,
-)
+from fetchstash.store import REF_PREFIX, ArtifactStore, Facts, Finding, GrepQuery, Removed
 from fetchstash.text import ViewLimits, clip
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.ranges import Unit

@@ -30,7 +30,7 @@ SHARED = {
     "text/hygiene.py:_meaningless": _CODE,
     "system/linelog.py": "logs by path: each line names its own; the lock is held for one write",
     "results.py": _LOCAL,
-    "server/ui/_page.py": "the page of the view, made of the package's own file",
+    "server/ui/_serve.py": "the page of the view, made of the package's own file",
     "service/_request.py:_current": "a context variable: each request has its own",
     "store/_contract.py:_names": _CODE,
     "store/_contract.py:_values": _CODE,

@@ -5,11 +5,16 @@ from typing import TYPE_CHECKING
 from fetchstash.system.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from fetchstash.server.tools._answer import Reports, answer, tool_named
-    from fetchstash.server.tools._arguments import HOST_ARGUMENTS
-    from fetchstash.server.tools._functions import tool_functions
-    from fetchstash.server.tools._log import log_call, log_of, logged_calls
-    from fetchstash.server.tools._other_names import meant
+    from fetchstash.server.tools._answer import (
+        Reports,
+        answer,
+        log_call,
+        log_of,
+        logged_calls,
+        tool_functions,
+        tool_named,
+    )
+    from fetchstash.server.tools._arguments import HOST_ARGUMENTS, meant
     from fetchstash.server.tools._specs import ToolSpec, tool_specs
 
 __all__ = [
@@ -27,11 +32,8 @@ __all__ = [
 ]
 
 _MODULES = {
-    "_answer": "Reports answer tool_named",
-    "_arguments": "HOST_ARGUMENTS",
-    "_functions": "tool_functions",
-    "_log": "log_call log_of logged_calls",
-    "_other_names": "meant",
+    "_answer": "Reports answer log_call log_of logged_calls tool_functions tool_named",
+    "_arguments": "HOST_ARGUMENTS meant",
     "_specs": "ToolSpec tool_specs",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

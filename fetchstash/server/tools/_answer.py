@@ -1,17 +1,158 @@
-"""From a tool's arguments to what a model is shown."""
+"""Answer a call, log it, and offer the tools as Python functions.
 
-from collections.abc import Awaitable, Callable, Mapping
+It stands in the folder of the store as ``calls.jsonl``, 0600, and holds places and sizes, never
+content; the view and stats read it. A line has ``time``, ``run``, ``project``, ``tool``, ``asked``
+(the arguments, clipped), ``tokens`` (an estimate of the whole result) and ``shown``: for each
+artifact its ``ref``, ``how`` it was shown, and ``spans`` as [unit, first, last].
+"""
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import takewhile
+from typing import Any, Literal, Optional, cast
 
-from fetchstash.errors import BadArgument, did_you_mean
-from fetchstash.fetch import Progress
-from fetchstash.render import Host, Value, View, view_of
+from fetchstash.config import Settings
+from fetchstash.errors import BadArgument, FetchstashError, did_you_mean
+from fetchstash.fetch import Progress, mask_url
+from fetchstash.render import Host, Value, View, error_line, view_of
 from fetchstash.server.tools._arguments import checked
-from fetchstash.server.tools._log import log_call
-from fetchstash.server.tools._specs import ToolSpec
-from fetchstash.stash import Stash
-from fetchstash.text import clip
+from fetchstash.server.tools._specs import Schema, ToolSpec, tool_specs
+from fetchstash.stash import Matches, Passages, Picture, Slice, Stash, StoredDocument
+from fetchstash.store import Facts, project_of, store_folder
+from fetchstash.system import telemetry
+from fetchstash.system.linelog import LineLog
+from fetchstash.text import clip, tokens
+
+MAX_BYTES = 8 * 2**20
+_ARGUMENT_CHARS = 200
+_SPANS = 50
+MAX_REFS = 10
+_PASSAGE = re.compile(r"^-- (?:(art_\w+), )?lines? (\d+)", re.MULTILINE)
+_NUMBERED = re.compile(r"^(\d+):", re.MULTILINE)
+
+Span = tuple[str, int, int]
+"""Unit, first and last: chars from 0, end excluded; lines and pages from 1, end included."""
+
+
+def log_of(settings: Settings) -> LineLog | None:
+    """Return the log of a store, None for a store without a folder."""
+    folder = store_folder(settings.store)
+    return None if folder is None else LineLog(folder / "calls.jsonl", MAX_BYTES)
+
+
+def logged_calls(settings: Settings) -> Generator[dict[str, Any]]:
+    """Return the calls of all runs, oldest first."""
+    log = log_of(settings)
+    if log is not None:
+        yield from log.records()
+
+
+def log_call(
+    stash: Stash, tool: str, arguments: Mapping[str, Any], value: Value, view: View
+) -> None:
+    """Record what a call showed. An ephemeral run leaves no trace."""
+    store = stash.settings.store
+    log = log_of(stash.settings)
+    if log is None or store.ephemeral:
+        return
+    record = {
+        "time": telemetry.now(),
+        "run": store.run,
+        "project": project_of(store.run),
+        "tool": tool,
+        "asked": {name: _clipped(item) for name, item in arguments.items() if item},
+        "tokens": _tokens(value, view.text),
+        "shown": [
+            {"ref": facts.artifact_ref, "how": how, "spans": spans[:_SPANS]}
+            for facts, how, spans in _shown(value, view)
+        ],
+    }
+    log.append(record)
+
+
+def _tokens(value: Value, text: str) -> int:
+    """Estimate the tokens of a result: of a slice by those of the whole text, which are known."""
+    if isinstance(value, Slice) and value.facts.text_tokens and value.facts.extracted_chars:
+        return round(len(text) * value.facts.text_tokens / value.facts.extracted_chars)
+    return tokens.estimate(text)
+
+
+def _clipped(value: object) -> object:
+    if isinstance(value, str):
+        return (mask_url(value) if "://" in value else value)[:_ARGUMENT_CHARS]
+    if isinstance(value, list):
+        return [_clipped(item) for item in cast("list[object]", value)[:MAX_REFS]]
+    return value
+
+
+def _shown(value: Value, view: View) -> list[tuple[Facts, str, list[Span]]]:
+    """Return each artifact of a result, how it was shown, and which parts of it."""
+    bodies = [block.body for block in view.blocks if block.body is not None]
+    match value:
+        case StoredDocument():
+            return [_document(value, view.body)]
+        case tuple():
+            documents = [item for item in value if isinstance(item, StoredDocument)]
+            texts = [item for item in documents if item.facts.extracted_chars is not None]
+            shares = dict(zip(map(id, texts), bodies, strict=False))
+            return [_document(item, shares.get(id(item), "")) for item in documents]
+        case Slice(facts=facts):
+            inside = value.char_path != "" or value.bytes_per_line > 0
+            span = ("chars", value.char, value.char + len(view.body))
+            return [(facts, "part", [] if inside else [span])]
+        case Matches():
+            listed = zip(value.artifacts, bodies, strict=False)
+            return [(item.facts, "matches", _lines(body)) for item, body in listed if item.shown]
+        case Passages():
+            printed = set(_PASSAGE.findall(view.body))
+            spans: dict[str, list[Span]] = {}
+            for passage in value:
+                named = {(ref, str(passage.first_line)) for ref in (passage.artifact_ref, "")}
+                if named & printed:
+                    span = ("lines", passage.first_line, passage.last_line)
+                    spans.setdefault(passage.artifact_ref, []).append(span)
+            return [(value.facts[ref], "passages", items) for ref, items in spans.items()]
+        case Picture(facts=facts, page=page):
+            return [(facts, "picture", [("pages", page, page)] if page else [])]
+        case Facts():
+            return [(value, "facts", [])]
+        case _:
+            return []
+
+
+def _document(artifact: StoredDocument, body: str) -> tuple[Facts, str, list[Span]]:
+    """Return what a fetch showed: all of a text, its beginning and end, or lines of it."""
+    facts, excerpt = artifact.facts, artifact.excerpt
+    chars = facts.extracted_chars
+    if chars is None or not body:
+        return facts, "facts", []
+    if len(body) == chars:
+        return facts, "whole", [("chars", 0, chars)]
+    if excerpt.preview.text:  # of a handler, in words of its own; or passages with line numbers
+        return facts, "preview", _lines(body) if excerpt.lines else []
+    head = _common(body, excerpt.text)
+    tail = _common(reversed(body), reversed(excerpt.ending))
+    spans: list[Span] = [("chars", 0, head)] if head else []
+    return facts, "preview", [*spans, ("chars", chars - tail, chars)] if tail else spans
+
+
+def _common(one: Iterable[str], other: Iterable[str]) -> int:
+    """Return how many characters both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _lines(body: str) -> list[Span]:
+    """Return the lines that a body shows with their numbers, neighbours as one span."""
+    spans: list[Span] = []
+    for number in map(int, _NUMBERED.findall(body)):
+        if spans and spans[-1][2] + 1 == number:
+            spans[-1] = ("lines", spans[-1][1], number)
+        else:
+            spans.append(("lines", number, number))
+    return spans
+
 
 Arguments = Mapping[str, Any]
 
@@ -29,11 +170,7 @@ NO_REPORTS = Reports()
 
 
 async def answer(
-    stash: Stash,
-    host: Host,
-    tool: ToolSpec,
-    arguments: Arguments,
-    reports: Reports = NO_REPORTS,
+    stash: Stash, host: Host, tool: ToolSpec, arguments: Arguments, reports: Reports = NO_REPORTS
 ) -> View:
     """Check a tool's arguments, run it, and return the view. Raises FetchstashError."""
     checked_arguments = checked(tool, arguments)
@@ -126,3 +263,61 @@ _CALLS: Mapping[str, Callable[[Stash, Arguments, Reports], Awaitable[Value]]] = 
     "artifact_info": _artifact_info,
     "stash_file": _stash_file,
 }
+
+
+_TYPES: dict[str, Any] = {"string": str, "integer": int, "boolean": bool, "array": list[str]}
+
+ToolFunction = Callable[..., Awaitable[str]]
+
+
+def tool_functions(stash: Stash) -> list[ToolFunction]:
+    """Return the tools of ``stash`` as async functions, as agent frameworks take them.
+
+    Names, docstrings and signatures are those of the MCP server's tools. Each function returns the
+    text that a model is shown; an error is its one line, so that the model can act on it.
+    Pictures need the server.
+    """
+    settings = stash.settings
+    host = Host(settings.views, preview=settings.context)
+    return [_function(stash, host, tool) for tool in tool_specs(settings)]
+
+
+def _function(stash: Stash, host: Host, tool: ToolSpec) -> ToolFunction:
+    async def function(**arguments: Any) -> str:
+        try:
+            return (await answer(stash, host, tool, arguments)).text
+        except FetchstashError as error:
+            return error_line(error)
+
+    parameters = [
+        _parameter(name, schema, required=name in tool.required)
+        for name, schema in tool.properties.items()
+        if name != "render"
+    ]
+    parameters.sort(key=lambda parameter: parameter.default is not parameter.empty)
+    function.__name__ = function.__qualname__ = tool.name
+    function.__doc__ = _docstring(tool)
+    function.__annotations__ = {item.name: item.annotation for item in parameters} | {"return": str}
+    # Frameworks read it to make their own schema of the arguments.
+    function.__signature__ = inspect.Signature(parameters, return_annotation=str)  # type: ignore[attr-defined]
+    return function
+
+
+def _docstring(tool: ToolSpec) -> str:
+    """Return the description of a tool and of its arguments, as frameworks parse docstrings."""
+    arguments = [
+        f"    {name}: {schema['description']}"
+        for name, schema in tool.properties.items()
+        if "description" in schema and name != "render"
+    ]
+    return "\n".join(
+        [tool.description, "", "Args:", *arguments] if arguments else [tool.description]
+    )
+
+
+def _parameter(name: str, schema: Schema, *, required: bool) -> inspect.Parameter:
+    kind: Any = Literal[tuple(schema["enum"])] if "enum" in schema else _TYPES[schema["type"]]
+    default = inspect.Parameter.empty if required else schema.get("default")
+    if default is None:
+        kind = Optional[kind]  # noqa: UP045 - the type is computed
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)

@@ -1,14 +1,163 @@
-"""Check arguments from a model against a tool's schema; name the first fault in one line."""
+"""Check the arguments of a call, and understand the names that other programs use.
+
+Models know the tools of many servers: `pages="5"`, `start_line`, `max_length`, `query`. The guess
+is a next step, never carried out: only the model knows what it meant.
+"""
 
 import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from fetchstash.errors import BadArgument, did_you_mean
-from fetchstash.server.tools._other_names import is_other_name, meant
+from fetchstash.errors import BadArgument, Call, did_you_mean
 from fetchstash.server.tools._specs import Schema, ToolSpec
 from fetchstash.text import clip
+
+_METHODS = {
+    "fetch_content": "fetch",
+    "get_search_content": "read",
+    "artifact_grep": "grep",
+    "artifact_slice": "slice",
+    "artifact_search": "search",
+    "artifact_info": "info",
+    "stash_file": "add_file",
+}
+_METHODS_NAMES = {"artifact_ref": "ref", "artifact_refs": "refs", "maxChars": "max_chars"}
+_COUNTS = "limit count headlimit maxcount maxresults numresults topk top k n m"
+_LENGTHS = "length chars characters size maxlength maxlen maxcharacters maxsize limit"
+_TEXTS = "query q text term terms keyword keywords words string search"
+_OTHERS: Mapping[str, str] = {
+    "url": "uri link href address website page webpage site target",
+    "urls": "uris links hrefs pages websites sites",
+    "artifact_ref": "ref reference id artifact artifactid resource document doc uri url source",
+    "artifact_refs": "artifactref ref artifact document url source refs references ids artifacts "
+    "documents sources urls in",
+    "pattern": f"regex regexp expression needle match {_TEXTS}",
+    "query": f"pattern question prompt {_TEXTS}",
+    "focus": f"question prompt goal objective topic instruction instructions {_TEXTS}",
+    "path": "section heading title sheet tab table member file filename entry selector xpath "
+    "jsonpath jsonpointer pointer key anchor fragment",
+    "start": "from begin first offset",
+    "end": "to until last stop",
+    "offset": "startindex start from begin skip position",
+    "max_matches": _COUNTS,
+    "max_results": _COUNTS,
+    "context": "contextlines around surrounding c",
+    "ignore_case": "ignorecase caseinsensitive insensitive i",
+    "literal": "fixed fixedstring fixedstrings plain exact f",
+    "refresh": "force forcerefresh nocache reload fresh bypasscache update",
+    "unit": "units by mode",
+    "maxChars": _LENGTHS,
+}
+"""Other names for ours, in lower case without _ and -. The tool's first argument with it wins."""
+
+_PLACES = "from|start|begin|first", "to|until|end|last"
+_PART = re.compile(
+    rf"(?P<before>{'|'.join(_PLACES)})?(?P<unit>page|line|row|char|character|byte)s?"
+    rf"(?P<after>{'|'.join(_PLACES)}|range|number|no|num)?"
+)
+_RANGE = re.compile(r"\s*(\d{1,9})\s*(?:(?:[-:,\u2013]|\.\.|to)\s*(\d{1,9}))?\s*")
+_SHOWN_CHARS = 100
+
+
+def meant(tool: ToolSpec, arguments: Mapping[str, Any]) -> tuple[Call, bool]:
+    """Return the call that unknown arguments are likely to mean, and whether each means something.
+
+    Arguments without a meaning are left out.
+    """
+    known = {name: value for name, value in arguments.items() if name in tool.properties}
+    unknown = {name: value for name, value in arguments.items() if name not in tool.properties}
+    method, count, all_meant = _METHODS[tool.name], None, True
+    for name, value in unknown.items():
+        part = _part(plain(name), value)
+        target = next((t for t in tool.properties if plain(name) in _OTHERS.get(t, "").split()), "")
+        if part and tool.name in ("artifact_slice", "get_search_content", "fetch_content"):
+            method, known = "slice", {**_of_slice(known), **part}
+        elif tool.name == "artifact_slice" and plain(name) in _COUNTS.split() and _bounds(value):
+            count = _bounds(value)
+        elif target and target not in known:
+            known[target] = _as_kind(value, tool.properties[target])
+        else:
+            all_meant = False
+    if count and "end" not in known:
+        known["end"] = known.get("start", 1) + count[0] - 1
+    for name in ("artifact_ref",) if method == "slice" else (*tool.required, *tool.one_of[:1]):
+        if not any(other in known for other in (name, *tool.one_of)):
+            known[name] = "…"
+    if method == "info" and not known:
+        method = "list"
+    named = {_METHODS_NAMES.get(name, name): _short(value) for name, value in known.items()}
+    return Call(method, named), all_meant
+
+
+def is_other_name(tool: ToolSpec, name: str, value: Any) -> bool:
+    """Return whether a name is one that other servers use, and not one of ours in other letters."""
+    if plain(name) in map(plain, tool.properties):
+        return False
+    known = any(
+        plain(name) in _OTHERS.get(property_name, "").split() for property_name in tool.properties
+    )
+    return known or _part(plain(name), value) is not None
+
+
+def plain(name: str) -> str:
+    """Return a name in lower case, without _ and -."""
+    return re.sub("[_-]", "", name.lower())
+
+
+def _of_slice(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that a slice has as well; a URL that was fetched names its artifact."""
+    kept = ("artifact_ref", "path", "start", "end", "maxChars")
+    kept_arguments = {name: value for name, value in arguments.items() if name in kept}
+    return (
+        {"artifact_ref": arguments["url"], **kept_arguments}
+        if "url" in arguments
+        else kept_arguments
+    )
+
+
+def _part(name: str, value: Any) -> dict[str, Any] | None:
+    """Return unit, start and end of `pages="5-7"`, `start_line=20`; None for another name."""
+    match, bounds = _PART.fullmatch(name), _bounds(value)
+    if match is None or bounds is None:
+        return None
+    unit = {"character": "char"}.get(match["unit"], match["unit"]) + "s"
+    place = match["before"] or match["after"] or ""
+    first, last = bounds
+    if place in _PLACES[1].split("|"):
+        return {"unit": unit, "end": last}
+    if place in _PLACES[0].split("|"):
+        return {"unit": unit, "start": first}
+    # A single character or byte ends before the next one: their end is excluded.
+    if first == last and unit in ("chars", "bytes"):
+        last += 1
+    return {"unit": unit, "start": first, "end": last}
+
+
+def _bounds(value: Any) -> tuple[int, int] | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        items = cast("Sequence[object]", value)
+        value = "-".join(map(str, items[:3]))
+    match = _RANGE.fullmatch(str(value))
+    return None if match is None else (int(match[1]), int(match[2] or match[1]))
+
+
+def _as_kind(value: Any, schema: Schema) -> Any:
+    """Return a value as the type of the argument, where it is one in words."""
+    if schema["type"] == "integer" and isinstance(value, str) and value.strip().isdecimal():
+        return int(value)
+    if schema["type"] == "boolean" and isinstance(value, str):
+        return value.strip().lower() in ("true", "1", "yes")
+    if schema["type"] == "array" and isinstance(value, str):
+        return [value]
+    return value
+
+
+def _short(value: Any) -> Any:
+    return "…" if isinstance(value, str) and len(value) > _SHOWN_CHARS else value
+
 
 HOST_ARGUMENTS = {"wait_for_previous": "Gemini CLI"}
 """Arguments that a host adds to every tool by itself, with the host. They are ignored."""

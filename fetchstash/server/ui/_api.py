@@ -17,11 +17,17 @@ from starlette.routing import Route
 
 from fetchstash.errors import BadArgument, FetchstashError, TooLarge
 from fetchstash.render import error_line
-from fetchstash.server.ui._calls import Calls
-from fetchstash.server.ui._faces import Person
-from fetchstash.server.ui._plot import plot, totals
-from fetchstash.server.ui._text import LINE_CHARS, line_window, lines_of
-from fetchstash.server.ui._tree import MAX_CHARS, at_pointer, level, parsed
+from fetchstash.server.ui._plot import Calls, plot, totals
+from fetchstash.server.ui._text import (
+    LINE_CHARS,
+    MAX_CHARS,
+    Person,
+    at_pointer,
+    level,
+    line_window,
+    lines_of,
+    parsed,
+)
 from fetchstash.stash import Stash
 from fetchstash.store import ALL_RUNS, ArtifactStore, Facts, open_store, project_of
 from fetchstash.text.facts import PAGE_VERDICTS

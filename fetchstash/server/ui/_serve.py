@@ -1,26 +1,171 @@
-"""The server of the view, on loopback alone."""
+"""Serve the view on loopback, to one browser.
 
+Cookies are shared by all ports of a host name. So the page lives beneath a path of random letters
+that the cookie is bound to (RFC 6265 §5.1.4), and every request must come from our own origin.
+"""
+
+import base64
 import contextlib
+import hashlib
+import hmac
+import re
+import secrets
 import socket
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cache
+from http.cookies import SimpleCookie
+from importlib.resources import files
 
 import anyio
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument
 from fetchstash.server.ui._api import Api
-from fetchstash.server.ui._faces import Person
-from fetchstash.server.ui._guard import EXPIRED, Guard, Pass
-from fetchstash.server.ui._page import page_policy, view_html
+from fetchstash.server.ui._text import Person
 from fetchstash.stash import open_stash
 from fetchstash.store import ALL_RUNS, with_run
+
+_COOKIE = "fetchstash"
+_COOKIE_SECONDS = 12 * 3_600
+_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+_CLOSED = "default-src 'none'; frame-ancestors 'none'; sandbox"
+EXPIRED = (
+    "This link was used already, or fetchstash ui was started again since. "
+    "Start fetchstash ui again, and open the link that it prints."
+)
+
+
+def _secret() -> str:
+    return secrets.token_urlsafe(24)
+
+
+@dataclass(slots=True)
+class Pass:
+    """The secrets of one run of the server. ``token`` opens the page once, "" afterwards."""
+
+    port: int
+    base: str = field(default_factory=lambda: "/" + secrets.token_hex(8))
+    token: str = field(default_factory=_secret)
+    cookie: str = field(default_factory=_secret)
+
+    @property
+    def link(self) -> str:
+        """The link that opens the page in one browser."""
+        return f"http://127.0.0.1:{self.port}{self.base}/?token={self.token}"
+
+    def admits(self, request: Request) -> bool:
+        """Return whether a request has the cookie, or the token, which is spent by that."""
+        token = request.query_params.get("token", "")
+        if self.token and hmac.compare_digest(token.encode(), self.token.encode()):
+            self.token = ""
+            return True
+        return self.knows(request.headers)
+
+    def knows(self, headers: Headers) -> bool:
+        """Return whether a request has the cookie."""
+        cookies = SimpleCookie(headers.get("cookie", ""))
+        sent = cookies[_COOKIE].value if _COOKIE in cookies else ""
+        return hmac.compare_digest(sent.encode(), self.cookie.encode())
+
+    def give_cookie(self, response: Response) -> None:
+        """Let the browser in from now on."""
+        response.set_cookie(
+            _COOKIE,
+            self.cookie,
+            max_age=_COOKIE_SECONDS,
+            path=self.base + "/",
+            httponly=True,
+            samesite="strict",
+        )
+
+
+class Guard:
+    """Refuses requests of other hosts, of other pages, and without the cookie."""
+
+    def __init__(self, app: ASGIApp, entry: Pass) -> None:
+        self._app = app
+        self._entry = entry
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, with the headers that every answer has."""
+        if scope["type"] != "http":
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                have = {name for name, _ in message["headers"]}
+                headers = {**_HEADERS, "content-security-policy": _CLOSED}
+                message["headers"] += [
+                    (name.encode(), value.encode())
+                    for name, value in headers.items()
+                    if name.encode() not in have
+                ]
+            await send(message)
+
+        refusal = self._refusal(scope)
+        await (refusal or self._app)(scope, receive, send_with_headers)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        """Return the answer to a request that must not be answered, else None."""
+        headers, base = Headers(scope=scope), self._entry.base
+        host = headers.get("host", "")
+        port = self._entry.port
+        # A name that leads here is not ours: DNS rebinding.
+        if host not in (f"127.0.0.1:{port}", f"localhost:{port}"):
+            return PlainTextResponse("This is not the host of the view.", 421)
+        if not scope["path"].startswith(base + "/"):
+            return PlainTextResponse(EXPIRED, 404)  # most likely of an earlier run at this port
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+        is_page = scope["path"] == base + "/" and scope["method"] == "GET"
+        own = f"http://{host}"
+        if origin not in (None, own) or (scope["method"] != "GET" and origin != own):
+            return PlainTextResponse("Another page asks.", 403)
+        if not is_page and site not in ("same-origin", "none"):
+            return PlainTextResponse("Another page asks.", 403)
+        # The page itself takes the token, too.
+        if not is_page and not self._entry.knows(headers):
+            return JSONResponse({"code": "expired", "line": EXPIRED}, 401)
+        return None
+
+
+_INLINE = re.compile(r"<(script|style)>(.*?)</\1>", re.DOTALL)
+
+
+@cache
+def view_html() -> str:
+    """Return the page: one file, for a browser and for a host of MCP Apps."""
+    return files("fetchstash.server.ui").joinpath("view.html").read_text(encoding="utf-8")
+
+
+@cache
+def page_policy() -> str:
+    """Return the Content Security Policy of the page: its own blocks by their hash (CSP3 §2.3)."""
+    digests = {
+        kind: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for kind, text in _INLINE.findall(view_html())
+    }
+    return (
+        f"default-src 'none'; script-src 'sha256-{digests['script']}'; "
+        f"style-src 'sha256-{digests['style']}'; img-src 'self' data: blob:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    )
 
 
 class _Server(uvicorn.Server):
@@ -106,9 +251,7 @@ def _app(entry: Pass, api: Api) -> Starlette:
         if not entry.admits(request):
             return PlainTextResponse(EXPIRED, 401)
         response = Response(
-            view_html(),
-            media_type="text/html",
-            headers={"content-security-policy": page_policy()},
+            view_html(), media_type="text/html", headers={"content-security-policy": page_policy()}
         )
         entry.give_cookie(response)
         return response

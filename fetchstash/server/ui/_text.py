@@ -1,10 +1,77 @@
-"""Windows of a text by lines, from any size."""
+"""Texts and trees of JSON for the view, in parts; and who may see which."""
 
-from itertools import pairwise
-from typing import Any
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any, cast
 
-from fetchstash.errors import OutOfRange
-from fetchstash.store import TextReader
+from fetchstash.errors import BadArgument, NoText, OutOfRange, Wording, as_method
+from fetchstash.store import Facts, TextReader
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Whoever looks: ``word`` words a next step, ``open_copy`` opens a kept file (None: nobody)."""
+
+    word: Wording = as_method
+    open_copy: Callable[[Facts, Path], object] | None = None
+
+
+MAX_CHARS = 16 * 2**20
+"""A longer document is read by path alone: parsing takes many times its size in memory."""
+CHILDREN = 200
+_SHOWN_CHARS = 200
+
+
+def parsed(text: str) -> Any:
+    """Return the value of a JSON text. Raises NoText."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise NoText("This is no JSON that a tree can be made of.", "Read its text.") from error
+
+
+def at_pointer(value: Any, pointer: str) -> Any:
+    """Return what a pointer names. Raises BadArgument."""
+    for part in pointer.split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        try:
+            place = int(key) if isinstance(value, list) else key
+            value = cast("Any", value)[place]
+        except (LookupError, ValueError, TypeError) as error:
+            raise BadArgument("That path leads nowhere.", "Open the tree from its root.") from error
+    return value
+
+
+def level(value: Any, pointer: str, start: int) -> dict[str, Any]:
+    """Return a value's type, its count, and CHILDREN of its children from ``start`` on."""
+    node = _node(value)
+    pairs: Any = ()
+    if node["type"] == "object":
+        pairs = value.items()
+    elif node["type"] == "array":
+        pairs = ((str(i), item) for i, item in enumerate(value))
+    items = islice(pairs, start, start + CHILDREN)
+    children = [
+        {"key": key, "path": f"{pointer}/{_escaped(key)}", **_node(child)} for key, child in items
+    ]
+    return {"path": pointer, "start": start, **node, "children": children}
+
+
+def _node(value: Any) -> dict[str, Any]:
+    kinds = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
+    kind = kinds.get(value.__class__, "number")
+    if kind in ("object", "array"):
+        return {"type": kind, "count": len(value)}
+    text = json.dumps(value, ensure_ascii=False)
+    return {"type": kind, "text": text[:_SHOWN_CHARS], "cut": len(text) > _SHOWN_CHARS}
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
+
 
 LINE_CHARS = 2_000
 """Longer lines are cut; the rest is asked for in pieces."""
