@@ -94,6 +94,20 @@ class Formats:
         return tuple(dict.fromkeys([*named, own]))
 
 
+def check_claims(formats: Iterable[Format]) -> None:
+    """Raise ValueError where two formats of one priority claim a name or a media type.
+
+    The second would never be chosen. A format may be declared twice where it is recognised in two
+    ways, as a text and by a signature.
+    """
+    claimed: dict[tuple[int, str], Format] = {}
+    for f in formats:
+        for claim in (*f.media_types, *f.file_names, *(f".{name}" for name in f.extensions)):
+            first = claimed.setdefault((f.priority, claim), f)
+            if (first.kind, first.word, first.handler) != (f.kind, f.word, f.handler):
+                raise ValueError(f"{first.word} and {f.word} both claim {claim}")
+
+
 def load_handler(declared: Format) -> Handler:
     """Return the handler of a format. Raises what importing it raises."""
     if not isinstance(declared.handler, str):

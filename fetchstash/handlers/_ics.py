@@ -3,17 +3,34 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import unique
 from pathlib import Path
 
+from fetchstash.errors import OutOfRange
 from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._format import Format, Head, Sniffed
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._reasons import Reason
+from fetchstash.handlers._reasons import ReasonTable
 from fetchstash.handlers._shared._list_preview import list_preview
 from fetchstash.handlers._shared._part_text import TextParts
 from fetchstash.text import clip
 from fetchstash.text.ranges import Heading
+
+
+@unique
+class CalendarReason(ReasonTable):
+    """Why an entry of a calendar is not read."""
+
+    NO_ENTRY = (
+        "There is no entry {name}: the calendar has {count:,}.",
+        'Use "/1" to "/{count}", or "/" and a UID.',
+        OutOfRange,
+    )
+    NO_ENTRIES = (
+        "There is no entry {name}: the calendar has 0.", "Leave the path out.", OutOfRange,
+    )  # fmt: skip
+
 
 _ENTRIES = {"VEVENT": "event", "VTODO": "to-do", "VJOURNAL": "note", "VFREEBUSY": "free/busy"}
 _MAX_OUTLINE = 2_000
@@ -71,8 +88,8 @@ class IcsHandler(TextParts):
             if name in (str(count), entry.values.get("UID")):
                 return "".join(f"{line}\n" for line in entry.lines)
         if not count:
-            raise Reason.NO_ENTRIES.error(name=path)
-        raise Reason.NO_ENTRY.error(name=path, count=count)
+            raise CalendarReason.NO_ENTRIES.error(name=path)
+        raise CalendarReason.NO_ENTRY.error(name=path, count=count)
 
 
 def _parts(

@@ -4,20 +4,35 @@ import warnings
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from enum import unique
 from math import ceil, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fetchstash.errors import NoText
+from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers._contract import Extracted, Hints, PartRequest, PartText, Picture
 from fetchstash.handlers._format import Format, Head, Sniffed, family
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._media._mp4 import mp4
-from fetchstash.handlers._reasons import Reason
+from fetchstash.handlers._reasons import KEPT, Reason, ReasonTable
 from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.handlers._shared._picture import bounded
 from fetchstash.text import clip
 from fetchstash.text.facts import DocumentFacts
+
+
+@unique
+class ImageReason(ReasonTable):
+    """Why a picture is not read."""
+
+    IMAGE_UNKNOWN = "the image is damaged, or of a format that is not known here", KEPT
+    IMAGE_NO_EXIF = "The image has no EXIF.", 'Use render="image" to see it.', OutOfRange
+    IMAGE_NO_TEXT = (
+        "An image has no text.",
+        'Use render="image", or path="exif" for all that its EXIF says.',
+        BadArgument,
+    )
+
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -119,10 +134,10 @@ class ImageHandler:
             with _opened(request.source) as image:
                 text = "".join(exif_lines(image))
             if not text:
-                raise Reason.IMAGE_NO_EXIF.error()
+                raise ImageReason.IMAGE_NO_EXIF.error()
             return part_text(text, request)
         if request.render != "image" or request.path:
-            raise Reason.IMAGE_NO_TEXT.error()
+            raise ImageReason.IMAGE_NO_TEXT.error()
         from PIL import ImageOps  # noqa: PLC0415 - a heavy import
 
         limits = request.limits.preview
@@ -211,7 +226,7 @@ def _opened(source: Path) -> Generator["Image.Image"]:
             limit = Image.MAX_IMAGE_PIXELS or 0
             raise Reason.IMAGE_PIXELS.error(limit=limit) from None
         except UnidentifiedImageError:
-            raise Reason.IMAGE_UNKNOWN.error() from None
+            raise ImageReason.IMAGE_UNKNOWN.error() from None
         except (OSError, SyntaxError, ValueError):  # what Pillow raises for broken data, by format
             raise Reason.IMAGE_DAMAGED.error() from None
 

@@ -2,15 +2,27 @@
 
 import json
 from collections.abc import Iterator
+from enum import unique
 from pathlib import Path
 from typing import Any, cast
 
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._format import Format
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._reasons import Reason
+from fetchstash.handlers._reasons import FETCH_AGAIN, KEPT, ReasonTable
 from fetchstash.handlers._shared._prose import Prose
 from fetchstash.text import clip_middle
+
+
+@unique
+class NotebookReason(ReasonTable):
+    """Why a notebook is not read."""
+
+    NOTEBOOK_LARGE = "the notebook is larger than {limit:,} bytes", KEPT
+    NOTEBOOK_EMPTY = "it holds no cells", KEPT
+    NOTEBOOK_DEPTH = "its JSON is nested too deeply", KEPT
+    NOTEBOOK_DAMAGED = "its JSON is damaged or cut short", FETCH_AGAIN
+
 
 # Pictures in a notebook are base64 within its JSON; more than this is not held in memory.
 _MAX_BYTES = 128 * 1024 * 1024
@@ -61,15 +73,15 @@ def _read(source: Path, extracted: Extracted) -> Iterator[Part]:
 
 def _load(source: Path) -> Json:
     if source.stat().st_size > _MAX_BYTES:
-        raise Reason.NOTEBOOK_LARGE.error(limit=_MAX_BYTES)
+        raise NotebookReason.NOTEBOOK_LARGE.error(limit=_MAX_BYTES)
     try:
         notebook = json.loads(source.read_bytes())
     except RecursionError:
-        raise Reason.NOTEBOOK_DEPTH.error() from None
+        raise NotebookReason.NOTEBOOK_DEPTH.error() from None
     except ValueError:  # of JSON and of UTF-8
-        raise Reason.NOTEBOOK_DAMAGED.error() from None
+        raise NotebookReason.NOTEBOOK_DAMAGED.error() from None
     if not isinstance(notebook, dict):
-        raise Reason.NOTEBOOK_EMPTY.error()
+        raise NotebookReason.NOTEBOOK_EMPTY.error()
     return cast("Json", notebook)
 
 

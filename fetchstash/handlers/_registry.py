@@ -4,6 +4,7 @@ A format of ours is one module and one line here. Importing this costs nothing: 
 imported when the first document is routed, handlers in the worker alone.
 """
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, cast
@@ -18,8 +19,8 @@ from fetchstash.handlers._contract import (
     Picture,
 )
 from fetchstash.handlers._format import Format
-from fetchstash.handlers._formats import Formats, load_handler
-from fetchstash.handlers._reasons import Reason
+from fetchstash.handlers._formats import Formats, check_claims, load_handler
+from fetchstash.handlers._reasons import Reason, ReasonTable
 
 # Sniffers are tried in this order, and the first format of a kind is the kind's own.
 MODULES = (
@@ -42,8 +43,18 @@ MODULES = (
 
 @cache
 def built_in() -> Formats:
-    """Return the formats of fetchstash itself."""
-    return Formats(f for module in MODULES for f in import_module(module).FORMATS)
+    """Return the formats of fetchstash itself. Raises ValueError where two claim the same."""
+    formats = Formats(f for module in MODULES for f in import_module(module).FORMATS)
+    check_claims(formats.all)
+    return formats
+
+
+@cache
+def reasons() -> Mapping[str, ReasonTable]:
+    """Return all reasons by code: those of our formats stand beside their declarations."""
+    built_in()  # imports the declarations
+    tables = ReasonTable.__subclasses__()
+    return {reason.name.lower(): reason for table in tables for reason in table}
 
 
 @cache

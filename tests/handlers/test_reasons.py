@@ -12,6 +12,8 @@ import pytest
 from fetchstash import handlers
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers import ExtractLimits, Hints, PartRequest, Reason, WorkerPool, route_file
+from fetchstash.handlers._reasons import ReasonTable
+from fetchstash.handlers._registry import reasons
 
 pytestmark = pytest.mark.slow
 
@@ -105,10 +107,10 @@ def test_a_reader_takes_its_reasons_from_the_table(module: Path) -> None:
     assert not names & OWN_WORDS, "raise Reason.….error() (docs/handlers.md)"
 
 
-@pytest.mark.parametrize("reason", Reason)
-def test_a_reason_is_a_whole_sentence_or_the_end_of_one(reason: Reason) -> None:
-    values: dict[str, int | str | Reason] = dict.fromkeys(reason.names, 2)
-    strings: dict[str, int | str | Reason]
+@pytest.mark.parametrize("reason", reasons().values(), ids=str)
+def test_a_reason_is_a_whole_sentence_or_the_end_of_one(reason: ReasonTable) -> None:
+    values: dict[str, int | str | ReasonTable] = dict.fromkeys(reason.names, 2)
+    strings: dict[str, int | str | ReasonTable]
     strings = {"name": "nowhere", "unit": "lines", "why": Reason.EMPTY_FILE}
     strings |= {"error": "ValueError", "library": "PIL", "media_type": "text/html"}
     error = reason.error(**values | {k: v for k, v in strings.items() if k in values})
@@ -116,6 +118,10 @@ def test_a_reason_is_a_whole_sentence_or_the_end_of_one(reason: Reason) -> None:
     assert error.what.endswith(".") or error.what[0].islower() or error.what == "no PDF"
     assert "{" not in error.line()
     assert len(error.what) <= 160
+
+
+def test_no_two_tables_of_reasons_have_the_same_code() -> None:
+    assert sum(map(len, ReasonTable.__subclasses__())) == len(reasons())
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import ast
 import runpy
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -11,6 +12,7 @@ import pytest
 
 from fetchstash import handlers
 from fetchstash.handlers import ContentKind, Decision, Format, built_in, format_of, handler_of
+from fetchstash.handlers._formats import check_claims
 
 PACKAGE = Path(handlers.__file__).parents[1]
 DOCS = Path(__file__).parents[2] / "docs" / "handlers.md"
@@ -34,7 +36,7 @@ def literal_kinds(source: str) -> list[str]:
 
 def test_no_module_but_the_handlers_names_a_kind_of_content() -> None:
     # The client imports no handler: it reads kinds in what others fetched.
-    spared = {PACKAGE / "client" / "_artifacts.py"}
+    spared = {PACKAGE / "client" / "_stubs.py"}
     outside = {path for path in PACKAGE.rglob("*.py") if "handlers" not in path.parts} - spared
     assert {path: kinds for path in outside if (kinds := literal_kinds(path.read_text()))} == {}
     assert literal_kinds('Facts(content_kind="pdf") if a.content_kind == "pdf" else "office_doc"')
@@ -46,6 +48,18 @@ def test_a_format_declares_a_handler_that_is_there(declared: Format) -> None:
     assert handler.name.islower()
     answers_parts = bool(declared.paths) or declared.pictures
     assert not answers_parts or callable(getattr(handler, "part", None))
+
+
+@pytest.mark.parametrize(
+    ("extension", "media_type"), [("pdf", "application/x-other"), ("other", "application/pdf")]
+)
+def test_two_formats_that_claim_the_same_are_an_error(extension: str, media_type: str) -> None:
+    pdf = built_in().by_name("a.pdf")
+    assert pdf
+    other = replace(pdf, word="other", media_types=(media_type,), extensions=(extension,))
+    with pytest.raises(ValueError, match="PDF and other both claim"):
+        check_claims([pdf, other])
+    check_claims([pdf, replace(other, priority=1)])
 
 
 @pytest.mark.parametrize("kind", get_args(ContentKind))

@@ -25,6 +25,7 @@ SHARED = {
     "handlers/_html/_scorer.py": _WORKER,
     "handlers/_ocr/_engine.py": _WORKER,
     "handlers/_registry.py:built_in": _CODE,
+    "handlers/_registry.py:reasons": _CODE,
     "handlers/_registry.py:handler_of": _WORKER,
     "handlers/_worker/_plugins.py": _WORKER,
     "text/hygiene.py:_meaningless": _CODE,

@@ -1,8 +1,34 @@
 """Archives and compressed files: lists of members, each a document of its own."""
 
 from dataclasses import replace
+from enum import unique
 
+from fetchstash.errors import OutOfRange
 from fetchstash.handlers._format import Format, Head, Sniffed, family
+from fetchstash.handlers._reasons import FETCH_AGAIN, KEPT, ReasonTable
+
+
+@unique
+class ArchiveReason(ReasonTable):
+    """Why an archive, or a member of it, is not read."""
+
+    DAMAGED_ARCHIVE = "the archive is damaged or cut short", FETCH_AGAIN
+    UNLISTED_ARCHIVE = "the members of this kind of archive are not listed", KEPT
+    OVERLAP = "its members overlap, as in a zip bomb: none of them is read", KEPT
+    LARGE_ARCHIVE = (
+        "the archive unpacks to more than {limit:,} bytes: what follows is not listed", KEPT,
+    )  # fmt: skip
+    MANY_STREAMS = "the file holds more than {limit:,} compressed streams", KEPT
+    LARGE_MEMBER = "the member is larger than {limit:,} bytes", KEPT
+    UNREAD_MEMBER = "{name} is not read: {why}.", KEPT
+    NO_MEMBER = "There is no member {name}.", "The archive's text lists them all.", OutOfRange
+    LEADS_OUT = "its name leads out of the archive", KEPT
+    IS_LINK = "it is a link", KEPT
+    IS_FOLDER = "it is a folder", KEPT
+    IS_DEVICE = "it is a device", KEPT
+    IS_ENCRYPTED = "it is encrypted", KEPT
+    WARC_EMPTY = "the web archive holds no response", KEPT
+
 
 _ARCHIVE = Format(
     kind="archive",

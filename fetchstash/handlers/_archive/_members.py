@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from fetchstash.errors import FetchstashError
+from fetchstash.handlers._archive import ArchiveReason
 from fetchstash.handlers._archive._streams import STEP, unpacked
-from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._zip import Entry, Zip, is_unsafe
 
 # Bytes that a tar or a compressed file may unpack to while it is listed, and one member when it is
@@ -36,7 +36,7 @@ class Member:
 
     name: str
     size: int | None
-    refused: Reason | None = None
+    refused: ArchiveReason | None = None
 
 
 def members(source: Path) -> Iterator[Member]:
@@ -57,10 +57,10 @@ def opened(source: Path, name: str) -> Generator[Iterator[bytes]]:
     for member, content in _walk(source):
         if member.name == name:
             if member.refused:
-                raise Reason.UNREAD_MEMBER.error(name=name, why=member.refused)
+                raise ArchiveReason.UNREAD_MEMBER.error(name=name, why=member.refused)
             yield content
             return
-    raise Reason.NO_MEMBER.error(name=name)
+    raise ArchiveReason.NO_MEMBER.error(name=name)
 
 
 def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
@@ -74,7 +74,7 @@ def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
         file.seek(0)
         content = unpacked(file, head, size)
         if content is None and not _is_tar(head):
-            raise Reason.UNLISTED_ARCHIVE.error()
+            raise ArchiveReason.UNLISTED_ARCHIVE.error()
         stream = _Capped(content or iter(lambda: file.read(STEP), b""))
         try:
             if _is_tar(stream.peek(512)):
@@ -82,13 +82,13 @@ def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
             else:
                 yield Member(_inner_name(head), None), _pieces(stream)
         except _BROKEN:
-            raise Reason.DAMAGED_ARCHIVE.error() from None
+            raise ArchiveReason.DAMAGED_ARCHIVE.error() from None
 
 
 def _zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
     with Zip(source) as container:
         if _overlap(list(container.entries())):
-            raise Reason.OVERLAP.error()
+            raise ArchiveReason.OVERLAP.error()
         for entry in container.entries():
             yield (
                 Member(entry.name, entry.size, _refusal(entry)),
@@ -96,14 +96,14 @@ def _zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
             )
 
 
-def _refusal(entry: Entry) -> Reason | None:
+def _refusal(entry: Entry) -> ArchiveReason | None:
     if is_unsafe(entry.name):
-        return Reason.LEADS_OUT
+        return ArchiveReason.LEADS_OUT
     if entry.is_link:
-        return Reason.IS_LINK
+        return ArchiveReason.IS_LINK
     if entry.encrypted:
-        return Reason.IS_ENCRYPTED
-    return Reason.IS_FOLDER if entry.is_folder else None
+        return ArchiveReason.IS_ENCRYPTED
+    return ArchiveReason.IS_FOLDER if entry.is_folder else None
 
 
 def _overlap(entries: list[Entry]) -> bool:
@@ -125,25 +125,25 @@ def _tar_members(stream: "_Capped", size: int | None) -> Iterator[tuple[Member, 
             # tarfile keeps every member, and a stream is read once.
             cast("Any", archive).members.clear()
             if info.size < 0:
-                raise Reason.DAMAGED_ARCHIVE.error()
+                raise ArchiveReason.DAMAGED_ARCHIVE.error()
             content = archive.extractfile(info) if info.isfile() else None
             yield (
                 Member(info.name + "/" * info.isdir(), info.size, _refusal_in_tar(info)),
                 _pieces(content or io.BytesIO()),
             )
             if not info.offset_data <= archive.offset <= end:
-                raise _too_much() if size is None else Reason.DAMAGED_ARCHIVE.error()
+                raise _too_much() if size is None else ArchiveReason.DAMAGED_ARCHIVE.error()
     stream.peek(1)  # raises if the stream is cut short behind the last member
 
 
-def _refusal_in_tar(info: tarfile.TarInfo) -> Reason | None:
+def _refusal_in_tar(info: tarfile.TarInfo) -> ArchiveReason | None:
     if is_unsafe(info.name):
-        return Reason.LEADS_OUT
+        return ArchiveReason.LEADS_OUT
     if info.issym() or info.islnk():
-        return Reason.IS_LINK  # the target is not shown: it is text of the document
+        return ArchiveReason.IS_LINK  # the target is not shown: it is text of the document
     if info.isdir():
-        return Reason.IS_FOLDER
-    return None if info.isfile() else Reason.IS_DEVICE
+        return ArchiveReason.IS_FOLDER
+    return None if info.isfile() else ArchiveReason.IS_DEVICE
 
 
 def _is_tar(head: bytes) -> bool:
@@ -187,14 +187,14 @@ def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
         for piece in pieces:
             left -= len(piece)
             if left < 0:
-                raise Reason.LARGE_MEMBER.error(limit=MAX_MEMBER)
+                raise ArchiveReason.LARGE_MEMBER.error(limit=MAX_MEMBER)
             yield piece
     except _BROKEN:
-        raise Reason.DAMAGED_ARCHIVE.error() from None
+        raise ArchiveReason.DAMAGED_ARCHIVE.error() from None
 
 
 def _too_much() -> FetchstashError:
-    return Reason.LARGE_ARCHIVE.error(limit=MAX_UNPACKED)
+    return ArchiveReason.LARGE_ARCHIVE.error(limit=MAX_UNPACKED)
 
 
 class _Capped:

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Protocol
 
-from fetchstash.handlers._reasons import Reason
+from fetchstash.handlers._archive import ArchiveReason
 
 STEP = 64 * 1024
 _STREAMS_AT_LEAST, _BYTES_A_STREAM = 1_000, 200
@@ -84,7 +84,7 @@ def _streams(
     while data.startswith(magic):  # other data behind a stream are ignored
         count += 1
         if count > limit:
-            raise Reason.MANY_STREAMS.error(limit=limit)
+            raise ArchiveReason.MANY_STREAMS.error(limit=limit)
         stream = unpacker()
         while not stream.eof:
             if stream.needs_input and not data and not (data := file.read(STEP)):

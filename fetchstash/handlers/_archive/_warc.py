@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from fetchstash.handlers._archive import ArchiveReason
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._member import MemberParts
 from fetchstash.handlers._shared._streamed import Streamed
 from fetchstash.handlers._shared._words import counted
@@ -50,7 +50,7 @@ class WarcHandler(Streamed, MemberParts):
                 yield Part("".join(rows), table=title, columns=5, rows=_ROWS_A_PART)
                 rows, title = [], None
         if not count:
-            raise Reason.WARC_EMPTY.error()
+            raise ArchiveReason.WARC_EMPTY.error()
         held = len(rows) - (title is not None)
         yield Part("".join(rows), table=title, columns=5, rows=held)
         extracted.learn(members=count, structure_info=counted(count, "response"))
@@ -63,7 +63,7 @@ class WarcHandler(Streamed, MemberParts):
                     file.seek(record.start)
                     data = file.read(min(record.size, _MAX_BODY))
                 return nullcontext([_decoded(data, record.codings)])
-        raise Reason.NO_MEMBER.error(name=name)
+        raise ArchiveReason.NO_MEMBER.error(name=name)
 
 
 def _records(source: Path) -> Iterator[_Record]:

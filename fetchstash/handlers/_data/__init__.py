@@ -2,10 +2,79 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from enum import unique
 
+from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers._binary import UnreadHandler
 from fetchstash.handlers._format import Format, family
+from fetchstash.handlers._reasons import FETCH_AGAIN, KEPT, READ_LINES, THERE_INSIDE, ReasonTable
 from fetchstash.handlers._routing._structure import sniff_csv, sniff_json, sniff_xml, sniff_yaml
+
+
+@unique
+class DataReason(ReasonTable):
+    """Why data are not read."""
+
+    NOT_IN_OBJECT = (
+        "There is nothing at {name}: the object before it has {count:,} other keys.",
+        THERE_INSIDE,
+        OutOfRange,
+    )
+    NOT_IN_ARRAY = (
+        "There is nothing at {name}: the array before it has {count:,} items, counted from 0.",
+        THERE_INSIDE,
+        OutOfRange,
+    )
+    NOT_IN_VALUE = (
+        "There is nothing at {name}: the value before it is no object or array.",
+        THERE_INSIDE,
+        OutOfRange,
+    )
+    BAD_JSONPATH = (
+        "{name} is no JSONPath of RFC 9535.",
+        "Correct it, or give a JSON pointer such as /items/0/name.",
+        BadArgument,
+    )
+    BAD_XPATH = (
+        "{name} is no path to elements.",
+        "Write it as in /catalog/book[2]/title or //book/@id.",
+        BadArgument,
+    )
+    NO_COLUMN = (
+        "There is no column {name}.",
+        "Take names of the header or numbers from 1 to {count}, separated by commas.",
+        OutOfRange,
+    )
+    BAD_JSON = "This is not valid JSON, so it has no paths.", READ_LINES
+    BAD_YAML = "This is not valid YAML, so it has no paths.", READ_LINES
+    BAD_TOML = "This is not valid TOML, so it has no paths.", READ_LINES
+    YAML_ALIASES = (
+        "Its aliases expand to more than {limit:,} values, so it has no paths.", READ_LINES,
+    )  # fmt: skip
+    YAML_DEPTH = "It is nested deeper than {limit}, so it has no paths.", READ_LINES
+    YAML_ANCHOR = "One of its anchors is missing or holds itself, so it has no paths.", READ_LINES
+    INI_VALUES = (
+        "INI has sections, and no values that are read by path.", "Take a section of its outline.",
+    )  # fmt: skip
+    LARGE_FOR_VALUES = "Values are read by path up to {limit:,} bytes.", READ_LINES
+    LARGE_FOR_ELEMENTS = "Elements are found by path up to {limit:,} bytes.", READ_LINES
+    SHEETS_DAMAGED = "the spreadsheet is damaged, cut short or encrypted", KEPT
+    SHEETS_ENCRYPTED = "the spreadsheet is encrypted and opens only with its password", KEPT
+    SHEETS_EMPTY = "the spreadsheet holds no value", KEPT
+    SHEETS_NO_FORMULA = (
+        "There are no formulas at {name}.",
+        'Take "formulas", or "formulas/" and the name of a sheet of an XLSX.',
+        OutOfRange,
+    )
+    SHEET_DAMAGED = "a sheet of it is damaged: what follows is missing", KEPT
+    SHEET_ROW = "it has a cell behind the last of a sheet, XFD{limit}", KEPT
+    SHEET_SPAN = (
+        "its cells lie too far apart: a sheet spans {cells:,} cells, and {limit:,} are read", KEPT,
+    )  # fmt: skip
+    DATABASE_DAMAGED = "the database is damaged or cut short", FETCH_AGAIN
+    DATABASE_EMPTY = "the database has no tables", KEPT
+    SVG_LARGE = "the drawing is larger than {limit:,} bytes", READ_LINES
+
 
 _HERE = "fetchstash.handlers._data."
 _VALUES = ("/*", "$*")  # a JSON Pointer (RFC 6901) or a JSONPath (RFC 9535)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText
+from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._csv_dialect import Dialect, cells, column_types, find_dialect
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.handlers._shared._table_preview import TableEnds, table_preview
 from fetchstash.text import PreviewLimits, clip
@@ -123,7 +123,7 @@ def _chosen_columns(path: str, header: list[str], dialect: Dialect) -> list[int]
         elif name.isdecimal() and 1 <= int(name) <= len(header):
             chosen.append(int(name) - 1)
         else:
-            raise Reason.NO_COLUMN.error(name=name, count=len(header))
+            raise DataReason.NO_COLUMN.error(name=name, count=len(header))
     return chosen
 
 

@@ -7,10 +7,9 @@ from typing import Any
 
 from fetchstash.handlers._charset import decode, read_text
 from fetchstash.handlers._contract import Extracted, Hints, Part
-from fetchstash.handlers._data import _json_shape, _json_values
+from fetchstash.handlers._data import DataReason, _json_shape, _json_values
 from fetchstash.handlers._data._json_layout import find_keys, has_long_lines, lay_out
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import TextParts
 from fetchstash.handlers._worker._frames import MAX_HEADINGS
 from fetchstash.text.ranges import Heading
@@ -100,7 +99,7 @@ def _value(source: Path, charset: str) -> Any:
     try:
         return _json_values.read(decode(source.read_bytes(), charset))
     except ValueError:
-        raise Reason.BAD_JSON.error() from None
+        raise DataReason.BAD_JSON.error() from None
 
 
 class JsonLinesHandler(TextParts):

@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any, TypeGuard
 
+from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._json_layout import lay_out
 from fetchstash.handlers._reasons import Reason
 
@@ -104,10 +105,10 @@ def _step(value: Any, name: str, path: str) -> Any:
     ):
         return value[int(name)]
     if is_object(value):
-        raise Reason.NOT_IN_OBJECT.error(name=path, count=len(value))
+        raise DataReason.NOT_IN_OBJECT.error(name=path, count=len(value))
     if is_array(value):
-        raise Reason.NOT_IN_ARRAY.error(name=path, count=len(value))
-    raise Reason.NOT_IN_VALUE.error(name=path)
+        raise DataReason.NOT_IN_ARRAY.error(name=path, count=len(value))
+    raise DataReason.NOT_IN_VALUE.error(name=path)
 
 
 def _by_path(value: Any, path: str) -> Any:
@@ -118,7 +119,7 @@ def _by_path(value: Any, path: str) -> Any:
         query = JSONPathEnvironment(strict=True).compile(path)
         values: list[Any] = query.findall(value)
     except JSONPathError as error:
-        raise Reason.BAD_JSONPATH.error(name=path) from error
+        raise DataReason.BAD_JSONPATH.error(name=path) from error
     if not values:
         raise Reason.NOTHING_THERE.error(name=path)
     return values[0] if isinstance(query, JSONPath) and query.singular_query() else values

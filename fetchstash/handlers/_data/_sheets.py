@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText
+from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._sheet_cells import (
     SheetCells,
     column_index,
@@ -71,7 +72,7 @@ class SheetsHandler:
             for place, formula in cells.formulas.items()
         ]
         if not lines:
-            raise Reason.SHEETS_NO_FORMULA.error(name=request.path)
+            raise DataReason.SHEETS_NO_FORMULA.error(name=request.path)
         return part_text("".join(lines), request)
 
 
@@ -82,7 +83,7 @@ def _read(source: Path, limits: PreviewLimits, extracted: Extracted) -> Iterator
         workbook = _open(source)
     except CalamineError:
         if not _is_opendocument(source):
-            raise Reason.SHEETS_DAMAGED.error() from None
+            raise DataReason.SHEETS_DAMAGED.error() from None
         yield from OdfHandler().read(
             source, extracted
         )  # calamine fails on white space between cells; Markdown tables instead
@@ -103,18 +104,18 @@ def _read(source: Path, limits: PreviewLimits, extracted: Extracted) -> Iterator
             opened = workbook.get_sheet_by_index(number)
             yield from _read_sheet(opened, state, limits, tables, cells)
     except CalamineError:
-        raise Reason.SHEET_DAMAGED.error() from None
+        raise DataReason.SHEET_DAMAGED.error() from None
     except BaseException as error:
         # A panic in calamine's Rust is a BaseException that no module exports.
         if type(error).__name__ != "PanicException":
             raise
-        raise Reason.SHEET_DAMAGED.error() from None
+        raise DataReason.SHEET_DAMAGED.error() from None
     finally:
         workbook.close()
     rest = list(_rest(beside))
     yield from rest
     if not tables and not rest:
-        raise Reason.SHEETS_EMPTY.error()
+        raise DataReason.SHEETS_EMPTY.error()
     if len(tables) == 1:
         extracted.learn(rows=tables[0].rows, columns=tables[0].columns)
     headers = (
@@ -151,11 +152,11 @@ def _open(source: Path) -> "CalamineWorkbook":
     try:
         return CalamineWorkbook.from_path(source)  # pyright: ignore[reportUnknownMemberType] - a bare PathLike in its stub
     except PasswordError:
-        raise Reason.SHEETS_ENCRYPTED.error() from None
+        raise DataReason.SHEETS_ENCRYPTED.error() from None
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
-        raise Reason.SHEETS_DAMAGED.error() from None
+        raise DataReason.SHEETS_DAMAGED.error() from None
 
 
 def _is_opendocument(source: Path) -> bool:
@@ -242,7 +243,7 @@ def _refuse_far_cells(source: Path) -> None:
                 continue
             cells = _spanned_cells(container, entry)
             if cells > _MAX_CELLS:
-                raise Reason.SHEET_SPAN.error(cells=cells, limit=_MAX_CELLS)
+                raise DataReason.SHEET_SPAN.error(cells=cells, limit=_MAX_CELLS)
 
 
 def _spanned_cells(container: Zip, entry: Entry) -> int:
@@ -256,7 +257,7 @@ def _spanned_cells(container: Zip, entry: Entry) -> int:
     for chunk in container.chunks(entry):
         text = kept + chunk
         if any(not row or int(row) > _MAX_ROW for row in _BEYOND.findall(text)):
-            raise Reason.SHEET_ROW.error(limit=_MAX_ROW)
+            raise DataReason.SHEET_ROW.error(limit=_MAX_ROW)
         for column, row in _CELL.findall(text) if entry.size <= _SCANNED_BYTES else ():
             columns.add(column)
             number = int(row)

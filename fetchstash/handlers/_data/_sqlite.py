@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._reasons import Reason
+from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._shared._streamed import Streamed
 from fetchstash.text.ranges import Heading
 
@@ -43,12 +43,12 @@ class SqliteHandler(Streamed):
                 tables = [item for item in items if not item.unread_reason]
                 extracted.learn(sheets=len(tables))
                 if not items:
-                    raise Reason.DATABASE_EMPTY.error()
+                    raise DataReason.DATABASE_EMPTY.error()
                 counts: list[str] = []
                 for item in items:
                     yield from _read_item(database, item, counts)
         except _BROKEN:
-            raise Reason.DATABASE_DAMAGED.error() from None
+            raise DataReason.DATABASE_DAMAGED.error() from None
         extracted.learn(structure_info=", ".join(counts))
 
 

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Hints, PartRequest, PartText, Picture
+from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._xml import XmlHandler
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
@@ -52,7 +53,7 @@ def _drawn(source: Path, edge: int) -> bytes:
     import resvg_py  # noqa: PLC0415 - a heavy import
 
     if source.stat().st_size > _MAX_BYTES:
-        raise Reason.SVG_LARGE.error(limit=_MAX_BYTES)
+        raise DataReason.SVG_LARGE.error(limit=_MAX_BYTES)
     markup = source.read_bytes().decode("utf-8-sig", "replace")
     width, height = _size(markup)
     longest = max(width, height)

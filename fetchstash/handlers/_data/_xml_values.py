@@ -9,6 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from fetchstash.handlers._charset import read_text
+from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._xml_events import walk
 from fetchstash.handlers._shared._xml_repair import XmlRepair
@@ -37,7 +38,7 @@ def find(source: Path, path: str, charset: str) -> Iterator[str]:
         ValueError,
         TypeError,
     ) as error:  # all are raised for malformed paths
-        raise Reason.BAD_XPATH.error(name=path) from error
+        raise DataReason.BAD_XPATH.error(name=path) from error
     matches = [element for element in elements if name is None or name in element.attrib]
     if not matches:
         raise Reason.NOTHING_THERE.error(name=path)
@@ -54,7 +55,7 @@ def find(source: Path, path: str, charset: str) -> Iterator[str]:
 def _tree(source: Path, charset: str) -> ET.Element:
     """Return a parent of the root, so that a path begins with the name of the root."""
     if source.stat().st_size > _MAX_BYTES:
-        raise Reason.LARGE_FOR_ELEMENTS.error(limit=_MAX_BYTES)
+        raise DataReason.LARGE_FOR_ELEMENTS.error(limit=_MAX_BYTES)
     reader = _Reader()
     chunks = (chunk.encode() for chunk in XmlRepair()(read_text(source, charset)))
     for _ in walk(chunks, reader, encoding="utf-8"):

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from fetchstash.handlers._charset import decode, read_text
 from fetchstash.handlers._contract import Extracted, Hints, Part
-from fetchstash.handlers._data import _json_values
+from fetchstash.handlers._data import DataReason, _json_values
 from fetchstash.handlers._data._yaml_values import read_toml, read_yaml
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import TextParts
 from fetchstash.text.ranges import Heading
 
@@ -49,9 +48,9 @@ class YamlHandler(TextParts):
         Raises OutOfRange, BadArgument or NoText.
         """
         if hints.media_type == _INI:
-            raise Reason.INI_VALUES.error()
+            raise DataReason.INI_VALUES.error()
         if source.stat().st_size > _MAX_VALUE_BYTES:
-            raise Reason.LARGE_FOR_VALUES.error(limit=_MAX_VALUE_BYTES)
+            raise DataReason.LARGE_FOR_VALUES.error(limit=_MAX_VALUE_BYTES)
         read = read_toml if hints.media_type == _TOML else read_yaml
         value = read(decode(source.read_bytes(), hints.charset).replace("\r\n", "\n"))
         return _json_values.on_lines(_json_values.pick(value, path))

@@ -9,9 +9,8 @@ import datetime as dt
 from dataclasses import dataclass, field
 from typing import Any
 
-from fetchstash.handlers._data import _json_values
+from fetchstash.handlers._data import DataReason, _json_values
 from fetchstash.handlers._data._json_values import is_array, is_object
-from fetchstash.handlers._reasons import Reason
 
 _MAX_VALUES = 1_000_000
 _MAX_DEPTH = 500
@@ -33,7 +32,7 @@ def read_yaml(text: str) -> Any:
         for event in yaml.parse(text, Loader=loader):
             builder.take(event)
     except yaml.YAMLError:
-        raise Reason.BAD_YAML.error() from None
+        raise DataReason.BAD_YAML.error() from None
     return builder.documents[0] if len(builder.documents) == 1 else builder.documents
 
 
@@ -44,7 +43,7 @@ def read_toml(text: str) -> Any:
     try:
         return _without_dates(tomllib.loads(text, parse_float=_json_values.Spelled.read))
     except tomllib.TOMLDecodeError:
-        raise Reason.BAD_TOML.error() from None
+        raise DataReason.BAD_TOML.error() from None
 
 
 def _without_dates(value: Any) -> Any:
@@ -97,7 +96,7 @@ class _Builder:
                 )
             case "AliasEvent":
                 if event.anchor not in self._anchors:
-                    raise Reason.YAML_ANCHOR.error()
+                    raise DataReason.YAML_ANCHOR.error()
                 value, size = self._anchors[event.anchor]
                 self._grow(size)
                 self._add(value)
@@ -107,11 +106,11 @@ class _Builder:
     def _grow(self, count: int) -> None:
         self._count += count
         if self._count > _MAX_VALUES:
-            raise Reason.YAML_ALIASES.error(limit=_MAX_VALUES)
+            raise DataReason.YAML_ALIASES.error(limit=_MAX_VALUES)
 
     def _start(self, value: list[Any] | dict[str, Any], anchor: str | None) -> None:
         if len(self._open) == _MAX_DEPTH:
-            raise Reason.YAML_DEPTH.error(limit=_MAX_DEPTH)
+            raise DataReason.YAML_DEPTH.error(limit=_MAX_DEPTH)
         self._open.append(_Open(value, anchor, self._count))
         self._grow(1)
 

@@ -1,7 +1,36 @@
 """HTML: web pages."""
 
+from enum import unique
+
+from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers._format import Format, family
+from fetchstash.handlers._reasons import KEPT, PAGE_PATHS, ReasonTable
 from fetchstash.handlers._routing._structure import sniff_html
+
+
+@unique
+class PageReason(ReasonTable):
+    """Why a web page is not read."""
+
+    PAGE_WITHOUT_TEXT = "the page has no text of its own", KEPT
+    PAGE_TAGS = "it has no text before its tag {limit:,}, and the rest is not read", KEPT
+    PAGE_NO_PICTURE = (
+        "A web page is not rendered as an image.",
+        'Take render="text", or a picture of path="images", such as "images/1".',
+        BadArgument,
+    )
+    PAGE_PICTURES = (
+        "The page has {count} pictures.",
+        'List them with path="images"; take one as "images/1".',
+        OutOfRange,
+    )
+    PAGE_PICTURE_HELD = (
+        "This is no picture on the web.", 'List them with path="images".', OutOfRange,
+    )  # fmt: skip
+    PAGE_NO_DATA = "The page holds no data.", 'Read it by path="page".', OutOfRange
+    PAGE_NO_PART = "The page has no such part.", PAGE_PATHS, OutOfRange
+    PAGE_NO_SECTION = "The page has no section of that name.", PAGE_PATHS, OutOfRange
+
 
 FORMATS = tuple(
     family(

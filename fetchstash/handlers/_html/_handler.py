@@ -8,6 +8,7 @@ from pathlib import Path
 from fetchstash.handlers import _leads
 from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText
 from fetchstash.handlers._html import (
+    PageReason,
     _blocks,
     _listings,
     _markdown,
@@ -21,7 +22,6 @@ from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._html._listings import PICTURE
 from fetchstash.handlers._html._reading import Reading
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.text.facts import DocumentFacts
 from fetchstash.text.ranges import Preview
@@ -92,8 +92,8 @@ class HtmlHandler:
             ),
         )
         if not reading.content:
-            tags = Reason.PAGE_TAGS.cause(limit=_safety.MAX_TAGS)
-            extracted.fail(tags if checked.cut else Reason.PAGE_WITHOUT_TEXT.cause())
+            tags = PageReason.PAGE_TAGS.cause(limit=_safety.MAX_TAGS)
+            extracted.fail(tags if checked.cut else PageReason.PAGE_WITHOUT_TEXT.cause())
         extracted.preview = _preview(reading.content, metadata.title, reading.inline())
         parts = _markdown.parts(reading.content, inline)
         extracted.parts = _bounded(parts, limits.max_chars, extracted)
@@ -109,9 +109,9 @@ class HtmlHandler:
         """
         path = request.path
         if request.render == "image" and not path.startswith(PICTURE):
-            raise Reason.PAGE_NO_PICTURE.error()
+            raise PageReason.PAGE_NO_PICTURE.error()
         if path not in PATHS and not path.startswith(("#", PICTURE)):
-            raise Reason.PAGE_NO_PART.error()
+            raise PageReason.PAGE_NO_PART.error()
         checked = _reading.load(request.source, request.hints.charset)
         reading = _reading.read(checked.source, request.hints.url)
         if request.render == "image":
@@ -121,7 +121,7 @@ class HtmlHandler:
         elif path == "data":
             text = _listings.data(reading)
             if not text:
-                raise Reason.PAGE_NO_DATA.error()
+                raise PageReason.PAGE_NO_DATA.error()
         elif path == "images" or path.startswith(PICTURE):
             text = _listings.images(reading, path)
         else:
@@ -141,7 +141,7 @@ def _chosen(path: str, reading: Reading) -> Sequence[_blocks.Block]:
         return list(compress(blocks, (not kept for kept in keep)))
     numbers = _regions.section(blocks, reading.page.body, path[1:])
     if numbers is None:
-        raise Reason.PAGE_NO_SECTION.error()
+        raise PageReason.PAGE_NO_SECTION.error()
     return [blocks[n] for n in numbers if keep[n]] or [blocks[n] for n in numbers]
 
 

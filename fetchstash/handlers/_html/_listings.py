@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from fetchstash.handlers._data._json_values import on_lines
-from fetchstash.handlers._html import _media
+from fetchstash.handlers._html import PageReason, _media
 from fetchstash.handlers._html._blocks import Block
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._html._reading import Reading, embedded
-from fetchstash.handlers._reasons import Reason
 
 PICTURE = "images/"
 """Begins the path of one picture, by its number in the listing."""
@@ -57,7 +56,7 @@ def address(reading: Reading, path: str) -> str:
     listed = _listed(reading)
     picture = listed[_number(len(listed), path) - 1][1]
     if not picture.startswith(("http://", "https://")):
-        raise Reason.PAGE_PICTURE_HELD.error()
+        raise PageReason.PAGE_PICTURE_HELD.error()
     return picture
 
 
@@ -78,4 +77,4 @@ def _number(count: int, path: str) -> int:
     number = path.removeprefix(PICTURE)
     if number.isdecimal() and len(number) < 6 and 1 <= int(number) <= count:
         return int(number)
-    raise Reason.PAGE_PICTURES.error(count=count)
+    raise PageReason.PAGE_PICTURES.error(count=count)

@@ -2,9 +2,25 @@
 
 import re
 from dataclasses import replace
+from enum import unique
 
+from fetchstash.errors import OutOfRange
 from fetchstash.handlers._format import Format, Head, Sniffed, family
+from fetchstash.handlers._reasons import KEPT, ReasonTable
 from fetchstash.handlers._routing._structure import sniff_mail
+
+
+@unique
+class MailReason(ReasonTable):
+    """Why a mail is not read."""
+
+    NO_ATTACHMENT = "There is no attachment {name}.", "The mail's text lists them all.", OutOfRange
+    MAIL_RTF = "its body is compressed RTF, which is not read", KEPT
+    MAIL_DEPTH = "its parts are nested too deeply", KEPT
+    MHTML_NO_PAGE = "the web archive holds no page", KEPT
+    MAILS_CUT = "only its first {limit:,} mails were read", KEPT
+    MAIL_MISSING = "the compound file holds no message", KEPT
+
 
 _MHTML = "application/x-mimearchive"
 _SAVED = re.compile(

@@ -12,6 +12,7 @@ from typing import cast
 
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._mail import MailReason
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._member import MemberParts
 from fetchstash.handlers._shared._prose import Prose
@@ -57,7 +58,7 @@ class EmailHandler(Streamed, MemberParts):
         for attached, part in attachments(_load(source)):
             if attached == name:
                 return nullcontext([payload(part)])
-        raise Reason.NO_ATTACHMENT.error(name=name)
+        raise MailReason.NO_ATTACHMENT.error(name=name)
 
 
 def _load(source: Path) -> email.message.Message:
@@ -76,7 +77,7 @@ def parse(raw: bytes) -> email.message.Message:
     try:
         return email.message_from_bytes(raw, policy=email.policy.compat32)
     except RecursionError:
-        raise Reason.MAIL_DEPTH.error() from None
+        raise MailReason.MAIL_DEPTH.error() from None
 
 
 def write(message: email.message.Message, prose: Prose, extracted: Extracted) -> Iterator[Part]:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._mail import _eml
-from fetchstash.handlers._reasons import Reason
+from fetchstash.handlers._mail import MailReason, _eml
 from fetchstash.handlers._shared._member import MemberParts
 from fetchstash.handlers._shared._prose import Prose
 from fetchstash.handlers._shared._streamed import Streamed
@@ -44,7 +43,7 @@ class MboxHandler(Streamed, MemberParts):
                 prose.item(f"attachment {name}")
             yield from prose.full()
         if count == _MAX_MAILS:
-            extracted.fail(Reason.MAILS_CUT.cause(limit=_MAX_MAILS))
+            extracted.fail(MailReason.MAILS_CUT.cause(limit=_MAX_MAILS))
             extracted.learn(extraction_truncated=True)
         extracted.learn(pages=count, members=members, structure_info=counted(count, "mail"))
         yield from prose.end()
@@ -60,7 +59,7 @@ class MboxHandler(Streamed, MemberParts):
                 for there, part in _eml.attachments(_eml.parse(raw)):
                     if there == attached:
                         return nullcontext([_eml.payload(part)])
-        raise Reason.NO_ATTACHMENT.error(name=name)
+        raise MailReason.NO_ATTACHMENT.error(name=name)
 
 
 def mails(source: Path) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Hints, PartRequest, PartText, Picture
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._reasons import Reason
+from fetchstash.handlers._mail import MailReason
 
 _MAX_BYTES = 64 * 1024 * 1024
 _MAX_PARTS = 1_000
@@ -46,7 +46,7 @@ def _page(source: Path) -> Generator[tuple[Path, str, str]]:
     try:
         message = email.message_from_bytes(raw, policy=email.policy.compat32)
     except RecursionError:
-        raise Reason.MAIL_DEPTH.error() from None
+        raise MailReason.MAIL_DEPTH.error() from None
     for _, part in zip(range(_MAX_PARTS), message.walk(), strict=False):
         payload = part.get_payload(decode=True)
         if part.get_content_type() in {"text/html", "application/xhtml+xml"} and isinstance(
@@ -57,7 +57,7 @@ def _page(source: Path) -> Generator[tuple[Path, str, str]]:
                 page.write_bytes(payload)
                 yield page, part.get_content_charset() or "", _address(message, part)
             return
-    raise Reason.MHTML_NO_PAGE.error()
+    raise MailReason.MHTML_NO_PAGE.error()
 
 
 def _address(message: email.message.Message, part: email.message.Message) -> str:

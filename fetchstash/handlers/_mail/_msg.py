@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._reasons import Reason
+from fetchstash.handlers._mail import MailReason
 from fetchstash.handlers._shared._compound import CompoundFile
 from fetchstash.handlers._shared._member import MemberParts
 from fetchstash.handlers._shared._prose import Prose
@@ -69,7 +69,7 @@ class MsgHandler(Streamed, MemberParts):
         for attached, storage in _attachments(message):
             if attached == name:
                 return nullcontext([message.read(storage, f"__substg1.0_{_DATA}")])
-        raise Reason.NO_ATTACHMENT.error(name=name)
+        raise MailReason.NO_ATTACHMENT.error(name=name)
 
 
 def _open(source: Path) -> CompoundFile:
@@ -77,7 +77,7 @@ def _open(source: Path) -> CompoundFile:
         data = file.read(_MAX_BYTES)
     message = CompoundFile(data)
     if ("__properties_version1.0",) not in message.streams:
-        raise Reason.MAIL_MISSING.error()
+        raise MailReason.MAIL_MISSING.error()
     return message
 
 
@@ -102,7 +102,7 @@ def _write_body(message: CompoundFile, prose: Prose, extracted: Extracted) -> No
             prose.markdown(piece.text)
         extracted.learn(hidden_removed=page.hidden)
     elif (_RTF,) in message.streams:
-        extracted.fail(Reason.MAIL_RTF.cause())
+        extracted.fail(MailReason.MAIL_RTF.cause())
 
 
 def _recipients(message: CompoundFile) -> dict[str, str]:

@@ -1,9 +1,29 @@
 """Documents and presentations of word processors: Office, OpenDocument, EPUB, RTF."""
 
 from dataclasses import replace
+from enum import unique
 
 from fetchstash.handlers._binary import UnreadHandler
 from fetchstash.handlers._format import Format, Head, Sniffed, family
+from fetchstash.handlers._reasons import KEPT, ReasonTable
+
+
+@unique
+class OfficeReason(ReasonTable):
+    """Why a document or a book is not read."""
+
+    DAMAGED_DOCUMENT = "the document is damaged or cut short", KEPT
+    NO_DOCUMENT = "the package holds no document", KEPT
+    OLD_WORD = "documents of Word before 97 are not read", "Save it as DOCX."
+    OLD_SLIDES = "presentations of PowerPoint before 97 are not read", "Save it as PPTX."
+    SLIDES_ENCRYPTED = "the presentation is encrypted and opens only with its password", KEPT
+    SLIDES_DAMAGED = "the presentation is damaged or cut short", KEPT
+    BOOK_LOCKED = "the book is locked by rights management", KEPT
+    BOOK_MISSING = "the container holds no book", KEPT
+    BOOK_EMPTY = "the book holds no text", KEPT
+    NO_RTF = "the file is no RTF", KEPT
+    RTF_TOKENS = "only its first {limit:,} control words and runs of text are read", KEPT
+
 
 _HERE = "fetchstash.handlers._office."
 _OOXML = "application/vnd.openxmlformats-officedocument."

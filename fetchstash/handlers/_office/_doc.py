@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._office import OLD_POWERPOINT, OLD_WORD, _ppt
+from fetchstash.handlers._office import OLD_POWERPOINT, OLD_WORD, OfficeReason, _ppt
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._compound import CompoundFile
 from fetchstash.handlers._shared._prose import Prose
@@ -96,9 +96,9 @@ class OldOfficeHandler:
         with source.open("rb") as file:
             data = file.read(_MAX_BYTES)
         if data.startswith(OLD_WORD):
-            raise Reason.OLD_WORD.error()
+            raise OfficeReason.OLD_WORD.error()
         if data.startswith(OLD_POWERPOINT):
-            raise Reason.OLD_SLIDES.error()
+            raise OfficeReason.OLD_SLIDES.error()
         container = CompoundFile(data)
         if ("EncryptedPackage",) in container.streams:  # [MS-OFFCRYPTO], section 2.3.4.4
             raise Reason.ENCRYPTED.error()
@@ -114,7 +114,7 @@ def _parts(container: CompoundFile, extracted: Extracted) -> Iterator[Part] | No
     if ("PowerPoint Document",) in container.streams:
         return _ppt.read(container, extracted)
     if _POWERPOINT_95 in container.streams:
-        raise Reason.OLD_SLIDES.error()
+        raise OfficeReason.OLD_SLIDES.error()
     return None
 
 
@@ -184,7 +184,7 @@ def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
     try:
         magic, version, flags = struct.unpack_from("<HH6xH", stream)
         if magic != _MAGIC or version < _WORD_97:
-            raise Reason.OLD_WORD.error()
+            raise OfficeReason.OLD_WORD.error()
         if flags & _ENCRYPTED:
             raise Reason.ENCRYPTED.error()
         table = file.read("1Table" if flags & _SECOND_TABLE else "0Table")
@@ -193,7 +193,7 @@ def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
         runs = _looks(stream, _at(stream, table, _RUNS_AT), of_paragraphs=False)
         lengths = struct.unpack_from("<8l", stream, _LENGTHS_AT)
     except (struct.error, IndexError):
-        raise Reason.DAMAGED_DOCUMENT.error() from None
+        raise OfficeReason.DAMAGED_DOCUMENT.error() from None
     text, hidden = _text(stream, pieces, runs)
     extracted.learn(hidden_removed=hidden)
     writer = _Writer()

@@ -8,8 +8,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._office import OfficeReason
 from fetchstash.handlers._office._common import Events, Members
-from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._beside import Beside, BesideParts
 from fetchstash.handlers._shared._xml_events import attribute
 from fetchstash.handlers._shared._zip import Zip
@@ -36,7 +36,7 @@ class EpubHandler(BesideParts):
             algorithms = _Collected("EncryptionMethod", "Algorithm")
             members.read("META-INF/encryption.xml", algorithms)
             if not all(name.startswith(_FONT_ALGORITHMS) for name in algorithms.values):
-                raise Reason.BOOK_LOCKED.error()
+                raise OfficeReason.BOOK_LOCKED.error()
             package = _package(members)
             extracted.learn(
                 title=package.metadata.get("title", ""),
@@ -60,7 +60,7 @@ class EpubHandler(BesideParts):
                 if name.lower().endswith(_PICTURE_FILES):
                     beside.picture(name)
             if empty:
-                raise Reason.BOOK_EMPTY.error()
+                raise OfficeReason.BOOK_EMPTY.error()
 
 
 def _numbered(text: str, chapter: str, members: Members, beside: Beside) -> str:
@@ -81,7 +81,7 @@ def _package(members: Members) -> "_Package":
     members.read("META-INF/container.xml", roots)
     name = next((root for root in roots.values if root in members), "")
     if not name:
-        raise Reason.BOOK_MISSING.error()
+        raise OfficeReason.BOOK_MISSING.error()
     package = _Package(posixpath.dirname(name))
     members.read(name, package)
     return package

@@ -9,6 +9,7 @@ from pathlib import Path
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._html._formulas import MAX_DEPTH, MAX_NODES, latex
+from fetchstash.handlers._office import OfficeReason
 from fetchstash.handlers._office._common import (
     PLAIN,
     Events,
@@ -48,7 +49,7 @@ class OdfHandler(BesideParts):
             if manifest and b":encryption-data" in container.read(manifest, _MAX_MANIFEST):
                 raise Reason.ENCRYPTED.error()
             if "content.xml" not in members:
-                raise Reason.NO_DOCUMENT.error()
+                raise OfficeReason.NO_DOCUMENT.error()
             meta, margins, prose = FirstTexts(), _Margins(), Prose()
             members.read("meta.xml", meta)
             learn_metadata(meta, extracted)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fetchstash.handlers._contract import Extracted
+from fetchstash.handlers._office import OfficeReason
 from fetchstash.handlers._office._common import Events, Members, learn_metadata
-from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared import _tex
 from fetchstash.handlers._shared._prose import Prose
 from fetchstash.handlers._shared._xml_events import FirstTexts, attribute
@@ -83,7 +83,7 @@ class Package(Members):
         for relation in self.relations().values():
             if relation.kind == "officeDocument" and relation.target in self:
                 return relation.target
-        raise Reason.NO_DOCUMENT.error()
+        raise OfficeReason.NO_DOCUMENT.error()
 
     def describe(self, extracted: Extracted) -> None:
         """Add title, author, date and language to ``extracted`` (ECMA-376-2, section 8)."""

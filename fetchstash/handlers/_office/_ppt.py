@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._office import OfficeReason
 from fetchstash.handlers._office._common import Slides
-from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._compound import CompoundFile
 from fetchstash.handlers._shared._prose import Prose
 
@@ -63,7 +63,7 @@ def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
     """Yield a page for each slide. Raises NoText if the presentation cannot be read."""
     user = file.read("Current User")
     if len(user) >= 16 and struct.unpack_from("<L", user, 12)[0] == _ENCRYPTED_TOKEN:
-        raise Reason.SLIDES_ENCRYPTED.error()
+        raise OfficeReason.SLIDES_ENCRYPTED.error()
     stream = _Stream(file.read("PowerPoint Document"))
     try:
         objects, document = stream.objects(struct.unpack_from("<L", user, 16)[0])
@@ -77,7 +77,7 @@ def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
             {note.number: note for note in stream.listed(lists[_NOTES])} if _NOTES in lists else {}
         )
     except (struct.error, KeyError):
-        raise Reason.SLIDES_DAMAGED.error() from None
+        raise OfficeReason.SLIDES_DAMAGED.error() from None
     prose = Prose()
     pages = Slides(prose)
     seen: set[int] = set()
@@ -239,7 +239,7 @@ class _Stream:
     def _record(self, place: int, end: int) -> _Record:
         self._left -= 1
         if self._left < 0:
-            raise Reason.SLIDES_DAMAGED.error()
+            raise OfficeReason.SLIDES_DAMAGED.error()
         mixed, kind, length = _HEADER.unpack_from(self._data, place)
         start = place + _HEADER.size
         return _Record(kind, mixed >> 4, start, min(start + length, end))

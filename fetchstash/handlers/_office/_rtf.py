@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._reasons import Reason
+from fetchstash.handlers._office import OfficeReason
 from fetchstash.handlers._shared._prose import Prose
 from fetchstash.handlers._shared._streamed import Streamed
 
@@ -68,7 +68,7 @@ class RtfHandler(Streamed):
         with source.open("rb") as file:
             raw = file.read(_MAX_BYTES)
         if not raw.lstrip().startswith(b"{\\rtf"):
-            raise Reason.NO_RTF.error()
+            raise OfficeReason.NO_RTF.error()
         prose = Prose()
         yield from read(raw, prose, extracted)
         extracted.learn(extraction_truncated=len(raw) == _MAX_BYTES)
@@ -112,7 +112,7 @@ def read(raw: bytes, prose: Prose, extracted: Extracted) -> Iterator[Part]:
     )
     if count >= _MAX_TOKENS:
         yield from prose.rest()
-        raise Reason.RTF_TOKENS.error(limit=_MAX_TOKENS)
+        raise OfficeReason.RTF_TOKENS.error(limit=_MAX_TOKENS)
 
 
 class _Reader:

@@ -1,8 +1,42 @@
 """PDF, read by pdfium; pypdf where that fails. Here: its declaration, and the cleaning of text."""
 
 import re
+from enum import unique
 
+from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers._format import Format, Head, Sniffed
+from fetchstash.handlers._reasons import FETCH_AGAIN, KEPT, LOOK, ReasonTable
+
+
+@unique
+class PdfReason(ReasonTable):
+    """Why a PDF is not read."""
+
+    PDF_PAGES = (
+        "A PDF has pages.", 'Use unit="pages", with render="image" for a picture.', BadArgument,
+    )  # fmt: skip
+    NO_PAGE = (
+        "There is no page {number}: the document has {count}.", "Use 1 to {count}.", OutOfRange,
+    )  # fmt: skip
+    PDF_CIPHER = "the document is encrypted in a way that is not known here", KEPT
+    PDF_PAGE_LIMIT = "only the first {limit:,} of its {pages:,} pages were read", KEPT
+    PDF_NO_PAGE = "the file is {why}: not one page can be read", FETCH_AGAIN
+    PDF_RECOVERED = "the file is {why}: {pages:,} pages were found in it", FETCH_AGAIN
+    PDF_RECOVERED_OF = (
+        "the file is {why}: {pages:,} of its {stated:,} pages were found in it", FETCH_AGAIN,
+    )  # fmt: skip
+    PDF_NONE = "no PDF", FETCH_AGAIN
+    PDF_DAMAGED = "damaged", FETCH_AGAIN
+    PDF_CUT = "cut short", FETCH_AGAIN
+    PDF_UNREADABLE = "the document is damaged: its {count:,} pages are unreadable", LOOK
+    PDF_UNREADABLE_PAGE = "the document is damaged: its page is unreadable", LOOK
+    PDF_SCANNED = "the document has no text layer: its {count:,} pages are pictures", LOOK
+    PDF_SCANNED_PAGE = "the document has no text layer: its page is a picture", LOOK
+    PDF_DRAWN = "the document has no text: its {count:,} pages are drawn", LOOK
+    PDF_DRAWN_PAGE = "the document has no text: its page is drawn", LOOK
+    PDF_BLANK = "the document has no text: its {count:,} pages are blank", LOOK
+    PDF_BLANK_PAGE = "the document has no text: its page is blank", LOOK
+
 
 _HEADER = re.compile(rb"%PDF-\d")
 _OBJECT = re.compile(rb"\d obj\b|\bstartxref\b")

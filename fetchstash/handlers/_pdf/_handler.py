@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from fetchstash.errors import FetchstashError, NoText
 from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._pdf import NO_MAPPING, is_garbage, mend
+from fetchstash.handlers._pdf import NO_MAPPING, PdfReason, is_garbage, mend
 from fetchstash.handlers._pdf._lines import (
     are_side_by_side,
     may_have_columns,
@@ -25,7 +25,7 @@ from fetchstash.handlers._pdf._lines import (
 )
 from fetchstash.handlers._pdf._objects import PageImages, are_in, listed, shown
 from fetchstash.handlers._pdf._pages import Block, PageTables, page_parts
-from fetchstash.handlers._reasons import Cause, Reason
+from fetchstash.handlers._reasons import Cause, Reason, Value
 from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.handlers._shared._picture import bounded
 from fetchstash.text.ranges import Heading
@@ -145,7 +145,7 @@ class PdfHandler:
                     return shown(document, number, request.limits)
                 return part_text(listed(document, request.limits), request)
         if request.render != "image" or request.unit != "pages" or request.path:
-            raise Reason.PDF_PAGES.error()
+            raise PdfReason.PDF_PAGES.error()
         with _page(request.source, 1 if request.start is None else request.start) as page:
             return _picture(page, request.limits)
 
@@ -162,7 +162,7 @@ def _page(source: Path, number: int) -> Generator["PdfPage"]:
     """Open a page, with the fields of its forms. Raises OutOfRange."""
     with _opened(source) as document:
         if not 1 <= number <= len(document):
-            raise Reason.NO_PAGE.error(number=number, count=len(document))
+            raise PdfReason.NO_PAGE.error(number=number, count=len(document))
         if _has_form(document):
             document.init_forms()
         with closing(document[number - 1]) as page:
@@ -234,22 +234,22 @@ def _recovered(source: Path) -> tuple["PdfDocument", Cause]:
     from pypdfium2 import PdfDocument, PdfiumError  # noqa: PLC0415 - a heavy import
 
     damage = _damage(source)
-    if damage != Reason.PDF_NONE and source.stat().st_size <= _MAX_REPAIRED:
+    if damage != PdfReason.PDF_NONE and source.stat().st_size <= _MAX_REPAIRED:
         data = source.read_bytes()
         repaired_data, pages = repaired(data)
         stated = pages_stated(data)
         with suppress(PdfiumError):
             if pages:
-                values = {"why": damage, "pages": pages}
-                notice = Reason.PDF_RECOVERED.cause(**values)
+                values: dict[str, Value] = {"why": damage, "pages": pages}
+                notice = PdfReason.PDF_RECOVERED.cause(**values)
                 if stated:
-                    notice = Reason.PDF_RECOVERED_OF.cause(**values, stated=stated)
+                    notice = PdfReason.PDF_RECOVERED_OF.cause(**values, stated=stated)
                 return PdfDocument(repaired_data), notice
     raise _unreadable(source)
 
 
 def _unreadable(source: Path) -> FetchstashError:
-    return Reason.PDF_NO_PAGE.error(why=_damage(source))
+    return PdfReason.PDF_NO_PAGE.error(why=_damage(source))
 
 
 def _opened(source: Path) -> "PdfDocument":
@@ -274,7 +274,7 @@ def _open(source: Path) -> "PdfDocument":
         if error.err_code == raw.FPDF_ERR_PASSWORD:
             raise Reason.ENCRYPTED.error() from None
         if error.err_code == raw.FPDF_ERR_SECURITY:
-            raise Reason.PDF_CIPHER.error() from None
+            raise PdfReason.PDF_CIPHER.error() from None
         raise
 
 
@@ -347,7 +347,7 @@ def _in_columns(text_page: "PdfTextPage", text: str, runs: int) -> str:
 def _bounded_count(pages: int, limits: ExtractLimits, extracted: Extracted) -> int:
     if pages > limits.pdf_max_pages:
         extracted.learn(extraction_truncated=True)
-        extracted.fail(Reason.PDF_PAGE_LIMIT.cause(limit=limits.pdf_max_pages, pages=pages))
+        extracted.fail(PdfReason.PDF_PAGE_LIMIT.cause(limit=limits.pdf_max_pages, pages=pages))
     return min(pages, limits.pdf_max_pages)
 
 
@@ -399,27 +399,27 @@ def _why_no_text(document: "PdfDocument") -> FetchstashError:
             pictured = any(page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3))
             drawn = any(page.get_objects(max_depth=1))
     except PdfiumError:
-        several, one_page = Reason.PDF_UNREADABLE, Reason.PDF_UNREADABLE_PAGE
+        several, one_page = PdfReason.PDF_UNREADABLE, PdfReason.PDF_UNREADABLE_PAGE
     else:
         if pictured:
-            several, one_page = Reason.PDF_SCANNED, Reason.PDF_SCANNED_PAGE
+            several, one_page = PdfReason.PDF_SCANNED, PdfReason.PDF_SCANNED_PAGE
         elif drawn:
-            several, one_page = Reason.PDF_DRAWN, Reason.PDF_DRAWN_PAGE
+            several, one_page = PdfReason.PDF_DRAWN, PdfReason.PDF_DRAWN_PAGE
         else:
-            several, one_page = Reason.PDF_BLANK, Reason.PDF_BLANK_PAGE
+            several, one_page = PdfReason.PDF_BLANK, PdfReason.PDF_BLANK_PAGE
     count = len(document)
     return one_page.error() if count == 1 else several.error(count=count)
 
 
-def _damage(source: Path) -> Reason:
+def _damage(source: Path) -> PdfReason:
     """Return the damage of a file that no library opens: a whole one ends with a marker."""
     with source.open("rb") as file:
         head = file.read(1024)
         file.seek(max(source.stat().st_size - 1024, 0))
         has_end = b"%%EOF" in file.read()
     if b"%PDF-" not in head:
-        return Reason.PDF_NONE
-    return Reason.PDF_DAMAGED if has_end else Reason.PDF_CUT
+        return PdfReason.PDF_NONE
+    return PdfReason.PDF_DAMAGED if has_end else PdfReason.PDF_CUT
 
 
 def _picture(page: "PdfPage", limits: ExtractLimits) -> Picture:

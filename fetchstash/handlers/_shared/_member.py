@@ -70,7 +70,9 @@ def read_member(pieces: Iterable[bytes], name: str, request: PartRequest) -> Par
             return _registry.read_part(handler, replace(request, source=member, hints=hints))
         extracted = handler.extract(member, hints, request.limits)
         if extracted.parts is None:
-            raise Reason.MEMBER_WITHOUT_TEXT.error(name=name, media_type=decision.media_type)
+            known = _registry.built_in().declares(decision.media_type)
+            media_type = decision.media_type if known else ""
+            raise Reason.MEMBER_WITHOUT_TEXT.error(name=name, media_type=media_type)
         return part_text(_text(extracted, request.limits), request)
 
 

@@ -25,7 +25,7 @@ from fetchstash.handlers._contract import (
 )
 from fetchstash.handlers._format import Format
 from fetchstash.handlers._formats import words
-from fetchstash.handlers._reasons import Cause, read_cause
+from fetchstash.handlers._reasons import Cause
 from fetchstash.handlers._registry import describe, format_of
 from fetchstash.handlers._worker._checks import (
     count,
@@ -34,6 +34,7 @@ from fetchstash.handlers._worker._checks import (
     line,
     lines,
     member,
+    read_cause,
     string,
     text,
 )

@@ -3,8 +3,12 @@
 Strings are cleaned, because JSON can spell lone surrogates.
 """
 
+from collections.abc import Mapping
 from typing import Any, get_args
 
+from fetchstash.errors import FetchstashError
+from fetchstash.handlers._reasons import Cause, Reason, ReasonTable, Value, is_known
+from fetchstash.handlers._registry import built_in, reasons
 from fetchstash.handlers._worker._frames import MAX_LINE, MAX_TITLE, ProtocolError
 from fetchstash.text.hygiene import clean, clean_line
 from fetchstash.text.ranges import Heading, Unit
@@ -78,3 +82,58 @@ def _heading(item: Any) -> Heading:
             return Heading(clean_line(title[:MAX_TITLE]), level, unit, start)
         case _:
             raise ProtocolError
+
+
+MAX_VALUE = 2**63
+
+
+def cause_of(error: FetchstashError) -> Cause:
+    """Return the cause of an error that a handler raised.
+
+    An error that was made without a Reason, as by a plugin, has words that are not in the table: of
+    it only the class counts.
+    """
+    if "reason" in error.details:
+        return read_cause(error.details)
+    own = (Reason.OWN_OUT_OF_RANGE, Reason.OWN_BAD_ARGUMENT, Reason.OWN_TOO_LARGE)
+    return Cause(next((r for r in own if isinstance(error, r.cls)), Reason.OWN_REASON), {})
+
+
+def read_cause(data: Mapping[str, Any], request_text: str | None = None) -> Cause:
+    """Return the cause in JSON, each value checked.
+
+    A ``name`` must stand in what the caller gave. Raises ValueError for anything that is no cause.
+    """
+    reason = _reason(data.get("reason"))
+    if frozenset(data) != reason.names | {"reason"}:
+        raise ValueError
+    return Cause(reason, {name: _checked(name, data[name], request_text) for name in reason.names})
+
+
+def _reason(code: Any) -> ReasonTable:
+    if not isinstance(code, str) or code not in reasons():
+        raise ValueError
+    return reasons()[code]
+
+
+def _checked(name: str, value: Any, request_text: str | None) -> Value:
+    match name:
+        case "why":
+            why = _reason(value)
+            if why.names:
+                raise ValueError
+            return why
+        case "name":
+            if isinstance(value, str) and (request_text is None or value in request_text):
+                return value
+        case "media_type" if isinstance(value, str):
+            return value if built_in().declares(value) else ""
+        case "error" | "library" if isinstance(value, str):
+            return value if is_known(name, value) else ""
+        case "unit":
+            if isinstance(value, str) and value in get_args(Unit):
+                return value
+        case _:
+            if isinstance(value, int) and abs(value) < MAX_VALUE:
+                return int(value)
+    raise ValueError

@@ -19,8 +19,9 @@ from fetchstash.errors import FetchstashError
 from fetchstash.handlers import _registry
 from fetchstash.handlers._contract import Decision, Extracted, Hints, PartRequest, PartText, Picture
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._reasons import Cause, Reason, cause_of
+from fetchstash.handlers._reasons import Cause, Reason
 from fetchstash.handlers._worker import _frames, _plugins
+from fetchstash.handlers._worker._checks import cause_of
 from fetchstash.handlers._worker._confine import confine
 from fetchstash.handlers._worker._facts import facts_json
 from fetchstash.handlers._worker._frames import (
