@@ -9,9 +9,9 @@ from pathlib import Path
 from fetchstash.store import Facts, _rows
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import transaction
+from fetchstash.store._contract import new_ref
 from fetchstash.store._limits import DEFAULT_RUN
 from fetchstash.store._place import Place
-from fetchstash.store._stamp import new_ref
 from fetchstash.store._stride import StrideIndex
 from fetchstash.text.ranges import Ranges
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from fetchstash.system.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from fetchstash.store._base import StoreBase
     from fetchstash.store._contract import (
         REF_PREFIX,
         Facts,
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
         Removed,
         Run,
         SearchResult,
+        keep_store_facts,
+        new_facts,
+        stamp,
     )
     from fetchstash.store._grep import Pattern, compile_pattern, count_matches
     from fetchstash.store._limits import (
@@ -26,10 +28,13 @@ if TYPE_CHECKING:
         DEFAULT_RUN,
         StoreLimits,
         bucket_url,
+        folder_run,
+        project_of,
+        project_run,
         store_folder,
         store_of_tenant,
+        with_run,
     )
-    from fetchstash.store._local import LocalStore
     from fetchstash.store._memory import MemoryContents, MemoryStore
     from fetchstash.store._objects import (
         BucketObjects,
@@ -39,19 +44,17 @@ if TYPE_CHECKING:
         open_objects,
     )
     from fetchstash.store._open import (
+        LocalStore,
         check_store,
         lifecycle_rules,
         open_store,
         repair_store,
         set_lifecycle,
     )
-    from fetchstash.store._protocol import ArtifactStore
+    from fetchstash.store._protocol import ArtifactStore, StoreBase
     from fetchstash.store._rank import rank_texts
     from fetchstash.store._reader import TextReader
-    from fetchstash.store._runs import folder_run, project_of, project_run, with_run
-    from fetchstash.store._source import ByteSource, BytesSource
-    from fetchstash.store._stamp import keep_store_facts, new_facts, stamp
-    from fetchstash.store._stride import StrideIndex
+    from fetchstash.store._stride import ByteSource, BytesSource, StrideIndex
     from fetchstash.store._text import StoredText
 
 __all__ = [
@@ -107,23 +110,22 @@ __all__ = [
 ]
 
 _MODULES = {
-    "_base": "StoreBase",
     "_contract": (
-        "REF_PREFIX Facts Finding GrepQuery Line Listing Matches Passage Removed Run SearchResult"
+        "Facts Finding GrepQuery Line Listing Matches Passage REF_PREFIX Removed Run "
+        "SearchResult keep_store_facts new_facts stamp"
     ),
     "_grep": "Pattern compile_pattern count_matches",
-    "_limits": "ALL_RUNS AUTO_RUN DEFAULT_RUN StoreLimits bucket_url store_folder store_of_tenant",
-    "_local": "LocalStore",
+    "_limits": (
+        "ALL_RUNS AUTO_RUN DEFAULT_RUN StoreLimits bucket_url folder_run project_of "
+        "project_run store_folder store_of_tenant with_run"
+    ),
     "_memory": "MemoryContents MemoryStore",
     "_objects": "BucketObjects FolderObjects MemoryObjects Objects open_objects",
-    "_open": "check_store lifecycle_rules open_store repair_store set_lifecycle",
-    "_protocol": "ArtifactStore",
+    "_open": "LocalStore check_store lifecycle_rules open_store repair_store set_lifecycle",
+    "_protocol": "ArtifactStore StoreBase",
     "_rank": "rank_texts",
     "_reader": "TextReader",
-    "_runs": "folder_run project_of project_run with_run",
-    "_source": "ByteSource BytesSource",
-    "_stamp": "keep_store_facts new_facts stamp",
-    "_stride": "StrideIndex",
+    "_stride": "ByteSource BytesSource StrideIndex",
     "_text": "StoredText",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -12,8 +12,8 @@ from typing import Literal, TypeVar
 
 from fetchstash.errors import BadArgument, StoreError
 from fetchstash.store import _steps
-from fetchstash.store._advice import REPAIR
 from fetchstash.store._disk import (
+    REPAIR,
     open_file,
     open_with_status,
     private_folder,

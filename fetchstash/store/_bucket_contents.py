@@ -24,12 +24,11 @@ from pathlib import Path
 from threading import Lock
 
 from fetchstash.errors import Call, StoreError, TooLarge, UnknownRef
-from fetchstash.store._advice import larger_than_the_store, no_text, not_stored
 from fetchstash.store._bucket import Bucket
 from fetchstash.store._bucket_blobs import BucketBlobs
 from fetchstash.store._bucket_cache import BlobCache
 from fetchstash.store._bucket_health import check_bucket, repair_bucket
-from fetchstash.store._bucket_index import RecentRecords, RecordIndex
+from fetchstash.store._bucket_index import RecentRecords, RecordIndex, UrlEntries
 from fetchstash.store._bucket_record import (
     PINNED,
     Record,
@@ -39,7 +38,6 @@ from fetchstash.store._bucket_record import (
     record_key,
     week_of,
 )
-from fetchstash.store._bucket_urls import UrlEntries
 from fetchstash.store._contract import (
     REF_PREFIX,
     Facts,
@@ -48,14 +46,24 @@ from fetchstash.store._contract import (
     Removed,
     Run,
     SearchResult,
+    is_ref,
+    keep_store_facts,
+    refuse_changed,
+    restamp,
+    stamp,
 )
-from fetchstash.store._index import SearchIndex
-from fetchstash.store._limits import ALL_RUNS, StoreLimits
+from fetchstash.store._disk import larger_than_the_store, no_text, not_stored
+from fetchstash.store._limits import (
+    ALL_RUNS,
+    Candidate,
+    StoreLimits,
+    Total,
+    own_run,
+    plan,
+    run_of_put,
+)
 from fetchstash.store._rank import rank_texts
-from fetchstash.store._retention import Candidate, Total, plan
-from fetchstash.store._runs import own_run, run_of_put
-from fetchstash.store._search import search_run
-from fetchstash.store._stamp import is_ref, keep_store_facts, refuse_changed, restamp, stamp
+from fetchstash.store._search import SearchIndex, search_run
 from fetchstash.store._text import StoredText
 from fetchstash.store._threaded import Text
 from fetchstash.store._upkeep import EVICTIONS_PER_PUT

@@ -17,13 +17,14 @@ from fetchstash.store._contract import Finding
 from fetchstash.store._lifecycle import (
     azure_rules,
     google_rules,
+    keys_of_environment,
+    lifecycle,
     problems,
     read_s3,
     rules_for,
     write_s3,
 )
 from fetchstash.store._limits import BucketUrl, StoreLimits, bucket_url
-from fetchstash.store._s3_request import keys_of_environment, lifecycle
 
 _REQUESTS_AT_ONCE = 16
 _INIT = "fetchstash store init sets the rules."

@@ -1,4 +1,4 @@
-"""Private folders and files, locks between processes, and clear errors for a failing disk."""
+"""Files and folders of a store: private, synced, and what the system refuses, in words."""
 
 import contextlib
 import errno
@@ -12,8 +12,36 @@ from collections.abc import Callable, Generator
 from itertools import takewhile
 from pathlib import Path
 
-from fetchstash.errors import Busy, FetchstashError, StoreError
-from fetchstash.store._advice import OTHER_FOLDER, REPAIR
+from fetchstash.errors import Busy, Call, FetchstashError, NoText, StoreError, UnknownRef
+from fetchstash.text import clip
+
+REPAIR = Call("repair")
+MAX_SHOWN_URL = 200
+OTHER_FOLDER = Call("setting", {"name": "store.folder", "value": "FOLDER"})
+
+
+def larger_than_the_store(size: int) -> tuple[str, str, Call]:
+    """Return what to say of a document that is larger than all that may be kept."""
+    raised = Call("setting", {"name": "store.max_total_bytes", "value": size})
+    return "The document is larger than all that the store may keep.", "{}.", raised
+
+
+def not_stored(url: str) -> UnknownRef:
+    """Return the error for a URL that nothing was fetched from, with the call that fetches it."""
+    if not url.startswith(("http://", "https://")):
+        what = f"{clip(url, 60)!r} is neither a reference nor a URL."
+        return UnknownRef(what, "{} lists what is stored.", Call("list"))
+    is_short = len(url) <= MAX_SHOWN_URL
+    call = Call("fetch", {"url": url}) if is_short else Call("list")
+    next_step = "Fetch it first: {}." if is_short else "Give a reference; {} lists them."
+    return UnknownRef("Nothing is stored under this URL.", next_step, call)
+
+
+def no_text(ref: str) -> NoText:
+    """Return the error for an artifact that is bytes alone, with the call that shows its facts."""
+    what = f"The artifact {ref} has no text."
+    return NoText(what, "Read its facts with {}.", Call("info", {"ref": ref}))
+
 
 LOCK_WAIT_SECONDS = 30
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -309,3 +337,77 @@ _MAKE_ROOM = ("Make room on it.",)
 _ALLOW = ("Give this user the rights to the folder, or {}.", OTHER_FOLDER)
 _MOVE = ("{}.", OTHER_FOLDER)
 _REPAIR = ("{}.", REPAIR)
+
+
+# Locks and shared memory, which SQLite's WAL needs (https://sqlite.org/wal.html), fail on these.
+NETWORK = frozenset({
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph",
+    "fuse.sshfs", "fuse.rclone", "fuse.glusterfs",
+})  # fmt: skip
+COPY_ON_WRITE = frozenset({"btrfs", "zfs", "bcachefs"})
+PAGE_BYTES = 4096
+MIN_FREE_BYTES = 4 * 2**20
+"""A put begins only if so much is free: the catalogue's log and its checkpoint fit in."""
+
+
+def file_system(folder: Path) -> str:
+    """Return the type of the file system of ``folder``; "" if unknown (proc(5), mountinfo)."""
+    longest, kind = -1, ""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return ""
+    for line in mounts.splitlines():
+        left, _, right = line.partition(" - ")
+        mounted = Path(left.split(" ")[4].replace("\\040", " "))
+        if folder.is_relative_to(mounted) and len(mounted.parts) >= longest:
+            longest, kind = len(mounted.parts), right.split(" ")[0]
+    return kind
+
+
+def refuse_network(folder: Path) -> None:
+    """Raise StoreError for a folder on a network file system."""
+    kind = file_system(folder)
+    if kind in NETWORK:
+        raise StoreError(
+            f"The store is on a network file system ({kind}), where locks do not hold.",
+            "{}.",
+            OTHER_FOLDER,
+        )
+
+
+def can_map_on_full_disk(folder: Path) -> bool:
+    """Return whether a write to mapped memory of an allocated file works on a full disk.
+
+    It ends the process with SIGBUS where the write needs new blocks: on copy-on-write file systems,
+    and where SQLite allocates one block of several in a page.
+    """
+    if sys.platform == "win32":
+        return True
+    return file_system(folder) not in COPY_ON_WRITE and os.statvfs(folder).f_frsize >= PAGE_BYTES
+
+
+def free_unlinked_blocks(folder: Path) -> None:
+    """Make the blocks of unlinked files free on a disk that is full.
+
+    Copy-on-write file systems free them only when they commit.
+    """
+    if sys.platform != "win32" and is_full(folder) and file_system(folder) in COPY_ON_WRITE:
+        os.sync()
+
+
+def is_full(folder: Path) -> bool:
+    """Return whether less is free than a put needs."""
+    if sys.platform == "win32":
+        return False
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES
+
+
+def check_room(folder: Path) -> None:
+    """Raise StoreError if a put would not find room for the catalogue's log."""
+    if is_full(folder):
+        raise StoreError(
+            f"The disk of the store is full: less than {MIN_FREE_BYTES // 2**20} MiB are free.",
+            "Make room on it.",
+        )

@@ -21,22 +21,28 @@ from pathlib import Path
 
 from fetchstash.errors import StoreError, TooLarge, UnknownRef
 from fetchstash.store import _rows as rows, _steps
-from fetchstash.store._advice import larger_than_the_store, no_text
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import Connection, settle, transaction
-from fetchstash.store._contract import Facts, Finding, Listing, Removed, Run, SearchResult
-from fetchstash.store._disk import translate_errors
-from fetchstash.store._filesystem import check_room
+from fetchstash.store._contract import (
+    Facts,
+    Finding,
+    Listing,
+    Removed,
+    Run,
+    SearchResult,
+    is_ref,
+    keep_store_facts,
+    refuse_changed,
+    restamp,
+    stamp,
+)
+from fetchstash.store._disk import check_room, larger_than_the_store, no_text, translate_errors
 from fetchstash.store._health import check_folder, repair_folder
-from fetchstash.store._index import SearchIndex
-from fetchstash.store._limits import StoreLimits
+from fetchstash.store._limits import StoreLimits, own_run, run_of_put
 from fetchstash.store._place import Place
 from fetchstash.store._rank import rank_texts
-from fetchstash.store._runs import own_run, run_of_put
-from fetchstash.store._search import RunTexts, search_run
-from fetchstash.store._source import FileSource
-from fetchstash.store._stamp import is_ref, keep_store_facts, refuse_changed, restamp, stamp
-from fetchstash.store._stride import StrideIndex
+from fetchstash.store._search import RunTexts, SearchIndex, search_run
+from fetchstash.store._stride import FileSource, StrideIndex
 from fetchstash.store._text import StoredText
 from fetchstash.store._threaded import Text
 from fetchstash.store._upkeep import Upkeep
@@ -389,8 +395,7 @@ class StoreFolder:
             with self._catalog.reading() as db:
                 rows.find(db, ref, self._run)  # raises if gc took it since
             raise StoreError(
-                f"The file of the artifact {ref} is missing.",
-                "Fetch its document again.",
+                f"The file of the artifact {ref} is missing.", "Fetch its document again."
             ) from None
 
     def _is_whole(self, db: Connection, row: rows.Row) -> bool:

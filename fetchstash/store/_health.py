@@ -1,4 +1,4 @@
-"""Findings of `fetchstash doctor` in a store: is it whole and private, and is its disk reliable.
+"""Examine and repair a folder: blobs, records, the catalogue.
 
 Repair never deletes a sound file. It makes a lost row again out of its sidecar, and moves what it
 cannot place to the quarantine.
@@ -9,22 +9,115 @@ import os
 import sqlite3
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from fetchstash.errors import BadArgument, FetchstashError
+from fetchstash.errors import BadArgument, Busy, FetchstashError
 from fetchstash.store import _rows as rows
 from fetchstash.store._blobs import Blobs, Kind
-from fetchstash.store._catalog import Catalog, Connection, settle, transaction
+from fetchstash.store._catalog import Catalog, Connection, count_total, settle, transaction
 from fetchstash.store._contract import Finding
-from fetchstash.store._disk import Presence, refuse_disabled_locks, translate_errors
-from fetchstash.store._filesystem import refuse_network
-from fetchstash.store._place import refuse_folders, refuse_foreign
-from fetchstash.store._quarantine import Quarantine
-from fetchstash.store._rebuild import NOT_DAMAGE, rebuild
-from fetchstash.store._sidecar import Sidecars
+from fetchstash.store._disk import (
+    Presence,
+    private_file,
+    private_folder,
+    refuse_disabled_locks,
+    refuse_network,
+    translate_errors,
+)
+from fetchstash.store._place import Sidecars, refuse_folders, refuse_foreign
+
+LIST = "list.txt"
+
+
+class Quarantine:
+    """The folder ``quarantine`` of a store, with a list of what was moved there and why."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "quarantine"
+
+    def move(self, path: Path, reason: str) -> Path | None:
+        """Move a file there and return its new place; None if it is gone."""
+        private_folder(self.folder)
+        target = self.folder / f"{path.parent.name}-{path.name}"
+        if target.exists():
+            target = target.with_name(f"{target.name}-{time.time_ns()}")
+        try:
+            path.replace(target)
+        except FileNotFoundError:
+            return None
+        with contextlib.suppress(OSError):  # a full disk: the file itself is safe
+            private_file(self.folder / LIST)
+            when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            with (self.folder / LIST).open("a", encoding="utf-8") as file:
+                file.write(f"{when}\t{target.name}\t{target.stat().st_size}\t{reason}\n")
+        return target
+
+    def count(self) -> tuple[int, int]:
+        """Return how many files there are, and their bytes."""
+        with contextlib.suppress(FileNotFoundError):
+            sizes = [path.stat().st_size for path in self.folder.iterdir() if path.name != LIST]
+            return len(sizes), sum(sizes)
+        return 0, 0
+
+
+NOT_DAMAGE = (
+    "SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY",
+    "SQLITE_PERM", "SQLITE_AUTH", "SQLITE_NOMEM",
+)  # fmt: skip
+"""Errors of SQLite that say nothing about the file."""
+
+
+def rebuild(folder: Path, presence: Presence, sidecars: Sidecars, quarantine: Quarantine) -> None:
+    """Make a new catalogue out of the old one's readable rows and of the sidecars, which win.
+
+    Raises Busy if another process has the store open.
+    """
+    if not presence.alone():
+        raise Busy("Another process has the store open.", "End it, and repair again.")
+    path = folder / "catalog.db"
+    moved = quarantine.move(path, "damaged catalogue")
+    for suffix in ("-wal", "-journal"):
+        log = quarantine.move(path.with_name(path.name + suffix), "its log")
+        if log and moved:
+            log.replace(moved.with_name(moved.name + suffix))
+    path.with_name(path.name + "-shm").unlink(missing_ok=True)
+    catalog = Catalog(path, folder / "lock")
+    catalog.prepare()
+    try:
+        with catalog.locked() as db, transaction(db):
+            if moved and moved.stat().st_size:
+                with contextlib.closing(sqlite3.connect(moved)) as old:
+                    for table in ("setting", "artifact", "blob", "expired"):
+                        _salvage(old, db, table)
+            key = sidecars.key()
+            if key:
+                rows.set_url_key(db, key)
+            _restore(db, sidecars)
+            count_total(db)
+    finally:
+        catalog.close()
+
+
+def _salvage(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> None:
+    """Copy the rows of a table, until the first that cannot be read."""
+    with contextlib.suppress(sqlite3.Error):
+        for row in old.execute(f"SELECT * FROM {table}"):  # noqa: S608 - a name of ours
+            marks = ", ".join("?" * len(row))
+            with contextlib.suppress(sqlite3.Error):  # a garbled row that breaks a rule
+                new.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)  # noqa: S608
+
+
+def _restore(db: sqlite3.Connection, sidecars: Sidecars) -> None:
+    """Insert the artifacts of all sidecars, oldest first."""
+    records = [record for ref in sidecars.refs() if (record := sidecars.read(ref))]
+    for record in sorted(records, key=lambda record: str(record.get("created_at"))):
+        with contextlib.suppress(ValueError):
+            rows.restore(db, record)
+
 
 WAL_RESET_BUG = ((3, 7, 0), (3, 51, 2))
 _FETCH = "Fetch its document again; repair removes the artifact."

@@ -1,8 +1,13 @@
-"""The limits of a store: the settings store.*, and the place that they name."""
+"""Limits of a store, and the runs that share it."""
 
+import hashlib
+import os
 import re
+import secrets
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from fetchstash.errors import BadArgument
@@ -117,3 +122,108 @@ def store_of_tenant(limits: StoreLimits, name: str) -> StoreLimits:
     elif url != "memory:":
         url = ""  # the folder says it
     return replace(limits, folder=folder, url=url, run=DEFAULT_RUN, ephemeral=False)
+
+
+_OF_THIS_PROCESS = f"process-{secrets.token_hex(6)}"
+
+
+_projects: dict[str, str] = {}
+"""The folders whose runs this process asked for. A run is a hash: no folder can be read from it."""
+
+
+def folder_run(folder: Path) -> str:
+    """Return the run of a folder: a hash of its path, links resolved."""
+    path = os.path.realpath(folder)
+    digest = hashlib.sha256(os.fsencode(os.path.normcase(path))).hexdigest()
+    run = f"project-{digest[:12]}"
+    _projects[run] = path
+    return run
+
+
+def project_of(run: str) -> str:
+    """Return the folder of a run, "" if this process never asked for it."""
+    return _projects.get(run, "")
+
+
+def project_run(folder: Path) -> str:
+    """Return the run of a project's folder; the process's own for what is no project.
+
+    Hosts without a project start servers in / or in the home folder.
+    """
+    path = Path(os.path.realpath(folder))
+    if path == path.parent or path == Path(os.path.realpath(Path.home())):
+        return _OF_THIS_PROCESS
+    return folder_run(path)
+
+
+def own_run(limits: StoreLimits) -> str:
+    """Return the run of a store. An ephemeral one without a name gets a private run.
+
+    It deletes its run when it closes, and must not delete shared artifacts.
+    """
+    private = limits.ephemeral and limits.run in (AUTO_RUN, DEFAULT_RUN, ALL_RUNS)
+    return f"ephemeral-{secrets.token_hex(8)}" if private else limits.run
+
+
+def run_of_put(run: str) -> str:
+    """Return the run that a new artifact belongs to in a store of this run."""
+    return DEFAULT_RUN if run == ALL_RUNS else run
+
+
+def with_run(limits: StoreLimits) -> StoreLimits:
+    """Return the limits with the run of the working folder in place of "auto".
+
+    An ephemeral store is left alone: it has a private run, unless one is named.
+    """
+    if limits.run != AUTO_RUN or limits.ephemeral:
+        return limits
+    return replace(limits, run=project_run(Path.cwd()))
+
+
+Reason = Literal["age", "count", "bytes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An artifact that nobody pinned: its row, its size in bytes, and when it may go."""
+
+    id: int
+    ref: str
+    bytes: int
+    expires_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """How many artifacts the store keeps, and their bytes. Pinned ones do not count."""
+
+    artifacts: int
+    bytes: int
+
+    def is_within(self, limits: StoreLimits) -> bool:
+        """Return whether nothing must go for their sake."""
+        return self.artifacts <= limits.max_artifacts and self.bytes <= limits.max_total_bytes
+
+
+def plan(
+    overdue: Iterable[Candidate], least_used: Iterable[Candidate], total: Total, limits: StoreLimits
+) -> Iterator[tuple[Candidate, Reason]]:
+    """Go through what goes: first the overdue, then the least recently used until limits hold.
+
+    ``least_used`` are all candidates, least recently used first. No more is read of it than is
+    needed.
+    """
+    artifacts, size = total.artifacts, total.bytes
+    gone = set[int]()
+    for candidate in overdue:
+        gone.add(candidate.id)
+        artifacts, size = artifacts - 1, size - candidate.bytes
+        yield candidate, "age"
+    for candidate in least_used:
+        if artifacts <= limits.max_artifacts and size <= limits.max_total_bytes:
+            return
+        if candidate.id in gone:
+            continue
+        reason: Reason = "count" if artifacts > limits.max_artifacts else "bytes"
+        artifacts, size = artifacts - 1, size - candidate.bytes
+        yield candidate, reason

@@ -11,17 +11,23 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from fetchstash.errors import BadArgument, ExpiredRef, TooLarge, UnknownRef
-from fetchstash.store._advice import larger_than_the_store, no_text, not_stored
-from fetchstash.store._base import StoreBase
-from fetchstash.store._contract import REF_PREFIX, Facts, Listing, Removed, SearchResult
-from fetchstash.store._limits import ALL_RUNS, StoreLimits
+from fetchstash.store._contract import (
+    REF_PREFIX,
+    Facts,
+    Listing,
+    Removed,
+    SearchResult,
+    keep_store_facts,
+    refuse_changed,
+    restamp,
+    stamp,
+)
+from fetchstash.store._disk import larger_than_the_store, no_text, not_stored
+from fetchstash.store._limits import ALL_RUNS, Candidate, StoreLimits, Total, plan, run_of_put
+from fetchstash.store._protocol import StoreBase
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
-from fetchstash.store._retention import Candidate, Total, plan
-from fetchstash.store._runs import run_of_put
-from fetchstash.store._source import BytesSource
-from fetchstash.store._stamp import keep_store_facts, refuse_changed, restamp, stamp
-from fetchstash.store._stride import StrideIndex
+from fetchstash.store._stride import BytesSource, StrideIndex
 from fetchstash.store._text import StoredText
 from fetchstash.store._threads import Threads
 from fetchstash.system.folders import remove_tree

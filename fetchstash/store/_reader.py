@@ -9,8 +9,14 @@ from fetchstash.store._contract import GrepQuery, Matches, SearchResult
 from fetchstash.store._disk import translate_errors
 from fetchstash.store._grep import grep
 from fetchstash.store._rank import Deadline, Ranking
-from fetchstash.store._source import ByteSource, BytesSource, CachedSource, NotCached, may_wait
-from fetchstash.store._stride import StrideIndex
+from fetchstash.store._stride import (
+    ByteSource,
+    BytesSource,
+    CachedSource,
+    NotCached,
+    StrideIndex,
+    may_wait,
+)
 from fetchstash.store._text import StoredText
 from fetchstash.store._threads import Threads
 from fetchstash.text.ranges import Ranges

@@ -10,13 +10,11 @@ from functools import cache
 from typing import Any, TypeVar
 
 from fetchstash.errors import Call, ExpiredRef, StoreError, UnknownRef
-from fetchstash.store._advice import REPAIR, not_stored
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._clock import StoreClock
-from fetchstash.store._contract import REF_PREFIX, Facts
-from fetchstash.store._limits import ALL_RUNS
-from fetchstash.store._retention import Candidate, Total
-from fetchstash.store._stamp import is_ref
+from fetchstash.store._contract import REF_PREFIX, Facts, is_ref
+from fetchstash.store._disk import REPAIR, not_stored
+from fetchstash.store._limits import ALL_RUNS, Candidate, Total
 from fetchstash.store._stride import StrideIndex
 from fetchstash.text import clip
 from fetchstash.text.hygiene import clean_line
@@ -237,13 +235,7 @@ def replace_text(
     insert_blob(db, text)
     db.execute(
         "UPDATE artifact SET text = ?, bytes = bytes + ?, facts = ?, ranges = ? WHERE id = ?",
-        (
-            text.sha256,
-            text.size - earlier,
-            _dump(_stored(facts)),
-            _dump(ranges.to_json()),
-            row.id,
-        ),
+        (text.sha256, text.size - earlier, _dump(_stored(facts)), _dump(ranges.to_json()), row.id),
     )
     if not row.pinned:  # no trigger counts it
         db.execute("UPDATE total SET bytes = bytes + ?", (text.size - earlier,))

@@ -1,9 +1,8 @@
-"""A text and its index: any part costs one look-up in the index and the blocks that hold it."""
+"""A stored text: slices by characters, lines and units, out of any source of bytes."""
 
 from fetchstash.errors import OutOfRange, StoreError
-from fetchstash.store._advice import REPAIR
-from fetchstash.store._source import ByteSource
-from fetchstash.store._stride import CONTINUATION_BYTES, STRIDE, StrideIndex
+from fetchstash.store._disk import REPAIR
+from fetchstash.store._stride import CONTINUATION_BYTES, STRIDE, ByteSource, StrideIndex
 
 _KEPT_BYTES = 3 * STRIDE
 """A longer read is part of a scan, which reads nothing twice."""

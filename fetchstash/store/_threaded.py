@@ -9,11 +9,10 @@ from typing import Protocol, TypeVar
 from anyio import CancelScope
 
 from fetchstash.errors import StoreError
-from fetchstash.store._advice import no_text
 from fetchstash.store._contract import Facts, Finding, Listing, Removed, Run, SearchResult
+from fetchstash.store._disk import no_text
 from fetchstash.store._reader import TextReader
-from fetchstash.store._source import ByteSource
-from fetchstash.store._stride import StrideIndex
+from fetchstash.store._stride import ByteSource, StrideIndex
 from fetchstash.store._threads import Threads
 from fetchstash.text.ranges import Ranges
 

@@ -8,10 +8,9 @@ from fetchstash.store import _rows as rows, _steps
 from fetchstash.store._catalog import Connection, settle, transaction
 from fetchstash.store._contract import Removed
 from fetchstash.store._disk import claimed
-from fetchstash.store._index import SearchIndex
-from fetchstash.store._limits import StoreLimits
+from fetchstash.store._limits import StoreLimits, plan
 from fetchstash.store._place import Place
-from fetchstash.store._retention import plan
+from fetchstash.store._search import SearchIndex
 
 EVICTIONS_PER_PUT = 32
 """More artifacts do not go at one put, so that lowering a limit does not make it slow."""

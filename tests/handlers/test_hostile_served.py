@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-TORTURE = Path(__file__).parents[2] / "scripts" / "torture.d" / "handlers.py"
+TORTURE = Path(__file__).parents[2] / "scripts" / "torture" / "handlers.py"
 
 
 @pytest.mark.skipif(

@@ -39,7 +39,7 @@ SHARED = {
     "store/_rows.py:_defaults": _CODE,
     "store/_rank.py:_stem": _WORDS,
     "store/_rank.py:_word": _CODE,
-    "store/_runs.py:_projects": "projects of this machine; a tenant has one run and no folder",
+    "store/_limits.py:_projects": "projects of this machine; a tenant has one run and no folder",
     "system/telemetry.py": "instruments by name; events go to the task's tenant's log (_task_log)",
     "text/tokens.py": "the vocabulary, and the lock for loading it",
 }

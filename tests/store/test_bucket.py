@@ -15,15 +15,7 @@ from anyio import from_thread
 from anyio.lowlevel import current_token
 
 from fetchstash.errors import BadArgument, NoText, StoreError, UnknownRef
-from fetchstash.store import (
-    ArtifactStore,
-    Facts,
-    GrepQuery,
-    StoreLimits,
-    _index,
-    _search,
-    open_store,
-)
+from fetchstash.store import ArtifactStore, Facts, GrepQuery, StoreLimits, _search, open_store
 from fetchstash.text.ranges import Ranges
 from tests.store.buckets import Recorded, new_objects
 from tests.store.contents import raw_of, text_of
@@ -387,9 +379,9 @@ async def test_a_text_is_opened_once_to_be_indexed_in_many_steps(
 ) -> None:
     for module, name, value in (
         (_search, "INDEX_BYTES", 0),
-        (_index, "STEP_SECONDS", 0),  # each step indexes one passage
-        (_index, "STEP_PASSAGES", 1),
-        (_index, "OPEN_SECONDS", 1e9),
+        (_search, "STEP_SECONDS", 0),  # each step indexes one passage
+        (_search, "STEP_PASSAGES", 1),
+        (_search, "OPEN_SECONDS", 1e9),
     ):
         monkeypatch.setattr(module, name, value)
     await put(await open_(), b"some words in a line of a paragraph\n\n" * 3_000)

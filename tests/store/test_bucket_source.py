@@ -13,11 +13,11 @@ import pytest
 
 from fetchstash.errors import StoreError
 from fetchstash.store import Facts, StoreLimits, StrideIndex, open_store
+from fetchstash.store._bucket_blobs import BLOCK, RangedSource
 from fetchstash.store._bucket_cache import BlobCache
 from fetchstash.store._bucket_record import Record, StoredBlob, record_key
-from fetchstash.store._bucket_source import BLOCK, RangedSource
-from fetchstash.store._source import NotCached
-from fetchstash.store._stamp import new_ref
+from fetchstash.store._contract import new_ref
+from fetchstash.store._stride import NotCached
 from fetchstash.text.ranges import Ranges
 from tests.store.buckets import every_bucket_is, new_objects
 

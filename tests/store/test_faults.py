@@ -21,7 +21,6 @@ from fetchstash.store import (
     _blobs,
     _catalog,
     _disk,
-    _schema,
     _steps,
     open_store,
 )
@@ -85,11 +84,7 @@ async def test_both_files_and_then_both_folders_are_synced_side_by_side(
 
 @pytest.mark.parametrize("call", ["sync_file", "sync_folder"])
 async def test_a_put_that_does_not_reach_the_disk_is_refused(
-    call: str,
-    store: ArtifactStore,
-    limits: StoreLimits,
-    put: Put,
-    monkeypatch: pytest.MonkeyPatch,
+    call: str, store: ArtifactStore, limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_synced: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -276,7 +271,7 @@ async def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(
     facts = await put(store, b"text")
     await store.aclose()
     with sqlite3.connect(limits.folder / "catalog.db") as db:
-        db.execute(f"PRAGMA user_version = {len(_schema.STEPS) + 1}")
+        db.execute(f"PRAGMA user_version = {len(_catalog.STEPS) + 1}")
     db.close()
     with pytest.raises(StoreError, match="written by a newer fetchstash"):
         await open_store(limits)
@@ -297,12 +292,10 @@ async def test_a_store_of_an_older_version_is_migrated_with_all_it_holds(
         db.execute("CREATE TABLE half (value TEXT)")
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(_schema, "STEPS", (*_schema.STEPS, add_a_table, fail))
-    monkeypatch.setattr(_catalog, "STEPS", _schema.STEPS)
+    monkeypatch.setattr(_catalog, "STEPS", (*_catalog.STEPS, add_a_table, fail))
     with pytest.raises(StoreError):
         await open_store(limits)
-    monkeypatch.setattr(_schema, "STEPS", _schema.STEPS[:-1])
-    monkeypatch.setattr(_catalog, "STEPS", _schema.STEPS)
+    monkeypatch.setattr(_catalog, "STEPS", _catalog.STEPS[:-1])
     migrated = await open_store(limits)
     assert await text_of(migrated, facts.artifact_ref) == "text"
     await migrated.aclose()
@@ -310,7 +303,7 @@ async def test_a_store_of_an_older_version_is_migrated_with_all_it_holds(
         tables = {
             name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         }
-        assert db.execute("PRAGMA user_version").fetchone() == (len(_schema.STEPS),)
+        assert db.execute("PRAGMA user_version").fetchone() == (len(_catalog.STEPS),)
     db.close()
     assert "later" in tables
     assert "half" not in tables
@@ -320,8 +313,8 @@ async def test_a_preview_of_the_first_version_is_read(
     limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as first_version:
-        for module in (_schema, _catalog):
-            first_version.setattr(module, "STEPS", _schema.STEPS[:1])
+        for module in (_catalog, _catalog):
+            first_version.setattr(module, "STEPS", _catalog.STEPS[:1])
         store = await open_store(limits)
         facts = await put(store, b"text")
         await store.aclose()

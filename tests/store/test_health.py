@@ -24,7 +24,7 @@ from fetchstash.store import (
     open_store,
     repair_store,
 )
-from fetchstash.store._sidecar import Sidecars
+from fetchstash.store._place import Sidecars
 from tests.store.contents import text_of
 
 Put = Callable[..., Awaitable[Facts]]

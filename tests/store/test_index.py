@@ -17,7 +17,6 @@ from fetchstash.store import (
     SearchResult,
     StoreLimits,
     _disk,
-    _index,
     _rank,
     _search,
     open_store,
@@ -100,8 +99,8 @@ async def test_index_and_reading_agree(
 async def test_a_text_that_is_indexed_in_many_steps_is_found_as_in_one(
     store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_index, "STEP_SECONDS", 0)
-    monkeypatch.setattr(_index, "STEP_PASSAGES", 1)
+    monkeypatch.setattr(_search, "STEP_SECONDS", 0)
+    monkeypatch.setattr(_search, "STEP_PASSAGES", 1)
     await fill(store, put)
     indexed = await search_when_indexed(store, "topic3 needle", 1)
     monkeypatch.setattr(_search, "INDEX_BYTES", 10**12)
@@ -116,7 +115,7 @@ async def test_a_search_answers_from_indexed_texts_and_counts_the_others(
     store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = await fill(store, put)
-    monkeypatch.setattr(_index, "BUILD_SECONDS", -1)
+    monkeypatch.setattr(_search, "BUILD_SECONDS", -1)
     assert await store.search("topic3", (), 1) == SearchResult((), pending=5)
     result = await search_when_indexed(store, "topic3", 1)  # a thread went on
     assert [passage.artifact_ref for passage in result.passages] == [kept[3].artifact_ref]
@@ -128,7 +127,7 @@ async def test_a_run_of_many_small_texts_is_indexed_too(
     kept = await fill(store, put)
     monkeypatch.setattr(_search, "INDEX_BYTES", 10**12)
     monkeypatch.setattr(_search, "INDEX_TEXTS", 5)
-    monkeypatch.setattr(_index, "BUILD_SECONDS", -1)
+    monkeypatch.setattr(_search, "BUILD_SECONDS", -1)
     assert (await store.search("topic3", (), 1)).pending == 5
     result = await search_when_indexed(store, "topic3", 1)
     assert [passage.artifact_ref for passage in result.passages] == [kept[3].artifact_ref]
@@ -137,8 +136,8 @@ async def test_a_run_of_many_small_texts_is_indexed_too(
 async def test_each_search_indexes_a_text_though_no_time_is_left_so_that_the_last_finds_all(
     store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_index, "BUILD_SECONDS", -1)
-    monkeypatch.setattr(_index, "Thread", NoThread)
+    monkeypatch.setattr(_search, "BUILD_SECONDS", -1)
+    monkeypatch.setattr(_search, "Thread", NoThread)
     monkeypatch.setattr(_rank, "MAX_SECONDS", -1)
     kept = await fill(store, put)
     results = [await store.search("topic0", (), 1) for _ in kept]
@@ -182,7 +181,7 @@ async def test_common_words_are_left_out_where_too_many_passages_would_be_ranked
     store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = await fill(store, put)
-    monkeypatch.setattr(_index, "MAX_RANKED", 3)
+    monkeypatch.setattr(_search, "MAX_RANKED", 3)
     passages = (await search_when_indexed(store, "system absent topic3 value", 20)).passages
     assert [passage.artifact_ref for passage in passages] == [kept[3].artifact_ref]
 

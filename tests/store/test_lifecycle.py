@@ -22,9 +22,8 @@ from fetchstash.store import (
     repair_store,
     set_lifecycle,
 )
-from fetchstash.store._lifecycle import Rule, problems, read_s3, rules_for, write_s3
+from fetchstash.store._lifecycle import Keys, Rule, problems, read_s3, rules_for, signed, write_s3
 from fetchstash.store._limits import BucketUrl
-from fetchstash.store._s3_request import Keys, signed
 from fetchstash.text.ranges import Ranges
 from tests.store.buckets import Recorded, every_bucket_is, new_objects
 

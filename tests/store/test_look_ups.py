@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from fetchstash.errors import StoreError, UnknownRef
-from fetchstash.store._look_ups import LookUps
+from fetchstash.store._threads import LookUps
 
 pytestmark = pytest.mark.anyio
 

@@ -19,7 +19,7 @@ from tests.store.contents import text_of
 pytestmark = pytest.mark.slow
 
 KINDS = ("raw", "text")
-TORTURE = Path(__file__).parents[2] / "scripts" / "torture.d" / "store.py"
+TORTURE = Path(__file__).parents[2] / "scripts" / "torture" / "store.py"
 
 PUT = """
 import anyio, sys
