@@ -36,7 +36,7 @@ def test_reading_the_settings_imports_the_limits_of_a_room_and_nothing_else_of_i
     )
     words = [sys.executable, "-P", "-c", program]
     done = subprocess.run(words, check=True, capture_output=True, text=True)
-    limits = [f"{room}._limits" for room in rooms]
+    limits = ["fetch._contract", "handlers._limits", "store._limits", "text._limits"]
     assert sorted(done.stdout.split()) == sorted([*rooms, *limits, "text._cut"])
 
 

@@ -1,12 +1,34 @@
-"""Decide which addresses are on the public internet, from the IANA registries alone.
+"""Decide which addresses are public, read this machine's own, and look names up.
 
-Sources: the IANA IPv4 and IPv6 Special-Purpose Address Registries (as of 2024-10-22, with RFC 9780
-of 2025 added), the IANA IPv6 Address Space registry (only 2000::/3 is global unicast), and the IANA
-multicast registries. ``ipaddress.is_global`` is not used: it lags behind these, differs between
-Python versions and looks at no embedded address.
+Public is decided from the IANA registries alone: the IPv4 and IPv6 Special-Purpose Address
+Registries (as of 2024-10-22, with RFC 9780 of 2025 added), the IPv6 Address Space registry (only
+2000::/3 is global unicast), and the multicast registries. ``ipaddress.is_global`` is not used: it
+lags behind these, differs between Python versions and looks at no embedded address.
+
+Names are looked up in threads of their own, so that a dead name server delays no other look-up.
 """
 
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_interface,
+    ip_network,
+)
+from typing import Protocol
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+
+from fetchstash.errors import FetchFailed, Refused
+from fetchstash.fetch._url import Target
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -127,3 +149,139 @@ def plain(text: str) -> Address:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped
     return address
+
+
+_KEEP_SECONDS = 30
+# A point-to-point or tunnel interface may claim half of the internet: that is no local network.
+_WIDEST_PREFIX = {4: 8, 6: 16}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The machine's own addresses, and the networks that it reaches without a router."""
+
+    addresses: frozenset[Address] = frozenset()
+    networks: tuple[Network, ...] = ()
+
+
+class Interfaces:
+    """Reads the interfaces every half minute at most, because a laptop changes its network."""
+
+    def __init__(self) -> None:
+        self._machine = Machine()
+        self._read_at = -float(_KEEP_SECONDS)
+
+    def machine(self) -> Machine:
+        """Return the addresses and on-link networks. Blocks for about a millisecond."""
+        now = time.monotonic()
+        if now - self._read_at >= _KEEP_SECONDS:
+            self._machine, self._read_at = read_interfaces(), now
+        return self._machine
+
+
+def read_interfaces() -> Machine:
+    """Read all interfaces. Not the route table: it also lists networks behind a router."""
+    import ifaddr  # noqa: PLC0415 -- not needed before the first fetch
+
+    addresses: set[Address] = set()
+    networks: list[Network] = []
+    for adapter in ifaddr.get_adapters():
+        for ip in adapter.ips:
+            text = ip.ip if isinstance(ip.ip, str) else ip.ip[0]
+            address = plain(text)
+            addresses.add(address)
+            if ip.network_prefix >= _WIDEST_PREFIX[address.version]:
+                networks.append(ip_interface(f"{address}/{ip.network_prefix}").network)
+    return Machine(frozenset(addresses), tuple(networks))
+
+
+_TIMEOUT_SECONDS = 10
+# getaddrinfo cannot be interrupted: a thread lives on after its caller has given up.
+_MAX_THREADS = 128
+_MAX_ADDRESSES = 64  # all are vetted; the largest sites have some twenty
+
+
+class Resolver(Protocol):
+    """Looks up names."""
+
+    async def look_up(self, host: str) -> list[Address]:
+        """Return all addresses of ``host``, at least one, best first.
+
+        Raises FetchFailed and Refused.
+        """
+        ...
+
+
+async def addresses_of(target: Target, resolver: Resolver) -> list[Address]:
+    """Return the addresses that ``target`` leads to; a numeric one needs no look-up."""
+    if target.address is not None:
+        return [plain(target.host)]
+    return await resolver.look_up(target.host)
+
+
+class SystemResolver:
+    """The system's resolver: hosts file, name servers and all."""
+
+    def __init__(self) -> None:
+        self._limiter = anyio.CapacityLimiter(_MAX_THREADS)
+
+    async def look_up(self, host: str) -> list[Address]:
+        """Return all addresses of ``host``.
+
+        Raises FetchFailed if there are none within 10 s, and Refused if there are more than 64.
+        """
+        lookup = _Lookup(host, self._limiter)
+        with anyio.move_on_after(_TIMEOUT_SECONDS):
+            await self._limiter.acquire_on_behalf_of(lookup)
+            await lookup.run()
+        if len(lookup.addresses) > _MAX_ADDRESSES:
+            what = f"{host} leads to {len(lookup.addresses)} addresses, too many to check."
+            raise Refused(what, "Look for the document elsewhere.", rule="address", host=host)
+        if lookup.addresses:
+            return lookup.addresses
+        if lookup.error in {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", None)}:
+            raise FetchFailed(
+                f"There is no address for the name {host}.",
+                "Check the spelling, or look for the document elsewhere.",
+            )
+        raise FetchFailed(f"No name server answered for {host}.", "Try again later.")
+
+
+class _Lookup:
+    """One look-up in a daemon thread, which does not delay the end of the interpreter."""
+
+    def __init__(self, host: str, limiter: anyio.CapacityLimiter) -> None:
+        self._host = host
+        self._limiter = limiter
+        self._done = anyio.Event()
+        self.addresses: list[Address] = []
+        self.error: int | None = None
+
+    async def run(self) -> None:
+        token = anyio.lowlevel.current_token()
+        thread = threading.Thread(
+            target=self._look_up, args=(token,), name=f"look-up of {self._host}", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError:  # no more threads
+            self._finish()
+        await self._done.wait()
+
+    def _look_up(self, token: anyio.lowlevel.EventLoopToken) -> None:
+        try:
+            # Bytes keep Python's own IDNA codec out: the host is in its final form.
+            answers = socket.getaddrinfo(self._host.encode("ascii"), None, type=socket.SOCK_STREAM)
+            self.addresses = list(dict.fromkeys(plain(str(answer[4][0])) for answer in answers))
+        except socket.gaierror as error:
+            self.error = error.errno
+        except (OSError, UnicodeError, ValueError):
+            self.error = socket.EAI_FAIL
+        try:
+            anyio.from_thread.run_sync(self._finish, token=token)
+        except RuntimeError:  # the loop has ended meanwhile, and nobody waits
+            return
+
+    def _finish(self) -> None:
+        self._limiter.release_on_behalf_of(self)
+        self._done.set()

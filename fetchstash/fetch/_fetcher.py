@@ -1,6 +1,8 @@
-"""HttpFetcher: a URL in, a file out, under one deadline."""
+"""HttpFetcher: a URL in, a file out, under one deadline; and the certificates it trusts."""
 
 import logging
+import os
+import ssl
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,30 +15,74 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 import anyio.to_thread
 
-from fetchstash.errors import FetchFailed, FetchstashError, HttpError, Refused
-from fetchstash.fetch._body import BodyReader, Workers, read_beginning
-from fetchstash.fetch._cache import conditions
+from fetchstash.errors import BadArgument, FetchFailed, FetchstashError, HttpError, Refused
+from fetchstash.fetch._addresses import Interfaces, Resolver, SystemResolver, addresses_of
+from fetchstash.fetch._body import BodyReader, Spool, Workers, read_beginning, too_large
 from fetchstash.fetch._coding import ACCEPT_ENCODING, BrokenCoding, codings, decoders
-from fetchstash.fetch._contract import Cached, Fetched, Fetcher, Progress, Rendered, Renderer
-from fetchstash.fetch._gates import Gates
-from fetchstash.fetch._headers import origin_headers, without
-from fetchstash.fetch._limits import FetchLimits
-from fetchstash.fetch._machine import Interfaces
+from fetchstash.fetch._contract import (
+    Cached,
+    Fetched,
+    Fetcher,
+    FetchLimits,
+    Progress,
+    Rendered,
+    Renderer,
+)
+from fetchstash.fetch._exchange import Gates
+from fetchstash.fetch._guard import Proxy
 from fetchstash.fetch._mask import mask_url
-from fetchstash.fetch._name import file_name
-from fetchstash.fetch._policy import Policy
-from fetchstash.fetch._proxy import Proxy
-from fetchstash.fetch._redirect import check_count
-from fetchstash.fetch._refusals import after_redirect, excerpt, nothing_came, timed_out, what_next
-from fetchstash.fetch._resolve import Resolver, SystemResolver, addresses_of
-from fetchstash.fetch._retry import retry_after_seconds
-from fetchstash.fetch._spool import Spool, too_large
+from fetchstash.fetch._policy import Policy, origin_headers, without
+from fetchstash.fetch._responses import (
+    after_redirect,
+    check_count,
+    conditions,
+    excerpt,
+    file_name,
+    nothing_came,
+    retry_after_seconds,
+    timed_out,
+    what_next,
+)
 from fetchstash.fetch._url import Target, join, parse
 
 if TYPE_CHECKING:
     from fetchstash.fetch._browser import Browser
     from fetchstash.fetch._client import Client
     from fetchstash.fetch._exchange import Exchange
+
+
+def tls_context() -> ssl.SSLContext:
+    """Return the TLS context of all connections. Takes some 20 ms.
+
+    SSL_CERT_FILE or SSL_CERT_DIR replace the system's certificates. Raises BadArgument if what
+    they name cannot be read.
+    """
+    import httpx2  # noqa: PLC0415 -- it takes 0.1 s, and is not needed before the first fetch
+
+    file, folder = (os.environ.get(name, "") for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
+    try:
+        if folder and not file:
+            os.scandir(folder).close()
+        return httpx2.create_ssl_context()
+    except ssl.SSLError:
+        why = "holds no certificates in PEM format"
+    except OSError as error:
+        why = f"cannot be read: {error.strerror or error}"
+    name, path = ("SSL_CERT_FILE", file) if file else ("SSL_CERT_DIR", folder)
+    if not path:
+        what = f"The system's certificates: the file or folder {why}."
+        raise BadArgument(what, "Install the system's certificates (ca-certificates).")
+    raise BadArgument(f"{name} is {path}, which {why}.", "The operator has to correct or unset it.")
+
+
+def certificate_fault() -> str:
+    """Return what is wrong with the certificates that servers are verified by, or ""."""
+    try:
+        tls_context()
+    except BadArgument as error:
+        return error.what
+    return ""
+
 
 _T = TypeVar("_T")
 _log = logging.getLogger("fetchstash.fetch")
@@ -187,7 +233,6 @@ class HttpFetcher:
     def _new_client(self) -> "Client":
         """Import the HTTP library and read the certificates: 0.1 s, so run it in a thread."""
         from fetchstash.fetch._browser import Browser  # noqa: PLC0415 -- see above
-        from fetchstash.fetch._certificates import tls_context  # noqa: PLC0415 -- see above
         from fetchstash.fetch._client import Client  # noqa: PLC0415 -- see above
         from fetchstash.fetch._exchange import Connections  # noqa: PLC0415 -- see above
         from fetchstash.fetch._guard import Guard  # noqa: PLC0415 -- see above

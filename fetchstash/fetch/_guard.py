@@ -1,179 +1,110 @@
 """The guard: every connection is made here, and only to a vetted address.
 
-A name is looked up once, every answer is vetted, a vetted address is dialled by number, and the
-peer's address is read back. URL, Host, SNI and certificate stay those of the name. Nothing happens
-between check and use, so a name that changes its answer (DNS rebinding) changes nothing.
+A name is looked up once, every answer is vetted, a vetted address is dialled by number, directly or
+through the operator's proxy (CONNECT, RFC 9110, section 9.3.6), and the peer's address is read
+back. URL, Host, SNI and certificate stay those of the name. Nothing happens between check and use,
+so a name that changes its answer (DNS rebinding) changes nothing.
 """
 
+import re
 import ssl
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from typing import Any, cast
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+from urllib.parse import unquote, urlsplit
 
 import anyio
 import anyio.lowlevel
 import httpcore2
 
-from fetchstash.errors import Call, FetchFailed, Refused, TooLarge
-from fetchstash.fetch._addresses import Address, plain
-from fetchstash.fetch._framing import Framing
-from fetchstash.fetch._machine import Interfaces
+from fetchstash.errors import BadArgument, FetchFailed, Refused
+from fetchstash.fetch._addresses import Address, Interfaces, Resolver, addresses_of, plain
+from fetchstash.fetch._framing import GuardedStream
 from fetchstash.fetch._policy import Policy
-from fetchstash.fetch._proxy import Proxy, open_tunnel
-from fetchstash.fetch._resolve import Resolver, addresses_of
-from fetchstash.fetch._url import Target
+from fetchstash.fetch._url import Target, join_host_port
+
+if TYPE_CHECKING:
+    from httpcore2 import AsyncNetworkStream
+
+_MAX_ANSWER_BYTES = 16 * 1024
+_STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """A proxy's address. ``credentials`` are for Basic authentication (RFC 7617), or ""."""
+
+    host: str
+    port: int
+    tls: bool
+    credentials: str = field(repr=False)
+
+    @classmethod
+    def of(cls, setting: str) -> "Proxy | None":
+        """Parse ``http://host:port`` or ``https://user:password@host:port``; None for "".
+
+        Raises BadArgument. The error does not repeat the setting, which may hold a password.
+        """
+        if not setting:
+            return None
+        try:
+            parts = urlsplit(setting)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host, port, parts = None, None, urlsplit("")
+        if parts.scheme not in {"http", "https"} or not host:
+            raise BadArgument(
+                "fetch.proxy is no URL of an HTTP proxy.",
+                "Give one such as http://proxy.example.org:3128.",
+            )
+        login = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+        credentials = b64encode(login.encode()).decode() if parts.username else ""
+        return cls(
+            host,
+            port or (443 if parts.scheme == "https" else 80),
+            parts.scheme == "https",
+            credentials,
+        )
+
+    def request(self, address: Address, port: int) -> bytes:
+        """Return the CONNECT request for a numeric address."""
+        authority = join_host_port(str(address), port)
+        login = f"Proxy-Authorization: Basic {self.credentials}\r\n" if self.credentials else ""
+        return f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{login}\r\n".encode("ascii")
+
+
+async def open_tunnel(
+    stream: "AsyncNetworkStream", proxy: Proxy, address: Address, port: int
+) -> None:
+    """Turn ``stream`` to ``proxy`` into a tunnel to ``address``. Raises FetchFailed."""
+    await stream.write(proxy.request(address, port))
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        some = await stream.read(_MAX_ANSWER_BYTES)
+        answer += some
+        if not some or len(answer) > _MAX_ANSWER_BYTES:
+            raise FetchFailed(
+                "The proxy did not answer as a proxy.", "Tell the operator to check fetch.proxy."
+            )
+    status = _STATUS.match(answer)
+    if status is None or not status[1].startswith(b"2"):
+        code = status[1].decode() if status else "nothing that is HTTP"
+        raise FetchFailed(
+            f"The proxy answered {code} and made no connection.",
+            "Tell the operator to check fetch.proxy.",
+        )
+    if not answer.endswith(b"\r\n\r\n"):  # bytes before a request answer none (RFC 9110, 9.3.6)
+        raise FetchFailed(
+            "The proxy sent more than an answer.", "Tell the operator to check fetch.proxy."
+        )
+
 
 _NEXT_ATTEMPT_SECONDS = 0.25  # RFC 8305, section 5: the Connection Attempt Delay
 _MAX_ATTEMPTS = 6
 _CONNECT_SECONDS = 15
-# The size of one read of asyncio. httpcore2 asks for a quarter; the rest would be copied thrice.
-_BODY_READ_BYTES = 256 * 1024
-_TURNS_TO_READ = 10  # turns of the event loop: what has arrived is read within three
-
-_HTTP = b"HTTP/"  # RFC 9112, section 4
-_PROTOCOLS = {
-    b"\x15\x03": "TLS",  # RFC 8446, section 5.1: an alert, and a handshake
-    b"\x16\x03": "TLS",
-    b"SSH-": "SSH",
-    b"220": "FTP or SMTP",
-    b"+OK": "POP3",
-    b"* OK": "IMAP",
-    b"RFB ": "VNC",
-}
 
 Dial = Callable[[Address], Awaitable[httpcore2.AsyncNetworkStream]]
-
-
-class NotHttp(httpcore2.RemoteProtocolError):
-    """The first bytes of an answer are no HTTP. ``protocol`` is what they are, if known."""
-
-    def __init__(self, beginning: bytes) -> None:
-        super().__init__("no HTTP")
-        self.protocol = next(
-            (name for start, name in _PROTOCOLS.items() if beginning.startswith(start)), ""
-        )
-
-
-class GuardedStream(httpcore2.AsyncNetworkStream):
-    """A connection that bounds each head, 1xx included, and answers no request with stray bytes.
-
-    ``received`` counts all bytes since the start of the connection. A head begins when a request
-    is written and ends when ``end_head`` is called.
-    """
-
-    def __init__(self, inner: httpcore2.AsyncNetworkStream, max_header_bytes: int) -> None:
-        self._inner = inner
-        self._max_header_bytes = max_header_bytes
-        self._head_left: int | None = max_header_bytes
-        self._framing = Framing()
-        self._beginning = b""
-        self._answered = False
-        self._must_close = False
-        self.received = 0
-
-    @property
-    def is_spoiled(self) -> bool:
-        """Say whether the connection must not be used for another request."""
-        return self._must_close or bool(self._framing.held_back)
-
-    def end_head(self, status: int, headers: Mapping[str, str]) -> None:
-        """Expect the body that this head announces."""
-        self._head_left = None
-        self._answered = True
-        self._framing.end_head(status, headers)
-        # RFC 9112, section 6.1: such a message may be an attack.
-        self._must_close |= "transfer-encoding" in headers and "content-length" in headers
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Read some bytes of the response. Raises TooLarge if its head is above its limit."""
-        if not self._framing.held_back:
-            data = await self._inner.read(self._most(max_bytes), timeout)
-            self.received += len(data)
-            if not data:
-                return b""
-            if len(self._beginning) < len(_HTTP):
-                self._beginning += data[:16]
-                if not self._beginning.startswith(_HTTP[: len(self._beginning)]):
-                    raise NotHttp(self._beginning)
-            self._framing.receive(data)
-        try:
-            piece = self._framing.take()
-        except ValueError as error:
-            raise httpcore2.RemoteProtocolError(str(error)) from None
-        if not piece:
-            raise httpcore2.RemoteProtocolError("bytes after the end of a response")
-        if self._head_left is not None:
-            self._head_left -= len(piece)
-        return piece
-
-    def _most(self, max_bytes: int) -> int:
-        if self._head_left is None:
-            return _BODY_READ_BYTES
-        if self._head_left <= 0:
-            limit = self._max_header_bytes
-            raise TooLarge(
-                f"The response's header is larger than {limit} bytes.",
-                "Fetch another page, or {}.",
-                Call("setting", {"name": "fetch.max_header_bytes", "value": 2 * limit}),
-            )
-        return min(max_bytes, self._head_left)
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Write all of ``buffer``; the next bytes that come are a head.
-
-        Raises ReadError if bytes have come that no request asked for.
-        """
-        if self._answered and (self.is_spoiled or await self._has_unread()):
-            self._must_close = True
-            raise httpcore2.ReadError("bytes before the request")  # a WriteError would be ignored
-        self._answered = False
-        self._head_left = self._max_header_bytes
-        self._framing.begin()
-        self._beginning = b""
-        await self._inner.write(buffer, timeout)
-
-    async def _has_unread(self) -> bool:
-        """Say whether bytes, or the connection's end, wait below: in TLS records or a queue."""
-        has_unread = False
-
-        async def read() -> None:
-            nonlocal has_unread
-            with suppress(httpcore2.NetworkError, OSError):
-                await self._inner.read(1)
-            has_unread = True
-
-        async with anyio.create_task_group() as reading:
-            reading.start_soon(read)
-            for _ in range(_TURNS_TO_READ):
-                await anyio.lowlevel.checkpoint()
-            reading.cancel_scope.cancel()
-        return has_unread
-
-    async def aclose(self) -> None:
-        """Close the socket."""
-        self._must_close = True
-        await self._inner.aclose()
-
-    async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,
-    ) -> "GuardedStream":
-        """Return the same connection under TLS."""
-        return GuardedStream(
-            await self._inner.start_tls(ssl_context, server_hostname, timeout),
-            self._max_header_bytes,
-        )
-
-    def get_extra_info(self, info: str) -> Any:
-        """Return extra information of the wrapped connection; a spoiled one counts as readable.
-
-        The pool closes an idle connection that is readable.
-        """
-        return (
-            True if info == "is_readable" and self.is_spoiled else self._inner.get_extra_info(info)
-        )
 
 
 class Guard(httpcore2.AsyncNetworkBackend):

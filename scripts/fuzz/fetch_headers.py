@@ -11,11 +11,14 @@ import atheris
 
 with atheris.instrument_imports(include=["fetchstash.fetch", "hishel._core._spec", "email"]):
     from fetchstash.fetch import Cached, age_seconds, is_fresh, may_keep
-    from fetchstash.fetch._cache import conditions
     from fetchstash.fetch._coding import codings
-    from fetchstash.fetch._name import disposition_name, safe_name
-    from fetchstash.fetch._refusals import excerpt
-    from fetchstash.fetch._retry import retry_after_seconds
+    from fetchstash.fetch._responses import (
+        conditions,
+        disposition_name,
+        excerpt,
+        retry_after_seconds,
+        safe_name,
+    )
     from fetchstash.fetch._url import parse
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

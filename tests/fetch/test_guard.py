@@ -12,11 +12,10 @@ import pytest
 
 from fetchstash.errors import BadArgument, FetchFailed, Refused, TooLarge
 from fetchstash.fetch import Address, FetchLimits, HttpFetcher, plain
-from fetchstash.fetch._guard import Guard, GuardedStream, interleaved, race
-from fetchstash.fetch._machine import Interfaces
+from fetchstash.fetch._addresses import Interfaces, SystemResolver
+from fetchstash.fetch._framing import GuardedStream
+from fetchstash.fetch._guard import Guard, Proxy, interleaved, open_tunnel, race
 from fetchstash.fetch._policy import Policy
-from fetchstash.fetch._proxy import Proxy, open_tunnel
-from fetchstash.fetch._resolve import SystemResolver
 from tests.loopback import Site
 
 pytestmark = pytest.mark.anyio

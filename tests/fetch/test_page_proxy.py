@@ -10,11 +10,10 @@ import pytest
 
 from fetchstash.errors import Refused
 from fetchstash.fetch import FetchLimits, plain
+from fetchstash.fetch._addresses import Interfaces, Machine, SystemResolver
 from fetchstash.fetch._browser._proxy import USER, PageProxy
 from fetchstash.fetch._guard import Guard
-from fetchstash.fetch._machine import Interfaces
-from fetchstash.fetch._policy import Machine, Policy
-from fetchstash.fetch._resolve import SystemResolver
+from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._url import parse
 
 pytestmark = pytest.mark.anyio

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(autouse=True)
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fetchstash.fetch._retry._FIRST_WAIT_SECONDS", 0)
+    monkeypatch.setattr("fetchstash.fetch._responses._FIRST_WAIT_SECONDS", 0)
 
 
 def silent(handler: BaseHTTPRequestHandler) -> None:

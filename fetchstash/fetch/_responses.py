@@ -1,0 +1,308 @@
+"""Read a response's head: where it redirects, when to retry, whether it is fresh, its file name.
+
+Pure functions, and the errors for responses that are no document. hishel's state machine, which
+does no I/O, decides on freshness (RFC 9111); its storage is not used, because the store keeps every
+body already.
+"""
+
+import random
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime, parsedate_to_datetime
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import unquote, unquote_to_bytes
+from uuid import UUID
+
+from fetchstash.errors import Call, FetchFailed, FetchstashError, Refused, RobotsRefused, TimedOut
+from fetchstash.fetch._coding import decode_beginning
+from fetchstash.fetch._contract import Cached, FetchLimits
+from fetchstash.fetch._mask import mask_url
+from fetchstash.fetch._url import Target, join
+from fetchstash.text.hygiene import clean_line
+
+if TYPE_CHECKING:
+    from hishel import CacheOptions
+
+_MAX_CHARS = 200
+_PARAMETER = re.compile(r""";\s*(filename\*?)\s*=\s*("(?:\\.|[^"\\])*"|[^;]*)""", re.IGNORECASE)
+_EXTENDED = re.compile(r"\s*([\w-]+)'[\w-]*'(.*)", re.ASCII | re.DOTALL)  # RFC 8187, section 3.2.1
+_NOT_IN_NAMES = re.compile(r'[<>:"|?*\x00-\x1f]')
+
+
+def file_name(headers: Mapping[str, str], target: Target) -> str:
+    """Return a file name of at most 200 characters, without folders and control characters.
+
+    Taken from Content-Disposition (RFC 6266, the extended form of RFC 8187 first), else from the
+    URL's path, else from the host. Never ``.`` or ``..``.
+    """
+    from_header = disposition_name(headers.get("content-disposition", ""))
+    from_path = unquote(mask_url(target.path.partition("?")[0]), errors="replace")
+    return safe_name(from_header) or safe_name(PurePosixPath(from_path).name) or target.host
+
+
+def disposition_name(header: str) -> str:
+    """Return the file name in a Content-Disposition header, unchanged, or ""."""
+    parameters: dict[str, str] = {}
+    for match in _PARAMETER.finditer(header):
+        value = match[2].strip()
+        if value.startswith('"'):
+            value = re.sub(r"\\(.)", r"\1", value[1:-1])
+        parameters.setdefault(match[1].lower(), value)
+    return _extended(parameters.get("filename*", "")) or parameters.get("filename", "")
+
+
+def safe_name(name: str) -> str:
+    """Return ``name`` without folders and characters that file systems forbid; may be ""."""
+    last = re.split(r"[/\\]", clean_line(name).rstrip("/\\"))[-1]
+    plain = _NOT_IN_NAMES.sub("_", last).strip(" .") if last.strip(". ") else ""
+    if len(plain) <= _MAX_CHARS:
+        return plain
+    suffix = PurePosixPath(plain).suffix[:20]
+    return plain[: _MAX_CHARS - len(suffix)] + suffix
+
+
+def _extended(value: str) -> str:
+    match = _EXTENDED.fullmatch(value)
+    if match is None or match[1].lower() not in {"utf-8", "iso-8859-1"}:
+        return ""
+    return unquote_to_bytes(match[2]).decode(match[1].lower(), "replace")
+
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+def next_target(
+    status: int,
+    headers: Mapping[str, str],
+    target: Target,
+    hops: int,
+    max_hops: int,
+    max_chars: int,
+) -> Target | None:
+    """Return the target of a redirect, or None if the response is no redirect.
+
+    The caller vets it like the first URL. Raises FetchFailed after ``max_hops`` redirects or if
+    Location is missing, and what ``parse`` raises.
+    """
+    if status not in _REDIRECTS:
+        return None
+    location = headers.get("location", "")
+    if not location:
+        raise FetchFailed(f"{target.host} redirected without saying where to.", "Check the URL.")
+    check_count(hops + 1, max_hops)
+    return join(target, location, max_chars)
+
+
+def check_count(redirects: int, limit: int) -> None:
+    """Raise FetchFailed if so many ``redirects`` are too many."""
+    if redirects > limit:
+        what = f"There were more than {limit} redirects."
+        raise FetchFailed(what, "Look for the document under another URL.", redirects=limit)
+
+
+_MAX_RETRIES = 2
+_FIRST_WAIT_SECONDS = 0.5
+# Too Many Requests (RFC 6585, section 4), Bad Gateway, Service Unavailable, Gateway Timeout.
+_TEMPORARY = frozenset({429, 502, 503, 504})
+_MAX_VALUE_CHARS = 64  # far above any date
+_MAX_SECONDS = 10 * 365 * 24 * 3600
+
+
+def retry_after_seconds(value: str, now: datetime) -> int | None:
+    """Return the seconds of a Retry-After header (a number or an HTTP date), or None."""
+    value = value.strip()[:_MAX_VALUE_CHARS]
+    if value.isascii() and value.isdigit():
+        return min(int(value), _MAX_SECONDS)
+    try:
+        date = parsedate_to_datetime(value)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    try:
+        seconds = ((date if date.tzinfo else date.replace(tzinfo=UTC)) - now).total_seconds()
+    except OverflowError:
+        return None
+    return min(max(0, round(seconds)), _MAX_SECONDS)
+
+
+def wait_after_failure(
+    attempt: int, seconds_left: float, jitter: Callable[[], float] = random.random
+) -> float | None:
+    """Return the seconds to wait before the next attempt, or None if there is none.
+
+    There are two retries at most, within ``seconds_left``. ``attempt`` counts from 0. The wait
+    doubles; jitter spreads it over its upper half.
+    """
+    wait = _FIRST_WAIT_SECONDS * 2**attempt * (0.5 + jitter() / 2)
+    return wait if attempt < _MAX_RETRIES and wait < seconds_left else None
+
+
+def wait_after_status(
+    status: int,
+    headers: Mapping[str, str],
+    attempt: int,
+    seconds_left: float,
+    now: datetime,
+    jitter: Callable[[], float] = random.random,
+) -> float | None:
+    """Return the seconds to wait before the request is repeated, or None to take the response.
+
+    Retry-After is obeyed exactly, once, and only within half of ``seconds_left``.
+    """
+    if status not in _TEMPORARY or attempt >= _MAX_RETRIES:
+        return None
+    asked = retry_after_seconds(headers.get("retry-after", ""), now)
+    if asked is None:
+        return wait_after_failure(attempt, seconds_left, jitter)
+    return float(asked) if attempt == 0 and asked <= seconds_left / 2 else None
+
+
+# Ours is a private cache: one principal's, and it sends the same header fields each time.
+_PRIVATE: "CacheOptions" = {"shared": False, "supported_methods": ["GET"], "allow_stale": False}
+_NO_ID = UUID(int=0)
+
+
+def conditions(cached: Cached | None, target: Target, redirects: int) -> dict[str, str]:
+    """Return the headers of a conditional request (RFC 9110, section 13.1).
+
+    A validator is sent only to the URL that gave it: another server could learn it, or answer 304
+    for another document.
+    """
+    if cached is None or (mask_url(target.text) != cached.url if cached.url else redirects):
+        return {}
+    fields = {"If-None-Match": cached.etag, "If-Modified-Since": cached.last_modified}
+    return {
+        name: value
+        for name, value in fields.items()
+        if value and value.isascii() and value.isprintable()
+    }
+
+
+def is_fresh(cached: Cached) -> bool:
+    """Say whether a stored response may be used without asking the server (RFC 9111, section 4).
+
+    Needs ``headers`` and ``stored_at``. The first call takes some 0.1 s to import a library.
+    """
+    if cached.headers is None:
+        return False
+    from hishel import Entry, FromCache, Headers, IdleClient, Request, Response  # noqa: PLC0415 -- see above
+
+    response = Response(cached.status, Headers(_dated(cached)))
+    request = Request("GET", "")  # compared with itself: its URL plays no part
+    state = IdleClient(options=_PRIVATE).next(request, [Entry(_NO_ID, request, response)])
+    return isinstance(state, FromCache)
+
+
+def may_keep(headers: Mapping[str, str]) -> bool:
+    """Say whether a response may outlive its run: no-store forbids it (RFC 9111, 5.2.2.5)."""
+    return "no-store" not in {
+        part.strip().lower() for part in headers.get("cache-control", "").split(",")
+    }
+
+
+def age_seconds(cached: Cached, now: datetime) -> int:
+    """Return the age of a stored response in seconds (RFC 9111, section 4.2.3)."""
+    return max(0, round((now - _generated_at(cached)).total_seconds()))
+
+
+def _generated_at(cached: Cached) -> datetime:
+    """Return when the origin server made the response, by Date or by Age, whichever is earlier."""
+    headers = cached.headers or {}
+    age = headers.get("age", "")
+    in_caches = timedelta(seconds=int(age[:9])) if age.isascii() and age.isdigit() else timedelta()
+    return min(_date(headers.get("date", "")) or cached.stored_at, cached.stored_at - in_caches)
+
+
+def _dated(cached: Cached) -> dict[str, str]:
+    """Return the headers with Date and Expires moved by Age, which hishel does not read."""
+    headers = {**(cached.headers or {})}
+    generated = _generated_at(cached)
+    if "expires" in headers:
+        expires = _date(headers["expires"])
+        date = _date(headers.get("date", "")) or cached.stored_at
+        # RFC 9111, section 5.3: a date that cannot be read has passed.
+        lifetime = max(timedelta(), expires - date) if expires else timedelta()
+        headers["expires"] = format_datetime(generated + lifetime, usegmt=True)
+    return headers | {"date": format_datetime(generated, usegmt=True)}
+
+
+def _date(value: str) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(value[:64])
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+PAST_DEADLINE = "the deadline passed before its end"
+_EXCERPT_CHARS = 500
+_EXCERPT_BYTES = 8 * 1024
+_CHARSET = re.compile(r"""charset\s?=\s?["']?([\w.:-]{1,40})""", re.ASCII | re.IGNORECASE)
+_Error = TypeVar("_Error", bound=FetchstashError)
+_TEXT_TYPE = re.compile(r"text/|application/(?:[\w.-]+\+)?(?:json|xml)|\Z")
+
+
+def excerpt(body: bytes, headers: Mapping[str, str]) -> str:
+    """Return at most 500 characters of ``body`` on one clean line, or "" if it is no text."""
+    if not _TEXT_TYPE.match(headers.get("content-type", "").lower()):
+        return ""
+    decoded = decode_beginning(body, headers.get("content-encoding", ""), _EXCERPT_BYTES)
+    charset = _CHARSET.search(headers.get("content-type", ""))
+    try:
+        text = decoded.decode(charset[1] if charset else "utf-8", "replace")
+    except (LookupError, ValueError):
+        text = decoded.decode("utf-8", "replace")
+    return clean_line(text)[:_EXCERPT_CHARS]
+
+
+def what_next(target: Target, status: int, wait_seconds: int | None) -> str:
+    """Return the next step after ``status`` (RFC 9110, section 15) and its Retry-After."""
+    if wait_seconds is not None and status in {429, 503}:
+        return f"Ask this site again in {wait_seconds} s, not before."
+    if status == 400 and target.scheme == "http" and target.port in {443, 8443}:
+        return "This is a port for TLS: write https:// in the URL."
+    if status in {401, 403, 407}:
+        return "The page is not open to everybody: look for it elsewhere."
+    if status in {404, 410}:
+        return "Check the URL, or search for where the page is now."
+    if status == 429:
+        return "Wait before you ask this site again."
+    return "Try again later." if status in {408, 425, 500, 502, 503, 504} else "Check the URL."
+
+
+def nothing_came(target: Target, reason: str, limits: FetchLimits) -> FetchFailed | TimedOut:
+    """Return the error for a body of which nothing could be kept; ``reason`` is half a sentence."""
+    if reason == PAST_DEADLINE:
+        return timed_out(target, limits)
+    what = f"Nothing of {target.host}'s answer could be kept: {reason}."
+    return FetchFailed(what, "Look for the document elsewhere.")
+
+
+def timed_out(target: Target, limits: FetchLimits) -> TimedOut:
+    """Return the error for a deadline that passed before anything came."""
+    what = f"{target.host} did not answer within {round(limits.fetch_seconds, 1):g} s."
+    more = Call("setting", {"name": "fetch.deadline_seconds", "value": 2 * limits.deadline_seconds})
+    return TimedOut(what, "Try again later, or {}.", more)
+
+
+def after_redirect(error: _Error, first: Target, target: Target) -> _Error:
+    """Return ``error`` as it is worded if ``first`` redirected to ``target``.
+
+    A server chooses where it redirects to. So the host is not named, unless it belongs with the
+    first one, and a refusal says nothing about how to allow it.
+    """
+    is_refusal = isinstance(error, (Refused, RobotsRefused))
+    if _belong_together(first.host, target.host) and not is_refusal:
+        return error
+    what = error.what
+    for name in (target.host_and_port, target.authority, target.host):
+        what = what.replace(name, f"the site that {first.host} redirected to")
+    what = what[:1].upper() + what[1:] if what.startswith("the site") else what
+    if is_refusal:
+        return type(error)(what, "Look for the document elsewhere.", redirected=True)
+    return type(error)(what, error.next_step, *error.calls, excerpt=error.excerpt, **error.details)
+
+
+def _belong_together(first: str, second: str) -> bool:
+    return f".{first}".endswith(f".{second}") or f".{second}".endswith(f".{first}")
