@@ -22,7 +22,7 @@ from typing import Any
 from unittest.mock import patch
 
 from fetchstash.handlers import ExtractLimits, Hints
-from fetchstash.handlers._html import _scorer
+from fetchstash.handlers._html import _content
 from fetchstash.handlers._html._handler import HtmlHandler
 from fetchstash.handlers._worker._child import GC_THRESHOLDS
 
@@ -57,10 +57,7 @@ def main() -> None:
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--folds", type=Path, help="folder of models, FOLD.json each")
     parser.add_argument(
-        "--every",
-        type=int,
-        default=10,
-        help="compare CPU time on every Nth page (default 10)",
+        "--every", type=int, default=10, help="compare CPU time on every Nth page (default 10)"
     )
     arguments = parser.parse_args()
     index = arguments.corpus / "index.jsonl"
@@ -80,9 +77,9 @@ def main() -> None:
             trees = (
                 json.loads((arguments.folds / f"{fold}.json").read_text("utf-8"))["trees"]
                 if arguments.folds
-                else _scorer.model()
+                else _content.model()
             )
-            with patch.object(_scorer, "model", return_value=trees):
+            with patch.object(_content, "model", return_value=trees):
                 for source, row in pages:
                     if row["fold"] == fold:
                         target = out / row["set"] / f"{row['id']}.md"

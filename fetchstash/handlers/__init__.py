@@ -100,8 +100,8 @@ __all__ = [
 _MODULES = {
     "_charset": "charset_named charset_of_file decode read_text",
     "_contract": (
-        "ContentKind DecidedBy Decision Extracted Extraction Extractor Handler Hints PageReader "
-        "PageText Part PartRequest PartText Picture Render"
+        "ContentKind DecidedBy Decision Extracted Extraction Extractor Handler Hints "
+        "PageReader PageText Part PartRequest PartText Picture Render"
     ),
     "_format": "Format Head Sniffed family",
     "_leads": "LEADING checked_lead is_picture",

@@ -8,14 +8,14 @@ from urllib.parse import urlsplit
 from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._format import Format
-from fetchstash.handlers._languages import (
+from fetchstash.handlers._limits import ExtractLimits
+from fetchstash.handlers._routing._structure import (
     FILE_NAMES,
     LANGUAGES,
     language_of_name,
     language_of_shebang,
+    sniff_script,
 )
-from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._routing._structure import sniff_script
 from fetchstash.text.ranges import Heading
 
 _INDENT_OF_A_LEVEL = 4

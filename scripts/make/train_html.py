@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fetchstash.handlers._charset import decode
-from fetchstash.handlers._html import _blocks, _content, _features, _safety, _tree
+from fetchstash.handlers._html import _blocks, _content, _element, _features, _tree
 
 FOLDS = 5
 GRAM = 4
@@ -86,7 +86,7 @@ def read(job: tuple[Path, dict[str, Any]]) -> Sample:
     """Return one page of the corpus as a sample. A job is the corpus and a line of its index."""
     corpus, row = job
     page = _tree.parse(
-        _safety.check(decode(gzip.decompress((corpus / row["path"]).read_bytes()))).source
+        _element.check(decode(gzip.decompress((corpus / row["path"]).read_bytes()))).source
     )
     gold = json.loads(gzip.decompress((corpus / row["gold"]).read_bytes()))["text"]
     blocks = _blocks.texts(_blocks.cut(page))

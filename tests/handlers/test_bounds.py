@@ -8,7 +8,7 @@ import pytest
 
 from fetchstash.errors import NoText
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
-from fetchstash.handlers._html._safety import HARMLESS_TAGS, MAX_ATTRIBUTES, MAX_DEPTH, check
+from fetchstash.handlers._html._element import HARMLESS_TAGS, MAX_ATTRIBUTES, MAX_DEPTH, check
 from tests.handlers.test_archive import part, tar_of
 from tests.handlers.test_rtf import rtf
 from tests.handlers.test_sheets import Workbook, number, xlsx

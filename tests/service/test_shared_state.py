@@ -21,8 +21,7 @@ _LOCAL = "of library and command; no tool over HTTP comes here"
 SHARED = {
     "handlers/_html/_features.py": _WORKER,
     "handlers/_html/_hidden.py": _WORKER,
-    "handlers/_html/_regions.py": _WORKER,
-    "handlers/_html/_scorer.py": _WORKER,
+    "handlers/_html/_content.py": _WORKER,
     "handlers/_ocr/_engine.py": _WORKER,
     "handlers/_registry.py:built_in": _CODE,
     "handlers/_registry.py:reasons": _CODE,

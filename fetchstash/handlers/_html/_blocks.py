@@ -1,9 +1,11 @@
-"""Cut a page into blocks: a paragraph, a heading, the text of an item, a ``pre``, a data table."""
+"""Blocks of a page as Markdown: paragraphs, lists, tables, headings with their outline."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
+from fetchstash.handlers._contract import Part
 from fetchstash.handlers._html._element import (
     BLOCKS,
     CODE_TAGS,
@@ -13,16 +15,22 @@ from fetchstash.handlers._html._element import (
     is_code,
     is_read,
 )
-from fetchstash.handlers._html._inline import code_text, is_gutter
-from fetchstash.handlers._html._media import MEDIA, shown
-from fetchstash.handlers._html._tables import (
+from fetchstash.handlers._html._inline import (
+    Inline,
+    caption,
+    code_block,
     code_lines,
+    code_text,
     heading_in,
     is_data_table,
     is_equation,
+    is_gutter,
     row_elements,
+    rows,
 )
+from fetchstash.handlers._html._media import MEDIA, shown
 from fetchstash.handlers._html._tree import Page
+from fetchstash.text.ranges import Heading
 
 PARAGRAPH, HEADING, CODE, TABLE, MEDIUM = "paragraph", "heading", "code", "table", "medium"
 MOST_LINES_IN_CELL = 2
@@ -243,3 +251,189 @@ def _ends_with_break(run: list[Node]) -> bool:
         else:
             return node.tag == "br"
     return False
+
+
+MAX_COLSPAN = 8
+"""Columns that one cell may span: more cost output and say nothing."""
+MAX_COLUMNS_SPANNED = 100
+"""Columns in which a cell may span rows."""
+LONGEST_REPEATED = 80
+"""Characters of a value that is repeated in the rows it spans; a longer one is marked by DITTO."""
+DITTO = "\u2033"
+
+
+def table_lines(table: Element, inline: Inline) -> Iterator[str]:
+    """Yield the caption and the rows of a table.
+
+    A cell that spans columns leaves the others empty; one that spans rows is repeated in them.
+    """
+    title = caption(table)
+    if title is not None and (text := inline.text(title.children, breaks=" ")):
+        yield text
+    grid = _Grid()
+    for number, cells in enumerate(rows(table)):
+        texts = grid.row(cells, inline)
+        yield f"| {' | '.join(texts)} |"
+        if number == 0:
+            yield f"|{' --- |' * len(texts)}"
+
+
+class _Grid:
+    """Knows which cells of earlier rows reach into the next one."""
+
+    def __init__(self) -> None:
+        self._spans: dict[int, tuple[int, str]] = {}  # by column: rows to come, and their text
+        self._spare = 0  # characters that may be repeated: no more than were written
+
+    def row(self, cells: list[Element], inline: Inline) -> list[str]:
+        """Return the texts of a row, one a column."""
+        texts: list[str] = []
+        for cell in cells:
+            self._take_spans(texts)
+            breaks = "<br>" if any(map(_has_lines, cell.descendants())) else " "
+            text = inline.text(cell.children, breaks=breaks).replace("|", "\\|")
+            self._spare += len(text) + 2
+            columns = _span(cell, "colspan", MAX_COLSPAN)
+            height = _span(cell, "rowspan", 65_534)
+            if height > 1 and len(texts) < MAX_COLUMNS_SPANNED:
+                value = text if len(text) <= LONGEST_REPEATED else DITTO
+                for column in range(len(texts), len(texts) + columns):
+                    self._spans[column] = height - 1, value if column == len(texts) else ""
+            texts += [text] + [""] * (columns - 1)
+        self._take_spans(texts)
+        return texts
+
+    def _take_spans(self, texts: list[str]) -> None:
+        """Add the values that reach into this row at its next columns."""
+        while (span := self._spans.pop(len(texts), None)) is not None:
+            left, value = span
+            if left > 1:
+                self._spans[len(texts)] = left - 1, value
+            self._spare -= len(value) + 3
+            if self._spare < 0:
+                self._spans.clear()
+                return
+            texts.append(value)
+
+
+def _has_lines(element: Element) -> bool:
+    """Return whether line breaks beside this element tell one piece of code from the next."""
+    return element.tag in CODE_TAGS or is_code(element)
+
+
+def _span(cell: Element, name: str, most: int) -> int:
+    value = cell.attributes.get(name, "").strip()
+    if not value.isdecimal() or len(value) > 5:
+        return 1
+    return max(1, min(int(value), most))
+
+
+PART_CHARS = 65_536
+_PERMALINK_SIGNS = " #\u00b6\u00a7\U0001f517"  # pilcrow, section sign, link symbol
+_LINK_TO_ITSELF = re.compile(r"\[([^\[\]]*)\]\(#[^()]*\)")
+MAX_INDENT = 8
+"""Levels of indentation; deeper blocks stand at the last level."""
+
+
+def parts(blocks: Iterable[Block], inline: Inline) -> Iterator[Part]:
+    """Yield the blocks as Markdown in parts of about PART_CHARS, with the headings in each."""
+    lines: list[str] = []
+    headings: list[Heading] = []
+    size = 0
+    marks = _Marks()
+    before: Block | None = None
+    for block in blocks:
+        written: Iterable[str] = _lines(block, inline)
+        if block.kind == MEDIUM and not (written := list(filter(None, written))):
+            continue  # each picture stands there once
+        if before is not None and not _follows_closely(before, block):
+            lines.append("")
+        first, rest = marks.prefixes(block)
+        for number, line in enumerate(written):
+            if number == 0 and block.kind == HEADING:
+                title = block.words.rstrip(_PERMALINK_SIGNS) or block.words
+                headings.append(Heading(title, block.level, "lines", len(lines) + 1))
+            lines.append(f"{first if number == 0 else rest}{line}".rstrip())
+            size += len(lines[-1]) + 1
+            if size >= PART_CHARS:
+                yield Part("\n".join(lines) + "\n", headings=tuple(headings))
+                lines, headings, size = [], [], 0
+        before = block
+    if lines:
+        yield Part("\n".join(lines) + "\n", headings=tuple(headings))
+
+
+def _lines(block: Block, inline: Inline) -> Iterator[str]:
+    if block.kind == CODE:
+        yield from code_block(block.parent).split("\n")
+    elif block.kind == TABLE:
+        yield from table_lines(block.parent, inline)
+    elif block.kind == HEADING:
+        text = inline.text(block.nodes, breaks=" ", emphasis=False)
+        text = _LINK_TO_ITSELF.sub(r"\1", text) or block.words
+        yield f"{'#' * block.level} {inline.link(text, block.link) if block.link else text}"
+    else:
+        is_plain = all(isinstance(node, str) for node in block.nodes)
+        text = block.words if is_plain else inline.text(block.nodes)
+        if block.link and text and "](" not in text and "\n" not in text:
+            text = inline.link(text, block.link)
+        yield from text.split("\n")
+
+
+class _Marks:
+    """Item marks, indentation and quotation marks before the lines of a block.
+
+    An item's mark is written once.
+    """
+
+    def __init__(self) -> None:
+        self._started: set[Element] = set()
+        self._unmarked: set[Element] = set()
+        self._numbers: dict[Element, int] = {}
+
+    def prefixes(self, block: Block) -> tuple[str, str]:
+        """Return the prefix of the first line of a block, and of its other lines."""
+        if not block.containers:
+            return "", ""
+        if block.kind == HEADING:  # it begins a section, not an item
+            self._unmarked.update(c for c in block.containers if c.tag != "blockquote")
+        elif block.kind != PARAGRAPH:  # a fence or a table's row must begin its line
+            items = (c for c in block.containers if c.tag in {"li", "dt"})
+            self._unmarked.update(item for item in items if item not in self._started)
+        first: list[str] = []
+        rest: list[str] = []
+        marked = [c for c in block.containers if c not in self._unmarked]
+        for container in marked[-MAX_INDENT:]:
+            if container.tag == "blockquote":
+                mark = indent = "> "
+            elif container.tag == "dd":
+                mark = indent = "  "
+            else:
+                mark = "- " if container in self._started else self._mark(container)
+                indent = " " * len(mark)
+            first.append(indent if container in self._started else mark)
+            rest.append(indent)
+        self._started.update(block.containers)
+        return "".join(first), "".join(rest)
+
+    def _mark(self, item: Element) -> str:
+        items = item.parent
+        if item.tag != "li" or items is None or items.tag != "ol":
+            return "- "
+        if item not in self._numbers:
+            start = items.attributes.get("start", "1")
+            number = int(start) if start.isdecimal() and len(start) < 7 else 1
+            for sibling in items.elements():
+                self._numbers[sibling] = number
+                number += sibling.tag == "li"
+        return f"{self._numbers[item]}. "
+
+
+def _follows_closely(before: Block, block: Block) -> bool:
+    """Return whether no blank line separates two blocks, such as items of one list."""
+    if HEADING in {block.kind, before.kind} or not before.containers or not block.containers:
+        return False
+    if TABLE in {block.kind, before.kind}:
+        return False
+    last = block.containers[-1]
+    return last.tag != "blockquote" and last not in before.containers

@@ -1,13 +1,26 @@
-"""Choose the blocks of a page that are its content."""
+"""Find the content of a page: score blocks, cut regions, leave teasers out.
 
+scripts/make/train_html.py writes ``model.json``; ``model.LICENSE.md`` names the data. A tree is a
+list of nodes. A leaf is a number; any other node is [feature, threshold, left, right], and left is
+taken if the feature is at most the threshold. The log odds are the sum of the leaves.
+"""
+
+import json
 import math
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from itertools import compress
+from functools import cache, lru_cache
+from importlib.resources import files
+from itertools import compress, islice
+from typing import cast
+from urllib.parse import unquote
 
-from fetchstash.handlers._html import _scorer
-from fetchstash.handlers._html._blocks import CODE, MEDIUM, Block, texts
-from fetchstash.handlers._html._landmarks import by_rules_alone
+from fetchstash.handlers._html import _features
+from fetchstash.handlers._html._blocks import CODE, HEADING, MEDIUM, PARAGRAPH, Block, texts
+from fetchstash.handlers._html._element import Element
+from fetchstash.handlers._html._features import GROUPS, groups, linked_words
 from fetchstash.handlers._html._repairs import (
+    by_rules_alone,
     complete_cards,
     fill_gaps,
     keep_bylines,
@@ -15,7 +28,235 @@ from fetchstash.handlers._html._repairs import (
     keep_tables,
     keep_title,
 )
-from fetchstash.handlers._html._teasers import drop_teasers
+
+_SETTLED = 2.5
+"""Log odds beyond which the remaining trees are skipped: they would not change the decision."""
+_ROUND = 10  # trees
+
+Tree = list[list[float] | float]
+
+
+@cache
+def model() -> list[Tree]:
+    """Return the trees."""
+    source = files("fetchstash.handlers._html").joinpath("model.json").read_text("utf-8")
+    return cast("list[Tree]", json.loads(source)["trees"])
+
+
+def log_odds(blocks: list[Block]) -> list[float]:
+    """Return for each block the log odds that it is content."""
+    columns = list(zip(*_features.features(blocks), strict=True))
+    scores = [0.0] * len(blocks)
+    undecided = list(range(len(blocks)))
+    for number, tree in enumerate(model(), 1):
+        _add(tree, columns, undecided, scores)
+        if number % _ROUND == 0:
+            undecided = [row for row in undecided if -_SETTLED < scores[row] < _SETTLED]
+    return scores
+
+
+def _add(
+    tree: Tree, columns: list[tuple[float, ...]], rows: list[int], scores: list[float]
+) -> None:
+    """Add one tree's leaves to the scores.
+
+    All rows go down the tree together, which is much cheaper than one by one.
+    """
+    pending = [(0, rows)]
+    while pending:
+        number, rows_here = pending.pop()
+        node = tree[number]
+        if isinstance(node, list):
+            feature, threshold, left, right = node
+            column = columns[int(feature)]
+            below = [row for row in rows_here if column[row] <= threshold]
+            if below:
+                pending.append((int(left), below))
+            if len(below) < len(rows_here):
+                above = [row for row in rows_here if column[row] > threshold]
+                pending.append((int(right), above))
+        else:
+            for row in rows_here:
+                scores[row] += node
+
+
+MAX_REGIONS = 8
+_NAMED = {
+    "navigation": "navigation", "contents": "contents", "footer": "footer", "comments": "comments",
+    "related": "related", "promotion": "promotion", "sharing": "sharing", "dialog": "dialog",
+    "form": "form", "aside": "sidebar", "header": "header",
+}  # fmt: skip
+"""The names of regions by the GROUPS that tell them, the most telling first."""
+_NUMBERS = {list(GROUPS).index(group): name for group, name in _NAMED.items()}
+
+
+def left_out(blocks: Sequence[Block], keep: Sequence[bool]) -> tuple[int, str]:
+    """Return the characters of the blocks that are not kept, and those of each region in words."""
+    known: dict[Element, str] = {}
+    sizes: Counter[str] = Counter()
+    for block in compress(blocks, (not kept for kept in keep)):
+        sizes[_region(block.parent, known)] += len(block.words)
+    named = [f"{name} {size:,}" for name, size in sizes.most_common(MAX_REGIONS)]
+    return sizes.total(), ", ".join(named)
+
+
+def _region(element: Element | None, known: dict[Element, str]) -> str:
+    """Return the name of the region that the nearest element around tells."""
+    chain: list[Element] = []
+    name = "other"
+    while element is not None:
+        if element in known:
+            name = known[element]
+            break
+        chain.append(element)
+        if here := _named(groups(element)):
+            name = here
+            break
+        element = element.parent
+    known.update(dict.fromkeys(chain, name))
+    return name
+
+
+@lru_cache(10_000)
+def _named(numbers: tuple[int, ...]) -> str:
+    """Return the name of the region that the first of _NAMED in these groups tells, or ""."""
+    return next((region for number, region in _NUMBERS.items() if number in numbers), "")
+
+
+def section(blocks: Sequence[Block], body: Element, fragment: str) -> range | None:
+    """Return the numbers of the blocks that a URL's fragment points to, None if it points nowhere.
+
+    They go from the element of that id or name (HTML Standard, 7.4.2.3.3) to the next heading of
+    the same level or above.
+    """
+    target, order = _target(body, {fragment, unquote(fragment)})
+    if target is None:
+        return None
+    start = next(
+        (number for number, block in enumerate(blocks) if _begins_at(block, target, order)), None
+    )
+    if start is None:
+        return None
+    level = blocks[start].level if blocks[start].kind == HEADING else max(_LEVELS)
+    following = range(start + 1, len(blocks))
+    end = next(
+        (n for n in following if blocks[n].kind == HEADING and blocks[n].level <= level),
+        len(blocks),
+    )
+    return range(start, end)
+
+
+_LEVELS = range(1, 7)
+
+
+def _target(body: Element, names: set[str]) -> tuple[Element | None, dict[Element, int]]:
+    """Return the element that a fragment names, and the place of each element in the page."""
+    order = {element: number for number, element in enumerate((body, *body.descendants()))}
+    by_name: Element | None = None
+    for element in order:
+        if element.attributes.get("id") in names:
+            return element, order
+        if by_name is None and element.tag == "a" and element.attributes.get("name") in names:
+            by_name = element
+    return by_name, order
+
+
+def _begins_at(block: Block, target: Element, order: dict[Element, int]) -> bool:
+    """Return whether a block holds the target or is the first behind its beginning."""
+    elements = [node for node in block.nodes if not isinstance(node, str)]
+    if any(target is element or target in element.ancestors() for element in elements):
+        return True
+    if any(target in element.descendants() for element in elements):
+        return True
+    return order.get(block.parent, -1) >= order[target]
+
+
+LEAST_ITEMS = 3
+REACH = 6
+"""Elements above the title of a teaser in which its item is searched."""
+LEAST_TITLE_WORDS, MOST_ITEM_WORDS = 4, 70
+"""Mean words of the titles and of the items of a list."""
+MIN_SHARE = 0.8
+"""Of the elements of one kind beside each other; a list has titles in as many."""
+RUNNING_WORDS, RUNNING_PARAGRAPHS, RUNNING_IN_ALL = 15, 4, 150
+"""Words of a paragraph of running text, and how much of it an article has."""
+
+_Kind = tuple[Element, str, str]
+
+
+def drop_teasers(blocks: list[Block], keep: list[bool]) -> None:
+    """Leave out lists of teasers before and after the running text of an article."""
+    words = [len(block.words.split()) for block in blocks]
+    lists = _lists(blocks, words)
+    if not lists:
+        return
+    listed = {number for numbers in lists for number in numbers}
+    running = [
+        number
+        for number, block in enumerate(blocks)
+        if keep[number]
+        and number not in listed
+        and block.kind == PARAGRAPH
+        and not block.link
+        and words[number] >= RUNNING_WORDS
+        and linked_words(block.nodes) * 3 < words[number]
+    ]
+    if len(running) < RUNNING_PARAGRAPHS or sum(words[n] for n in running) < RUNNING_IN_ALL:
+        return
+    for numbers in lists:
+        if numbers[0] > running[-1] or numbers[-1] < running[0]:
+            title = numbers[0] - 1
+            if title >= 0 and blocks[title].kind == HEADING and blocks[title].level > 1:
+                keep[title] = False
+            for number in numbers:
+                keep[number] = False
+
+
+def _lists(blocks: list[Block], words: list[int]) -> list[list[int]]:
+    """Return the numbers of the blocks of each list of teasers."""
+    titles: defaultdict[_Kind, dict[Element, int]] = defaultdict(dict)
+    for number, block in enumerate(blocks):
+        if _is_title(block, words[number]):
+            for element in islice((block.parent, *block.parent.ancestors()), REACH):
+                if element.parent is not None:
+                    titles[_kind(element.parent, element)].setdefault(element, words[number])
+    items: dict[Element, _Kind] = {}
+    for kind, by_item in titles.items():
+        if len(by_item) >= LEAST_ITEMS and sum(by_item.values()) >= LEAST_TITLE_WORDS * len(
+            by_item
+        ):
+            beside = sum(_kind(kind[0], element) == kind for element in kind[0].elements())
+            if len(by_item) >= MIN_SHARE * beside:
+                items.update(dict.fromkeys(by_item, kind))
+    numbers: defaultdict[_Kind, list[int]] = defaultdict(list)
+    for number, block in enumerate(blocks if items else ()):
+        near = islice((block.parent, *block.parent.ancestors()), REACH + 2)
+        item = next((element for element in near if element in items), None)
+        if item is not None:
+            numbers[items[item]].append(number)
+    return [
+        inside
+        for kind, inside in numbers.items()
+        if sum(words[n] for n in inside) <= MOST_ITEM_WORDS * len(titles[kind])
+    ]
+
+
+def _kind(parent: Element, element: Element) -> _Kind:
+    return parent, element.tag, element.attributes.get("class", "")
+
+
+def _is_title(block: Block, words: int) -> bool:
+    """Return whether a block is all link, and leads to another page."""
+    if block.link:
+        return not block.link.startswith("#")
+    if linked_words(block.nodes) < MIN_SHARE * words:
+        return False
+    elements = (node for node in block.nodes if not isinstance(node, str))
+    links = (
+        inner for node in elements for inner in (node, *node.descendants()) if inner.tag == "a"
+    )
+    return any(not link.attributes.get("href", "#").startswith("#") for link in links)
+
 
 MAX_SCORED = 5_000
 """Blocks. Rules choose on a longer page: they are cheaper and leave out less."""
@@ -48,7 +289,7 @@ def _choose(blocks: list[Block]) -> list[bool]:
     by_place = by_rules_alone(blocks) if is_short or len(blocks) > MAX_SCORED else []
     if len(blocks) > MAX_SCORED or sum(sizes) < MIN_SCORED_CHARS:
         return by_place
-    keep = likeliest(_scorer.log_odds(blocks), [len(block.words.split()) for block in blocks])
+    keep = likeliest(log_odds(blocks), [len(block.words.split()) for block in blocks])
     if is_short and sum(compress(sizes, keep)) < MIN_AGREED * sum(compress(sizes, by_place)):
         keep = by_place
     if any(block.kind == CODE for block in blocks):

@@ -8,9 +8,8 @@ import re
 from typing import Any
 
 from fetchstash.handlers._data._json_values import is_array, is_object
-from fetchstash.handlers._html import _safety, _tree
-from fetchstash.handlers._html._element import BLOCKS, Element
-from fetchstash.handlers._html._names import names
+from fetchstash.handlers._html import _element, _tree
+from fetchstash.handlers._html._element import BLOCKS, Element, names
 
 MAX_NODES = 60_000
 MAX_DEPTH = 100
@@ -89,7 +88,7 @@ class _Painter:
         self._seen.add(text)
         if _TAG.search(text) and self._parsed < MAX_HTML_TEXTS:
             self._parsed += 1
-            inner = _tree.parse(_safety.check(text).source).body
+            inner = _tree.parse(_element.check(text).source).body
             box = _new("div", parent)
             for child in inner.children:
                 box.children.append(child)

@@ -1,9 +1,21 @@
-"""Elements of a page: a small tree of our own, which the other modules read."""
+"""Elements of a page: names, attributes, and addresses that are safe to show.
+
+lexbor's time grows with the square of the nesting depth, of the attributes of one tag and of the
+options of one select. Its memory grows with the number of elements; an unclosed formatting tag is
+copied into every block after it (HTML Standard, 13.2.4.3). Tags and attributes beyond a limit are
+removed; their text stays.
+"""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from fetchstash.handlers._html._names import names
+
+def names(text: str) -> frozenset[str]:
+    """Return the set of the words of ``text``."""
+    return frozenset(text.split())
+
 
 BLOCKS = names(
     "address article aside blockquote body caption center dd details dialog dir div dl dt "
@@ -119,3 +131,180 @@ def classes(element: Element) -> list[str]:
 
 Node = Element | str
 """A child of an element: an element or a text."""
+
+
+MAX_SOURCE_CHARS = 16_000_000
+MAX_ELEMENTS = 200_000
+MAX_TAGS = 4 * MAX_ELEMENTS
+"""Start tags, end tags and comments."""
+MAX_DEPTH = 2_000
+"""Open tags; one without an end tag counts to the end of the page. Parsed in some 30 ms."""
+MAX_ATTRIBUTES = 200
+MAX_OPTIONS = 2_000
+MAX_COPIES = 100_000
+"""Copies of formatting elements; after so many, formatting tags are removed."""
+
+# A page with fewer tags, and fewer tags times formatting tags, cannot exceed a limit.
+HARMLESS_TAGS, HARMLESS_PRODUCT = 4 * MAX_OPTIONS, 1_000_000
+
+# A quote opens a value only after an equals sign (HTML Standard, 13.2.5.35). Neither pattern can
+# fail after its first character, so that no character is tried twice; ``re`` keeps some hundred
+# bytes for each repetition, so their number is bounded.
+_REST = r"[^=>]*(?:=\s*(?:\"[^\"]*\"|'[^']*')?[^=>]*){0,1000}"
+_TAG = re.compile(rf"<(?:(/)?([a-zA-Z][^\s/>]*)({_REST})|!--)")
+_MORE = re.compile(_REST)
+# There is one way to match an attribute: a name ends before what is none of it, a value without
+# quotes at a space or at the tag's end. Behind a closing quote no space is needed.
+_VALUE = r"\"[^\"]*\"|'[^']*'|[^\s\"'>][^\s>]*(?![^\s>])|(?=>|\Z)"
+_BEFORE = r"(?:[\s/]+|(?<=[\"']))"
+_ATTRIBUTE = rf"{_BEFORE}[^\s/=>]+(?![^\s/=>])(?:\s*=\s*(?:{_VALUE}))?"
+_CROWDED_TAG = re.compile(rf"<[a-zA-Z][^\s/>]*(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES + 1}}}")
+_FIRST_ATTRIBUTES = re.compile(rf"(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES}}}(?={_BEFORE}[^\s/>])")
+_END_OF_RAW_TEXT = {
+    name: re.compile(f"</{name}", re.IGNORECASE)
+    for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")
+}
+# Void elements, and elements that the next of their kind closes: they do not nest.
+_FLAT = names(
+    "area base br col embed hr img input link meta param source track wbr "
+    "p li dd dt option tr td th thead tbody tfoot"
+)  # fmt: skip
+_FORMATTING = names("b big code em font i nobr s small strike strong tt u")
+_FORMATTING_TAG = re.compile(rf"<(?:{'|'.join(_FORMATTING)})[\s/>]", re.IGNORECASE)
+_OPTIONS = names("option optgroup")
+_FOREIGN = names("svg math")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A source that is safe to parse. ``cut``: the end of the page is missing."""
+
+    source: str
+    cut: bool
+
+
+def check(source: str) -> Checked:
+    """Return ``source`` without the tags and attributes beyond the limits."""
+    cut = len(source) > MAX_SOURCE_CHARS
+    source = source[:MAX_SOURCE_CHARS]
+    if _is_harmless(source):
+        return Checked(source, cut)
+    checked = _Scan().run(source)
+    return Checked(checked.source, cut or checked.cut)
+
+
+def _is_harmless(source: str) -> bool:
+    """Return whether a source is too small to exceed a limit; most pages are."""
+    tags = source.count("<")
+    if tags > HARMLESS_TAGS or _CROWDED_TAG.search(source):
+        return False
+    return tags * len(_FORMATTING_TAG.findall(source)) <= HARMLESS_PRODUCT
+
+
+def _end_of_tag(source: str, at: int) -> int:
+    """Return where a tag ends that is read up to ``at``: at its ``>`` or the end of the source."""
+    while at < len(source) and source[at] != ">":
+        rest = _MORE.match(source, at)
+        assert rest is not None
+        at = rest.end()
+    return at
+
+
+class _Scan:
+    """Counts open elements and removes tags beyond the limits."""
+
+    def __init__(self) -> None:
+        self._depth = self._elements = self._paragraphs = 0
+        self._copies = self._options = self._foreign = 0
+        self._open: defaultdict[str, int] = defaultdict(int)
+        self._left_out: defaultdict[str, int] = defaultdict(int)
+        self._formatting: set[tuple[str, str]] = set()
+
+    def run(self, source: str) -> Checked:
+        """Return ``source`` without tags beyond the limits, up to the last element that fits."""
+        kept: list[str] = []
+        kept_to = skip_to = 0
+        for number, tag in enumerate(_TAG.finditer(source)):
+            start = tag.start()
+            if number > MAX_TAGS:
+                return Checked("".join((*kept, source[kept_to:start])), cut=True)
+            if start < skip_to:
+                continue
+            closing, name, _ = tag.groups()
+            if name is None:  # a comment
+                end = source.find("-->", start + 2)
+                skip_to = end if end >= 0 else len(source)
+                continue
+            name = name.lower()
+            end = tag.end()
+            if source.startswith(">", end):
+                rest = tag[3]
+                skip_to = end = end + 1
+            else:
+                end = _end_of_tag(source, end)
+                rest = source[tag.start(3) : end]
+                skip_to = end = end + source.startswith(">", end)
+            replacement: str | None = None
+            if closing:
+                if name not in _FLAT and self._closes_left_out(name):
+                    replacement = ""
+            elif name in _END_OF_RAW_TEXT and not self._foreign:
+                raw_end = _END_OF_RAW_TEXT[name].search(source, end)
+                skip_to = raw_end.start() if raw_end else len(source)
+            elif self._is_too_much(name, rest):
+                replacement = ""
+            elif len(rest) > 2 * MAX_ATTRIBUTES and (first := _FIRST_ATTRIBUTES.match(rest)):
+                replacement = f"<{name}{first[0]}>"
+            if replacement != "":
+                self._elements += self._makes_element(name, closing=bool(closing))
+                if self._elements > MAX_ELEMENTS:
+                    return Checked("".join((*kept, source[kept_to:start])), cut=True)
+            if replacement is not None:
+                kept += (source[kept_to:start], replacement)
+                kept_to = end
+        return Checked("".join((*kept, source[kept_to:])) if kept else source, cut=False)
+
+    def _makes_element(self, name: str, *, closing: bool) -> bool:
+        """Return whether a tag makes an element.
+
+        The end tag of a paragraph that is not open does, too (HTML Standard, 13.2.6.4.7).
+        """
+        if name != "p":
+            return not closing or name == "br"
+        if closing and self._paragraphs:
+            self._paragraphs -= 1
+            return False
+        self._paragraphs += not closing
+        return True
+
+    def _is_too_much(self, name: str, rest: str) -> bool:
+        if name in _FORMATTING:
+            self._formatting.add((name, rest))
+        else:
+            self._copies += len(self._formatting)
+        if name in _OPTIONS:
+            self._options += 1
+            return self._options > MAX_OPTIONS
+        if name in _FLAT or (self._foreign and rest.endswith("/")):
+            return False
+        if self._depth >= MAX_DEPTH or (self._copies > MAX_COPIES and name in _FORMATTING):
+            self._left_out[name] += 1
+            return True
+        self._open[name] += 1
+        self._depth += 1
+        self._foreign += name in _FOREIGN
+        return False
+
+    def _closes_left_out(self, name: str) -> bool:
+        if self._left_out[name]:
+            self._left_out[name] -= 1
+            return True
+        if self._open[name]:
+            self._open[name] -= 1
+            self._depth -= 1
+            self._foreign -= name in _FOREIGN
+            if name in _FORMATTING and not self._open[name]:
+                self._formatting = {
+                    (other, rest) for other, rest in self._formatting if other != name
+                }
+        return False

@@ -11,7 +11,7 @@ from typing import cast
 
 from fetchstash.handlers._html._blocks import CODE, HEADING, PARAGRAPH, TABLE, Block
 from fetchstash.handlers._html._element import Element, Node
-from fetchstash.handlers._html._landmarks import Place, by_rules, places
+from fetchstash.handlers._html._repairs import Place, by_rules, places
 
 Row = list[float]
 FAR = 9

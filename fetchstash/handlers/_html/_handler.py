@@ -7,20 +7,10 @@ from pathlib import Path
 
 from fetchstash.handlers import _leads
 from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText
-from fetchstash.handlers._html import (
-    PageReason,
-    _blocks,
-    _listings,
-    _markdown,
-    _reading,
-    _regions,
-    _safety,
-    _verdict,
-)
+from fetchstash.handlers._html import PageReason, _blocks, _content, _element, _reading
 from fetchstash.handlers._html._features import linked_words
 from fetchstash.handlers._html._inline import Inline
-from fetchstash.handlers._html._listings import PICTURE
-from fetchstash.handlers._html._reading import Reading
+from fetchstash.handlers._html._reading import PICTURE, Reading
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.text.facts import DocumentFacts
@@ -65,14 +55,14 @@ class HtmlHandler:
             return plain
         reading = _reading.read(checked.source, hints.url)
         page, metadata, verdict = reading.page, reading.metadata, reading.verdict
-        left_out_chars, left_out = _regions.left_out(reading.blocks, reading.keep)
+        left_out_chars, left_out = _content.left_out(reading.blocks, reading.keep)
         inline = reading.inline()
-        address = inline.absolute(_verdict.leads_to(page)) if verdict == "leads_on" else ""
+        address = inline.absolute(_reading.leads_to(page)) if verdict == "leads_on" else ""
         if verdict == "leads_on" and not address.startswith(("http://", "https://")):
             verdict, address = "no_text", ""
         if verdict == "empty_shell":
             address = _leads.alternate(page.links, reading.base)
-            if data := _listings.data(reading):
+            if data := _reading.data(reading):
                 left_out_chars += len(data)
                 left_out = ", ".join(filter(None, (f"data {len(data):,}", left_out)))
         extracted = Extracted(
@@ -92,10 +82,10 @@ class HtmlHandler:
             ),
         )
         if not reading.content:
-            tags = PageReason.PAGE_TAGS.cause(limit=_safety.MAX_TAGS)
+            tags = PageReason.PAGE_TAGS.cause(limit=_element.MAX_TAGS)
             extracted.fail(tags if checked.cut else PageReason.PAGE_WITHOUT_TEXT.cause())
         extracted.preview = _preview(reading.content, metadata.title, reading.inline())
-        parts = _markdown.parts(reading.content, inline)
+        parts = _blocks.parts(reading.content, inline)
         extracted.parts = _bounded(parts, limits.max_chars, extracted)
         return extracted
 
@@ -115,17 +105,17 @@ class HtmlHandler:
         checked = _reading.load(request.source, request.hints.charset)
         reading = _reading.read(checked.source, request.hints.url)
         if request.render == "image":
-            return PartText(_listings.address(reading, path), 1)
+            return PartText(_reading.address(reading, path), 1)
         if path == "links":
-            text = _listings.links(reading)
+            text = _reading.links(reading)
         elif path == "data":
-            text = _listings.data(reading)
+            text = _reading.data(reading)
             if not text:
                 raise PageReason.PAGE_NO_DATA.error()
         elif path == "images" or path.startswith(PICTURE):
-            text = _listings.images(reading, path)
+            text = _reading.images(reading, path)
         else:
-            pieces = _markdown.parts(_chosen(path, reading), reading.inline())
+            pieces = _blocks.parts(_chosen(path, reading), reading.inline())
             text = "".join(piece.text for piece in pieces)
         return part_text(text[: request.limits.max_chars], request)
 
@@ -139,7 +129,7 @@ def _chosen(path: str, reading: Reading) -> Sequence[_blocks.Block]:
         return [block for block in blocks if block.kind == _blocks.TABLE]
     if path == "left_out":
         return list(compress(blocks, (not kept for kept in keep)))
-    numbers = _regions.section(blocks, reading.page.body, path[1:])
+    numbers = _content.section(blocks, reading.page.body, path[1:])
     if numbers is None:
         raise PageReason.PAGE_NO_SECTION.error()
     return [blocks[n] for n in numbers if keep[n]] or [blocks[n] for n in numbers]
@@ -178,7 +168,7 @@ def _preview(content: list[_blocks.Block], page_title: str, inline: Inline) -> P
     if shown[:PREVIEW_BLOCKS] == content[:PREVIEW_BLOCKS]:
         return Preview()
     text = ""
-    for piece in _markdown.parts(shown, inline):
+    for piece in _blocks.parts(shown, inline):
         text += piece.text
         if len(text) > PREVIEW_CHARS:
             break

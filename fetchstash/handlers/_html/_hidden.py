@@ -10,11 +10,17 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from fetchstash.handlers._html._css import BLACK, WHITE, Colour, colour, contrast
-from fetchstash.handlers._html._element import Element
-from fetchstash.handlers._html._names import names
+from fetchstash.handlers._html._element import Element, names
 from fetchstash.handlers._html._sheet import StyleSheet
-from fetchstash.handlers._html._style import Style, read_style
+from fetchstash.handlers._html._style import (
+    BLACK,
+    WHITE,
+    Colour,
+    Style,
+    colour,
+    contrast,
+    read_style,
+)
 
 MIN_CONTRAST = 1.2
 """Contrast below which a text cannot be seen; readable text has 4.5 or more (WCAG 2.2, 1.4.3)."""

@@ -1,28 +1,128 @@
-"""Read a page: what it is, its blocks, which of them are its content."""
+"""Read a page: its content, all of it, its listings; and what it is instead of content."""
 
+import re
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
+from fetchstash.handlers import _leads
 from fetchstash.handlers._charset import decode
+from fetchstash.handlers._contract import Part
+from fetchstash.handlers._data._json_values import on_lines
 from fetchstash.handlers._html import (
+    PageReason,
     _blocks,
     _content,
     _drawn,
-    _embedded,
+    _element,
     _media,
     _metadata,
-    _safety,
     _tree,
-    _verdict,
 )
 from fetchstash.handlers._html._blocks import HEADING, Block
 from fetchstash.handlers._html._inline import Inline
+from fetchstash.handlers._html._tree import Page
 
-MAX_SOURCE_BYTES = 4 * _safety.MAX_SOURCE_CHARS
-FEW_CHARS = 600
+MOST_CHARS = 3_000
+"""Of content; a page that has more is what it seems to be."""
+FEW_CHARS = 1_500
+"""Of content; a page that has more is no wall."""
+NOT_FOUND_CHARS = 800
+NEXT_TO_NOTHING = 200
+
+_CHALLENGE = re.compile(
+    r"verif(?:y|ying) (?:that )?you are (?:a )?human|checking your browser|are you a robot|"
+    r"not a robot|captcha|ray id|enable javascript and cookies to continue|unusual traffic|"
+    r"press (?:and|&) hold|access denied",
+    re.IGNORECASE,
+)
+_CONSENT = re.compile(
+    r"before you continue|accept (?:all|cookies)|reject all|"
+    r"manage (?:cookies|preferences|options|settings)|cookie (?:policy|settings|preferences)|"
+    r"we (?:and our (?:\d+ )?partners )?use cookies|your (?:privacy choices|consent)|consent to|"
+    r"we value your privacy|alle akzeptieren|tout accepter|aceptar todo|"
+    r"accetta tutto|alles accepteren",
+    re.IGNORECASE,
+)
+_LOGIN = re.compile(
+    r"(?:log|sign) ?in\b|forgot(?:ten)? (?:your )?password|create (?:an )?account|single sign-on|"
+    r"anmelden|se connecter|iniciar sesión|accedi|inloggen",
+    re.IGNORECASE,
+)
+_NEEDS_SCRIPTS = re.compile(
+    r"(?:enable|requires?|without|activate|turn on|need)[^.]{0,60}javascript|"
+    r"javascript[^.]{0,60}(?:required|enabled|disabled)",
+    re.IGNORECASE,
+)
+
+
+_PAYWALL = re.compile(
+    r"subscri(?:be|ption)[^.]{0,40}\b(?:continue|keep|read|unlock|access)|"
+    r"already (?:a )?subscribe[rd]|"
+    r"(?:for|to|available to) (?:our |paying )?(?:subscribers|members)(?: only)?\b|"
+    r"(?:members|subscribers)[- ]only|become a (?:member|subscriber) to|"
+    r"nur für abonnenten|réservé aux abonnés|para suscriptores|per gli abbonati|voor abonnees",
+    re.IGNORECASE,
+)
+_NOT_FREE = re.compile(r"\"isAccessibleForFree\"\s*:\s*\"?false", re.IGNORECASE)
+_NOT_FOUND = re.compile(
+    r"\b(?:(?:page|file|article|document|product|site|url|content|resource)s?(?: you[^.]{0,40})? "
+    r"(?:was |were |is |are |has |have |could |can)?(?:been )?"
+    r"(?:not (?:be )?(?:found|available)|n[o']t (?:be )?found|no longer (?:available|exists?)|"
+    r"removed|"
+    r"does(?:n.t| not) exist)|not found|404|seite nicht gefunden|page (?:introuvable|non trouvée)|"
+    r"página no encontrada|pagina non trovata|pagina niet gevonden)\b",
+    re.IGNORECASE,
+)
+
+
+def verdict_of(content: str, whole: str, page: Page) -> str:
+    """Return a key of PAGE_VERDICTS for what a page is instead of content, "" if it has some.
+
+    ``content`` is the text that was chosen, ``whole`` all text of the page.
+    """
+    if len(content) > MOST_CHARS:
+        return ""
+    if _is_paywall(content, whole, page):
+        return "paywall"
+    if len(content) > FEW_CHARS:
+        return ""
+    if _CHALLENGE.search(whole) and len(whole) < FEW_CHARS:
+        return "human_check"
+    few = len(content) <= NEXT_TO_NOTHING
+    around = whole if few else content
+    if len(_CONSENT.findall(around)) > 1 and len(whole) < 2 * FEW_CHARS:
+        return "consent_wall"
+    login = f"{page.title} {around}" if few else around
+    if page.asks_password and _LOGIN.search(login) and (few or len(whole) <= FEW_CHARS):
+        return "login"
+    if len(content) <= NOT_FOUND_CHARS and any(map(_NOT_FOUND.search, (page.title, content[:100]))):
+        return "soft_404"
+    if few and leads_to(page):
+        return "leads_on"
+    is_shell = len(whole) <= NEXT_TO_NOTHING or _NEEDS_SCRIPTS.search(whole)
+    if few and page.scripts and is_shell:
+        return "empty_shell"
+    return "" if whole else "no_text"
+
+
+def _is_paywall(content: str, whole: str, page: Page) -> bool:
+    if any(_NOT_FREE.search(source) for source in page.json_ld):
+        return True
+    return len(content) <= FEW_CHARS and len(_PAYWALL.findall(whole)) > 1
+
+
+def leads_to(page: Page) -> str:
+    """Return the address that a page without text sends a browser to, "" if none."""
+    return _leads.leads_to(page.meta, page.frames, [text for _, text in page.script_texts])
+
+
+MAX_SOURCE_BYTES = 4 * _element.MAX_SOURCE_CHARS
+READING_FEW_CHARS = 600
 """Of content; only a page that shows no more may hold its text in data."""
 MIN_DATA_CHARS, MIN_TIMES = 500, 4
 """Characters of a text in data, and how many times what the page shows; less is no text."""
@@ -56,13 +156,13 @@ class Reading:
         return Inline(self.base, self.source_chars // 2)
 
 
-def load(source: Path, charset: str) -> _safety.Checked:
+def load(source: Path, charset: str) -> _element.Checked:
     """Return the source of a page, safe to parse."""
     with source.open("rb") as file:
         raw = file.read(MAX_SOURCE_BYTES)
         more = bool(file.read(1))
-    checked = _safety.check(decode(raw, charset))
-    return _safety.Checked(checked.source, checked.cut or more)
+    checked = _element.check(decode(raw, charset))
+    return _element.Checked(checked.source, checked.cut or more)
 
 
 def read(source: str, url: str) -> Reading:
@@ -72,10 +172,10 @@ def read(source: str, url: str) -> Reading:
     blocks = _blocks.cut(page)
     keep = _content.content(blocks, is_article=metadata.is_article)
     content = list(compress(blocks, keep))
-    verdict = _verdict.verdict(_words(content), _words(blocks), page)
+    verdict = verdict_of(_words(content), _words(blocks), page)
     name = ""
     shown = sum(len(block.words) for block in content)
-    if (page.script_texts or page.json_ld) and verdict in _SHELLS and shown <= FEW_CHARS:
+    if (page.script_texts or page.json_ld) and verdict in _SHELLS and shown <= READING_FEW_CHARS:
         name, drawn = _from_data(page, metadata.title)
         if sum(len(block.words) for block in drawn) >= max(MIN_DATA_CHARS, MIN_TIMES * shown):
             content, verdict, keep = drawn, "", [False] * len(blocks)
@@ -89,8 +189,8 @@ def read(source: str, url: str) -> Reading:
 def embedded(page: _tree.Page) -> list[tuple[str, Any]]:
     """Return the data that a page brings along, with their names."""
     linked = [(LINKED_DATA, source) for source in page.json_ld]
-    scripts = ((_embedded.is_data(attrs, text), text) for attrs, text in page.script_texts)
-    return list(_embedded.values([*((name, text) for name, text in scripts if name), *linked]))
+    scripts = ((_metadata.is_data(attrs, text), text) for attrs, text in page.script_texts)
+    return list(_metadata.values([*((name, text) for name, text in scripts if name), *linked]))
 
 
 def _from_data(page: _tree.Page, title: str) -> tuple[str, list[Block]]:
@@ -113,7 +213,7 @@ def _words(blocks: list[Block]) -> str:
     for block in blocks:
         texts.append(block.words)
         size += len(block.words)
-        if size > 4 * _verdict.MOST_CHARS:
+        if size > 4 * MOST_CHARS:
             break
     return " ".join(texts)
 
@@ -124,3 +224,97 @@ def _base(url: str, page: _tree.Page, metadata: _metadata.Metadata) -> str:
         return urljoin(url, page.base) if page.base else url or metadata.canonical
     except ValueError:
         return url
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The Markdown of a piece of HTML.
+
+    ``title`` is "" if there is none; ``hidden`` counts the hidden elements that were removed.
+    """
+
+    parts: tuple[Part, ...]
+    title: str
+    hidden: int
+
+
+def whole(source: str, url: str = "") -> Whole:
+    """Return ``source`` as Markdown without hidden text.
+
+    Relative links are resolved against ``url``, and stay as they are without one.
+    """
+    checked = _element.check(source)
+    page = _tree.parse(checked.source)
+    parts = _blocks.parts(_blocks.cut(page), Inline(url, len(checked.source) // 2))
+    return Whole(tuple(parts), _metadata.read(page).title, page.hidden)
+
+
+PICTURE = "images/"
+"""Begins the path of one picture, by its number in the listing."""
+
+
+def links(reading: Reading) -> str:
+    """Return each link of a page once."""
+    inline = reading.inline()
+    found = dict.fromkeys(link for block in reading.blocks for link in _links(block, inline))
+    return "".join(f"- {link}\n" for link in found)
+
+
+def _links(block: Block, inline: Inline) -> Iterator[str]:
+    if block.link:
+        yield inline.link(block.words, block.link)
+    for node in block.nodes:
+        for element in () if isinstance(node, str) else (node, *node.descendants()):
+            if element.tag == "a" and (
+                address := inline.absolute(element.attributes.get("href", ""))
+            ):
+                yield f"[{element.text()}]({address})"
+
+
+def data(reading: Reading) -> str:
+    """Return the data that a page brings along for its scripts, as JSON under their names.
+
+    A value of more levels than Python writes is left out.
+    """
+    texts: list[str] = []
+    for name, value in embedded(reading.page):
+        with suppress(RecursionError):
+            texts.append(f"[{name}]\n{on_lines(value).rstrip()}\n")
+    return "\n".join(texts)
+
+
+def images(reading: Reading, path: str) -> str:
+    """Return a numbered line for each picture, film and sound, or only for the one of a number."""
+    lines = [line for line, _ in _listed(reading)]
+    if path.startswith(PICTURE):
+        lines = [lines[_number(len(lines), path) - 1]]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def address(reading: Reading, path: str) -> str:
+    """Return the address of the picture of a number; that of a film is its poster's."""
+    listed = _listed(reading)
+    picture = listed[_number(len(listed), path) - 1][1]
+    if not picture.startswith(("http://", "https://")):
+        raise PageReason.PAGE_PICTURE_HELD.error()
+    return picture
+
+
+def _listed(reading: Reading) -> list[tuple[str, str]]:
+    """Return the line of each medium, with the address of its picture."""
+    inline = reading.inline()
+    listed: dict[str, tuple[str, str]] = {}
+    for element in filter(_media.is_medium, reading.page.media):
+        label, source = _media.labelled(element)
+        if source not in listed and len(listed) < _media.MAX_LISTED:
+            mark = "!" if element.tag == "img" else ""
+            line = f"{len(listed) + 1}. {mark}[{label}]({inline.destination(source)})"
+            listed[source] = line, inline.absolute(_media.still(element))
+    return list(listed.values())
+
+
+def _number(count: int, path: str) -> int:
+    number = path.removeprefix(PICTURE)
+    if number.isdecimal() and len(number) < 6 and 1 <= int(number) <= count:
+        return int(number)
+    raise PageReason.PAGE_PICTURES.error(count=count)

@@ -6,9 +6,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from math import comb
 
-from fetchstash.handlers._html._css import EVERYWHERE, rules, unescape
-from fetchstash.handlers._html._names import names
-from fetchstash.handlers._html._style import MAY_MATTER, Style, may_hide, read_style
+from fetchstash.handlers._html._element import names
+from fetchstash.handlers._html._style import (
+    EVERYWHERE,
+    MAY_MATTER,
+    Style,
+    may_hide,
+    read_style,
+    rules,
+    unescape,
+)
 
 MAX_RULES_ALIKE = 200
 """Rules looked up by one class, id or tag; a real sheet has fewer."""

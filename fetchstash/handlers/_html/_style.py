@@ -1,9 +1,218 @@
-"""Read the effect of CSS declarations on whether text can be seen. Pure functions over strings."""
+"""Values of CSS and the styles of elements, as far as they hide text.
 
+CSS Syntax 3, Media Queries 4, Color 4. Pure functions over strings.
+"""
+
+import colorsys
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
-from fetchstash.handlers._html._css import Colour, colour, compact
+MAX_SHEET_CHARS = 2_000_000
+WIDTHS = (360, 800, 1280, 1920)
+"""Pixels. A rule in @media hides an element only if it applies at all these widths of a screen."""
+EVERYWHERE = (1 << len(WIDTHS)) - 1
+"""The mask of a rule that applies at all WIDTHS."""
+_FONT_PIXELS = 16
+_MAX_NESTING = 20
+
+_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
+# A quote behind a backslash begins no string: else each of many would be followed to the end.
+_STRING = re.compile(r"(?<!\\)(?:\"[^\"\\\n]*(?:\\.[^\"\\\n]*)*\"|'[^'\\\n]*(?:\\.[^'\\\n]*)*')")
+_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})[ \t\n\r\f]?|([^\n\r\f0-9a-fA-F]))")
+_WIDTH = re.compile(r"\((min-|max-)?width(:|<=?|>=?)([\d.]+)(px|em|rem)\)")
+_WIDTH_LAST = re.compile(r"\(([\d.]+)(px|em|rem)(<=?|>=?)width\)")
+_ALWAYS_TRUE = re.compile(
+    r"\((?:color|any-hover(?::\w+)?|hover(?::hover)?|scripting:enabled|update:fast|min-height:\d{1,2}px|"
+    r"orientation:landscape|prefers-color-scheme:light|min-resolution:[\d.]+\w+)\)"
+)
+_RGB = re.compile(r"rgba?\(([\d.]+%?)[,/]([\d.]+%?)[,/]([\d.]+%?)(?:[,/]([\d.]+%?))?\)")
+_HSL = re.compile(r"hsla?\(([\d.]+)(?:deg)?[,/]([\d.]+)%[,/]([\d.]+)%(?:[,/]([\d.]+%?))?\)")
+_HEX = re.compile(r"#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})")
+_NAMED = {
+    "white": "ffffff", "snow": "fffafa", "ivory": "fffff0", "ghostwhite": "f8f8ff",
+    "whitesmoke": "f5f5f5", "floralwhite": "fffaf0", "azure": "f0ffff", "mintcream": "f5fffa",
+    "honeydew": "f0fff0", "aliceblue": "f0f8ff", "seashell": "fff5ee", "lavenderblush": "fff0f5",
+    "lightyellow": "ffffe0", "oldlace": "fdf5e6", "black": "000000", "gray": "808080",
+    "grey": "808080", "silver": "c0c0c0", "red": "ff0000", "yellow": "ffff00", "blue": "0000ff",
+    "green": "008000", "lime": "00ff00", "navy": "000080", "maroon": "800000", "orange": "ffa500",
+    "purple": "800080", "teal": "008080",
+}  # fmt: skip
+
+
+class Colour(NamedTuple):
+    """A colour in sRGB: 0 to 255, and alpha from 0 to 1."""
+
+    red: float
+    green: float
+    blue: float
+    alpha: float = 1
+
+
+WHITE, BLACK = Colour(255, 255, 255), Colour(0, 0, 0)
+
+
+class Rule(NamedTuple):
+    """A style rule. ``widths`` is a mask: bit n is set if the rule applies at ``WIDTHS[n]``."""
+
+    selectors: str
+    declarations: str
+    widths: int
+
+
+def rules(source: str) -> Iterator[Rule]:
+    """Yield the style rules of a style sheet, those inside at-rules and nested rules too."""
+    source = _COMMENT.sub(" ", source[:MAX_SHEET_CHARS])
+    source = _STRING.sub(_without_marks, source)
+    start = 0
+    open_rules: list[tuple[str, int, list[str]]] = []
+    for mark in re.finditer(r"[{}]", source):
+        text = source[start : mark.start()]
+        start = mark.end()
+        if mark[0] == "{":
+            declarations, _, prelude = text.rpartition(";")
+            if open_rules:
+                open_rules[-1][2].append(declarations)
+            selectors, widths = _context(prelude.strip(), open_rules)
+            open_rules.append((selectors, widths, []))
+        elif open_rules:
+            selectors, widths, declared = open_rules.pop()
+            if selectors:
+                declared.append(text)
+                yield Rule(selectors, ";".join(declared), widths)
+
+
+def _without_marks(string: re.Match[str]) -> str:
+    """Return a string without braces and semicolons, which would end a rule or a declaration."""
+    return string[0] if not set("{};").intersection(string[0]) else '""'
+
+
+def _context(prelude: str, around: list[tuple[str, int, list[str]]]) -> tuple[str, int]:
+    """Return the selectors of a rule and the widths at which what is inside it applies."""
+    above, widths, _ = around[-1] if around else ("", EVERYWHERE, [])
+    if len(around) > _MAX_NESTING:
+        return "", 0
+    if not prelude.startswith("@"):
+        if not above:
+            return prelude, widths
+        if "," in above or "," in prelude or len(above) > 500:
+            return "", 0  # the product of two lists: too rare to be worth its cost
+        return (prelude.replace("&", above) if "&" in prelude else f"{above} {prelude}"), widths
+    name, _, condition = prelude.partition(" ")
+    match name.lower():
+        case "@media":
+            return above, widths & media(condition)
+        case "@layer" | "@scope" | "@container":
+            return above, widths
+        case "@supports":
+            return above, 0 if condition.strip().lower().startswith("not") else widths
+        case _:
+            return "", 0
+
+
+def media(query: str) -> int:
+    """Return the mask of WIDTHS at which a media query list applies on a light colour screen."""
+    mask = 0
+    for alternative in query.lower().split(","):
+        terms = [term.strip() for term in re.split(r"\band\b", alternative)]
+        negated = terms[0].startswith("not ")
+        terms[0] = terms[0].removeprefix("not ").removeprefix("only ").strip()
+        widths = EVERYWHERE
+        for term in terms:
+            widths &= _media_term("".join(term.split()))
+        mask |= EVERYWHERE & ~widths if negated else widths
+    return mask
+
+
+def _media_term(term: str) -> int:
+    if term in {"", "all", "screen"} or _ALWAYS_TRUE.fullmatch(term):
+        return EVERYWHERE
+    if match := _WIDTH.fullmatch(term):
+        prefix, operator, number, unit = match.groups()
+        operator = {"min-": ">=", "max-": "<=", None: operator}[prefix]
+    elif match := _WIDTH_LAST.fullmatch(term):
+        number, unit, operator = match.groups()
+        operator = operator.translate({ord("<"): ">", ord(">"): "<"})
+    else:
+        return 0
+    try:
+        pixels = float(number) * (1 if unit == "px" else _FONT_PIXELS)
+    except ValueError:
+        return 0
+    comparisons = (
+        pixels <= width if operator.startswith(">") else pixels >= width for width in WIDTHS
+    )
+    return sum(1 << bit for bit, holds in enumerate(comparisons) if holds)
+
+
+def unescape(css: str) -> str:
+    """Return CSS with its escapes resolved (CSS Syntax 3, 4.3.7)."""
+    return _ESCAPE.sub(_character, css) if "\\" in css else css
+
+
+def _character(escape: re.Match[str]) -> str:
+    if escape[2]:
+        return escape[2]
+    code = int(escape[1], 16)
+    return chr(code) if 0 < code < 0xD800 or 0xDFFF < code < 0x110000 else "\ufffd"
+
+
+def compact(declarations: str) -> str:
+    """Return declarations in lower case, escapes resolved. A comma replaces white space."""
+    text = ",".join(unescape(_COMMENT.sub("", declarations)).lower().split())
+    for mark in ":;,()!/":
+        if mark in text:
+            text = text.replace(f",{mark}", mark).replace(f"{mark},", mark)
+    return text
+
+
+def colour(value: str) -> Colour | None:
+    """Return the colour that a compact value or an attribute names, None for other notations."""
+    value = value.strip().lower()
+    if value == "transparent":
+        return Colour(0, 0, 0, 0)
+    value = f"#{_NAMED[value]}" if value in _NAMED else value
+    if _HEX.fullmatch(value):
+        digits = value[1:] if len(value) > 5 else "".join(digit * 2 for digit in value[1:])
+        parts = [int(digits[at : at + 2], 16) for at in range(0, len(digits), 2)]
+        return Colour(parts[0], parts[1], parts[2], parts[3] / 255 if len(parts) > 3 else 1)
+    if match := _RGB.fullmatch(value):
+        red, green, blue = (min(_number(part, 255), 255) for part in match.groups()[:3])
+        return Colour(red, green, blue, _number(match[4] or "1", 1))
+    if match := _HSL.fullmatch(value):
+        hue, saturation, light = (_number(match[group], 1) for group in (1, 2, 3))
+        mixed = colorsys.hls_to_rgb(
+            hue % 360 / 360, min(light, 100) / 100, min(saturation, 100) / 100
+        )
+        red, green, blue = (255 * part for part in mixed)
+        return Colour(red, green, blue, _number(match[4] or "1", 1))
+    return None
+
+
+def _number(text: str, whole: float) -> float:
+    try:
+        return float(text[:-1]) / 100 * whole if text.endswith("%") else float(text)
+    except ValueError:
+        return whole
+
+
+def contrast(text: Colour, background: Colour) -> float:
+    """Return the contrast ratio of a text on an opaque background, from 1 to 21 (WCAG 2.2)."""
+    alpha = min(text.alpha, 1)
+    pairs = zip(text[:3], background[:3], strict=True)
+    blended = (alpha * front + (1 - alpha) * back for front, back in pairs)
+    lights = sorted((_luminance(*blended), _luminance(*background[:3])))
+    return (lights[1] + 0.05) / (lights[0] + 0.05)
+
+
+def _luminance(red: float, green: float, blue: float) -> float:
+    linear = [
+        part / 3294.6 if part <= 10.31 else ((part / 255 + 0.055) / 1.055) ** 2.4
+        for part in (red, green, blue)
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
 
 _ZERO = r"(?:0+(?:\.0+)?|0?\.0+[0-9]?)(?:px|em|rem|pt|%|vh|vw|cm|mm|in)?"
 # Lengths that leave the screen, in a calc() too. Percentages move carousels and menus: only 300 %

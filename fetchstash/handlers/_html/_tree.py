@@ -5,15 +5,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, cast
 
-from fetchstash.handlers._html._css import media
-from fetchstash.handlers._html._element import BLOCKS, Element
-from fetchstash.handlers._html._formulas import (
-    formula,
-    marked,
-    picture,
-    rendered,
-    with_dollars,
-)
+from fetchstash.handlers._html._element import BLOCKS, Element, names
 from fetchstash.handlers._html._hidden import (
     MIN_ARIA_HIDDEN_WORDS,
     UNKNOWN_PAINT,
@@ -27,10 +19,16 @@ from fetchstash.handlers._html._hidden import (
     paint,
     style_of,
 )
-from fetchstash.handlers._html._media import is_player
-from fetchstash.handlers._html._names import names
+from fetchstash.handlers._html._media import (
+    formula,
+    is_player,
+    marked,
+    picture,
+    rendered,
+    with_dollars,
+)
 from fetchstash.handlers._html._sheet import StyleSheet
-from fetchstash.handlers._html._style import Style, read_style
+from fetchstash.handlers._html._style import Style, media, read_style
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode

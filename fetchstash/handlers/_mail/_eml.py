@@ -166,7 +166,7 @@ def _write_body(part: email.message.Message, prose: Prose) -> int:
     if part.get_content_type() != "text/html":
         prose.paragraph(text.replace("\r\n", "\n"))
         return 0
-    from fetchstash.handlers._html._whole import whole  # noqa: PLC0415 - brings the HTML parser
+    from fetchstash.handlers._html._reading import whole  # noqa: PLC0415 - brings the HTML parser
 
     page = whole(text)
     for piece in page.parts:

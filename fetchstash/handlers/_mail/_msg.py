@@ -95,7 +95,7 @@ def _write_body(message: CompoundFile, prose: Prose, extracted: Extracted) -> No
     if (body := _text(message, _BODY)).strip():
         prose.paragraph(body.replace("\r\n", "\n"))
     elif markup := decode(message.read(f"__substg1.0_{_HTML}0102")) or _text(message, _HTML):
-        from fetchstash.handlers._html._whole import whole  # noqa: PLC0415 - brings the HTML parser
+        from fetchstash.handlers._html._reading import whole  # noqa: PLC0415 - brings the HTML parser
 
         page = whole(markup)
         for piece in page.parts:

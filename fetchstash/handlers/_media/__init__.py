@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from fetchstash.handlers._binary import UnreadHandler
 from fetchstash.handlers._format import Format, Head, Sniffed, family
-from fetchstash.handlers._routing._signatures import printable
+from fetchstash.handlers._routing._containers import printable
 
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
 
@@ -97,14 +97,8 @@ FORMATS = (
         extensions=("mpg", "mpeg"),
         signatures=((0, b"\0\0\1\xba"), (0, b"\0\0\1\xb3")),
     ),
-    *family(
-        replace(_VIDEO, signed=True),
-        ("{} video", "video/mp4", "mp4 m4v"),
-    ),
-    *family(
-        replace(_VIDEO, handler=UnreadHandler),
-        ("AVI video", "video/x-msvideo", "avi"),
-    ),
+    *family(replace(_VIDEO, signed=True), ("{} video", "video/mp4", "mp4 m4v")),
+    *family(replace(_VIDEO, handler=UnreadHandler), ("AVI video", "video/x-msvideo", "avi")),
     *family(
         replace(_VIDEO, handler=UnreadHandler, signed=True),
         ("{} video", "video/webm", "webm"),

@@ -29,7 +29,7 @@ class EpubHandler(BesideParts):
 
     def read_beside(self, source: Path, extracted: Extracted, beside: Beside) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText if it cannot be read."""
-        from fetchstash.handlers._html._whole import whole  # noqa: PLC0415 - imports the HTML parser
+        from fetchstash.handlers._html._reading import whole  # noqa: PLC0415 - imports the HTML parser
 
         with Zip(source, is_document=True) as container:
             members = Members(container)

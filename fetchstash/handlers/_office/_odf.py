@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._html._formulas import MAX_DEPTH, MAX_NODES, latex
+from fetchstash.handlers._html._media import MAX_DEPTH, MAX_NODES, latex
 from fetchstash.handlers._office import OfficeReason
 from fetchstash.handlers._office._common import (
     PLAIN,

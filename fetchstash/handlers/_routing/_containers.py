@@ -1,4 +1,4 @@
-"""Identify ZIP and OLE containers by the names of their members; nothing is decompressed.
+"""Formats by their first bytes, and by what a container holds.
 
 zipfile reads all of 500,000 entries before the first name is known; this reads the first of the
 central directory (APPNOTE.TXT, sections 4.3.12 and 4.3.16), and OLE directories ([MS-CFB], 2.6).
@@ -9,8 +9,32 @@ import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fetchstash.handlers._format import Sniffed
+from fetchstash.handlers._format import Head, Sniffed
 from fetchstash.handlers._formats import Formats
+
+
+def find_signature(head: Head, formats: Formats) -> Sniffed | None:
+    """Return the binary format that a file begins as, None if none; containers are not opened.
+
+    Of a text only its sniffers count: any text may begin with a signature of printable characters.
+    """
+    for sniff in formats.binary_sniffers:
+        if sniffed := sniff(head):
+            return sniffed
+    if head.is_text:
+        return None
+    for at, magic, media_type in formats.signatures:
+        if head.data.startswith(magic, at):
+            place = f" at {at}" if at else ""
+            return Sniffed(media_type, f"signature {printable(magic)}{place}")
+    return None
+
+
+def printable(magic: bytes) -> str:
+    """Return the ASCII letters of a signature, or hexadecimal where there are fewer than two."""
+    letters = bytes(b for b in magic if 0x20 < b < 0x7F).decode("ascii")
+    return letters if len(letters) >= 2 else magic.hex()
+
 
 ZIP_MAGICS = (b"PK\3\4", b"PK\5\6", b"PK\7\x08PK\3\4")
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"

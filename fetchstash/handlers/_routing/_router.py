@@ -23,7 +23,7 @@ from fetchstash.handlers._format import Format, Head, Sniffed
 from fetchstash.handlers._formats import GENERIC_MEDIA_TYPES, Formats
 from fetchstash.handlers._registry import built_in
 from fetchstash.handlers._routing import _containers
-from fetchstash.handlers._routing._signatures import find_signature
+from fetchstash.handlers._routing._containers import find_signature
 from fetchstash.handlers._routing._structure import looks_like
 from fetchstash.handlers._routing._text_test import TextTest, decode_head, text_test
 
