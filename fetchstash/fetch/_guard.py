@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
 import anyio
-import anyio.lowlevel
 import httpcore2
 
 from fetchstash.errors import BadArgument, FetchFailed, Refused

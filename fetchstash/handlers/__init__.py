@@ -13,7 +13,9 @@ if TYPE_CHECKING:
         Extracted,
         Extraction,
         Extractor,
+        Format,
         Handler,
+        Head,
         Hints,
         PageReader,
         PageText,
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
         PartText,
         Picture,
         Render,
+        Sniffed,
+        family,
     )
-    from fetchstash.handlers._format import Format, Head, Sniffed, family
     from fetchstash.handlers._leads import LEADING, checked_lead, is_picture
     from fetchstash.handlers._limits import ExtractLimits
     from fetchstash.handlers._media_types import TEXT_MEDIA_TYPES
@@ -100,10 +103,9 @@ __all__ = [
 _MODULES = {
     "_charset": "charset_named charset_of_file decode read_text",
     "_contract": (
-        "ContentKind DecidedBy Decision Extracted Extraction Extractor Handler Hints "
-        "PageReader PageText Part PartRequest PartText Picture Render"
+        "ContentKind DecidedBy Decision Extracted Extraction Extractor Format Handler Head Hints "
+        "PageReader PageText Part PartRequest PartText Picture Render Sniffed family"
     ),
-    "_format": "Format Head Sniffed family",
     "_leads": "LEADING checked_lead is_picture",
     "_limits": "ExtractLimits",
     "_media_types": "TEXT_MEDIA_TYPES",

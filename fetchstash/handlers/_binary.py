@@ -9,8 +9,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from fetchstash.handlers._contract import Extracted, Hints
-from fetchstash.handlers._format import Format, Head, Sniffed, family
+from fetchstash.handlers._contract import Extracted, Format, Head, Hints, Sniffed, family
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 from fetchstash.text.facts import DocumentFacts

@@ -6,8 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import Extracted, Hints, Part
-from fetchstash.handlers._format import Format
+from fetchstash.handlers._contract import Extracted, Format, Hints, Part
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._routing._structure import (
     FILE_NAMES,

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from fetchstash.errors import OutOfRange
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import Extracted, Hints, Part
-from fetchstash.handlers._format import Format, Head, Sniffed
+from fetchstash.handlers._contract import Extracted, Format, Head, Hints, Part, Sniffed
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import ReasonTable
 from fetchstash.handlers._shared._list_preview import list_preview

@@ -10,8 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
-from fetchstash.handlers._contract import Extracted, Hints, PartRequest, PartText, Picture
-from fetchstash.handlers._format import Format, Head, Sniffed, family
+from fetchstash.handlers._contract import (
+    Extracted,
+    Format,
+    Head,
+    Hints,
+    PartRequest,
+    PartText,
+    Picture,
+    Sniffed,
+    family,
+)
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._media._mp4 import mp4
 from fetchstash.handlers._reasons import KEPT, Reason, ReasonTable

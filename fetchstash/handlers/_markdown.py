@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import Extracted, Hints, Part
-from fetchstash.handlers._format import Format
+from fetchstash.handlers._contract import Extracted, Format, Hints, Part
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._routing._structure import sniff_markdown
 from fetchstash.handlers._shared._markdown_marks import MAX_HEADINGS, find_headings

@@ -6,8 +6,7 @@ from enum import unique
 from pathlib import Path
 from typing import Any, cast
 
-from fetchstash.handlers._contract import Extracted, Hints, Part
-from fetchstash.handlers._format import Format
+from fetchstash.handlers._contract import Extracted, Format, Hints, Part
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import FETCH_AGAIN, KEPT, ReasonTable
 from fetchstash.handlers._shared._prose import Prose

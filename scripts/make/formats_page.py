@@ -6,9 +6,8 @@ scripts/make/formats_page.py
 from itertools import groupby
 from pathlib import Path
 
-from fetchstash.handlers._format import Format
-from fetchstash.handlers._formats import words
-from fetchstash.handlers._registry import built_in, handler_of
+from fetchstash.handlers._contract import Format
+from fetchstash.handlers._registry import built_in, handler_of, words
 
 PAGE = Path(__file__).parents[2] / "docs" / "handlers.md"
 BEGIN, END = "<!-- scripts/make/formats_page.py writes this -->\n", "<!-- until here -->\n"

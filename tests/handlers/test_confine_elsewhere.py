@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from fetchstash.handlers._worker import _macos, _windows
-from fetchstash.handlers._worker._room import Room
+from fetchstash.handlers._worker import _confine, _windows
+from fetchstash.handlers._worker._process import Room
 
 FAILING = (
     "OpenProcessToken", "CreateRestrictedToken", "SetTokenInformation", "CreateProcessAsUserW",
@@ -27,7 +27,7 @@ def room(tmp_path: Path) -> Room:
 
 
 def test_the_profile_of_macos_denies_by_default_and_links_last(room: Room) -> None:
-    lines = _macos.profile(room).splitlines()
+    lines = _confine.profile(room.path, room.readable).splitlines()
     assert lines[:2] == ["(version 1)", "(deny default)"]
     assert lines[-2:] == ["(deny file-link)", "(deny file-write-create (vnode-type SYMLINK))"]
     writing = [line for line in lines if "file-write" in line and line.startswith("(allow")]
@@ -38,7 +38,7 @@ def test_the_profile_of_macos_denies_by_default_and_links_last(room: Room) -> No
 
 
 def test_the_profile_of_macos_is_one_list_of_balanced_rules(room: Room) -> None:
-    for line in _macos.profile(room).splitlines():
+    for line in _confine.profile(room.path, room.readable).splitlines():
         bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", line)
         assert bare.count("(") == bare.count(")")
         assert bare.startswith("(")
@@ -48,7 +48,7 @@ def test_the_profile_of_macos_is_one_list_of_balanced_rules(room: Room) -> None:
 def test_the_profile_of_macos_names_the_real_path_of_the_room(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    profile = _macos.profile(Room(tmp_path / "link"))
+    profile = _confine.profile(Room(tmp_path / "link").path, ())
     assert f'(allow file-write* (subpath "{tmp_path}/real/worker-' in profile
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from fetchstash import handlers
 from fetchstash.handlers import ContentKind, Decision, Format, built_in, format_of, handler_of
-from fetchstash.handlers._formats import check_claims
+from fetchstash.handlers._registry import check_claims
 
 PACKAGE = Path(handlers.__file__).parents[1]
 DOCS = Path(__file__).parents[2] / "docs" / "handlers.md"

@@ -7,8 +7,7 @@ import pytest
 
 from fetchstash.handlers import PartText, Picture
 from fetchstash.handlers._worker._answers import Measured, Pieces, measure, part
-from fetchstash.handlers._worker._facts import read_facts
-from fetchstash.handlers._worker._frames import ProtocolError
+from fetchstash.handlers._worker._protocol import ProtocolError, read_facts
 from tests.server.hostile_worker import FACTS, LINE, MARK, PIECE
 
 TEXT = "zwölf\nlines\n"

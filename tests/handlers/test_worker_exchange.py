@@ -13,8 +13,8 @@ import pytest
 from fetchstash.handlers import Extracted, Part, WorkerPool
 from fetchstash.handlers._worker import _confine
 from fetchstash.handlers._worker._child import extract
-from fetchstash.handlers._worker._frames import MAX_STRUCTURE, ProtocolError, decode, encode
-from fetchstash.handlers._worker._room import KeptOpen, Room
+from fetchstash.handlers._worker._process import KeptOpen, Room
+from fetchstash.handlers._worker._protocol import MAX_STRUCTURE, ProtocolError, decode, encode
 from tests.handlers.test_confine import pool, run
 
 __all__ = ["pool"]  # a fixture of another module
@@ -200,7 +200,7 @@ def test_a_text_ends_at_max_chars(tmp_path: Path, more: int) -> None:
 # than that.
 OF_THE_SYSTEM = """
 import math, mmap, resource, sys
-from fetchstash.handlers._worker._limits import job_limits
+from fetchstash.handlers._worker._confine import job_limits
 
 def pages(): return int(open("/proc/self/statm").read().split()[0])
 def used():
@@ -243,13 +243,13 @@ def test_a_worker_has_its_seconds_of_cpu(more: int) -> None:
 
 LIFE = """
 import resource
-from fetchstash.handlers._worker import _limits
+from fetchstash.handlers._worker import _confine
 used = 0
-_limits._cpu_seconds = lambda: used
+_confine._cpu_seconds = lambda: used
 for job in range(4):
-    with _limits.job_limits(100_000, 10, 60):
+    with _confine.job_limits(100_000, 10, 60):
         used += 9
-        print(*resource.getrlimit(resource.RLIMIT_CPU), _limits.is_worn_out())
+        print(*resource.getrlimit(resource.RLIMIT_CPU), _confine.is_worn_out())
 """
 
 

@@ -6,7 +6,7 @@ from enum import unique
 
 from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers._binary import UnreadHandler
-from fetchstash.handlers._format import Format, family
+from fetchstash.handlers._contract import Format, family
 from fetchstash.handlers._reasons import FETCH_AGAIN, KEPT, READ_LINES, THERE_INSIDE, ReasonTable
 from fetchstash.handlers._routing._structure import sniff_csv, sniff_json, sniff_xml, sniff_yaml
 

@@ -11,7 +11,7 @@ from fetchstash.handlers._data import DataReason, _json_shape, _json_values
 from fetchstash.handlers._data._json_layout import find_keys, has_long_lines, lay_out
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._shared._part_text import TextParts
-from fetchstash.handlers._worker._frames import MAX_HEADINGS
+from fetchstash.handlers._worker._protocol import MAX_HEADINGS
 from fetchstash.text.ranges import Heading
 
 # A document up to this size is held in memory and laid out; a larger one is kept unchanged.

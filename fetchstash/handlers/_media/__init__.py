@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from fetchstash.handlers._binary import UnreadHandler
-from fetchstash.handlers._format import Format, Head, Sniffed, family
+from fetchstash.handlers._contract import Format, Head, Sniffed, family
 from fetchstash.handlers._routing._containers import printable
 
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}

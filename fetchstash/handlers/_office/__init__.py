@@ -4,7 +4,7 @@ from dataclasses import replace
 from enum import unique
 
 from fetchstash.handlers._binary import UnreadHandler
-from fetchstash.handlers._format import Format, Head, Sniffed, family
+from fetchstash.handlers._contract import Format, Head, Sniffed, family
 from fetchstash.handlers._reasons import KEPT, ReasonTable
 
 

@@ -4,7 +4,7 @@ import re
 from enum import unique
 
 from fetchstash.errors import BadArgument, OutOfRange
-from fetchstash.handlers._format import Format, Head, Sniffed
+from fetchstash.handlers._contract import Format, Head, Sniffed
 from fetchstash.handlers._reasons import FETCH_AGAIN, KEPT, LOOK, ReasonTable
 
 

@@ -9,8 +9,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fetchstash.handlers._format import Head, Sniffed
-from fetchstash.handlers._formats import Formats
+from fetchstash.handlers._contract import Head, Sniffed
+from fetchstash.handlers._registry import Formats
 
 
 def find_signature(head: Head, formats: Formats) -> Sniffed | None:

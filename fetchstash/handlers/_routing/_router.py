@@ -18,10 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from fetchstash.handlers._contract import ContentKind, DecidedBy, Decision
-from fetchstash.handlers._format import Format, Head, Sniffed
-from fetchstash.handlers._formats import GENERIC_MEDIA_TYPES, Formats
-from fetchstash.handlers._registry import built_in
+from fetchstash.handlers._contract import ContentKind, DecidedBy, Decision, Format, Head, Sniffed
+from fetchstash.handlers._registry import GENERIC_MEDIA_TYPES, Formats, built_in
 from fetchstash.handlers._routing import _containers
 from fetchstash.handlers._routing._containers import find_signature
 from fetchstash.handlers._routing._structure import looks_like

@@ -9,8 +9,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from fetchstash.handlers._contract import ContentKind
-from fetchstash.handlers._format import Head, Sniffed
+from fetchstash.handlers._contract import ContentKind, Head, Sniffed
 
 LANGUAGES: Mapping[str, str] = MappingProxyType({
     "py": "python", "pyi": "python", "pyw": "python", "js": "javascript", "mjs": "javascript",

@@ -17,17 +17,22 @@ from fetchstash.handlers._contract import (
     ContentKind,
     Decision,
     Extraction,
+    Format,
     PagesRead,
     PageText,
     PartRequest,
     PartText,
     Picture,
 )
-from fetchstash.handlers._format import Format
-from fetchstash.handlers._formats import words
 from fetchstash.handlers._reasons import Cause
-from fetchstash.handlers._registry import describe, format_of
-from fetchstash.handlers._worker._checks import (
+from fetchstash.handlers._registry import describe, format_of, words
+from fetchstash.handlers._worker._protocol import (
+    MAX_HEADINGS,
+    MAX_LINE,
+    MAX_PART_TEXT,
+    MAX_PREVIEW,
+    MAX_TITLE,
+    ProtocolError,
     count,
     flag,
     headings,
@@ -35,17 +40,9 @@ from fetchstash.handlers._worker._checks import (
     lines,
     member,
     read_cause,
+    read_facts,
     string,
     text,
-)
-from fetchstash.handlers._worker._facts import read_facts
-from fetchstash.handlers._worker._frames import (
-    MAX_HEADINGS,
-    MAX_LINE,
-    MAX_PART_TEXT,
-    MAX_PREVIEW,
-    MAX_TITLE,
-    ProtocolError,
 )
 from fetchstash.text.facts import FACTS
 from fetchstash.text.hygiene import clean_line

@@ -2,7 +2,8 @@
 
 Started by the server as ``python -P -m fetchstash.handlers._worker._child``. Hostile bytes are read
 in here, under limits; nothing but data leaves. It has neither the server's standard streams nor its
-secrets.
+secrets. A text is cleaned, cut and written part by part; each report goes out after its bytes were
+written, so that what was reported is in the file whatever happens next.
 """
 
 import base64
@@ -10,34 +11,123 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers import _registry
-from fetchstash.handlers._contract import Decision, Extracted, Hints, PartRequest, PartText, Picture
+from fetchstash.handlers._contract import (
+    Decision,
+    Extracted,
+    Hints,
+    Part,
+    PartRequest,
+    PartText,
+    Picture,
+)
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Cause, Reason
-from fetchstash.handlers._worker import _frames, _plugins
-from fetchstash.handlers._worker._checks import cause_of
-from fetchstash.handlers._worker._confine import confine
-from fetchstash.handlers._worker._facts import facts_json
-from fetchstash.handlers._worker._frames import (
+from fetchstash.handlers._worker import _plugins
+from fetchstash.handlers._worker._confine import confine, is_worn_out, job_limits, limit_process
+from fetchstash.handlers._worker._protocol import (
+    MAX_HEADINGS,
     MAX_PART_TEXT,
     MAX_PREVIEW,
+    MAX_TITLE,
+    cause_of,
+    encode,
+    facts_json,
+    headings_json,
+    read_frame,
 )
-from fetchstash.handlers._worker._limits import is_worn_out, job_limits, limit_process
-from fetchstash.handlers._worker._writer import TextWriter
 from fetchstash.text import PreviewLimits, clip
-from fetchstash.text.hygiene import clean
-from fetchstash.text.ranges import Preview
+from fetchstash.text.hygiene import clean, clean_line
+from fetchstash.text.ranges import Heading, Preview
+from fetchstash.text.tokens import Counter
+
+Send = Callable[[dict[str, Any]], None]
+
+
+@dataclass(slots=True)
+class TextWriter:
+    """Writes one text to the file descriptor ``fd``. ``max_chars`` None keeps it whole."""
+
+    fd: int
+    send: Send
+    max_chars: int | None
+    chars: int = 0
+    newlines: int = 0
+    bytes: int = 0
+    removed: int = 0
+    full: bool = False
+    blank_pages: int = 0
+    outline_room: int = MAX_HEADINGS
+    counter: Counter = field(default_factory=Counter)
+
+    def write_all(self, parts: Iterable[Part]) -> None:
+        """Write parts until they end or ``full`` is set. Raises what reading them raises."""
+        for part in parts:
+            self.write(part)
+            if self.full:
+                return
+
+    def write(self, part: Part) -> None:
+        """Write one part; if it does not fit, its beginning, and set ``full``."""
+        cleaned = clean(part.text)
+        text, rows = cleaned.text, part.rows
+        self.removed += cleaned.removed
+        if self.max_chars is not None and self.chars + len(text) > self.max_chars:
+            self.full = True
+            cut = text[: self.max_chars - self.chars]
+            rows = max(0, rows - (_lines(text) - _lines(cut)))
+            text = cut
+            if not text:
+                return
+        newlines = text.count("\n")
+        standing = [h for h in part.headings if h.unit != "lines" or h.start <= newlines + 1]
+        headings = [_shifted(h, self.newlines) for h in standing[: self.outline_room]]
+        self.outline_room -= len(headings)
+        data = text.encode("utf-8")
+        _write_all(self.fd, data)
+        frame = {
+            "bytes": self.bytes + len(data),
+            "chars": self.chars + len(text),
+            "starts_page": part.starts_page,
+            "headings": headings_json(headings),
+            "table": None if part.table is None else clip(clean_line(part.table), MAX_TITLE),
+            "columns": part.columns,
+            # Rows end the part, one a line: this is the first one's line in the whole text.
+            "first_row_line": self.newlines + _lines(text) - rows + 1,
+            "rows": rows,
+        }
+        self.blank_pages += part.blank
+        self.bytes += len(data)
+        self.chars += len(text)
+        self.newlines += newlines
+        self.counter.add(text)
+        self.send({"piece": frame})
+
+
+def _lines(text: str) -> int:
+    return text.count("\n") + (not text.endswith("\n"))
+
+
+def _shifted(heading: Heading, lines_before: int) -> Heading:
+    if heading.unit != "lines":
+        return heading
+    return Heading(heading.title, heading.level, heading.unit, heading.start + lines_before)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
 
 GC_THRESHOLDS = 100_000, 50, 100
 """A document is one tree that lives until it is read: collecting often took a fifth of the time."""
-
-Send = Callable[[dict[str, Any]], None]
 
 
 def main() -> None:
@@ -55,9 +145,9 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server, which closes the pipe
     room, server, plugins, *readable = arguments
     if sys.platform == "linux":
-        from fetchstash.handlers._worker import _landlock  # noqa: PLC0415 - Linux alone
+        from fetchstash.handlers._worker._linux import end_with  # noqa: PLC0415 - Linux alone
 
-        _landlock.end_with(int(server))
+        end_with(int(server))
     limit_process()
     in_place = _plugins.locate(tuple(filter(None, plugins.split(","))))
     missing = confine(Path(room), [*map(Path, readable), *in_place])
@@ -66,12 +156,12 @@ def main() -> None:
     def send(frame: dict[str, Any]) -> None:
         if frame.get("sound") and is_worn_out():
             frame["sound"] = False
-        view = memoryview(_frames.encode(frame))
+        view = memoryview(encode(frame))
         while view:
             view = view[answers.write(view) :]
 
     send({"ready": os.getpid(), "missing": missing})
-    while (job := _frames.read(requests)) is not None:
+    while (job := read_frame(requests)) is not None:
         if not run(job, send):
             return
         gc.collect()

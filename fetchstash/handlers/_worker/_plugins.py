@@ -15,11 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from fetchstash.handlers._contract import ContentKind, Decision, Hints
-from fetchstash.handlers._format import Format, Head, Sniffed
-from fetchstash.handlers._formats import Formats, package_name
+from fetchstash.handlers._contract import ContentKind, Decision, Format, Head, Hints, Sniffed
 from fetchstash.handlers._reasons import Cause, Reason
-from fetchstash.handlers._registry import built_in, format_of
+from fetchstash.handlers._registry import Formats, built_in, format_of, package_name
 from fetchstash.handlers._routing._router import route_file
 from fetchstash.text import clip
 from fetchstash.text.hygiene import clean_line

@@ -23,13 +23,11 @@ from fetchstash.handlers._contract import (
     PartText,
     Picture,
 )
-from fetchstash.handlers._formats import package_name
 from fetchstash.handlers._limits import ExtractLimits
+from fetchstash.handlers._registry import package_name
 from fetchstash.handlers._worker import _answers as answers
-from fetchstash.handlers._worker._checks import member
-from fetchstash.handlers._worker._frames import ProtocolError
-from fetchstash.handlers._worker._process import Worker, WorkerDied
-from fetchstash.handlers._worker._room import Room
+from fetchstash.handlers._worker._process import Room, Worker, WorkerDied
+from fetchstash.handlers._worker._protocol import ProtocolError, member
 from fetchstash.system import telemetry
 
 T = TypeVar("T")
