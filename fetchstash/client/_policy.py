@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal, Protocol
 
+from fetchstash.text import setting
+
 
 @dataclass(frozen=True, slots=True)
 class RequestInfo:
@@ -52,13 +54,25 @@ class Policy:
     compacted.
     """
 
-    overflow_fallback: bool = True
-    compaction_mode: Literal["tiered", "legacy"] = "tiered"
-    preserve_recent_critical_messages: int = 6
-    compaction_pressure_ratio_soft: float = 0.70
-    compaction_pressure_ratio_hard: float = 0.90
-    oversized_fraction: float = 0.30
-    churn_warning: int = 3
+    overflow_fallback: bool = setting(
+        True, "Rewrite and retry once when the provider reports an overflow"
+    )
+    compaction_mode: Literal["tiered", "legacy"] = setting(
+        "tiered", "tiered: compact under pressure; legacy: only rewrite after an overflow"
+    )
+    preserve_recent_critical_messages: int = setting(
+        6, "Latest critical messages that stay; only the critical tier may keep fewer", low=0
+    )
+    compaction_pressure_ratio_soft: float = setting(
+        0.70, "Share of the context window above which there is pressure", low=0, high=1
+    )
+    compaction_pressure_ratio_hard: float = setting(
+        0.90, "Share of the context window above which it is critical", low=0, high=1
+    )
+    oversized_fraction: float = setting(
+        0.30, "Share of the context window above which one result becomes a stub", low=0, high=1
+    )
+    churn_warning: int = setting(3, "Compactor calls in one iteration before a warning", low=1)
     offload: Offload | None = None
     window: int | None = None
     max_output: int | None = None

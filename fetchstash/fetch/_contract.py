@@ -6,6 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from fetchstash.text import setting
+
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
@@ -17,24 +19,46 @@ class FetchLimits:
     are only scripts, or the domains whose pages are always rendered.
     """
 
-    max_wire_bytes: int = 128 * 2**20
-    max_decoded_bytes: int = 256 * 2**20
-    deadline_seconds: float = 45
-    max_redirects: int = 10
-    max_header_bytes: int = 64 * 2**10
-    max_url_chars: int = 8_192
-    ports: tuple[int, ...] = (80, 443, 8080, 8443)
-    allow_hosts: tuple[str, ...] = ()
-    allow_nets: tuple[str, ...] = ()
-    allow_domains: tuple[str, ...] = ()
-    deny_domains: tuple[str, ...] = ()
-    respect_robots: bool = True
-    user_agent: str = ""
-    proxy: str = ""
-    per_host_concurrency: int = 4
-    per_host_rate: float = 0
-    browser: tuple[str, ...] = ("off",)
-    ask: bool = True
+    max_wire_bytes: int = setting(128 * 2**20, "One body as it is sent, in bytes", low=1)
+    max_decoded_bytes: int = setting(
+        256 * 2**20, "One body after its content coding is decoded, in bytes", low=1
+    )
+    deadline_seconds: float = setting(
+        45, "One call in all: look-up, redirects, retries, body, extraction", low=0.1, high=3600
+    )
+    max_redirects: int = setting(10, "Redirects that are followed", low=0, high=50)
+    max_header_bytes: int = setting(64 * 2**10, "Header fields of one response, in bytes", low=1024)
+    max_url_chars: int = setting(8_192, "Characters of a URL", low=1)
+    ports: tuple[int, ...] = setting(
+        (80, 443, 8080, 8443), "Ports that may be used", low=1, high=65_535
+    )
+    allow_hosts: tuple[str, ...] = setting(
+        (), "Exceptions from the address and port rules: NAME, NAME:PORT or [ADDRESS]:PORT"
+    )
+    allow_nets: tuple[str, ...] = setting(
+        (), "Exceptions from the address rules: networks in CIDR notation"
+    )
+    allow_domains: tuple[str, ...] = setting(
+        (), "Fetch only these domains and their sub-domains; empty: all"
+    )
+    deny_domains: tuple[str, ...] = setting((), "Never fetch these domains and their sub-domains")
+    respect_robots: bool = setting(True, "Ask robots.txt before a fetch and obey it")
+    user_agent: str = setting("", "User-Agent header; empty: fetchstash and its version")
+    proxy: str = setting(
+        "", "HTTP proxy (http://HOST:PORT); empty: none, whatever the environment says"
+    )
+    per_host_concurrency: int = setting(4, "Requests to one host at a time", low=1, high=1000)
+    per_host_rate: float = setting(0, "Requests a second to one host; 0: no limit", low=0)
+    browser: tuple[str, ...] = setting(
+        ("off",),
+        "off; auto: pages that are only scripts are rendered in a browser behind the guard "
+        "(extra browser); or the domains whose pages always are",
+    )
+    ask: bool = setting(
+        True,
+        "Ask the person about a private host that is refused, where the client can ask "
+        "(stdio only); the person types the host's name",
+    )
     headers: Mapping[str, Mapping[str, str]] = field(
         default_factory=dict[str, Mapping[str, str]], repr=False, hash=False
     )

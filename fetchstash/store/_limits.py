@@ -5,12 +5,13 @@ import os
 import re
 import secrets
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from fetchstash.errors import BadArgument
+from fetchstash.text import Setting, setting
 
 DEFAULT_RUN = "default"
 AUTO_RUN = "auto"
@@ -33,17 +34,46 @@ class StoreLimits:
     artifacts aside. ``open_store`` reads AUTO_RUN.
     """
 
-    folder: Path
-    url: str = ""
-    run: str = AUTO_RUN
-    ephemeral: bool = False
-    max_age_days: float = 7
-    max_total_bytes: int = 2 * 2**30
-    max_artifacts: int = 10_000
-    endpoint: str = ""
-    region: str = ""
-    encryption: str = ""
-    cache_bytes: int = 2**30
+    folder: Path = field(
+        metadata={
+            "setting": Setting(
+                "Where artifacts are kept, or the cache of a bucket; empty: the user's data "
+                "folder, or cache folder"
+            )
+        }
+    )
+    url: str = setting(
+        "",
+        "The store: file:FOLDER, a bucket (s3://BUCKET/PREFIX, gs://, az://), or memory: to "
+        "keep nothing; empty: store.folder",
+    )
+    run: str = setting(
+        AUTO_RUN,
+        "Scope of lists, search, look-up by URL and clean-up; auto: one for each project "
+        "(the first of the client's roots, else the working folder); *: all",
+    )
+    ephemeral: bool = setting(False, "Delete the run's artifacts at shutdown")
+    max_age_days: float = setting(7, "Days after which an artifact is deleted", low=0)
+    max_total_bytes: int = setting(
+        2 * 2**30, "Most bytes of all artifacts; the least recently used are evicted", low=1
+    )
+    max_artifacts: int = setting(
+        10_000, "Most artifacts; the least recently used are evicted", low=1
+    )
+    endpoint: str = setting(
+        "", "Endpoint of a bucket, such as https://s3.example.org; empty: the provider's"
+    )
+    region: str = setting("", "Region of an s3 bucket; empty: that of the environment")
+    encryption: str = setting(
+        "",
+        "Encryption of an s3 bucket on the server: AES256, aws:kms or aws:kms:KEY; empty: "
+        "the bucket's default",
+    )
+    cache_bytes: int = setting(
+        2**30,
+        "Most bytes of a bucket's artifacts in the cache on this machine, for each tenant",
+        low=0,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
         MIN_MAX_CHARS,
         TRUNCATIONS,
         PreviewLimits,
+        Setting,
         Truncation,
         ViewLimits,
+        setting,
     )
     from fetchstash.text._truncation import TruncationInfo
 
@@ -33,6 +35,7 @@ __all__ = [
     "TRUNCATIONS",
     "Measure",
     "PreviewLimits",
+    "Setting",
     "Truncation",
     "TruncationInfo",
     "ViewLimits",
@@ -43,6 +46,7 @@ __all__ = [
     "largest",
     "picture_size",
     "prefix_length",
+    "setting",
     "split",
     "utf8_length",
     "whole_lines",
@@ -55,7 +59,7 @@ _MODULES = {
         "utf8_length whole_lines window"
     ),
     "_dimensions": "picture_size",
-    "_limits": "MIN_MAX_CHARS TRUNCATIONS PreviewLimits Truncation ViewLimits",
+    "_limits": "MIN_MAX_CHARS TRUNCATIONS PreviewLimits Setting Truncation ViewLimits setting",
     "_truncation": "TruncationInfo",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

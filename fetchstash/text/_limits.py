@@ -1,10 +1,35 @@
 """Limits of what is shown: the settings views.* and context.*."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from fetchstash.errors import BadArgument
 from fetchstash.text._cut import Measure, json_length, split, utf8_length
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a setting means, its inclusive bounds, and its values where only some are taken."""
+
+    meaning: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+
+
+def setting(
+    default: object,
+    meaning: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    """Return a field of a dataclass that is a setting; config reads its description there."""
+    described = Setting(meaning, low, high, choices)
+    return field(default=default, metadata={"setting": described})
+
 
 SHORT_MAX_CHARS = 10_000
 """The limit of grep, search and info where the caller names none."""
@@ -16,11 +41,23 @@ MIN_MAX_CHARS = 200
 class ViewLimits:
     """Ceilings of the bodies, in characters; in UTF-8 bytes if ``count_bytes`` (as VS Code)."""
 
-    default_max_chars: int = 30_000
-    max_chars_ceiling: int = 100_000
-    inline_threshold: int = 30_000
-    preview_chars: int = 2_000
-    structured: bool = False
+    default_max_chars: int = setting(
+        30_000,
+        "maxChars of get_search_content and artifact_slice when not given",
+        low=200,
+        high=100_000,
+    )
+    max_chars_ceiling: int = setting(
+        100_000, "Most body characters of one result, whatever is asked for", low=200, high=100_000
+    )
+    inline_threshold: int = setting(
+        30_000,
+        "maxChars of fetch_content when not given: longer texts come as a preview",
+        low=200,
+        high=100_000,
+    )
+    preview_chars: int = setting(2_000, "Characters of a preview", low=1, high=100_000)
+    structured: bool = setting(False, "Add structuredContent and output schemas to the results")
     count_bytes: bool = False
 
     @property
@@ -77,19 +114,21 @@ class PreviewLimits:
     """
 
     structured_tokens: int = 200
-    max_tokens_per_file: int = 5_000
-    max_total_output: int = 50_000
-    max_lines: int = 200
-    max_line_length: int = 1_000
-    max_nesting_depth: int = 5
-    max_array_items: int = 50
-    max_object_keys: int = 50
-    max_columns: int = 50
-    rows_head: int = 20
-    rows_tail: int = 10
-    max_cell_length: int = 500
-    max_image_size_bytes: int = 2_097_152
-    max_image_edge_px: int = 1_568
+    max_tokens_per_file: int = setting(5_000, "Most tokens of one preview or read_file", low=1)
+    max_total_output: int = setting(50_000, "Most characters of one preview or read_file", low=1)
+    max_lines: int = setting(200, "Lines of a text preview", low=1)
+    max_line_length: int = setting(1_000, "Characters of one line in a preview", low=1)
+    max_nesting_depth: int = setting(5, "Depth of structured data in a preview", low=1)
+    max_array_items: int = setting(50, "Items of one array in a preview", low=1)
+    max_object_keys: int = setting(50, "Keys of one object in a preview", low=1)
+    max_columns: int = setting(50, "Columns of a table in a preview", low=1)
+    rows_head: int = setting(20, "First rows of a table in a preview", low=0)
+    rows_tail: int = setting(10, "Last rows of a table in a preview", low=0)
+    max_cell_length: int = setting(500, "Characters of one cell in a preview", low=1)
+    max_image_size_bytes: int = setting(
+        2_097_152, "Bytes of one picture that a model is shown", low=1024
+    )
+    max_image_edge_px: int = setting(1_568, "Longer edge of such a picture, in pixels", low=16)
 
     @property
     def lines(self) -> tuple[int, int]:
