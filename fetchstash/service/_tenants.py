@@ -26,7 +26,7 @@ from fetchstash.service._request import client_of, principal_of, refusal_of, ten
 from fetchstash.service._rooms import Pools, SharedTurns, open_rooms
 from fetchstash.stash import Stash
 from fetchstash.system import telemetry
-from fetchstash.system.processors import processors
+from fetchstash.system.processes import processors
 
 MAX_OPEN = 200
 """Tenants whose Stash is open. One more closes the one that was used least recently."""

@@ -21,7 +21,7 @@ from fetchstash.store._disk import (
     sync_folder,
 )
 from fetchstash.store._stride import STRIDE, StrideBuilder, StrideIndex
-from fetchstash.system.folders import remove_tree
+from fetchstash.system.processes import remove_tree
 
 T = TypeVar("T")
 

@@ -30,7 +30,7 @@ from fetchstash.store._reader import TextReader
 from fetchstash.store._stride import BytesSource, StrideIndex
 from fetchstash.store._text import StoredText
 from fetchstash.store._threads import Threads
-from fetchstash.system.folders import remove_tree
+from fetchstash.system.processes import remove_tree
 from fetchstash.text.ranges import Ranges
 
 

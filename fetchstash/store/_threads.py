@@ -12,7 +12,7 @@ from typing import TypeVar
 from anyio import CancelScope, CapacityLimiter, lowlevel, to_thread
 
 from fetchstash.store._disk import translate_errors
-from fetchstash.system.processors import processors
+from fetchstash.system.processes import processors
 
 T = TypeVar("T")
 

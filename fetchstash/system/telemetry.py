@@ -28,7 +28,7 @@ from fetchstash.errors import FetchstashError
 from fetchstash.system.linelog import LineLog
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider, UpDownCounter
+    from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import Tracer, TracerProvider
 
 Plain = str | bool | int | float
@@ -138,13 +138,13 @@ def event(name: str, **attributes: Any) -> None:
 
 def count(name: str, n: int = 1, **attributes: Any) -> None:
     """Add ``n``, at least 0, to the counter ``name``."""
-    counter, log = _counter(name), _log()
-    if counter is None and log is None:
+    log, measured = _log(), _measured()
+    if log is None and not measured:
         return
     plain = _plain(attributes)
-    if counter is not None:
+    if measured:
         with suppress(Exception):
-            counter.add(n, plain)
+            _load_instrument("counter", name).add(n, plain)
     if log is not None:
         log.append(_record("count", name, plain, n=n))
 
@@ -153,14 +153,14 @@ def adjust(name: str, n: int, **attributes: Any) -> None:
     """Add ``n`` to the level ``name``, which goes up and down. The event log has no levels."""
     if _measured():
         with suppress(Exception):
-            _load_level(name).add(n, _plain(attributes))
+            _load_instrument("level", name).add(n, _plain(attributes))
 
 
 def duration(name: str, seconds: float, **attributes: Any) -> None:
     """Record a time in the histogram ``name``. The event log has spans alone."""
     if _measured():
         with suppress(Exception):
-            _load_histogram(name).record(seconds, _plain(attributes))
+            _load_instrument("time", name).record(seconds, _plain(attributes))
 
 
 @contextmanager
@@ -264,10 +264,6 @@ def _measured() -> bool:
     return _meters is not None or _in_use("opentelemetry.metrics")
 
 
-def _counter(name: str) -> "Counter | None":
-    return _load_counter(name) if _measured() else None
-
-
 @functools.cache
 def _load_tracer() -> "Tracer":
     from opentelemetry import trace  # noqa: PLC0415 - see _in_use
@@ -276,40 +272,27 @@ def _load_tracer() -> "Tracer":
 
 
 @functools.cache
-def _load_meter() -> "Meter":
+def _load_instrument(kind: str, name: str) -> Any:
+    """Return the counter, level or histogram ``name`` of the provider in use."""
     from opentelemetry import metrics  # noqa: PLC0415 - see _in_use
 
-    return metrics.get_meter("fetchstash", meter_provider=_meters)
-
-
-@functools.cache
-def _load_counter(name: str) -> "Counter":
-    kind = _instrument(name)
-    return _load_meter().create_counter(kind.name, kind.unit, kind.meaning)
-
-
-@functools.cache
-def _load_level(name: str) -> "UpDownCounter":
-    kind = _instrument(name)
-    return _load_meter().create_up_down_counter(kind.name, kind.unit, kind.meaning)
-
-
-@functools.cache
-def _load_histogram(name: str) -> "Histogram":
-    kind, meter = _instrument(name), _load_meter()
-    bounds = {"explicit_bucket_boundaries_advisory": SECONDS}
-    return meter.create_histogram(kind.name, kind.unit, kind.meaning, **bounds)
-
-
-def _instrument(name: str) -> Instrument:
-    return INSTRUMENTS.get(name) or Instrument("counter", f"fetchstash.{name}", "", "")
+    meter = metrics.get_meter("fetchstash", meter_provider=_meters)
+    known = INSTRUMENTS.get(name) or Instrument("counter", f"fetchstash.{name}", "", "")
+    described = known.name, known.unit, known.meaning
+    match kind:
+        case "counter":
+            return meter.create_counter(*described)
+        case "level":
+            return meter.create_up_down_counter(*described)
+        case _:
+            return meter.create_histogram(*described, explicit_bucket_boundaries_advisory=SECONDS)
 
 
 def _set_providers(meters: "MeterProvider | None", tracers: "TracerProvider | None") -> None:
     global _meters, _tracers
     _meters, _tracers = meters, tracers
-    for load in (_load_tracer, _load_meter, _load_counter, _load_level, _load_histogram):
-        load.cache_clear()
+    _load_tracer.cache_clear()
+    _load_instrument.cache_clear()
 
 
 def _record_event(tracer: "Tracer", name: str, plain: dict[str, Any]) -> None:

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
         head_and_tail,
         json_length,
         largest,
+        picture_size,
         prefix_length,
         split,
         utf8_length,
         whole_lines,
         window,
     )
-    from fetchstash.text._dimensions import picture_size
     from fetchstash.text._limits import (
         MIN_MAX_CHARS,
         TRUNCATIONS,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         ViewLimits,
         setting,
     )
-    from fetchstash.text._truncation import TruncationInfo
+    from fetchstash.text.tokens import TruncationInfo
 
 __all__ = [
     "MIN_MAX_CHARS",
@@ -55,11 +55,10 @@ __all__ = [
 
 _MODULES = {
     "_cut": (
-        "Measure clip clip_middle head_and_tail json_length largest prefix_length split "
-        "utf8_length whole_lines window"
+        "Measure clip clip_middle head_and_tail json_length largest picture_size prefix_length "
+        "split utf8_length whole_lines window"
     ),
-    "_dimensions": "picture_size",
-    "_limits": "MIN_MAX_CHARS TRUNCATIONS PreviewLimits Setting Truncation ViewLimits setting",
-    "_truncation": "TruncationInfo",
+    "_limits": "MIN_MAX_CHARS PreviewLimits Setting TRUNCATIONS Truncation ViewLimits setting",
+    "tokens": "TruncationInfo",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -26,7 +26,7 @@ from fetchstash.fetch._browser._proxy import PageProxy, Tunnel
 from fetchstash.fetch._contract import FetchLimits, Rendered
 from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._url import Target, parse
-from fetchstash.system import children
+from fetchstash.system import processes
 
 PAGES_AT_A_TIME = 1
 COMMAND = (sys.executable, "-P", "-m", "fetchstash.fetch._browser._child")
@@ -177,8 +177,8 @@ async def _end(process: Process) -> None:
         async with asyncio.timeout(_END_SECONDS):
             await process.wait()
     except TimeoutError:
-        children.kill(process)
-        await children.is_gone(process)
+        processes.kill(process)
+        await processes.is_gone(process)
 
 
 @contextlib.asynccontextmanager

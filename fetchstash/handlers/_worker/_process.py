@@ -30,8 +30,8 @@ from fetchstash.handlers._worker._protocol import (
     decode,
     encode,
 )
-from fetchstash.system import children, telemetry
-from fetchstash.system.folders import remove_tree
+from fetchstash.system import processes, telemetry
+from fetchstash.system.processes import remove_tree
 from fetchstash.text.hygiene import clean_line
 
 if sys.platform == "linux":
@@ -318,7 +318,7 @@ class Worker:
     def kill(self) -> None:
         """End the process at once; ``gone`` waits for it. Its files stay."""
         self.sound = False  # it looks alive until it is gone, and must not get another job
-        children.kill(self._process)
+        processes.kill(self._process)
 
     def end(self) -> None:
         """End the process at once and remove its room."""
@@ -330,7 +330,7 @@ class Worker:
 
         Take ``size`` bytes of its text before.
         """
-        is_gone = await children.is_gone(self._process)  # until then it may still write
+        is_gone = await processes.is_gone(self._process)  # until then it may still write
 
         def clear_up() -> None:
             if is_gone and size is not None:
