@@ -1,12 +1,13 @@
-"""A fetcher that may go to loopback."""
+"""Fetchers that may go to loopback."""
 
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fetchstash.fetch import FetchLimits, HttpFetcher
-from tests.fetch.sending import Make
+from fetchstash.fetch import Cached, Fetched, FetchLimits, HttpFetcher, Progress
+from tests.fetch.sending import Fetch, Make
 
 
 @pytest.fixture
@@ -22,3 +23,21 @@ async def fetcher() -> AsyncGenerator[Make]:
     yield make
     for fetcher in fetchers:
         await fetcher.aclose()
+
+
+@pytest.fixture
+def fetch(fetcher: Make, tmp_path: Path) -> Fetch:
+    """Fetch a URL into ``tmp_path``, by a fetcher of its own with these limits."""
+
+    async def fetch(
+        url: str,
+        *,
+        cached: Cached | None = None,
+        progress: Progress | None = None,
+        seconds: float | None = None,
+        **limits: Any,
+    ) -> Fetched:
+        http = fetcher(**limits)
+        return await http.fetch(url, tmp_path, cached=cached, progress=progress, seconds=seconds)
+
+    return fetch

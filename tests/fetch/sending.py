@@ -1,13 +1,14 @@
 """Shared by the tests of fetch: the type that makes fetchers, and servers that send raw bytes."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from http.server import BaseHTTPRequestHandler
 
 from fetchstash.errors import FetchFailed
-from fetchstash.fetch import Address, HttpFetcher, plain
+from fetchstash.fetch import Address, Fetched, HttpFetcher, plain
 
 Make = Callable[..., HttpFetcher]
+Fetch = Callable[..., Awaitable[Fetched]]
 
 
 def sends(

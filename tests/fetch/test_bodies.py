@@ -17,20 +17,18 @@ import pytest
 
 from fetchstash.errors import FetchFailed, StoreError, TimedOut, TooLarge
 from fetchstash.fetch import FetchLimits, Progress
-from tests.fetch.sending import Make, sends
+from tests.fetch.sending import Fetch, Make, sends
 from tests.fetch.test_coding import CODED
 from tests.loopback import Site
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_short_body_is_kept_and_marked_incomplete(
-    site: Site, fetcher: Make, tmp_path: Path
-) -> None:
+async def test_a_short_body_is_kept_and_marked_incomplete(site: Site, fetch: Fetch) -> None:
     url = site.put(
         "/short", script=sends(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this")
     )
-    fetched = await fetcher().fetch(url, tmp_path)
+    fetched = await fetch(url)
     assert fetched.path is not None
     assert fetched.path.read_bytes() == b"only this"
     assert fetched.incomplete == "the connection closed before its end"
@@ -62,23 +60,23 @@ INCOMPLETE = {
 
 @pytest.mark.parametrize(("answer", "reason"), INCOMPLETE.values(), ids=INCOMPLETE)
 async def test_a_body_that_is_not_whole_is_never_passed_off_as_whole(
-    site: Site, fetcher: Make, tmp_path: Path, answer: bytes, reason: str
+    site: Site, fetch: Fetch, answer: bytes, reason: str
 ) -> None:
     url = site.put("/broken", script=sends(b"HTTP/1.1 200 OK\r\n" + answer))
-    fetched = await fetcher().fetch(url, tmp_path)
+    fetched = await fetch(url)
     assert fetched.path is not None
     assert fetched.path.read_bytes().startswith(b"hello")
     assert reason in fetched.incomplete
 
 
 async def test_a_body_that_decodes_to_nothing_is_a_failure(
-    site: Site, fetcher: Make, tmp_path: Path
+    site: Site, fetch: Fetch, tmp_path: Path
 ) -> None:
     url = site.put(
         "/none", script=sends(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\nno gzip at all")
     )
     with pytest.raises(FetchFailed, match="gzip coding that is broken"):
-        await fetcher().fetch(url, tmp_path)
+        await fetch(url)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -95,32 +93,28 @@ TOO_LARGE = {
 
 @pytest.mark.parametrize("answer", TOO_LARGE.values(), ids=TOO_LARGE)
 async def test_more_than_a_limit_allows_is_an_error_and_leaves_no_file(
-    site: Site, fetcher: Make, tmp_path: Path, answer: bytes
+    site: Site, fetch: Fetch, tmp_path: Path, answer: bytes
 ) -> None:
     url = site.put("/large", script=sends(b"HTTP/1.1 200 OK\r\n" + answer))
     with pytest.raises(TooLarge):
-        await fetcher(max_wire_bytes=20_000, max_decoded_bytes=50_000).fetch(url, tmp_path)
+        await fetch(url, max_wire_bytes=20_000, max_decoded_bytes=50_000)
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_endless_interim_responses_count_as_one_header(
-    site: Site, fetcher: Make, tmp_path: Path
-) -> None:
+async def test_endless_interim_responses_count_as_one_header(site: Site, fetch: Fetch) -> None:
     url = site.put(
         "/hints", script=sends(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", times=100_000)
     )
     with pytest.raises(TooLarge, match="header"):
-        await fetcher().fetch(url, tmp_path)
+        await fetch(url)
 
 
-async def test_interim_responses_before_the_final_one_are_skipped(
-    site: Site, fetcher: Make, tmp_path: Path
-) -> None:
+async def test_interim_responses_before_the_final_one_are_skipped(site: Site, fetch: Fetch) -> None:
     hint = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
     url = site.put(
         "/hints", script=sends(hint * 2 + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
     )
-    assert (await fetcher().fetch(url, tmp_path)).size_bytes == 2
+    assert (await fetch(url)).size_bytes == 2
 
 
 SLOW = {
@@ -131,21 +125,19 @@ SLOW = {
 
 @pytest.mark.parametrize("parts", SLOW.values(), ids=SLOW)
 async def test_a_server_that_does_not_answer_runs_into_the_deadline(
-    site: Site, fetcher: Make, tmp_path: Path, parts: tuple[bytes, ...]
+    site: Site, fetch: Fetch, tmp_path: Path, parts: tuple[bytes, ...]
 ) -> None:
     url = site.put("/slow", script=sends(*parts, pause=0.05, times=20))
     with pytest.raises(TimedOut, match=r"within 0\.3 s"):
-        await fetcher(deadline_seconds=0.3375).fetch(url, tmp_path)
+        await fetch(url, deadline_seconds=0.3375)
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_an_unrequested_range_is_marked_incomplete(
-    site: Site, fetcher: Make, tmp_path: Path
-) -> None:
+async def test_an_unrequested_range_is_marked_incomplete(site: Site, fetch: Fetch) -> None:
     url = site.put(
         "/part", script=sends(b"HTTP/1.1 206 Partial Content\r\nContent-Length: 4\r\n\r\npart")
     )
-    assert (await fetcher().fetch(url, tmp_path)).incomplete == "the server sent only a part of it"
+    assert (await fetch(url)).incomplete == "the server sent only a part of it"
 
 
 @contextmanager
@@ -176,12 +168,12 @@ async def test_a_body_cut_at_the_deadline_is_kept_and_marked(
 
 
 async def test_a_fetch_takes_no_longer_than_the_caller_has_left(
-    site: Site, fetcher: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, fetch: Fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = b"HTTP/1.1 200 OK\r\n\r\n", b"drop "
     url = site.put("/slow", script=sends(*parts, pause=0.05, times=200))
     with deadline_after(30, monkeypatch) as progress:
-        fetched = await fetcher().fetch(url, tmp_path, seconds=30, progress=progress)
+        fetched = await fetch(url, seconds=30, progress=progress)
     assert fetched.incomplete == "the deadline passed before its end"
 
 
@@ -191,11 +183,9 @@ def test_the_deadline_leaves_time_before_the_usual_client_gives_up_and_for_extra
 
 
 @pytest.mark.parametrize("status", [b"200 OK", b"204 No Content"])
-async def test_an_empty_body_gets_a_notice(
-    site: Site, fetcher: Make, tmp_path: Path, status: bytes
-) -> None:
+async def test_an_empty_body_gets_a_notice(site: Site, fetch: Fetch, status: bytes) -> None:
     url = site.put("/x", script=sends(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n"))
-    fetched = await fetcher().fetch(url, tmp_path)
+    fetched = await fetch(url)
     assert fetched.size_bytes == 0
     assert fetched.incomplete == f"the server answered {status.decode()} and sent no content"
 
@@ -234,13 +224,11 @@ async def test_slow_bodies_that_are_encoded_keep_no_other_waiting(
     assert size == 500_000
 
 
-async def test_events_during_the_write_of_a_batch_arrive_in_order(
-    site: Site, fetcher: Make, tmp_path: Path
-) -> None:
+async def test_events_during_the_write_of_a_batch_arrive_in_order(site: Site, fetch: Fetch) -> None:
     body = b"".join(b"%07d\n" % number for number in range(500_000))
     url = site.put("/large", gzip.compress(body), headers={"Content-Encoding": "gzip"})
     for address in (url, site.put("/plain", body)):
-        fetched = await fetcher().fetch(address, tmp_path)
+        fetched = await fetch(address)
         assert fetched.path is not None
         assert fetched.path.read_bytes() == body
         assert fetched.sha256 == hashlib.sha256(body).hexdigest()
@@ -282,7 +270,7 @@ async def test_progress_counts_up_to_the_whole_and_not_too_often(
 
 
 async def test_tiny_chunks_end_and_do_not_hold_up_the_loop(
-    site: Site, fetcher: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, fetch: Fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now, looks = time.monotonic, itertools.count()
     monkeypatch.setattr(time, "monotonic", lambda: now() + next(looks) * 0.02)
@@ -304,7 +292,7 @@ async def test_tiny_chunks_end_and_do_not_hold_up_the_loop(
     incomplete = ""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(take_turns)
-        incomplete = (await fetcher(deadline_seconds=10_000).fetch(url, tmp_path)).incomplete
+        incomplete = (await fetch(url, deadline_seconds=10_000)).incomplete
         tasks.cancel_scope.cancel()
     assert "tiny chunks" in incomplete
     assert turns > 50_000  # one for each chunk
@@ -326,13 +314,9 @@ async def test_a_task_cancelled_by_asyncio_leaves_no_file_either(
         assert list(tmp_path.iterdir()) == []
 
 
-async def test_three_content_codings_are_too_many(
-    site: Site, fetcher: Make, tmp_path: Path
-) -> None:
+async def test_three_content_codings_are_too_many(site: Site, fetch: Fetch) -> None:
     with pytest.raises(FetchFailed, match="3 content codings"):
-        await fetcher().fetch(
-            site.put("/x", b"x", headers={"Content-Encoding": "gzip, gzip, gzip"}), tmp_path
-        )
+        await fetch(site.put("/x", b"x", headers={"Content-Encoding": "gzip, gzip, gzip"}))
 
 
 async def test_a_missing_folder_is_a_store_error(site: Site, fetcher: Make, tmp_path: Path) -> None:

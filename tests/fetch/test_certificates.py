@@ -9,7 +9,7 @@ import trustme
 
 from fetchstash.errors import BadArgument, FetchFailed
 from fetchstash.fetch import certificate_fault
-from tests.fetch.sending import Make, sends
+from tests.fetch.sending import Fetch, Make, sends
 from tests.loopback import Site
 from tests.tls import serving_tls
 
@@ -32,12 +32,10 @@ def secure_site() -> Generator[tuple[int, trustme.CA]]:
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_refused(
-    secure_site: tuple[int, trustme.CA], fetcher: Make, tmp_path: Path
+    secure_site: tuple[int, trustme.CA], fetch: Fetch
 ) -> None:
     with pytest.raises(FetchFailed, match="certificate of localhost is not valid"):
-        await fetcher(allow_hosts=("localhost",)).fetch(
-            f"https://localhost:{secure_site[0]}/", tmp_path
-        )
+        await fetch(f"https://localhost:{secure_site[0]}/", allow_hosts=("localhost",))
 
 
 async def test_the_certificate_is_checked_for_the_name_and_not_for_the_address_that_was_dialled(
@@ -58,10 +56,10 @@ async def test_the_certificate_is_checked_for_the_name_and_not_for_the_address_t
 
 
 async def test_a_plain_server_at_an_https_url_gives_an_error_about_tls(
-    site: Site, fetcher: Make, tmp_path: Path
+    site: Site, fetch: Fetch
 ) -> None:
     with pytest.raises(FetchFailed, match=r"does not speak TLS.*write http://"):
-        await fetcher().fetch(site.url("/x").replace("http:", "https:"), tmp_path)
+        await fetch(site.url("/x").replace("http:", "https:"))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +74,7 @@ async def test_certificates_that_cannot_be_read_are_one_clear_line(
     variable: str,
     content: str | None,
     words: str,
-    fetcher: Make,
+    fetch: Fetch,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -87,7 +85,7 @@ async def test_certificates_that_cannot_be_read_are_one_clear_line(
     monkeypatch.setenv(variable, str(path))
     assert certificate_fault().startswith(f"{variable} is {path}, which {words}")
     with pytest.raises(BadArgument, match=words):
-        await fetcher().fetch("https://127.0.0.1:8443/", tmp_path)
+        await fetch("https://127.0.0.1:8443/")
 
 
 def test_certificates_that_can_be_read_have_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,17 +13,17 @@ import pytest
 
 from fetchstash.errors import FetchFailed, FetchstashError, HttpError, Refused
 from fetchstash.fetch import Cached
-from tests.fetch.sending import Make, sends
+from tests.fetch.sending import Fetch, Make, sends
 from tests.loopback import Site
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_a_body_comes_back_as_a_private_file_with_its_facts(
-    site: Site, fetcher: Make, tmp_path: Path
+    site: Site, fetch: Fetch, tmp_path: Path
 ) -> None:
     url = site.put("/docs/read%20me.txt?token=abc", b"hello", "text/plain", headers={"X-Two": "a"})
-    fetched = await fetcher().fetch(url, tmp_path)
+    fetched = await fetch(url)
     assert fetched.path is not None
     assert fetched.path.parent == tmp_path
     assert fetched.path.read_bytes() == b"hello"
@@ -57,11 +57,11 @@ async def test_a_request_names_fetchstash_and_sends_nothing_else_about_its_user(
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_redirects_are_followed_to_the_document(
-    site: Site, fetcher: Make, tmp_path: Path, status: int
+    site: Site, fetch: Fetch, status: int
 ) -> None:
     site.put("/end?key=s", b"there")
     url = site.put("/begin", status=status, headers={"Location": "/end?key=s"})
-    fetched = await fetcher().fetch(url, tmp_path)
+    fetched = await fetch(url)
     assert fetched.final_url == site.url("/end?key=s")
     assert fetched.masked_final_url == site.url("/end?key=***")
     assert fetched.size_bytes == 5
@@ -70,32 +70,28 @@ async def test_redirects_are_followed_to_the_document(
 @pytest.mark.parametrize(
     "location",
     [
-        "http://localhost/",
-        "http://10.0.0.1/",
-        "http://[::1]/",
-        "//169.254.169.254/",
-        "ftp://127.0.0.1/",
-        "http://a@b.org/",
+        "http://localhost/", "http://10.0.0.1/", "http://[::1]/", "//169.254.169.254/",
+        "ftp://127.0.0.1/", "http://a@b.org/",
     ],
-)
+)  # fmt: skip
 async def test_a_redirect_to_a_forbidden_address_is_refused(
-    site: Site, fetcher: Make, tmp_path: Path, location: str
+    site: Site, fetch: Fetch, tmp_path: Path, location: str
 ) -> None:
     url = site.put("/begin", status=302, headers={"Location": location})
     with pytest.raises(Refused):
-        await fetcher().fetch(url, tmp_path)
+        await fetch(url)
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_redirects_end_after_their_limit(site: Site, fetcher: Make, tmp_path: Path) -> None:
+async def test_redirects_end_after_their_limit(site: Site, fetch: Fetch) -> None:
     url = site.put("/round", status=302, headers={"Location": "/round"})
     with pytest.raises(FetchFailed, match="more than 3 redirects"):
-        await fetcher(max_redirects=3).fetch(url, tmp_path)
+        await fetch(url, max_redirects=3)
     assert len(site.asked) == 4
 
 
 async def test_a_4xx_is_an_error_with_its_status_and_a_short_excerpt_that_is_not_in_the_line(
-    site: Site, fetcher: Make, tmp_path: Path
+    site: Site, fetch: Fetch, tmp_path: Path
 ) -> None:
     url = site.put(
         "/gone",
@@ -104,7 +100,7 @@ async def test_a_4xx_is_an_error_with_its_status_and_a_short_excerpt_that_is_not
         headers={"Content-Encoding": "gzip"},
     )
     with pytest.raises(HttpError) as failed:
-        await fetcher().fetch(url, tmp_path)
+        await fetch(url)
     assert failed.value.line().startswith("[http_error] 127.0.0.1 answered 404 Not Found. ")
     assert failed.value.details["status"] == 404
     assert failed.value.excerpt.startswith("<p>no")
@@ -146,25 +142,23 @@ async def test_a_stored_answer_that_has_not_changed_is_not_sent_again(
     ],
 )
 async def test_an_answer_without_http_gives_an_error_that_names_its_protocol(
-    site: Site, fetcher: Make, tmp_path: Path, answer: bytes, words: str
+    site: Site, fetch: Fetch, answer: bytes, words: str
 ) -> None:
     with pytest.raises(FetchFailed, match=words):
-        await fetcher().fetch(site.put("/odd", script=sends(answer)), tmp_path)
+        await fetch(site.put("/odd", script=sends(answer)))
 
 
 async def test_no_log_line_holds_a_secret_of_the_url(
-    site: Site, fetcher: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    site: Site, fetch: Fetch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG):
-        await fetcher().fetch(site.put("/x?api_key=s3cret", b"x"), tmp_path)
+        await fetch(site.put("/x?api_key=s3cret", b"x"))
     assert "s3cret" not in caplog.text
 
 
 @pytest.mark.parametrize("path", ["/404?api_key=s3cret", "/round?api_key=s3cret"])
-async def test_no_error_holds_a_secret_of_the_url(
-    site: Site, fetcher: Make, tmp_path: Path, path: str
-) -> None:
+async def test_no_error_holds_a_secret_of_the_url(site: Site, fetch: Fetch, path: str) -> None:
     site.put("/round?api_key=s3cret", status=302, headers={"Location": "/round?api_key=s3cret"})
     with pytest.raises(FetchstashError) as failed:
-        await fetcher().fetch(site.url(path), tmp_path)
+        await fetch(site.url(path))
     assert "s3cret" not in failed.value.line() + str(failed.value.details)

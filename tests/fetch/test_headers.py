@@ -29,21 +29,11 @@ REFUSED: Mapping[str, tuple[str, str, str]] = {
     **{
         name: (ORIGIN, name, "fetchstash sets itself")
         for name in (
-            "Host",
-            "content-length",
-            "Connection",
-            "Keep-Alive",
-            "Proxy-Authorization",
-            "TE",
-            "Trailer",
-            "Transfer-Encoding",
-            "Upgrade",
-            "Accept-Encoding",
-            "If-None-Match",
-            "Range",
+            "Host", "content-length", "Connection", "Keep-Alive", "Proxy-Authorization", "TE",
+            "Trailer", "Transfer-Encoding", "Upgrade", "Accept-Encoding", "If-None-Match", "Range",
         )
     },
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -13,14 +13,14 @@ from hypothesis import given, strategies as st
 from fetchstash.errors import FetchFailed, HttpError, RobotsRefused
 from fetchstash.fetch._client import MAX_BYTES, read_robots
 from fetchstash.fetch._responses import retry_after_seconds, wait_after_failure, wait_after_status
-from tests.fetch.sending import Make, sends
+from tests.fetch.sending import Fetch, Make, sends
 from tests.loopback import Site
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_a_server_that_is_busy_is_asked_again_and_then_answers(
-    site: Site, fetcher: Make, tmp_path: Path
+    site: Site, fetch: Fetch
 ) -> None:
     answers = [
         b"HTTP/1.1 503 Busy\r\nRetry-After: 0\r\n\r\n",
@@ -31,15 +31,15 @@ async def test_a_server_that_is_busy_is_asked_again_and_then_answers(
         sends(answers.pop(0))(handler)
 
     url = site.put("/busy", script=script)
-    assert (await fetcher().fetch(url, tmp_path)).size_bytes == 2
+    assert (await fetch(url)).size_bytes == 2
 
 
 async def test_a_retry_after_beyond_the_deadline_is_an_error_with_its_seconds(
-    site: Site, fetcher: Make, tmp_path: Path
+    site: Site, fetch: Fetch
 ) -> None:
     url = site.put("/busy", status=429, headers={"Retry-After": "3600"})
     with pytest.raises(HttpError, match="3600 s") as failed:
-        await fetcher().fetch(url, tmp_path)
+        await fetch(url)
     assert failed.value.details["retry_after_seconds"] == 3600
     assert len(site.asked) == 1
 
@@ -136,9 +136,9 @@ async def test_requests_to_one_host_keep_to_the_rate(
 
 
 @pytest.mark.slow
-async def test_a_missing_server_fails_after_its_retries(fetcher: Make, tmp_path: Path) -> None:
+async def test_a_missing_server_fails_after_its_retries(fetch: Fetch) -> None:
     with pytest.raises(FetchFailed, match="cannot be reached"):
-        await fetcher().fetch("http://127.0.0.1:9/", tmp_path)
+        await fetch("http://127.0.0.1:9/")
 
 
 DECISIONS = {

@@ -16,7 +16,7 @@ from fetchstash.errors import (
     TimedOut,
 )
 from fetchstash.fetch import FetchLimits, HttpFetcher
-from tests.fetch.sending import Answers, Make
+from tests.fetch.sending import Answers, Fetch, Make
 from tests.loopback import Site
 from tests.public import NAME, fetcher_of, proxy_to
 
@@ -91,11 +91,11 @@ async def test_an_error_names_a_host_of_the_same_domain(site: Site, tmp_path: Pa
 
 
 async def test_a_redirect_to_a_private_address_is_refused_in_words_without_a_hint(
-    site: Site, fetcher: Make, tmp_path: Path
+    site: Site, fetch: Fetch
 ) -> None:
     url = site.put("/begin", status=302, headers={"Location": "http://10.0.0.1/x"})
     with pytest.raises(Refused) as refused:
-        await fetcher().fetch(url, tmp_path)
+        await fetch(url)
     assert refused.value.line() == (
         "[refused] The site that 127.0.0.1 redirected to is in a private network (RFC 1918). "
         "Look for the document elsewhere."
@@ -104,11 +104,11 @@ async def test_a_redirect_to_a_private_address_is_refused_in_words_without_a_hin
 
 @pytest.mark.parametrize("location", ["evilscheme://evil.test/", "http://evil@evil.test/"])
 async def test_a_redirect_to_a_forbidden_url_gives_an_error_that_repeats_no_part_of_it(
-    location: str, site: Site, fetcher: Make, tmp_path: Path
+    location: str, site: Site, fetch: Fetch
 ) -> None:
     url = site.put("/begin", status=302, headers={"Location": location})
     with pytest.raises(Refused, match=r"127\.0\.0\.1 redirected to a URL") as refused:
-        await fetcher().fetch(url, tmp_path)
+        await fetch(url)
     assert "evil" not in refused.value.line() + str(refused.value.details)
 
 
