@@ -17,15 +17,10 @@ from fetchstash.errors import FetchstashError, NoText
 from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._pdf import NO_MAPPING, PdfReason, is_garbage, mend
-from fetchstash.handlers._pdf._lines import (
-    are_side_by_side,
-    may_have_columns,
-    reading_order,
-    sampled,
-)
+from fetchstash.handlers._pdf._lines import column_regions
 from fetchstash.handlers._pdf._objects import PageImages, are_in, listed, shown
 from fetchstash.handlers._pdf._pages import Block, PageTables, page_parts
-from fetchstash.handlers._reasons import Cause, Reason, Value
+from fetchstash.handlers._reasons import Cause, Reason
 from fetchstash.handlers._shared._part_text import part_text
 from fetchstash.handlers._shared._picture import bounded
 from fetchstash.text.ranges import Heading
@@ -33,89 +28,12 @@ from fetchstash.text.ranges import Heading
 if TYPE_CHECKING:
     from PIL import Image
     from pypdf import PdfReader
-    from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
-
-_OBJECT = re.compile(rb"(?<!\d)(\d{1,10})[ \t\r\n]{1,4}\d{1,5}[ \t\r\n]{1,4}obj\b")
-_PAGE = re.compile(rb"/Type[ \t\r\n]{0,4}/Page(?![A-Za-z])")
-_OBJECT_STREAM = re.compile(rb"/Type[ \t\r\n]{0,4}/ObjStm(?![A-Za-z])")
-_STREAM = re.compile(rb"stream\r?\n")
-_FIRST, _COUNT = re.compile(rb"/First\s{1,4}(\d{1,10})"), re.compile(rb"/N\s{1,4}(\d{1,10})")
-_LINEARIZED = re.compile(rb"/Linearized\b.{0,200}?/N\s{1,4}(\d{1,7})", re.DOTALL)
-_MAX_DICTIONARY = 16 * 1024
-_MAX_UNPACKED = 64 * 2**20
-_MAX_PAGES = 100_000
-_LETTER = b"[0 0 612 792]"
-
-
-def repaired(data: bytes) -> tuple[bytes, int]:
-    """Return a PDF of the complete pages in ``data``, and their number."""
-    objects = list(_OBJECT.finditer(data))
-    ends = [*(start.start() for start in objects[1:]), len(data)]
-    pages: dict[int, None] = {}
-    unpacked: list[bytes] = []
-    room = _MAX_UNPACKED
-    highest = 0
-    for start, end in zip(objects, ends, strict=False):
-        number = int(start[1])
-        highest = max(highest, number)
-        head = data[start.end() : min(end, start.end() + _MAX_DICTIONARY)]
-        dictionary, stream, _ = head.partition(b"stream")
-        if not stream and _PAGE.search(dictionary) and b"endobj" in head:
-            pages[number] = None
-        elif stream and _OBJECT_STREAM.search(dictionary):
-            for inner, content in _within(data[start.end() : end], dictionary, room):
-                highest = max(highest, inner)
-                room -= len(content)
-                unpacked.append(b"%d 0 obj\n%s\nendobj\n" % (inner, content))
-                if _PAGE.search(content):
-                    pages[inner] = None
-    kids = list(pages)[:_MAX_PAGES]
-    root, tree = highest + 1, highest + 2
-    ending = b"".join(
-        (
-            b"\n", *unpacked,
-            b"%d 0 obj\n<< /Type /Catalog /Pages %d 0 R >>\nendobj\n" % (root, tree),
-            b"%d 0 obj\n<< /Type /Pages /MediaBox %s " % (tree, _LETTER),
-            b"/Count %d /Kids [" % len(kids),
-            b" ".join(b"%d 0 R" % kid for kid in kids),
-            b"] >>\nendobj\ntrailer\n<< /Root %d 0 R /Size %d >>\n" % (root, tree + 1),
-            b"startxref\n0\n%%EOF\n",
-        )
-    )  # fmt: skip
-    # An object that was cut would swallow the objects behind it.
-    return data[: data.rfind(b"endobj") + len(b"endobj")] + ending, len(kids)
-
-
-def pages_stated(data: bytes) -> int:
-    """Return the number of pages that a linearized file states, else 0 (annex F.3.3)."""
-    header = _LINEARIZED.search(data, 0, 2_048)
-    return int(header[1]) if header else 0
-
-
-def _within(content: bytes, dictionary: bytes, room: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the objects of an object stream, whose head lists numbers and places."""
-    begin, first, count = (
-        _STREAM.search(content),
-        _FIRST.search(dictionary),
-        _COUNT.search(dictionary),
-    )
-    if not begin or not first or not count or b"/FlateDecode" not in dictionary:
-        return
-    try:
-        inner = zlib.decompressobj().decompress(content[begin.end() :], max(room, 1))
-        numbers = [int(word) for word in inner[: int(first[1])].split()[: 2 * int(count[1])]]
-    except (zlib.error, ValueError):
-        return
-    places = [int(first[1]) + place for place in numbers[1::2]]
-    for number, (start, end) in zip(numbers[::2], pairwise([*places, len(inner)]), strict=False):
-        yield number, inner[start:end]
-
+    from pypdfium2 import PdfDocument, PdfPage
 
 # A document without text for pdfium is called scanned after so many pages without text for pypdf,
 # which is 18 times slower.
 _PYPDF_TRIES = 3
 _MAX_BOOKMARKS = 2_000
-_MAX_REPAIRED = 128 * 2**20
 # Four times 72 dpi: a larger scale shows no more of a small page.
 _MAX_SCALE = 4.0
 _NO_TITLE = re.compile(
@@ -123,6 +41,18 @@ _NO_TITLE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d{2})(\d{2})")
+
+# The objects of a file that was cut short (see _repaired).
+_OBJECT = re.compile(rb"(?<!\d)(\d{1,10})[ \t\r\n]{1,4}\d{1,5}[ \t\r\n]{1,4}obj\b")
+_PAGE = re.compile(rb"/Type[ \t\r\n]{0,4}/Page(?![A-Za-z])")
+_OBJECT_STREAM = re.compile(rb"/Type[ \t\r\n]{0,4}/ObjStm(?![A-Za-z])")
+_STREAM = re.compile(rb"stream\r?\n")
+_FIRST, _COUNT = re.compile(rb"/First\s{1,4}(\d{1,10})"), re.compile(rb"/N\s{1,4}(\d{1,10})")
+_LINEARIZED = re.compile(rb"/Linearized\b.{0,200}?/N\s{1,4}(\d{1,7})", re.DOTALL)
+_MAX_REPAIRED = 128 * 2**20
+_MAX_DICTIONARY = 16 * 1024
+_MAX_UNPACKED = 64 * 2**20
+_MAX_PAGES = 100_000
 
 
 class PdfHandler:
@@ -146,8 +76,11 @@ class PdfHandler:
                 return part_text(listed(document, request.limits), request)
         if request.render != "image" or request.unit != "pages" or request.path:
             raise PdfReason.PDF_PAGES.error()
+        preview = request.limits.preview
         with _page(request.source, 1 if request.start is None else request.start) as page:
-            return _picture(page, request.limits)
+            scale = min(preview.max_image_edge_px / max(*page.get_size(), 1.0), _MAX_SCALE)
+            with closing(page.render(scale=scale, rev_byteorder=True)) as bitmap:
+                return bounded(bitmap.to_pil(), preview, photo=False)
 
     def raster(self, source: Path, page: int, edge: int) -> "Image.Image":
         """Return page ``page`` (from 1) for OCR."""
@@ -186,12 +119,13 @@ def _read_document(
     document: "PdfDocument", limits: ExtractLimits, extracted: Extracted, fallback: "_Pypdf"
 ) -> Iterator[Part]:
     pages = len(document)
-    title, author, published = _metadata(document)
+    title = document.get_metadata_value("Title").strip()
+    date = _DATE.match(document.get_metadata_value("CreationDate"))
     extracted.learn(
         pages=pages,
-        title=title,
-        author=author,
-        published=published,
+        title="" if _NO_TITLE.fullmatch(title) else title,
+        author=document.get_metadata_value("Author").strip(),
+        published="-".join(date.groups()) if date else "",
         outline=tuple(_outline(document)),
     )
     count = _bounded_count(pages, limits, extracted)
@@ -221,7 +155,7 @@ def _read_damaged(
         try:
             yield from _read_document(document, limits, extracted, fallback)
         except NoText:
-            raise _unreadable(source) from None
+            raise PdfReason.PDF_NO_PAGE.error(why=_damage(source)) from None
     extracted.learn(extraction_truncated=True)
     extracted.fail(notice)
 
@@ -236,20 +170,16 @@ def _recovered(source: Path) -> tuple["PdfDocument", Cause]:
     damage = _damage(source)
     if damage != PdfReason.PDF_NONE and source.stat().st_size <= _MAX_REPAIRED:
         data = source.read_bytes()
-        repaired_data, pages = repaired(data)
-        stated = pages_stated(data)
+        whole, pages = _repaired(data)
+        # A linearized file states the number of its pages (ISO 32000-1, annex F.3.3).
+        header = _LINEARIZED.search(data, 0, 2_048)
+        notice = PdfReason.PDF_RECOVERED.cause(why=damage, pages=pages)
+        if stated := int(header[1]) if header else 0:
+            notice = PdfReason.PDF_RECOVERED_OF.cause(why=damage, pages=pages, stated=stated)
         with suppress(PdfiumError):
             if pages:
-                values: dict[str, Value] = {"why": damage, "pages": pages}
-                notice = PdfReason.PDF_RECOVERED.cause(**values)
-                if stated:
-                    notice = PdfReason.PDF_RECOVERED_OF.cause(**values, stated=stated)
-                return PdfDocument(repaired_data), notice
-    raise _unreadable(source)
-
-
-def _unreadable(source: Path) -> FetchstashError:
-    return PdfReason.PDF_NO_PAGE.error(why=_damage(source))
+                return PdfDocument(whole), notice
+    raise PdfReason.PDF_NO_PAGE.error(why=damage)
 
 
 def _opened(source: Path) -> "PdfDocument":
@@ -283,11 +213,21 @@ def _pages(document: "PdfDocument", count: int, fallback: "_Pypdf") -> Iterator[
     from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
 
     has_form = _has_form(document)
-    images = PageImages(skipped=not are_in(fallback.source))
-    tables = PageTables()
+    images, tables = PageImages(skipped=not are_in(fallback.source)), PageTables()
+
+    def read(index: int) -> Sequence[Block]:
+        with closing(document[index]) as page:
+            if not has_form or not _has_field(page):
+                return _blocks(page, images, tables)
+        document.init_forms()  # only when needed: it makes each page slower
+        with closing(document[index]) as page:
+            page.flatten()  # fields become part of the page when it is loaded again
+        with closing(document[index]) as page:
+            return _blocks(page, images, tables)
+
     for index in range(count):
         try:
-            yield _page_blocks(document, index, images, tables, has_form=has_form)
+            yield read(index)
         except PdfiumError:
             yield _only(fallback.text(index))
 
@@ -296,52 +236,23 @@ def _only(text: str) -> Sequence[Block]:
     return [text] if text else []
 
 
-def _page_blocks(
-    document: "PdfDocument",
-    index: int,
-    images: PageImages,
-    tables: PageTables,
-    *,
-    has_form: bool,
-) -> Sequence[Block]:
-    with closing(document[index]) as page:
-        if not has_form or not _has_field(page):
-            return _blocks_of(page, images, tables)
-    document.init_forms()  # only when needed: it makes each page slower
-    with closing(document[index]) as page:
-        page.flatten()  # fields become part of the page when it is loaded again
-    with closing(document[index]) as page:
-        return _blocks_of(page, images, tables)
-
-
-def _blocks_of(page: "PdfPage", images: PageImages, tables: PageTables) -> Sequence[Block]:
+def _blocks(page: "PdfPage", images: PageImages, tables: PageTables) -> Sequence[Block]:
     """Return the blocks of a page; its pictures stand behind its text, if it has any."""
-    blocks, marks = _text_blocks(page, tables), images.marks(page)
-    return [*blocks, marks] if blocks and marks else blocks
-
-
-def _text_blocks(page: "PdfPage", tables: PageTables) -> Sequence[Block]:
     with closing(page.get_textpage()) as text_page:
         text = text_page.get_text_bounded()
         runs = text_page.count_rects()
-        ordered = _in_columns(text_page, text, runs)
+        regions = column_regions(text_page.get_rect, runs, text.count("\n"))
+        ordered = "\n".join(text_page.get_text_bounded(*region) for region in regions)
+        # Text on the edge of a region could be lost.
+        if regions and len("".join(ordered.split())) < len("".join(text.split())):
+            ordered = ""
         if is_garbage(text):
-            return [f"{NO_MAPPING}\n{mend(text)}"]
-        blocks = tables.blocks(page, text_page, text, runs, in_columns=bool(ordered))
-        return blocks or _only(mend(ordered or text))
-
-
-def _in_columns(text_page: "PdfTextPage", text: str, runs: int) -> str:
-    """Return the text of a page in two columns in reading order, "" for other pages."""
-    if not may_have_columns(runs, text.count("\n")):
-        return ""
-    pairs = [(text_page.get_rect(index), text_page.get_rect(index + 1)) for index in sampled(runs)]
-    if 5 * sum(are_side_by_side(*pair) for pair in pairs) < len(pairs):
-        return ""
-    regions = reading_order([text_page.get_rect(index) for index in range(runs)])
-    ordered = "\n".join(text_page.get_text_bounded(*region) for region in regions)
-    # Text on the edge of a region could be lost.
-    return ordered if len("".join(ordered.split())) >= len("".join(text.split())) else ""
+            blocks: Sequence[Block] = [f"{NO_MAPPING}\n{mend(text)}"]
+        else:
+            blocks = tables.blocks(page, text_page, text, runs, in_columns=bool(ordered))
+            blocks = blocks or _only(mend(ordered or text))
+    marks = images.marks(page)
+    return [*blocks, marks] if blocks and marks else blocks
 
 
 def _bounded_count(pages: int, limits: ExtractLimits, extracted: Extracted) -> int:
@@ -349,18 +260,6 @@ def _bounded_count(pages: int, limits: ExtractLimits, extracted: Extracted) -> i
         extracted.learn(extraction_truncated=True)
         extracted.fail(PdfReason.PDF_PAGE_LIMIT.cause(limit=limits.pdf_max_pages, pages=pages))
     return min(pages, limits.pdf_max_pages)
-
-
-def _metadata(document: "PdfDocument") -> tuple[str, str, str]:
-    """Return title, author and date of creation (YYYY-MM-DD), each "" if there is none."""
-    title = document.get_metadata_value("Title").strip()
-    date = _DATE.match(document.get_metadata_value("CreationDate"))
-    published = "-".join(date.groups()) if date else ""
-    return (
-        "" if _NO_TITLE.fullmatch(title) else title,
-        document.get_metadata_value("Author").strip(),
-        published,
-    )
 
 
 def _outline(document: "PdfDocument") -> Iterator[Heading]:
@@ -411,7 +310,7 @@ def _why_no_text(document: "PdfDocument") -> FetchstashError:
     return one_page.error() if count == 1 else several.error(count=count)
 
 
-def _damage(source: Path) -> PdfReason:
+def _damage(source: Path) -> Reason:
     """Return the damage of a file that no library opens: a whole one ends with a marker."""
     with source.open("rb") as file:
         head = file.read(1024)
@@ -420,13 +319,6 @@ def _damage(source: Path) -> PdfReason:
     if b"%PDF-" not in head:
         return PdfReason.PDF_NONE
     return PdfReason.PDF_DAMAGED if has_end else PdfReason.PDF_CUT
-
-
-def _picture(page: "PdfPage", limits: ExtractLimits) -> Picture:
-    longest = max(*page.get_size(), 1.0)
-    scale = min(limits.preview.max_image_edge_px / longest, _MAX_SCALE)
-    with closing(page.render(scale=scale, rev_byteorder=True)) as bitmap:
-        return bounded(bitmap.to_pil(), limits.preview, photo=False)
 
 
 class _Pypdf:
@@ -460,3 +352,60 @@ class _Pypdf:
             if self._reader.is_encrypted:
                 self._reader.decrypt("")
         return self._reader
+
+
+def _repaired(data: bytes) -> tuple[bytes, int]:
+    """Return a PDF of the complete pages in a file that was cut short, and their number.
+
+    The end of a PDF has the table of objects and the root (ISO 32000-1, section 7.5); without it no
+    library finds the pages. Here objects are found by their headers, and a page tree, a root and a
+    trailer are appended. Objects in compressed streams (section 7.5.7) are written out.
+    """
+    objects = list(_OBJECT.finditer(data))
+    ends = [*(start.start() for start in objects[1:]), len(data)]
+    pages: dict[int, None] = {}
+    unpacked: list[bytes] = []
+    room = _MAX_UNPACKED
+    highest = 0
+    for start, end in zip(objects, ends, strict=False):
+        number = int(start[1])
+        highest = max(highest, number)
+        head = data[start.end() : min(end, start.end() + _MAX_DICTIONARY)]
+        dictionary, stream, _ = head.partition(b"stream")
+        if not stream and _PAGE.search(dictionary) and b"endobj" in head:
+            pages[number] = None
+        elif stream and _OBJECT_STREAM.search(dictionary):
+            for inner, content in _within(data[start.end() : end], dictionary, room):
+                highest = max(highest, inner)
+                room -= len(content)
+                unpacked.append(b"%d 0 obj\n%s\nendobj\n" % (inner, content))
+                if _PAGE.search(content):
+                    pages[inner] = None
+    kids = list(pages)[:_MAX_PAGES]
+    root, tree = highest + 1, highest + 2
+    ending = (
+        b"\n%b%d 0 obj\n<< /Type /Catalog /Pages %d 0 R >>\nendobj\n"
+        b"%d 0 obj\n<< /Type /Pages /MediaBox [0 0 612 792] /Count %d /Kids [%b] >>\nendobj\n"
+        b"trailer\n<< /Root %d 0 R /Size %d >>\nstartxref\n0\n%%%%EOF\n"
+    ) % (
+        *(b"".join(unpacked), root, tree, tree, len(kids)),
+        *(b" ".join(b"%d 0 R" % kid for kid in kids), root, tree + 1),
+    )
+    # An object that was cut would swallow the objects behind it.
+    return data[: data.rfind(b"endobj") + len(b"endobj")] + ending, len(kids)
+
+
+def _within(content: bytes, dictionary: bytes, room: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the objects of an object stream, whose head lists numbers and places."""
+    begin = _STREAM.search(content)
+    first, count = _FIRST.search(dictionary), _COUNT.search(dictionary)
+    if not begin or not first or not count or b"/FlateDecode" not in dictionary:
+        return
+    try:
+        inner = zlib.decompressobj().decompress(content[begin.end() :], max(room, 1))
+        numbers = [int(word) for word in inner[: int(first[1])].split()[: 2 * int(count[1])]]
+    except (zlib.error, ValueError):
+        return
+    places = [int(first[1]) + place for place in numbers[1::2]]
+    for number, (start, end) in zip(numbers[::2], pairwise([*places, len(inner)]), strict=False):
+        yield number, inner[start:end]

@@ -1,15 +1,12 @@
 """Lines, phrases, cells and rows of words; the reading order of columns. Pure functions."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from statistics import median
 
 from fetchstash.handlers._pdf import mend
-from fetchstash.handlers._pdf._objects import Word
-
-Box = tuple[float, float, float, float]
-"""Left, bottom, right and top, in points from the lower left corner of the page."""
+from fetchstash.handlers._pdf._objects import Box, Word
 
 _RUNS_A_LINE = 1.7
 _MIN_LINES = 12
@@ -24,24 +21,27 @@ _MIN_FILLED = 0.7
 _SAME_LINE = 3.0
 
 
-def may_have_columns(runs: int, lines: int) -> bool:
-    """Return whether a page with these numbers of runs and lines may have columns."""
-    return lines >= _MIN_LINES and runs >= _RUNS_A_LINE * lines
+def column_regions(box_of: Callable[[int], Box], runs: int, lines: int) -> list[Box]:
+    """Return the regions of a page in two columns in reading order, none for other pages.
 
-
-def sampled(runs: int) -> list[int]:
-    """Return indexes of runs to sample; ``are_side_by_side`` compares each with the next.
-
-    They are an odd number apart, because left and right alternate on such pages.
+    ``box_of`` is asked for few of the ``runs`` of text: most pages have no columns.
     """
-    return list(range(0, runs - 1, -(-runs // _SAMPLES) | 1))
-
-
-def are_side_by_side(run: Box, following: Box) -> bool:
-    """Return whether two runs of column length share a line, with a gutter between them."""
-    is_same_line = abs(run[1] - following[1]) < _SAME_LINE
+    if lines < _MIN_LINES or runs < _RUNS_A_LINE * lines:
+        return []
+    # They are an odd number apart, because left and right alternate on such pages.
+    samples = range(0, runs - 1, -(-runs // _SAMPLES) | 1)
+    beside = sum(_are_side_by_side(box_of(index), box_of(index + 1)) for index in samples)
     return (
-        is_same_line
+        reading_order([box_of(index) for index in range(runs)])
+        if 5 * beside >= len(samples)
+        else []
+    )
+
+
+def _are_side_by_side(run: Box, following: Box) -> bool:
+    """Return whether two runs of column length share a line, with a gutter between them."""
+    return (
+        abs(run[1] - following[1]) < _SAME_LINE
         and following[0] - run[2] >= _MIN_GUTTER
         and min(run[2] - run[0], following[2] - following[0]) >= _MIN_WIDTH
     )

@@ -81,14 +81,6 @@ class Rule:
     end: float
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The rules of a page."""
-
-    horizontal: tuple[Rule, ...] = ()
-    vertical: tuple[Rule, ...] = ()
-
-
 def read_chars(text_page: "PdfTextPage") -> str:
     """Return the characters of a page by their index in pdfium, NUL for those without a meaning."""
     from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
@@ -114,21 +106,11 @@ def read_words(text_page: "PdfTextPage", chars: str, rotation: int) -> list[Word
         if begin is None or end is None:
             continue
         height = begin[3] - begin[1]
+        widest = height * (last + 1 - first)
         # Letters of one word stand on one line, each at most as wide as the line is high.
-        if abs(begin[1] - end[1]) < height / 2 and 0 <= end[2] - begin[0] <= height * (
-            last + 1 - first
-        ):
-            words.append(
-                Word(
-                    match[0],
-                    begin[0],
-                    min(begin[1], end[1]),
-                    max(begin[2], end[2]),
-                    max(begin[3], end[3]),
-                    first,
-                    last,
-                )
-            )
+        if abs(begin[1] - end[1]) < height / 2 and 0 <= end[2] - begin[0] <= widest:
+            bottom, right, top = min(begin[1], end[1]), max(begin[2], end[2]), max(begin[3], end[3])
+            words.append(Word(match[0], begin[0], bottom, right, top, first, last))
         else:
             words += _by_letters(chars, first, last, box_of)
     return words
@@ -166,8 +148,7 @@ def _boxes_of_chars(text_page: "PdfTextPage", rotation: int) -> "_BoxOf":
     def box_of(index: int) -> Box | None:
         if not get(handle, index, address):
             return None
-        upright = (box.left, box.bottom, box.right, box.top)
-        return turned(upright, rotation) if rotation else upright
+        return turned((box.left, box.bottom, box.right, box.top), rotation)
 
     return box_of
 
@@ -184,8 +165,8 @@ def turned(box: Box, rotation: int) -> Box:
     return x0, y0, x1, y1
 
 
-def read_rules(page: "PdfPage", rotation: int) -> Rules:
-    """Return the straight lines and edges of rectangles that a page draws."""
+def read_rules(page: "PdfPage", rotation: int) -> tuple[list[Rule], list[Rule]]:
+    """Return horizontal and vertical rules: the lines and edges of rectangles of a page."""
     width, height = page.get_size()
     if rotation in {90, 270}:
         width, height = height, width
@@ -203,7 +184,7 @@ def read_rules(page: "PdfPage", rotation: int) -> Rules:
         elif wide >= _THIN and high >= _THIN:
             horizontal += [Rule(y0, x0, x1), Rule(y1, x0, x1)]
             vertical += [Rule(x0, y0, y1), Rule(x1, y0, y1)]
-    return Rules(tuple(horizontal), tuple(vertical))
+    return horizontal, vertical
 
 
 def _boxes(page: "PdfPage") -> Iterator[Box]:
@@ -216,45 +197,35 @@ def _boxes(page: "PdfPage") -> Iterator[Box]:
     waiting = [(raw.FPDFPage_GetObject(page.raw, index), _PLAIN) for index in range(count)]
     waiting.reverse()
     paths = forms = all_segments = 0
+    m = raw.FS_MATRIX()
     while waiting:
-        item, matrix = waiting.pop()
+        item, outer = waiting.pop()
         kind = raw.FPDFPageObj_GetType(item)
-        if kind == raw.FPDF_PAGEOBJ_FORM and forms < _MAX_FORMS:
+        is_form = kind == raw.FPDF_PAGEOBJ_FORM and forms < _MAX_FORMS
+        if not is_form and kind != raw.FPDF_PAGEOBJ_PATH:
+            continue
+        matrix = outer
+        if raw.FPDFPageObj_GetMatrix(item, byref(m)):
+            matrix = _product((m.a, m.b, m.c, m.d, m.e, m.f), outer)
+        if is_form:
             forms += 1
             inner = min(raw.FPDFFormObj_CountObjects(item), _MAX_OBJECTS)
-            within = _product(_matrix(item), matrix)
-            waiting += [(raw.FPDFFormObj_GetObject(item, index), within) for index in range(inner)]
-        elif kind == raw.FPDF_PAGEOBJ_PATH:
-            paths += 1
-            if paths > _MAX_PATHS:
-                return
-            segments = raw.FPDFPath_CountSegments(item)
-            all_segments += segments
-            if all_segments > _MAX_ALL_SEGMENTS:
-                return
-            if segments <= _MAX_SEGMENTS:
-                yield from _straight(item, _product(_matrix(item), matrix))
-
-
-def _matrix(item: Any) -> Matrix:
-    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
-
-    m = raw.FS_MATRIX()
-    return (m.a, m.b, m.c, m.d, m.e, m.f) if raw.FPDFPageObj_GetMatrix(item, byref(m)) else _PLAIN
+            waiting += [(raw.FPDFFormObj_GetObject(item, index), matrix) for index in range(inner)]
+            continue
+        segments = raw.FPDFPath_CountSegments(item)
+        paths, all_segments = paths + 1, all_segments + segments
+        if paths > _MAX_PATHS or all_segments > _MAX_ALL_SEGMENTS:
+            return
+        if segments <= _MAX_SEGMENTS:
+            yield from _straight(item, matrix)
 
 
 def _product(first: Matrix, then: Matrix) -> Matrix:
     """Return the matrix that does ``first``, then ``then`` (ISO 32000-1, section 8.3.4)."""
     a, b, c, d, e, f = first
     g, h, i, j, k, l = then  # noqa: E741 - the letters go on
-    return (
-        a * g + b * i,
-        a * h + b * j,
-        c * g + d * i,
-        c * h + d * j,
-        e * g + f * i + k,
-        e * h + f * j + l,
-    )
+    x, y = e * g + f * i + k, e * h + f * j + l
+    return a * g + b * i, a * h + b * j, c * g + d * i, c * h + d * j, x, y
 
 
 def _straight(path: Any, matrix: Matrix) -> Iterator[Box]:

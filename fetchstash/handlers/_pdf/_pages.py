@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import byref, c_double
 from dataclasses import dataclass, field
-from itertools import cycle, pairwise
+from itertools import cycle, groupby, pairwise
 from typing import TYPE_CHECKING
 
 from fetchstash.handlers._contract import Extracted, Part
@@ -11,14 +11,14 @@ from fetchstash.handlers._pdf import NO_MAPPING, mend
 from fetchstash.handlers._pdf._lines import Row
 from fetchstash.handlers._pdf._objects import (
     Box,
-    Rules,
+    Rule,
     Word,
     read_chars,
     read_rules,
     read_words,
     turned,
 )
-from fetchstash.handlers._pdf._tables import Grid, aligned_tables, fill, grids
+from fetchstash.handlers._pdf._tables import Grid, Table, aligned_tables, fill, grids
 from fetchstash.handlers._shared._pages import blank_page
 from fetchstash.handlers._shared._prose import table_row
 from fetchstash.handlers._shared._words import counted
@@ -45,17 +45,15 @@ _LOW = 2.5
 # Lines of a table are no farther apart, and their gaps have this in common.
 _FAR = 45.0
 _SHARED = 3.0
+_MAX_TABLES = 1_000
+_MAX_SUMMARY = 900
+# A page's first table continues the last one of the page before if nothing but headers and footers
+# of so many lines and characters stands between, and their columns stand this near, in points.
+_MAX_MARGIN_LINES = 3
+_MAX_MARGIN_CHARS = 300
+_NEAR = 12.0
 
-
-@dataclass(frozen=True, slots=True)
-class PageTable:
-    """A table of one page; ``edges`` are where its columns begin and end, in points."""
-
-    rows: tuple[Row, ...]
-    edges: tuple[float, ...]
-
-
-Block = str | PageTable
+Block = str | Table
 
 
 def columns_seen(text_page: "PdfTextPage", text: str, runs: int, rotation: int) -> int:
@@ -94,12 +92,8 @@ def columns_seen(text_page: "PdfTextPage", text: str, runs: int, rotation: int) 
 
 
 def _has_short_lines(text: str) -> bool:
-    streak = 0
-    for line in text.split("\n"):
-        streak = streak + 1 if len(line) < _SHORT_LINE else 0
-        if streak == _SHORT_LINES:
-            return True
-    return False
+    streaks = groupby(len(line) < _SHORT_LINE for line in text.split("\n"))
+    return any(is_short and len(list(lines)) >= _SHORT_LINES for is_short, lines in streaks)
 
 
 def _rects(text_page: "PdfTextPage", rotation: int) -> Callable[[int], Box]:
@@ -112,8 +106,7 @@ def _rects(text_page: "PdfTextPage", rotation: int) -> Callable[[int], Box]:
 
     def rect(index: int) -> Box:
         get(handle, index, *addresses)
-        box = left.value, bottom.value, right.value, top.value
-        return turned(box, rotation) if rotation else box
+        return turned((left.value, bottom.value, right.value, top.value), rotation)
 
     return rect
 
@@ -149,43 +142,38 @@ class PageTables:
         seen = columns_seen(text_page, text, runs, rotation) if is_examined else 0
         if seen < _MIN_RULED_LINES:
             return []
-        rules = read_rules(page, rotation)
-        ruled = grids(rules)
+        horizontal, vertical = read_rules(page, rotation)
+        ruled = grids(horizontal, vertical)
         if not ruled and (in_columns or seen < _MIN_LINES):
             return []
         self._left -= 1
         chars = read_chars(text_page)
         words = read_words(text_page, chars, rotation)
-        tables = _tables(words, ruled, rules)
-        if in_columns and sum(len(inside) for _, inside in tables) < len(words) / 2:
+        tables = _tables(words, ruled, horizontal)
+        if in_columns and sum(len(table.words) for table in tables) < len(words) / 2:
             return []
         return _blocks(chars, tables)
 
 
-def _tables(
-    words: list[Word], ruled: Sequence[Grid], rules: Rules
-) -> list[tuple[PageTable, Sequence[Word]]]:
-    """Return the tables that ``words`` make, each with its words."""
-    tables: list[tuple[PageTable, Sequence[Word]]] = []
+def _tables(words: list[Word], ruled: Sequence[Grid], horizontal: Sequence[Rule]) -> list[Table]:
+    """Return the tables that ``words`` make."""
+    tables: list[Table] = []
     for grid in ruled:
         inside = [word for word in words if grid.holds(word)]
         if rows := fill(grid, inside):
-            tables.append((PageTable(tuple(rows), grid.xs), inside))
+            tables.append(Table(tuple(rows), grid.xs, inside))
             taken = set(inside)
             words = [word for word in words if word not in taken]
-    for table in aligned_tables(words, rules.horizontal):
-        edges = tuple(edge for column in table.columns for edge in column)
-        tables.append((PageTable(table.rows, edges), table.words))
-    return tables
+    return tables + aligned_tables(words, horizontal)
 
 
-def _blocks(chars: str, tables: Sequence[tuple[PageTable, Sequence[Word]]]) -> list[Block]:
+def _blocks(chars: str, tables: Sequence[Table]) -> list[Block]:
     """Return text and tables in order; the words of a table stand in it alone."""
     if not tables:
         return []
-    owner: dict[int, PageTable] = {}
-    for table, words in tables:
-        for word in words:
+    owner: dict[int, Table] = {}
+    for table in tables:
+        for word in table.words:
             owner.update(dict.fromkeys(range(word.first, word.last + 1), table))
     blocks: list[Block] = []
     letters: list[str] = []
@@ -204,15 +192,6 @@ def _blocks(chars: str, tables: Sequence[tuple[PageTable, Sequence[Word]]]) -> l
 
 def _plain(letters: Sequence[str]) -> str:
     return mend("".join(letters).replace("\0", ""))
-
-
-_MAX_TABLES = 1_000
-_MAX_SUMMARY = 900
-# A page's first table continues the last one of the page before if nothing but headers and footers
-# of so many lines and characters stands between, and their columns stand this near, in points.
-_MAX_MARGIN_LINES = 3
-_MAX_MARGIN_CHARS = 300
-_NEAR = 12.0
 
 
 def page_parts(pages: Iterable[Sequence[Block]], extracted: Extracted) -> Iterator[Part]:
@@ -242,8 +221,8 @@ def page_parts(pages: Iterable[Sequence[Block]], extracted: Extracted) -> Iterat
 
 
 @dataclass(slots=True)
-class _Held:
-    """A page that ends in a table, until it is known whether the next page continues it."""
+class _Page:
+    """The rest of a page; ``starts_page``: its first part is not written yet."""
 
     number: int
     blocks: list[Block]
@@ -254,7 +233,7 @@ class _Held:
 class _Open:
     """A table that goes on over pages, and what stands around its rows on the later ones."""
 
-    table: PageTable
+    table: Table
     header: Row
     beside: list[str] = field(default_factory=list[str])
 
@@ -264,7 +243,8 @@ class _Writer:
         self.pages = 0
         self._extracted = extracted
         self._tables: list[tuple[str, int]] = []  # names and rows
-        self._held: _Held | None = None
+        # A page that ends in a table, until it is known whether the next page continues it.
+        self._held: tuple[_Page, Table] | None = None
         self._open: _Open | None = None
 
     def blank(self, first: int, count: int) -> Iterator[Part]:
@@ -277,12 +257,19 @@ class _Writer:
     def page(self, number: int, blocks: list[Block]) -> Iterator[Part]:
         """Yield the parts of a page, and what was held of the page before."""
         self.pages += 1
-        table, last = _first_table(blocks), self._last_table()
+        table = _first_table(blocks)
+        last = self._open.table if self._open else self._held and self._held[1]
         if not table or not last or not _continues(last, table):
             yield from self.close()
-            yield from self._hold(_Held(number, blocks, starts_page=True))
+            yield from self._hold(_Page(number, blocks, starts_page=True))
             return
-        yield from self._open_held()
+        if self._held:  # its footer goes before the table, so that rows can follow
+            (page, last), self._held = self._held, None
+            page.blocks.remove(last)
+            page.blocks.append(last)
+            *parts, _ = self._blocks(page)  # without the line feed behind the table
+            yield from parts
+            self._open = _Open(last, list(last.rows[0]))
         assert self._open
         has_header = list(table.rows[0]) == self._open.header
         yield self._rows(table.rows[1:] if has_header else table.rows)
@@ -293,47 +280,27 @@ class _Writer:
                 self._open.beside.append(f"[Page {number}]\n{text}\n\n")
             return
         yield from self.close()
-        yield from self._hold(_Held(number, blocks, starts_page=False))
+        yield from self._hold(_Page(number, blocks, starts_page=False))
 
     def close(self) -> Iterator[Part]:
         """Yield the page that was held, or what stood beside the open table."""
         if self._held:
-            held, self._held = self._held, None
-            yield from self._blocks(held)
+            (page, _), self._held = self._held, None
+            yield from self._blocks(page)
         if self._open:
             yield Part("\n" + "".join(self._open.beside))
             self._open = None
 
-    def _hold(self, page: _Held) -> Iterator[Part]:
+    def _hold(self, page: _Page) -> Iterator[Part]:
         """Hold a page that ends in a table, but for a footer; yield another."""
-        last = _last_table(page.blocks)
-        if last is not None and _is_margin(page.blocks[last + 1 :]):
-            self._held = page
+        places = [n for n, block in enumerate(page.blocks) if not isinstance(block, str)]
+        last = page.blocks[places[-1]] if places else ""
+        if not isinstance(last, str) and _is_margin(page.blocks[places[-1] + 1 :]):
+            self._held = page, last
         else:
             yield from self._blocks(page)
 
-    def _last_table(self) -> PageTable | None:
-        if self._open:
-            return self._open.table
-        if self._held:
-            table = self._held.blocks[_last_table(self._held.blocks) or 0]
-            return None if isinstance(table, str) else table
-        return None
-
-    def _open_held(self) -> Iterator[Part]:
-        """Yield the held page so that rows can follow: its footer goes before the table."""
-        if not self._held:
-            return
-        held, self._held = self._held, None
-        last = _last_table(held.blocks) or 0
-        table = held.blocks[last]
-        held.blocks = [*held.blocks[:last], *held.blocks[last + 1 :], table]
-        *parts, _ = self._blocks(held)  # without the line feed behind the table
-        yield from parts
-        if not isinstance(table, str):
-            self._open = _Open(table, list(table.rows[0]))
-
-    def _blocks(self, page: _Held) -> Iterator[Part]:
+    def _blocks(self, page: _Page) -> Iterator[Part]:
         text, starts_page = f"[Page {page.number}]\n", page.starts_page
         for block in page.blocks:
             if isinstance(block, str):
@@ -343,7 +310,7 @@ class _Writer:
                 text, starts_page = "\n", False
         yield Part(text, starts_page=starts_page)
 
-    def _table(self, before: str, table: PageTable, number: int, *, starts_page: bool) -> Part:
+    def _table(self, before: str, table: Table, number: int, *, starts_page: bool) -> Part:
         header, *rows = table.rows
         width = len(header)
         lines = [table_row(header), "|" + " --- |" * width, *map(table_row, rows)]
@@ -369,27 +336,19 @@ class _Writer:
             self._extracted.learn(structure_info=f"{counted(len(self._tables), 'table')}: {names}")
 
 
-def _continues(table: PageTable, following: PageTable) -> bool:
+def _continues(table: Table, following: Table) -> bool:
     """Return whether two tables have the same columns at the same places."""
-    if len(table.rows[0]) != len(following.rows[0]):
-        return False
-    outer = zip(
-        (table.edges[0], table.edges[-1]), (following.edges[0], following.edges[-1]), strict=True
+    return len(table.rows[0]) == len(following.rows[0]) and all(
+        abs(table.edges[place] - following.edges[place]) <= _NEAR for place in (0, -1)
     )
-    return all(abs(edge - other) <= _NEAR for edge, other in outer)
 
 
-def _first_table(blocks: Sequence[Block]) -> PageTable | None:
+def _first_table(blocks: Sequence[Block]) -> Table | None:
     """Return the table that a page begins with, behind a header at most."""
     for place, block in enumerate(blocks):
         if not isinstance(block, str):
             return block if _is_margin(blocks[:place]) else None
     return None
-
-
-def _last_table(blocks: Sequence[Block]) -> int | None:
-    places = [place for place, block in enumerate(blocks) if not isinstance(block, str)]
-    return places[-1] if places else None
 
 
 def _is_margin(blocks: Sequence[Block]) -> bool:

@@ -15,7 +15,7 @@ from fetchstash.handlers._pdf._lines import (
     row_bands,
     rows_of,
 )
-from fetchstash.handlers._pdf._objects import Rule, Rules, Word
+from fetchstash.handlers._pdf._objects import Rule, Word
 
 # Rules nearer than this, in points, are one, and touch.
 _NEAR = 3.0
@@ -23,6 +23,18 @@ _NEAR = 3.0
 _MAX_RULES = 600
 _MAX_CELLS = 5_000
 _MAX_PADDING = 8.0
+_MIN_ROWS = 3
+# Lines farther apart than this, as a multiple of their height, do not belong together.
+_MAX_GAP = 3.5
+# A strip between columns is at least this wide, as a share of a line's height.
+_STRIP = 0.5
+# So wide are the gaps at a strip on average.
+_MEAN_GAP = 0.9
+# Phrases of more words, on average in a column, are prose.
+_MAX_WORDS = 6.0
+_MAX_TRIMMED = 3
+_LEADER = re.compile(r"(\.\s?){5}")
+_NUMBER = re.compile(r"[^\w]*\d[\d.,:/%\s-]*\w{0,3}[^\w]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +52,9 @@ class Grid:
         return self.xs[0] <= across <= self.xs[-1] and self.ys[-1] <= word.middle <= self.ys[0]
 
 
-def grids(rules: Rules) -> list[Grid]:
+def grids(horizontal: Sequence[Rule], vertical: Sequence[Rule]) -> list[Grid]:
     """Return the grids of at least two rows and two columns, from the top of the page."""
-    horizontal, vertical = _merged(rules.horizontal), _merged(rules.vertical)
+    horizontal, vertical = _merged(horizontal), _merged(vertical)
     if not horizontal or not vertical or len(horizontal) + len(vertical) > _MAX_RULES:
         return []
     group = list(range(len(horizontal) + len(vertical)))
@@ -58,12 +70,8 @@ def grids(rules: Rules) -> list[Grid]:
             if _crosses(across, down.at) and _crosses(down, across.at):
                 group[root(v)] = root(h)
     members: dict[int, tuple[list[Rule], list[Rule]]] = {}
-    for index in range(len(group)):
-        lines = members.setdefault(root(index), ([], []))
-        if index < len(horizontal):
-            lines[0].append(horizontal[index])
-        else:
-            lines[1].append(vertical[index - len(horizontal)])
+    for index, rule in enumerate([*horizontal, *vertical]):
+        members.setdefault(root(index), ([], []))[index >= len(horizontal)].append(rule)
     grids: list[Grid] = []
     for across_lines, down_lines in members.values():
         if across_lines and down_lines:
@@ -189,43 +197,23 @@ def _merged(rules: Iterable[Rule]) -> list[Rule]:
     joined: list[Rule] = []
     for place in by_place:
         at = sum(rule.at for rule in place) / len(place)
-        start: float | None = None
-        end = 0.0
+        spans: list[tuple[float, float]] = []
         for rule in sorted(place, key=lambda rule: rule.start):
-            if start is not None and rule.start <= end + _NEAR:
-                end = max(end, rule.end)
-                continue
-            if start is not None:
-                joined.append(Rule(at, start, end))
-            start, end = rule.start, rule.end
-        if start is not None:
-            joined.append(Rule(at, start, end))
+            if spans and rule.start <= spans[-1][1] + _NEAR:
+                spans[-1] = spans[-1][0], max(spans[-1][1], rule.end)
+            else:
+                spans.append((rule.start, rule.end))
+        joined += [Rule(at, start, end) for start, end in spans]
     return joined
 
 
-_MIN_ROWS = 3
-# Lines farther apart than this, as a multiple of their height, do not belong together.
-_MAX_GAP = 3.5
-# A strip between columns is at least this wide, as a share of a line's height.
-_STRIP = 0.5
-# So wide are the gaps at a strip on average.
-_MEAN_GAP = 0.9
-# Phrases of more words, on average in a column, are prose.
-_MAX_WORDS = 6.0
-_MAX_TRIMMED = 3
-_LEADER = re.compile(r"(\.\s?){5}")
-_NUMBER = re.compile(r"[^\w]*\d[\d.,:/%\s-]*\w{0,3}[^\w]*")
-
-
 @dataclass(frozen=True, slots=True)
-class Aligned:
-    """A table that alignment shows: its words, its rows, and the extents of its columns."""
+class Table:
+    """A table of a page: its rows, where its columns begin and end in points, and its words."""
 
-    words: tuple[Word, ...]
     rows: tuple[Row, ...]
-    columns: tuple[tuple[float, float], ...]
-    top: float
-    bottom: float
+    edges: tuple[float, ...]
+    words: Sequence[Word]
 
 
 @dataclass(slots=True)
@@ -245,7 +233,7 @@ class _Line:
 Columns = list[tuple[float, float]]
 
 
-def aligned_tables(words: Sequence[Word], rules: Sequence[Rule]) -> list[Aligned]:
+def aligned_tables(words: Sequence[Word], rules: Sequence[Rule]) -> list[Table]:
     """Return the tables among ``words``; horizontal ``rules`` part their rows where they are."""
     lines = [_Line(line, [] if _is_led(line) else phrases(line)) for line in lines_of(words)]
     return [table for first, last in _blocks(lines) if (table := _table(lines[first:last], rules))]
@@ -273,11 +261,14 @@ def _blocks(lines: Sequence[_Line]) -> Iterator[tuple[int, int]]:
                 break
             merged = _columns(columns, line, strip)
             # A phrase in one column is the rest of a cell; one across columns ends the table.
-            if len(merged) < max(2, most - 1) or _joins(columns, line, merged):
+            joins = len(merged) < len(columns) and len(line.phrases) < len(merged)
+            if joins or len(merged) < max(2, most - 1):
                 break
             columns, end = merged, end + 1
             most = max(most, len(columns))
-        while end - start > 1 and len(lines[end - 1].phrases) < 2 and _is_apart(lines, end - 1):
+        while end - start > 1 and len(lines[end - 1].phrases) < 2:
+            if lines[end - 2].middle - lines[end - 1].middle <= 1.35 * lines[end - 1].height:
+                break
             end -= 1
         yield _trimmed(lines, start, end)
         start = end
@@ -303,15 +294,6 @@ def _columns_of(lines: Sequence[_Line]) -> Columns:
     return columns
 
 
-def _joins(columns: Columns, line: _Line, merged: Columns) -> bool:
-    """Return whether a line joins columns that are wider apart than a cell's neighbours are."""
-    return len(merged) < len(columns) and len(line.phrases) < len(merged)
-
-
-def _is_apart(lines: Sequence[_Line], place: int) -> bool:
-    return lines[place - 1].middle - lines[place].middle > 1.35 * lines[place].height
-
-
 def _columns(columns: Columns, line: _Line, strip: float) -> Columns:
     """Return the extents of columns after a line is added, from the left."""
     extents = sorted([*columns, *((run.left, run.right) for run in line.phrases)])
@@ -324,7 +306,7 @@ def _columns(columns: Columns, line: _Line, strip: float) -> Columns:
     return merged
 
 
-def _table(lines: Sequence[_Line], rules: Sequence[Rule]) -> Aligned | None:
+def _table(lines: Sequence[_Line], rules: Sequence[Rule]) -> Table | None:
     """Return the table that lines make, None if that is not sure."""
     columns = _columns_of(lines)
     words = [word for line in lines for word in line.words]
@@ -336,7 +318,11 @@ def _table(lines: Sequence[_Line], rules: Sequence[Rule]) -> Aligned | None:
         for rule in rules
         if bottom < rule.at < top and rule.start <= columns[0][1] and rule.end >= columns[-1][0]
     ]
-    bands = (_between(top, bottom, inner) if len(inner) >= 3 else []) or row_bands(words)
+    bands: list[tuple[float, float]] = []
+    if len(inner) >= 3:
+        edges = pairwise([top, *sorted(inner, reverse=True), bottom])
+        bands = [(high, low) for high, low in edges if high - low > 4]
+    bands = bands or row_bands(words)
     cells: list[list[list[Word]]] = [[[] for _ in columns] for _ in bands]
     for word in words:
         across = (word.left + word.right) / 2
@@ -351,7 +337,7 @@ def _table(lines: Sequence[_Line], rules: Sequence[Rule]) -> Aligned | None:
     rows = [row for band in cells for row in rows_of(band, extents)]
     if not _is_sure(rows, has_rules=bool(inner)):
         return None
-    return Aligned(tuple(words), tuple(rows), tuple(columns), top, bottom)
+    return Table(tuple(rows), tuple(edge for column in columns for edge in column), words)
 
 
 def _is_wide(lines: Sequence[_Line], columns: Columns) -> bool:
@@ -369,11 +355,6 @@ def _is_wide(lines: Sequence[_Line], columns: Columns) -> bool:
         if widths and sum(widths) / len(widths) < _MEAN_GAP * lines[0].height:
             return False
     return True
-
-
-def _between(top: float, bottom: float, rules: Sequence[float]) -> list[tuple[float, float]]:
-    edges = [top, *sorted(rules, reverse=True), bottom]
-    return [(high, low) for high, low in pairwise(edges) if high - low > 4]
 
 
 def _is_sure(rows: Sequence[Row], *, has_rules: bool) -> bool:
