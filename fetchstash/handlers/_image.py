@@ -303,10 +303,7 @@ FORMATS = (
         ("image", "image/x-portable-anymap", ""),
     ),
     *family(
-        replace(
-            _IMAGE,
-            signatures=((0, b"\0\0\0\x0cJXL \r\n\x87\n"), (0, b"\xff\x0a")),
-        ),
+        replace(_IMAGE, signatures=((0, b"\0\0\0\x0cJXL \r\n\x87\n"), (0, b"\xff\x0a"))),
         ("{} image", "image/jxl", ""),
     ),
     *family(

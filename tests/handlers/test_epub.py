@@ -44,12 +44,7 @@ def test_chapters_come_in_reading_order_each_once(read: Read, pack: Pack) -> Non
         extracted.facts.author,
         extracted.facts.language,
         extracted.facts.published,
-    ) == (
-        "The Book",
-        "Ada",
-        "en",
-        "2026-05-01",
-    )
+    ) == ("The Book", "Ada", "en", "2026-05-01")
 
 
 def test_hidden_text_is_left_out_and_counted(read: Read, pack: Pack) -> None:

@@ -145,9 +145,7 @@ async def test_the_worker_of_ocr_is_confined_as_the_others_are(
         await plain.aclose()
 
 
-async def test_memory_above_the_limit_is_refused_and_the_next_page_is_read(
-    tmp_path: Path,
-) -> None:
+async def test_memory_above_the_limit_is_refused_and_the_next_page_is_read(tmp_path: Path) -> None:
     pool = WorkerPool(ExtractLimits(memory_mb=400), workers=1)
     try:
         with pytest.raises(FetchstashError, match=r"memory|crashed|failed|ended"):

@@ -100,12 +100,7 @@ def test_slides_are_pages_with_their_titles_and_notes(
         extracted.facts.title,
         extracted.facts.author,
         extracted.facts.published,
-    ) == (
-        2,
-        "A plan",
-        "Ada",
-        "2026-05-01",
-    )
+    ) == (2, "A plan", "Ada", "2026-05-01")
 
 
 def test_pictures_on_slides_are_counted_but_not_those_that_replace_a_table(

@@ -6,14 +6,7 @@ import pytest
 
 from fetchstash.cli.demo.pdf import make_pdf, stream, write_objects
 from fetchstash.errors import BadArgument, OutOfRange
-from fetchstash.handlers import (
-    ExtractLimits,
-    Hints,
-    PartRequest,
-    PartText,
-    Picture,
-    handler_named,
-)
+from fetchstash.handlers import ExtractLimits, Hints, PartRequest, PartText, Picture, handler_named
 
 FONT = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
 

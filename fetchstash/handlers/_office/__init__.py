@@ -102,25 +102,15 @@ FORMATS = (
         extensions=("pptx",),
         zip_members=(_PACKAGE, "ppt/"),
     ),
-    *family(
-        _ODF_DOCUMENT,
-        ("ODT", f"{_ODF}text {_ODF}text-template", "odt"),
-    ),
-    *family(
-        replace(_ODF_DOCUMENT, page_word="slides"),
-        ("ODP", f"{_ODF}presentation", "odp"),
-    ),
+    *family(_ODF_DOCUMENT, ("ODT", f"{_ODF}text {_ODF}text-template", "odt")),
+    *family(replace(_ODF_DOCUMENT, page_word="slides"), ("ODP", f"{_ODF}presentation", "odp")),
     # Some programs write "mimetype" compressed or late, so that the members alone tell.
     replace(
         _ODF_DOCUMENT,
         media_types=("application/vnd.oasis.opendocument",),
         zip_members=("content.xml", "META-INF/manifest.xml"),
     ),
-    *family(
-        _ODF_DOCUMENT,
-        ("ODG", f"{_ODF}graphics", ""),
-        ("office document", f"{_ODF}*", ""),
-    ),
+    *family(_ODF_DOCUMENT, ("ODG", f"{_ODF}graphics", ""), ("office document", f"{_ODF}*", "")),
     replace(
         _OOXML_DOCUMENT,
         word="EPUB",
@@ -152,10 +142,7 @@ FORMATS = (
             ("keynote", "index.apxl"),
         )
     ),
-    *family(
-        replace(_OLE, ole_members=("WordDocument",)),
-        ("DOC", "application/msword", "doc"),
-    ),
+    *family(replace(_OLE, ole_members=("WordDocument",)), ("DOC", "application/msword", "doc")),
     *family(
         replace(_OLE, ole_members=("PowerPoint Document",), page_word="slides"),
         ("PPT", "application/vnd.ms-powerpoint", "ppt"),
@@ -174,10 +161,5 @@ FORMATS = (
         signatures=tuple((0, magic) for magic in OLD_POWERPOINT),
     ),
     # A document under a password hides its streams ([MS-OFFCRYPTO], section 2.3.4.4).
-    replace(
-        _OLE,
-        kind="unknown_binary",
-        word="binary",
-        media_types=("application/x-ole-storage",),
-    ),
+    replace(_OLE, kind="unknown_binary", word="binary", media_types=("application/x-ole-storage",)),
 )

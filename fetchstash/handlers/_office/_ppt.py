@@ -17,19 +17,17 @@ _MAX_SLIDES = 10_000
 _ENCRYPTED_TOKEN = 0xF3D1C4DF  # section 2.3.2
 # Types of records (section 2.13.24).
 _SLIDE_ATOM, _PERSIST, _EDIT, _DIRECTORY, _LIST = 0x03EF, 0x03F3, 0x0FF5, 0x1772, 0x0FF0
-_REFERENCE, _TEXT_HEADER, _CHARS, _BYTES, _TEXT_BOX, _SHAPE = (
-    0x0F9E,
-    0x0F9F,
-    0x0FA0,
-    0x0FA8,
-    0xF00D,
-    0xF00A,
-)
+_REFERENCE, _TEXT_HEADER, _CHARS, _BYTES = 0x0F9E, 0x0F9F, 0x0FA0, 0x0FA8
+_TEXT_BOX, _SHAPE = 0xF00D, 0xF00A
 _SLIDES, _NOTES = 0, 2  # instances of lists
 _PICTURE_FRAME = 75
 # Types of text (section 2.13.33).
 _TITLES, _BODIES, _NOTES_TEXT = {0, 6}, {1, 5, 7, 8}, 2
 _NUMBER_SIGN = "*"  # replaces the number of a slide or a date
+
+
+_Text = tuple[int, str]
+"""A text after its type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +46,7 @@ class _Slide:
 
     reference: int
     number: int
-    texts: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
-
-
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """The content of a slide: its texts with their types, and the number of pictures."""
-
-    texts: list[tuple[int, str]]
-    pictures: int
+    texts: list[_Text] = field(default_factory=list[_Text])
 
 
 def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
@@ -73,9 +63,8 @@ def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
             if record.kind == _LIST
         }
         slides = list(stream.listed(lists[_SLIDES])) if _SLIDES in lists else []
-        notes = (
-            {note.number: note for note in stream.listed(lists[_NOTES])} if _NOTES in lists else {}
-        )
+        listed_notes = stream.listed(lists[_NOTES]) if _NOTES in lists else ()
+        notes = {note.number: note for note in listed_notes}
     except (struct.error, KeyError):
         raise OfficeReason.SLIDES_DAMAGED.error() from None
     prose = Prose()
@@ -87,30 +76,25 @@ def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
             continue
         seen.add(place)
         beside = notes.pop(stream.notes_of(place), None)
-        _write(stream.shown(place, slide.texts), pages, prose)
+        _write(*stream.shown(place, slide.texts), pages, prose)
         if beside:
-            _write_notes(stream.shown(objects.get(beside.reference, -1), beside.texts), prose)
+            for kind, text in stream.shown(objects.get(beside.reference, -1), beside.texts)[0]:
+                if kind == _NOTES_TEXT:
+                    prose.paragraph(f"Notes: {text}".replace("\r", "\n").replace("\v", "\n"))
         yield from prose.full()
     pages.learn(extracted)
     yield from prose.end()
 
 
-def _write(shown: "_Shown", pages: Slides, prose: Prose) -> None:
+def _write(texts: list[_Text], pictures: int, pages: Slides, prose: Prose) -> None:
     """Write a slide with its title first."""
     pages.begin()
-    titles = [text for kind, text in shown.texts if kind in _TITLES]
-    for title in titles or [""]:
+    for title in [text for kind, text in texts if kind in _TITLES] or [""]:
         pages.open(" ".join(title.split()))
-    for kind, text in shown.texts:
+    for kind, text in texts:
         for paragraph in () if kind in _TITLES else text.split("\r"):
             (prose.item if kind in _BODIES else prose.paragraph)(paragraph.replace("\v", "\n"))
-    pages.end(shown.pictures)
-
-
-def _write_notes(shown: "_Shown", prose: Prose) -> None:
-    for kind, text in shown.texts:
-        if kind == _NOTES_TEXT:
-            prose.paragraph(f"Notes: {text}".replace("\r", "\n").replace("\v", "\n"))
+    pages.end(pictures)
 
 
 class _Stream:
@@ -152,8 +136,7 @@ class _Stream:
 
     def children(self, place: int) -> Iterator[_Record]:
         """Yield the records in the container at ``place``."""
-        outer = self._record(place, len(self._data))
-        yield from self._within(outer)
+        return self._within(self._record(place, len(self._data)))
 
     def listed(self, record: _Record) -> Iterator[_Slide]:
         """Yield the slides or notes of a list, each with its texts (section 2.4.14.3)."""
@@ -176,12 +159,12 @@ class _Stream:
         if slide:
             yield slide
 
-    def shown(self, place: int, listed: list[tuple[int, str]]) -> _Shown:
-        """Return the content of the slide at ``place``.
+    def shown(self, place: int, listed: list[_Text]) -> tuple[list[_Text], int]:
+        """Return the texts of the slide at ``place``, and the number of its pictures.
 
         A shape holds its text or refers to a listed one. Listed texts without a shape come first.
         """
-        texts: list[tuple[int, str]] = []
+        texts: list[_Text] = []
         referred: set[int] = set()
         kind, pictures, in_box = 4, 0, 0
         for record in self._all(place):
@@ -201,32 +184,29 @@ class _Stream:
                     referred.add(index)
                     texts.append(listed[index])
         texts[:0] = [text for index, text in enumerate(listed) if index not in referred]
-        return _Shown(
-            [(kind, text) for kind, text in texts if text.strip() not in {"", _NUMBER_SIGN}],
-            pictures,
-        )
+        texts = [(kind, text) for kind, text in texts if text.strip() not in {"", _NUMBER_SIGN}]
+        return texts, pictures
 
     def notes_of(self, place: int) -> int:
         """Return the number of a slide's notes, 0 if it has none (section 2.5.10)."""
         atom = next((record for record in self._all(place) if record.kind == _SLIDE_ATOM), None)
-        return (
-            int(struct.unpack_from("<L", self._data, atom.start + 16)[0])
-            if atom and atom.end - atom.start >= 20
-            else 0
-        )
+        if atom is None or atom.end - atom.start < 20:
+            return 0
+        return int(struct.unpack_from("<L", self._data, atom.start + 16)[0])
 
     def _all(self, place: int) -> Iterator[_Record]:
         """Yield all records within the one at ``place``, in order."""
         if not 0 <= place <= len(self._data) - _HEADER.size:
             return
-        waiting = [self._within(self._record(place, len(self._data)))]
+        waiting = [self.children(place)]
         while waiting:
             record = next(waiting[-1], None)
             if record is None:
                 waiting.pop()
                 continue
             yield record
-            if self._is_container(record) and len(waiting) < _MAX_DEPTH:
+            version = self._data[record.start - _HEADER.size] & 0x0F
+            if version == _CONTAINER and len(waiting) < _MAX_DEPTH:
                 waiting.append(self._within(record))
 
     def _within(self, outer: _Record) -> Iterator[_Record]:
@@ -244,12 +224,7 @@ class _Stream:
         start = place + _HEADER.size
         return _Record(kind, mixed >> 4, start, min(start + length, end))
 
-    def _is_container(self, record: _Record) -> bool:
-        return self._data[record.start - _HEADER.size] & 0x0F == _CONTAINER
-
     def _text(self, record: _Record) -> str:
         """Return a text of two-byte characters or of their lower bytes (section 2.9.42 f.)."""
         raw = self._data[record.start : record.end]
-        return (
-            raw.decode("utf-16-le", "replace") if record.kind == _CHARS else raw.decode("latin-1")
-        )
+        return raw.decode("utf-16-le" if record.kind == _CHARS else "latin-1", "replace")

@@ -64,13 +64,32 @@ class RtfHandler(Streamed):
     name = "rtf"
 
     def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
-        """Yield the parts of ``source``. Raises NoText if it cannot be read."""
+        """Yield the parts of ``source``; count hidden runs. Raises NoText if it cannot be read.
+
+        NoText after _MAX_TOKENS tokens is raised behind their text.
+        """
         with source.open("rb") as file:
             raw = file.read(_MAX_BYTES)
         if not raw.lstrip().startswith(b"{\\rtf"):
             raise OfficeReason.NO_RTF.error()
         prose = Prose()
-        yield from read(raw, prose, extracted)
+        reader = _Reader(prose)
+        place = count = 0
+        before = -1
+        while before < count < _MAX_TOKENS:
+            before = count
+            for token in islice(_TOKEN.finditer(raw, place), _TOKENS_A_STEP):
+                count += 1
+                place = token.end()
+                if data := reader.take(token):
+                    place += data
+                    break
+            yield from prose.full()
+        reader.end()
+        extracted.learn(title="".join(reader.title).strip(), hidden_removed=reader.hidden)
+        if count >= _MAX_TOKENS:
+            yield from prose.rest()
+            raise OfficeReason.RTF_TOKENS.error(limit=_MAX_TOKENS)
         extracted.learn(extraction_truncated=len(raw) == _MAX_BYTES)
         yield from prose.end()
 
@@ -85,34 +104,6 @@ class _State:
     margin: str = ""  # "Header" or "Footer" within one
     charset: str = "cp1252"
     fallback_chars: int = 1
-
-
-def read(raw: bytes, prose: Prose, extracted: Extracted) -> Iterator[Part]:
-    """Yield the parts of RTF; add its title and hidden runs to ``extracted``.
-
-    Raises NoText after _MAX_TOKENS tokens, behind their text.
-    """
-    reader = _Reader(prose)
-    place = count = 0
-    while count < _MAX_TOKENS:
-        before = count
-        for token in islice(_TOKEN.finditer(raw, place), _TOKENS_A_STEP):
-            count += 1
-            place = token.end()
-            if data := reader.take(token):
-                place += data
-                break
-        yield from prose.full()
-        if count == before:
-            break
-    reader.end()
-    extracted.learn(
-        title=extracted.facts.title or "".join(reader.title).strip(),
-        hidden_removed=extracted.facts.hidden_removed + reader.hidden,
-    )
-    if count >= _MAX_TOKENS:
-        yield from prose.rest()
-        raise OfficeReason.RTF_TOKENS.error(limit=_MAX_TOKENS)
 
 
 class _Reader:
@@ -143,17 +134,26 @@ class _Reader:
         if word is not None:
             return self._word(word.decode("ascii"), None if number is None else int(number))
         if code is not None:
-            self._byte(int(code, 16))
+            if not self._is_skipped():
+                self._bytes.append(int(code, 16))
+        elif symbol == b"*":
+            self._is_optional = True
+        elif symbol is not None and symbol in b"\r\n":
+            self._end_paragraph()
         elif symbol is not None:
-            self._symbol(symbol.decode("latin-1"))
+            self._sign(symbol.decode("latin-1"))
         elif brace is not None:
             self._to_skip = 0  # a brace ends what stands for \u ("Unicode RTF")
-            if brace == b"{":
-                self._open()
-            else:
+            if brace == b"}":
                 self._close()
+            elif len(self._states) < _MAX_DEPTH:
+                self._states.append(self._states[-1])
+            else:
+                self._too_deep += 1
         elif text is not None:
-            self._text(text)
+            skipped = min(self._to_skip, len(text))
+            self._to_skip -= skipped
+            self._write(text[skipped:].decode(self._states[-1].charset, "replace"))
         return 0
 
     def end(self) -> None:
@@ -169,10 +169,10 @@ class _Reader:
         if self._is_optional or word in _SKIPPED:
             self._change(skipped=True)
             self._is_optional = False
-        elif word in _SIGNS:
-            self._sign(word)
         elif word in _MARGINS:
             self._change(margin=_MARGINS[word])
+        else:
+            self._sign(word)
         if state.margin and word in _ENDS:
             self._margin.append(" ")
             return 0
@@ -210,12 +210,6 @@ class _Reader:
     def _change(self, **changes: Any) -> None:
         self._states[-1] = replace(self._states[-1], **changes)
 
-    def _open(self) -> None:
-        if len(self._states) < _MAX_DEPTH:
-            self._states.append(self._states[-1])
-        else:
-            self._too_deep += 1
-
     def _close(self) -> None:
         self._is_optional = False
         if self._too_deep:
@@ -228,30 +222,14 @@ class _Reader:
                 if text and len(self._margins) < _MAX_MARGINS:
                     self._margins[f"{label}: {text}"] = None
 
-    def _symbol(self, symbol: str) -> None:
-        if symbol == "*":
-            self._is_optional = True
-        elif symbol in _SIGNS:
-            self._sign(symbol)
-        elif symbol in "\r\n":
-            self._end_paragraph()
-
     def _sign(self, name: str) -> None:
-        if self._to_skip:
-            self._to_skip -= 1
-        else:
+        if name in _SIGNS and not self._is_skipped():
             self._write(_SIGNS[name])
 
-    def _byte(self, value: int) -> None:
-        if self._to_skip:
-            self._to_skip -= 1
-        else:
-            self._bytes.append(value)
-
-    def _text(self, text: bytes) -> None:
-        skipped = min(self._to_skip, len(text))
-        self._to_skip -= skipped
-        self._write(text[skipped:].decode(self._states[-1].charset, "replace"))
+    def _is_skipped(self) -> bool:
+        """Return whether this character is for readers that know no Unicode."""
+        self._to_skip -= (skipped := self._to_skip > 0)
+        return skipped
 
     def _flush_bytes(self) -> None:
         """Write the bytes that came as codes; a character may take two of them."""

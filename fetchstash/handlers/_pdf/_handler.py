@@ -310,7 +310,7 @@ def _why_no_text(document: "PdfDocument") -> FetchstashError:
     return one_page.error() if count == 1 else several.error(count=count)
 
 
-def _damage(source: Path) -> Reason:
+def _damage(source: Path) -> PdfReason:
     """Return the damage of a file that no library opens: a whole one ends with a marker."""
     with source.open("rb") as file:
         head = file.read(1024)
