@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.handlers import Extracted, ExtractLimits, Handler, Hints
+from fetchstash.handlers import Extracted, ExtractLimits, Handler, Hints, handler_named
 
 Install = Callable[..., None]
 Save = Callable[[bytes], Path]
@@ -149,11 +149,12 @@ def save(tmp_path: Path) -> Save:
 
 @pytest.fixture
 def read(save: Save) -> Read:
-    """Extract a document with a handler, and return the facts and the whole text."""
+    """Extract a document with a handler (or its name); return the facts and the whole text."""
 
     def run(
-        handler: Handler, data: bytes, limits: ExtractLimits | None = None
+        handler: Handler | str, data: bytes, limits: ExtractLimits | None = None
     ) -> tuple[Extracted, str]:
+        handler = handler_named(handler) if isinstance(handler, str) else handler
         found = handler.extract(save(data), Hints(), limits or ExtractLimits())
         text = "".join(part.text for part in found.parts or ())
         return found, text

@@ -3,18 +3,13 @@
 # ruff: noqa: E501 - a document on one line reads better than in pieces
 
 import io
-from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from fetchstash.errors import BadArgument, OutOfRange
-from fetchstash.handlers import Extracted, PartRequest, PartText, Picture, handler_named
-
-Read = Callable[..., tuple[Extracted, str]]
-Pack = Callable[[Mapping[str, str | bytes]], bytes]
-Save = Callable[[bytes], Path]
+from fetchstash.handlers import PartRequest, PartText, Picture, handler_named
+from tests.handlers.conftest import Pack, Read, Save
 
 TYPES = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 W = f'xmlns:w="w" xmlns:r="{TYPES}" xmlns:wp="wp" xmlns:a="a" xmlns:c="c"'
@@ -171,7 +166,7 @@ def test_a_picture_that_stands_twice_is_shown_once_and_one_on_the_web_by_its_add
     pack: Pack, read: Read, save: Save
 ) -> None:
     data = docx(pack)
-    text = read(handler_named("docx"), data)[1]
+    text = read("docx", data)[1]
     assert text.startswith(
         "One ![A red (box)](images/1)\n\nTwo\n\nThree ![On the web](https://example.org/b.png)\n\nFour\n\nChart"
     )
@@ -185,7 +180,7 @@ def test_footers_of_slides_are_left_out_and_stay_readable(
     pack: Pack, read: Read, save: Save
 ) -> None:
     data = pptx(pack)
-    extracted, text = read(handler_named("pptx"), data)
+    extracted, text = read("pptx", data)
     assert "Confidential" not in text
     assert (extracted.facts.left_out_chars, extracted.facts.left_out) == (12, "footers 12")
     left_out = handler_named("pptx").part(PartRequest(source=save(data), path="left_out"))
@@ -193,14 +188,12 @@ def test_footers_of_slides_are_left_out_and_stay_readable(
 
 
 def test_comments_of_slides_and_texts_come_with_their_author(pack: Pack, read: Read) -> None:
-    assert "Comment: Is this so?\n" in read(handler_named("pptx"), pptx(pack))[1]
-    assert "Two\n\nComment by Ada: Is this so?\n" in read(handler_named("odf"), odt(pack))[1]
+    assert "Comment: Is this so?\n" in read("pptx", pptx(pack))[1]
+    assert "Two\n\nComment by Ada: Is this so?\n" in read("odf", odt(pack))[1]
 
 
 def test_headers_and_footers_of_a_text_document_stand_at_its_end(pack: Pack, read: Read) -> None:
-    assert read(handler_named("odf"), odt(pack))[1].endswith(
-        "Header: Annual report\n\nFooter: Page 1\n\n"
-    )
+    assert read("odf", odt(pack))[1].endswith("Header: Annual report\n\nFooter: Page 1\n\n")
 
 
 def test_comments_and_charts_of_a_workbook_follow_its_sheets(pack: Pack, read: Read) -> None:
@@ -216,6 +209,6 @@ def test_comments_and_charts_of_a_workbook_follow_its_sheets(pack: Pack, read: R
         "xl/comments1.xml": f'<comments {main}><authors><author>Ada</author></authors><commentList><comment ref="B2" authorId="0"><text><r><t>Check </t></r><r><t>this.</t></r></text></comment></commentList></comments>',
         "xl/charts/chart1.xml": CHART,
     })  # fmt: skip
-    text = read(handler_named("sheets"), data)[1]
+    text = read("sheets", data)[1]
     assert text.startswith("## Prices (A1:A1)\n1\n")
     assert text.endswith(f"## Comments\n\n- Prices!B2 (Ada): Check this.\n\n{DATA}")

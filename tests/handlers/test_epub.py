@@ -2,17 +2,11 @@
 
 # ruff: noqa: E501 - a document on one line reads better than in pieces
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
-
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, handler_named, route_file
-
-Read = Callable[..., tuple[Extracted, str]]
-Pack = Callable[[Mapping[str, str | bytes]], bytes]
-Save = Callable[[bytes], Path]
+from fetchstash.handlers import route_file
+from tests.handlers.conftest import Pack, Read, Save
 
 CONTAINER = '<container><rootfiles><rootfile full-path="OPS/book.opf"/></rootfiles></container>'
 PACKAGE = """<package xmlns:dc="dc"><metadata><dc:title>The Book</dc:title><dc:creator>Ada</dc:creator><dc:language>en</dc:language>
@@ -37,7 +31,7 @@ def locked(algorithm: str) -> str:
 
 
 def test_chapters_come_in_reading_order_each_once(read: Read, pack: Pack) -> None:
-    extracted, text = read(handler_named("epub"), pack(BOOK))
+    extracted, text = read("epub", pack(BOOK))
     assert "".join(text.split()) == "#OneFirsttext.#Two-a-b"
     assert (
         extracted.facts.title,
@@ -48,7 +42,7 @@ def test_chapters_come_in_reading_order_each_once(read: Read, pack: Pack) -> Non
 
 
 def test_hidden_text_is_left_out_and_counted(read: Read, pack: Pack) -> None:
-    extracted, text = read(handler_named("epub"), pack(BOOK))
+    extracted, text = read("epub", pack(BOOK))
     assert "hidden order" not in text
     assert extracted.facts.hidden_removed == 1
 
@@ -56,7 +50,7 @@ def test_hidden_text_is_left_out_and_counted(read: Read, pack: Pack) -> None:
 def test_a_book_under_rights_management_is_reported(read: Read, pack: Pack) -> None:
     with pytest.raises(NoText, match="locked by rights management"):
         read(
-            handler_named("epub"),
+            "epub",
             pack(
                 BOOK
                 | {"META-INF/encryption.xml": locked("http://www.w3.org/2001/04/xmlenc#aes256-cbc")}
@@ -66,7 +60,7 @@ def test_a_book_under_rights_management_is_reported(read: Read, pack: Pack) -> N
 
 def test_a_book_whose_fonts_alone_are_obfuscated_is_read(read: Read, pack: Pack) -> None:
     _, text = read(
-        handler_named("epub"),
+        "epub",
         pack(BOOK | {"META-INF/encryption.xml": locked("http://www.idpf.org/2008/embedding")}),
     )
     assert "# One" in text
@@ -85,7 +79,7 @@ def test_a_file_that_is_no_book_gives_one_clear_line(
     read: Read, pack: Pack, changed: dict[str, str], reason: str
 ) -> None:
     with pytest.raises(NoText, match=reason):
-        read(handler_named("epub"), pack(BOOK | changed))
+        read("epub", pack(BOOK | changed))
 
 
 @pytest.mark.parametrize("names", [list(BOOK), list(BOOK)[::-1]], ids=["compressed", "late"])

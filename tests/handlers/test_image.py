@@ -3,7 +3,6 @@
 import io
 import struct
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,7 @@ from PIL import Image, TiffImagePlugin
 from fetchstash.errors import BadArgument, NoText, OutOfRange, TooLarge
 from fetchstash.handlers import ExtractLimits, Hints, PartRequest, PartText, Picture, handler_named
 from fetchstash.text import PreviewLimits
-
-Save = Callable[[bytes], Path]
+from tests.handlers.conftest import Save
 
 
 @pytest.fixture

@@ -5,14 +5,11 @@
 import gzip
 import io
 import zipfile
-from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import pytest
 
 from fetchstash.errors import OutOfRange
 from fetchstash.handlers import (
-    Extracted,
     ExtractLimits,
     Hints,
     PartRequest,
@@ -22,10 +19,7 @@ from fetchstash.handlers import (
     handler_of,
     route_file,
 )
-
-Read = Callable[..., tuple[Extracted, str]]
-Pack = Callable[[Mapping[str, str | bytes]], bytes]
-Save = Callable[[bytes], Path]
+from tests.handlers.conftest import Pack, Read, Save
 
 FB2 = """<?xml version="1.0" encoding="windows-1251"?><FictionBook><description><title-info><author><first-name>Ада</first-name>
 <last-name>Л.</last-name></author><book-title>Река</book-title><lang>ru</lang></title-info></description>
@@ -85,13 +79,13 @@ def test_the_format_is_recognised_and_read(save: Save, data: bytes, word: str, t
 def test_notes_of_an_outline_stand_below_their_items(read: Read) -> None:
     outline = b"""<opml version="2.0"><body><outline text="Plan" _note="Ask Ada&#10;&#10;by May">
 <outline text="Step" _note="not before noon"/><outline text="" _note="a note alone"/></outline></body></opml>"""
-    assert read(handler_named("xml_text"), outline)[1] == (
+    assert read("xml_text", outline)[1] == (
         "- Plan\n  Ask Ada\n  by May\n  - Step\n    not before noon\n  - a note alone\n\n"
     )
 
 
 def test_what_an_article_says_of_itself_is_known(read: Read) -> None:
-    facts = read(handler_named("xml_text"), JATS)[0].facts
+    facts = read("xml_text", JATS)[0].facts
     assert (facts.title, facts.author, facts.published) == ("On *gates*", "Lovelace Ada", "2026")
 
 

@@ -2,16 +2,15 @@
 
 # ruff: noqa: E501 - a document on one line reads better than in pieces
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
+from fetchstash.handlers import ExtractLimits, Hints, handler_named
+from tests.handlers.conftest import Pack, Read
 
-Read = Callable[..., tuple[Extracted, str]]
-Pack = Callable[[Mapping[str, str | bytes]], bytes]
 Odf = Callable[..., bytes]
 
 NAMES = ("office", "text", "table", "draw", "presentation", "xlink", "style", "dc", "meta")
@@ -79,7 +78,7 @@ def odf(pack: Pack) -> Odf:
     ids=["text", "heading", "list", "numbers", "nested list", "signs", "link", "note", "table", "tracked change", "marked changes", "scripts"],
 )  # fmt: skip
 def test_structure_becomes_markdown(read: Read, odf: Odf, body: str, text: str) -> None:
-    assert read(handler_named("odf"), odf(body))[1] == text
+    assert read("odf", odf(body))[1] == text
 
 
 def test_slides_are_pages_with_their_titles_and_notes(
@@ -108,8 +107,7 @@ def test_pictures_on_slides_are_counted_but_not_those_that_replace_a_table(
 ) -> None:
     pictures = "<draw:frame><draw:image/><draw:image/></draw:frame><draw:frame><table:table/><draw:image/></draw:frame>"
     extracted, text = read(
-        handler_named("odf"),
-        odf(f"<draw:page>{pictures}</draw:page><draw:page>{items('a')}</draw:page>"),
+        "odf", odf(f"<draw:page>{pictures}</draw:page><draw:page>{items('a')}</draw:page>")
     )
     assert text == "## Slide 1\n\n(1 picture)\n\n## Slide 2\n\n- a\n\n"
     assert extracted.facts.structure_info == "2 slides, 1 picture"
@@ -118,7 +116,7 @@ def test_pictures_on_slides_are_counted_but_not_those_that_replace_a_table(
 def test_an_encrypted_document_is_reported(read: Read, odf: Odf) -> None:
     manifest = "<manifest:manifest><manifest:file-entry><manifest:encryption-data/></manifest:file-entry></manifest:manifest>"
     with pytest.raises(NoText, match="the document is encrypted"):
-        read(handler_named("odf"), odf("<text:p>x</text:p>", **{"META-INF/manifest.xml": manifest}))
+        read("odf", odf("<text:p>x</text:p>", **{"META-INF/manifest.xml": manifest}))
 
 
 @pytest.mark.parametrize(
@@ -134,26 +132,25 @@ def test_an_unreadable_document_gives_one_clear_line(
     read: Read, odf: Odf, body: str, reason: str
 ) -> None:
     with pytest.raises(NoText, match=reason):
-        read(handler_named("odf"), odf(body))
+        read("odf", odf(body))
 
 
 def test_a_cell_that_repeats_a_billion_times_repeats_a_hundred_times(read: Read, odf: Odf) -> None:
     cell = '<table:table-cell table:number-columns-repeated="1000000000"><text:p>x</text:p></table:table-cell>'
     _, text = read(
-        handler_named("odf"),
-        odf(f"<table:table><table:table-row>{cell}</table:table-row></table:table>"),
+        "odf", odf(f"<table:table><table:table-row>{cell}</table:table-row></table:table>")
     )
     assert len(text) < 2_000
 
 
 def test_a_package_without_content_is_reported(read: Read, pack: Pack) -> None:
     with pytest.raises(NoText, match="the package holds no document"):
-        read(handler_named("odf"), pack({"mimetype": "application/vnd.oasis.opendocument.text"}))
+        read("odf", pack({"mimetype": "application/vnd.oasis.opendocument.text"}))
 
 
 def test_a_title_field_in_a_box_is_text_and_no_description(read: Read, odf: Odf) -> None:
     box = "<text:p>Host <draw:frame><draw:text-box><text:p>Box <text:title>of gates</text:title></text:p></draw:text-box></draw:frame></text:p>"
-    assert read(handler_named("odf"), odf(box))[1] == "Box of gates\n\nHost\n\n"
+    assert read("odf", odf(box))[1] == "Box of gates\n\nHost\n\n"
 
 
 MATH = "http://www.w3.org/1998/Math/MathML"
@@ -175,12 +172,10 @@ FRACTION = (
 def test_a_formula_object_is_latex_where_it_stands(read: Read, odf: Odf, content: str) -> None:
     drawn = '<draw:frame><draw:object xlink:href="./Object 1"/><draw:image xlink:href="./ObjectReplacements/Object 1"/></draw:frame>'
     members = {"Object 1/content.xml": content, "ObjectReplacements/Object 1": "x"}
-    text = read(handler_named("odf"), odf(f"<text:p>So {drawn} holds.</text:p>{drawn}", **members))[
-        1
-    ]
+    text = read("odf", odf(f"<text:p>So {drawn} holds.</text:p>{drawn}", **members))[1]
     assert text == "So $x = \\frac{1}{a^2}$ holds.\n\n$x = \\frac{1}{a^2}$\n\n"
     slide = f"<draw:page><draw:frame><draw:text-box><text:p>Text</text:p></draw:text-box></draw:frame>{drawn}</draw:page>"
-    text = read(handler_named("odf"), odf(slide, **members))[1]
+    text = read("odf", odf(slide, **members))[1]
     assert text == "## Slide 1\n\nText\n\n$x = \\frac{1}{a^2}$\n\n"
 
 
@@ -188,4 +183,4 @@ def test_a_formula_nested_very_deep_costs_no_text(read: Read, odf: Odf) -> None:
     drawn = '<draw:frame><draw:object xlink:href="./Object 1"/></draw:frame>'
     math = f"<math xmlns='{MATH}'>{'<mrow>' * 900}<mi>x</mi>{'</mrow>' * 900}</math>"
     data = odf(f"<text:p>So {drawn} holds.</text:p>", **{"Object 1/content.xml": math})
-    assert read(handler_named("odf"), data)[1] == "So  holds.\n\n"
+    assert read("odf", data)[1] == "So  holds.\n\n"

@@ -3,25 +3,15 @@
 import lzma
 import random
 import struct
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    format_of,
-    handler_named,
-    route_file,
-)
+from fetchstash.handlers import ExtractLimits, Hints, format_of, handler_named, route_file
 from tests.handlers.compounds import compound
-
-Read = Callable[..., tuple[Extracted, str]]
-Save = Callable[[bytes], Path]
+from tests.handlers.conftest import Read, Save
 
 # Converted by LibreOffice 7.4 from files by python-docx and python-pptx.
 DATA = Path(__file__).parent / "data"
@@ -30,7 +20,7 @@ TALK = lzma.decompress((DATA / "talk.ppt.xz").read_bytes())
 
 
 def test_a_document_keeps_headings_lists_and_tables(read: Read) -> None:
-    extracted, text = read(handler_named("old_office"), REPORT)
+    extracted, text = read("old_office", REPORT)
     assert text == (
         "Quarterly report\n\n"
         "# Results\n\n"
@@ -81,7 +71,7 @@ def word(text: bytes, *, version: int = 0xC1, flags: int = 0x200) -> bytes:
     ids=["breaks", "link", "fields in fields", "field over paragraphs", "signs", "cp1252"],
 )  # fmt: skip
 def test_marks_within_the_text_are_read(read: Read, text: bytes, shown: str) -> None:
-    assert read(handler_named("old_office"), word(text))[1] == shown
+    assert read("old_office", word(text))[1] == shown
 
 
 @pytest.mark.parametrize(
@@ -115,7 +105,7 @@ def test_marks_within_the_text_are_read(read: Read, text: bytes, shown: str) -> 
 )
 def test_an_unreadable_document_gives_its_reason(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
-        read(handler_named("old_office"), data)
+        read("old_office", data)
 
 
 def test_a_text_that_a_thousand_pieces_share_is_not_read(read: Read) -> None:
@@ -131,13 +121,12 @@ def test_a_text_that_a_thousand_pieces_share_is_not_read(read: Read) -> None:
     struct.pack_into("<2L", header, 0x1A2, 0, len(pieces))
     with pytest.raises(NoText, match="damaged or cut short"):
         read(
-            handler_named("old_office"),
-            compound({"WordDocument": bytes(header) + b"x" * 4_096, "1Table": pieces}),
+            "old_office", compound({"WordDocument": bytes(header) + b"x" * 4_096, "1Table": pieces})
         )
 
 
 def test_a_compound_file_of_something_else_has_no_text(read: Read) -> None:
-    assert read(handler_named("old_office"), compound({"Thumbs": b"x"}))[0].parts is None
+    assert read("old_office", compound({"Thumbs": b"x"}))[0].parts is None
 
 
 @pytest.mark.parametrize("whole", [REPORT, TALK[:60_000] + TALK[-20_000:]], ids=["doc", "ppt"])
@@ -148,7 +137,7 @@ def test_damage_does_no_harm(read: Read, whole: bytes) -> None:
         for _ in range(20):
             broken[chance.randrange(512, len(broken))] = chance.randrange(256)
         with suppress(NoText):
-            read(handler_named("old_office"), bytes(broken))
+            read("old_office", bytes(broken))
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,15 @@
 """How the text of a page is judged and in which order it is read, by OCR and in PDF."""
 
 import math
-
-# ruff: noqa: E501 - a document on one line reads better than in pieces
 from pathlib import Path
 
 import pytest
 
-from fetchstash.cli.demo.pdf import stream, write_objects
 from fetchstash.handlers import ExtractLimits, Hints, handler_named, ocr_text
 from fetchstash.handlers._ocr._engine import Line, as_text, is_legible, slope, upright
 from fetchstash.handlers._pdf import is_garbage
-from fetchstash.handlers._pdf._lines import (
-    Box,
-    are_side_by_side,
-    may_have_columns,
-    reading_order,
-    sampled,
-)
-from tests.handlers.pdf_pages import SENTENCE, unmapped
+from fetchstash.handlers._pdf._lines import Box, column_regions, reading_order
+from tests.handlers.pdf_pages import SENTENCE, pages, text as place, unmapped
 
 
 def line(text: str, left: float, top: float, width: float, height: float = 20) -> Line:
@@ -127,11 +118,17 @@ PROSE = across(lines(LEFT, WIDTH), lines(RIGHT, WIDTH))
 TITLE: Box = (60.0, 760.0, 540.0, 780.0)
 
 
-@pytest.mark.parametrize(
-    ("runs", "count", "seen"), [(60, 30, True), (51, 30, True), (50, 30, False), (20, 10, False)]
-)
-def test_only_pages_of_many_runs_are_examined(runs: int, count: int, seen: bool) -> None:
-    assert may_have_columns(runs, count) is seen
+def looked_at(runs: list[Box], count: int) -> set[int]:
+    """Return which runs of a page with ``count`` lines are looked at, to see if it has columns."""
+    seen: set[int] = set()
+    column_regions(lambda index: seen.add(index) or runs[index], len(runs), count)
+    return seen
+
+
+@pytest.mark.parametrize(("runs", "seen"), [(60, True), (51, True), (50, False)])
+def test_only_pages_of_many_runs_are_examined(runs: int, seen: bool) -> None:
+    assert bool(looked_at(PROSE[:runs], 30)) is seen
+    assert not looked_at(PROSE[:20], 10)
 
 
 @pytest.mark.parametrize(
@@ -145,20 +142,17 @@ def test_only_pages_of_many_runs_are_examined(runs: int, count: int, seen: bool)
     ],
     ids=["beside", "nearly on the line", "below", "no gutter", "short"],
 )
-def test_lines_of_two_columns_are_side_by_side(following: Box, seen: bool) -> None:
-    assert are_side_by_side((60.0, 700.0, 290.0, 710.0), following) is seen
+def test_all_runs_are_looked_at_if_a_few_stand_side_by_side(following: Box, seen: bool) -> None:
+    runs = [(60.0, 700.0, 290.0, 710.0), following] * 2_000
+    asked = len(looked_at(runs, 1_000))
+    assert asked == 4_000 if seen else asked <= 2 * 9
 
 
-@pytest.mark.parametrize(("runs", "count"), [(0, 0), (1, 0), (2, 1), (9, 8), (39, 8), (4_000, 9)])
-def test_a_few_runs_of_many_are_sampled(runs: int, count: int) -> None:
-    assert len(sampled(runs)) == count
-
-
-@pytest.mark.parametrize("runs", [24, 40, 60, 100, 120, 160, 200])
+@pytest.mark.parametrize("count", [12, 20, 30, 50, 60, 80, 100])
 @pytest.mark.parametrize("before", [0, 1])
-def test_every_other_sample_of_alternating_runs_is_a_left_one(runs: int, before: int) -> None:
-    left = sum((index + before) % 2 == 0 for index in sampled(runs))
-    assert left >= len(sampled(runs)) // 2
+def test_columns_are_seen_wherever_the_sample_begins(count: int, before: int) -> None:
+    runs = [TITLE] * before + across(lines(LEFT, WIDTH, count), lines(RIGHT, WIDTH, count))
+    assert len(looked_at(runs, count)) == len(runs)
 
 
 def test_two_columns_of_prose_are_two_regions() -> None:
@@ -204,23 +198,13 @@ def test_other_pages_keep_their_order(runs: list[Box]) -> None:
 
 
 def test_a_page_in_two_columns_is_read_down_the_left_one_first(tmp_path: Path) -> None:
-    content = b"BT /F1 14 Tf 60 760 Td (A title that stands over both of the columns, all across the page) Tj ET\n"
+    content = place(60, 760, "A title that stands over both of the columns, all across the page")
     for number in range(30):
         for left, side in ((LEFT, "left"), (RIGHT, "right")):
-            text = f"{side} line {number} goes on to fill the width of it".encode()
-            content += b"BT /F1 10 Tf %d %d Td (%s) Tj ET\n" % (left, 700 - 14 * number, text)
+            words = f"{side} line {number} goes on to fill the width of it"
+            content += place(left, 700 - 14 * number, words)
     source = tmp_path / "columns.pdf"
-    source.write_bytes(
-        write_objects(
-            [
-                b"<< /Type /Catalog /Pages 2 0 R >>",
-                b"<< /Type /Pages /Kids [4 0 R] /Count 1 /MediaBox [0 0 595 842] >>",
-                b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
-                b"<< /Type /Page /Parent 2 0 R /Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R >>",
-                stream(content),
-            ]
-        )
-    )
+    source.write_bytes(pages(content))
     parts = handler_named("pdf").extract(source, Hints(), ExtractLimits()).parts
     assert parts is not None
     [part] = parts

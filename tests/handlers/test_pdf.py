@@ -1,9 +1,10 @@
-"""PDF files: text by page, facts, pictures, and one clear line for an unreadable file."""
+"""PDF files: text by page, facts, pictures, cut files, and one clear line for an unreadable one."""
 
 # ruff: noqa: E501 - a document on one line reads better than in pieces
 
 import io
-from collections.abc import Callable
+import time
+import zlib
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -20,31 +21,30 @@ from fetchstash.handlers import (
     Hints,
     Part,
     PartRequest,
+    PartText,
     Picture,
     handler_named,
 )
 from fetchstash.text import PreviewLimits
 from fetchstash.text.ranges import Heading
+from tests.handlers.conftest import Read, Save
 
 HELVETICA = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
 
-Save = Callable[[bytes], Path]
 
-
-@pytest.fixture
-def save(tmp_path: Path) -> Save:
-    def write(data: bytes) -> Path:
-        source = tmp_path / "document.pdf"
-        source.write_bytes(data)
-        return source
-
-    return write
-
-
-def read(source: Path, limits: ExtractLimits | None = None) -> tuple[Extracted, list[Part]]:
+def parts_of(source: Path, limits: ExtractLimits | None = None) -> tuple[Extracted, list[Part]]:
     extracted = handler_named("pdf").extract(source, Hints(), limits or ExtractLimits())
-    assert extracted.parts is not None
-    return extracted, list(extracted.parts)
+    return extracted, list(extracted.parts or ())
+
+
+def picture_of(source: Path, page: int = 1, **bounds: int) -> Picture:
+    limits = ExtractLimits(preview=PreviewLimits(**bounds))
+    request = PartRequest(
+        source=source, unit="pages", start=page, end=page, render="image", limits=limits
+    )
+    picture = handler_named("pdf").part(request)
+    assert isinstance(picture, Picture)
+    return picture
 
 
 def three_pages() -> bytes:
@@ -100,7 +100,7 @@ def with_form_field() -> bytes:
 
 
 def test_each_page_is_a_part_that_begins_with_its_number(save: Save) -> None:
-    extracted, parts = read(save(three_pages()))
+    extracted, parts = parts_of(save(three_pages()))
     assert [part.text for part in parts] == [
         "[Page 1]\nFirst page.\n\n",
         "[Page 2]\nSecond page.\n\n",
@@ -112,14 +112,14 @@ def test_each_page_is_a_part_that_begins_with_its_number(save: Save) -> None:
 
 
 def test_title_and_bookmarks_become_title_and_outline(save: Save) -> None:
-    extracted, _ = read(save(three_pages()))
+    extracted, _ = parts_of(save(three_pages()))
     assert extracted.facts.title == "Three pages"
     assert extracted.facts.outline == (Heading("One", 1, "pages", 1), Heading("Two", 2, "pages", 2))
 
 
 @pytest.mark.parametrize("title", ["", "untitled", "Microsoft Word - draft3.doc", "paper.dvi"])
 def test_a_meaningless_title_is_dropped(save: Save, title: str) -> None:
-    extracted, _ = read(save(make_pdf(["x"], title)))
+    extracted, _ = parts_of(save(make_pdf(["x"], title)))
     assert extracted.facts.title == ""
 
 
@@ -131,7 +131,7 @@ def test_a_meaningless_title_is_dropped(save: Save, title: str) -> None:
 def test_pages_beyond_the_limit_are_left_out_and_reported(
     save: Save, max_pages: int, read_pages: int, truncated: bool
 ) -> None:
-    extracted, parts = read(save(three_pages()), ExtractLimits(pdf_max_pages=max_pages))
+    extracted, parts = parts_of(save(three_pages()), ExtractLimits(pdf_max_pages=max_pages))
     assert (len(parts), extracted.facts.extraction_truncated, extracted.facts.pages) == (
         read_pages,
         truncated,
@@ -143,7 +143,7 @@ def test_pages_beyond_the_limit_are_left_out_and_reported(
 
 
 def test_a_page_without_text_keeps_its_place_among_others(save: Save) -> None:
-    _, parts = read(save(make_pdf(["", "Text.", ""], "t")))
+    _, parts = parts_of(save(make_pdf(["", "Text.", ""], "t")))
     assert [part.text.split("\n")[:2] for part in parts] == [
         ["[Page 1]", "(no text on this page)"],
         ["[Page 2]", "Text."],
@@ -151,57 +151,36 @@ def test_a_page_without_text_keeps_its_place_among_others(save: Save) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("pages", "reason"),
-    [
-        (12, "the document has no text layer: its 12 pages are pictures"),
-        (1, "the document has no text layer: its page is a picture"),
-    ],
-)
-def test_a_scanned_document_is_reported_as_such(save: Save, pages: int, reason: str) -> None:
-    with pytest.raises(NoText) as caught:
-        read(save(scanned(pages)))
-    assert caught.value.what == reason
-
-
-def test_a_document_of_blank_pages_is_reported_as_such(save: Save) -> None:
-    with pytest.raises(NoText, match="the document has no text: its 2 pages are blank"):
-        read(save(make_pdf(["", ""], "t")))
-
-
 def test_a_document_encrypted_with_the_empty_password_is_read(save: Save) -> None:
-    _, parts = read(save(encrypted("")))
+    _, parts = parts_of(save(encrypted("")))
     assert "Second page." in parts[1].text
 
 
-def test_a_document_encrypted_with_a_password_is_reported(save: Save) -> None:
-    with pytest.raises(NoText, match="the document is encrypted and opens only with its password"):
-        read(save(encrypted("secret")))
+GARBAGE = b"%PDF-1.7\n" + b"\x9c garbage " * 400
 
 
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
+        (scanned(12), "the document has no text layer: its 12 pages are pictures"),
+        (scanned(1), "the document has no text layer: its page is a picture"),
+        (make_pdf(["", ""], "t"), "the document has no text: its 2 pages are blank"),
+        (encrypted("secret"), "the document is encrypted and opens only with its password"),
         (b"", "the file is empty"),
-        (b"%PDF-1.7\n" + b"\x9c garbage " * 400, "the file is cut short: not one page can be read"),
-        (
-            b"%PDF-1.7\n" + b"\x9c garbage " * 400 + b"%%EOF",
-            "the file is damaged: not one page can be read",
-        ),
+        (GARBAGE, "the file is cut short: not one page can be read"),
+        (GARBAGE + b"%%EOF", "the file is damaged: not one page can be read"),
         (b"hello " * 500, "the file is no PDF: not one page can be read"),
     ],
-    ids=["empty", "cut short", "damaged", "no PDF"],
+    ids=["scans", "a scan", "blank", "password", "empty", "cut short", "damaged", "no PDF"],
 )
-def test_a_file_that_cannot_be_opened_gives_one_clear_line(
-    save: Save, data: bytes, reason: str
-) -> None:
+def test_a_document_without_text_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText) as caught:
-        read(save(data))
+        read("pdf", data)
     assert caught.value.what == reason
 
 
 def test_the_fields_of_a_form_are_read(save: Save) -> None:
-    _, parts = read(save(with_form_field()))
+    _, parts = parts_of(save(with_form_field()))
     assert "Name:" in parts[0].text
     assert "Filled in by hand" in parts[0].text
 
@@ -210,7 +189,7 @@ def test_pypdf_reads_a_page_that_pdfium_does_not(
     save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pypdfium2.PdfTextPage, "get_text_bounded", Mock(return_value=""))
-    _, parts = read(save(three_pages()))
+    _, parts = parts_of(save(three_pages()))
     assert [part.text for part in parts][2] == "[Page 3]\nThird page.\n\n"
 
 
@@ -234,20 +213,13 @@ def test_text_is_cleaned(
     save: Save, monkeypatch: pytest.MonkeyPatch, raw: str, mended: str
 ) -> None:
     monkeypatch.setattr(pypdfium2.PdfTextPage, "get_text_bounded", Mock(return_value=raw))
-    _, parts = read(save(three_pages()))
+    _, parts = parts_of(save(three_pages()))
     assert parts[0].text == f"[Page 1]\n{mended}\n\n"
 
 
 def test_a_page_is_a_picture_within_the_bounds(save: Save) -> None:
-    limits = ExtractLimits(
-        preview=PreviewLimits(max_image_edge_px=400, max_image_size_bytes=30_000)
-    )
-    picture = handler_named("pdf").part(
-        PartRequest(
-            source=save(three_pages()), unit="pages", start=2, end=2, render="image", limits=limits
-        )
-    )
-    assert isinstance(picture, Picture)
+    source = save(three_pages())
+    picture = picture_of(source, 2, max_image_edge_px=400, max_image_size_bytes=30_000)
     with Image.open(io.BytesIO(picture.data)) as image:
         assert image.size == (picture.width, picture.height)
         assert max(image.size) == 400
@@ -266,20 +238,14 @@ def test_a_page_too_large_as_png_becomes_a_jpeg(save: Save) -> None:
         stream(b"300 0 0 300 0 0 cm /I Do"),
         b"<< /Type /Page /Parent 2 0 R /Resources << /XObject << /I 3 0 R >> >> /Contents 4 0 R >>",
     ])  # fmt: skip
-    limits = ExtractLimits(preview=PreviewLimits(max_image_size_bytes=40_000))
-    picture = handler_named("pdf").part(
-        PartRequest(source=save(data), unit="pages", start=1, end=1, render="image", limits=limits)
-    )
-    assert isinstance(picture, Picture)
+    picture = picture_of(save(data), max_image_size_bytes=40_000)
     assert picture.media_type == "image/jpeg"
     assert len(picture.data) <= 40_000
 
 
 def test_a_missing_page_is_out_of_range(save: Save) -> None:
     with pytest.raises(OutOfRange, match="There is no page 4: the document has 3"):
-        handler_named("pdf").part(
-            PartRequest(source=save(three_pages()), unit="pages", start=4, end=4, render="image")
-        )
+        picture_of(save(three_pages()), 4)
 
 
 def test_a_part_that_is_no_page_is_a_bad_argument(save: Save) -> None:
@@ -287,3 +253,136 @@ def test_a_part_that_is_no_page_is_a_bad_argument(save: Save) -> None:
         handler_named("pdf").part(
             PartRequest(source=save(three_pages()), unit="rows", start=1, end=1)
         )
+
+
+HELVETICA = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
+
+
+def image(side: int, grey: int) -> bytes:
+    entries = f"/Type /XObject /Subtype /Image /Width {side} /Height {side} /ColorSpace /DeviceGray"
+    return stream(bytes([grey]) * side * side, f"{entries} /BitsPerComponent 8")
+
+
+def document() -> bytes:
+    """Return two pages: a logo on both, an icon, and a photo on the second."""
+    text = b"BT /F1 12 Tf 60 700 Td (The gates are open.) Tj ET\n"
+    draw = b"q 100 0 0 100 60 400 cm /%s Do Q\n"
+    used = "/Font << /F1 3 0 R >> /XObject << /Logo 6 0 R /Icon 7 0 R /Photo 8 0 R >>"
+    page = f"<< /Type /Page /Parent 2 0 R /Resources << {used} >> /Contents %d 0 R >>".encode()
+    pages = [page % number for number in (9, 10)]
+    return write_objects([
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [4 0 R 5 0 R] /Count 2 /MediaBox [0 0 595 842] >>",
+        HELVETICA, *pages, image(50, 10), image(8, 20), image(64, 255),
+        stream(text + draw % b"Logo" + draw % b"Icon"),
+        stream(text + draw % b"Logo" + draw % b"Photo"),
+    ])  # fmt: skip
+
+
+def test_each_picture_is_named_once_behind_the_text_of_its_page(read: Read) -> None:
+    assert read("pdf", document())[1] == (
+        "[Page 1]\nThe gates are open.\n\n![picture, 50×50 px](images/1)\n\n"
+        "[Page 2]\nThe gates are open.\n\n![picture, 64×64 px](images/2)\n\n"
+    )
+
+
+def test_pictures_are_listed_and_shown_by_number(save: Save) -> None:
+    source, handler = save(document()), handler_named("pdf")
+    listed = handler.part(PartRequest(source=source, path="images"))
+    assert listed == PartText("1. page 1, 50×50 px\n2. page 2, 64×64 px\n", 2)
+    shown = handler.part(PartRequest(source=source, path="images/2", render="image"))
+    assert isinstance(shown, Picture)
+    assert (shown.width, shown.height) == (64, 64)
+    for path in ("images/3", "images/x"):
+        with pytest.raises(OutOfRange, match="2 pictures"):
+            handler.part(PartRequest(source=source, path=path, render="image"))
+    with pytest.raises(BadArgument):
+        handler.part(PartRequest(source=source, path="images", render="image"))
+
+
+def test_a_document_without_pictures_lists_none(save: Save) -> None:
+    request = PartRequest(source=save(three_pages()), path="images")
+    assert handler_named("pdf").part(request) == PartText("", 0)
+
+
+WHOLE = make_pdf([f"This is page {number} of twenty." for number in range(1, 21)], "Twenty pages")
+
+
+def test_the_pages_before_the_cut_are_read_and_the_loss_is_reported(read: Read) -> None:
+    extracted, text = read("pdf", WHOLE[: len(WHOLE) // 2])
+    assert text.startswith("[Page 1]\nThis is page 1 of twenty.\n")
+    pages = text.count("[Page ")
+    assert 5 < pages < 20
+    facts = extracted.facts
+    assert (facts.pages, facts.extraction_truncated) == (pages, True)
+    assert facts.extraction_error == f"the file is cut short: {pages} pages were found in it"
+
+
+@pytest.mark.parametrize("share", [0.3, 0.7, 0.95])
+def test_each_complete_page_is_found_wherever_the_cut_is(read: Read, share: float) -> None:
+    cut = WHOLE[: int(len(WHOLE) * share)]
+    facts = read("pdf", cut)[0].facts
+    assert facts.pages == cut[: cut.rfind(b"endobj")].count(b"/Type /Page ")
+
+
+def test_a_page_of_a_cut_file_is_shown_as_a_picture(save: Save) -> None:
+    assert picture_of(save(WHOLE[: len(WHOLE) // 2]), 2).width
+
+
+def in_object_stream() -> bytes:
+    """Return a PDF with its page in an object stream, cut before the cross-reference stream."""
+    page = b"<< /Type /Page /Resources << /Font << /F1 3 0 R >> >> /Contents 4 0 R >>"
+    inner = zlib.compress(b"7 0 8 %d " % len(page) + page + b"<< /Other true >>")
+    head = b"<< /Type /ObjStm /N 2 /First %d /Filter /FlateDecode /Length %d >>" % (
+        len(b"7 0 8 %d " % len(page)),
+        len(inner),
+    )
+    return write_objects(
+        [
+            b"<< /Type /Catalog >>",
+            b"<< >>",
+            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+            stream(b"BT /F1 12 Tf 50 700 Td (Packed page) Tj ET"),
+            head + b"\nstream\n" + inner + b"\nendstream",
+        ]
+    ).partition(b"xref")[0]
+
+
+def test_pages_within_compressed_object_streams_are_found(read: Read) -> None:
+    picture, text = read("pdf", in_object_stream())
+    assert text == "[Page 1]\nPacked page\n\n"
+    assert picture.facts.extraction_truncated
+
+
+def test_a_linearized_file_says_how_many_pages_it_had(read: Read) -> None:
+    header = b"99 0 obj\n<</Linearized 1/L 9999/O 3/E 500/N 137/T 9000>>\nendobj\n"
+    cut = WHOLE[: len(WHOLE) // 2].replace(b"\n", b"\n" + header, 1)
+    facts = read("pdf", cut)[0].facts
+    lost = f"the file is cut short: {facts.pages} of its 137 pages were found in it"
+    assert facts.extraction_error == lost
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "data",
+    [
+        WHOLE[:300],
+        b"%PDF-1.7\n" + b"1 0 obj " * 300_000,
+        b"%PDF-1.7\n"
+        + b"1 0 obj << /Type /ObjStm /N 9 /First 9 /FlateDecode >> stream\nx endobj\n" * 20_000,
+        b"%PDF-1.7\n" + b"1 0 obj << /Type /Page" * 100_000,
+    ],
+    ids=["no page yet", "objects alone", "object streams that are none", "pages that do not end"],
+)
+def test_a_file_without_a_complete_page_gives_one_clear_line(read: Read, data: bytes) -> None:
+    before = time.process_time()
+    with pytest.raises(NoText, match="not one page can be read"):
+        read("pdf", data)
+    assert time.process_time() - before < 10
+
+
+def test_a_rotated_page_reads_as_any_other(read: Read) -> None:
+    data = make_pdf(["One line of text."], "Rotated").replace(
+        b"/Parent 2 0 R ", b"/Parent 2 0 R /Rotate 90 "
+    )
+    assert read("pdf", data)[1] == "[Page 1]\nOne line of text.\n\n"

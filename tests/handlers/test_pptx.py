@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
+from fetchstash.handlers import ExtractLimits, Hints, handler_named
+from tests.handlers.conftest import Pack, Read
 
-Read = Callable[..., tuple[Extracted, str]]
-Pack = Callable[[Mapping[str, str | bytes]], bytes]
 Pptx = Callable[..., bytes]
 
 TYPES = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -92,7 +91,7 @@ def pptx(pack: Pack) -> Pptx:
     ids=["title", "bullets", "slide number", "table", "picture alone", "pictures, one described"],
 )
 def test_a_slide_becomes_markdown(read: Read, pptx: Pptx, slide: str, text: str) -> None:
-    assert read(handler_named("pptx"), pptx(slide))[1] == text
+    assert read("pptx", pptx(slide))[1] == text
 
 
 def test_slides_are_pages_in_the_order_of_the_list(
@@ -122,7 +121,7 @@ def test_charts_diagrams_and_notes_follow_their_slide(read: Read, pptx: Pptx) ->
         "chart": '<c:chart xmlns:c="c"><c:plotArea><c:pieChart><c:ser><c:tx><c:v>Sales</c:v></c:tx><c:cat><c:pt idx="0"><c:v>2025</c:v></c:pt></c:cat><c:val><c:pt idx="0"><c:v>12.5</c:v></c:pt></c:val></c:ser></c:pieChart></c:plotArea></c:chart>',
         "diagramData": f'<d:data xmlns:d="d" xmlns:a="a">{paragraphs("Step one")}</d:data>',
     }
-    _, text = read(handler_named("pptx"), pptx(shape("title", paragraphs("T")), beside=beside))
+    _, text = read("pptx", pptx(shape("title", paragraphs("T")), beside=beside))
     assert text.split("\n\n") == [
         "## Slide 1: T",
         "Chart (pie)",
@@ -135,9 +134,9 @@ def test_charts_diagrams_and_notes_follow_their_slide(read: Read, pptx: Pptx) ->
 
 def test_a_presentation_without_slides_is_reported(read: Read, pptx: Pptx) -> None:
     with pytest.raises(NoText, match="the document holds no text"):
-        read(handler_named("pptx"), pptx())
+        read("pptx", pptx())
 
 
 def test_a_package_without_a_presentation_is_reported(read: Read, pack: Pack) -> None:
     with pytest.raises(NoText, match="the package holds no document"):
-        read(handler_named("pptx"), pack({"other.xml": "<x/>"}))
+        read("pptx", pack({"other.xml": "<x/>"}))

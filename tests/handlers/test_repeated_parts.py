@@ -6,18 +6,15 @@ import struct
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType
 
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
+from fetchstash.handlers import ExtractLimits, Hints, handler_named
 from tests.handlers.compounds import compound, wide
+from tests.handlers.conftest import Read, Save
 from tests.handlers.hostile.documents import epub, odf, packed, wasteful, workbook
-
-Read = Callable[..., tuple[Extracted, str]]
-Save = Callable[[bytes], Path]
 
 TYPES = {"[Content_Types].xml": "<Types/>"}
 TIMES = 300
@@ -111,7 +108,7 @@ def test_a_part_that_is_named_hundreds_of_times_is_read_once(name: str, read: Re
 
 
 def test_a_sheet_on_the_part_of_another_says_whose_cells_it_has(read: Read) -> None:
-    text = read(handler_named("sheets"), xlsx())[1]
+    text = read("sheets", xlsx())[1]
     assert text.startswith("## s0 (A1:A1)\nOnce\n\n## s1 (as s0)\n\n## s2 (as s0)\n\n")
 
 
@@ -119,11 +116,11 @@ def test_streams_that_share_their_sectors_are_not_read_thousands_of_times(read: 
     name = wide("n" * 4_096)
     files = {f"__attach_version1.0_#{n:08X}/__substg1.0_3707001F": name for n in range(5)}
     message = compound({"__properties_version1.0": bytes(32), **files})
-    assert "Attachments" in read(handler_named("msg"), message)[1]
+    assert "Attachments" in read("msg", message)[1]
     # Each entry now names the sectors of all names, and more than the file has.
     shared = message.replace(struct.pack("<Q", len(name)), struct.pack("<Q", 3 * len(message)))
     with pytest.raises(NoText, match="its streams share their sectors"):
-        read(handler_named("msg"), shared)
+        read("msg", shared)
 
 
 def steps(make: Callable[[], object]) -> int:

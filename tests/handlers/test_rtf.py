@@ -2,16 +2,10 @@
 
 # ruff: noqa: E501 - a document on one line reads better than in pieces
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, handler_named
-
-Read = Callable[..., tuple[Extracted, str]]
-Save = Callable[[bytes], Path]
+from tests.handlers.conftest import Read
 
 HEAD = rb"{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0\froman Times;}}{\colortbl;\red0\green0\blue0;}{\*\generator Word;}"
 
@@ -55,7 +49,7 @@ def rtf(body: bytes) -> bytes:
     ],
 )
 def test_the_text_is_read(read: Read, body: bytes, text: str) -> None:
-    assert read(handler_named("rtf"), rtf(body))[1] == text
+    assert read("rtf", rtf(body))[1] == text
 
 
 @pytest.mark.parametrize(
@@ -87,19 +81,17 @@ def test_the_text_is_read(read: Read, body: bytes, text: str) -> None:
     ],
 )
 def test_what_a_word_processor_does_not_show_is_no_text(read: Read, body: bytes, text: str) -> None:
-    assert read(handler_named("rtf"), rtf(body))[1] == text
+    assert read("rtf", rtf(body))[1] == text
 
 
 def test_the_title_comes_from_the_information_group(read: Read) -> None:
-    extracted, text = read(
-        handler_named("rtf"), rtf(rb"{\info{\title A plan}{\author Ada}}Text\par")
-    )
+    extracted, text = read("rtf", rtf(rb"{\info{\title A plan}{\author Ada}}Text\par"))
     assert extracted.facts.title == "A plan"
     assert text == "Text\n\n"
 
 
 def test_hidden_text_is_left_out_and_counted(read: Read) -> None:
-    extracted, text = read(handler_named("rtf"), rtf(rb"{\v obey}seen\v  too\v0  end\par"))
+    extracted, text = read("rtf", rtf(rb"{\v obey}seen\v  too\v0  end\par"))
     assert text == "seen end\n\n"
     assert extracted.facts.hidden_removed == 2
 
@@ -116,7 +108,7 @@ def test_hidden_text_is_left_out_and_counted(read: Read) -> None:
 )
 def test_a_document_without_text_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
-        read(handler_named("rtf"), data)
+        read("rtf", data)
 
 
 @pytest.mark.parametrize(
@@ -141,15 +133,13 @@ def test_a_document_without_text_gives_one_clear_line(read: Read, data: bytes, r
     ],
 )
 def test_odd_control_words_do_no_harm(read: Read, body: bytes) -> None:
-    _, text = read(handler_named("rtf"), rtf(b"before " + body))
+    _, text = read("rtf", rtf(b"before " + body))
     assert text.startswith("before")
     text.encode("utf-8")
 
 
 def test_a_title_of_many_words_takes_linear_time(read: Read) -> None:
-    extracted, _ = read(
-        handler_named("rtf"), rtf(rb"{\info{\title " + rb"x\tab " * 300_000 + rb"}}Text\par")
-    )
+    extracted, _ = read("rtf", rtf(rb"{\info{\title " + rb"x\tab " * 300_000 + rb"}}Text\par"))
     assert extracted.facts.title.count("x") == 300_000
 
 
@@ -159,12 +149,10 @@ def test_an_unknown_code_page_is_not_looked_up(read: Read, monkeypatch: pytest.M
 
     text = b"".join(rb"\ansicpg%d " % number for number in range(900_000, 900_009))
     monkeypatch.setattr("codecs.lookup", refuse)
-    assert read(handler_named("rtf"), rtf(text + rb"caf\'e9\par"))[1] == "café\n\n"
+    assert read("rtf", rtf(text + rb"caf\'e9\par"))[1] == "café\n\n"
 
 
 def test_headers_and_footers_of_pages_stand_once_at_the_end(read: Read) -> None:
     header = r"{\header\pard Annual \b report\par}{\footerl\pard Page {\field{\*\fldinst PAGE}{\fldrslt 1}}\par}"
     data = rf"{{\rtf1{header}{header} One.\par Two.\par}}".encode()
-    assert read(handler_named("rtf"), data)[1] == (
-        "One.\n\nTwo.\n\nHeader: Annual report\n\nFooter: Page 1\n\n"
-    )
+    assert read("rtf", data)[1] == ("One.\n\nTwo.\n\nHeader: Annual report\n\nFooter: Page 1\n\n")
