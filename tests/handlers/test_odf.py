@@ -9,9 +9,8 @@ import pytest
 
 from fetchstash.errors import NoText
 from fetchstash.handlers import ExtractLimits, Hints, handler_named
-from tests.handlers.conftest import Pack, Read
-
-Odf = Callable[..., bytes]
+from tests.handlers.conftest import Read
+from tests.handlers.hostile.documents import packed
 
 NAMES = ("office", "text", "table", "draw", "presentation", "xlink", "style", "dc", "meta")
 SPACES = " ".join(f'xmlns:{name}="{name}"' for name in NAMES)
@@ -45,19 +44,15 @@ def table(*rows: list[str]) -> str:
     return f"<table:table>{''.join(f'<table:table-row>{row}</table:table-row>' for row in cells)}</table:table>"
 
 
-@pytest.fixture
-def odf(pack: Pack) -> Odf:
-    def make(body: str, **members: str) -> bytes:
-        content = f"<office:document-content {SPACES}><office:automatic-styles>{NUMBERED}{LOOKS}</office:automatic-styles>"
-        return pack(
-            {
-                "content.xml": f"{content}<office:body>{body}</office:body></office:document-content>",
-                "meta.xml": f"<office:document-meta {SPACES}>{META}</office:document-meta>",
-                **members,
-            }
-        )
-
-    return make
+def odf(body: str, **members: str) -> bytes:
+    content = f"<office:document-content {SPACES}><office:automatic-styles>{NUMBERED}{LOOKS}</office:automatic-styles>"
+    return packed(
+        {
+            "content.xml": f"{content}<office:body>{body}</office:body></office:document-content>",
+            "meta.xml": f"<office:document-meta {SPACES}>{META}</office:document-meta>",
+            **members,
+        }
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,13 +72,11 @@ def odf(pack: Pack) -> Odf:
     ],
     ids=["text", "heading", "list", "numbers", "nested list", "signs", "link", "note", "table", "tracked change", "marked changes", "scripts"],
 )  # fmt: skip
-def test_structure_becomes_markdown(read: Read, odf: Odf, body: str, text: str) -> None:
+def test_structure_becomes_markdown(read: Read, body: str, text: str) -> None:
     assert read("odf", odf(body))[1] == text
 
 
-def test_slides_are_pages_with_their_titles_and_notes(
-    save: Callable[[bytes], Path], odf: Odf
-) -> None:
+def test_slides_are_pages_with_their_titles_and_notes(save: Callable[[bytes], Path]) -> None:
     title = '<draw:frame presentation:class="title"><draw:text-box><text:p>Plan</text:p></draw:text-box></draw:frame>'
     notes = "<presentation:notes><draw:frame><text:p>Say hello.</text:p></draw:frame></presentation:notes>"
     body = f"<draw:page>{title}{items('a')}{notes}</draw:page><draw:page><draw:frame/></draw:page>"
@@ -102,9 +95,7 @@ def test_slides_are_pages_with_their_titles_and_notes(
     ) == (2, "A plan", "Ada", "2026-05-01")
 
 
-def test_pictures_on_slides_are_counted_but_not_those_that_replace_a_table(
-    read: Read, odf: Odf
-) -> None:
+def test_pictures_on_slides_are_counted_but_not_those_that_replace_a_table(read: Read) -> None:
     pictures = "<draw:frame><draw:image/><draw:image/></draw:frame><draw:frame><table:table/><draw:image/></draw:frame>"
     extracted, text = read(
         "odf", odf(f"<draw:page>{pictures}</draw:page><draw:page>{items('a')}</draw:page>")
@@ -113,29 +104,26 @@ def test_pictures_on_slides_are_counted_but_not_those_that_replace_a_table(
     assert extracted.facts.structure_info == "2 slides, 1 picture"
 
 
-def test_an_encrypted_document_is_reported(read: Read, odf: Odf) -> None:
-    manifest = "<manifest:manifest><manifest:file-entry><manifest:encryption-data/></manifest:file-entry></manifest:manifest>"
-    with pytest.raises(NoText, match="the document is encrypted"):
-        read("odf", odf("<text:p>x</text:p>", **{"META-INF/manifest.xml": manifest}))
+ENCRYPTED = "<manifest:manifest><manifest:file-entry><manifest:encryption-data/></manifest:file-entry></manifest:manifest>"
 
 
 @pytest.mark.parametrize(
-    ("body", "reason"),
+    ("data", "reason"),
     [
-        ("", "the document holds no text"),
-        ("<text:p>", "its XML is damaged"),
-        ("<text:span>" * 1_100, "nested deeper than 1,000"),
+        (odf(""), "the document holds no text"),
+        (odf("<text:p>"), "its XML is damaged"),
+        (odf("<text:span>" * 1_100), "nested deeper than 1,000"),
+        (odf("<text:p>x</text:p>", **{"META-INF/manifest.xml": ENCRYPTED}), "is encrypted"),
+        (packed({"mimetype": "application/vnd.oasis.opendocument.text"}), "holds no document"),
     ],
-    ids=["nothing", "open end", "deep"],
+    ids=["nothing", "open end", "deep", "encrypted", "no content"],
 )
-def test_an_unreadable_document_gives_one_clear_line(
-    read: Read, odf: Odf, body: str, reason: str
-) -> None:
+def test_an_unreadable_document_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
-        read("odf", odf(body))
+        read("odf", data)
 
 
-def test_a_cell_that_repeats_a_billion_times_repeats_a_hundred_times(read: Read, odf: Odf) -> None:
+def test_a_cell_that_repeats_a_billion_times_repeats_a_hundred_times(read: Read) -> None:
     cell = '<table:table-cell table:number-columns-repeated="1000000000"><text:p>x</text:p></table:table-cell>'
     _, text = read(
         "odf", odf(f"<table:table><table:table-row>{cell}</table:table-row></table:table>")
@@ -143,12 +131,7 @@ def test_a_cell_that_repeats_a_billion_times_repeats_a_hundred_times(read: Read,
     assert len(text) < 2_000
 
 
-def test_a_package_without_content_is_reported(read: Read, pack: Pack) -> None:
-    with pytest.raises(NoText, match="the package holds no document"):
-        read("odf", pack({"mimetype": "application/vnd.oasis.opendocument.text"}))
-
-
-def test_a_title_field_in_a_box_is_text_and_no_description(read: Read, odf: Odf) -> None:
+def test_a_title_field_in_a_box_is_text_and_no_description(read: Read) -> None:
     box = "<text:p>Host <draw:frame><draw:text-box><text:p>Box <text:title>of gates</text:title></text:p></draw:text-box></draw:frame></text:p>"
     assert read("odf", odf(box))[1] == "Box of gates\n\nHost\n\n"
 
@@ -169,7 +152,7 @@ FRACTION = (
     ],
     ids=["of LibreOffice", "with prefixes"],
 )
-def test_a_formula_object_is_latex_where_it_stands(read: Read, odf: Odf, content: str) -> None:
+def test_a_formula_object_is_latex_where_it_stands(read: Read, content: str) -> None:
     drawn = '<draw:frame><draw:object xlink:href="./Object 1"/><draw:image xlink:href="./ObjectReplacements/Object 1"/></draw:frame>'
     members = {"Object 1/content.xml": content, "ObjectReplacements/Object 1": "x"}
     text = read("odf", odf(f"<text:p>So {drawn} holds.</text:p>{drawn}", **members))[1]
@@ -179,7 +162,7 @@ def test_a_formula_object_is_latex_where_it_stands(read: Read, odf: Odf, content
     assert text == "## Slide 1\n\nText\n\n$x = \\frac{1}{a^2}$\n\n"
 
 
-def test_a_formula_nested_very_deep_costs_no_text(read: Read, odf: Odf) -> None:
+def test_a_formula_nested_very_deep_costs_no_text(read: Read) -> None:
     drawn = '<draw:frame><draw:object xlink:href="./Object 1"/></draw:frame>'
     math = f"<math xmlns='{MATH}'>{'<mrow>' * 900}<mi>x</mi>{'</mrow>' * 900}</math>"
     data = odf(f"<text:p>So {drawn} holds.</text:p>", **{"Object 1/content.xml": math})

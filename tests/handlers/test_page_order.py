@@ -8,7 +8,8 @@ import pytest
 from fetchstash.handlers import ExtractLimits, Hints, handler_named, ocr_text
 from fetchstash.handlers._ocr._engine import Line, as_text, is_legible, slope, upright
 from fetchstash.handlers._pdf import is_garbage
-from fetchstash.handlers._pdf._lines import Box, column_regions, reading_order
+from fetchstash.handlers._pdf._lines import column_regions, reading_order
+from fetchstash.handlers._pdf._objects import Box
 from tests.handlers.pdf_pages import SENTENCE, pages, text as place, unmapped
 
 
@@ -121,7 +122,12 @@ TITLE: Box = (60.0, 760.0, 540.0, 780.0)
 def looked_at(runs: list[Box], count: int) -> set[int]:
     """Return which runs of a page with ``count`` lines are looked at, to see if it has columns."""
     seen: set[int] = set()
-    column_regions(lambda index: seen.add(index) or runs[index], len(runs), count)
+
+    def box_of(index: int) -> Box:
+        seen.add(index)
+        return runs[index]
+
+    column_regions(box_of, len(runs), count)
     return seen
 
 

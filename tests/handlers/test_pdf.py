@@ -255,9 +255,6 @@ def test_a_part_that_is_no_page_is_a_bad_argument(save: Save) -> None:
         )
 
 
-HELVETICA = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
-
-
 def image(side: int, grey: int) -> bytes:
     entries = f"/Type /XObject /Subtype /Image /Width {side} /Height {side} /ColorSpace /DeviceGray"
     return stream(bytes([grey]) * side * side, f"{entries} /BitsPerComponent 8")

@@ -9,9 +9,8 @@ import pytest
 
 from fetchstash.errors import NoText
 from fetchstash.handlers import ExtractLimits, Hints, handler_named
-from tests.handlers.conftest import Pack, Read
-
-Pptx = Callable[..., bytes]
+from tests.handlers.conftest import Read
+from tests.handlers.hostile.documents import packed
 
 TYPES = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
@@ -35,34 +34,30 @@ def relations(*rows: tuple[str, str, str]) -> str:
     return f"<Relationships>{inner}</Relationships>"
 
 
-@pytest.fixture
-def pptx(pack: Pack) -> Pptx:
-    def make(*slides: str, beside: Mapping[str, str] | None = None) -> bytes:
-        """Return a presentation; ``beside`` are parts of the first slide, by relationship."""
-        ids = "".join(f'<p:sldId id="{300 - n}" r:id="rId{n}"/>' for n in range(1, len(slides) + 1))
-        parts = beside or {}
-        return pack(
-            {
-                "ppt/presentation.xml": f'<p:presentation xmlns:p="p" xmlns:r="r"><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>',
-                # Parts are numbered in the opposite order: the list of slides decides.
-                "ppt/_rels/presentation.xml.rels": relations(
-                    *(
-                        (f"rId{n}", "slide", f"slides/slide{len(slides) + 1 - n}.xml")
-                        for n in range(1, len(slides) + 1)
-                    )
-                ),
-                **{
-                    f"ppt/slides/slide{len(slides) - index}.xml": f'<p:sld xmlns:p="p" xmlns:a="a">{content}</p:sld>'
-                    for index, content in enumerate(slides)
-                },
-                f"ppt/slides/_rels/slide{len(slides)}.xml.rels": relations(
-                    *((kind, kind, f"../{kind}.xml") for kind in parts)
-                ),
-                **{f"ppt/{kind}.xml": content for kind, content in parts.items()},
-            }
-        )
-
-    return make
+def pptx(*slides: str, beside: Mapping[str, str] | None = None) -> bytes:
+    """Return a presentation; ``beside`` are parts of the first slide, by relationship."""
+    ids = "".join(f'<p:sldId id="{300 - n}" r:id="rId{n}"/>' for n in range(1, len(slides) + 1))
+    parts = beside or {}
+    return packed(
+        {
+            "ppt/presentation.xml": f'<p:presentation xmlns:p="p" xmlns:r="r"><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>',
+            # Parts are numbered in the opposite order: the list of slides decides.
+            "ppt/_rels/presentation.xml.rels": relations(
+                *(
+                    (f"rId{n}", "slide", f"slides/slide{len(slides) + 1 - n}.xml")
+                    for n in range(1, len(slides) + 1)
+                )
+            ),
+            **{
+                f"ppt/slides/slide{len(slides) - index}.xml": f'<p:sld xmlns:p="p" xmlns:a="a">{content}</p:sld>'
+                for index, content in enumerate(slides)
+            },
+            f"ppt/slides/_rels/slide{len(slides)}.xml.rels": relations(
+                *((kind, kind, f"../{kind}.xml") for kind in parts)
+            ),
+            **{f"ppt/{kind}.xml": content for kind, content in parts.items()},
+        }
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,13 +85,11 @@ def pptx(pack: Pack) -> Pptx:
     ],
     ids=["title", "bullets", "slide number", "table", "picture alone", "pictures, one described"],
 )
-def test_a_slide_becomes_markdown(read: Read, pptx: Pptx, slide: str, text: str) -> None:
+def test_a_slide_becomes_markdown(read: Read, slide: str, text: str) -> None:
     assert read("pptx", pptx(slide))[1] == text
 
 
-def test_slides_are_pages_in_the_order_of_the_list(
-    save: Callable[[bytes], Path], pptx: Pptx
-) -> None:
+def test_slides_are_pages_in_the_order_of_the_list(save: Callable[[bytes], Path]) -> None:
     slides = [shape("title", paragraphs(name)) for name in ("first", "second", "third")]
     extracted = handler_named("pptx").extract(save(pptx(*slides)), Hints(), ExtractLimits())
     assert extracted.parts is not None
@@ -115,7 +108,7 @@ def test_slides_are_pages_in_the_order_of_the_list(
     assert extracted.facts.pages == 3
 
 
-def test_charts_diagrams_and_notes_follow_their_slide(read: Read, pptx: Pptx) -> None:
+def test_charts_diagrams_and_notes_follow_their_slide(read: Read) -> None:
     beside = {
         "notesSlide": f'<p:notes xmlns:p="p" xmlns:a="a">{shape("sldImg", "")}{shape("body", paragraphs("Say hello."))}</p:notes>',
         "chart": '<c:chart xmlns:c="c"><c:plotArea><c:pieChart><c:ser><c:tx><c:v>Sales</c:v></c:tx><c:cat><c:pt idx="0"><c:v>2025</c:v></c:pt></c:cat><c:val><c:pt idx="0"><c:v>12.5</c:v></c:pt></c:val></c:ser></c:pieChart></c:plotArea></c:chart>',
@@ -132,11 +125,14 @@ def test_charts_diagrams_and_notes_follow_their_slide(read: Read, pptx: Pptx) ->
     ]
 
 
-def test_a_presentation_without_slides_is_reported(read: Read, pptx: Pptx) -> None:
-    with pytest.raises(NoText, match="the document holds no text"):
-        read("pptx", pptx())
-
-
-def test_a_package_without_a_presentation_is_reported(read: Read, pack: Pack) -> None:
-    with pytest.raises(NoText, match="the package holds no document"):
-        read("pptx", pack({"other.xml": "<x/>"}))
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (pptx(), "the document holds no text"),
+        (packed({"other.xml": "<x/>"}), "the package holds no document"),
+    ],
+    ids=["no slides", "no presentation"],
+)
+def test_a_package_without_slides_is_reported(read: Read, data: bytes, reason: str) -> None:
+    with pytest.raises(NoText, match=reason):
+        read("pptx", data)
