@@ -9,7 +9,6 @@ import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
 from functools import partial
 from io import FileIO
 from itertools import chain
@@ -193,10 +192,8 @@ class Workers:
         self.decoding = anyio.Semaphore(_DECODING)
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    chunks: list[bytes]
-    is_last: bool
+Batch = tuple[list[bytes], bool]
+"""Received chunks, and whether they are the last."""
 
 
 class BodyReader:
@@ -214,6 +211,7 @@ class BodyReader:
         self._size = 0
         self._fault: FetchstashError | BrokenCoding | None = None
         self._is_received = self._is_written = False
+        self._reported, self._reported_at = -1, time.monotonic()
         self.incomplete = ""
 
     async def read(self, deadline: float, progress: Progress | None) -> None:
@@ -222,14 +220,13 @@ class BodyReader:
         One batch is decoded, hashed and written while the next one is received. Raises TooLarge
         above a limit, and StoreError where the disk is full.
         """
-        report = _Reporter(progress, self._exchange)
-        batches, received = anyio.create_memory_object_stream[_Batch](0)
+        batches, received = anyio.create_memory_object_stream[Batch](0)
         async with anyio.create_task_group() as tasks:
             tasks.cancel_scope.deadline = deadline + _LAST_WRITE_SECONDS
             tasks.start_soon(self._write_all, received)
             async with batches:
                 with anyio.move_on_at(deadline):
-                    await self._receive_all(batches, report)
+                    await self._receive_all(batches, progress)
                 await self._send(batches, is_last=True)
         if isinstance(self._fault, FetchstashError):
             raise self._fault
@@ -237,10 +234,10 @@ class BodyReader:
             self.incomplete = f"it {self._fault}"
         elif not self._is_received or not self._is_written:
             self.incomplete = self.incomplete or PAST_DEADLINE
-        report.last()
+        self._report(progress, 0)
 
     async def _receive_all(
-        self, batches: MemoryObjectSendStream[_Batch], report: "_Reporter"
+        self, batches: MemoryObjectSendStream[Batch], progress: Progress | None
     ) -> None:
         from fetchstash.fetch._exchange import BrokenBody  # noqa: PLC0415 -- it imports httpcore2
 
@@ -254,12 +251,19 @@ class BodyReader:
                 self._size += len(chunk)
                 if self._size >= _BATCH_BYTES:
                     await self._send(batches, is_last=False)
-                report.now_and_then()
+                self._report(progress, _PROGRESS_SECONDS)
             self._is_received = True
         except BrokenBody as broken:
             self.incomplete = str(broken)
 
-    async def _send(self, batches: MemoryObjectSendStream[_Batch], *, is_last: bool) -> None:
+    def _report(self, progress: Progress | None, after_seconds: float) -> None:
+        """Call ``progress`` if more came and its last call was so long ago."""
+        now, received = time.monotonic(), self._exchange.received
+        if progress and received != self._reported and now - self._reported_at >= after_seconds:
+            self._reported, self._reported_at = received, now
+            progress(received, self._exchange.announced)
+
+    async def _send(self, batches: MemoryObjectSendStream[Batch], *, is_last: bool) -> None:
         """Hand what was received to the writer, unless it has stopped."""
         # Join small chunks only: joining large ones would copy the whole body once more.
         is_small = self._size < _SMALL_CHUNK_BYTES * len(self._chunks)
@@ -267,17 +271,17 @@ class BodyReader:
         self._chunks, self._size = [], 0
         # Cancelled at the deadline, a batch would be lost. The writer ends soon after that.
         with anyio.CancelScope(shield=True), suppress(anyio.BrokenResourceError):
-            await batches.send(_Batch(chunks, is_last))
+            await batches.send((chunks, is_last))
 
-    async def _write_all(self, batches: MemoryObjectReceiveStream[_Batch]) -> None:
+    async def _write_all(self, batches: MemoryObjectReceiveStream[Batch]) -> None:
         async with batches, AsyncExitStack() as held:
             holds_window = False
-            async for batch in batches:
-                if self._spool.needs_window and not holds_window and not batch.is_last:
+            async for chunks, is_last in batches:
+                if self._spool.needs_window and not holds_window and not is_last:
                     await held.enter_async_context(self._workers.windows)
                     holds_window = True
                 try:
-                    await self._write(batch.chunks)
+                    await self._write(chunks)
                 except (FetchstashError, BrokenCoding) as fault:
                     self._fault = fault
                     return
@@ -291,27 +295,6 @@ class BodyReader:
             async with self._workers.decoding:
                 while more:
                     more = await anyio.to_thread.run_sync(self._spool.go_on, limiter=threads)
-
-
-class _Reporter:
-    """Calls ``progress`` at most ten times a second, and once at the end."""
-
-    def __init__(self, progress: Progress | None, exchange: "Exchange") -> None:
-        self._progress = progress
-        self._exchange = exchange
-        self._reported_at = time.monotonic()
-        self._reported = -1
-
-    def now_and_then(self) -> None:
-        now = time.monotonic()
-        if now - self._reported_at >= _PROGRESS_SECONDS:
-            self._reported_at = now
-            self.last()
-
-    def last(self) -> None:
-        if self._progress is not None and self._reported != self._exchange.received:
-            self._reported = self._exchange.received
-            self._progress(self._reported, self._exchange.announced)
 
 
 async def read_beginning(exchange: "Exchange", max_bytes: int, deadline: float) -> bytes:

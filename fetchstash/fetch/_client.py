@@ -227,21 +227,13 @@ class Client:
 
     async def _next(self, exchange: Exchange, redirects: int, limit: int) -> Target | None:
         """Return where a response redirects to, and close it then; None if it does not redirect."""
-        further: Target | None = None
-        is_final = False
         try:
-            further = next_target(
-                exchange.status,
-                exchange.headers,
-                exchange.target,
-                redirects,
-                limit,
-                self._limits.max_url_chars,
-            )
-            is_final = further is None
-        finally:
-            if not is_final:
-                await exchange.aclose()
+            further = next_target(exchange, redirects, limit, self._limits.max_url_chars)
+        except BaseException:
+            await exchange.aclose()
+            raise
+        if further is not None:
+            await exchange.aclose()
         return further
 
     async def _follow(self, target: Target, headers: Mapping[str, str], until: float) -> Exchange:

@@ -3,14 +3,13 @@
 import logging
 import os
 import ssl
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -84,7 +83,6 @@ def certificate_fault() -> str:
     return ""
 
 
-_T = TypeVar("_T")
 _log = logging.getLogger("fetchstash.fetch")
 
 _ACCEPT = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, */*;q=0.8"
@@ -266,6 +264,7 @@ class HttpFetcher:
         cached: Cached | None,
         progress: Progress | None,
     ) -> Fetched:
+        """Spool the body of a response, and describe both. Raises what the contract names."""
         fetched = Fetched(
             path=None,
             url=url,
@@ -287,16 +286,6 @@ class HttpFetcher:
             return replace(fetched, not_modified=True)
         if exchange.status >= HTTPStatus.BAD_REQUEST or exchange.status == HTTPStatus.NOT_MODIFIED:
             raise await self._http_error(exchange, deadline)
-        return await self._spool_body(fetched, exchange, folder, deadline, progress)
-
-    async def _spool_body(
-        self,
-        fetched: Fetched,
-        exchange: "Exchange",
-        folder: Path,
-        deadline: float,
-        progress: Progress | None,
-    ) -> Fetched:
         if (exchange.announced or 0) > self._limits.max_wire_bytes:
             raise too_large("wire", self._limits.max_wire_bytes)
         applied = codings(exchange.headers.get("content-encoding", ""))
@@ -305,13 +294,17 @@ class HttpFetcher:
         except BrokenCoding as broken:
             raise nothing_came(exchange.target, f"it {broken}", self._limits) from None
         spool = Spool(folder, stages, self._limits.max_decoded_bytes)
+        in_thread = partial(anyio.to_thread.run_sync, limiter=self._workers.threads)
         try:
-            await self._in_thread(spool.open)
+            await in_thread(spool.open)
             reader = BodyReader(exchange, spool, self._limits, self._workers)
             await reader.read(deadline, progress)
             incomplete = reader.incomplete or (_UNKNOWN_CODING if applied is None else "")
-            incomplete = await self._in_thread(partial(_finish, spool, incomplete))
-            if fetched.status == HTTPStatus.PARTIAL_CONTENT:  # unasked for (RFC 9110, 15.3.7)
+            try:
+                await in_thread(partial(spool.finish, whole=not incomplete))
+            except BrokenCoding as broken:
+                incomplete = f"it {broken}"
+            if exchange.status == HTTPStatus.PARTIAL_CONTENT:  # unasked for (RFC 9110, 15.3.7)
                 incomplete = incomplete or "the server sent only a part of it"
             if incomplete and not spool.size:
                 raise nothing_came(exchange.target, incomplete, self._limits)  # noqa: TRY301 -- see below
@@ -319,14 +312,11 @@ class HttpFetcher:
                 incomplete = f"the server answered {exchange.phrase} and sent no content"
         except BaseException:
             with anyio.CancelScope(shield=True):  # whatever went wrong, no file stays
-                await self._in_thread(spool.discard)
+                await in_thread(spool.discard)
             raise
+        size, digest = spool.size, spool.sha256
         return replace(
-            fetched,
-            path=spool.path,
-            size_bytes=spool.size,
-            sha256=spool.sha256,
-            incomplete=incomplete,
+            fetched, path=spool.path, size_bytes=size, sha256=digest, incomplete=incomplete
         )
 
     async def _http_error(self, exchange: "Exchange", deadline: float) -> HttpError:
@@ -349,24 +339,12 @@ class HttpFetcher:
             **details,
         )
 
-    async def _in_thread(self, call: Callable[[], _T]) -> _T:
-        return await anyio.to_thread.run_sync(call, limiter=self._workers.threads)
-
 
 def _version() -> str:
     try:
         return version("fetchstash")
     except PackageNotFoundError:  # a checkout that was never installed
         return "0"
-
-
-def _finish(spool: Spool, incomplete: str) -> str:
-    """Close the spool; return why the body is not whole: ``incomplete`` or a broken coding."""
-    try:
-        spool.finish(whole=not incomplete)
-    except BrokenCoding as broken:
-        return f"it {broken}"
-    return incomplete
 
 
 async def browser_fault() -> str:

@@ -25,6 +25,8 @@ from fetchstash.text.hygiene import clean_line
 if TYPE_CHECKING:
     from hishel import CacheOptions
 
+    from fetchstash.fetch._exchange import Exchange
+
 _MAX_CHARS = 200
 _PARAMETER = re.compile(r""";\s*(filename\*?)\s*=\s*("(?:\\.|[^"\\])*"|[^;]*)""", re.IGNORECASE)
 _EXTENDED = re.compile(r"\s*([\w-]+)'[\w-]*'(.*)", re.ASCII | re.DOTALL)  # RFC 8187, section 3.2.1
@@ -73,26 +75,20 @@ def _extended(value: str) -> str:
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-def next_target(
-    status: int,
-    headers: Mapping[str, str],
-    target: Target,
-    hops: int,
-    max_hops: int,
-    max_chars: int,
-) -> Target | None:
+def next_target(exchange: "Exchange", hops: int, max_hops: int, max_chars: int) -> Target | None:
     """Return the target of a redirect, or None if the response is no redirect.
 
     The caller vets it like the first URL. Raises FetchFailed after ``max_hops`` redirects or if
     Location is missing, and what ``parse`` raises.
     """
-    if status not in _REDIRECTS:
+    if exchange.status not in _REDIRECTS:
         return None
-    location = headers.get("location", "")
+    location = exchange.headers.get("location", "")
     if not location:
-        raise FetchFailed(f"{target.host} redirected without saying where to.", "Check the URL.")
+        what = f"{exchange.target.host} redirected without saying where to."
+        raise FetchFailed(what, "Check the URL.")
     check_count(hops + 1, max_hops)
-    return join(target, location, max_chars)
+    return join(exchange.target, location, max_chars)
 
 
 def check_count(redirects: int, limit: int) -> None:

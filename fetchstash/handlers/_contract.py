@@ -243,11 +243,11 @@ class Extractor(Protocol):
         folder: Path,
         *,
         seconds: float | None = None,
-        reading: PagesRead | None = None,
+        on_page: PagesRead | None = None,
     ) -> Extraction:
         """Read ``source``; the text goes to a new 0600 file in ``folder``.
 
-        ``reading`` is called with the number of pages that were read, and of all if it is known.
+        ``on_page`` is called with the number of pages that were read, and of all if it is known.
 
         ``seconds`` is the time that is left, if less than the limits allow. What was read by then
         is kept.

@@ -231,7 +231,7 @@ class FairExtractor:
         folder: Path,
         *,
         seconds: float | None = None,
-        reading: Progress | None = None,
+        on_page: Progress | None = None,
     ) -> Extraction:
         """Read a document (see Extractor). The time of waiting counts."""
         started = anyio.current_time()
@@ -239,7 +239,7 @@ class FairExtractor:
             if seconds is not None:
                 seconds = max(seconds - (anyio.current_time() - started), 1)
             return await self.pool.extract(
-                source, decision, hints, folder, seconds=seconds, reading=reading
+                source, decision, hints, folder, seconds=seconds, on_page=on_page
             )
 
     async def part(self, decision: Decision, request: PartRequest) -> PartText | Picture:

@@ -383,7 +383,7 @@ class Intake:
         reading = call.reading if call else reading
         with telemetry.span("extract", content_kind=decision.kind):
             extraction = await self.extractor.extract(
-                raw, decision, hints, self.store.spool, seconds=seconds, reading=reading
+                raw, decision, hints, self.store.spool, seconds=seconds, on_page=reading
             )
         threshold = self.settings.views.inline_threshold
         facts = with_extraction(

@@ -25,13 +25,14 @@ from fetchstash.handlers._contract import (
     Picture,
 )
 from fetchstash.handlers._reasons import Cause
-from fetchstash.handlers._registry import describe, format_of, words
+from fetchstash.handlers._registry import describe, format_of
 from fetchstash.handlers._worker._protocol import (
     MAX_HEADINGS,
     MAX_LINE,
     MAX_PART_TEXT,
     MAX_PREVIEW,
     MAX_TITLE,
+    PluginReport,
     ProtocolError,
     count,
     flag,
@@ -58,36 +59,18 @@ PICTURE_TYPES = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8\xff"}
 """The media types of pictures for a model, and how their files begin."""
 
 
-@dataclass(frozen=True, slots=True)
-class PluginReport:
-    """An installed or enabled package: its formats, or why it was not loaded.
-
-    It has neither if it is installed and not enabled. ``ended``: loading it ended its worker.
-    """
-
-    package: str
-    formats: tuple[Format, ...] = ()
-    failure: str = ""
-    ended: bool = False
-
-    @property
-    def words(self) -> str:
-        """The words of its formats."""
-        return words(self.formats)
-
-
 @dataclass(slots=True)
 class Pieces:
     """The reports of a running job, added up: its handler, and its pages, tables and headings.
 
     ``plugin`` is the package that is loaded or that reads the document, ``declared`` its format,
     ``brought`` what the packages of the job bring. ``new_worker``: it is the worker's first job.
-    ``most_bytes`` of text are taken, and ``reading`` is told of each page.
+    ``most_bytes`` of text are taken, and ``on_page`` is called for each page.
     """
 
     brought: Mapping[str, tuple[Format, ...]] = field(default_factory=dict[str, tuple[Format, ...]])
     most_bytes: int = 0
-    reading: PagesRead | None = None
+    on_page: PagesRead | None = None
     handler: str = ""
     plugin: str = ""
     declared: Format | None = None
@@ -125,9 +108,9 @@ class Pieces:
             or len(self.outline) > MAX_HEADINGS
         ):
             raise ProtocolError
-        if self.reading and piece.get("starts_page") is True:
+        if self.on_page and piece.get("starts_page") is True:
             total = None if piece.get("page_count") is None else count(piece, "page_count")
-            self.reading(len(self.pages), total)
+            self.on_page(len(self.pages), total)
 
     def _add_plugin(self, frame: dict[str, Any]) -> None:
         self.plugin = line(frame, "plugin")

@@ -19,6 +19,7 @@ from fetchstash.handlers._contract import ContentKind, Decision, Format, Head, H
 from fetchstash.handlers._reasons import Cause, Reason
 from fetchstash.handlers._registry import Formats, built_in, format_of, package_name
 from fetchstash.handlers._routing._router import route_file
+from fetchstash.handlers._worker._protocol import PluginReport
 from fetchstash.text import clip
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.ranges import Unit
@@ -39,15 +40,6 @@ class PluginError(Exception):
         super().__init__(cause.words())
         self.package = package
         self.cause = cause
-
-
-@dataclass(frozen=True, slots=True)
-class Plugin:
-    """The formats of a package: its formats, or why it could not be loaded."""
-
-    package: str
-    formats: tuple[Format, ...] = ()
-    failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +73,11 @@ def choose(decision: Decision, hints: Hints, source: Path | None, names: tuple[s
     return Choice(format_of(decision), decision)
 
 
-def report(names: tuple[str, ...]) -> Iterator[Plugin]:
+def report(names: tuple[str, ...]) -> Iterator[PluginReport]:
     """Yield what the named packages bring, and the names of the others that are installed."""
     enabled = set(map(package_name, names))
     for package in sorted({*enabled, *_installed()}):
-        yield load(package) if package in enabled else Plugin(package)
+        yield load(package) if package in enabled else PluginReport(package)
 
 
 def locate(names: tuple[str, ...]) -> list[Path]:
@@ -114,27 +106,27 @@ def locate(names: tuple[str, ...]) -> list[Path]:
     ]
 
 
-def to_json(plugin: Plugin) -> dict[str, Any]:
+def to_json(plugin: PluginReport) -> dict[str, Any]:
     """Return what a package brings: of each format what the server says of its documents."""
     formats = [{name: getattr(f, name) for name in SHOWN} for f in plugin.formats]
     return {"package": plugin.package, "formats": formats, "failure": plugin.failure}
 
 
 @cache
-def load(package: str) -> Plugin:
+def load(package: str) -> PluginReport:
     """Load what a package declares. An error is in ``failure``."""
     declared = _installed().get(package_name(package))
     if not declared:
-        return Plugin(package, failure=f"no installed package of this name has {GROUP}")
+        return PluginReport(package, failure=f"no installed package of this name has {GROUP}")
     try:
         formats = tuple(f for entry in declared for f in _formats_of(entry.load()))
         for declared_format in formats:
             check(declared_format)
     except Exception as error:  # noqa: BLE001 - somebody else's package must not break ours
         reason = clip(clean_line(f"{type(error).__name__}: {error}"), MAX_REASON)
-        return Plugin(package, failure=reason)
+        return PluginReport(package, failure=reason)
     guarded = (replace(f, sniff=_guarded(f.sniff, package)) if f.sniff else f for f in formats)
-    return Plugin(package, tuple(guarded))
+    return PluginReport(package, tuple(guarded))
 
 
 def check(declared: Any) -> None:

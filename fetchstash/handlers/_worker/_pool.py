@@ -6,7 +6,7 @@ import logging
 import os
 import tempfile
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,7 +27,7 @@ from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._registry import package_name
 from fetchstash.handlers._worker import _answers as answers
 from fetchstash.handlers._worker._process import Room, Worker, WorkerDied
-from fetchstash.handlers._worker._protocol import ProtocolError, member
+from fetchstash.handlers._worker._protocol import PluginReport, ProtocolError, member
 from fetchstash.system import telemetry
 
 T = TypeVar("T")
@@ -42,14 +42,6 @@ WAIT_JOBS = 3
 OCR_PATIENCE = 5
 NO_ANSWER = "its reader sent what is no answer"
 NO_DECISION = Decision("unknown_binary", "", "", "fallback", (), mismatch=False)
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """An extraction, and which plugin failed at it and why ("" if none)."""
-
-    extraction: Extraction
-    plugin_failure: str = ""
 
 
 class WorkerPool:
@@ -70,7 +62,7 @@ class WorkerPool:
     ) -> None:
         limits = limits or ExtractLimits()
         self._limits = replace(limits, plugins=tuple(map(package_name, limits.plugins)))
-        self._reports: dict[str, answers.PluginReport] = {}
+        self._reports: dict[str, PluginReport] = {}
         self._looking = asyncio.Lock()
         self._folder = folder
         self._niceness = niceness
@@ -90,25 +82,24 @@ class WorkerPool:
         folder: Path,
         *,
         seconds: float | None = None,
-        reading: PagesRead | None = None,
+        on_page: PagesRead | None = None,
     ) -> Extraction:
         """Read ``source`` (see Extractor). If a plugin fails, a built-in format takes over."""
         ended = await self._look_at_plugins()
         limits = self._limits
         if seconds is not None:
             limits = replace(limits, wall_seconds=min(limits.wall_seconds, seconds))
-        attempt = await self._extract(source, decision, hints, folder, limits, reading)
-        if not attempt.plugin_failure:
-            return replace(attempt.extraction, notes=(*attempt.extraction.notes, *ended))
-        without = replace(limits, plugins=())
-        attempt_of_ours = await self._extract(source, decision, hints, folder, without, reading)
-        extraction = attempt_of_ours.extraction
-        note = f"plugin {attempt.plugin_failure}"
+        document = source, decision, hints, folder
+        extraction, failure = await self._extract(*document, limits, on_page)
+        if not failure:
+            return replace(extraction, notes=(*extraction.notes, *ended))
+        extraction, _ = await self._extract(*document, replace(limits, plugins=()), on_page)
+        note = f"plugin {failure}"
         if extraction.text is None and not extraction.extraction_error:
             extraction = replace(extraction, extraction_error=note)
         return replace(extraction, notes=(f"{note}; a built-in format took over", *ended))
 
-    async def plugins(self) -> list[answers.PluginReport]:
+    async def plugins(self) -> list[PluginReport]:
         """Return what is known of the packages that bring formats. Raises Busy or Internal."""
         await self._look_at_plugins()
         installed = {report.package: report for report in await self._plugins(())}
@@ -131,14 +122,14 @@ class WorkerPool:
 
     def _turn_off(self, name: str, reason: str) -> str:
         """Leave a plugin out from now on, and say so in the log; return a note."""
-        self._reports[name] = answers.PluginReport(name, failure=reason, ended=True)
+        self._reports[name] = PluginReport(name, failure=reason, ended=True)
         kept = tuple(plugin for plugin in self._limits.plugins if plugin != name)
         self._limits = replace(self._limits, plugins=kept)
         note = f"plugin {name}: {reason}; it is off until the next start"
         _log.warning("%s. `fetchstash doctor` tries it again.", note)
         return note
 
-    async def _plugins(self, names: tuple[str, ...]) -> list[answers.PluginReport]:
+    async def _plugins(self, names: tuple[str, ...]) -> list[PluginReport]:
         """Ask a new worker, because one that has read a document could say anything."""
         job = self._job("plugins", Path(), NO_DECISION, NO_HINTS)
         job["limits"] |= {"plugins": names}
@@ -208,13 +199,14 @@ class WorkerPool:
         hints: Hints,
         folder: Path,
         limits: ExtractLimits,
-        reading: PagesRead | None,
-    ) -> "_Attempt":
+        on_page: PagesRead | None,
+    ) -> tuple[Extraction, str]:
+        """Return the extraction, and which plugin failed at it and why ("" if none)."""
         text = _new_file(folder)
         kept = False
         brought = {n: self._reports[n].formats for n in limits.plugins}
         most = await asyncio.to_thread(answers.most_bytes, source, limits.max_chars)
-        pieces = answers.Pieces(brought, most, reading)
+        pieces = answers.Pieces(brought, most, on_page)
         try:
             try:
                 extraction, failure = await self._extract_in_worker(
@@ -229,9 +221,9 @@ class WorkerPool:
                 if pieces.new_worker and not pieces.loaded and pieces.plugin:
                     self._turn_off(pieces.plugin, failure)
                 names = pieces.plugin or ", ".join(limits.plugins)
-                return _Attempt(extraction, f"{names}: {failure}")
+                return extraction, f"{names}: {failure}"
             kept = extraction.text is not None
-            return _Attempt(extraction)
+            return extraction, ""
         finally:
             if not kept:
                 with contextlib.suppress(OSError):  # Windows keeps what a dying worker has open

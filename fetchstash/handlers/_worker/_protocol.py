@@ -8,12 +8,13 @@ ProtocolError for anything else, and cleans strings, because JSON can spell lone
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import IO, Any, get_args
 
 from fetchstash.errors import FetchstashError
+from fetchstash.handlers._contract import Format
 from fetchstash.handlers._reasons import Cause, Reason, ReasonTable, Value, is_known
-from fetchstash.handlers._registry import built_in, reasons
+from fetchstash.handlers._registry import built_in, reasons, words
 from fetchstash.text import clip
 from fetchstash.text.facts import FACTS, PAGE_VERDICTS, DocumentFacts, Fact, Shape
 from fetchstash.text.hygiene import clean, clean_line
@@ -35,6 +36,24 @@ MAX_PART_TEXT = 1_000_000
 
 class ProtocolError(Exception):
     """The other side broke the protocol."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginReport:
+    """An installed or enabled package: its formats, or why it was not loaded.
+
+    It has neither if it is installed and not enabled. ``ended``: loading it ended its worker.
+    """
+
+    package: str
+    formats: tuple[Format, ...] = ()
+    failure: str = ""
+    ended: bool = False
+
+    @property
+    def words(self) -> str:
+        """The words of its formats."""
+        return words(self.formats)
 
 
 def encode(frame: dict[str, Any]) -> bytes:
