@@ -1,16 +1,29 @@
-"""Request headers that the operator sets for an origin: what is refused, and where they go."""
+"""Headers: those of the operator for an origin, file names, and what a stored answer is worth."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from fetchstash.errors import BadArgument, HttpError
-from fetchstash.fetch import Fetched, FetchLimits, HttpFetcher, origin_headers
-from tests.fetch.sending import Make
+from fetchstash.fetch import (
+    Cached,
+    Fetched,
+    FetchLimits,
+    HttpFetcher,
+    age_seconds,
+    is_fresh,
+    may_keep,
+    origin_headers,
+)
+from tests.fetch.sending import Answers, Make
 from tests.loopback import Site
 
 pytestmark = pytest.mark.anyio
@@ -138,3 +151,223 @@ async def test_an_error_that_echoes_them_is_kept_without_them(
         await fetched(site, fetcher, tmp_path, "/a")
     assert error.value.excerpt == "you sent …"
     assert SECRET not in caplog.text
+
+
+DISPOSITIONS = {
+    "plain": ('attachment; filename="report.pdf"', "report.pdf"),
+    "token": ("attachment; filename=report.pdf", "report.pdf"),
+    "inline": ('inline; filename="a b.txt"', "a b.txt"),
+    "extended": ("attachment; filename*=UTF-8''na%C3%AFve.txt", "naïve.txt"),
+    "extended goes first": (
+        "attachment; filename=\"x.txt\"; filename*=UTF-8'en'%e2%82%ac.txt",
+        "€.txt",
+    ),
+    "extended in Latin-1": ("attachment; filename*=iso-8859-1''%A3.txt", "£.txt"),
+    "extended in an unknown charset": (
+        "attachment; filename=x.txt; filename*=koi8-r''%A3.txt",
+        "x.txt",
+    ),
+    "quoted characters": (r'attachment; filename="a\"b.txt"', 'a"b.txt'),
+    "semicolon in quotes": ('attachment; filename="a;b.txt"', "a;b.txt"),
+    "upper case": ('ATTACHMENT; FILENAME="x"', "x"),
+    "none": ("attachment", ""),
+    "first of two": ('attachment; filename="a"; filename="b"', "a"),
+}
+
+
+@pytest.fixture
+def http(fetcher: Make) -> HttpFetcher:
+    return fetcher()
+
+
+async def name_under(site: Site, http: HttpFetcher, folder: Path, disposition: str) -> str:
+    """Return the name of what comes with this header."""
+    url = site.put("/x.bin", b"x", headers={"Content-Disposition": disposition})
+    return (await http.fetch(url, folder)).name
+
+
+@pytest.mark.parametrize(("header", "name"), DISPOSITIONS.values(), ids=DISPOSITIONS)
+async def test_content_disposition_gives_the_name(
+    site: Site, http: HttpFetcher, tmp_path: Path, header: str, name: str
+) -> None:
+    # That of the path where the header has none.
+    expected = name.replace('"', "_") or "x.bin"
+    assert await name_under(site, http, tmp_path, header) == expected
+
+
+@pytest.mark.parametrize(
+    ("given_name", "safe"),
+    [
+        ("../../etc/passwd", "passwd"), ("C:\\x\\y.txt", "y.txt"), ("..", ""), (".", ""),
+        ("a\x00b\r\nc", "ab c"), ("a:b|c", "a_b_c"), ("  ", ""),
+    ],
+)  # fmt: skip
+async def test_a_name_has_no_folders_and_no_control_characters(
+    site: Site, http: HttpFetcher, tmp_path: Path, given_name: str, safe: str
+) -> None:
+    header = f"attachment; filename*=UTF-8''{quote(given_name, safe='')}"
+    assert await name_under(site, http, tmp_path, header) == (safe or "x.bin")
+
+
+async def test_a_long_name_keeps_its_extension(
+    site: Site, http: HttpFetcher, tmp_path: Path
+) -> None:
+    name = await name_under(site, http, tmp_path, f"attachment; filename={'a' * 500}.pdf")
+    assert len(name) == 200
+    assert name.endswith("a.pdf")
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/x/report%20final.pdf?v=1", "report final.pdf"),
+        ("/x/", "x"),
+        ("/", "a.test"),
+        ("/%2e%2e%2f%2e%2e", "a.test"),
+    ],
+)
+async def test_the_path_or_else_the_host_gives_the_name_if_no_header_does(
+    site: Site, tmp_path: Path, path: str, name: str
+) -> None:
+    site.put(path, b"x")
+    limits = FetchLimits(allow_hosts=("a.test",), respect_robots=False)
+    http = HttpFetcher(limits, resolver=Answers("127.0.0.1"))
+    fetched = await http.fetch(f"http://a.test:{site.port}{path}", tmp_path)
+    await http.aclose()
+    assert fetched.name == name
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(max_size=300), st.booleans())
+async def test_any_header_gives_a_name_that_stays_in_its_folder(
+    site: Site, http: HttpFetcher, tmp_path: Path, text: str, encoded: bool
+) -> None:
+    plain = "".join(char for char in text if char.isprintable() and char <= "\xff")
+    value = f"*=UTF-8''{quote(text, errors='replace')}" if encoded else f"={plain}"
+    name = await name_under(site, http, tmp_path, f"attachment; filename{value}")
+    assert 0 < len(name) <= 200
+    assert not set(name) & set('/\\\x00\n\r<>:"|?*')
+    assert name not in {".", ".."}
+
+
+CONDITIONS = ("If-None-Match", "If-Modified-Since")
+Ask = Callable[..., Awaitable[dict[str, str]]]
+
+
+def stored(seconds_ago: float, **headers: str) -> Cached:
+    """Return an answer that was stored so long ago, with these headers and the Date of then."""
+    then = datetime.now(UTC) - timedelta(seconds=seconds_ago)
+    fields = {"date": format_datetime(then, usegmt=True)} | {
+        name.replace("_", "-"): value for name, value in headers.items()
+    }
+    return Cached(then, headers=fields)
+
+
+def at(seconds_from_now: float) -> str:
+    return format_datetime(datetime.now(UTC) + timedelta(seconds=seconds_from_now), usegmt=True)
+
+
+FRESH = {
+    "max-age": stored(10, cache_control="max-age=6000"),
+    "max-age, quoted and in company": stored(
+        10, cache_control='public, max-age="6000", stale-if-error=5'
+    ),
+    "expires": stored(10, expires=at(6000)),
+    "max-age goes before expires": stored(10, cache_control="max-age=6000", expires=at(-60)),
+    "private is ours to keep": stored(10, cache_control="private, max-age=6000"),
+    "a tenth of the time since it was modified": stored(10, last_modified=at(-36_000)),
+    "told to be young": stored(10, cache_control="max-age=6000", age="20"),
+    "expires counts from the server's clock": Cached(
+        datetime.now(UTC),
+        headers={"date": at(-7200), "expires": at(-7200 + 10_000), "cache-control": "public"},
+    ),
+}
+NOT_FRESH = {
+    "max-age has passed": stored(61, cache_control="max-age=60"),
+    "told to be old": stored(10, cache_control="max-age=60", age="55"),
+    "expires has passed": stored(10, expires=at(-1)),
+    "expires that is no date": stored(10, expires="0"),
+    "no-cache": stored(10, cache_control="no-cache, max-age=60"),
+    "no headers that say anything": stored(0),
+    "max-age=0": stored(0, cache_control="max-age=0"),
+    "vary on everything": stored(10, cache_control="max-age=60", vary="Accept, *"),
+    "headers unknown": Cached(datetime.now(UTC)),
+}
+
+
+@pytest.mark.parametrize("cached", FRESH.values(), ids=FRESH)
+def test_a_fresh_answer_needs_no_request(cached: Cached) -> None:
+    assert is_fresh(cached)
+
+
+@pytest.mark.parametrize("cached", NOT_FRESH.values(), ids=NOT_FRESH)
+def test_a_stale_answer_has_to_be_revalidated(cached: Cached) -> None:
+    assert not is_fresh(cached)
+
+
+def test_no_store_is_not_kept() -> None:
+    assert not may_keep({"cache-control": "Private, No-Store"})
+    assert may_keep({"cache-control": "max-age=0"})
+    assert may_keep({})
+
+
+def test_an_answer_s_age_counts_from_where_the_server_made_it() -> None:
+    cached = stored(100, age="50")
+    assert 149 <= age_seconds(cached, datetime.now(UTC)) <= 152
+
+
+@pytest.fixture
+def ask(site: Site, fetcher: Make, tmp_path: Path) -> Ask:
+    """Return a function that fetches, by a redirect or not, and returns the conditions sent."""
+    sent: dict[str, str] = {}
+
+    def script(handler: BaseHTTPRequestHandler) -> None:
+        sent.update({name: handler.headers[name] for name in CONDITIONS if name in handler.headers})
+        handler.send_response(200)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    async def fetch(cached: Cached | None, redirects: int = 0) -> dict[str, str]:
+        url = site.put("/x?key=s3cret", script=script)
+        if redirects:
+            url = site.put("/begin", status=302, headers={"Location": url})
+        await fetcher().fetch(url, tmp_path, cached=cached)
+        return sent
+
+    return fetch
+
+
+@pytest.mark.anyio
+async def test_the_validators_become_conditions(ask: Ask) -> None:
+    assert await ask(Cached(datetime.now(UTC))) == {}
+    assert await ask(None) == {}
+    cached = Cached(datetime.now(UTC), etag='"abc"', last_modified="Sat, 21 Nov 2026 12:00:00 GMT")
+    assert await ask(cached) == {
+        "If-None-Match": '"abc"',
+        "If-Modified-Since": "Sat, 21 Nov 2026 12:00:00 GMT",
+    }
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("url", "redirects", "is_sent"),
+    [
+        ("", 0, True),
+        ("", 1, False),
+        ("{}/x?key=***", 1, True),
+        ("{}/y", 0, False),
+        ("http://b.test/x?key=***", 1, False),
+    ],
+)
+async def test_a_validator_is_sent_to_the_url_alone_that_gave_it(
+    url: str, redirects: int, is_sent: bool, ask: Ask, site: Site
+) -> None:
+    stored_url = url.format(f"http://127.0.0.1:{site.port}")
+    cached = Cached(datetime.now(UTC), etag='"abc"', url=stored_url)
+    assert bool(await ask(cached, redirects)) is is_sent
+
+
+@pytest.mark.anyio
+async def test_a_validator_that_would_break_the_request_is_left_out(ask: Ask) -> None:
+    cached = Cached(datetime.now(UTC), etag='"a"\r\nHost: x', last_modified="é")
+    assert await ask(cached) == {}
