@@ -4,8 +4,7 @@ It is decoded in bounded steps and hashed as it is written.
 """
 
 import hashlib
-import os
-import secrets
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
@@ -43,7 +42,8 @@ class Spool:
     """
 
     def __init__(self, folder: Path, stages: Sequence[Decoder], max_decoded_bytes: int) -> None:
-        self.path = folder / f"fetch-{secrets.token_hex(16)}"
+        self.path: Path | None = None
+        self._folder = folder
         self.size = 0
         self._stages = stages
         self._produced = [0] * len(stages)
@@ -66,22 +66,16 @@ class Spool:
         return self._hash.hexdigest()
 
     def open(self) -> None:
-        """Create the file. Raises StoreError."""
-        flags = (
-            os.O_WRONLY
-            | os.O_CREAT
-            | os.O_EXCL
-            | getattr(os, "O_NOFOLLOW", 0)
-            | getattr(os, "O_BINARY", 0)
-        )
+        """Create the file, 0600, in the folder. Raises StoreError."""
         with self._lock:
             if self._discarded:
                 return
             try:
-                self._file = FileIO(os.open(self.path, flags, 0o600), "wb")
+                descriptor, name = tempfile.mkstemp(prefix="fetch-", dir=self._folder)
             except OSError as error:
-                what = f"No file can be made in {self.path.parent}: {error.strerror}."
+                what = f"No file can be made in {self._folder}: {error.strerror}."
                 raise StoreError(what, "Check the folder and the space on its disk.") from None
+            self.path, self._file = Path(name), FileIO(descriptor, "wb")
 
     def put(self, batch: Sequence[bytes]) -> bool:
         """Begin to write a batch, and say whether ``go_on`` has more to do. Raises as that does."""
@@ -117,7 +111,8 @@ class Spool:
         with self._lock:
             self._discarded = True
             self._close()
-            self.path.unlink(missing_ok=True)
+            if self.path is not None:
+                self.path.unlink(missing_ok=True)
 
     def _close(self) -> None:
         if self._file is not None:

@@ -14,7 +14,6 @@ import json
 import mimetypes
 import re
 import shutil
-import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +28,7 @@ from fetchstash.gateway._rpc import HELD_CHARS, Spooled, drop_spooled
 from fetchstash.render import Host, view_of
 from fetchstash.server.tools import log_call
 from fetchstash.stash import Artifact, Stash
+from fetchstash.system.processes import new_file
 from fetchstash.text import PreviewLimits, picture_size
 
 PARTS = 10
@@ -329,16 +329,15 @@ async def _spooled(stash: Stash, part: _Part) -> AsyncGenerator[Path]:
         else:
             yield value.path
         return
-    descriptor, name = tempfile.mkstemp(prefix="result-", dir=stash.store.spool)  # 0600
-    file = Path(name)
+    file = new_file(stash.store.spool, "result-")
     try:
-        with open(descriptor, "wb") as target:  # noqa: ASYNC230, PTH123 - written by a thread
+        with file.open("wb") as target:
             await anyio.to_thread.run_sync(_write, part, target)
         yield file
     finally:
         for value in part.values:
             drop_spooled(value)
-        file.unlink(missing_ok=True)  # noqa: ASYNC240 - at once, also when cancelled
+        file.unlink(missing_ok=True)
 
 
 def _write(part: _Part, target: BinaryIO) -> None:

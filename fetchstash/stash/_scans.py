@@ -5,8 +5,6 @@ see it from then on.
 """
 
 import math
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -24,6 +22,7 @@ from fetchstash.stash._documents import Documents
 from fetchstash.stash._facts import decision_of, described
 from fetchstash.stash._values import Unread
 from fetchstash.store import Facts
+from fetchstash.system.processes import new_file
 from fetchstash.text import tokens
 from fetchstash.text.ranges import Heading, Ranges
 
@@ -340,10 +339,9 @@ def is_image(facts: Facts) -> bool:
 
 def _spooled(spool: Path, text: str) -> Path:
     """Write a text to a new file of the spool."""
-    descriptor, name = tempfile.mkstemp(prefix="text-", dir=spool)  # 0600
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(text.encode())
-    return Path(name)
+    path = new_file(spool, "text-")
+    path.write_bytes(text.encode())
+    return path
 
 
 _MISSING = "The operator can install fetchstash[ocr] to have it read."

@@ -1,9 +1,7 @@
 """Stash: fetch, keep, read back."""
 
 import logging
-import os
 import re
-import tempfile
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
@@ -45,6 +43,7 @@ from fetchstash.stash._values import (
     Slice,
 )
 from fetchstash.store import REF_PREFIX, ArtifactStore, Facts, Finding, GrepQuery, Removed
+from fetchstash.system.processes import new_file
 from fetchstash.text import ViewLimits, clip
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.ranges import Unit
@@ -153,14 +152,12 @@ class Stash:
         limit, deadline = self._preview_limit(max_chars), self._deadline()
         limit_bytes = self.settings.fetch.max_decoded_bytes
         # Made out here: a thread that a cancelled call leaves behind could not remove it.
-        descriptor, name = tempfile.mkstemp(prefix="add-", dir=self.store.spool)  # 0600
-        os.close(descriptor)
-        copy = Path(name)
+        copy = new_file(self.store.spool, "add-")
         try:
             await anyio.to_thread.run_sync(copy_in, Path(path), within, copy, limit_bytes)
             facts = await self.intake.file(copy, Path(path).name, reading)
         finally:
-            copy.unlink(missing_ok=True)  # noqa: ASYNC240 - at once, also when cancelled
+            copy.unlink(missing_ok=True)
         facts = await self.scans.first_pages(facts, limit, deadline, reading)
         return await self._artifact(facts, focus, limit)
 

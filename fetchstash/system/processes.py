@@ -1,10 +1,11 @@
-"""End child processes, remove folders that one of them filled, and count processors."""
+"""End child processes, make and remove the files that they share, and count processors."""
 
 import asyncio
 import math
 import os
 import secrets
 import sys
+import tempfile
 from asyncio import SubprocessTransport
 from asyncio.subprocess import Process
 from contextlib import suppress
@@ -39,6 +40,17 @@ async def is_gone(process: Process) -> bool:
             await process.wait()
             return True
     return False
+
+
+def new_file(folder: Path, prefix: str) -> Path:
+    """Make an empty file, 0600, under a new name.
+
+    Call it on the event loop: a thread would finish after its task was cancelled, and leave the
+    file.
+    """
+    descriptor, name = tempfile.mkstemp(prefix=prefix, dir=folder)
+    os.close(descriptor)
+    return Path(name)
 
 
 def remove_tree(folder: Path) -> None:

@@ -75,15 +75,13 @@ class Browser:
         requested = parse(url, self._limits.max_url_chars)
         self._policy.check(requested)
         most = max_bytes or self._limits.max_decoded_bytes
-        descriptor, name = tempfile.mkstemp(prefix="page-", dir=folder)
-        os.close(descriptor)
-        file = Path(name)
-        job = {"url": url, "file": name, "edge": edge, "max_bytes": most}
+        file = processes.new_file(folder, "page-")
+        job = {"url": url, "file": str(file), "edge": edge, "max_bytes": most}
         try:
             answer = await self._answer(job, requested, seconds)
             final = _checked(answer, requested, self._limits.max_url_chars)
         except BaseException:
-            file.unlink(missing_ok=True)  # noqa: ASYNC240 - at once, also when cancelled
+            file.unlink(missing_ok=True)
             raise
         version = "".join(c for c in str(answer.get("version"))[:30] if c.isdigit() or c == ".")
         width, height = (int(answer.get(name) or 0) for name in ("width", "height"))

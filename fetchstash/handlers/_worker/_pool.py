@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import os
-import tempfile
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import asdict, replace
 from functools import partial
@@ -29,6 +27,7 @@ from fetchstash.handlers._worker import _answers as answers
 from fetchstash.handlers._worker._process import Room, Worker, WorkerDied
 from fetchstash.handlers._worker._protocol import PluginReport, ProtocolError, member
 from fetchstash.system import telemetry
+from fetchstash.system.processes import new_file
 
 T = TypeVar("T")
 
@@ -202,7 +201,7 @@ class WorkerPool:
         on_page: PagesRead | None,
     ) -> tuple[Extraction, str]:
         """Return the extraction, and which plugin failed at it and why ("" if none)."""
-        text = _new_file(folder)
+        text = new_file(folder, "text-")
         kept = False
         brought = {n: self._reports[n].formats for n in limits.plugins}
         most = await asyncio.to_thread(answers.most_bytes, source, limits.max_chars)
@@ -369,10 +368,3 @@ class WorkerPool:
 
 def _no_report(_frame: dict[str, Any]) -> None:
     """Ignore a report: an answer about a part needs none."""
-
-
-def _new_file(folder: Path) -> Path:
-    # Not in a thread: one would finish after its task was cancelled, and leave the file.
-    fd, name = tempfile.mkstemp(prefix="text-", dir=folder)  # 0600
-    os.close(fd)
-    return Path(name)
