@@ -42,9 +42,15 @@ if TYPE_CHECKING:
         kind_word,
     )
     from fetchstash.handlers._routing._router import detect_content_kind, route_file
-    from fetchstash.handlers._shared._list_preview import list_preview
-    from fetchstash.handlers._shared._pages import blank_page, ocr_page, ocr_text, unmapped_page
-    from fetchstash.handlers._shared._part_text import TextParts, part_text
+    from fetchstash.handlers._shared._parts import (
+        TextParts,
+        blank_page,
+        ocr_page,
+        ocr_text,
+        part_text,
+        unmapped_page,
+    )
+    from fetchstash.handlers._shared._previews import list_preview
     from fetchstash.handlers._worker._pool import WorkerPool
     from fetchstash.handlers._worker._process import warn_unconfined
 
@@ -103,8 +109,8 @@ __all__ = [
 _MODULES = {
     "_charset": "charset_named charset_of_file decode read_text",
     "_contract": (
-        "ContentKind DecidedBy Decision Extracted Extraction Extractor Format Handler Head Hints "
-        "PageReader PageText Part PartRequest PartText Picture Render Sniffed family"
+        "ContentKind DecidedBy Decision Extracted Extraction Extractor Format Handler Head "
+        "Hints PageReader PageText Part PartRequest PartText Picture Render Sniffed family"
     ),
     "_leads": "LEADING checked_lead is_picture",
     "_limits": "ExtractLimits",
@@ -113,9 +119,8 @@ _MODULES = {
     "_reasons": "Reason",
     "_registry": "built_in describe format_of handler_named handler_of kind_of_name kind_word",
     "_routing._router": "detect_content_kind route_file",
-    "_shared._list_preview": "list_preview",
-    "_shared._pages": "blank_page ocr_page ocr_text unmapped_page",
-    "_shared._part_text": "TextParts part_text",
+    "_shared._parts": "TextParts blank_page ocr_page ocr_text part_text unmapped_page",
+    "_shared._previews": "list_preview",
     "_worker._pool": "WorkerPool",
     "_worker._process": "warn_unconfined",
 }

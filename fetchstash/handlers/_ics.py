@@ -11,8 +11,8 @@ from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import Extracted, Format, Head, Hints, Part, Sniffed
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import ReasonTable
-from fetchstash.handlers._shared._list_preview import list_preview
-from fetchstash.handlers._shared._part_text import TextParts
+from fetchstash.handlers._shared._parts import TextParts
+from fetchstash.handlers._shared._previews import list_preview
 from fetchstash.text import clip
 from fetchstash.text.ranges import Heading
 

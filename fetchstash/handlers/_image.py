@@ -22,10 +22,9 @@ from fetchstash.handlers._contract import (
     family,
 )
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._media._mp4 import mp4
+from fetchstash.handlers._media._handler import mp4
 from fetchstash.handlers._reasons import KEPT, Reason, ReasonTable
-from fetchstash.handlers._shared._part_text import part_text
-from fetchstash.handlers._shared._picture import bounded
+from fetchstash.handlers._shared._parts import bounded, part_text
 from fetchstash.text import clip
 from fetchstash.text.facts import DocumentFacts
 

@@ -20,8 +20,8 @@ from fetchstash.handlers import (
     PartText,
     handler_named,
 )
-from fetchstash.handlers._data._json_layout import WIDTH, find_keys, has_long_lines, lay_out
-from fetchstash.handlers._data._json_shape import preview
+from fetchstash.handlers._data._json import preview
+from fetchstash.handlers._data._json_values import WIDTH, find_keys, has_long_lines, lay_out
 from fetchstash.text import PreviewLimits, tokens
 from tests.handlers.parts import text_part
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._shared._xml_repair import XmlRepair
+from fetchstash.handlers._shared._xml import XmlRepair
 from fetchstash.handlers._shared._zip import Zip, is_unsafe
 
 Save = Callable[[bytes], Path]

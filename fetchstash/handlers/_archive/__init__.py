@@ -33,7 +33,7 @@ class ArchiveReason(ReasonTable):
 _ARCHIVE = Format(
     kind="archive",
     word="archive",
-    handler="fetchstash.handlers._archive._handler:ArchiveHandler",
+    handler="fetchstash.handlers._archive._members:ArchiveHandler",
     media_types=(),
     signed=True,
     paths=("*",),
@@ -72,12 +72,7 @@ FORMATS = (
         ("Zstandard archive", "application/zstd", "zst", b"\x28\xb5\x2f\xfd"),
         ("7z archive", "application/x-7z-compressed", "7z", b"7z\xbc\xaf\x27\x1c"),
         ("RAR", "application/vnd.rar application/x-rar-compressed", "rar", b"Rar!\x1a\x07"),
-        (
-            "Debian package",
-            "application/vnd.debian.binary-package",
-            "",
-            b"!<arch>\ndebian-binary",
-        ),
+        ("Debian package", "application/vnd.debian.binary-package", "", b"!<arch>\ndebian-binary"),
         ("archive", "application/vnd.ms-cab-compressed", "", b"MSCF\0\0\0\0"),
         ("archive", "application/x-archive", "", b"!<arch>\n"),
         ("archive", "application/x-rpm", "", b"\xed\xab\xee\xdb"),
@@ -94,14 +89,10 @@ FORMATS = (
         signatures=((257, b"ustar"),),
     ),
     replace(
-        _ARCHIVE,
-        media_types=("application/x-cpio",),
-        signatures=((0, b"070701"), (0, b"070707")),
+        _ARCHIVE, media_types=("application/x-cpio",), signatures=((0, b"070701"), (0, b"070707"))
     ),
     replace(
-        _ARCHIVE,
-        media_types=("application/x-iso9660-image",),
-        signatures=((32_769, b"CD001"),),
+        _ARCHIVE, media_types=("application/x-iso9660-image",), signatures=((32_769, b"CD001"),)
     ),
     *family(_zip("AndroidManifest.xml"), ("APK", "application/vnd.android.package-archive", "")),
     *family(_zip("META-INF/MANIFEST.MF"), ("JAR", "application/java-archive", "jar")),

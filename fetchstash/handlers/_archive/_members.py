@@ -1,23 +1,135 @@
-"""The members of archives, within bounds.
+"""Archives: the list of members, and any member as a document, within bounds.
+
+A file may hold several streams in a row (RFC 1952, section 2.2). An empty stream takes 14 to 32
+bytes, so a file with more streams than it can have content for is refused.
 
 A zip is read by its directory, a tar as a stream; a compressed file has one member.
 """
 
+import bz2
 import io
 import lzma
+import sys
 import tarfile
 import zlib
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Protocol, cast
 
-from fetchstash.errors import FetchstashError
+from fetchstash.errors import FetchstashError, NoText
 from fetchstash.handlers._archive import ArchiveReason
-from fetchstash.handlers._archive._streams import STEP, unpacked
+from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._shared._parts import MemberParts, Streamed
 from fetchstash.handlers._shared._zip import Entry, Zip, is_unsafe
+
+STEP = 64 * 1024
+_STREAMS_AT_LEAST, _BYTES_A_STREAM = 1_000, 200
+_LONGEST_MAGIC = 6
+# RFC 8878, section 3.1.2: frames without data have magic numbers of their own.
+_SKIPPABLE = tuple(bytes((low, 0x2A, 0x4D, 0x18)) for low in range(0x50, 0x60))
+
+
+class Unpacker(Protocol):
+    """Unpacks one stream: the interface of bz2, lzma and zstd."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the stream has ended."""
+        ...
+
+    @property
+    def needs_input(self) -> bool:
+        """Whether more data are needed before there is more output."""
+        ...
+
+    @property
+    def unused_data(self) -> bytes:
+        """The data behind the end of the stream."""
+        ...
+
+    def decompress(self, data: bytes, max_length: int = -1, /) -> bytes:
+        """Return at limit ``max_length`` bytes of what ``data`` and the data before it hold."""
+        ...
+
+
+class _Gunzip:
+    """An Unpacker for gzip."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        self.needs_input = True
+
+    @property
+    def eof(self) -> bool:
+        return self._stream.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._stream.unused_data
+
+    def decompress(self, data: bytes, max_length: int = -1, /) -> bytes:
+        piece = self._stream.decompress(self._stream.unconsumed_tail + data, max_length)
+        self.needs_input = len(piece) < max_length and not self._stream.unconsumed_tail
+        return piece
+
+
+def unpacked(file: IO[bytes], head: bytes, size: int) -> Iterator[bytes] | None:
+    """Return the content of a compressed file in pieces, None if it is not compressed.
+
+    ``head`` are its first bytes, ``size`` is its length. Reading raises EOFError if a stream is
+    damaged or cut short, NoText if there are too many streams.
+    """
+    for magic, unpacker in _FORMATS:
+        if head.startswith(magic):
+            return _streams(file, magic, unpacker, _STREAMS_AT_LEAST + size // _BYTES_A_STREAM)
+    return None
+
+
+def _streams(
+    file: IO[bytes], magic: tuple[bytes, ...], unpacker: Callable[[], Unpacker], limit: int
+) -> Iterator[bytes]:
+    data = file.read(STEP)
+    count = 0
+    while data.startswith(magic):  # other data behind a stream are ignored
+        count += 1
+        if count > limit:
+            raise ArchiveReason.MANY_STREAMS.error(limit=limit)
+        stream = unpacker()
+        while not stream.eof:
+            if stream.needs_input and not data and not (data := file.read(STEP)):
+                raise EOFError
+            try:
+                piece = stream.decompress(data if stream.needs_input else b"", STEP)
+            except MemoryError:
+                raise
+            except Exception as error:  # each library raises its own class
+                raise EOFError from error
+            data = b""
+            if piece:
+                yield piece
+        data = stream.unused_data
+        if len(data) < _LONGEST_MAGIC:
+            data += file.read(STEP)
+
+
+def _zstd() -> Unpacker:
+    if sys.version_info >= (3, 14):
+        from compression import zstd  # noqa: PLC0415 - few need it
+    else:
+        from backports import zstd  # noqa: PLC0415
+    return zstd.ZstdDecompressor()
+
+
+_FORMATS: tuple[tuple[tuple[bytes, ...], Callable[[], Unpacker]], ...] = (
+    ((b"\x1f\x8b",), _Gunzip),
+    ((b"BZh",), bz2.BZ2Decompressor),
+    ((b"\xfd7zXZ\0",), lzma.LZMADecompressor),
+    ((b"\x28\xb5\x2f\xfd", *_SKIPPABLE), _zstd),
+)
+
 
 # Bytes that a tar or a compressed file may unpack to while it is listed, and one member when it is
 # read.
@@ -221,3 +333,60 @@ class _Capped:
         data = self.peek(size)
         self._at += len(data)
         return data
+
+
+_LINES_A_PART = 1_000
+
+
+class ArchiveHandler(Streamed, MemberParts):
+    """Reads zip (jar, whl, apk), tar (plain, gz, bz2, xz, zst) and single compressed files."""
+
+    name = "archive"
+
+    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
+        """Yield a table of members, one a row: size and name.
+
+        Raises NoText for a file that cannot be read, behind the members that could be.
+        """
+        count = size = 0
+        lines: list[str] = []
+        yield Part("Size\tName\n", table="", columns=2)
+        try:
+            for member in members(source):
+                count += 1
+                size += member.size or 0
+                lines.append(_line(member))
+                if len(lines) == _LINES_A_PART:
+                    yield _rows(lines)
+                    lines = []
+        except NoText:
+            if lines:
+                yield _rows(lines)
+            raise
+        finally:
+            extracted.learn(
+                members=count,
+                rows=count,
+                columns=2,
+                structure_info=f"{count:,} members, {size:,} bytes unpacked",
+            )
+        if lines:
+            yield _rows(lines)
+
+    def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterator[bytes]]:
+        """Open a member; give its content in pieces.
+
+        Raises OutOfRange if there is no such member, NoText if it is not read.
+        """
+        return opened(source, name)
+
+
+def _rows(lines: list[str]) -> Part:
+    return Part("".join(lines), rows=len(lines))
+
+
+def _line(member: Member) -> str:
+    name = " ".join(member.name.split())
+    is_file = not member.name.endswith("/")
+    refusal = f" ({member.refused.what})" if member.refused and is_file else ""
+    return f"{'?' if member.size is None else member.size}\t{name}{refusal}\n"

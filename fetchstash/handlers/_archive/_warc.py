@@ -9,9 +9,8 @@ from typing import BinaryIO
 
 from fetchstash.handlers._archive import ArchiveReason
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._shared._member import MemberParts
-from fetchstash.handlers._shared._streamed import Streamed
-from fetchstash.handlers._shared._words import counted
+from fetchstash.handlers._shared._parts import MemberParts, Streamed
+from fetchstash.handlers._shared._xml import counted
 
 _MAX_RECORDS = 100_000
 _MAX_HEADER = 64 * 1024

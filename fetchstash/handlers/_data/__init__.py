@@ -139,7 +139,7 @@ def _formats() -> Iterator[Format]:
         replace(
             xml,
             kind="image",
-            handler=_HERE + "_svg:SvgHandler",
+            handler=_HERE + "_xml:SvgHandler",
             is_text=False,
             is_markup=True,
             pictures=True,

@@ -10,9 +10,7 @@ from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data._xml import XmlHandler
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._shared._words import counted
-from fetchstash.handlers._shared._xml_events import attribute, walk
-from fetchstash.handlers._shared._xml_repair import XmlRepair
+from fetchstash.handlers._shared._xml import XmlRepair, attribute, counted, walk
 
 _MEDIA_TYPES = {
     "application/rss+xml": "RSS feed",

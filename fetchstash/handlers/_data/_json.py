@@ -1,18 +1,203 @@
-"""JSON and JSON Lines: one record a line, the shape as preview, values by pointer or path."""
+"""JSON and JSON Lines, one record a line."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fetchstash.handlers._charset import decode, read_text
 from fetchstash.handlers._contract import Extracted, Hints, Part
-from fetchstash.handlers._data import DataReason, _json_shape, _json_values
-from fetchstash.handlers._data._json_layout import find_keys, has_long_lines, lay_out
+from fetchstash.handlers._data import DataReason, _json_values
+from fetchstash.handlers._data._json_values import (
+    find_keys,
+    has_long_lines,
+    is_array,
+    is_object,
+    lay_out,
+    write,
+)
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._shared._part_text import TextParts
+from fetchstash.handlers._shared._parts import TextParts
+from fetchstash.handlers._shared._previews import fits
 from fetchstash.handlers._worker._protocol import MAX_HEADINGS
-from fetchstash.text.ranges import Heading
+from fetchstash.text import PreviewLimits, clip, largest
+from fetchstash.text.ranges import Heading, Preview
+
+# Items of an array that are examined; the others are counted.
+_SAMPLE_ITEMS = 1_000
+# Keys of an object that are examined; the others are counted.
+_MAX_KEYS = 1_000
+_MAX_NAME = 60
+
+
+@dataclass(slots=True)
+class _Shape:
+    """The shape of the values in one place: counts by type, and the shapes inside of them."""
+
+    types: Counter[str] = field(default_factory=Counter[str])
+    items: int = 0
+    item: "_Shape | None" = None
+    keys: "dict[str, _Shape]" = field(default_factory=dict[str, "_Shape"])
+    more_keys: set[str] = field(default_factory=set[str])
+
+    def add(self, value: Any, depth: int) -> None:
+        """Add a value, down to ``depth`` levels."""
+        self.types[_type(value)] += 1
+        if is_object(value) and depth > 0:
+            for key, inner in value.items():
+                if key in self.keys or len(self.keys) < _MAX_KEYS:
+                    self.keys.setdefault(key, _Shape()).add(inner, depth - 1)
+                else:
+                    self.more_keys.add(key)
+        elif is_array(value):
+            self.items += len(value)
+            self.item = self.item or _Shape()
+            for inner in value[:_SAMPLE_ITEMS] if depth > 0 else ():
+                self.item.add(inner, depth - 1)
+
+    def described(self) -> str:
+        """Return the shape in words ("array of 3 objects"), without counts for many records."""
+        array = "array"
+        if self.item:
+            array += (
+                f" of {self.items:,} {self.item.plural()}"
+                if self.types.total() == 1
+                else f" of {self.item.plural()}"
+            )
+        return " | ".join(
+            array if name == "array" else name for name, _ in self.types.most_common()
+        )
+
+    def plural(self) -> str:
+        """Return the types of an array's items in the plural."""
+        return (
+            " | ".join(_PLURALS.get(name, name) for name, _ in self.types.most_common()) or "values"
+        )
+
+    def lines(self, limits: PreviewLimits, indent: str = "", of: int = 0) -> list[str]:
+        """Return the keys, one a line, deeper ones indented. ``of``: the number of objects."""
+        shape = self
+        while shape.item and not shape.keys:
+            shape = shape.item
+        total = of or shape.types["object"]
+        lines: list[str] = []
+        for key, inner in list(shape.keys.items())[: limits.max_object_keys]:
+            mark = "?" if sum(inner.types.values()) < total else ""
+            lines.append(f"{indent}{clip(key, _MAX_NAME)}{mark}: {inner.described()}")
+            lines += inner.lines(limits, indent + "  ")
+        if len(shape.keys) > limits.max_object_keys:
+            hidden = len(shape.keys) + len(shape.more_keys) - limits.max_object_keys
+            lines.append(f"{indent}… {hidden:,} more keys")
+        return lines
+
+
+_PLURALS = {
+    "object": "objects",
+    "array": "arrays",
+    "string": "strings",
+    "integer": "integers",
+    "number": "numbers",
+    "boolean": "booleans",
+    "null": "nulls",
+}
+
+
+def _type(value: Any) -> str:
+    match value:
+        case dict():
+            return "object"
+        case list():
+            return "array"
+        case str():
+            return "string"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case _:
+            return "null"
+
+
+def preview(value: Any, limits: PreviewLimits, *, records: int | None = None) -> Preview:
+    """Return shape and sample of ``value`` in at most ``structured_tokens``.
+
+    For JSON Lines, ``value`` is the list of the first records and ``records`` the number of all.
+    """
+    shape = _Shape()
+    shape.add(value, limits.max_nesting_depth)
+    lines = shape.lines(limits)
+    head = (
+        shape.described()
+        if records is None
+        else f"{records:,} records, {shape.item.plural() if shape.item else 'values'}"
+    )
+
+    def shape_text(n: int) -> str:
+        more = [f"… {len(lines) - n} more lines of this shape"] if n < len(lines) else []
+        return "\n".join([head, *(f"  {line}" for line in lines[:n]), *more])
+
+    budget = limits.structured_tokens
+    # If the whole shape leaves a third of the budget, add a sample; else show the part of the shape
+    # that fits.
+    shown = largest(len(lines), lambda n: fits(shape_text(n), budget))
+    text = shape_text(shown)
+    if not fits(text, budget * 2 // 3):
+        return Preview(clip(text, largest(len(text), lambda n: fits(clip(text, n), budget))))
+    biggest = max(limits.max_array_items, limits.max_object_keys // 2, limits.max_cell_length // 10)
+    size = largest(biggest, lambda n: fits(f"{text}\n{_sample(value, n, limits, records)}", budget))
+    whole = Preview(text, _sample(value, size, limits, records) if size else "")
+    if records is None:
+        return whole
+    return replace(
+        whole, rows_shown=min(size, limits.max_array_items, len(value)), total_rows=records
+    )
+
+
+def _sample(value: Any, size: int, limits: PreviewLimits, records: int | None) -> str:
+    """Return the beginning of ``value`` as valid JSON, of ``size`` items, within ``limits``."""
+    sample = _cut(value, size, limits.max_nesting_depth, limits)
+    if records is not None and len(value) < records:
+        shown = min(size, limits.max_array_items)
+        sample = [*sample[:shown], f"… {records - shown:,} more"]
+    return "".join(lay_out(write(sample))).rstrip("\n")
+
+
+def _cut(value: Any, size: int, depth: int, limits: PreviewLimits) -> Any:
+    if isinstance(value, str):
+        return clip(value, min(limits.max_cell_length, 20 + 10 * size))
+    if is_array(value):
+        items = min(size, limits.max_array_items) if depth > 0 else 0
+        rest = [f"… {len(value) - items:,} more"] if len(value) > items else []
+        return [*(_cut(item, size, depth - 1, limits) for item in value[:items]), *rest]
+    if is_object(value):
+        entries = list(value.items())
+        keys = min(4 + 2 * size, limits.max_object_keys) if depth > 0 else 0
+        more = {"…": f"{len(entries) - keys:,} more"} if len(entries) > keys else {}
+        return {
+            clip(key, _MAX_NAME): _cut(inner, size, depth - 1, limits)
+            for key, inner in entries[:keys]
+        } | more
+    return value
+
+
+def summary(value: Any, *, records: int | None = None) -> str:
+    """Return the type and the first keys in one line."""
+    first = value
+    while is_array(first) and first:
+        first = first[0]
+    keys = list(first)[:20] if is_object(first) else []
+    names = ", ".join(clip(key, _MAX_NAME) for key in keys)
+    if is_object(value):
+        return f"object of {len(value):,} keys: {names}"
+    if is_array(value):
+        count = f"{records:,} records" if records is not None else f"array of {len(value):,} items"
+        return f"{count}: {names}" if names else count
+    return _type(value)
+
 
 # A document up to this size is held in memory and laid out; a larger one is kept unchanged.
 _MAX_LAYOUT_BYTES = 64 * 2**20
@@ -61,8 +246,8 @@ def _describe(extracted: Extracted, text: str, limits: ExtractLimits) -> bool:
     except MemoryError:
         extracted.learn(structure_info="too large for its shape")
         return True
-    extracted.learn(structure_info=_json_shape.summary(value))
-    extracted.preview = _json_shape.preview(value, limits.preview)
+    extracted.learn(structure_info=summary(value))
+    extracted.preview = preview(value, limits.preview)
     return True
 
 
@@ -139,8 +324,8 @@ def _record_parts(
                 "".join(f"{line}\n" for line in lines), table=None if count else "", rows=len(lines)
             )
         count += len(lines)
-    extracted.learn(rows=count, structure_info=_json_shape.summary(first, records=count))
-    extracted.preview = _json_shape.preview(first, limits.preview, records=count)
+    extracted.learn(rows=count, structure_info=summary(first, records=count))
+    extracted.preview = preview(first, limits.preview, records=count)
 
 
 def _record_lines(chunk: str) -> list[str]:

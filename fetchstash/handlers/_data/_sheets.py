@@ -15,14 +15,15 @@ from fetchstash.handlers._data._sheet_cells import (
     column_index,
     column_name,
     read_cells,
+    read_notes,
+    repeated_sheets,
 )
-from fetchstash.handlers._data._sheet_notes import read_notes, repeated_sheets
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._office._odf import OdfHandler
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._shared._part_text import part_text
+from fetchstash.handlers._shared._parts import part_text
+from fetchstash.handlers._shared._previews import TableEnds, table_preview
 from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._table_preview import TableEnds, table_preview
 from fetchstash.handlers._shared._zip import Entry, Zip
 from fetchstash.text import PreviewLimits
 from fetchstash.text.ranges import Heading

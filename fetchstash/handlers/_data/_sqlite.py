@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._data import DataReason
-from fetchstash.handlers._shared._streamed import Streamed
+from fetchstash.handlers._shared._parts import Streamed
 from fetchstash.text.ranges import Heading
 
 _MAX_ROWS = 1_000

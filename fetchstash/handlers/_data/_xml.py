@@ -1,23 +1,100 @@
-"""XML: kept as written, with long lines broken between tags; a stream parser counts elements.
+"""XML and SVG: their text, and values by path.
+
+Prefixes of namespaces are ignored, in the document and in the path.
 
 Declared entities end the counting, so that they cannot expand (a billion laughs), and no other file
 is opened. The text of such a document is kept, too.
 """
 
+import io
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import Extracted, Hints, Part
-from fetchstash.handlers._data._xml_values import find
+from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
+from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._shared._part_text import TextParts
-from fetchstash.handlers._shared._xml_repair import XmlRepair
+from fetchstash.handlers._reasons import Reason
+from fetchstash.handlers._shared._parts import TextParts, bounded
+from fetchstash.handlers._shared._xml import XmlRepair, walk
 from fetchstash.text import clip
 from fetchstash.text.ranges import Heading
+
+# An element takes some ten times its bytes in the file.
+_MAX_BYTES = 32 * 2**20
+_PREFIX = re.compile(r"""('[^']*'|"[^"]*")|[\w.-]+:""")
+_SUFFIX = re.compile(r"(.*?)/(?:@([\w.-]+)|(text\(\)))$", re.DOTALL)
+
+
+def find(source: Path, path: str, charset: str) -> Iterator[str]:
+    """Yield the matches of ``path``: elements as XML, attributes (``/@name``), texts (``/text()``).
+
+    ``path`` begins with "/" and the root's name, or with "//"; positions count from 1. Raises
+    OutOfRange, BadArgument or NoText.
+    """
+    plain = _PREFIX.sub(r"\1", path)
+    suffix = _SUFFIX.match(plain)
+    steps, name = (suffix[1], suffix[2]) if suffix else (plain, None)
+    document = _tree(source, charset)
+    try:
+        elements = document.findall(f".{steps}")
+    except (
+        SyntaxError,
+        KeyError,
+        ValueError,
+        TypeError,
+    ) as error:  # all are raised for malformed paths
+        raise DataReason.BAD_XPATH.error(name=path) from error
+    matches = [element for element in elements if name is None or name in element.attrib]
+    if not matches:
+        raise Reason.NOTHING_THERE.error(name=path)
+    for element in matches:
+        if name:
+            yield element.attrib[name]
+        elif suffix:
+            yield "".join(element.itertext()).strip()
+        else:
+            element.tail = None
+            yield ET.tostring(element, encoding="unicode")
+
+
+def _tree(source: Path, charset: str) -> ET.Element:
+    """Return a parent of the root, so that a path begins with the name of the root."""
+    if source.stat().st_size > _MAX_BYTES:
+        raise DataReason.LARGE_FOR_ELEMENTS.error(limit=_MAX_BYTES)
+    reader = _Reader()
+    chunks = (chunk.encode() for chunk in XmlRepair()(read_text(source, charset)))
+    for _ in walk(chunks, reader, encoding="utf-8"):
+        pass
+    document = ET.Element("document")
+    document.append(reader.builder.close())
+    return document
+
+
+class _Reader:
+    """Builds the tree."""
+
+    def __init__(self) -> None:
+        self.builder = ET.TreeBuilder()
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        own = {
+            key.rpartition(":")[2]: value
+            for key, value in attributes.items()
+            if not key.startswith("xmlns")
+        }
+        self.builder.start(name, own)
+
+    def end(self, name: str) -> None:
+        self.builder.end(name)
+
+    def text(self, data: str) -> None:
+        self.builder.data(data)
+
 
 _LONG_LINE = 160
 _MAX_DEPTH = 1_000
@@ -139,3 +216,85 @@ class _Elements:
     ) -> None:
         if has_subset:
             raise _Stop("not counted further, because it declares entities")
+
+
+_SVG_MAX_BYTES = 8 * 1024 * 1024
+_HEAD_BYTES = 64 * 1024
+_MAX_SCALE = 8.0
+_ROOT = re.compile(r"<(?:\w+:)?svg\b[^>]{0,4000}>")
+_SIDE = re.compile(r"""\b(width|height)\s*=\s*["']\s*([\d.]{1,10})\s*(?:px)?\s*["']""")
+_VIEW = re.compile(
+    r"""\bviewBox\s*=\s*["']\s*[-\d.]+[\s,]+[-\d.]+[\s,]+([\d.]{1,10})[\s,]+([\d.]{1,10})"""
+)
+
+
+class SvgHandler:
+    """Reads SVG as XML, and draws it."""
+
+    name = "svg"
+
+    def __init__(self) -> None:
+        self._xml = XmlHandler()
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
+        """Return the text, as that of other XML, and the size of the drawing."""
+        extracted = self._xml.extract(source, hints, limits)
+        with source.open("rb") as file:
+            width, height = _size(file.read(_HEAD_BYTES).decode("utf-8-sig", "replace"))
+        extracted.learn(width=max(round(width), 1), height=max(round(height), 1))
+        return extracted
+
+    def part(self, request: PartRequest) -> PartText | Picture:
+        """Return elements as text, or all of it as a picture."""
+        if request.render != "image" or request.path:
+            return self._xml.part(request)
+        from PIL import Image  # noqa: PLC0415 - a heavy import
+
+        edge = request.limits.preview.max_image_edge_px
+        with Image.open(io.BytesIO(_drawn(request.source, edge)), formats=("PNG",)) as image:
+            return bounded(image, request.limits.preview, photo=False)
+
+
+def _drawn(source: Path, edge: int) -> bytes:
+    """Return a PNG whose longer side is at most ``edge`` pixels. Raises NoText."""
+    import resvg_py  # noqa: PLC0415 - a heavy import
+
+    if source.stat().st_size > _SVG_MAX_BYTES:
+        raise DataReason.SVG_LARGE.error(limit=_SVG_MAX_BYTES)
+    markup = source.read_bytes().decode("utf-8-sig", "replace")
+    width, height = _size(markup)
+    longest = max(width, height)
+    zoom = min(edge / longest, _MAX_SCALE)
+    try:
+        return bytes(
+            resvg_py.svg_to_bytes(
+                svg_string=markup,
+                width=max(round(width * zoom), 1),
+                height=max(round(height * zoom), 1),
+                background="white",
+            )
+        )
+    except BaseException as error:
+        # resvg reports damage by ValueError, and a panic is a BaseException of pyo3's.
+        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+            raise Reason.IMAGE_DAMAGED.error() from None
+        raise
+
+
+def _size(markup: str) -> tuple[float, float]:
+    """Return width and height of a drawing in its own units, 300 by 150 where it has none."""
+    root = _ROOT.search(markup, 0, _HEAD_BYTES)
+    sides = dict(_SIDE.findall(root[0])) if root else {}
+    view = _VIEW.search(root[0]) if root else None
+    numbers = [_number(sides.get(name, "")) for name in ("width", "height")]
+    if view:
+        across, down = _number(view[1]), _number(view[2])
+        numbers = [numbers[0] or across, numbers[1] or down]
+    return numbers[0] or 300.0, numbers[1] or 150.0
+
+
+def _number(text: str) -> float:
+    try:
+        return min(max(float(text), 0.0), 1e6)
+    except ValueError:
+        return 0.0

@@ -1,19 +1,183 @@
-"""YAML, TOML and INI: kept as written, with keys and sections as the outline.
+"""YAML, and its values by path.
+
+YAML's loaders expand merge keys (<<) without end and turn "no" into false. Here values are built
+from the parser's events without recursion. A plain scalar is a number if JSON spells it so, and
+each use of an alias counts its values again.
 
 The outline is made from lines; values are read only for a path.
 """
 
+import datetime as dt
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fetchstash.handlers._charset import decode, read_text
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data import DataReason, _json_values
-from fetchstash.handlers._data._yaml_values import read_toml, read_yaml
+from fetchstash.handlers._data._json_values import is_array, is_object
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._shared._part_text import TextParts
+from fetchstash.handlers._shared._parts import TextParts
 from fetchstash.text.ranges import Heading
+
+_MAX_VALUES = 1_000_000
+_MAX_DEPTH = 500
+_CORE = "tag:yaml.org,2002:"
+_MERGE = "<<"
+# The core schema's words (YAML 1.2.2, section 10.3.2).
+_WORDS = dict.fromkeys(("null", "Null", "NULL", "~", ""), None) | {
+    word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")
+}
+
+
+def read_yaml(text: str) -> Any:
+    """Return the value of a YAML document, or the list of several. Raises NoText for bad YAML."""
+    import yaml  # noqa: PLC0415 - used here alone
+
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    builder = _Builder()
+    try:
+        for event in yaml.parse(text, Loader=loader):
+            builder.take(event)
+    except yaml.YAMLError:
+        raise DataReason.BAD_YAML.error() from None
+    return builder.documents[0] if len(builder.documents) == 1 else builder.documents
+
+
+def read_toml(text: str) -> Any:
+    """Return the value of a TOML document, with dates as text. Raises NoText for bad TOML."""
+    import tomllib  # noqa: PLC0415 - used here alone
+
+    try:
+        return _without_dates(tomllib.loads(text, parse_float=_json_values.Spelled.read))
+    except tomllib.TOMLDecodeError:
+        raise DataReason.BAD_TOML.error() from None
+
+
+def _without_dates(value: Any) -> Any:
+    if is_object(value):
+        return {key: _without_dates(item) for key, item in value.items()}
+    if is_array(value):
+        return [_without_dates(item) for item in value]
+    return value.isoformat() if isinstance(value, dt.date | dt.time) else value
+
+
+@dataclass(slots=True)
+class _Open:
+    """An open sequence or mapping; ``merged`` are the mappings behind ``<<``."""
+
+    value: list[Any] | dict[str, Any]
+    anchor: str | None
+    counted: int
+    key: str | None = None
+    is_merge: bool = False
+    merged: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+
+class _Builder:
+    """Builds values from the parser's events."""
+
+    def __init__(self) -> None:
+        self.documents: list[Any] = []
+        self._open: list[_Open] = []
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._count = 0
+
+    def take(self, event: Any) -> None:
+        """Take the next event. Raises NoText for too many levels or values, or a cycle."""
+        match type(event).__name__:
+            case "DocumentStartEvent":
+                self._anchors.clear()
+            case "MappingStartEvent":
+                self._start({}, event.anchor)
+            case "SequenceStartEvent":
+                self._start([], event.anchor)
+            case "MappingEndEvent" | "SequenceEndEvent":
+                self._end()
+            case "ScalarEvent":
+                self._grow(1)
+                value = _scalar(event)
+                if event.anchor:
+                    self._anchors[event.anchor] = (value, 1)
+                self._add(
+                    value, spelled=event.value, is_merge=event.value == _MERGE and not event.style
+                )
+            case "AliasEvent":
+                if event.anchor not in self._anchors:
+                    raise DataReason.YAML_ANCHOR.error()
+                value, size = self._anchors[event.anchor]
+                self._grow(size)
+                self._add(value)
+            case _:
+                pass
+
+    def _grow(self, count: int) -> None:
+        self._count += count
+        if self._count > _MAX_VALUES:
+            raise DataReason.YAML_ALIASES.error(limit=_MAX_VALUES)
+
+    def _start(self, value: list[Any] | dict[str, Any], anchor: str | None) -> None:
+        if len(self._open) == _MAX_DEPTH:
+            raise DataReason.YAML_DEPTH.error(limit=_MAX_DEPTH)
+        self._open.append(_Open(value, anchor, self._count))
+        self._grow(1)
+
+    def _end(self) -> None:
+        ended = self._open.pop()
+        value = ended.value
+        if isinstance(value, dict):
+            for merged in ended.merged:
+                for key, item in merged.items():
+                    value.setdefault(key, item)
+        if ended.anchor:
+            self._anchors[ended.anchor] = (value, self._count - ended.counted)
+        self._add(value)
+
+    def _add(self, value: Any, spelled: str | None = None, *, is_merge: bool = False) -> None:
+        """Add a value to the open collection; a mapping takes keys and values in turn.
+
+        Keys that are no text keep their spelling.
+        """
+        if not self._open:
+            self.documents.append(value)
+            return
+        outer = self._open[-1]
+        if isinstance(outer.value, list):
+            outer.value.append(value)
+        elif outer.key is None:
+            outer.key = _json_values.write(value) if spelled is None else spelled
+            outer.is_merge = is_merge
+        elif outer.is_merge and (mappings := _mappings(value)):
+            outer.merged += mappings
+            outer.key = None
+        else:
+            outer.value[outer.key] = value
+            outer.key = None
+
+
+def _mappings(value: Any) -> list[dict[str, Any]]:
+    """Return the mappings behind ``<<``: one, or a list of them."""
+    return [item for item in (value if is_array(value) else [value]) if is_object(item)]
+
+
+def _scalar(event: Any) -> Any:
+    """Return a number, a word of the core schema, or text (always if quoted or tagged so)."""
+    text: str = event.value
+    if event.style or (event.tag or "!") not in {
+        "!",
+        f"{_CORE}null",
+        f"{_CORE}bool",
+        f"{_CORE}int",
+        f"{_CORE}float",
+    }:
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    number = _json_values.number(text)
+    return text if number is None else number
+
 
 # A key of a mapping (YAML 1.2.2, section 7.4.2) with a small indent; deeper keys are left out.
 _DEEPEST = 4

@@ -54,7 +54,7 @@ FORMATS = (
     Format(
         kind="office_doc",
         word="web archive (MHTML)",
-        handler="fetchstash.handlers._mail._mhtml:MhtmlHandler",
+        handler="fetchstash.handlers._mail._eml:MhtmlHandler",
         media_types=(_MHTML, "multipart/related"),
         extensions=("mhtml", "mht"),
         sniff=_sniff_mhtml,
@@ -63,7 +63,7 @@ FORMATS = (
     ),
     *family(replace(_EML, sniff=sniff_mail), ("email", "message/rfc822 message/*", "eml")),
     *family(
-        replace(_EML, handler="fetchstash.handlers._mail._mbox:MboxHandler", page_word="mails"),
+        replace(_EML, handler="fetchstash.handlers._mail._eml:MboxHandler", page_word="mails"),
         ("mailbox", "application/mbox", "mbox"),
     ),
     replace(

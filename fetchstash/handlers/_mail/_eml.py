@@ -1,22 +1,29 @@
-"""Mail (EML): headers, body, attachments as members (RFC 5322, RFC 2045 to 2049)."""
+"""Mails, mailboxes and web archives of MIME."""
 
+import email
 import email.errors
 import email.header
 import email.message
 import email.policy
 import email.utils
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+import re
+import tempfile
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
+from fetchstash.errors import NoText
 from fetchstash.handlers._charset import decode
-from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._mail import MailReason
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._shared._member import MemberParts
+from fetchstash.handlers._shared._parts import MemberParts, Streamed
 from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._streamed import Streamed
+from fetchstash.handlers._shared._xml import counted
 
 _MEDIA_TYPE = "message/rfc822"
 # Attachments are base64 within the message; more than this is not held in memory.
@@ -203,3 +210,122 @@ def _date(message: email.message.Message) -> str:
         return email.utils.parsedate_to_datetime(str(message.get("Date", ""))).date().isoformat()
     except (ValueError, OverflowError):
         return ""
+
+
+_MAX_MAILS = 20_000
+_MAX_LINE = 1024 * 1024
+# A line of a body that begins with "From " was quoted by a ">" more than it had.
+_QUOTED = re.compile(rb">+From ")
+
+
+class MboxHandler(Streamed, MemberParts):
+    """Reads mailboxes; of a mail larger than 64 MiB its beginning."""
+
+    name = "mbox"
+
+    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
+        """Yield the parts of ``source``. Raises NoText for what cannot be read."""
+        prose = Prose()
+        count = members = 0
+        for count, raw in enumerate(islice(mails(source), _MAX_MAILS), start=1):
+            prose.page()
+            try:
+                message = parse(raw)
+                yield from write(message, prose, extracted)
+                names = [f"{count}/{name}" for name, _ in attachments(message)]
+            except NoText:
+                prose.paragraph("(a mail that cannot be read)")
+                names = []
+            members += len(names)
+            for name in names:
+                prose.item(f"attachment {name}")
+            yield from prose.full()
+        if count == _MAX_MAILS:
+            extracted.fail(MailReason.MAILS_CUT.cause(limit=_MAX_MAILS))
+            extracted.learn(extraction_truncated=True)
+        extracted.learn(pages=count, members=members, structure_info=counted(count, "mail"))
+        yield from prose.end()
+
+    def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterable[bytes]]:
+        """Return the content of an attachment, "3/name" for one of the third mail.
+
+        Raises OutOfRange if there is none of that name.
+        """
+        number, _, attached = name.partition("/")
+        if number.isdecimal() and 1 <= int(number) <= _MAX_MAILS:
+            for raw in islice(mails(source), int(number) - 1, int(number)):
+                for there, part in attachments(parse(raw)):
+                    if there == attached:
+                        return nullcontext([payload(part)])
+        raise MailReason.NO_ATTACHMENT.error(name=name)
+
+
+def mails(source: Path) -> Iterator[bytes]:
+    """Yield each mail of a mailbox without the line that parts it from the one before."""
+    lines: list[bytes] = []
+    size = 0
+    after_blank = True
+    begun = False
+    with source.open("rb") as file:
+        while line := file.readline(_MAX_LINE):
+            if after_blank and line.startswith(b"From "):
+                if begun:
+                    yield b"".join(lines)
+                lines, size, begun = [], 0, True
+            elif size < MAX_BYTES:
+                lines.append(line[1:] if _QUOTED.match(line) else line)
+                size += len(line)
+            after_blank = not line.strip()
+    if lines:
+        yield b"".join(lines)
+
+
+_MAX_BYTES = 64 * 1024 * 1024
+
+
+class MhtmlHandler:
+    """Reads the page of a web archive as the handler of web pages does."""
+
+    name = "mhtml"
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
+        """Return the page. Raises NoText if the file holds none."""
+        from fetchstash.handlers._html._handler import HtmlHandler  # noqa: PLC0415 - imports the parser
+
+        with _page(source) as (page, charset, url):
+            return HtmlHandler().extract(page, replace(hints, charset=charset, url=url), limits)
+
+    def part(self, request: PartRequest) -> PartText | Picture:
+        """Return a part of the page: its links, its tables … Raises what it raises."""
+        from fetchstash.handlers._html._handler import HtmlHandler  # noqa: PLC0415 - as above
+
+        with _page(request.source) as (page, charset, url):
+            hints = replace(request.hints, charset=charset, url=url)
+            return HtmlHandler().part(replace(request, source=page, hints=hints))
+
+
+@contextmanager
+def _page(source: Path) -> Generator[tuple[Path, str, str]]:
+    """Give the page in a file of its own, with its charset and its address."""
+    with source.open("rb") as file:
+        raw = file.read(_MAX_BYTES)
+    try:
+        message = email.message_from_bytes(raw, policy=email.policy.compat32)
+    except RecursionError:
+        raise MailReason.MAIL_DEPTH.error() from None
+    for _, part in zip(range(_MAX_PARTS), message.walk(), strict=False):
+        payload = part.get_payload(decode=True)
+        if part.get_content_type() in {"text/html", "application/xhtml+xml"} and isinstance(
+            payload, bytes
+        ):
+            with tempfile.TemporaryDirectory(prefix="page-") as folder:
+                page = Path(folder) / "page.html"
+                page.write_bytes(payload)
+                yield page, part.get_content_charset() or "", _address(message, part)
+            return
+    raise MailReason.MHTML_NO_PAGE.error()
+
+
+def _address(message: email.message.Message, part: email.message.Message) -> str:
+    address = str(part.get("Content-Location") or message.get("Snapshot-Content-Location") or "")
+    return address if address.startswith(("http://", "https://")) else ""

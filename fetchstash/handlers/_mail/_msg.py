@@ -9,10 +9,9 @@ from pathlib import Path
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._mail import MailReason
-from fetchstash.handlers._shared._compound import CompoundFile
-from fetchstash.handlers._shared._member import MemberParts
+from fetchstash.handlers._shared._parts import MemberParts, Streamed
 from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._streamed import Streamed
+from fetchstash.handlers._shared._zip import CompoundFile
 
 _MAX_BYTES = 128 * 1024 * 1024
 # Property tags ([MS-OXPROPS]) of texts, as they stand in the names of streams.

@@ -8,8 +8,7 @@ from itertools import groupby, islice
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted
 from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._words import counted
-from fetchstash.handlers._shared._xml_events import FirstTexts, XmlReader, attribute, walk
+from fetchstash.handlers._shared._xml import FirstTexts, XmlReader, attribute, counted, walk
 from fetchstash.handlers._shared._zip import Zip
 
 _MAX_MEMBERS = 20_000

@@ -19,8 +19,8 @@ from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._office import OLD_POWERPOINT, OLD_WORD, OfficeReason, _ppt
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._shared._compound import CompoundFile
 from fetchstash.handlers._shared._prose import Prose
+from fetchstash.handlers._shared._zip import CompoundFile
 
 _CODEPAGE, _TITLE, _AUTHOR, _CREATED = 1, 2, 4, 12
 _I2, _STRING, _WIDE_STRING, _TIME = 0x02, 0x1E, 0x1F, 0x40

@@ -11,7 +11,7 @@ from fetchstash.handlers._office._common import Events, Runs
 from fetchstash.handlers._office._ooxml import FORMULA, Chart, Diagram, Formula, Package
 from fetchstash.handlers._shared._beside import Beside, BesideParts
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
-from fetchstash.handlers._shared._xml_events import attribute
+from fetchstash.handlers._shared._xml import attribute
 from fetchstash.handlers._shared._zip import Zip
 
 _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)

@@ -11,7 +11,7 @@ from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office import OfficeReason
 from fetchstash.handlers._office._common import Events, Members
 from fetchstash.handlers._shared._beside import Beside, BesideParts
-from fetchstash.handlers._shared._xml_events import attribute
+from fetchstash.handlers._shared._xml import attribute
 from fetchstash.handlers._shared._zip import Zip
 
 _MAX_CHAPTER = 16 * 1024 * 1024

@@ -10,7 +10,7 @@ from fetchstash.handlers._office import OfficeReason
 from fetchstash.handlers._office._common import Events, Members, learn_metadata
 from fetchstash.handlers._shared import _tex
 from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._xml_events import FirstTexts, attribute
+from fetchstash.handlers._shared._xml import FirstTexts, attribute
 from fetchstash.handlers._shared._zip import Zip
 
 FORMULA = "oMath"

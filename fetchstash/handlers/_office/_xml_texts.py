@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._shared._parts import Streamed
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
-from fetchstash.handlers._shared._streamed import Streamed
-from fetchstash.handlers._shared._xml_events import attribute
+from fetchstash.handlers._shared._xml import attribute
 
 _CHUNK = 64 * 1024
 _MAX_LEVEL = 6

@@ -21,8 +21,7 @@ from fetchstash.handlers._pdf._lines import column_regions
 from fetchstash.handlers._pdf._objects import PageImages, are_in, listed, shown
 from fetchstash.handlers._pdf._pages import Block, PageTables, page_parts
 from fetchstash.handlers._reasons import Cause, Reason
-from fetchstash.handlers._shared._part_text import part_text
-from fetchstash.handlers._shared._picture import bounded
+from fetchstash.handlers._shared._parts import bounded, part_text
 from fetchstash.text.ranges import Heading
 
 if TYPE_CHECKING:

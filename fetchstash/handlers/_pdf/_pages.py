@@ -19,9 +19,9 @@ from fetchstash.handlers._pdf._objects import (
     turned,
 )
 from fetchstash.handlers._pdf._tables import Grid, Table, aligned_tables, fill, grids
-from fetchstash.handlers._shared._pages import blank_page
+from fetchstash.handlers._shared._parts import blank_page
 from fetchstash.handlers._shared._prose import table_row
-from fetchstash.handlers._shared._words import counted
+from fetchstash.handlers._shared._xml import counted
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage, PdfTextPage

@@ -9,9 +9,7 @@ from pathlib import Path
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, Part, PartRequest, PartText, Picture
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._shared._member import read_member
-from fetchstash.handlers._shared._part_text import part_text
-from fetchstash.handlers._shared._streamed import Streamed
+from fetchstash.handlers._shared._parts import Streamed, part_text, read_member
 from fetchstash.handlers._shared._zip import Zip
 
 IMAGES, LEFT_OUT = "images", "left_out"

@@ -6,7 +6,7 @@ from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Part
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._markdown_marks import fence_for, find_headings
-from fetchstash.handlers._shared._xml_events import XmlReader, walk
+from fetchstash.handlers._shared._xml import XmlReader, walk
 from fetchstash.text.ranges import Heading
 
 _PART_CHARS = 64 * 1024

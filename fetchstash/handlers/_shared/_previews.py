@@ -1,4 +1,4 @@
-"""Previews of tables, within a number of tokens."""
+"""Previews of tables and lists."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -148,3 +148,14 @@ def _row(table: TableEnds, line: str, bounds: _Bounds) -> tuple[str, int]:
     if not cut and len(shown) == len(row):
         return line, 0
     return table.delimiter.join(clip(cell, bounds.cell) for cell in shown), cut
+
+
+def list_preview(lines: Sequence[str], total: int, limits: PreviewLimits) -> Preview:
+    """Return as many of the first ``lines`` as fit ``structured_tokens``; ``total`` counts all."""
+
+    def text(count: int) -> str:
+        more = [f"… {total - count:,} more …"] if total > count else []
+        return "\n".join([*lines[:count], *more])
+
+    shown = largest(len(lines), lambda count: fits(text(count), limits.structured_tokens))
+    return Preview(text(shown), lines_shown=shown) if shown else Preview()

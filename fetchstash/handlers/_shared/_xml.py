@@ -1,0 +1,204 @@
+"""XML of others: events within bounds, and repair of what is not well-formed.
+
+Feeds are full of them, and a parser must stop at the first (XML 1.0, sections 2.2, 2.4 and 4.1).
+Other damage, such as an unclosed tag, stays: its meaning would be a guess.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from html.entities import html5
+from typing import Protocol
+from xml.parsers import expat
+
+from fetchstash.handlers._reasons import Reason
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun: "1 entry", "1,200 entries"; the plural adds an s by default."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+_MAX_DEPTH = 1_000
+# expat parses an incomplete tag again with each chunk: one of megabytes takes quadratic time.
+_MAX_TAG = 1024 * 1024
+
+
+class XmlReader(Protocol):
+    """Takes the events; names come without prefixes."""
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Take a start tag; attributes keep their prefixes (see ``attribute``)."""
+
+    def end(self, name: str) -> None:
+        """Take an end tag."""
+
+    def text(self, data: str) -> None:
+        """Take character data."""
+
+
+def walk(
+    chunks: Iterable[bytes], reader: XmlReader, *, encoding: str | None = None
+) -> Iterator[None]:
+    """Pass the events of a document to ``reader``; yield after each chunk.
+
+    ``encoding`` is that of the chunks, by default the one that the document declares. Raises NoText
+    for damaged XML, declared entities, more than 1,000 levels and a tag larger than a mebibyte.
+    """
+    parser = expat.ParserCreate(encoding)
+    parser.buffer_text = True
+    parser.buffer_size = 32 * 1024
+    depth = size = 0
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > _MAX_DEPTH:
+            raise Reason.XML_DEPTH.error(limit=_MAX_DEPTH)
+        reader.start(name[name.find(":") + 1 :], attributes)
+
+    def end(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+        reader.end(name[name.find(":") + 1 :])
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = reader.text
+    parser.StartDoctypeDeclHandler = _refuse_entities
+    try:
+        for chunk in chunks:
+            parser.Parse(chunk, False)
+            size += len(chunk)
+            if size - parser.CurrentByteIndex > _MAX_TAG:
+                raise Reason.XML_TAG.error(limit=_MAX_TAG)
+            yield
+        parser.Parse(b"", True)
+        yield
+    except expat.ExpatError as error:
+        raise Reason.XML_DAMAGED.error(line=error.lineno) from None
+
+
+def attribute(attributes: Mapping[str, str], name: str) -> str:
+    """Return an attribute with any prefix, "" if there is none."""
+    for key, value in attributes.items():
+        if key == name or key.endswith(f":{name}"):
+            return value
+    return ""
+
+
+class FirstTexts:
+    """The first text of each element, by its name: enough for metadata, which do not nest."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        self._open: list[str] = []
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:  # noqa: ARG002 - metadata are text
+        """Open an element."""
+        self._open.append(name)
+
+    def end(self, name: str) -> None:  # noqa: ARG002 - expat checks that it is the open one
+        """Close it."""
+        self._open.pop()
+
+    def text(self, data: str) -> None:
+        """Keep the text of the open element."""
+        if self._open and data.strip():
+            self.texts.setdefault(self._open[-1], data.strip())
+
+
+def _refuse_entities(
+    _name: str, _system: str | None, _public: str | None, has_subset: bool
+) -> None:
+    if has_subset:
+        raise Reason.XML_ENTITIES.error()
+
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+# Ampersands are allowed in comments and CDATA sections.
+_MARKUP = re.compile(
+    r"<!\[CDATA\[|<!--|&(?!(?:amp|lt|gt|quot|apos);)(?:#(\d{1,8}|[xX][0-9a-fA-F]{1,8});|([A-Za-z]\w{1,31});)?"
+)
+_ENDS = {"<![CDATA[": "]]>", "<!--": "-->"}
+# A chunk may end within a reference or a mark, which is no longer than this.
+_KEPT_BACK = 40
+_START_OF_MARKUP = re.compile(r"[&<\]-][^;<>]*\Z")
+
+
+class XmlRepair:
+    """Repairs the chunks of one document, and counts the repairs."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._awaited = ""
+        self._kept = ""
+
+    def __call__(self, chunks: Iterable[str]) -> Iterator[str]:
+        """Yield the chunks of a document, repaired."""
+        for chunk in chunks:
+            yield self.feed(chunk)
+        yield self.end()
+
+    def feed(self, chunk: str) -> str:
+        """Return the next chunk, repaired; a mark that may be cut waits for the next chunk."""
+        text = self._kept + chunk
+        start = _START_OF_MARKUP.search(text, max(len(text) - _KEPT_BACK, 0))
+        end = start.start() if start else len(text)
+        self._kept = text[end:]
+        return self._repair(text[:end])
+
+    def end(self) -> str:
+        """Return the characters that waited, repaired."""
+        return self._repair(self._kept)
+
+    def summary(self) -> str:
+        """Return "repaired in 3 places", "" if nothing was repaired."""
+        return f"repaired in {counted(self.count, 'place')}" if self.count else ""
+
+    def _repair(self, text: str) -> str:
+        text, controls = _CONTROL.subn("", text)
+        self.count += controls
+        pieces: list[str] = []
+        at = 0
+        while at < len(text):
+            if self._awaited:
+                close = text.find(self._awaited, at)
+                end = close + len(self._awaited) if close >= 0 else len(text)
+                self._awaited = "" if close >= 0 else self._awaited
+            else:
+                mark = _MARKUP.search(text, at)
+                end = mark.end() if mark else len(text)
+                if mark and mark[0] in _ENDS:
+                    self._awaited = _ENDS[mark[0]]
+                elif mark and (mended := _mended(mark)) != mark[0]:
+                    self.count += 1
+                    pieces += (text[at : mark.start()], mended)
+                    at = end
+                    continue
+            pieces.append(text[at:end])
+            at = end
+        return "".join(pieces)
+
+
+def _mended(reference: re.Match[str]) -> str:
+    """Return a reference that XML knows: this one, its character, or an escaped ampersand."""
+    number, name = reference[1], reference[2]
+    if number:
+        code = int(number[1:], 16) if number[0] in "xX" else int(number)
+        return reference[0] if _is_character(code) else ""
+    meant = html5.get(f"{name};", "") if name else ""
+    return _escaped(meant) if meant else f"&amp;{reference[0][1:]}"
+
+
+def _is_character(code: int) -> bool:
+    """Return whether XML allows this character (XML 1.0, section 2.2)."""
+    return (
+        code in (9, 10, 13)
+        or 0x20 <= code < 0xD800
+        or 0xE000 <= code < 0xFFFE
+        or 2**16 <= code < 0x110000
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;")
