@@ -45,59 +45,6 @@ class ImageReason(ReasonTable):
 if TYPE_CHECKING:
     from PIL import Image
 
-_EXIF, _GPS = 0x8769, 0x8825
-_POINTERS = {_EXIF, _GPS, 0xA005}
-# Section 4.6.6: the hemisphere and degrees, minutes and seconds, of latitude and longitude.
-_LATITUDE, _LONGITUDE = (1, 2), (3, 4)
-_MAX_VALUE = 500
-
-
-def exif_lines(image: "Image.Image") -> Iterator[str]:
-    """Yield a line for each tag, "Name: value", and one with the place in degrees."""
-    from PIL import ExifTags, Image  # noqa: PLC0415 - a heavy import
-
-    exif = Image.Image.getexif(image)  # PNG's own would decode the pixels first
-    place = exif.get_ifd(_GPS)
-    for tags, names in (
-        (dict(exif), ExifTags.TAGS),
-        (exif.get_ifd(_EXIF), ExifTags.TAGS),
-        (place, ExifTags.GPSTAGS),
-    ):
-        for number, value in tags.items():
-            if number not in _POINTERS:
-                yield f"{names.get(number, f'Tag {number:#06x}')}: {_shown(value)}\n"
-    if position := _position(place):
-        yield f"Position: {position}\n"
-
-
-def _shown(value: Any) -> str:
-    """Return a value on one line; of bytes that are no ASCII only their number."""
-    if isinstance(value, bytes):
-        stripped = value.strip(b"\0 ")
-        is_text = bool(stripped) and stripped.isascii() and stripped.decode("ascii").isprintable()
-        value = stripped.decode("ascii") if is_text else f"({len(value):,} bytes)"
-    elif isinstance(value, tuple):
-        value = ", ".join(map(str, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    return clip(" ".join(str(value).replace("\0", " ").split()), _MAX_VALUE)
-
-
-def _position(place: Mapping[int, Any]) -> str:
-    """Return latitude and longitude in degrees with their signs, "" if there are no valid ones."""
-    degrees: list[float] = []
-    for (reference, values), bound in ((_LATITUDE, 90), (_LONGITUDE, 180)):
-        try:
-            whole, minutes, seconds = (float(value) for value in place[values])
-            degree = whole + minutes / 60 + seconds / 3600
-        except (KeyError, TypeError, ValueError, ZeroDivisionError):
-            return ""
-        if not 0 <= degree <= bound:
-            return ""
-        degrees.append(
-            -degree if str(place.get(reference, "")).strip("\0 ") in {"S", "W"} else degree
-        )
-    return ", ".join(f"{degree:.6f}" for degree in degrees)
-
-
 # Formats of the web. Others of Pillow's are rare, and some start programs (EPS).
 _FORMATS = (
     "PNG", "JPEG", "GIF", "WEBP", "AVIF", "BMP", "TIFF", "ICO", "ICNS", "JPEG2000", "PPM", "TGA",
@@ -110,8 +57,12 @@ _MAX_FRAMES = 9
 # A frame is decoded from the ones before it.
 _FARTHEST_FRAME = 200
 _LOSSY = {"JPEG", "WEBP", "AVIF", "JPEG2000", "HEIF"}
-# Exif 2.32, section 4.6.4 (0th IFD) and 4.6.5 (Exif IFD). The GPS IFD is left alone.
-_ORIENTATION, _EXIF_IFD = 0x0112, 0x8769
+# Exif 2.32, section 4.6: the GPS IFD, with the place, is read only if path="exif" asks for it.
+_ORIENTATION, _EXIF_IFD, _GPS_IFD = 0x0112, 0x8769, 0x8825
+_POINTERS = {_EXIF_IFD, _GPS_IFD, 0xA005}
+# Section 4.6.6: the hemisphere and degrees, minutes and seconds, of latitude and longitude.
+_LATITUDE, _LONGITUDE = (1, 2), (3, 4)
+_MAX_VALUE = 500
 _SHOWN_TAGS = {
     "taken": (0x9003, 0x0132),
     "camera": (0x0110,),
@@ -129,18 +80,31 @@ class ImageHandler:
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the header says it all
         """Return size and facts; there is no text. Raises NoText for an unreadable image."""
+        from PIL import Image  # noqa: PLC0415 - a heavy import
+
         try:
-            return _read(source)
+            with _opened(source) as image:
+                width, height = image.size
+                # PNG's own would decode the pixels first, to look for Exif behind them.
+                exif = Image.Image.getexif(image)
+                if exif.get(_ORIENTATION) in _QUARTER_TURNS:
+                    width, height = height, width
+                info = _facts(image, exif)
         except NoText:
-            if heif := _heif_facts(source):
-                return heif
-            raise
+            if not _is_heif(source):
+                raise
+            with source.open("rb") as file:
+                stated = mp4(file, source.stat().st_size)
+            info = "HEIF, not decoded here"
+            facts = DocumentFacts(width=stated.width, height=stated.height, structure_info=info)
+            return Extracted(None, facts)
+        return Extracted(None, DocumentFacts(width=width, height=height, structure_info=info))
 
     def part(self, request: PartRequest) -> PartText | Picture:
         """Return the image as a picture, the right way up, or as text all of its EXIF."""
         if request.render == "text" and request.path == "exif":
             with _opened(request.source) as image:
-                text = "".join(exif_lines(image))
+                text = "".join(_exif_lines(image))
             if not text:
                 raise ImageReason.IMAGE_NO_EXIF.error()
             return part_text(text, request)
@@ -167,19 +131,6 @@ class ImageHandler:
             return ImageOps.exif_transpose(image)
 
 
-def _read(source: Path) -> Extracted:
-    from PIL import Image  # noqa: PLC0415 - a heavy import
-
-    with _opened(source) as image:
-        width, height = image.size
-        # PNG's own would decode the pixels first, to look for Exif behind them.
-        exif = Image.Image.getexif(image)
-        if exif.get(_ORIENTATION) in _QUARTER_TURNS:
-            width, height = height, width
-        info = _facts(image, exif)
-        return Extracted(None, DocumentFacts(width=width, height=height, structure_info=info))
-
-
 def _sheet(image: "Image.Image", edge: int) -> "Image.Image":
     """Return frames of an animation side by side, from its beginning to its end."""
     from PIL import Image  # noqa: PLC0415 - a heavy import
@@ -197,18 +148,6 @@ def _sheet(image: "Image.Image", edge: int) -> "Image.Image":
         frame.thumbnail((width, height))
         sheet.paste(frame, (place % across * width, place // across * height), frame)
     return sheet
-
-
-def _heif_facts(source: Path) -> Extracted | None:
-    """Return the size that a HEIF file states where it cannot be decoded, None for other images."""
-    if not _is_heif(source):
-        return None
-    with source.open("rb") as file:
-        facts = mp4(file, source.stat().st_size)
-    info = "HEIF, not decoded here"
-    return Extracted(
-        None, DocumentFacts(width=facts.width, height=facts.height, structure_info=info)
-    )
 
 
 @contextmanager
@@ -258,6 +197,51 @@ def _facts(image: "Image.Image", exif: "Image.Exif") -> str:
     return ", ".join(facts)
 
 
+def _exif_lines(image: "Image.Image") -> Iterator[str]:
+    """Yield a line for each tag, "Name: value", and one with the place in degrees."""
+    from PIL import ExifTags, Image  # noqa: PLC0415 - a heavy import
+
+    exif = Image.Image.getexif(image)  # PNG's own would decode the pixels first
+    place = exif.get_ifd(_GPS_IFD)
+    for tags, names in (
+        (dict(exif), ExifTags.TAGS),
+        (exif.get_ifd(_EXIF_IFD), ExifTags.TAGS),
+        (place, ExifTags.GPSTAGS),
+    ):
+        for number, value in tags.items():
+            if number not in _POINTERS:
+                yield f"{names.get(number, f'Tag {number:#06x}')}: {_shown(value)}\n"
+    if position := _position(place):
+        yield f"Position: {position}\n"
+
+
+def _shown(value: Any) -> str:
+    """Return a value on one line; of bytes that are no ASCII only their number."""
+    if isinstance(value, bytes):
+        stripped = value.strip(b"\0 ")
+        is_text = bool(stripped) and stripped.isascii() and stripped.decode("ascii").isprintable()
+        value = stripped.decode("ascii") if is_text else f"({len(value):,} bytes)"
+    elif isinstance(value, tuple):
+        value = ", ".join(map(str, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return clip(" ".join(str(value).replace("\0", " ").split()), _MAX_VALUE)
+
+
+def _position(place: Mapping[int, Any]) -> str:
+    """Return latitude and longitude in degrees with their signs, "" if there are no valid ones."""
+    degrees: list[float] = []
+    for (reference, values), bound in ((_LATITUDE, 90), (_LONGITUDE, 180)):
+        try:
+            whole, minutes, seconds = (float(value) for value in place[values])
+            degree = whole + minutes / 60 + seconds / 3600
+        except (KeyError, TypeError, ValueError, ZeroDivisionError):
+            return ""
+        if not 0 <= degree <= bound:
+            return ""
+        is_negative = str(place.get(reference, "")).strip("\0 ") in {"S", "W"}
+        degrees.append(-degree if is_negative else degree)
+    return ", ".join(f"{degree:.6f}" for degree in degrees)
+
+
 # Sizes of the header behind the two letters, which are too short to believe alone.
 _BMP_HEADERS = {12, 40, 52, 56, 64, 108, 124}
 
@@ -278,9 +262,16 @@ _IMAGE = Format(
     pictures=True,
 )
 
+_SIGNED = replace(_IMAGE, signed=True)
+
+
+def _at_the_start(*signatures: bytes, base: Format = _SIGNED) -> Format:
+    return replace(base, signatures=tuple((0, signature) for signature in signatures))
+
+
 FORMATS = (
     *family(
-        replace(_IMAGE, signed=True),
+        _SIGNED,
         ("{} image", "image/png", "png", b"\x89PNG\r\n\x1a\n"),
         ("{} image", "image/jpeg", "jpg jpeg", b"\xff\xd8\xff"),
         ("{} image", "image/webp", "webp"),
@@ -288,21 +279,15 @@ FORMATS = (
         ("{} image", "image/heic", "heic"),
         ("icon", "image/x-icon", "ico", b"\0\0\1\0"),
     ),
-    *family(replace(_IMAGE, signed=True, sniff=_sniff_bmp), ("{} image", "image/bmp", "bmp")),
+    *family(replace(_SIGNED, sniff=_sniff_bmp), ("{} image", "image/bmp", "bmp")),
+    *family(_at_the_start(b"GIF87a", b"GIF89a"), ("{} image", "image/gif", "gif")),
+    *family(_at_the_start(b"II*\0", b"MM\0*"), ("{} image", "image/tiff", "tif tiff")),
     *family(
-        replace(_IMAGE, signed=True, signatures=((0, b"GIF87a"), (0, b"GIF89a"))),
-        ("{} image", "image/gif", "gif"),
-    ),
-    *family(
-        replace(_IMAGE, signed=True, signatures=((0, b"II*\0"), (0, b"MM\0*"))),
-        ("{} image", "image/tiff", "tif tiff"),
-    ),
-    *family(
-        replace(_IMAGE, signatures=((0, b"P4\n"), (0, b"P5\n"), (0, b"P6\n"))),
+        _at_the_start(b"P4\n", b"P5\n", b"P6\n", base=_IMAGE),
         ("image", "image/x-portable-anymap", ""),
     ),
     *family(
-        replace(_IMAGE, signatures=((0, b"\0\0\0\x0cJXL \r\n\x87\n"), (0, b"\xff\x0a"))),
+        _at_the_start(b"\0\0\0\x0cJXL \r\n\x87\n", b"\xff\x0a", base=_IMAGE),
         ("{} image", "image/jxl", ""),
     ),
     *family(

@@ -34,20 +34,10 @@ def rtf(body: bytes) -> bytes:
         (rb"split \li" + b"\r\n" + rb"ne\par", "split ne\n\n"),
     ],
     ids=[
-        "text",
-        "heading",
-        "codes",
-        "unicode",
-        "fallback",
-        "codepage",
-        "symbols",
-        "picture",
-        "field",
-        "binary",
-        "table",
-        "break",
+        "text", "heading", "codes", "unicode", "fallback", "codepage", "symbols", "picture",
+        "field", "binary", "table", "break",
     ],
-)
+)  # fmt: skip
 def test_the_text_is_read(read: Read, body: bytes, text: str) -> None:
     assert read("rtf", rtf(body))[1] == text
 
@@ -69,17 +59,10 @@ def test_the_text_is_read(read: Read, body: bytes, text: str) -> None:
         (rb"{\uc2 a\u8226 -}b\u8226 \tab c\u8226 {d}\par", "a•b•c•d\n\n"),
     ],
     ids=[
-        "formula settings",
-        "theme",
-        "styles",
-        "lists",
-        "properties",
-        "capitals",
-        "index entry",
-        "list mark",
-        "fallback at a brace",
+        "formula settings", "theme", "styles", "lists", "properties", "capitals", "index entry",
+        "list mark", "fallback at a brace",
     ],
-)
+)  # fmt: skip
 def test_what_a_word_processor_does_not_show_is_no_text(read: Read, body: bytes, text: str) -> None:
     assert read("rtf", rtf(body))[1] == text
 
@@ -123,15 +106,10 @@ def test_a_document_without_text_gives_one_clear_line(read: Read, data: bytes, r
         b"\\u-1" * 10_000,
     ],
     ids=[
-        "backslash",
-        "closed too often",
-        "long binary",
-        "far character",
-        "no codepage",
-        "bad code",
+        "backslash", "closed too often", "long binary", "far character", "no codepage", "bad code",
         "surrogates",
     ],
-)
+)  # fmt: skip
 def test_odd_control_words_do_no_harm(read: Read, body: bytes) -> None:
     _, text = read("rtf", rtf(b"before " + body))
     assert text.startswith("before")

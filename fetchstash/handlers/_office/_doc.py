@@ -12,6 +12,7 @@ import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,68 +23,41 @@ from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._prose import Prose
 from fetchstash.handlers._shared._zip import CompoundFile
 
-_CODEPAGE, _TITLE, _AUTHOR, _CREATED = 1, 2, 4, 12
-_I2, _STRING, _WIDE_STRING, _TIME = 0x02, 0x1E, 0x1F, 0x40
-_MAX_PROPERTIES = 1_000
-
-
-def describe(file: CompoundFile, extracted: Extracted) -> None:
-    """Add title, author and date to ``extracted``; damaged properties are ignored."""
-    properties = _summary(file.read("\x05SummaryInformation"))
-    extracted.learn(
-        title=str(properties.get(_TITLE, "")),
-        author=str(properties.get(_AUTHOR, "")),
-        published=str(properties.get(_CREATED, "")),
-    )
-
-
-def _summary(data: bytes) -> dict[int, str | int]:
-    """Return the values of the first property set, with dates for times."""
-    properties: dict[int, str | int] = {_CODEPAGE: 1252}
-    try:
-        (start,) = struct.unpack_from("<L", data, 44)
-        (count,) = struct.unpack_from("<L", data, start + 4)
-        places = dict(
-            struct.unpack_from("<LL", data, start + 8 + 8 * n)
-            for n in range(min(count, _MAX_PROPERTIES))
-        )
-        for number in sorted(places.keys() & {_CODEPAGE, _TITLE, _AUTHOR, _CREATED}):
-            properties[number] = _value(data, start + places[number], f"cp{properties[_CODEPAGE]}")
-    except (struct.error, OverflowError):
-        pass
-    return properties
-
-
-def _value(data: bytes, place: int, charset: str) -> str | int:
-    kind, size = struct.unpack_from("<LL", data, place)
-    if kind == _I2:
-        return int(size & 0xFFFF)
-    if kind == _STRING:
-        return _decoded(data[place + 8 : place + 8 + size], charset)
-    if kind == _WIDE_STRING:
-        return data[place + 8 : place + 8 + 2 * size].decode("utf-16-le", "replace").rstrip("\0")
-    if kind == _TIME:
-        (ticks,) = struct.unpack_from("<Q", data, place + 4)
-        return (
-            (dt.datetime(1601, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=ticks // 10))
-            .date()
-            .isoformat()
-            if ticks
-            else ""
-        )
-    return ""
-
-
-def _decoded(raw: bytes, charset: str) -> str:
-    try:
-        return raw.decode("utf-8" if charset == "cp65001" else charset, "replace").rstrip("\0")
-    except LookupError:
-        return raw.decode("cp1252", "replace").rstrip("\0")
-
-
 _MAX_BYTES = 128 * 1024 * 1024
 # The stream of PowerPoint 4 and 95; those of 97 may keep it beside their own.
 _POWERPOINT_95 = ("PP40",)
+# Properties of the whole document ([MS-OLEPS], section 3.1).
+_CODEPAGE, _TITLE, _AUTHOR, _CREATED = 1, 2, 4, 12
+_MAX_PROPERTIES = 1_000
+
+_MAGIC, _WORD_97 = 0xA5EC, 0x00C1
+_ENCRYPTED, _SECOND_TABLE = 0x0100, 0x0200
+# Offsets in the header of the lengths of the texts (section 2.5.5) and of the places of the tables
+# (section 2.5.6).
+_LENGTHS_AT, _RUNS_AT, _PARAGRAPHS_AT, _PIECES_AT = 0x4C, 0xFA, 0x102, 0x1A2
+_PAGE = 512
+_MAX_PIECES = 1_000_000
+# Properties of paragraphs and runs, by their numbers (section 2.6).
+_HIDDEN, _IN_TABLE, _ROW_END = 0x083C, 0x2416, 0x2417
+_LIST, _LIST_LEVEL, _OUTLINE = 0x460B, 0x260A, 0x2640
+# Bytes of a property's value, by the upper three bits of its number (section 2.2.5.1); 6: the first
+# byte of the value says it.
+_SIZES = {0: 1, 1: 1, 2: 2, 3: 4, 4: 2, 5: 2, 7: 3}
+# The fixed numbers of the styles "heading 1" to "heading 9" (section 2.9.271).
+_HEADINGS = range(1, 10)
+# Labels of the texts behind the main one. Macros and text boxes of headers (None) are left out.
+_TEXTS = ("", "Footnote", "Header or footer", None, "Comment", "Endnote", "Text box", None)
+
+_CELL_END = "\x07"
+_PARAGRAPH_END = re.compile("[\r\x07\x0c]")
+_NO_MARK = re.compile("[^\r\x07\x0c\x13-\x15]")
+_FIELD_MARK = re.compile("([\x13\x14\x15])")
+_LINK = re.compile(r'\s*HYPERLINK\s+"([^"\s]+)"')
+# Line and page breaks, special hyphens, and marks of objects.
+_SIGNS = str.maketrans(
+    {"\x0b": "\n", "\x1e": "-", "\x1f": None, "\0": None}
+    | dict.fromkeys("\x01\x02\x03\x04\x05\x06\x08")
+)
 
 
 class OldOfficeHandler:
@@ -102,57 +76,58 @@ class OldOfficeHandler:
         container = CompoundFile(data)
         if ("EncryptedPackage",) in container.streams:  # [MS-OFFCRYPTO], section 2.3.4.4
             raise Reason.ENCRYPTED.error()
+        properties = _document_properties(container.read("\x05SummaryInformation"))
         extracted = Extracted(parts=None)
-        extracted.parts = _parts(container, extracted)
+        extracted.learn(
+            title=str(properties.get(_TITLE, "")),
+            author=str(properties.get(_AUTHOR, "")),
+            published=str(properties.get(_CREATED, "")),
+        )
+        if ("WordDocument",) in container.streams:
+            extracted.parts = _read(container, extracted)
+        elif ("PowerPoint Document",) in container.streams:
+            extracted.parts = _ppt.read(container, extracted)
+        elif _POWERPOINT_95 in container.streams:
+            raise OfficeReason.OLD_SLIDES.error()
         return extracted
 
 
-def _parts(container: CompoundFile, extracted: Extracted) -> Iterator[Part] | None:
-    describe(container, extracted)
-    if ("WordDocument",) in container.streams:
-        return read(container, extracted)
-    if ("PowerPoint Document",) in container.streams:
-        return _ppt.read(container, extracted)
-    if _POWERPOINT_95 in container.streams:
-        raise OfficeReason.OLD_SLIDES.error()
-    return None
+def _document_properties(data: bytes) -> dict[int, str | int]:
+    """Return the values of the first property set, with dates for times, up to any damage."""
+    properties: dict[int, str | int] = {_CODEPAGE: 1252}
+    with suppress(struct.error, OverflowError):
+        (start,) = struct.unpack_from("<L", data, 44)
+        (count,) = struct.unpack_from("<L", data, start + 4)
+        places = dict(
+            struct.unpack_from("<LL", data, start + 8 + 8 * n)
+            for n in range(min(count, _MAX_PROPERTIES))
+        )
+        for number in sorted(places.keys() & {_CODEPAGE, _TITLE, _AUTHOR, _CREATED}):
+            properties[number] = _value(data, start + places[number], f"cp{properties[_CODEPAGE]}")
+    return properties
 
 
-_MAGIC, _WORD_97 = 0xA5EC, 0x00C1
-_ENCRYPTED, _SECOND_TABLE = 0x0100, 0x0200
-# Offsets in the header of the lengths of the texts (section 2.5.5) and of the places of the tables
-# (section 2.5.6).
-_LENGTHS_AT, _RUNS_AT, _PARAGRAPHS_AT, _PIECES_AT = 0x4C, 0xFA, 0x102, 0x1A2
-_PAGE = 512
-_MAX_PIECES = 1_000_000
-# Properties, by their numbers (section 2.6).
-_HIDDEN, _IN_TABLE, _ROW_END, _LIST, _LIST_LEVEL, _OUTLINE = (
-    0x083C,
-    0x2416,
-    0x2417,
-    0x460B,
-    0x260A,
-    0x2640,
-)
-# Bytes of a property's value, by the upper three bits of its number (section 2.2.5.1); 6: the first
-# byte of the value says it.
-_SIZES = {0: 1, 1: 1, 2: 2, 3: 4, 4: 2, 5: 2, 7: 3}
-_HEADINGS = range(
-    1, 10
-)  # the fixed numbers of the styles "heading 1" to "heading 9" (section 2.9.271)
-# Labels of the texts behind the main one. Macros and text boxes of headers (None) are left out.
-_TEXTS = ("", "Footnote", "Header or footer", None, "Comment", "Endnote", "Text box", None)
-
-_CELL_END = "\x07"
-_PARAGRAPH_END = re.compile("[\r\x07\x0c]")
-_NO_MARK = re.compile("[^\r\x07\x0c\x13-\x15]")
-_FIELD_MARK = re.compile("([\x13\x14\x15])")
-_LINK = re.compile(r'\s*HYPERLINK\s+"([^"\s]+)"')
-# Line and page breaks, special hyphens, and marks of objects.
-_SIGNS = str.maketrans(
-    {"\x0b": "\n", "\x1e": "-", "\x1f": None, "\0": None}
-    | dict.fromkeys("\x01\x02\x03\x04\x05\x06\x08")
-)
+def _value(data: bytes, place: int, charset: str) -> str | int:
+    kind, size = struct.unpack_from("<LL", data, place)
+    match kind:
+        case 0x02:  # VT_I2
+            return int(size & 0xFFFF)
+        case 0x1E:  # VT_LPSTR
+            raw = data[place + 8 : place + 8 + size]
+            charset = charset.replace("cp65001", "utf-8")
+            try:
+                return raw.decode(charset, "replace").rstrip("\0")
+            except LookupError:
+                return raw.decode("cp1252", "replace").rstrip("\0")
+        case 0x1F:  # VT_LPWSTR
+            wide = data[place + 8 : place + 8 + 2 * size]
+            return wide.decode("utf-16-le", "replace").rstrip("\0")
+        case 0x40:  # VT_FILETIME, tenths of microseconds
+            (ticks,) = struct.unpack_from("<Q", data, place + 4)
+            date = dt.date(1601, 1, 1) + dt.timedelta(microseconds=ticks // 10)
+            return date.isoformat() if ticks else ""
+        case _:
+            return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +153,7 @@ class _Looks:
         return self.entries[index] if index >= 0 else (0, {})
 
 
-def read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
+def _read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
     """Yield the parts of a document; count hidden runs. Raises NoText if it cannot be read."""
     stream = file.read("WordDocument")
     try:

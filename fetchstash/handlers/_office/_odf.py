@@ -33,6 +33,7 @@ _MAX_REPEATS = 100
 # The number of a note (its mark replaces it), and scripts.
 _SKIPPED = {"note-citation", "scripts", "event-listeners"}
 _INLINE = {"s", "tab", "line-break", "a", "note", "span", "change", "change-start", "change-end"}
+_SIGNS = {"tab": "\t", "line-break": "\n"}
 _SPACE = re.compile(r"\s+")
 
 
@@ -66,11 +67,9 @@ class OdfHandler(BesideParts):
 
 @dataclass(slots=True)
 class _Frame:
-    """An open frame: the picture in it, and what describes it.
+    """An open frame: the picture in it, and what describes it."""
 
-    ``depth`` counts the paragraphs around it: a title field within its own text is no description.
-    """
-
+    # Paragraphs around it: a title field within its own text is no description.
     depth: int = 0
     picture: str = ""
     label: str = ""
@@ -84,27 +83,23 @@ class _Changes:
         self.listing = False
         self.inside = False
         self.insertions: set[str] = set()
-        self._region = ""
-        self._deleted: dict[str, list[str]] = {}
+        self.region = ""
+        self.deleted: dict[str, list[str]] = {}  # paragraphs by change
 
     def start(self, name: str, attributes: Mapping[str, str]) -> bool:
         """Take a start tag; return whether it belongs to the list of changes."""
         if name == "tracked-changes":
             self.listing = True
         elif name == "changed-region":
-            self._region = attribute(attributes, "id")
+            self.region = attribute(attributes, "id")
         elif name == "insertion" and self.listing:
-            self.insertions.add(self._region)
+            self.insertions.add(self.region)
         return self.listing
-
-    def add_deleted(self, text: str) -> None:
-        """Add a paragraph of what a change deleted."""
-        self._deleted.setdefault(self._region, []).append(text)
 
     def write_deleted(self, region: str, runs: Runs) -> None:
         """Write what a change deleted where it stood."""
         runs.change(deleted=True)
-        runs.mark(" ".join(self._deleted.pop(region, [])))
+        runs.mark(" ".join(self.deleted.pop(region, [])))
         runs.change(inserted=self.inside)
 
 
@@ -125,7 +120,7 @@ class _Reader:
         self.slides = Slides(prose)
         self._beside = beside
         self._members = members
-        self._pictures = 0
+        self._pictures = self._skipping = 0
         self._shown: list[str] = []
         self._frames: list[_Frame] = []
         self._charts: list[OdfChart] = []
@@ -133,15 +128,13 @@ class _Reader:
         self._label: list[str] | None = None  # of the open frame or comment
         self._comment: list[str] | None = None
         self._prose = prose
-        self._skipping = 0
         self._tables = OpenTables(prose)
         self._cell_width = 1
         self._paragraphs: list[tuple[int, Runs]] = []  # level of heading, 0 for text
         self._notes: list[str] = []
-        self._note = ""
+        self._note = self._list_style = self._style = ""
         self._links: list[str] = []
         self._numbered: dict[tuple[str, int], bool] = {}  # by style and level
-        self._list_style = self._style = ""
         self._lists: list[str] = []
         self._counts: list[int] = []
         self._item_is_new = self._is_title = self._in_notes = False
@@ -221,10 +214,8 @@ class _Reader:
         if name == "s":
             count = attribute(attributes, "c")
             runs.add(" " * min(int(count) if count.isdecimal() else 1, _MAX_REPEATS))
-        elif name == "tab":
-            runs.mark("\t")
-        elif name == "line-break":
-            runs.mark("\n")
+        elif name in _SIGNS:
+            runs.mark(_SIGNS[name])
         elif name == "a":
             self._links.append(attribute(attributes, "href"))
             runs.mark("[")
@@ -244,18 +235,15 @@ class _Reader:
     def end(self, name: str) -> None:
         if self._skipping:
             self._skipping -= 1
-        elif name in {"p", "h"} and self._paragraphs:
-            self._write(*self._paragraphs.pop())
-        elif name == "a" and self._links and self._paragraphs:
-            self._paragraphs[-1][1].mark(f"]({self._links.pop()})")
-        elif name == "span" and self._spans:
-            self._spans.pop()
-            self._wear()
-        else:
-            self._end_block(name)
-
-    def _end_block(self, name: str) -> None:
+            return
         match name:
+            case "p" | "h" if self._paragraphs:
+                self._write(*self._paragraphs.pop())
+            case "a" if self._links and self._paragraphs:
+                self._paragraphs[-1][1].mark(f"]({self._links.pop()})")
+            case "span" if self._spans:
+                self._spans.pop()
+                self._wear()
             case "tracked-changes":
                 self._changes.listing = False
             case "list" if self._lists:
@@ -306,7 +294,7 @@ class _Reader:
     def _write(self, level: int, runs: Runs) -> None:
         text = runs.text()
         if self._changes.listing:
-            self._changes.add_deleted(text)
+            self._changes.deleted.setdefault(self._changes.region, []).append(text)
             return
         if self._comment is not None:
             self._comment.append(text)

@@ -148,7 +148,8 @@ def _boxes_of_chars(text_page: "PdfTextPage", rotation: int) -> "_BoxOf":
     def box_of(index: int) -> Box | None:
         if not get(handle, index, address):
             return None
-        return turned((box.left, box.bottom, box.right, box.top), rotation)
+        upright = (box.left, box.bottom, box.right, box.top)
+        return turned(upright, rotation) if rotation else upright
 
     return box_of
 

@@ -106,7 +106,8 @@ def _rects(text_page: "PdfTextPage", rotation: int) -> Callable[[int], Box]:
 
     def rect(index: int) -> Box:
         get(handle, index, *addresses)
-        return turned((left.value, bottom.value, right.value, top.value), rotation)
+        box = left.value, bottom.value, right.value, top.value
+        return turned(box, rotation) if rotation else box
 
     return rect
 
