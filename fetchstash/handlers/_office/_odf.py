@@ -27,7 +27,6 @@ from fetchstash.handlers._shared._xml import FirstTexts, attribute
 from fetchstash.handlers._shared._zip import MAX_MEMBER, Zip
 
 _MAX_MARGINS = 200
-_MAX_MANIFEST = 4 * 1024 * 1024
 # Cells and spaces may repeat, the empty rest of a sheet a million times (section 19.675 f.).
 _MAX_REPEATS = 100
 # The number of a note (its mark replaces it), and scripts.
@@ -47,7 +46,7 @@ class OdfHandler(BesideParts):
         with Zip(source, is_document=True) as container:
             members = Members(container)
             manifest = members.entries.get("META-INF/manifest.xml")
-            if manifest and b":encryption-data" in container.read(manifest, _MAX_MANIFEST):
+            if manifest and b":encryption-data" in container.read(manifest, 4 * 2**20):
                 raise Reason.ENCRYPTED.error()
             if "content.xml" not in members:
                 raise OfficeReason.NO_DOCUMENT.error()
