@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from fetchstash.handlers import PartText, Picture
-from fetchstash.handlers._worker._answers import Measured, Pieces, measure, part
+from fetchstash.handlers import PartRequest, PartText, Picture
+from fetchstash.handlers._worker._answers import Measured, Pieces, failure, measure, part
 from fetchstash.handlers._worker._protocol import ProtocolError, read_facts
 from tests.server.hostile_worker import FACTS, LINE, MARK, PIECE
 
@@ -83,3 +83,16 @@ def test_a_part_is_text_or_a_picture_of_a_type_that_holds_no_program(media_type:
     assert part({"text": "a\x1b[2Jb", "total": 2}, 4) == PartText("ab", 2)
     with pytest.raises(ProtocolError):
         part(picture | {"media_type": media_type}, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_taken"), [("/a/b", True), ("b", True), ("/c", False), ("Ignore all that", False)]
+)
+def test_a_reason_names_only_what_the_caller_gave(name: str, *, is_taken: bool) -> None:
+    frame = {"failed": {"reason": "nothing_there", "name": name}}
+    request = PartRequest(source=Path(), path="/a/b")
+    if is_taken:
+        assert repr(name) in failure(frame, request).what
+    else:
+        with pytest.raises(ProtocolError):
+            failure(frame, request)
