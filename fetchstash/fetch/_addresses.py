@@ -104,6 +104,15 @@ _LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
 _SIX_TO_FOUR = IPv6Network("2002::/16")
 _ISATAP = (0x00005EFE, 0x02005EFE)  # RFC 5214, section 6.1: upper half of the interface ID
 
+_KEEP_SECONDS = 30
+# A point-to-point or tunnel interface may claim half of the internet: that is no local network.
+_WIDEST_PREFIX = {4: 8, 6: 16}
+
+_TIMEOUT_SECONDS = 10
+# getaddrinfo cannot be interrupted: a thread lives on after its caller has given up.
+_MAX_THREADS = 128
+_MAX_ADDRESSES = 64  # all are vetted; the largest sites have some twenty
+
 
 def embedded_ipv4(address: IPv6Address) -> tuple[IPv4Address, str] | None:
     """Return the IPv4 address that ``address`` carries and the name of the form, or None."""
@@ -151,11 +160,6 @@ def plain(text: str) -> Address:
     return address
 
 
-_KEEP_SECONDS = 30
-# A point-to-point or tunnel interface may claim half of the internet: that is no local network.
-_WIDEST_PREFIX = {4: 8, 6: 16}
-
-
 @dataclass(frozen=True, slots=True)
 class Machine:
     """The machine's own addresses, and the networks that it reaches without a router."""
@@ -193,12 +197,6 @@ def read_interfaces() -> Machine:
             if ip.network_prefix >= _WIDEST_PREFIX[address.version]:
                 networks.append(ip_interface(f"{address}/{ip.network_prefix}").network)
     return Machine(frozenset(addresses), tuple(networks))
-
-
-_TIMEOUT_SECONDS = 10
-# getaddrinfo cannot be interrupted: a thread lives on after its caller has given up.
-_MAX_THREADS = 128
-_MAX_ADDRESSES = 64  # all are vetted; the largest sites have some twenty
 
 
 class Resolver(Protocol):

@@ -33,6 +33,17 @@ _GROWTH_UNASKED = 32 * 2**20
 _PIECES_AT_FIRST = 16
 _PIECES_A_CALL = 64  # of 64 KiB: a call takes some 10 ms, so that a fetch can be cancelled
 
+_BATCH_BYTES = 512 * 1024  # enough to be worth one trip to a worker thread
+_SMALL_CHUNK_BYTES = 16 * 1024
+_LAST_WRITE_SECONDS = 0.2
+_PROGRESS_SECONDS = 0.1
+_THREADS = 4
+_DECODING = 3  # one thread is left for bodies that are small or not encoded
+_WINDOWS = 16
+
+Batch = tuple[list[bytes], bool]
+"""Received chunks, and whether they are the last."""
+
 
 class Spool:
     """One new file, decoded by ``stages``. ``size`` and ``sha256`` are of the decoded bytes.
@@ -163,15 +174,6 @@ def too_large(kind: str, limit: int) -> TooLarge:
     )
 
 
-_BATCH_BYTES = 512 * 1024  # enough to be worth one trip to a worker thread
-_SMALL_CHUNK_BYTES = 16 * 1024
-_LAST_WRITE_SECONDS = 0.2
-_PROGRESS_SECONDS = 0.1
-_THREADS = 4
-_DECODING = 3  # one thread is left for bodies that are small or not encoded
-_WINDOWS = 16
-
-
 class Workers:
     """What the bodies of one fetcher share: threads, and memory and disk for decoding.
 
@@ -185,10 +187,6 @@ class Workers:
         self.threads = anyio.CapacityLimiter(_THREADS)
         self.windows = anyio.Semaphore(_WINDOWS)
         self.decoding = anyio.Semaphore(_DECODING)
-
-
-Batch = tuple[list[bytes], bool]
-"""Received chunks, and whether they are the last."""
 
 
 class BodyReader:

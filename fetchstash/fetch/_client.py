@@ -45,6 +45,8 @@ _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")  # RFC 3986, section 2.3
 _SAFE = "%!&'()+,-./:;=?@[]^_|~\\"  # all that a request target may hold, but for * and $
 
+_ROBOTS_KEPT = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Robots:
@@ -158,9 +160,6 @@ def _matches(pattern: str, path: str) -> bool:
             return False
         at = begin + len(part)
     return at == len(path) or not pattern.endswith("$")
-
-
-_ROBOTS_KEPT = 256
 
 
 class Client:

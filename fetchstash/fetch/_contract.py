@@ -8,6 +8,9 @@ from typing import Protocol
 
 from fetchstash.text import setting
 
+Progress = Callable[[int, int | None], None]
+"""Called with the bytes received and the total, if known, at most ten times a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
@@ -145,10 +148,6 @@ class Renderer(Protocol):
         TooLarge, and then leaves no file.
         """
         ...
-
-
-Progress = Callable[[int, int | None], None]
-"""Called with the bytes received and the total, if known, at most ten times a second."""
 
 
 class Fetcher(Protocol):

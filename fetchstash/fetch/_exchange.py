@@ -16,6 +16,25 @@ from fetchstash.fetch._framing import GuardedStream, NotHttp
 from fetchstash.fetch._guard import Guard
 from fetchstash.fetch._url import Target
 
+_MAX_CONNECTIONS = 100
+_KEPT_CONNECTIONS = 20
+_KEPT_SECONDS = 15
+# Chunks of one byte that lie in one buffer would block the event loop until the last of them.
+_YIELD_SECONDS = 0.01
+_TINY_CHUNKS = 50_000
+_TINY_CHUNK_BYTES = 16
+# OpenSSL's reasons when the first bytes of a server are no TLS record.
+_NO_TLS = frozenset(
+    {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "HTTP_REQUEST"}
+)
+_FAILURES = (
+    httpcore2.NetworkError,
+    httpcore2.TimeoutException,
+    httpcore2.ProtocolError,
+    OSError,
+    ValueError,
+)
+
 
 @dataclass(slots=True)
 class _Gate:
@@ -69,26 +88,6 @@ class Gates:
             ]
             for name in gone:
                 del self._gates[name]
-
-
-_MAX_CONNECTIONS = 100
-_KEPT_CONNECTIONS = 20
-_KEPT_SECONDS = 15
-# Chunks of one byte that lie in one buffer would block the event loop until the last of them.
-_YIELD_SECONDS = 0.01
-_TINY_CHUNKS = 50_000
-_TINY_CHUNK_BYTES = 16
-# OpenSSL's reasons when the first bytes of a server are no TLS record.
-_NO_TLS = frozenset(
-    {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "HTTP_REQUEST"}
-)
-_FAILURES = (
-    httpcore2.NetworkError,
-    httpcore2.TimeoutException,
-    httpcore2.ProtocolError,
-    OSError,
-    ValueError,
-)
 
 
 class BrokenBody(Exception):

@@ -49,6 +49,14 @@ if TYPE_CHECKING:
     from fetchstash.fetch._client import Client
     from fetchstash.fetch._exchange import Exchange
 
+_log = logging.getLogger("fetchstash.fetch")
+
+_ACCEPT = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, */*;q=0.8"
+_ERROR_BODY_BYTES = 16 * 1024
+_ERROR_BODY_SECONDS = 5
+_ANY_LENGTH = 2**20  # of a URL that was fetched before
+_UNKNOWN_CODING = "it has an unknown content coding and is kept as sent"
+
 
 def tls_context() -> ssl.SSLContext:
     """Return the TLS context of all connections. Takes some 20 ms.
@@ -81,15 +89,6 @@ def certificate_fault() -> str:
     except BadArgument as error:
         return error.what
     return ""
-
-
-_log = logging.getLogger("fetchstash.fetch")
-
-_ACCEPT = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, */*;q=0.8"
-_ERROR_BODY_BYTES = 16 * 1024
-_ERROR_BODY_SECONDS = 5
-_ANY_LENGTH = 2**20  # of a URL that was fetched before
-_UNKNOWN_CODING = "it has an unknown content coding and is kept as sent"
 
 
 class HttpFetcher:

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 _MAX_ANSWER_BYTES = 16 * 1024
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})")
 
+_NEXT_ATTEMPT_SECONDS = 0.25  # RFC 8305, section 5: the Connection Attempt Delay
+_MAX_ATTEMPTS = 6
+_CONNECT_SECONDS = 15
+
+Dial = Callable[[Address], Awaitable[httpcore2.AsyncNetworkStream]]
+
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
@@ -97,13 +103,6 @@ async def open_tunnel(
         raise FetchFailed(
             "The proxy sent more than an answer.", "Tell the operator to check fetch.proxy."
         )
-
-
-_NEXT_ATTEMPT_SECONDS = 0.25  # RFC 8305, section 5: the Connection Attempt Delay
-_MAX_ATTEMPTS = 6
-_CONNECT_SECONDS = 15
-
-Dial = Callable[[Address], Awaitable[httpcore2.AsyncNetworkStream]]
 
 
 class Guard(httpcore2.AsyncNetworkBackend):

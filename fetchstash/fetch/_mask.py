@@ -26,6 +26,61 @@ _WORD_ENDS = re.compile(r"[\W_]+|(?<=[a-z]{2})(?=[A-Z][a-z]{2})")  # also inProg
 _MAX_WORDS = 80
 _MAX_CHARS = 1_024  # a longer segment is judged by its beginning
 
+_MASK = "***"
+_MAX_DEPTH = 2  # URLs inside URLs are parsed to this depth; deeper ones are masked whole
+# Names of parameters that carry a credential: those of OAuth (RFC 5849, 6749, 6750, 8628, 9126)
+# and OpenID Connect, of SAML and WS-Federation, of the signed URLs of AWS, Google Cloud, Azure,
+# Alibaba Cloud, Akamai and Dropbox, and the plain words. Compared without case, dashes and
+# underscores.
+_SECRET_NAMES = frozenset(
+    """
+    accesskey accesskeyid accesstoken apikey appkey appsecret aspsessionid assertion auth authkey
+    authorization authreqid authtoken awsaccesskeyid bearer clientassertion clientsecret code
+    codeverifier credential credentials csrf csrftoken devicecode googleaccessid hdnea hdntl hdnts
+    hmac idtoken idtokenhint jsessionid jwt key keypairid magic magiclink nonce oauthnonce
+    oauthverifier otp pass passcode passphrase passwd password phpsessid pin privatekey
+    privatetoken pw pwd refreshtoken requesturi resettoken rlkey saml samlart samlrequest
+    samlresponse sas secret secretkey secrettoken securitytoken sess session sessionid
+    sessionstate sessiontoken sid sig sign signature signedurl sso ssotoken subscriptionkey ticket
+    token usercode userpass verification verificationcode webhook wresult xamzcredential
+    xamzsecuritytoken xamzsignature xapikey xgoogcredential xgoogsignature xossaccesskeyid
+    xosssecuritytoken xosssignature xsrf
+    """.split()  # noqa: SIM905 -- ninety quoted words are no easier to read
+)
+# What binds an answer to a login: a secret (RFC 6749, section 10.12) beside the other parameters
+# of one, or unless it is words. Issues are open and addresses in California, too.
+_STATE_NAMES = frozenset({"state", "relaystate", "wctx"})
+_LOGIN_NAMES = frozenset(
+    """
+    accesstoken clientid codechallenge idtoken redirecturi responsemode responsetype samlrequest
+    samlresponse sessionstate tokentype wresult wtrealm
+    """.split()  # noqa: SIM905 -- as above
+)
+_SECRET_ENDING = re.compile(
+    r"(?:token|secret|signature|password|passwd|apikey|accesskey|privatekey|credential)s?\Z"
+)
+# Secrets by their shape, anywhere in a URL: JWTs and keys with a service's prefix. Each pattern
+# starts only at the beginning of a run of such characters, so that matching stays linear.
+_SECRET_SHAPE = re.compile(
+    r"""(?<![\w-]) (?:
+        eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?    # JSON Web Token, RFC 7519
+      | [spr]k[-_][\w-]{18,}                    # OpenAI, Anthropic, Stripe
+      | gh[pousr]_\w{20,} | github_pat_\w{20,} | glpat-[\w-]{16,} | hf_\w{20,} | npm_\w{20,}
+      | pypi-[\w-]{20,} | xox[abeprs]-[\w-]{10,} | A[KS]IA[0-9A-Z]{16}\b | AIza[\w-]{30,}
+      | ya29\.[\w-]{20,} | SG\.[\w-]{16,}\.[\w-]{16,}
+      | (?<=/)bot\d{6,}:[\w-]{20,}              # Telegram
+      | (?<=/services/)T\w{6,}/B\w{6,}/\w{16,}  # Slack's incoming webhooks
+      | (?<=/webhooks/)\d{10,}/[\w-]{30,}       # Discord's webhooks
+    )""",
+    re.VERBOSE,
+)
+# A long run of mixed letters and digits without words is most likely a key.
+_OPAQUE = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[A-Za-z0-9+/_=-]{32,}\Z")
+_SCHEME_AND_HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[/\\]{2,}[^/\\?#]*")
+_PATH_PARAMETER = re.compile(r";[^/;?#]*")  # RFC 3986, section 3.3
+_PASSWORD = re.compile(r"\A([A-Za-z][A-Za-z0-9+.\-]*:[/\\]{2,})[^/\\?#:]*:[^/\\?#]*@")
+_USERINFO = re.compile(r"\A([A-Za-z][A-Za-z0-9+.\-]*:[/\\]{2,})[^/\\?#]*@")
+
 
 def mask_segments(path: str, mask: str) -> str:
     """Return ``path`` with the keys in its segments replaced; words and extensions stay."""
@@ -94,62 +149,6 @@ def _changes(run: str) -> int:
 
 def _kind(char: str) -> int:
     return 0 if char.isdigit() else 1 if char.islower() else 2
-
-
-_MASK = "***"
-_MAX_DEPTH = 2  # URLs inside URLs are parsed to this depth; deeper ones are masked whole
-# Names of parameters that carry a credential: those of OAuth (RFC 5849, 6749, 6750, 8628, 9126)
-# and OpenID Connect, of SAML and WS-Federation, of the signed URLs of AWS, Google Cloud, Azure,
-# Alibaba Cloud, Akamai and Dropbox, and the plain words. Compared without case, dashes and
-# underscores.
-_SECRET_NAMES = frozenset(
-    """
-    accesskey accesskeyid accesstoken apikey appkey appsecret aspsessionid assertion auth authkey
-    authorization authreqid authtoken awsaccesskeyid bearer clientassertion clientsecret code
-    codeverifier credential credentials csrf csrftoken devicecode googleaccessid hdnea hdntl hdnts
-    hmac idtoken idtokenhint jsessionid jwt key keypairid magic magiclink nonce oauthnonce
-    oauthverifier otp pass passcode passphrase passwd password phpsessid pin privatekey
-    privatetoken pw pwd refreshtoken requesturi resettoken rlkey saml samlart samlrequest
-    samlresponse sas secret secretkey secrettoken securitytoken sess session sessionid
-    sessionstate sessiontoken sid sig sign signature signedurl sso ssotoken subscriptionkey ticket
-    token usercode userpass verification verificationcode webhook wresult xamzcredential
-    xamzsecuritytoken xamzsignature xapikey xgoogcredential xgoogsignature xossaccesskeyid
-    xosssecuritytoken xosssignature xsrf
-    """.split()  # noqa: SIM905 -- ninety quoted words are no easier to read
-)
-# What binds an answer to a login: a secret (RFC 6749, section 10.12) beside the other parameters
-# of one, or unless it is words. Issues are open and addresses in California, too.
-_STATE_NAMES = frozenset({"state", "relaystate", "wctx"})
-_LOGIN_NAMES = frozenset(
-    """
-    accesstoken clientid codechallenge idtoken redirecturi responsemode responsetype samlrequest
-    samlresponse sessionstate tokentype wresult wtrealm
-    """.split()  # noqa: SIM905 -- as above
-)
-_SECRET_ENDING = re.compile(
-    r"(?:token|secret|signature|password|passwd|apikey|accesskey|privatekey|credential)s?\Z"
-)
-# Secrets by their shape, anywhere in a URL: JWTs and keys with a service's prefix. Each pattern
-# starts only at the beginning of a run of such characters, so that matching stays linear.
-_SECRET_SHAPE = re.compile(
-    r"""(?<![\w-]) (?:
-        eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?    # JSON Web Token, RFC 7519
-      | [spr]k[-_][\w-]{18,}                    # OpenAI, Anthropic, Stripe
-      | gh[pousr]_\w{20,} | github_pat_\w{20,} | glpat-[\w-]{16,} | hf_\w{20,} | npm_\w{20,}
-      | pypi-[\w-]{20,} | xox[abeprs]-[\w-]{10,} | A[KS]IA[0-9A-Z]{16}\b | AIza[\w-]{30,}
-      | ya29\.[\w-]{20,} | SG\.[\w-]{16,}\.[\w-]{16,}
-      | (?<=/)bot\d{6,}:[\w-]{20,}              # Telegram
-      | (?<=/services/)T\w{6,}/B\w{6,}/\w{16,}  # Slack's incoming webhooks
-      | (?<=/webhooks/)\d{10,}/[\w-]{30,}       # Discord's webhooks
-    )""",
-    re.VERBOSE,
-)
-# A long run of mixed letters and digits without words is most likely a key.
-_OPAQUE = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[A-Za-z0-9+/_=-]{32,}\Z")
-_SCHEME_AND_HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[/\\]{2,}[^/\\?#]*")
-_PATH_PARAMETER = re.compile(r";[^/;?#]*")  # RFC 3986, section 3.3
-_PASSWORD = re.compile(r"\A([A-Za-z][A-Za-z0-9+.\-]*:[/\\]{2,})[^/\\?#:]*:[^/\\?#]*@")
-_USERINFO = re.compile(r"\A([A-Za-z][A-Za-z0-9+.\-]*:[/\\]{2,})[^/\\?#]*@")
 
 
 def mask_url(url: str) -> str:

@@ -34,6 +34,20 @@ _MAY_BE_ASKED = (
 )  # fmt: skip
 _INSIDE_NAMES_TO_ASK = frozenset({"localhost", "local", "internal", "home.arpa", "svc", "consul"})
 
+OriginHeaders = Mapping[str, Mapping[str, str]]
+"""Header fields by origin: ``{"https://api.example.org": {"authorization": "Bearer …"}}``."""
+
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")  # RFC 9110, section 5.6.2
+_VALUE = re.compile(r"[!-~](?:[ -~\t]*[!-~])?")  # RFC 9110, section 5.5, ASCII alone
+_MAX_URL_CHARS = 2_000
+# Set by us for each request: where it goes, how it is framed, what may come back (RFC 9110,
+# section 7.6.1 for those of one connection).
+_OURS = re.compile(
+    "accept-encoding|connection|content-(?:encoding|length|type)|expect|host|"
+    "if-(?:match|modified-since|none-match|range|unmodified-since)|keep-alive|"
+    "proxy-(?:authenticate|authorization|connection)|range|te|trailer|transfer-encoding|upgrade"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -259,21 +273,6 @@ def _domain(entry: str, setting: str) -> str:
             f"fetch.{setting} has {entry!r}, which {bad}.", "Give a domain such as example.org."
         ) from None
     return str(parsed).removesuffix(".")
-
-
-OriginHeaders = Mapping[str, Mapping[str, str]]
-"""Header fields by origin: ``{"https://api.example.org": {"authorization": "Bearer …"}}``."""
-
-_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")  # RFC 9110, section 5.6.2
-_VALUE = re.compile(r"[!-~](?:[ -~\t]*[!-~])?")  # RFC 9110, section 5.5, ASCII alone
-_MAX_URL_CHARS = 2_000
-# Set by us for each request: where it goes, how it is framed, what may come back (RFC 9110,
-# section 7.6.1 for those of one connection).
-_OURS = re.compile(
-    "accept-encoding|connection|content-(?:encoding|length|type)|expect|host|"
-    "if-(?:match|modified-since|none-match|range|unmodified-since)|keep-alive|"
-    "proxy-(?:authenticate|authorization|connection)|range|te|trailer|transfer-encoding|upgrade"
-)
 
 
 def origin_headers(tables: OriginHeaders) -> dict[str, dict[str, str]]:

@@ -32,6 +32,26 @@ _PARAMETER = re.compile(r""";\s*(filename\*?)\s*=\s*("(?:\\.|[^"\\])*"|[^;]*)"""
 _EXTENDED = re.compile(r"\s*([\w-]+)'[\w-]*'(.*)", re.ASCII | re.DOTALL)  # RFC 8187, section 3.2.1
 _NOT_IN_NAMES = re.compile(r'[<>:"|?*\x00-\x1f]')
 
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+_MAX_RETRIES = 2
+_FIRST_WAIT_SECONDS = 0.5
+# Too Many Requests (RFC 6585, section 4), Bad Gateway, Service Unavailable, Gateway Timeout.
+_TEMPORARY = frozenset({429, 502, 503, 504})
+_MAX_VALUE_CHARS = 64  # far above any date
+_MAX_SECONDS = 10 * 365 * 24 * 3600
+
+# Ours is a private cache: one principal's, and it sends the same header fields each time.
+_PRIVATE: "CacheOptions" = {"shared": False, "supported_methods": ["GET"], "allow_stale": False}
+_NO_ID = UUID(int=0)
+
+PAST_DEADLINE = "the deadline passed before its end"
+_EXCERPT_CHARS = 500
+_EXCERPT_BYTES = 8 * 1024
+_CHARSET = re.compile(r"""charset\s?=\s?["']?([\w.:-]{1,40})""", re.ASCII | re.IGNORECASE)
+_Error = TypeVar("_Error", bound=FetchstashError)
+_TEXT_TYPE = re.compile(r"text/|application/(?:[\w.-]+\+)?(?:json|xml)|\Z")
+
 
 def file_name(headers: Mapping[str, str], target: Target) -> str:
     """Return a file name of at most 200 characters, without folders and control characters.
@@ -72,9 +92,6 @@ def _extended(value: str) -> str:
     return unquote_to_bytes(match[2]).decode(match[1].lower(), "replace")
 
 
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
-
-
 def next_target(exchange: "Exchange", hops: int, max_hops: int, max_chars: int) -> Target | None:
     """Return the target of a redirect, or None if the response is no redirect.
 
@@ -96,14 +113,6 @@ def check_count(redirects: int, limit: int) -> None:
     if redirects > limit:
         what = f"There were more than {limit} redirects."
         raise FetchFailed(what, "Look for the document under another URL.", redirects=limit)
-
-
-_MAX_RETRIES = 2
-_FIRST_WAIT_SECONDS = 0.5
-# Too Many Requests (RFC 6585, section 4), Bad Gateway, Service Unavailable, Gateway Timeout.
-_TEMPORARY = frozenset({429, 502, 503, 504})
-_MAX_VALUE_CHARS = 64  # far above any date
-_MAX_SECONDS = 10 * 365 * 24 * 3600
 
 
 def retry_after_seconds(value: str, now: datetime) -> int | None:
@@ -152,11 +161,6 @@ def wait_after_status(
     if asked is None:
         return wait_after_failure(attempt, seconds_left, jitter)
     return float(asked) if attempt == 0 and asked <= seconds_left / 2 else None
-
-
-# Ours is a private cache: one principal's, and it sends the same header fields each time.
-_PRIVATE: "CacheOptions" = {"shared": False, "supported_methods": ["GET"], "allow_stale": False}
-_NO_ID = UUID(int=0)
 
 
 def conditions(cached: Cached | None, target: Target, redirects: int) -> dict[str, str]:
@@ -229,14 +233,6 @@ def _date(value: str) -> datetime | None:
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-
-
-PAST_DEADLINE = "the deadline passed before its end"
-_EXCERPT_CHARS = 500
-_EXCERPT_BYTES = 8 * 1024
-_CHARSET = re.compile(r"""charset\s?=\s?["']?([\w.:-]{1,40})""", re.ASCII | re.IGNORECASE)
-_Error = TypeVar("_Error", bound=FetchstashError)
-_TEXT_TYPE = re.compile(r"text/|application/(?:[\w.-]+\+)?(?:json|xml)|\Z")
 
 
 def excerpt(body: bytes, headers: Mapping[str, str]) -> str:

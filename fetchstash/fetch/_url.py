@@ -17,6 +17,17 @@ _FORBIDDEN = re.compile(r"[\x00-\x20\"#%/:<>?@\[\\\]^`{|}\x7f]")
 _NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)\Z")
 _MAX_INPUT_CHARS = 1_024  # no name of 253 ASCII characters is written with more
 
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_ABSOLUTE = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
+# C0 and C1 controls, lone surrogates, and the tag characters, which spell invisible ASCII.
+_NEVER = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f]")
+_PATH_SAFE = "!$%&'()*+,-./:;=@[\\]^_|~"  # outside URL Standard's path percent-encode set
+_QUERY_SAFE = "!$%&()*+,-./:;=?@[\\]^_`{|}~"  # outside its special-query percent-encode set
+_HOST_FIRST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?:[/?#]|\Z)")
+_ONE_DOT = re.compile(r"(?:\.|%2e)\Z", re.IGNORECASE)
+_TWO_DOTS = re.compile(r"(?:\.|%2e){2}\Z", re.IGNORECASE)
+_REWRITE = "Give the whole URL, such as https://example.org/page."
+
 
 class BadHost(ValueError):
     """An invalid host. Its text is half a sentence; ``better`` is the right spelling, or ""."""
@@ -131,18 +142,6 @@ def _label(label: str) -> str:
     ):
         raise BadHost("is no valid internationalised name")
     return "xn--" + text.encode("punycode").decode("ascii")
-
-
-_DEFAULT_PORTS = {"http": 80, "https": 443}
-_ABSOLUTE = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
-# C0 and C1 controls, lone surrogates, and the tag characters, which spell invisible ASCII.
-_NEVER = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f]")
-_PATH_SAFE = "!$%&'()*+,-./:;=@[\\]^_|~"  # outside URL Standard's path percent-encode set
-_QUERY_SAFE = "!$%&()*+,-./:;=?@[\\]^_`{|}~"  # outside its special-query percent-encode set
-_HOST_FIRST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?:[/?#]|\Z)")
-_ONE_DOT = re.compile(r"(?:\.|%2e)\Z", re.IGNORECASE)
-_TWO_DOTS = re.compile(r"(?:\.|%2e){2}\Z", re.IGNORECASE)
-_REWRITE = "Give the whole URL, such as https://example.org/page."
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,11 @@ Render = Literal["text", "image"]
 PagesRead = Callable[[int, int | None], None]
 """Told how many pages of a document are read, and of how many, if that is known."""
 
+P = ParamSpec("P")
+
+Row = tuple[str, str, str] | tuple[str, str, str, bytes]
+"""Word, media types, extensions (each a list parted by spaces), and a signature at offset 0."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -78,9 +83,6 @@ class Part:
     columns: int = 0
     rows: int = 0
     blank: bool = False
-
-
-P = ParamSpec("P")
 
 
 def _takes_facts(
@@ -364,10 +366,6 @@ class Format:
     def declared_name(self, media_type: str) -> str:
         """Return ``media_type`` if it is declared, else the pattern that it matches."""
         return media_type if media_type in self.media_types else self.media_types[-1]
-
-
-Row = tuple[str, str, str] | tuple[str, str, str, bytes]
-"""Word, media types, extensions (each a list parted by spaces), and a signature at offset 0."""
 
 
 def family(base: Format, *rows: Row) -> Iterator[Format]:

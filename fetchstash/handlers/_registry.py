@@ -31,6 +31,24 @@ GENERIC_MEDIA_TYPES = frozenset({
 })  # fmt: skip
 """Labels that servers use for want of a better one (WHATWG MIME Sniffing, section 7)."""
 
+# Sniffers are tried in this order, and the first format of a kind is the kind's own.
+MODULES = (
+    "fetchstash.handlers._binary",
+    "fetchstash.handlers._text",
+    "fetchstash.handlers._image",
+    "fetchstash.handlers._pdf",
+    "fetchstash.handlers._office",
+    "fetchstash.handlers._mail",
+    "fetchstash.handlers._html",
+    "fetchstash.handlers._data",
+    "fetchstash.handlers._notebook",
+    "fetchstash.handlers._code",
+    "fetchstash.handlers._markdown",
+    "fetchstash.handlers._ics",
+    "fetchstash.handlers._media",
+    "fetchstash.handlers._archive",
+)
+
 
 class Formats:
     """Formats in the order of their priority, then as declared, with tables to look them up."""
@@ -138,25 +156,6 @@ def package_name(name: str) -> str:
 def words(formats: Sequence[Format]) -> str:
     """Return the words of formats, each once."""
     return ", ".join(dict.fromkeys(f.name("") for f in formats))
-
-
-# Sniffers are tried in this order, and the first format of a kind is the kind's own.
-MODULES = (
-    "fetchstash.handlers._binary",
-    "fetchstash.handlers._text",
-    "fetchstash.handlers._image",
-    "fetchstash.handlers._pdf",
-    "fetchstash.handlers._office",
-    "fetchstash.handlers._mail",
-    "fetchstash.handlers._html",
-    "fetchstash.handlers._data",
-    "fetchstash.handlers._notebook",
-    "fetchstash.handlers._code",
-    "fetchstash.handlers._markdown",
-    "fetchstash.handlers._ics",
-    "fetchstash.handlers._media",
-    "fetchstash.handlers._archive",
-)
 
 
 @cache

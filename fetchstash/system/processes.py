@@ -14,6 +14,8 @@ from pathlib import Path
 GONE_SECONDS = 5
 """A killed process that is there for longer hangs in the kernel; nothing waits for that."""
 
+_CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
+
 
 def kill(process: Process) -> None:
     """Kill a process and close its pipes; ``is_gone`` waits for it.
@@ -76,9 +78,6 @@ def remove_tree(folder: Path) -> None:
     for current in reversed(folders):
         with suppress(OSError):
             current.rmdir()
-
-
-_CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
 
 
 def processors(cpu_max: Path = _CPU_MAX) -> int:

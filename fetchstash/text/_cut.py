@@ -11,6 +11,9 @@ _SHORT_LINE = 60
 Measure = Callable[[str], int]
 """How a host counts the length of a text. A longer text never counts less."""
 
+_MAX_SEGMENTS = 1_000
+"""Of a JPEG, before its frame header; cameras write about ten."""
+
 
 def utf8_length(text: str) -> int:
     """Return the bytes of ``text`` in UTF-8, as VS Code counts."""
@@ -141,10 +144,6 @@ def head_and_tail(
     return head[0][
         : largest(len(head[0]), lambda length: fits(head[0][:length]))
     ], 1  # there is no room to say what is left out
-
-
-_MAX_SEGMENTS = 1_000
-"""Of a JPEG, before its frame header; cameras write about ten."""
 
 
 def picture_size(data: bytes) -> tuple[int, int] | None:

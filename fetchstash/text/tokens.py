@@ -49,6 +49,8 @@ _PIECE = re.compile(
 _LISTED = 2**17
 """Characters up to which the pieces are counted as a list, which takes half the time."""
 
+_UNITS = ("rows", "columns", "lines")
+
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
@@ -194,9 +196,6 @@ def _load() -> "tiktoken.Encoding | None":
                     os.environ[_CACHE_VARIABLE] = before
     except (ImportError, OSError, ValueError, EOFError):
         return None
-
-
-_UNITS = ("rows", "columns", "lines")
 
 
 @dataclass(frozen=True, slots=True)

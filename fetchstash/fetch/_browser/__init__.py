@@ -48,6 +48,19 @@ _FAILURES: Mapping[str, tuple[type[FetchstashError], str]] = {
 }
 """By the codes of the child. Nothing that it says is shown: the page may have a hand in it."""
 
+# Chromium has no sandbox as root, and is never started without one: where the server runs as root
+# the browser runs as `nobody`.
+_NAMES = (
+    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome",
+    "microsoft-edge",
+)  # fmt: skip
+_PLACES = (
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+)
+NOBODY = 65_534
+"""The user and group without rights of its own, on Linux."""
+
 
 class Browser:
     """Renders pages; one at a time, the others wait."""
@@ -190,20 +203,6 @@ async def _folder() -> AsyncGenerator[Path]:
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
-
-
-# Chromium has no sandbox as root, and is never started without one: where the server runs as root
-# the browser runs as `nobody`.
-_NAMES = (
-    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome",
-    "microsoft-edge",
-)  # fmt: skip
-_PLACES = (
-    "/Applications/Chromium.app/Contents/MacOS/Chromium",
-    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-)
-NOBODY = 65_534
-"""The user and group without rights of its own, on Linux."""
 
 
 def executable() -> str:

@@ -33,6 +33,32 @@ _LACKS = (
     "a reader may use the network: no seccomp",
 )
 
+_PROFILE = """(version 1)
+(deny default)
+(allow process-exec (literal {python}) {folders_of_python})
+(allow sysctl-read)
+(allow file-read-metadata)
+(allow file-read* {folders})
+(allow file-read* (subpath {room}))
+(allow file-write* (subpath {out}))
+(allow file-read* file-write-data (literal "/dev/null"))
+(allow signal (target self))
+(deny file-link)
+(deny file-write-create (vnode-type SYMLINK))
+"""
+# Where macOS has its own libraries and the time zones.
+_MACOS_SYSTEM = ("/System", "/usr/lib", "/usr/share", "/private/var/db/timezone", "/dev/urandom")
+
+MAX_FILE_BYTES = 2 * 2**30
+MAX_OPEN_FILES = 256
+MORE_THREADS = 1_000
+"""Than the system has now; decoders of pictures and models start some, of a machine's 100,000."""
+JOBS_OF_CPU = 4
+"""A worker has so many times the CPU time of one job for its life: a hard limit cannot be raised
+again for the next job (setrlimit(2)), and one that was taken over raises a soft one."""
+# The server ends a job that takes too long. If it is gone, the worker ends itself this much later.
+ORPHAN_SECONDS = 5
+
 
 def confine(room: Path, readable: Iterable[Path]) -> list[str]:
     """Confine this process to ``room`` and what is ``readable``; return what could not be done.
@@ -97,23 +123,6 @@ def python_folders() -> Iterator[Path]:
             yield folder
 
 
-_PROFILE = """(version 1)
-(deny default)
-(allow process-exec (literal {python}) {folders_of_python})
-(allow sysctl-read)
-(allow file-read-metadata)
-(allow file-read* {folders})
-(allow file-read* (subpath {room}))
-(allow file-write* (subpath {out}))
-(allow file-read* file-write-data (literal "/dev/null"))
-(allow signal (target self))
-(deny file-link)
-(deny file-write-create (vnode-type SYMLINK))
-"""
-# Where macOS has its own libraries and the time zones.
-_MACOS_SYSTEM = ("/System", "/usr/lib", "/usr/share", "/private/var/db/timezone", "/dev/urandom")
-
-
 def confined_command(room: Path, readable: Iterable[Path]) -> tuple[str, ...]:
     """Return the beginning of the command line that confines a worker to its room, () elsewhere."""
     if sys.platform != "darwin" or shutil.which("sandbox-exec") is None:
@@ -142,16 +151,6 @@ def _subpaths(paths: Iterable[str]) -> str:
     real = dict.fromkeys(name for path in paths for name in (path, os.path.realpath(path)))
     return " ".join(f"(subpath {json.dumps(path)})" for path in real)
 
-
-MAX_FILE_BYTES = 2 * 2**30
-MAX_OPEN_FILES = 256
-MORE_THREADS = 1_000
-"""Than the system has now; decoders of pictures and models start some, of a machine's 100,000."""
-JOBS_OF_CPU = 4
-"""A worker has so many times the CPU time of one job for its life: a hard limit cannot be raised
-again for the next job (setrlimit(2)), and one that was taken over raises a soft one."""
-# The server ends a job that takes too long. If it is gone, the worker ends itself this much later.
-ORPHAN_SECONDS = 5
 
 if sys.platform == "win32":
 

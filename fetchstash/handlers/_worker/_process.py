@@ -34,13 +34,32 @@ from fetchstash.system import processes, telemetry
 from fetchstash.system.processes import remove_tree
 from fetchstash.text.hygiene import clean_line
 
-if sys.platform == "linux":
-    import fcntl
-
-
 MAX_LEFT = 10
 """Entries of its folder that a job may leave. A worker that leaves more is ended."""
 _PIECE_BYTES = 2**20
+
+COMMAND = (sys.executable, "-P", "-m", "fetchstash.handlers._worker._child")
+START_SECONDS = 30
+MAX_JOBS = 200
+# After the end of the pipe the exit status is a moment away; killing at once would lose it.
+EXIT_GRACE_SECONDS = 1
+
+# All that a worker needs to find its libraries. The rest may hold keys, and stays with the server.
+ENVIRONMENT = (
+    "PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
+    "SYSTEMROOT", "TEMP", "TMP", "TMPDIR",
+)  # fmt: skip
+
+# A host without a console would see one open for each worker on Windows.
+NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+
+_log = logging.getLogger("fetchstash.handlers")
+
+OnReport = Callable[[dict[str, Any]], None]
+
+
+if sys.platform == "linux":
+    import fcntl
 
 
 class KeptOpen(Exception):
@@ -170,26 +189,6 @@ def _copy(text: Path, target: Path, size: int) -> None:
         with target.open("r+b") as file:
             while size > 0 and (data := written.read(min(size, _PIECE_BYTES))):
                 size -= file.write(data)
-
-
-COMMAND = (sys.executable, "-P", "-m", "fetchstash.handlers._worker._child")
-START_SECONDS = 30
-MAX_JOBS = 200
-# After the end of the pipe the exit status is a moment away; killing at once would lose it.
-EXIT_GRACE_SECONDS = 1
-
-# All that a worker needs to find its libraries. The rest may hold keys, and stays with the server.
-ENVIRONMENT = (
-    "PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
-    "SYSTEMROOT", "TEMP", "TMP", "TMPDIR",
-)  # fmt: skip
-
-# A host without a console would see one open for each worker on Windows.
-NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
-
-_log = logging.getLogger("fetchstash.handlers")
-
-OnReport = Callable[[dict[str, Any]], None]
 
 
 def warn_unconfined(limits: ExtractLimits) -> None:

@@ -33,6 +33,23 @@ MAX_PREVIEW = 50_000
 # A result shows at most a tenth of this. A longer part is cut, and the result says so.
 MAX_PART_TEXT = 1_000_000
 
+MAX_NUMBER = 2**53
+
+MAX_VALUE = 2**63
+
+MAX_COUNT = 10**12
+"""Of pages, rows, members: more than any document has."""
+
+OF_SERVER = frozenset((
+    "content_kind", "word", "is_text", "paths", "unit", "page_word", "pictures",
+    "extraction_error", "leads_to",
+))  # fmt: skip
+"""Facts that the server itself knows: by the format that it chose, by the table of reasons, or by a
+look at the document (_leads)."""
+
+# RFC 6838, section 4.2.
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}")
+
 
 class ProtocolError(Exception):
     """The other side broke the protocol."""
@@ -108,9 +125,6 @@ def read_frame(stream: IO[bytes]) -> dict[str, Any] | None:
     return decode(stream.read(body_length(prefix)))
 
 
-MAX_NUMBER = 2**53
-
-
 def member(data: dict[str, Any], name: str) -> dict[str, Any]:
     """Return an object."""
     value = data.get(name)
@@ -184,9 +198,6 @@ def _heading(item: Any) -> Heading:
             raise ProtocolError
 
 
-MAX_VALUE = 2**63
-
-
 def cause_of(error: FetchstashError) -> Cause:
     """Return the cause of an error that a handler raised.
 
@@ -238,19 +249,6 @@ def _checked(name: str, value: Any, request_text: str | None) -> Value:
                 return int(value)
     raise ValueError
 
-
-MAX_COUNT = 10**12
-"""Of pages, rows, members: more than any document has."""
-
-OF_SERVER = frozenset((
-    "content_kind", "word", "is_text", "paths", "unit", "page_word", "pictures",
-    "extraction_error", "leads_to",
-))  # fmt: skip
-"""Facts that the server itself knows: by the format that it chose, by the table of reasons, or by a
-look at the document (_leads)."""
-
-# RFC 6838, section 4.2.
-_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}")
 
 _READERS: dict[Shape, Callable[[dict[str, Any], str, Fact], Any]] = {
     "line": lambda data, name, fact: line(data, name, fact.max_chars),
