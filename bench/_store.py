@@ -12,7 +12,7 @@ from fetchstash.store._catalog import transaction
 from fetchstash.store._contract import new_ref
 from fetchstash.store._limits import DEFAULT_RUN
 from fetchstash.store._place import Place
-from fetchstash.store._stride import StrideIndex
+from fetchstash.store._text import StrideIndex
 from fetchstash.text.ranges import Ranges
 
 WORDS = (

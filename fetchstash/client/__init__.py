@@ -24,13 +24,17 @@ if TYPE_CHECKING:
         extractor_prompt,
     )
     from fetchstash.client._formats import EXTRACTION_MARK, Format
-    from fetchstash.client._oversized import ToolCall, stub_oversized
+    from fetchstash.client._oversized import (
+        ToolCall,
+        context_window,
+        learned_windows,
+        stub_oversized,
+    )
     from fetchstash.client._policy import CompactionConfig, Offload, Policy, RequestInfo, State
     from fetchstash.client._protect import orphans
     from fetchstash.client._recovery import Recovery, overflow_report
     from fetchstash.client._rewrite import Target, rewrite
     from fetchstash.client._sizes import Change, Report, count_tokens
-    from fetchstash.client._windows import context_window, learned_windows
 
 __all__ = [
     "EXTRACTION_MARK",
@@ -64,13 +68,12 @@ _MODULES = {
     "_classify": "Verdict classify",
     "_compact": "CompactionResult HistoryCompactor compact extractor_prompt",
     "_formats": "EXTRACTION_MARK Format",
-    "_oversized": "ToolCall stub_oversized",
+    "_oversized": "ToolCall context_window learned_windows stub_oversized",
     "_policy": "CompactionConfig Offload Policy RequestInfo State",
     "_protect": "orphans",
     "_recovery": "Recovery overflow_report",
     "_rewrite": "Target rewrite",
     "_sizes": "Change Report count_tokens",
-    "_windows": "context_window learned_windows",
 }
 __getattr__ = lazy_names(__name__, _MODULES)
 

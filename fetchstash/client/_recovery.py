@@ -15,6 +15,7 @@ from typing import Any, Literal
 from fetchstash.client._classify import UNSATISFIABLE, Verdict, classify
 from fetchstash.client._compact import compact, reapply
 from fetchstash.client._formats import Format, Message
+from fetchstash.client._oversized import LearnedWindows, learned_windows, usable_window
 from fetchstash.client._policy import NOTHING_KNOWN, Policy, RequestInfo, State
 from fetchstash.client._rewrite import (
     clamped_output,
@@ -46,7 +47,6 @@ from fetchstash.client._streaming import (
 )
 from fetchstash.client._streams import aclose, close, empty_answer, failure, get, reported_input
 from fetchstash.client._stubs import ObservedOffload
-from fetchstash.client._windows import LearnedWindows, learned_windows, usable_window
 
 _log = logging.getLogger("fetchstash.client")
 

@@ -1,4 +1,4 @@
-"""Serve the host over stdin and stdout, the servers behind it."""
+"""Serve the gateway on stdin and stdout."""
 
 import logging
 import os
@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -18,27 +18,83 @@ import anyio
 import anyio.to_thread
 
 from fetchstash.config import Settings, WrappedServer, resolved
-from fetchstash.errors import FetchstashError, ServerFailed
+from fetchstash.errors import FetchstashError, ServerFailed, TooLarge
 from fetchstash.gateway import _process
+from fetchstash.gateway._framing import UnreadableMessage, parsed
 from fetchstash.gateway._gateway import Gateway
-from fetchstash.gateway._host import host_connection
-from fetchstash.gateway._rpc import Connection, Params, Peer
+from fetchstash.gateway._protocol import INTERNAL_ERROR, INVALID_REQUEST, as_line
+from fetchstash.gateway._rpc import (
+    Connection,
+    ConnectionEnded,
+    Message,
+    Params,
+    Peer,
+    RpcError,
+    read_back,
+)
 from fetchstash.gateway._start import Process, start
 from fetchstash.gateway._upstream import Open, Upstream
-from fetchstash.server import EXTENSION, hide_memory, listed_tools
+from fetchstash.server import (
+    EXTENSION,
+    LineWriter,
+    claim_streams,
+    hide_memory,
+    listed_tools,
+    read_lines,
+)
 from fetchstash.store import AUTO_RUN, StoreLimits, with_run
 from fetchstash.text import clip
 
 if TYPE_CHECKING:
     from fetchstash.stash import Stash
 
+_log = logging.getLogger("fetchstash.gateway")
+
+
+def host_connection() -> Connection:
+    """Return the connection to the host, which takes stdin and stdout for itself."""
+    sys.stdout.flush()
+    stdin, stdout = claim_streams()
+    writer = LineWriter(stdout)
+
+    async def send(message: Message) -> None:
+        line = _line(message)
+        try:
+            await writer.write(line)
+        except OSError:
+            raise ConnectionEnded from None
+
+    return _messages(stdin), send
+
+
+async def _messages(stdin: int) -> AsyncGenerator[Message]:
+    """Yield what the host sends. What is no message is passed over."""
+    async for line in read_lines(stdin):
+        try:
+            if line.strip():
+                yield parsed(line)
+        except UnreadableMessage as error:
+            _log.warning("The host sent %s.", error)
+
+
+def _line(message: Message) -> bytes:
+    """Return a message for the host. Of a result that nobody made short only an error is left."""
+    with suppress(TypeError):  # a value stands in a file
+        return as_line(message)
+    try:
+        return as_line(read_back(message))
+    except TooLarge:
+        if "method" in message:
+            raise RpcError(INVALID_REQUEST, "The request is too long.") from None
+        error = RpcError(INTERNAL_ERROR, "The answer is too long. Ask for less.")
+        return as_line({"jsonrpc": "2.0", "id": message["id"], "error": error.as_object})
+
+
 OWN = WrappedServer("fetchstash")
 OWN_ABOUT: dict[str, Any] = {
     "capabilities": {"tools": {}, "resources": {}, "completions": {}, "extensions": {EXTENSION: {}}}
 }
 """What fetchstash offers behind the gateway, known before its server runs."""
-
-_log = logging.getLogger("fetchstash.gateway")
 
 
 class _Rooms:

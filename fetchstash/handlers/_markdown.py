@@ -8,7 +8,7 @@ from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import Extracted, Format, Hints, Part
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._routing._structure import sniff_markdown
-from fetchstash.handlers._shared._markdown_marks import MAX_HEADINGS, find_headings
+from fetchstash.handlers._shared._prose import MAX_HEADINGS, find_headings
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*\n")
 _FRONT_TITLE = re.compile(r"^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$", re.MULTILINE)

@@ -4,13 +4,18 @@
 same parts: `build_app` takes a `TenantSource` and what it is to check, `server_of` runs it.
 """
 
-from fetchstash.service._app import build_app
 from fetchstash.service._audit import AuditLog
 from fetchstash.service._auth import security_of, verifier_of
 from fetchstash.service._exports import exports
 from fetchstash.service._quota import Quotas
 from fetchstash.service._request import principal_in, principal_of
-from fetchstash.service._serve import OneStash, for_clients_elsewhere, serve_http, server_of
+from fetchstash.service._serve import (
+    OneStash,
+    build_app,
+    for_clients_elsewhere,
+    serve_http,
+    server_of,
+)
 from fetchstash.service._tenant_store import TenantStore
 from fetchstash.service._tenants import Tenants, TenantSource
 

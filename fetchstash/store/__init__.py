@@ -54,8 +54,7 @@ if TYPE_CHECKING:
     from fetchstash.store._protocol import ArtifactStore, StoreBase
     from fetchstash.store._rank import rank_texts
     from fetchstash.store._reader import TextReader
-    from fetchstash.store._stride import ByteSource, BytesSource, StrideIndex
-    from fetchstash.store._text import StoredText
+    from fetchstash.store._text import ByteSource, BytesSource, StoredText, StrideIndex
 
 __all__ = [
     "ALL_RUNS",
@@ -125,7 +124,6 @@ _MODULES = {
     "_protocol": "ArtifactStore StoreBase",
     "_rank": "rank_texts",
     "_reader": "TextReader",
-    "_stride": "ByteSource BytesSource StrideIndex",
-    "_text": "StoredText",
+    "_text": "ByteSource BytesSource StoredText StrideIndex",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -20,7 +20,7 @@ from fetchstash.store._disk import (
     sync_file,
     sync_folder,
 )
-from fetchstash.store._stride import STRIDE, StrideBuilder, StrideIndex
+from fetchstash.store._text import STRIDE, StrideBuilder, StrideIndex
 from fetchstash.system.processes import remove_tree
 
 T = TypeVar("T")

@@ -15,8 +15,14 @@ from fetchstash.store._bucket import PART, Bucket, CannotCopy
 from fetchstash.store._bucket_cache import QUICKLY_HASHED, BlobCache, Filling
 from fetchstash.store._bucket_index import Entry
 from fetchstash.store._bucket_record import Record, StoredBlob
-from fetchstash.store._stride import ByteSource, BytesSource, FileSource, NotCached, StrideIndex
-from fetchstash.store._text import StoredText
+from fetchstash.store._text import (
+    ByteSource,
+    BytesSource,
+    FileSource,
+    NotCached,
+    StoredText,
+    StrideIndex,
+)
 
 BLOCK = 64 * 2**10
 """As long as a stride: what an index look-up reads is one block."""

@@ -62,11 +62,11 @@ from fetchstash.store._limits import (
     plan,
     run_of_put,
 )
+from fetchstash.store._place import EVICTIONS_PER_PUT
+from fetchstash.store._protocol import Text
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._search import SearchIndex, search_run
 from fetchstash.store._text import StoredText
-from fetchstash.store._threaded import Text
-from fetchstash.store._upkeep import EVICTIONS_PER_PUT
 from fetchstash.text import clip
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.ranges import Ranges

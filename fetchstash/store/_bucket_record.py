@@ -27,7 +27,7 @@ from typing import Any
 from fetchstash.errors import StoreError
 from fetchstash.store._bucket import BLOBS, RECORDS
 from fetchstash.store._contract import REF_PREFIX, Facts
-from fetchstash.store._stride import StrideIndex
+from fetchstash.store._text import StrideIndex
 from fetchstash.text.ranges import Ranges
 
 PINNED, KEYS = "pinned", "keys"

@@ -9,7 +9,7 @@ from typing import Self
 from fetchstash.store._bucket import CALLS_AT_ONCE, Bucket, open_bucket
 from fetchstash.store._bucket_contents import BucketContents
 from fetchstash.store._limits import StoreLimits
-from fetchstash.store._threaded import ThreadedStore
+from fetchstash.store._protocol import ThreadedStore
 from fetchstash.store._threads import Threads, Turn
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fetchstash.errors import Busy, Call
-from fetchstash.store._stride import StrideIndex
+from fetchstash.store._text import StrideIndex
 from fetchstash.text.facts import FACTS, DocumentFacts
 from fetchstash.text.ranges import Heading
 

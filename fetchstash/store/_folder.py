@@ -39,13 +39,11 @@ from fetchstash.store._contract import (
 from fetchstash.store._disk import check_room, larger_than_the_store, no_text, translate_errors
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import StoreLimits, own_run, run_of_put
-from fetchstash.store._place import Place
+from fetchstash.store._place import Place, Upkeep
+from fetchstash.store._protocol import Text
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._search import RunTexts, SearchIndex, search_run
-from fetchstash.store._stride import FileSource, StrideIndex
-from fetchstash.store._text import StoredText
-from fetchstash.store._threaded import Text
-from fetchstash.store._upkeep import Upkeep
+from fetchstash.store._text import FileSource, StoredText, StrideIndex
 from fetchstash.text.ranges import Ranges
 
 KEPT = 16

@@ -15,8 +15,7 @@ from threading import Lock
 from fetchstash.errors import BadPattern, Call
 from fetchstash.store._contract import GrepQuery, Line, Matches
 from fetchstash.store._rank import Deadline
-from fetchstash.store._stride import BytesSource, StrideIndex
-from fetchstash.store._text import StoredText
+from fetchstash.store._text import BytesSource, StoredText, StrideIndex
 from fetchstash.text import window
 from fetchstash.text.hygiene import clean_line
 

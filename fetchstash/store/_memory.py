@@ -27,8 +27,7 @@ from fetchstash.store._limits import ALL_RUNS, Candidate, StoreLimits, Total, pl
 from fetchstash.store._protocol import StoreBase
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
-from fetchstash.store._stride import BytesSource, StrideIndex
-from fetchstash.store._text import StoredText
+from fetchstash.store._text import BytesSource, StoredText, StrideIndex
 from fetchstash.store._threads import Threads
 from fetchstash.system.processes import remove_tree
 from fetchstash.text.ranges import Ranges

@@ -10,8 +10,7 @@ from fetchstash.store._folder import StoreFolder
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import StoreLimits, bucket_url, store_folder, with_run
 from fetchstash.store._memory import MemoryStore
-from fetchstash.store._protocol import ArtifactStore
-from fetchstash.store._threaded import ThreadedStore
+from fetchstash.store._protocol import ArtifactStore, ThreadedStore
 from fetchstash.store._threads import LookUps, Threads, Turn
 
 T = TypeVar("T")

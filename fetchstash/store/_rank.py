@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from fetchstash.store._contract import Passage, SearchResult
-from fetchstash.store._stride import CONTINUATION_BYTES
-from fetchstash.store._text import StoredText
+from fetchstash.store._text import CONTINUATION_BYTES, StoredText
 
 READ = 2**20
 PASSAGE_BYTES = 1_200

@@ -9,15 +9,15 @@ from fetchstash.store._contract import GrepQuery, Matches, SearchResult
 from fetchstash.store._disk import translate_errors
 from fetchstash.store._grep import grep
 from fetchstash.store._rank import Deadline, Ranking
-from fetchstash.store._stride import (
+from fetchstash.store._text import (
     ByteSource,
     BytesSource,
     CachedSource,
     NotCached,
+    StoredText,
     StrideIndex,
     may_wait,
 )
-from fetchstash.store._text import StoredText
 from fetchstash.store._threads import Threads
 from fetchstash.text.ranges import Ranges
 

@@ -15,7 +15,7 @@ from fetchstash.store._clock import StoreClock
 from fetchstash.store._contract import REF_PREFIX, Facts, is_ref
 from fetchstash.store._disk import REPAIR, not_stored
 from fetchstash.store._limits import ALL_RUNS, Candidate, Total
-from fetchstash.store._stride import StrideIndex
+from fetchstash.store._text import StrideIndex
 from fetchstash.text import clip
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.ranges import Ranges

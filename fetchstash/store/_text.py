@@ -1,8 +1,226 @@
-"""A stored text: slices by characters, lines and units, out of any source of bytes."""
+"""A stored text: where its characters and lines stand, and slices of any unit.
 
-from fetchstash.errors import OutOfRange, StoreError
+With it any line or character costs one look-up and one block, whatever the size of the text. It
+takes 16 bytes for each block. A character belongs to the block that holds its first byte.
+"""
+
+import codecs
+import os
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from threading import Lock
+from typing import Protocol, TypeGuard
+
+from fetchstash.errors import BadArgument, OutOfRange, StoreError
 from fetchstash.store._disk import REPAIR
-from fetchstash.store._stride import CONTINUATION_BYTES, STRIDE, ByteSource, StrideIndex
+
+STRIDE = 64 * 2**10
+CONTINUATION_BYTES = bytes(b for b in range(256) if b & 0xC0 == 0x80)
+
+
+@dataclass(frozen=True, slots=True)
+class StrideIndex:
+    """Counts before each block of a text, and of all of it.
+
+    ``lines`` counts a last line without a line end, as `grep -n` does.
+    """
+
+    size: int
+    chars: int
+    lines: int
+    chars_before: "array[int]"
+    feeds_before: "array[int]"
+
+    @classmethod
+    def of(cls, text: bytes) -> "StrideIndex":
+        """Index a text that is in memory. Raises BadArgument where it is no UTF-8."""
+        builder = StrideBuilder()
+        try:
+            for start in range(0, len(text), STRIDE):
+                builder.add(text[start : start + STRIDE])
+            return builder.finish()
+        except UnicodeDecodeError as error:
+            raise BadArgument("The text is no UTF-8.", "Put text as UTF-8.") from error
+
+    def block_of_char(self, char: int) -> int:
+        """Return the block in which a character (from 0) begins; past the end the last block."""
+        return max(bisect_right(self.chars_before, char) - 1, 0)
+
+    def block_of_line(self, line: int) -> int:
+        """Return the block with the line feed before ``line`` (from 1); for line 1 the first."""
+        return max(bisect_left(self.feeds_before, line - 1) - 1, 0)
+
+    def pack(self) -> bytes:
+        """Return both columns as bytes: unsigned 64-bit, in the byte order of this machine."""
+        return self.chars_before.tobytes() + self.feeds_before.tobytes()
+
+    @classmethod
+    def unpack(cls, size: int, chars: int, lines: int, packed: bytes) -> "StrideIndex":
+        """Read what ``pack`` made. Raises ValueError on anything else."""
+        half = len(packed) // 2
+        columns = array("Q", packed[:half]), array("Q", packed[half:])
+        if len(columns[0]) != max(-(-size // STRIDE), 1) or len(columns[0]) != len(columns[1]):
+            raise ValueError(f"{len(packed)} bytes are no stride index of a text of {size} bytes")
+        return cls(size, chars, lines, *columns)
+
+
+class StrideBuilder:
+    """Builds the index out of blocks of STRIDE bytes; the last may be shorter."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._size = self._chars = self._feeds = 0
+        self._open_line = False
+        self._chars_before = array("Q")
+        self._feeds_before = array("Q")
+
+    def add(self, block: bytes) -> None:
+        """Count one block. Raises UnicodeDecodeError where the text is no UTF-8."""
+        # Whether the first byte of this block's first character was in the block before.
+        begun = bool(self._decoder.getstate()[0])
+        self._chars_before.append(self._chars + begun)
+        self._feeds_before.append(self._feeds)
+        self._chars += len(self._decoder.decode(block))
+        self._feeds += block.count(b"\n")
+        self._size += len(block)
+        self._open_line = not block.endswith(b"\n")
+
+    def finish(self) -> StrideIndex:
+        """Return the index. Raises UnicodeDecodeError where the text ends inside a character."""
+        self._decoder.decode(b"", final=True)
+        if not self._chars_before:
+            self.add(b"")
+            self._open_line = False
+        return StrideIndex(
+            self._size,
+            self._chars,
+            self._feeds + self._open_line,
+            self._chars_before,
+            self._feeds_before,
+        )
+
+
+_NO_WAIT = getattr(os, "RWF_NOWAIT", 0)
+MAX_CACHED_READ = 512 * 2**10
+"""In bytes: copying and decoding that much takes a fraction of a millisecond."""
+
+
+class ByteSource(Protocol):
+    """Immutable bytes that can be read in ranges, from any thread."""
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes [start, end), fewer at the end of the source. May block."""
+        ...
+
+    def close(self) -> None:
+        """Release the source. A read that runs meanwhile in another thread ends first."""
+        ...
+
+
+class BytesSource:
+    """A ByteSource over bytes in memory."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes [start, end), fewer at the end."""
+        return self._data[start:end]
+
+    def close(self) -> None:
+        """Do nothing: no file is open."""
+
+
+class NotCached(Exception):
+    """The bytes cannot be had without waiting for a disk or a network."""
+
+
+class MayWait(ByteSource, Protocol):
+    """A ByteSource whose reads may wait for a disk or a network, and that knows which do."""
+
+    def read_cached(self, start: int, end: int) -> bytes:
+        """Return the bytes [start, end) without waiting. Raises NotCached."""
+        ...
+
+
+def may_wait(source: ByteSource) -> TypeGuard[MayWait]:
+    """Return whether a source knows which reads wait."""
+    return hasattr(source, "read_cached")  # isinstance takes ten times as long
+
+
+class FileSource:
+    """A ByteSource over an open file, which stays readable when somebody unlinks it."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._lock = Lock()  # a read must not meet the number of another file, opened after close
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes [start, end), fewer at the end of the file."""
+        with self._lock:
+            self._check_open()
+            data = self._read_at(start, end - start)
+            while 0 < len(data) < end - start:
+                more = self._read_at(start + len(data), end - start - len(data))
+                if not more:
+                    break
+                data += more
+        return data
+
+    def read_cached(self, start: int, end: int) -> bytes:
+        """Return the same if the page cache has it. Raises NotCached else, and for large ranges.
+
+        Only Linux can tell (RWF_NOWAIT, preadv2(2)), and not on every file system.
+        """
+        if sys.platform != "linux" or not _NO_WAIT or end - start > MAX_CACHED_READ:
+            raise NotCached
+        data = bytearray(max(end - start, 0))
+        if not self._lock.acquire(blocking=False):
+            raise NotCached
+        try:
+            self._check_open()
+            count = os.preadv(self._fd, [data], start, _NO_WAIT)
+        except OSError as error:
+            raise NotCached from error
+        finally:
+            self._lock.release()
+        if count < len(data):
+            raise NotCached
+        return bytes(data)
+
+    def close(self) -> None:
+        """Close the file. Closing twice is no error."""
+        with self._lock:
+            if self._fd >= 0:
+                os.close(self._fd)
+            self._fd = -1
+
+    def _check_open(self) -> None:
+        if self._fd < 0:
+            raise StoreError("The text is closed.", "Open it again.")
+
+    def _read_at(self, start: int, count: int) -> bytes:
+        if sys.platform != "win32":
+            return os.pread(self._fd, max(count, 0), start)
+        os.lseek(self._fd, start, os.SEEK_SET)
+        return os.read(self._fd, max(count, 0))
+
+
+class CachedSource:
+    """A source as far as its bytes are at hand: a read returns at once or raises NotCached."""
+
+    def __init__(self, source: MayWait) -> None:
+        self._source = source
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes [start, end). Raises NotCached."""
+        return self._source.read_cached(start, end)
+
+    def close(self) -> None:
+        """Do nothing: the source is another's."""
+
 
 _KEPT_BYTES = 3 * STRIDE
 """A longer read is part of a scan, which reads nothing twice."""

@@ -8,8 +8,8 @@ import pytest
 from fetchstash.errors import StoreError
 from fetchstash.handlers import ExtractLimits
 from fetchstash.service import AuditLog
-from fetchstash.service._app import Readiness
 from fetchstash.service._request import Record
+from fetchstash.service._serve import Readiness
 from fetchstash.store import MemoryObjects
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

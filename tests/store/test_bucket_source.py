@@ -17,7 +17,7 @@ from fetchstash.store._bucket_blobs import BLOCK, RangedSource
 from fetchstash.store._bucket_cache import BlobCache
 from fetchstash.store._bucket_record import Record, StoredBlob, record_key
 from fetchstash.store._contract import new_ref
-from fetchstash.store._stride import NotCached
+from fetchstash.store._text import NotCached
 from fetchstash.text.ranges import Ranges
 from tests.store.buckets import every_bucket_is, new_objects
 

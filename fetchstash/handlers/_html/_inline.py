@@ -17,7 +17,7 @@ from fetchstash.handlers._html._element import (
     names,
 )
 from fetchstash.handlers._html._media import MEDIA, labelled, shown
-from fetchstash.handlers._shared._markdown_marks import fence_for
+from fetchstash.handlers._shared._prose import fence_for
 
 LONGEST_CELL = 1_000
 """Characters; a longer cell is a column of a layout."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office._common import Events, Runs
 from fetchstash.handlers._office._ooxml import FORMULA, Chart, Diagram, Formula, Package
-from fetchstash.handlers._shared._beside import Beside, BesideParts
+from fetchstash.handlers._shared._parts import Beside, BesideParts
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
 from fetchstash.handlers._shared._xml import attribute
 from fetchstash.handlers._shared._zip import Zip

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office import OfficeReason
 from fetchstash.handlers._office._common import Events, Members
-from fetchstash.handlers._shared._beside import Beside, BesideParts
+from fetchstash.handlers._shared._parts import Beside, BesideParts
 from fetchstash.handlers._shared._xml import attribute
 from fetchstash.handlers._shared._zip import Zip
 

@@ -21,7 +21,7 @@ from fetchstash.handlers._office._common import (
     learn_metadata,
 )
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._shared._beside import Beside, BesideParts
+from fetchstash.handlers._shared._parts import Beside, BesideParts
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
 from fetchstash.handlers._shared._xml import FirstTexts, attribute
 from fetchstash.handlers._shared._zip import MAX_MEMBER, Zip
