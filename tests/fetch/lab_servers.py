@@ -237,20 +237,14 @@ def main() -> None:
     authority = trustme.CA()
     pem.write_bytes(authority.cert_pem.bytes())
     certificates = Certificates(authority)
-    threads = [
-        threading.Thread(
-            target=serve_names, args=(Names(json.loads(names.read_text())),), daemon=True
-        )
+    table = Names(json.loads(names.read_text()))
+    threads = [threading.Thread(target=serve_names, args=(table,), daemon=True)]
+    ports = [(port, None) for port in PLAIN_PORTS] + [(port, certificates) for port in TLS_PORTS]
+    threads += [
+        threading.Thread(target=serve_web, args=(family, port, context), daemon=True)
+        for family in (socket.AF_INET, socket.AF_INET6)
+        for port, context in ports
     ]
-    for family in (socket.AF_INET, socket.AF_INET6):
-        threads += [
-            threading.Thread(target=serve_web, args=(family, port, None), daemon=True)
-            for port in PLAIN_PORTS
-        ]
-        threads += [
-            threading.Thread(target=serve_web, args=(family, port, certificates), daemon=True)
-            for port in TLS_PORTS
-        ]
     for thread in threads:
         thread.start()
     print("ready", flush=True)  # noqa: T201 -- the lab waits for it

@@ -83,22 +83,8 @@ def test_the_machine_s_own_addresses_and_neighbours_are_refused_however_public_t
         row("http://[2606:4700:45::1]/", "allow"),
     ]
     results = run_lab(rows)
-    assert [bool(result["dialled"]) for result in results] == [
-        False,
-        False,
-        False,
-        False,
-        True,
-        True,
-    ]
-    assert [bool(result["fetched"]) for result in results] == [
-        False,
-        False,
-        False,
-        False,
-        True,
-        True,
-    ]
+    for fact in ("dialled", "fetched"):
+        assert [bool(result[fact]) for result in results] == [False] * 4 + [True] * 2
 
 
 def test_a_proxy_is_asked_for_the_vetted_address_and_for_nothing_else() -> None:
