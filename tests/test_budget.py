@@ -26,8 +26,8 @@ BUDGET = {
     "fetchstash/store": (31, 8_268),
     "fetchstash/system": (5, 569),
     "fetchstash/text": (7, 1_060),
-    "scripts": (48, 7_693),
-    "tests": (300, 52_763),
+    "scripts": (48, 7_696),
+    "tests": (300, 52_742),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 

@@ -66,6 +66,7 @@ def test_the_agents_client_finds_the_place_and_reads_around_it(
     assert "## Chapter 1234\n" in out
 
 
+@pytest.mark.long
 def test_an_agents_client_reads_through_a_teams_service(
     site: Site, flags: list[str], tmp_path: Path
 ) -> None:
@@ -220,6 +221,7 @@ def test_the_agents_loop_answers_out_of_a_long_document_in_a_small_context(
 ADAPTERS = Path(os.environ.get("ADAPTERS_HOME", Path.home() / ".cache/fetchstash/adapters"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sdk", "name"),
     [

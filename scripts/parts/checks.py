@@ -1,6 +1,7 @@
 """Run everything that CI runs of lint, types, import rules and tests.
 
-    scripts/test                  all of it, the tests against the built wheel
+    scripts/test                  all of it but the long tests, against the built wheel
+    scripts/test --all            all of it, as CI runs it
     scripts/test --quick          lint, import rules and the quick tests, on the checkout
     scripts/lint                  lint and import rules; mends the style that can be mended
     scripts/test [ARGUMENT …]     some tests, against the built wheel: the arguments go to pytest
@@ -105,7 +106,8 @@ def main() -> None:
             quick.append(f"--basetemp={folder}/tests")
             step("quick tests", [*quick, *arguments[1:]], {**os.environ, "PYTHONPATH": str(ROOT)})
         return
-    if not arguments:
+    every = arguments == ["--all"]
+    if every or not arguments:
         lint()
         step("mypy", [BIN / "mypy"])
         step("pyright", [BIN / "pyright"])
@@ -113,7 +115,8 @@ def main() -> None:
     path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, "PYTHONSAFEPATH": "1", "PATH": path}
     env.pop("PYTHONPATH", None)
-    step("tests", [python, "-m", "pytest", *(arguments or SIDE_BY_SIDE)], env)
+    chosen = SIDE_BY_SIDE if every else arguments or (*SIDE_BY_SIDE, "-m", "not long")
+    step("tests", [python, "-m", "pytest", *chosen], env)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from fetchstash.text import tokens
 from tests.client.conversations import FORMATS, Turn, render, texts_of
 from tests.client.fakes import Kept, prose
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 WINDOW = 40_000
 PNG = base64.b64encode(

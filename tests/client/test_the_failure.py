@@ -132,6 +132,7 @@ def real_pdf(seed: int) -> bytes:
     return make_pdf(pages, title=f"Report {seed}")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.anyio
 async def test_the_server_in_front_keeps_the_run_from_an_overflow() -> None:

@@ -77,6 +77,7 @@ async def test_short_results_pass_and_long_ones_are_kept(
     assert table.structured_content is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("style", ["json", "events"])
 async def test_a_flood_goes_to_disk_and_not_to_memory(wrapped: Wrapped, style: str) -> None:
     with listening(style) as server:

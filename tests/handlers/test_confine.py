@@ -197,6 +197,7 @@ async def test_a_worker_cannot_name_its_text_again_when_it_is_taken(
     assert ": refused" in line
 
 
+@pytest.mark.long
 async def test_a_worker_that_nests_folders_endlessly_is_replaced_and_its_folder_is_removed(
     pool: WorkerPool, tmp_path: Path
 ) -> None:

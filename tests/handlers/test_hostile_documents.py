@@ -24,7 +24,7 @@ from tests.handlers.hostile.documents import (
     pictures,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 TORTURE = Path(__file__).parents[2] / "scripts" / "torture" / "handlers.py"
 

@@ -165,6 +165,7 @@ def test_a_page_of_properties_that_is_listed_thousands_of_times_is_read_once(rea
     assert steps(lambda: read(handler, document)) < 20_000
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", wasteful())
 def test_a_small_file_that_repeats_one_thing_is_read_in_few_steps(name: str, save: Save) -> None:

@@ -14,7 +14,7 @@ from tests.loopback import Site
 from tests.server.test_stdio import FETCHSTASH, flags, started
 from tests.server.test_tools import ERAS, call, fail, ref_in
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ DISKS = {
 SIZES = {"xfs": 304, "btrfs": 64}  # in MiB; xfs takes no less than 300
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(sys.platform != "linux", reason="mounts small disks"),
     pytest.mark.slow,
 ]

@@ -16,7 +16,7 @@ import pytest
 from fetchstash.store import Finding, StoreLimits, check_store, open_store, repair_store
 from tests.store.contents import text_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 KINDS = ("raw", "text")
 TORTURE = Path(__file__).parents[2] / "scripts" / "torture" / "store.py"

@@ -37,6 +37,7 @@ def test_it_shows_every_way_into_a_document_and_leaves_nothing(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="a process of one's own cannot be sent Ctrl-C there")
 def test_an_interrupt_ends_the_server_and_leaves_nothing(tmp_path: Path) -> None:
     env = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
