@@ -3,7 +3,8 @@
 import logging
 import time
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 import anyio
@@ -78,76 +79,65 @@ async def answer_call(
 ) -> types.CallToolResult | types.InputRequiredResult:
     """Answer a call, report its progress if that is asked for, and announce what it took in."""
     if ctx.request and "progress_token" not in (ctx.meta or {}):  # in memory none is needed
-        return await _answered(tools, announcer, ctx, params, Reports())
+        return await _answer(tools, announcer, ctx, params, Reports())
     async with anyio.create_task_group() as tasks:
 
         def send(progress: float, total: float | None, message: str) -> None:
             tasks.start_soon(ctx.session.report_progress, progress, total, message)
 
-        return await _answered(tools, announcer, ctx, params, reports_to(send))
+        return await _answer(tools, announcer, ctx, params, reports_to(send))
     raise AssertionError  # a task group passes every exception on; type checkers cannot know
 
 
-async def _answered(
+async def _answer(
     tools: Mapping[str, ToolSpec],
     announcer: Announcer | None,
     ctx: Context,
     params: types.CallToolRequestParams,
     reports: Reports,
 ) -> types.CallToolResult | types.InputRequiredResult:
-    try:
-        view, meta = await _answer(tools, ctx, params, reports)
-    except InputNeeded as needed:
-        return needed.result
-    if announcer and params.name in _TAKING_IN:
-        await announcer.fetched(ctx, view.facts)
-    return _result(view, meta, structured=ctx.lifespan_context.settings.views.structured)
+    """Run a tool; where a private host is refused, ask the person and run it again.
 
-
-async def _answer(
-    tools: Mapping[str, ToolSpec],
-    ctx: Context,
-    params: types.CallToolRequestParams,
-    reports: Reports,
-) -> tuple[View, dict[str, Any]]:
-    """Answer a call. Every failure becomes one line, with its facts for ``_meta``."""
-    host, arguments = ctx.lifespan_context.host(ctx), params.arguments or {}
+    Every failure becomes one line, with its facts for ``_meta``.
+    """
+    opener, answers = ctx.lifespan_context, params.input_responses
+    host, meta = opener.host(ctx), dict[str, Any]()
     try:
         tool = tool_named(params.name, tools)
-        stash = await ctx.lifespan_context.get(ctx, params.input_responses)
-        stash = with_views(stash, host.limits)
-        return await _with_person(
-            ctx, params, lambda: answer(stash, host, tool, arguments, reports)
-        ), {}
-    except InputNeeded:
-        raise
+        stash = with_views(await opener.get(ctx, answers), host.limits)
+        run = partial(answer, stash, host, tool, params.arguments or {}, reports)
+        try:
+            view = await run()
+        except Refused as refused:
+            if not await opener.person_allows(ctx, answers, [refused.details]):
+                raise
+            view = await run()
+        else:
+            failures = [cast("Mapping[str, Any]", r["error"]) for r in view.records if "error" in r]
+            if await opener.person_allows(ctx, answers, failures):
+                view = await run()
+    except InputNeeded as needed:
+        return needed.result
     except FetchstashError as caught:
         telemetry.count("refusals", code=caught.code)
         if isinstance(caught, StoreError):
             _log.warning("%s: %s", params.name, caught.line(as_tool))
-        error = host.shown(caught)
+        view, meta = _failure(host.shown(caught))
     except Exception:  # noqa: BLE001 - a fault of ours must not end the server
         _log.exception("%s failed", params.name)
-        error = Internal(
-            "Something went wrong inside fetchstash.",
-            "Try again; the server's log has the details.",
+        view, meta = _failure(
+            Internal(
+                "Something went wrong inside fetchstash.",
+                "Try again; the server's log has the details.",
+            )
         )
+    if announcer and params.name in _TAKING_IN:
+        await announcer.fetched(ctx, view.facts)
+    return _result(view, meta, structured=opener.settings.views.structured)
+
+
+def _failure(error: FetchstashError) -> tuple[View, dict[str, Any]]:
     return error_view(error), {"fetchstash/error": {"code": error.code, **error.details}}
-
-
-async def _with_person(
-    ctx: Context, params: types.CallToolRequestParams, run: Callable[[], Awaitable[View]]
-) -> View:
-    """Answer a call; where a private host is refused, ask the person, and answer it again."""
-    allows, answers = ctx.lifespan_context.person_allows, params.input_responses
-    try:
-        view = await run()
-    except Refused as refused:
-        if not await allows(ctx, answers, [refused.details]):
-            raise
-        return await run()
-    failures = [cast("Mapping[str, Any]", r["error"]) for r in view.records if "error" in r]
-    return await run() if await allows(ctx, answers, failures) else view
 
 
 def _result(view: View, meta: dict[str, Any], *, structured: bool) -> types.CallToolResult:
