@@ -20,14 +20,14 @@ BUDGET = {
     "fetchstash/gateway": (14, 3_330),
     "fetchstash/handlers": (90, 22_478),
     "fetchstash/render": (6, 1_140),
-    "fetchstash/server": (17, 3_261),
+    "fetchstash/server": (18, 3_263),
     "fetchstash/service": (18, 4_628),
     "fetchstash/stash": (10, 2_930),
     "fetchstash/store": (31, 8_268),
     "fetchstash/system": (5, 569),
     "fetchstash/text": (7, 1_060),
     "scripts": (48, 7_696),
-    "tests": (300, 52_742),
+    "tests": (300, 52_743),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 

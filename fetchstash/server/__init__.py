@@ -8,14 +8,9 @@ if TYPE_CHECKING:
     from fetchstash.server._lazy import Answers, Context, LazyStash, StashSource
     from fetchstash.server._listing import EXTENSION, listed_tools
     from fetchstash.server._server import build_server
-    from fetchstash.server._stdio import hide_memory, serve_stdio
-    from fetchstash.server._wire import (
-        LineWriter,
-        claim_streams,
-        is_request_id,
-        no_message,
-        read_lines,
-    )
+    from fetchstash.server._stdio import serve_stdio
+    from fetchstash.server._streams import LineWriter, claim_streams, hide_memory, read_lines
+    from fetchstash.server._wire import is_request_id, no_message
 
 __all__ = [
     "EXTENSION",
@@ -38,7 +33,8 @@ _MODULES = {
     "_lazy": "Answers Context LazyStash StashSource",
     "_listing": "EXTENSION listed_tools",
     "_server": "build_server",
-    "_stdio": "hide_memory serve_stdio",
-    "_wire": "LineWriter claim_streams is_request_id no_message read_lines",
+    "_stdio": "serve_stdio",
+    "_streams": "LineWriter claim_streams hide_memory read_lines",
+    "_wire": "is_request_id no_message",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -1,6 +1,5 @@
 """Serve over stdin and stdout."""
 
-import ctypes
 import logging
 import os
 import signal
@@ -19,19 +18,8 @@ from mcp.shared.message import SessionMessage
 from fetchstash.config import Settings
 from fetchstash.server._lazy import LazyStash
 from fetchstash.server._server import build_server
-from fetchstash.server._wire import LineWriter, Received, Sender, claim_streams, read_lines, relayed
-
-_PR_SET_DUMPABLE = 4
-
-
-def hide_memory() -> None:
-    """Keep other processes of this user from tracing this one (PR_SET_DUMPABLE, prctl(2)).
-
-    On Linux alone; then /proc hides its environment, its memory and its descriptors, too.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-
+from fetchstash.server._streams import LineWriter, claim_streams, hide_memory, read_lines
+from fetchstash.server._wire import Received, Sender, relayed
 
 _WRITTEN_TOGETHER = 32
 """Messages that wait to be written; beyond them whoever sends one waits."""

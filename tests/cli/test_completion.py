@@ -26,7 +26,8 @@ SETUPS = {
     "bash": "PS1='ready> '; eval \"$(_FETCHSTASH_COMPLETE=bash_source fetchstash)\"; echo set'-'up",
     "zsh": "PS1='ready> '; autoload -Uz compinit; compinit -u -d zdump; "
     "eval \"$(_FETCHSTASH_COMPLETE=zsh_source fetchstash)\"; echo set'-'up",
-    "fish": "_FETCHSTASH_COMPLETE=fish_source fetchstash | source; echo set'-'up",
+    "fish": "function fish_prompt; echo -n 'ready> '; end; "  # without the folder, which is long
+    "_FETCHSTASH_COMPLETE=fish_source fetchstash | source; echo set'-'up",
 }
 SECONDS = 40
 _STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\\\)")
