@@ -20,7 +20,7 @@ BUDGET = {
     "fetchstash/gateway": (14, 3_330),
     "fetchstash/handlers": (90, 22_478),
     "fetchstash/render": (6, 1_140),
-    "fetchstash/server": (18, 3_263),
+    "fetchstash/server": (18, 3_262),
     "fetchstash/service": (18, 4_628),
     "fetchstash/stash": (10, 2_930),
     "fetchstash/store": (31, 8_268),

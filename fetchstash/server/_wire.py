@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol, cast
 
 import anyio
-import anyio.to_thread
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
