@@ -26,7 +26,7 @@ BUDGET = {
     "fetchstash/store": (31, 8_268),
     "fetchstash/system": (5, 569),
     "fetchstash/text": (7, 1_060),
-    "scripts": (48, 7_696),
+    "scripts": (48, 7_702),
     "tests": (300, 52_743),
 }
 """The most modules and lines of each room, and of what stands beside the package."""

@@ -29,6 +29,9 @@ from pathlib import Path
 
 import anyio
 
+# Tests run it with the wheel alone: the checkout comes last, so that the wheel's fetchstash counts.
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
 from fetchstash.errors import FetchstashError, UnknownRef
 from fetchstash.store import ALL_RUNS, StoreLimits, check_store, open_store, repair_store
 from scripts.torture.store_children import dice, is_half

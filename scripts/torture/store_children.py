@@ -1,4 +1,4 @@
-"""The processes that torture.d/store.py kills. Each reports on stdout, one JSON value a line."""
+"""The processes that torture/store.py kills. Each reports on stdout, one JSON value a line."""
 
 import argparse
 import hashlib
