@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import anyio
 
@@ -101,7 +102,7 @@ async def open_rooms(
             renderer = AuditedRenderer(FairRenderer(renderer, conversions, counted), audit)
         stash = open_stash(
             settings,
-            store=own,
+            store=cast("ArtifactStore", own),
             fetcher=AuditedFetcher(fair, audit),
             extractor=FairExtractor(pools[0], conversions),
             page_reader=FairReader(pools[1], conversions) if reading else None,

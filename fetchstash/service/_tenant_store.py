@@ -1,7 +1,7 @@
 """The stores of tenants: kept apart, and measured."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import wraps
@@ -13,24 +13,18 @@ import anyio
 from fetchstash.config import Settings
 from fetchstash.errors import Call, ExpiredRef, UnknownRef
 from fetchstash.service._quota import Quotas, over_stored
-from fetchstash.store import (
-    REF_PREFIX,
-    ArtifactStore,
-    Facts,
-    Finding,
-    Listing,
-    Removed,
-    Run,
-    SearchResult,
-    TextReader,
-)
+from fetchstash.store import REF_PREFIX, ArtifactStore, Facts
 from fetchstash.system import telemetry
 from fetchstash.text import clip
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.ranges import Ranges
 
-_READS = ("get", "list", "open_artifact", "open_text", "search")
-_TIMED = frozenset((*_READS, "put", "replace_text", "touch", "delete", "gc"))
+_Operation = Callable[..., Awaitable[Any]]
+
+_WRAPPED = frozenset((
+    "get", "list", "open_artifact", "open_text", "search",
+    "put", "replace_text", "touch", "pin", "delete", "gc",
+))  # fmt: skip
 
 
 def metered(store: ArtifactStore) -> ArtifactStore:
@@ -38,7 +32,7 @@ def metered(store: ArtifactStore) -> ArtifactStore:
     return cast("ArtifactStore", _Metered(store))
 
 
-class _Metered:
+class _Wrapper:
     """Passes everything on. Not one method for each of the Protocol: they would all be alike."""
 
     def __init__(self, store: ArtifactStore) -> None:
@@ -46,19 +40,23 @@ class _Metered:
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._store, name)
-        if name in _TIMED:  # once: then the wrapper is found without this method
-            attribute = _timed(name, attribute)
+        if name in _WRAPPED:  # once: then the wrapper is found without this method
+            attribute = self._wrapped(name, attribute)
             setattr(self, name, attribute)
         return attribute
 
+    def _wrapped(self, name: str, operation: _Operation) -> _Operation:
+        raise NotImplementedError
 
-def _timed(name: str, operation: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    @wraps(operation)
-    async def run(*arguments: Any, **options: Any) -> Any:
-        with telemetry.timed("store", operation=name):
-            return await operation(*arguments, **options)
 
-    return run
+class _Metered(_Wrapper):
+    def _wrapped(self, name: str, operation: _Operation) -> _Operation:
+        @wraps(operation)
+        async def run(*arguments: Any, **options: Any) -> Any:
+            with telemetry.timed("store", operation=name):
+                return await operation(*arguments, **options)
+
+        return run
 
 
 _BELIEVED_SECONDS = 60
@@ -78,7 +76,7 @@ class _Kept:
     first_expiry: float = 0.0
 
 
-class TenantStore:
+class TenantStore(_Wrapper):
     """An ArtifactStore that refuses what is over a tenant's quota.
 
     A reference of another tenant, one that has expired and one that was never given are one error,
@@ -88,18 +86,13 @@ class TenantStore:
     def __init__(
         self, tenant: str, store: ArtifactStore, settings: Settings, quotas: Quotas
     ) -> None:
+        super().__init__(store)
         self._tenant = tenant
-        self._store = store
         self._limits = settings.quota
         self._quotas = quotas
         self._kept = _Kept()
         self._counting = anyio.Lock()
         self._pending: dict[Path, int] = {}  # on their way into the store, and not counted yet
-
-    @property
-    def spool(self) -> Path:
-        """A private folder for files on their way into ``put``."""
-        return self._store.spool
 
     async def put(
         self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
@@ -176,80 +169,23 @@ class TenantStore:
                 break
         return _Kept(at, size, artifacts, puts, min(expiries, default=0.0))
 
-    async def get(self, ref_or_url: str) -> Facts:
-        """Return the facts of a reference, or of the newest artifact under a URL."""
-        with _alike(ref_or_url):
-            return await self._store.get(ref_or_url)
-
-    async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
-        """List the artifacts, newest first."""
-        return await self._store.list(limit=limit, offset=offset)
-
-    async def runs(self) -> tuple[Run, ...]:
-        """Return the runs that have artifacts."""
-        return await self._store.runs()
-
-    async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
-        """Return the facts, and the text where there is one."""
-        with _alike(ref_or_url):
-            return await self._store.open_artifact(ref_or_url)
-
-    async def open_text(self, ref_or_url: str) -> TextReader:
-        """Open the text."""
-        with _alike(ref_or_url):
-            return await self._store.open_text(ref_or_url)
-
-    def open_raw(self, ref_or_url: str) -> AbstractAsyncContextManager[Path]:
-        """Lend a file with the raw bytes."""
-        return self._open_raw(ref_or_url)
+    async def aclose(self) -> None:
+        """Do nothing: who opened the store closes it."""
 
     @asynccontextmanager
-    async def _open_raw(self, ref_or_url: str) -> AsyncGenerator[Path]:
+    async def open_raw(self, ref_or_url: str) -> AsyncGenerator[Path]:
+        """Lend a file with the raw bytes."""
         with _alike(ref_or_url):
             async with self._store.open_raw(ref_or_url) as path:
                 yield path
 
-    async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
-        """Rank passages over these artifacts, or over all."""
-        with _alike(*refs):
-            return await self._store.search(query, refs, max_results)
+    def _wrapped(self, name: str, operation: _Operation) -> _Operation:
+        @wraps(operation)
+        async def run(*arguments: Any, **options: Any) -> Any:
+            with _alike(*(arguments[1] if name == "search" else arguments[:1])):
+                return await operation(*arguments, **options)
 
-    async def replace_text(
-        self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
-    ) -> Facts:
-        """Give an artifact a new text."""
-        with _alike(ref):
-            return await self._store.replace_text(ref, text, facts, ranges, known=known)
-
-    async def touch(self, ref: str, facts: Facts | None = None) -> Facts:
-        """Mark as used now and keep for a whole term from now."""
-        with _alike(ref):
-            return await self._store.touch(ref, facts)
-
-    async def pin(self, ref: str, *, pinned: bool = True) -> Facts:
-        """Keep outside age, bytes and count until it is unpinned."""
-        with _alike(ref):
-            return await self._store.pin(ref, pinned=pinned)
-
-    async def delete(self, ref: str) -> None:
-        """Forget an artifact."""
-        with _alike(ref):
-            await self._store.delete(ref)
-
-    async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
-        """Apply retention."""
-        return await self._store.gc(dry_run=dry_run)
-
-    async def check(self) -> tuple[Finding, ...]:
-        """Examine the store."""
-        return await self._store.check()
-
-    async def repair(self) -> tuple[Finding, ...]:
-        """Examine the store and mend what can be mended."""
-        return await self._store.repair()
-
-    async def aclose(self) -> None:
-        """Do nothing: who opened the store closes it."""
+        return run
 
 
 @contextmanager

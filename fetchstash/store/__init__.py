@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         new_facts,
         stamp,
     )
+    from fetchstash.store._folder import LocalStore
     from fetchstash.store._grep import Pattern, compile_pattern, count_matches
     from fetchstash.store._limits import (
         ALL_RUNS,
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
         open_objects,
     )
     from fetchstash.store._open import (
-        LocalStore,
         check_store,
         lifecycle_rules,
         open_store,
@@ -120,7 +120,8 @@ _MODULES = {
     ),
     "_memory": "MemoryContents MemoryStore",
     "_objects": "BucketObjects FolderObjects MemoryObjects Objects open_objects",
-    "_open": "LocalStore check_store lifecycle_rules open_store repair_store set_lifecycle",
+    "_folder": "LocalStore",
+    "_open": "check_store lifecycle_rules open_store repair_store set_lifecycle",
     "_protocol": "ArtifactStore StoreBase",
     "_rank": "rank_texts",
     "_reader": "TextReader",

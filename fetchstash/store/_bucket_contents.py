@@ -13,18 +13,20 @@ moment, the later change stays; an artifact that was pinned stays pinned, and on
 stays deleted: whoever deletes says so first, and whoever changes looks for that last.
 """
 
+import hashlib
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from threading import Lock
+from typing import Self
 
 from fetchstash.errors import Call, StoreError, TooLarge, UnknownRef
-from fetchstash.store._bucket import Bucket
+from fetchstash.store._bucket import CALLS_AT_ONCE, Bucket, open_bucket
 from fetchstash.store._bucket_blobs import BucketBlobs
 from fetchstash.store._bucket_cache import BlobCache
 from fetchstash.store._bucket_health import check_bucket, repair_bucket
@@ -63,10 +65,11 @@ from fetchstash.store._limits import (
     run_of_put,
 )
 from fetchstash.store._place import EVICTIONS_PER_PUT
-from fetchstash.store._protocol import Text
+from fetchstash.store._protocol import Text, ThreadedStore, in_thread
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._search import SearchIndex, search_run
 from fetchstash.store._text import StoredText
+from fetchstash.store._threads import Threads, Turn
 from fetchstash.text import clip
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.ranges import Ranges
@@ -87,14 +90,15 @@ _LOCKS = 64
 _DAY = 86_400
 
 
-class BucketContents:
-    """One bucket and prefix, seen from one run."""
+class BucketStore(ThreadedStore):
+    """An ArtifactStore in a bucket. Making one blocks."""
 
-    def __init__(self, bucket: Bucket, limits: StoreLimits) -> None:
+    def __init__(self, bucket: Bucket, limits: StoreLimits, threads: Threads) -> None:
+        super().__init__(threads)
         self._bucket = bucket
         self._limits = limits
         self._run = own_run(limits)
-        self._closed = False
+        self._is_left = False
         self._executor = ThreadPoolExecutor(REQUESTS_AT_ONCE)
         self._cache = BlobCache(limits.folder, limits.cache_bytes)
         self._blobs = BucketBlobs(bucket, self._cache, self._executor)
@@ -105,15 +109,32 @@ class BucketContents:
         self._changing = [Lock() for _ in range(_LOCKS)]
         self._last_time = 0.0
 
+    @classmethod
+    async def open(
+        cls, limits: StoreLimits, bucket: Bucket | None = None, turn: Turn = nullcontext
+    ) -> Self:
+        """Open the store in the bucket that ``limits.url`` names. Raises StoreError.
+
+        The cache and the spool are in a folder below ``limits.folder``, one for each URL.
+        """
+        threads = Threads(CALLS_AT_ONCE, turn)
+        name = hashlib.sha256(f"{limits.endpoint} {limits.url}".encode()).hexdigest()[:16]
+        limits = replace(limits, folder=limits.folder / "buckets" / name)
+        return await threads.run(lambda: cls(bucket or open_bucket(limits), limits, threads))
+
     @property
     def spool(self) -> Path:
-        """The folder for files on their way in."""
+        """A private folder for files on their way in."""
+        self._check_usable()
         return self._cache.spool
 
-    def follow(self) -> None:
+    def _follow(self) -> None:
         """Do nothing: a bucket cannot be moved, and the cache makes its folders itself."""
 
-    def put(self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, url: str) -> Facts:
+    @in_thread
+    def put(
+        self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
+    ) -> Facts:
         """Keep both files. They are gone from the spool afterwards."""
         files = self._cache.named(raw, text)
         try:
@@ -155,19 +176,20 @@ class BucketContents:
             self._cache.discard(*files.values())
         return record.facts()
 
-    def get(self, ref_or_url: str) -> Facts:
-        """Return the facts of an artifact; under a URL only if its bytes are there."""
+    def _get(self, ref_or_url: str) -> Facts:
         record = self._find(ref_or_url, used=True)
         self._recent.keep(record)
         return record.facts()
 
-    def list(self, limit: int, offset: int) -> Listing:
+    @in_thread
+    def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
         """Return a page of the run's artifacts, newest first."""
         self._records.refresh()
         entries = self._records.live(self._run)
         page = entries[offset : offset + limit]
         return Listing(tuple(entry.facts() for entry in page), len(entries))
 
+    @in_thread
     def runs(self) -> tuple[Run, ...]:
         """Return the runs that have artifacts, that of the newest artifact first."""
         self._records.refresh()
@@ -181,8 +203,7 @@ class BucketContents:
             for name, count in counts.items()
         )
 
-    def open_artifact(self, ref_or_url: str) -> tuple[Facts, Text | None]:
-        """Return the facts of an artifact, and its text where it has one."""
+    def _open_artifact(self, ref_or_url: str) -> tuple[Facts, Text | None]:
         record = self._find_again(ref_or_url)
         return record.facts(), self._text(record)
 
@@ -192,16 +213,14 @@ class BucketContents:
         source = self._blobs.open("text", record.text, record.ref, pinned=record.pinned)
         return source, record.text.index, record.ranges
 
-    def lend_raw(self, ref_or_url: str) -> Path:
-        """Return a file of the spool with the raw bytes, to be handed to ``take_back``."""
+    def _lend_raw(self, ref_or_url: str) -> Path:
         record = self._find_again(ref_or_url)
         return self._blobs.file("raw", record.raw, record.ref, pinned=record.pinned)
 
-    def take_back(self, path: Path) -> None:
-        """Remove a file that was lent."""
+    def _take_back(self, path: Path) -> None:
         path.unlink(missing_ok=True)
 
-    def search(
+    def _search(
         self, query: str, refs: Sequence[str], max_results: int, cancelled: Callable[[], bool]
     ) -> SearchResult:
         """Rank passages over these artifacts, or over the run, newest first."""
@@ -225,8 +244,9 @@ class BucketContents:
         source, index, _ = text
         return StoredText(source, index)
 
+    @in_thread
     def replace_text(
-        self, ref: str, text: Path, facts: Facts, ranges: Ranges, known: Facts
+        self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
     ) -> Facts:
         """Give an artifact a new text. The bytes of the earlier one go by the lifecycle rule."""
         files = self._cache.named(None, text)
@@ -251,7 +271,8 @@ class BucketContents:
             self._cache.discard(text)
         return changed.facts()
 
-    def touch(self, ref: str, facts: Facts | None) -> Facts:
+    @in_thread
+    def touch(self, ref: str, facts: Facts | None = None) -> Facts:
         """Keep an artifact for a whole term from now; ``facts`` replaces the caller's own."""
         with self._lock_of(ref):
             record = self._find(ref, used=True)
@@ -264,7 +285,8 @@ class BucketContents:
                 self._bucket.write(record.url_entry, b"")
             return self._write(record).facts()
 
-    def pin(self, ref: str, *, pinned: bool) -> Facts:
+    @in_thread
+    def pin(self, ref: str, *, pinned: bool = True) -> Facts:
         """Keep a copy of an artifact that no lifecycle rule removes, or give it up."""
         with self._lock_of(ref):
             record = self._find(ref)
@@ -275,6 +297,7 @@ class BucketContents:
                 self._remove_pinned(ref)
         return record.facts()
 
+    @in_thread
     def delete(self, ref: str) -> None:
         """Forget an artifact. Its bytes go by the lifecycle rule: others may share them."""
         with self._lock_of(ref):
@@ -282,7 +305,8 @@ class BucketContents:
             self._bucket.write(deleted_key(ref), b"")
             self._forget(self._read(ref) or record)  # who changed it before did not see that
 
-    def gc(self, *, dry_run: bool) -> tuple[Removed, ...]:
+    @in_thread
+    def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
         """Hold the limits of count and bytes. Age is the lifecycle rules' to hold."""
         self._records.refresh()
         removed = self._evicted(None, dry_run=dry_run)
@@ -292,19 +316,20 @@ class BucketContents:
             self._index.forget([entry.text.sha256 for entry in live if entry.text])
         return removed
 
+    @in_thread
     def check(self) -> tuple[Finding, ...]:
         """Examine the bucket and change nothing."""
         return check_bucket(self._bucket, self._limits)
 
+    @in_thread
     def repair(self) -> tuple[Finding, ...]:
         """Examine the bucket and mend what can be mended."""
         return repair_bucket(self._bucket, self._limits)
 
-    def close(self) -> None:
-        """Close. An ephemeral store removes the records of its run."""
-        if self._closed:
+    def _close(self) -> None:
+        if self._is_left:
             return
-        self._closed = True
+        self._is_left = True
         try:
             if self._limits.ephemeral:
                 self._records.refresh()

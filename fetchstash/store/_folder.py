@@ -1,4 +1,4 @@
-"""Everything that is done in the folder of a store. All of it blocks and is called from threads.
+"""The store in a folder.
 
 put   Both files are hashed and synced. Then, under the lock, they are renamed. While their folders
       are synced the sidecar is written and the row inserted. When they are, the row is committed,
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Self
 
 from fetchstash.errors import StoreError, TooLarge, UnknownRef
 from fetchstash.store import _rows as rows, _steps
@@ -40,10 +41,11 @@ from fetchstash.store._disk import check_room, larger_than_the_store, no_text, t
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import StoreLimits, own_run, run_of_put
 from fetchstash.store._place import Place, Upkeep
-from fetchstash.store._protocol import Text
+from fetchstash.store._protocol import Text, ThreadedStore, in_thread
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._search import RunTexts, SearchIndex, search_run
 from fetchstash.store._text import FileSource, StoredText, StrideIndex
+from fetchstash.store._threads import LookUps, Threads
 from fetchstash.text.ranges import Ranges
 
 KEPT = 16
@@ -59,13 +61,14 @@ class _Known:
     text: tuple[StrideIndex, Ranges] | None = None
 
 
-class StoreFolder:
-    """One folder, seen from one run. Must not be used after a fork, as SQLite must not."""
+class LocalStore(ThreadedStore):
+    """An ArtifactStore in a folder. Making one blocks."""
 
-    def __init__(self, limits: StoreLimits) -> None:
+    def __init__(self, limits: StoreLimits, threads: Threads) -> None:
+        super().__init__(threads, LookUps())
         self._limits = limits
         self._run = own_run(limits)
-        self._closed = False
+        self._is_left = False
         # References read since the last change, in order: their use is recorded with the next.
         self._read: dict[str, None] = {}
         self._kept: dict[str, _Known] = {}  # of the artifacts read last
@@ -76,26 +79,34 @@ class StoreFolder:
         self._upkeep = Upkeep(self._place, self._index, limits)
         self._upkeep.remove_abandoned_runs()
 
-    @property
-    def path(self) -> Path:
-        """The folder itself."""
-        return self._place.path
+    @classmethod
+    async def open(cls, limits: StoreLimits, threads: Threads | None = None) -> Self:
+        """Open the store in ``limits.folder``, making or migrating it. Raises StoreError, Busy."""
+        threads = threads or Threads()
+        return await threads.run(lambda: cls(limits, threads))
 
     @property
     def spool(self) -> Path:
-        """The folder for files on their way in. It is made anew if somebody removed it."""
+        """A private folder for files on their way in. It is made anew if somebody removed it."""
+        self._check_usable()
         if not self._blobs.spool.is_dir():
             with translate_errors():
-                self.follow()
+                self._follow()
                 self._place.make_folders()
         return self._blobs.spool
 
-    def follow(self) -> None:
-        """Open the folder anew if somebody moved or deleted it since."""
+    def _follow(self) -> None:
         self._place.follow()
 
-    def put(self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, url: str) -> Facts:
-        """Keep both files. Their rest in the spool is always removed."""
+    @in_thread
+    def put(
+        self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
+    ) -> Facts:
+        """Keep two files of the spool; they are gone from there, whether or not it works.
+
+        Raises BadArgument for a file that is not in the spool or a text that is no UTF-8, TooLarge,
+        StoreError, Busy.
+        """
         files: dict[Kind, Path] = {"raw": raw, "text": text} if text else {"raw": raw}
         try:
             check_room(self._place.path)
@@ -129,8 +140,7 @@ class StoreFolder:
         _steps.reached("put_done")
         return facts
 
-    def get(self, ref_or_url: str) -> Facts:
-        """Return the facts of an artifact; under a URL only if it is whole."""
+    def _get(self, ref_or_url: str) -> Facts:
         row = self._find(ref_or_url)
         self._read[row.ref] = None
         return self._known_facts(row)
@@ -146,20 +156,21 @@ class StoreFolder:
                 raise UnknownRef("What was stored under this URL is lost.", "Fetch it again.")
             return row
 
-    def list(self, limit: int, offset: int) -> Listing:
+    @in_thread
+    def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
         """Return a page of the run's artifacts, newest first."""
         with self._catalog.reading() as db:
             page = rows.newest(db, self._run, limit, offset)
             return Listing(tuple(map(self._facts, page)), rows.count(db, self._run))
 
+    @in_thread
     def runs(self) -> tuple[Run, ...]:
         """Return the runs that have artifacts, that of the newest artifact first."""
         with self._catalog.reading() as db:
             listed = rows.runs(db)
         return tuple(Run(name, n, datetime.fromtimestamp(at, UTC)) for name, n, at in listed)
 
-    def open_artifact(self, ref_or_url: str) -> tuple[Facts, Text | None]:
-        """Return the facts of an artifact, and its text where it has one."""
+    def _open_artifact(self, ref_or_url: str) -> tuple[Facts, Text | None]:
         row, text = self._opened(ref_or_url)
         self._read[row.ref] = None
         return self._known_facts(row), text
@@ -177,11 +188,8 @@ class StoreFolder:
                 raise
             return self._opened(row.ref)  # another process gave it a new text since
 
-    def lend_raw(self, ref_or_url: str) -> Path:
-        """Return a file with the raw bytes of an artifact, to be handed to ``take_back``.
-
-        It is a hard link in the spool, so that it stays if the artifact goes meanwhile.
-        """
+    def _lend_raw(self, ref_or_url: str) -> Path:
+        """Return a hard link in the spool, so that it stays if the artifact goes meanwhile."""
         with self._catalog.reading() as db:
             row = rows.find(db, ref_or_url, self._run)
             blob = rows.blob(db, "raw", row.raw)
@@ -195,15 +203,13 @@ class StoreFolder:
             return path
         return link
 
-    def take_back(self, path: Path) -> None:
-        """Remove a file that was lent."""
+    def _take_back(self, path: Path) -> None:
         if path.parent == self._blobs.spool:
             path.unlink(missing_ok=True)
 
-    def search(
+    def _search(
         self, query: str, refs: Sequence[str], max_results: int, cancelled: Callable[[], bool]
     ) -> SearchResult:
-        """Rank passages over these artifacts, or over the run, newest first."""
         if refs:
             return rank_texts(query, refs, self._stored_text, max_results, cancelled)
         texts, opened = self._run_texts(), self._stored_text
@@ -230,8 +236,9 @@ class StoreFolder:
         source, index, _ = text
         return StoredText(source, index)
 
+    @in_thread
     def replace_text(
-        self, ref: str, text: Path, facts: Facts, ranges: Ranges, known: Facts
+        self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
     ) -> Facts:
         """Give an artifact a new text. The file of the earlier one is unlinked last."""
         try:
@@ -260,7 +267,8 @@ class StoreFolder:
             raise
         return changed
 
-    def touch(self, ref: str, facts: Facts | None) -> Facts:
+    @in_thread
+    def touch(self, ref: str, facts: Facts | None = None) -> Facts:
         """Keep an artifact for a whole term from now; ``facts`` replaces the caller's own."""
         with self._catalog.locked() as db:
             with transaction(db):
@@ -272,7 +280,8 @@ class StoreFolder:
                 rows.renew(db, row, keep_store_facts(facts or row.facts(), row.facts()), expires)
             return self._changed(db, row.ref)
 
-    def pin(self, ref: str, *, pinned: bool) -> Facts:
+    @in_thread
+    def pin(self, ref: str, *, pinned: bool = True) -> Facts:
         """Pin an artifact, or lift its pin."""
         with self._catalog.locked() as db:
             with transaction(db):
@@ -286,13 +295,15 @@ class StoreFolder:
         self._place.sidecars.publish(ref)
         return self._facts(rows.find(db, ref, self._run))
 
+    @in_thread
     def delete(self, ref: str) -> None:
         """Forget an artifact."""
         with self._catalog.locked(make_room=True) as db:
             row = rows.find(db, ref, self._run)
             self._upkeep.remove(db, [row.ref], expired=False)
 
-    def gc(self, *, dry_run: bool) -> tuple[Removed, ...]:
+    @in_thread
+    def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
         """Apply retention, then remove files that no artifact names."""
         with self._catalog.locked(make_room=True) as db, transaction(db):
             self._record_reads(db)
@@ -300,19 +311,20 @@ class StoreFolder:
         _steps.reached("gc_done")
         return removed
 
+    @in_thread
     def check(self) -> tuple[Finding, ...]:
         """Examine the folder, every file's hash included, and change nothing."""
-        return check_folder(self.path)
+        return check_folder(self._place.path)
 
+    @in_thread
     def repair(self) -> tuple[Finding, ...]:
         """Examine the folder and mend what can be mended."""
-        return repair_folder(self.path)
+        return repair_folder(self._place.path)
 
-    def close(self) -> None:
-        """Close. An ephemeral store removes its run, and the folder if it is then nobody's."""
-        if self._closed:
+    def _close(self) -> None:
+        if self._is_left:
             return
-        self._closed = True
+        self._is_left = True
         self._index.close()
         try:
             try:

@@ -1,41 +1,15 @@
 """Open a store: a folder of this machine, a bucket, or memory."""
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Self, TypeVar
 
 from fetchstash.store._contract import Finding
-from fetchstash.store._folder import StoreFolder
+from fetchstash.store._folder import LocalStore
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import StoreLimits, bucket_url, store_folder, with_run
 from fetchstash.store._memory import MemoryStore
-from fetchstash.store._protocol import ArtifactStore, ThreadedStore
-from fetchstash.store._threads import LookUps, Threads, Turn
-
-T = TypeVar("T")
-
-
-class LocalStore(ThreadedStore):
-    """An ArtifactStore in a folder."""
-
-    def __init__(self, contents: StoreFolder, threads: Threads) -> None:
-        super().__init__(contents, threads)
-        self._look_ups = LookUps()
-
-    @classmethod
-    async def open(cls, limits: StoreLimits, threads: Threads | None = None) -> Self:
-        """Open the store in ``limits.folder``, making or migrating it. Raises StoreError, Busy."""
-        threads = threads or Threads()
-        return cls(await threads.run(lambda: StoreFolder(limits)), threads)
-
-    async def aclose(self) -> None:
-        """Close. An ephemeral store deletes its artifacts first. Closing twice is no error."""
-        await super().aclose()
-        self._look_ups.close()
-
-    async def _look_up(self, work: Callable[[], T]) -> T:
-        return await self._look_ups.run(self._followed(work))
+from fetchstash.store._protocol import ArtifactStore
+from fetchstash.store._threads import Threads, Turn
 
 
 async def open_store(limits: StoreLimits, turn: Turn = nullcontext) -> ArtifactStore:
@@ -47,7 +21,7 @@ async def open_store(limits: StoreLimits, turn: Turn = nullcontext) -> ArtifactS
     limits = with_run(limits)
     folder = store_folder(limits)
     if bucket_url(limits.url):
-        from fetchstash.store._bucket_store import BucketStore  # noqa: PLC0415 - few need it
+        from fetchstash.store._bucket_contents import BucketStore  # noqa: PLC0415 - few need it
 
         return await BucketStore.open(limits, turn=turn)
     if folder is None:

@@ -1,11 +1,12 @@
-"""ArtifactStore, what any store promises, and a base that runs blocking work in threads."""
+"""ArtifactStore, what any store promises, and two bases: for any store, and for one that blocks."""
 
 import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import wraps
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from anyio import CancelScope
 
@@ -15,8 +16,11 @@ from fetchstash.store._disk import no_text
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
 from fetchstash.store._text import ByteSource, StrideIndex
-from fetchstash.store._threads import Threads
+from fetchstash.store._threads import LookUps, Threads
 from fetchstash.text.ranges import Ranges
+
+if TYPE_CHECKING:
+    from types import CoroutineType
 
 
 class ArtifactStore(Protocol):
@@ -185,132 +189,69 @@ class StoreBase(ABC):
 
 
 T = TypeVar("T")
+P = ParamSpec("P")
+S = TypeVar("S", bound="ThreadedStore")
 
 Text = tuple[ByteSource, StrideIndex, Ranges]
 """A text that is open: its bytes, their index, and its ranges."""
 
 
-class Contents(Protocol):
-    """The artifacts of a folder or a bucket, seen from one run. All of it blocks."""
+def in_thread(
+    work: Callable[Concatenate[S, P], T],
+) -> "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]":
+    """Make a blocking method of a ThreadedStore one that runs in a thread."""
 
-    @property
-    def spool(self) -> Path:
-        """The folder for files on their way in."""
-        ...
+    @wraps(work)
+    async def run(self: S, *arguments: P.args, **options: P.kwargs) -> T:
+        return await self.run(lambda: work(self, *arguments, **options))
 
-    def follow(self) -> None:
-        """Open the folder anew if somebody moved or deleted it since."""
-        ...
-
-    def put(self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, url: str) -> Facts:
-        """Keep two files of the spool."""
-        ...
-
-    def get(self, ref_or_url: str) -> Facts:
-        """Return the facts of an artifact."""
-        ...
-
-    def list(self, limit: int, offset: int) -> Listing:
-        """Return a page of the run's artifacts, newest first."""
-        ...
-
-    def runs(self) -> tuple[Run, ...]:
-        """Return the runs that have artifacts."""
-        ...
-
-    def open_artifact(self, ref_or_url: str) -> tuple[Facts, Text | None]:
-        """Return the facts of an artifact, and its text where it has one."""
-        ...
-
-    def lend_raw(self, ref_or_url: str) -> Path:
-        """Return a file with the raw bytes, to be handed to ``take_back``."""
-        ...
-
-    def take_back(self, path: Path) -> None:
-        """Remove a file that was lent."""
-        ...
-
-    def search(
-        self, query: str, refs: Sequence[str], max_results: int, cancelled: Callable[[], bool]
-    ) -> SearchResult:
-        """Rank passages over these artifacts, or over the run."""
-        ...
-
-    def replace_text(
-        self, ref: str, text: Path, facts: Facts, ranges: Ranges, known: Facts
-    ) -> Facts:
-        """Give an artifact a new text."""
-        ...
-
-    def touch(self, ref: str, facts: Facts | None) -> Facts:
-        """Keep an artifact for a whole term from now."""
-        ...
-
-    def pin(self, ref: str, *, pinned: bool) -> Facts:
-        """Pin an artifact, or lift its pin."""
-        ...
-
-    def delete(self, ref: str) -> None:
-        """Forget an artifact."""
-        ...
-
-    def gc(self, *, dry_run: bool) -> tuple[Removed, ...]:
-        """Apply retention."""
-        ...
-
-    def check(self) -> tuple[Finding, ...]:
-        """Examine the store and change nothing."""
-        ...
-
-    def repair(self) -> tuple[Finding, ...]:
-        """Examine the store and mend what can be mended."""
-        ...
-
-    def close(self) -> None:
-        """Close. An ephemeral store removes its run."""
-        ...
+    return run  # type: ignore[return-value] # mypy has Coroutine for what pyright calls CoroutineType
 
 
-class ThreadedStore:
-    """An ArtifactStore over contents that block."""
+class ThreadedStore(ABC):
+    """The base of a store whose methods block: they run ``in_thread``.
 
-    def __init__(self, contents: Contents, threads: Threads) -> None:
-        self._contents = contents
+    ``look_ups`` runs what looks one artifact up; ``threads`` does if it is not given.
+    """
+
+    def __init__(self, threads: Threads, look_ups: LookUps | None = None) -> None:
         self._threads = threads
+        self._look_ups = look_ups
         self._process = os.getpid()
         self._closed = False
 
-    @property
-    def spool(self) -> Path:
-        """A private folder for files on their way into ``put``. Raises StoreError."""
-        self._check_usable()
-        return self._contents.spool
+    @abstractmethod
+    def _follow(self) -> None:
+        """Open the store anew if somebody moved or deleted it since."""
 
-    async def put(
-        self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
-    ) -> Facts:
-        """Keep two files of the spool; they are gone from there, whether or not it works.
+    @abstractmethod
+    def _get(self, ref_or_url: str) -> Facts: ...
 
-        Raises BadArgument for a file that is not in the spool or a text that is no UTF-8, TooLarge,
-        StoreError, Busy.
-        """
-        return await self._run(lambda: self._contents.put(raw, text, facts, ranges, url))
+    @abstractmethod
+    def _open_artifact(self, ref_or_url: str) -> tuple[Facts, Text | None]: ...
+
+    @abstractmethod
+    def _lend_raw(self, ref_or_url: str) -> Path:
+        """Return a file with the raw bytes, to be handed to ``_take_back``."""
+
+    @abstractmethod
+    def _take_back(self, path: Path) -> None: ...
+
+    @abstractmethod
+    def _search(
+        self, query: str, refs: Sequence[str], max_results: int, cancelled: Callable[[], bool]
+    ) -> SearchResult: ...
+
+    @abstractmethod
+    def _close(self) -> None: ...
 
     async def get(self, ref_or_url: str) -> Facts:
         """Return the facts of a reference, or of the run's newest artifact under a URL."""
-        return await self._look_up(lambda: self._contents.get(ref_or_url))
-
-    async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
-        """List the artifacts of this run, newest first."""
-        return await self._run(lambda: self._contents.list(limit, offset))
-
-    async def runs(self) -> tuple[Run, ...]:
-        """Return the runs that have artifacts, that of the newest artifact first."""
-        return await self._run(self._contents.runs)
+        return await self._look_up(lambda: self._get(ref_or_url))
 
     async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
         """Return the facts, and the text. Raises StoreError where its file is gone or altered."""
-        facts, text = await self._look_up(lambda: self._contents.open_artifact(ref_or_url))
+        facts, text = await self._look_up(lambda: self._open_artifact(ref_or_url))
         return facts, TextReader(facts.artifact_ref, *text, self._threads) if text else None
 
     async def open_text(self, ref_or_url: str) -> TextReader:
@@ -323,60 +264,29 @@ class ThreadedStore:
     @asynccontextmanager
     async def open_raw(self, ref_or_url: str) -> AsyncGenerator[Path]:
         """Lend a file with the raw bytes, which stays if the artifact goes."""
-        path = await self._run(lambda: self._contents.lend_raw(ref_or_url))
+        path = await self.run(lambda: self._lend_raw(ref_or_url))
         try:
             yield path
         finally:
             with CancelScope(shield=True):
-                await self._threads.run(lambda: self._contents.take_back(path))
+                await self._threads.run(lambda: self._take_back(path))
 
     async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
         """Rank passages over these artifacts, or over the run where ``refs`` is empty."""
         self._check_usable()
 
         def work(cancelled: Callable[[], bool]) -> SearchResult:
-            self._contents.follow()
-            return self._contents.search(query, refs, max_results, cancelled)
+            self._follow()
+            return self._search(query, refs, max_results, cancelled)
 
         return await self._threads.scan(work)
-
-    async def replace_text(
-        self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
-    ) -> Facts:
-        """Give an artifact a new text. Raises Busy where it was replaced since ``known``."""
-        return await self._run(lambda: self._contents.replace_text(ref, text, facts, ranges, known))
-
-    async def touch(self, ref: str, facts: Facts | None = None) -> Facts:
-        """Mark as used now and keep for a whole term; ``facts`` replaces the caller's own facts."""
-        return await self._run(lambda: self._contents.touch(ref, facts))
-
-    async def pin(self, ref: str, *, pinned: bool = True) -> Facts:
-        """Keep outside age, bytes and count until it is unpinned."""
-        return await self._run(lambda: self._contents.pin(ref, pinned=pinned))
-
-    async def delete(self, ref: str) -> None:
-        """Forget an artifact."""
-        await self._run(lambda: self._contents.delete(ref))
-
-    async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
-        """Apply retention: age, count, bytes; then remove files without an artifact.
-
-        The ``artifact_ref`` of such a file is its name.
-        """
-        return await self._run(lambda: self._contents.gc(dry_run=dry_run))
-
-    async def check(self) -> tuple[Finding, ...]:
-        """Examine the store and change nothing."""
-        return await self._run(self._contents.check)
-
-    async def repair(self) -> tuple[Finding, ...]:
-        """Examine the store and mend what can be mended."""
-        return await self._run(self._contents.repair)
 
     async def aclose(self) -> None:
         """Close. An ephemeral store deletes its artifacts first. Closing twice is no error."""
         self._closed = True
-        await self._threads.run(self._contents.close)
+        await self._threads.run(self._close)
+        if self._look_ups:
+            self._look_ups.close()
 
     def _check_usable(self) -> None:
         """Raise StoreError after ``aclose`` or in a forked process."""
@@ -386,19 +296,15 @@ class ThreadedStore:
             what = "The store was opened before this process was forked."
             raise StoreError(what, "Open a store in each process.")
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        """Run work in a thread, after opening the folder anew if it was moved or deleted."""
-        return await self._threads.run(self._followed(work))
-
-    async def _look_up(self, work: Callable[[], T]) -> T:
-        """Run work that looks an artifact up. It may wait for a network."""
-        return await self._run(work)
-
-    def _followed(self, work: Callable[[], T]) -> Callable[[], T]:
+    async def run(self, work: Callable[[], T], look_ups: LookUps | None = None) -> T:
+        """Run work in a thread, after opening the store anew if it was moved or deleted."""
         self._check_usable()
 
         def followed() -> T:
-            self._contents.follow()
+            self._follow()
             return work()
 
-        return followed
+        return await (look_ups or self._threads).run(followed)
+
+    async def _look_up(self, work: Callable[[], T]) -> T:
+        return await self.run(work, self._look_ups)

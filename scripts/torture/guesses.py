@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ from fetchstash.service import (
 )
 from fetchstash.service.access import OwnTokens
 from fetchstash.stash import Stash
-from fetchstash.store import Facts, TextReader, open_objects
+from fetchstash.store import Facts, open_objects
 from fetchstash.text.ranges import Ranges
 
 RED, BLUE = "red", "blue"
@@ -110,22 +110,21 @@ async def keep(stash: Stash, text: str, url: str = "") -> str:
 
 def plant(other: TenantStore) -> None:
     """Let every store look into another one for what it does not have."""
-    get, open_text = TenantStore.get, TenantStore.open_text
+    wrapped = TenantStore._wrapped  # pyright: ignore[reportPrivateUsage]
 
-    async def leaky_get(self: TenantStore, ref_or_url: str) -> Facts:
-        try:
-            return await get(self, ref_or_url)
-        except UnknownRef:
-            return await get(other, ref_or_url)
+    def leaky(self: TenantStore, name: str, operation: Callable[..., Any]) -> Callable[..., Any]:
+        own = wrapped(self, name, operation)
 
-    async def leaky_open(self: TenantStore, ref_or_url: str) -> TextReader:
-        try:
-            return await open_text(self, ref_or_url)
-        except UnknownRef:
-            return await open_text(other, ref_or_url)
+        async def run(*arguments: Any, **options: Any) -> Any:
+            try:
+                return await own(*arguments, **options)
+            except UnknownRef:
+                store = other._store  # pyright: ignore[reportPrivateUsage]
+                return await getattr(store, name)(*arguments, **options)
 
-    TenantStore.get = leaky_get  # type: ignore[method-assign]
-    TenantStore.open_text = leaky_open  # type: ignore[method-assign]
+        return run if name in ("get", "open_artifact", "open_text") else own
+
+    TenantStore._wrapped = leaky  # type: ignore[method-assign] # pyright: ignore[reportPrivateUsage]
 
 
 class Judge:

@@ -15,9 +15,17 @@ from typing import Any
 import anyio
 
 from fetchstash.errors import ExpiredRef, StoreError, UnknownRef
-from fetchstash.store import ArtifactStore, Facts, StoreLimits, _rows as rows, _steps, open_store
+from fetchstash.store import (
+    ArtifactStore,
+    Facts,
+    LocalStore,
+    StoreLimits,
+    _rows as rows,
+    _steps,
+    open_store,
+)
 from fetchstash.store._catalog import transaction
-from fetchstash.store._folder import StoreFolder
+from fetchstash.store._protocol import in_thread
 from fetchstash.text.ranges import Ranges
 
 
@@ -58,7 +66,8 @@ def announce_steps() -> None:
 def plant_a_bug() -> None:
     """Let delete unlink after the lock is gone: a put of the same bytes may have come between."""
 
-    def delete(self: StoreFolder, ref: str) -> None:
+    @in_thread
+    def delete(self: LocalStore, ref: str) -> None:
         with self._catalog.locked() as db, transaction(db):  # pyright: ignore[reportPrivateUsage]
             found = rows.find(db, ref, "kept")
             unshared = rows.forget(db, found.ref, expired=False)
@@ -66,7 +75,7 @@ def plant_a_bug() -> None:
         for kind, sha256 in unshared:
             self._blobs.remove(kind, sha256)  # pyright: ignore[reportPrivateUsage]
 
-    StoreFolder.delete = delete  # type: ignore[method-assign]
+    LocalStore.delete = delete  # type: ignore[method-assign]
 
 
 async def put(store: ArtifactStore, raw: bytes, text: bytes) -> Facts:

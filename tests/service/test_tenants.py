@@ -263,8 +263,8 @@ async def test_no_room_is_shared_by_two_tenants(settings: Settings) -> None:
         intake, store = stash.intake, stash.store._store._store
         fetcher = intake.fetcher._fetcher.fetcher
         rooms += [stash, intake, fetcher, intake.extractor.pool, intake.in_flight]
-        rooms += [intake.ephemeral_refs, stash.store, store, store._threads, store._contents]
-        rooms += [store._contents._index, store._contents._catalog, store._contents._kept]
+        rooms += [intake.ephemeral_refs, stash.store, store, store._threads]
+        rooms += [store._index, store._catalog, store._kept]
     assert len({id(room) for room in rooms}) == len(rooms)
     await tenants.aclose()
 
