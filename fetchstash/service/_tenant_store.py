@@ -41,16 +41,16 @@ class _Wrapper:
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._store, name)
         if name in _WRAPPED:  # once: then the wrapper is found without this method
-            attribute = self._wrapped(name, attribute)
+            attribute = self.wrapped(name, attribute)
             setattr(self, name, attribute)
         return attribute
 
-    def _wrapped(self, name: str, operation: _Operation) -> _Operation:
+    def wrapped(self, name: str, operation: _Operation) -> _Operation:
         raise NotImplementedError
 
 
 class _Metered(_Wrapper):
-    def _wrapped(self, name: str, operation: _Operation) -> _Operation:
+    def wrapped(self, name: str, operation: _Operation) -> _Operation:
         @wraps(operation)
         async def run(*arguments: Any, **options: Any) -> Any:
             with telemetry.timed("store", operation=name):
@@ -179,7 +179,7 @@ class TenantStore(_Wrapper):
             async with self._store.open_raw(ref_or_url) as path:
                 yield path
 
-    def _wrapped(self, name: str, operation: _Operation) -> _Operation:
+    def wrapped(self, name: str, operation: _Operation) -> _Operation:
         @wraps(operation)
         async def run(*arguments: Any, **options: Any) -> Any:
             with _alike(*(arguments[1] if name == "search" else arguments[:1])):

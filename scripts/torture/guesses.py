@@ -110,7 +110,7 @@ async def keep(stash: Stash, text: str, url: str = "") -> str:
 
 def plant(other: TenantStore) -> None:
     """Let every store look into another one for what it does not have."""
-    wrapped = TenantStore._wrapped  # pyright: ignore[reportPrivateUsage]
+    wrapped = TenantStore.wrapped
 
     def leaky(self: TenantStore, name: str, operation: Callable[..., Any]) -> Callable[..., Any]:
         own = wrapped(self, name, operation)
@@ -119,12 +119,12 @@ def plant(other: TenantStore) -> None:
             try:
                 return await own(*arguments, **options)
             except UnknownRef:
-                store = other._store  # pyright: ignore[reportPrivateUsage]
+                store = other._store  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
                 return await getattr(store, name)(*arguments, **options)
 
         return run if name in ("get", "open_artifact", "open_text") else own
 
-    TenantStore._wrapped = leaky  # type: ignore[method-assign] # pyright: ignore[reportPrivateUsage]
+    TenantStore.wrapped = leaky  # type: ignore[method-assign]
 
 
 class Judge:
