@@ -15,16 +15,9 @@ from typing import Any
 import anyio
 
 from fetchstash.errors import ExpiredRef, StoreError, UnknownRef
-from fetchstash.store import (
-    ArtifactStore,
-    Facts,
-    LocalStore,
-    StoreLimits,
-    _rows as rows,
-    _steps,
-    open_store,
-)
+from fetchstash.store import ArtifactStore, Facts, StoreLimits, _rows as rows, _steps, open_store
 from fetchstash.store._catalog import transaction
+from fetchstash.store._folder import LocalStore
 from fetchstash.store._protocol import in_thread
 from fetchstash.text.ranges import Ranges
 
