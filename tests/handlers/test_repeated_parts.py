@@ -89,7 +89,7 @@ def ppt() -> bytes:
     })  # fmt: skip
 
 
-TITLE = "<c:title><a:t>Once</a:t></c:title>"
+TITLE = "<c:chart><c:title><a:t>Once</a:t></c:title></c:chart>"
 CHART = '<w:p><w:r><c:chart r:id="r0"/></w:r></w:p>'
 FILES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "DOCX: a chart": ("docx", lambda: docx("chart", CHART * TIMES, f"<c>{TITLE}</c>")),

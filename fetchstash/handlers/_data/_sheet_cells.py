@@ -13,11 +13,11 @@ from pathlib import Path
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Part
-from fetchstash.handlers._office._common import OdfChart
-from fetchstash.handlers._office._ooxml import Chart, Package
+from fetchstash.handlers._office._common import write_odf_chart
+from fetchstash.handlers._office._ooxml import Package, write_chart
 from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._xml import attribute, walk
-from fetchstash.handlers._shared._zip import Zip
+from fetchstash.handlers._shared._xml import attribute
+from fetchstash.handlers._shared._zip import MAX_MEMBER, Zip
 
 _MAX_MEMBERS = 20_000
 _MAX_CHARTS = 200
@@ -47,15 +47,9 @@ def read_notes(source: Path) -> Iterator[Part]:
             prose.item(line)
         names = [entry.name for entry in islice(container.entries(), _MAX_MEMBERS)]
         for name in sorted(filter(_CHART.fullmatch, names), key=_number)[:_MAX_CHARTS]:
-            chart = Chart()
-            package.read_small(name, chart)
-            chart.write(prose)
+            write_chart(package.tree(name), prose)
         for name in sorted(filter(_OBJECT.fullmatch, names), key=_number)[:_MAX_CHARTS]:
-            drawn = OdfChart()
-            with suppress(NoText):
-                for _ in walk(package.chunks(name), drawn):
-                    pass
-            drawn.write(prose)
+            write_odf_chart(package.tree(name, MAX_MEMBER), prose)
     yield from prose.rest()
 
 

@@ -1,25 +1,110 @@
-"""What documents share: members of a container, events of XML, runs of text, slides, charts."""
+"""What documents share: members of a container, trees of XML, runs of text, slides."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from itertools import groupby, islice
+from typing import NamedTuple
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted
 from fetchstash.handlers._shared._prose import Prose
 from fetchstash.handlers._shared._xml import FirstTexts, XmlReader, attribute, counted, walk
-from fetchstash.handlers._shared._zip import Zip
+from fetchstash.handlers._shared._zip import MAX_MEMBER, Zip
 
 _MAX_MEMBERS = 20_000
 # A limit for metadata, styles and relationships; the text is streamed.
 _MAX_SMALL_MEMBER = 32 * 1024 * 1024
+_MAX_NODES = 200_000
+_MAX_DEPTH = 41  # with the node of the document
 _MAX_SCRIPT = 30
 _MAX_DESCRIPTIONS = 20
 _MAX_ROWS, _MAX_COLUMNS = 5_000, 100  # of the data of a chart
 # What is raised and no exponent: marks of notes and trademarks, endings of ordinals.
 _MARKS = "*†‡§®™©()[]"
 _ORDINALS = frozenset(("st", "nd", "rd", "th", "er", "re", "e", "ème", "a", "o", "as", "º", "ª"))
+
+Tag = tuple[str, Callable[[str], str]]
+"""The name of a start tag, and what gives its attributes by their names without prefixes."""
+
+
+class Node:
+    """An element of XML: its name without a prefix, its attributes, and what is in it."""
+
+    __slots__ = ("attributes", "pieces", "tag")
+
+    def __init__(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self.tag = tag
+        self.attributes = attributes
+        self.pieces: list[Node | str] = []
+
+    def get(self, name: str) -> str:
+        """Return an attribute with any prefix, "" if there is none."""
+        return attribute(self.attributes, name)
+
+    def iter(self) -> "list[Node]":
+        """Return the elements directly in it."""
+        return [piece for piece in self.pieces if isinstance(piece, Node)]
+
+    def all(self, *names: str) -> "Iterator[Node]":
+        """Yield the elements of these names within it, at any depth, in order."""
+        for node in self.iter():
+            if node.tag in names:
+                yield node
+            yield from node.all(*names)
+
+    def text(self, *, deep: bool = True) -> str:  # noqa: ARG002 - always deep
+        """Return all text in it."""
+        return "".join(p if isinstance(p, str) else p.text() for p in self.pieces)
+
+
+class Tree(XmlReader):
+    """Builds a tree of the events, without what is nested too deeply or beyond the limit."""
+
+    def __init__(self, limit: int = _MAX_NODES) -> None:
+        self.root = Node("", {})
+        self._open = [self.root]
+        self._left = limit
+        self._skipping = 0
+
+    def __bool__(self) -> bool:
+        """Return whether an element is open."""
+        return len(self._open) > 1 or bool(self._skipping)
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Take a start tag."""
+        self._left -= 1
+        if self._skipping or self._left < 0 or len(self._open) > _MAX_DEPTH:
+            self._skipping += 1
+            return
+        node = Node(name, attributes)
+        self._open[-1].pieces.append(node)
+        self._open.append(node)
+
+    def end(self, name: str) -> None:  # noqa: ARG002 - expat checks that it is the open one
+        """Take an end tag."""
+        if self._skipping:
+            self._skipping -= 1
+        else:
+            self._open.pop()
+
+    def text(self, data: str) -> None:
+        """Take character data."""
+        self._open[-1].pieces.append(data)
+
+
+class _Tags(XmlReader):
+    def __init__(self) -> None:
+        self.tags: list[Tag] = []
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        self.tags.append((name, partial(attribute, attributes)))
+
+    def end(self, name: str) -> None:  # noqa: ARG002 - start tags alone
+        return
+
+    def text(self, data: str) -> None:  # noqa: ARG002 - as above
+        return
 
 
 class Members:
@@ -32,20 +117,41 @@ class Members:
     def __contains__(self, name: str) -> bool:
         return name in self.entries
 
-    def chunks(self, name: str) -> Iterator[bytes]:
-        """Yield the content of a member. Raises NoText if it cannot be unpacked."""
-        return self.container.chunks(self.entries[name]) if name in self else iter(())
+    def chunks(self, name: str, limit: int = MAX_MEMBER) -> Iterator[bytes]:
+        """Yield the content of a member of at most ``limit`` bytes. Raises NoText if damaged."""
+        return self.container.chunks(self.entries[name], limit) if name in self else iter(())
+
+    def tags(self, name: str) -> Iterator[Tag]:
+        """Yield the start tags of a member, up to the first damage."""
+        reader = _Tags()
+        with suppress(NoText):
+            for _ in walk(self.chunks(name, _MAX_SMALL_MEMBER), reader) if name in self else ():
+                yield from reader.tags
+                reader.tags.clear()
+        yield from reader.tags
 
     def read(self, name: str, reader: XmlReader, limit: int = 4 * 2**20) -> None:
         """Pass a member of at most ``limit`` bytes to ``reader``. Raises NoText if damaged."""
-        if name in self:
-            for _ in walk(self.container.chunks(self.entries[name], limit), reader):
-                pass
+        for _ in walk(self.chunks(name, limit), reader) if name in self else ():
+            pass
 
     def read_small(self, name: str, reader: XmlReader) -> None:
         """Pass a member to ``reader``, up to the first damage."""
         with suppress(NoText):
             self.read(name, reader, _MAX_SMALL_MEMBER)
+
+    def tree(self, name: str, limit: int = _MAX_SMALL_MEMBER) -> Node:
+        """Return the document node of a member, with what stands before the first damage."""
+        tree = Tree()
+        with suppress(NoText):
+            self.read(name, tree, limit)
+        return tree.root
+
+    def whole_tree(self, name: str) -> Node:
+        """Return the document node of a member. Raises NoText if it is damaged."""
+        tree = Tree()
+        self.read(name, tree)
+        return tree.root
 
 
 def learn_metadata(properties: FirstTexts, extracted: Extracted) -> None:
@@ -59,21 +165,7 @@ def learn_metadata(properties: FirstTexts, extracted: Extracted) -> None:
     )
 
 
-class Events:
-    """Base of readers of XML: ignores each event."""
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Take a start tag."""
-
-    def end(self, name: str) -> None:
-        """Take an end tag."""
-
-    def text(self, data: str) -> None:
-        """Take character data."""
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """How a run stands in its text: ``script`` is "^" or "_"; tracked changes are ins or del."""
 
     script: str = ""
@@ -82,26 +174,27 @@ class Look:
 
 
 PLAIN = Look()
-_Run = tuple[str, Look]
 
 
 class Runs:
-    """The runs of one paragraph; those that look alike become one."""
+    """The runs of one paragraph; those that look alike become one.
+
+    ``look`` is how text looks from here on, ``change`` the tracked change that it belongs to.
+    """
 
     def __init__(self) -> None:
-        self._runs: list[_Run] = []
-        self._look = PLAIN
-        self._changed = PLAIN
+        self._runs: list[tuple[str, Look]] = []
+        self.look = PLAIN
+        self.change = PLAIN
 
     def add(self, text: str) -> None:
         """Add text as it looks now."""
-        look, changed = self._look, self._changed
-        struck, inserted = look.struck or changed.struck, look.inserted or changed.inserted
-        self._runs.append((text, Look(look.script, struck, inserted)))
+        struck = self.look.struck or self.change.struck
+        self._runs.append((text, Look(self.look.script, struck, self.change.inserted)))
 
     def mark(self, text: str) -> None:
         """Add text that looks plain: a bracket, a line end, a formula."""
-        self._runs.append((text, self._changed))
+        self._runs.append((text, self.change))
 
     def link(self, target: str) -> None:
         """Make the last text a link."""
@@ -109,27 +202,12 @@ class Runs:
             text, look = self._runs[-1]
             self._runs[-1] = f"[{text}]({target})", look
 
-    def look(self, *, script: str | None = None, struck: bool | None = None) -> None:
-        """Change how text looks from here on."""
-        self._look = Look(
-            self._look.script if script is None else script,
-            self._look.struck if struck is None else struck,
-        )
-
-    def wear(self, look: Look = PLAIN) -> None:
-        """Set how text looks from here on; plain by default."""
-        self._look = look
-
-    def change(self, *, inserted: bool = False, deleted: bool = False) -> None:
-        """Begin a tracked change; end it by neither."""
-        self._changed = Look(inserted=inserted, struck=deleted)
-
     def text(self) -> str:
         """Return all of it as Markdown."""
         return _written(self._runs, "", ("inserted", "struck", "script")).strip()
 
 
-def _written(runs: Sequence[_Run], before: str, looks: Sequence[str]) -> str:
+def _written(runs: Sequence[tuple[str, Look]], before: str, looks: Sequence[str]) -> str:
     """Return runs that stand behind ``before``; those of one look (the first) share its marks."""
     if not looks:
         return "".join(text for text, _ in runs)
@@ -207,46 +285,14 @@ class Slides:
         extracted.learn(pages=self.count, structure_info=summary)
 
 
-class OdfChart(Events):
-    """Reads a chart of OpenDocument (section 11): its class, its title and its data."""
-
-    def __init__(self) -> None:
-        self._kind = ""
-        self._title = ""
-        self._rows: list[list[str]] = []
-        self._is_chart = self._in_title = self._in_cell = False
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Take a start tag."""
-        if name == "chart" and attribute(attributes, "class"):
-            self._is_chart = True
-            self._kind = attribute(attributes, "class").rpartition(":")[2]
-        elif name == "title":
-            self._in_title = True
-        elif name == "table-row" and len(self._rows) < _MAX_ROWS:
-            self._rows.append([])
-        elif name == "table-cell" and self._rows and len(self._rows[-1]) < _MAX_COLUMNS:
-            self._rows[-1].append("")
-            self._in_cell = True
-
-    def end(self, name: str) -> None:
-        """Take an end tag."""
-        if name == "title":
-            self._in_title = False
-        elif name == "table-cell":
-            self._in_cell = False
-
-    def text(self, data: str) -> None:
-        """Take character data."""
-        if self._in_title:
-            self._title += data
-        elif self._in_cell:
-            self._rows[-1][-1] += data
-
-    def write(self, prose: Prose) -> None:
-        """Write title and data into ``prose``; nothing if the object is no chart."""
-        if self._is_chart:
-            caption = f"Chart ({self._kind})"
-            title = self._title.strip()
-            prose.paragraph(f"{caption}: {title}" if title else caption)
-            prose.table(self._rows)
+def write_odf_chart(content: Node, prose: Prose) -> None:
+    """Write a chart of OpenDocument (section 11), its title and its data; nothing else."""
+    kinds = [kind for chart in content.all("chart") if (kind := chart.get("class"))]
+    if kinds:
+        caption = f"Chart ({kinds[-1].rpartition(':')[2]})"
+        title = "".join(title.text() for title in content.all("title")).strip()
+        prose.paragraph(f"{caption}: {title}" if title else caption)
+        rows = islice(content.all("table-row"), _MAX_ROWS)
+        prose.table(
+            [[cell.text() for cell in islice(row.all("table-cell"), _MAX_COLUMNS)] for row in rows]
+        )

@@ -2,16 +2,15 @@
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office import OfficeReason
-from fetchstash.handlers._office._common import Events, Members
+from fetchstash.handlers._office._common import Members, Node
 from fetchstash.handlers._shared._parts import Beside, BesideParts
-from fetchstash.handlers._shared._xml import attribute
 from fetchstash.handlers._shared._zip import Zip
 
 _MAX_CHAPTER = 16 * 1024 * 1024
@@ -19,7 +18,6 @@ _MAX_CHAPTER = 16 * 1024 * 1024
 _FONT_ALGORITHMS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
 _PICTURE = re.compile(r"!\[([^\]\n]{0,400})\]\(([^)\n]{1,1000})\)")
 _PICTURE_FILES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg")
-_METADATA = {"title", "creator", "language", "date"}
 
 
 class EpubHandler(BesideParts):
@@ -33,19 +31,23 @@ class EpubHandler(BesideParts):
 
         with Zip(source, is_document=True) as container:
             members = Members(container)
-            algorithms = _Collected("EncryptionMethod", "Algorithm")
-            members.read("META-INF/encryption.xml", algorithms)
-            if not all(name.startswith(_FONT_ALGORITHMS) for name in algorithms.values):
+            algorithms = members.whole_tree("META-INF/encryption.xml").all("EncryptionMethod")
+            if not all(one.get("Algorithm").startswith(_FONT_ALGORITHMS) for one in algorithms):
                 raise OfficeReason.BOOK_LOCKED.error()
-            package = _package(members)
+            package, folder = _package(members)
+            texts = {
+                node.tag: text
+                for node in reversed(list(package.all("title", "creator", "language", "date")))
+                if (text := node.text().strip())
+            }
             extracted.learn(
-                title=package.metadata.get("title", ""),
-                author=package.metadata.get("creator", ""),
-                language=package.metadata.get("language", ""),
-                published=package.metadata.get("date", "")[:10],
+                title=texts.get("title", ""),
+                author=texts.get("creator", ""),
+                language=texts.get("language", ""),
+                published=texts.get("date", "")[:10],
             )
             empty = True
-            for name in package.chapters():
+            for name in _chapters(package, folder):
                 if name not in members:
                     continue
                 markup = container.read(members.entries[name], _MAX_CHAPTER)
@@ -75,57 +77,21 @@ def _numbered(text: str, chapter: str, members: Members, beside: Beside) -> str:
     return _PICTURE.sub(numbered, text)
 
 
-def _package(members: Members) -> "_Package":
-    """Return the package document that container.xml points to (OCF, section 4.2.6.3.1)."""
-    roots = _Collected("rootfile", "full-path")
-    members.read("META-INF/container.xml", roots)
-    name = next((root for root in roots.values if root in members), "")
+def _package(members: Members) -> tuple[Node, str]:
+    """Return the package document that container.xml points to, and its folder.
+
+    OCF, section 4.2.6.3.1; EPUB 3.3, section 5.
+    """
+    roots = members.whole_tree("META-INF/container.xml").all("rootfile")
+    name = next((path for root in roots if (path := root.get("full-path")) in members), "")
     if not name:
         raise OfficeReason.BOOK_MISSING.error()
-    package = _Package(posixpath.dirname(name))
-    members.read(name, package)
-    return package
+    return members.whole_tree(name), posixpath.dirname(name)
 
 
-class _Collected(Events):
-    """Collects an attribute of all elements of a name."""
-
-    def __init__(self, element: str, name: str) -> None:
-        self.values: list[str] = []
-        self._element = element
-        self._name = name
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if name == self._element:
-            self.values.append(attribute(attributes, self._name))
-
-
-class _Package(Events):
-    """Collects metadata, manifest and spine of a package document (EPUB 3.3, section 5)."""
-
-    def __init__(self, folder: str) -> None:
-        self.metadata: dict[str, str] = {}
-        self._folder = folder
-        self._manifest: dict[str, str] = {}
-        self._spine: list[str] = []
-        self._open = ""
-
-    def chapters(self) -> Iterator[str]:
-        """Yield the member names of the chapters in reading order, each once."""
-        addresses = (self._manifest[number] for number in self._spine if number in self._manifest)
-        names = (posixpath.join(self._folder, unquote(address)) for address in addresses)
-        yield from dict.fromkeys(map(posixpath.normpath, names))
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        self._open = name
-        if name == "item":
-            self._manifest[attribute(attributes, "id")] = attribute(attributes, "href")
-        elif name == "itemref":
-            self._spine.append(attribute(attributes, "idref"))
-
-    def end(self, name: str) -> None:  # noqa: ARG002 - metadata do not nest
-        self._open = ""
-
-    def text(self, data: str) -> None:
-        if self._open in _METADATA and data.strip():
-            self.metadata.setdefault(self._open, data.strip())
+def _chapters(package: Node, folder: str) -> Iterator[str]:
+    """Yield the member names of the chapters in reading order, each once."""
+    manifest = {item.get("id"): item.get("href") for item in package.all("item")}
+    spine = (manifest.get(item.get("idref")) for item in package.all("itemref"))
+    names = (posixpath.join(folder, unquote(address)) for address in spine if address is not None)
+    yield from dict.fromkeys(map(posixpath.normpath, names))

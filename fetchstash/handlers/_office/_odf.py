@@ -3,27 +3,27 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._html._media import MAX_DEPTH, MAX_NODES, latex
+from fetchstash.handlers._html._media import latex
 from fetchstash.handlers._office import OfficeReason
 from fetchstash.handlers._office._common import (
     PLAIN,
-    Events,
     Look,
     Members,
-    OdfChart,
+    Node,
     Runs,
     Slides,
     learn_metadata,
+    write_odf_chart,
 )
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._parts import Beside, BesideParts
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
-from fetchstash.handlers._shared._xml import FirstTexts, attribute
+from fetchstash.handlers._shared._xml import FirstTexts, XmlReader, attribute
 from fetchstash.handlers._shared._zip import MAX_MEMBER, Zip
 
 _MAX_MARGINS = 200
@@ -97,9 +97,9 @@ class _Changes:
 
     def write_deleted(self, region: str, runs: Runs) -> None:
         """Write what a change deleted where it stood."""
-        runs.change(deleted=True)
+        runs.change = Look(struck=True)
         runs.mark(" ".join(self.deleted.pop(region, [])))
-        runs.change(inserted=self.inside)
+        runs.change = Look(inserted=self.inside)
 
 
 def _look(attributes: Mapping[str, str]) -> Look | None:
@@ -122,7 +122,7 @@ class _Reader:
         self._pictures = self._skipping = 0
         self._shown: list[str] = []
         self._frames: list[_Frame] = []
-        self._charts: list[OdfChart] = []
+        self._charts: list[Node] = []
         self._formulas: dict[str, str] = {}  # "" for an object of another kind
         self._label: list[str] | None = None  # of the open frame or comment
         self._comment: list[str] | None = None
@@ -148,7 +148,7 @@ class _Reader:
             level = attribute(attributes, "outline-level")
             level = level if level.isdecimal() else "1"
             runs = Runs()
-            runs.change(inserted=self._changes.inside)
+            runs.change = Look(inserted=self._changes.inside)
             self._paragraphs.append((int(level) if name == "h" else 0, runs))
         elif self._paragraphs and name in _INLINE:
             self._start_inline(name, attributes, self._paragraphs[-1][1])
@@ -229,7 +229,7 @@ class _Reader:
         elif name in {"change-start", "change-end"}:
             region = attribute(attributes, "change-id")
             self._changes.inside = name == "change-start" and region in self._changes.insertions
-            runs.change(inserted=self._changes.inside)
+            runs.change = Look(inserted=self._changes.inside)
 
     def end(self, name: str) -> None:
         if self._skipping:
@@ -288,7 +288,7 @@ class _Reader:
         """Let text look as the innermost open span that has a look."""
         looks = (self._looks[style] for style in reversed(self._spans) if style in self._looks)
         if self._paragraphs:
-            self._paragraphs[-1][1].wear(next(looks, PLAIN))
+            self._paragraphs[-1][1].look = next(looks, PLAIN)
 
     def _write(self, level: int, runs: Runs) -> None:
         text = runs.text()
@@ -314,12 +314,11 @@ class _Reader:
 
     def _read_object(self, name: str) -> None:
         if name not in self._formulas:  # a thousand frames may show one object
-            content = _Object()
-            with suppress(NoText):
-                self._members.read(f"{name}/content.xml", content, MAX_MEMBER)
-            self._formulas[name] = content.latex()
+            content = self._members.tree(f"{name}/content.xml", MAX_MEMBER)
+            math = next(content.all("math"), None)
+            self._formulas[name] = latex(math) if math else ""
             if not self._formulas[name]:
-                self._charts.append(content.chart)
+                self._charts.append(content)
         formula = self._formulas[name]
         if formula and self._paragraphs:
             self._paragraphs[-1][1].mark(formula)
@@ -330,7 +329,7 @@ class _Reader:
 
     def _write_charts(self) -> None:
         while self._charts and not self._tables:
-            self._charts.pop(0).write(self._prose)
+            write_odf_chart(self._charts.pop(0), self._prose)
 
     def _write_picture(self, frame: _Frame) -> None:
         member = frame.picture.removeprefix("./")
@@ -362,67 +361,7 @@ class _Reader:
             self._prose.paragraph(text)
 
 
-@dataclass(slots=True)
-class _Math:
-    """An element of MathML."""
-
-    tag: str
-    attributes: Mapping[str, str | None]
-    pieces: list["_Math | str"] = field(default_factory=list["_Math | str"])
-
-    def text(self, *, deep: bool = True) -> str:  # noqa: ARG002 - all text is in it
-        """Return all text in it."""
-        return "".join(p if isinstance(p, str) else p.text() for p in self.pieces)
-
-    def iter(self) -> list["_Math"]:
-        """Return the elements in it."""
-        return [piece for piece in self.pieces if isinstance(piece, _Math)]
-
-
-class _Object(Events):
-    """Reads the content of an embedded object: a formula in MathML, or else a chart."""
-
-    def __init__(self) -> None:
-        self.chart = OdfChart()
-        self._root: _Math | None = None
-        self._open: list[_Math] = []
-        self._nodes = self._too_deep = 0
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if not self._open and (name != "math" or self._root):
-            self.chart.start(name, attributes)
-            return
-        self._nodes += 1
-        if self._too_deep or self._nodes > MAX_NODES or len(self._open) > MAX_DEPTH:
-            self._too_deep += 1
-            return
-        node = _Math(name, dict(attributes))
-        if self._open:
-            self._open[-1].pieces.append(node)
-        else:
-            self._root = node
-        self._open.append(node)
-
-    def end(self, name: str) -> None:
-        if self._too_deep:
-            self._too_deep -= 1
-        elif self._open:
-            self._open.pop()
-        else:
-            self.chart.end(name)
-
-    def text(self, data: str) -> None:
-        if self._open:
-            self._open[-1].pieces.append(data)
-        else:
-            self.chart.text(data)
-
-    def latex(self) -> str:
-        """Return the formula between dollar signs, "" if it is none."""
-        return latex(self._root) if self._root else ""
-
-
-class _Margins(Events):
+class _Margins(XmlReader):
     """Collects the headers and footers of master pages (section 16.10), each text once."""
 
     def __init__(self) -> None:

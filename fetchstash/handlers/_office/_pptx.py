@@ -1,14 +1,13 @@
 """PPTX: slides as Markdown, each a page (ECMA-376-1, PresentationML and DrawingML)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._office._common import Events, Runs, Slides
-from fetchstash.handlers._office._ooxml import FORMULA, Chart, Formula, Package, Relation
+from fetchstash.handlers._office._common import PLAIN, Look, Node, Runs, Slides
+from fetchstash.handlers._office._ooxml import Package, Relation, TextReader, write_chart
 from fetchstash.handlers._shared._parts import Beside, BesideParts
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
-from fetchstash.handlers._shared._xml import attribute
 from fetchstash.handlers._shared._zip import Zip
 
 _TITLES = {"title", "ctrTitle"}
@@ -44,11 +43,11 @@ def _slides(package: Package) -> list[str]:
     """Return the parts of the slides in the order of the presentation's list, each once."""
     main = package.main_part("ppt/presentation.xml")
     relations = package.relations(main)
-    order = _SlideIds()
-    package.read_small(main, order)
-    return list(
-        dict.fromkeys(relations[number].target for number in order.ids if number in relations)
-    )
+    numbers = [
+        next((value for key, value in slide.attributes.items() if key.endswith(":id")), "")
+        for slide in package.tree(main).all("sldId")
+    ]
+    return list(dict.fromkeys(relations[n].target for n in numbers if n in relations))
 
 
 def _read_slide(
@@ -62,13 +61,9 @@ def _read_slide(
         if relation.kind not in _BESIDE or not package.is_new(relation.target):
             continue
         if relation.kind == "chart":
-            chart = Chart()
-            package.read_small(relation.target, chart)
-            chart.write(prose)
+            write_chart(package.tree(relation.target), prose)
         elif relation.kind == "comments":
-            comments = _Comments()
-            package.read_small(relation.target, comments)
-            for text in comments.texts:
+            for text in _comments(package.tree(relation.target)):
                 prose.paragraph(f"Comment: {text}" if text.strip() else "")
         else:
             label = "Notes: " if relation.kind == "notesSlide" else ""
@@ -76,44 +71,24 @@ def _read_slide(
             yield from read_prose(package.chunks(relation.target), within, prose)
 
 
-class _SlideIds(Events):
-    """Collects the relationship ids of ``sldIdLst``."""
-
-    def __init__(self) -> None:
-        self.ids: list[str] = []
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if name == "sldId":
-            self.ids.append(
-                next((value for key, value in attributes.items() if key.endswith(":id")), "")
-            )
+def _comments(part: Node) -> list[str]:
+    """Return the comments of a slide (section 19.4, and those of 2018 with rich text)."""
+    texts: list[str] = []
+    for node in part.all("cm", "reply", "text", "t"):
+        if node.tag in {"cm", "reply"}:
+            texts.append("")
+        elif texts:
+            texts[-1] += node.text()
+    return texts
 
 
-class _Comments(Events):
-    """Collects the comments of a slide (section 19.4, and those of 2018 with rich text)."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self._in_text = False
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:  # noqa: ARG002 - names say it
-        if name in {"cm", "reply"}:
-            self.texts.append("")
-        self._in_text = name in {"text", "t"}
-
-    def end(self, name: str) -> None:  # noqa: ARG002 - texts do not nest
-        self._in_text = False
-
-    def text(self, data: str) -> None:
-        if self._in_text and self.texts:
-            self.texts[-1] += data
-
-
-class _Reader:
+class _Reader(TextReader):
     """Writes the paragraphs of a slide, its notes or a diagram into ``prose``.
 
     The titles of a slide go to ``slides``. ``label`` stands before each paragraph.
     """
+
+    skipped = frozenset({"Fallback"})
 
     def __init__(
         self,
@@ -123,6 +98,7 @@ class _Reader:
         slides: Slides | None = None,
         label: str = "",
     ) -> None:
+        super().__init__()
         self.pictures = 0
         self.descriptions: list[str] = []
         self.shown: list[str] = []
@@ -131,75 +107,52 @@ class _Reader:
         self._slides = slides
         self._relations = relations
         self._label = label
-        self._skipping = 0
         self._placeholder = ""
-        self._in_text = False
         self._runs = Runs()
-        self._formula: Formula | None = None
         self._level = 0
         self._link = ""
         self._tables = OpenTables(prose)
         self._description: str | None = None  # of the open picture
 
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if self._formula:
-            self._formula.start(name, attributes)
-        elif self._skipping or name == "Fallback":
-            self._skipping += 1
-        elif name == "t":
-            self._in_text = True
-        elif name == FORMULA:
-            self._formula = Formula()
-        elif name == "p":
+    def open(self, name: str, get: Callable[[str], str]) -> None:
+        if name == "p":
             self._runs, self._level, self._link = Runs(), 0, ""
         elif name == "rPr":
-            raised = attribute(attributes, "baseline")
+            raised = get("baseline")
             script = "_" if raised.startswith("-") else "^" if raised.strip("0%") else ""
-            self._runs.look(
-                script=script, struck=attribute(attributes, "strike") in {"sngStrike", "dblStrike"}
-            )
+            struck = get("strike") in {"sngStrike", "dblStrike"}
+            self._runs.look = Look(script, struck)
         elif name == "pPr":
-            level = attribute(attributes, "lvl")
+            level = get("lvl")
             self._level = int(level) if level.isdecimal() else 0
         elif name == "br":
             self._runs.mark("\n")
         elif name == "hlinkClick":
-            relation = self._relations.get(attribute(attributes, "id"))
+            relation = self._relations.get(get("id"))
             self._link = relation.target if relation and relation.external else ""
         elif name == "sp":
             self._placeholder = ""
         elif name == "ph":
-            self._placeholder = attribute(attributes, "type") or "body"
+            self._placeholder = get("type") or "body"
         elif name == "pic":
             self._description = ""
         elif name == "cNvPr" and self._description is not None:
-            self._description = attribute(attributes, "descr").strip()
+            self._description = get("descr").strip()
         elif name == "blip" and self._description is not None:
-            relation = self._relations.get(
-                attribute(attributes, "embed") or attribute(attributes, "link")
-            )
-            if relation:
+            if relation := self._relations.get(get("embed") or get("link")):
                 self.shown.append(self._beside.picture(relation.target, self._description))
                 self._description = None
         elif name == "tbl":
-            self._open()
+            self._open_slide()
             self._tables.start_table()
         elif name == "tr":
             self._tables.start_row()
         elif name == "tc":
             self._tables.start_cell()
 
-    def end(self, name: str) -> None:
-        if self._formula:
-            if self._formula.end():
-                self._runs.mark(self._formula.latex())
-                self._formula = None
-        elif self._skipping:
-            self._skipping -= 1
-        elif name == "t":
-            self._in_text = False
-        elif name == "r":
-            self._runs.wear()
+    def close(self, name: str) -> None:
+        if name == "r":
+            self._runs.look = PLAIN
             if self._link:
                 self._runs.link(self._link)
                 self._link = ""
@@ -214,13 +167,13 @@ class _Reader:
         elif name == "tbl":
             self._tables.end_table()
 
-    def text(self, data: str) -> None:
-        if self._formula:
-            self._formula.add(data)
-        elif self._in_text and not self._skipping:
-            self._runs.add(data)
+    def add(self, data: str) -> None:
+        self._runs.add(data)
 
-    def _open(self, title: str = "") -> None:
+    def formula(self, latex: str) -> None:
+        self._runs.mark(latex)
+
+    def _open_slide(self, title: str = "") -> None:
         if self._slides:
             self._slides.open(title)
 
@@ -235,7 +188,7 @@ class _Reader:
         if self._tables:
             self._tables.add(text)
             return
-        self._open(text if self._placeholder in _TITLES else "")
+        self._open_slide(text if self._placeholder in _TITLES else "")
         if self._label:
             self._prose.paragraph(self._label + text)
         elif self._placeholder in _BODIES:
