@@ -10,7 +10,6 @@ from fetchstash.service._exports import exports
 from fetchstash.service._quota import Quotas
 from fetchstash.service._request import principal_in, principal_of
 from fetchstash.service._serve import (
-    OneStash,
     build_app,
     for_clients_elsewhere,
     serve_http,
@@ -21,7 +20,6 @@ from fetchstash.service._tenants import Tenants, TenantSource
 
 __all__ = [
     "AuditLog",
-    "OneStash",
     "Quotas",
     "TenantSource",
     "TenantStore",

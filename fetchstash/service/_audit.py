@@ -8,22 +8,14 @@ cannot be written is refused, and no further request leaves until a line can be 
 import hashlib
 import logging
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from fetchstash import __version__
 from fetchstash.errors import BadArgument, FetchstashError, Refused, RobotsRefused, StoreError
-from fetchstash.fetch import (
-    Cached,
-    Fetched,
-    Fetcher,
-    Progress,
-    Rendered,
-    Renderer,
-    mask_url,
-)
+from fetchstash.fetch import mask_url
 from fetchstash.service import _request
 from fetchstash.system import telemetry
 from fetchstash.system.linelog import append, json_line
@@ -73,8 +65,34 @@ class AuditLog:
         hashes = [ref_hash(ref) for ref in refs][:_MAX_REFS]
         self._write({"event": "call", **record.call, "artifacts": hashes})
 
-    def fetch(self, facts: dict[str, Any]) -> None:
-        """Record a URL that was fetched, refused, or answered from the store. Raises StoreError."""
+    @contextmanager
+    def fetching(self, url: str, **more: Any) -> Generator[dict[str, Any]]:
+        """Record a URL once the body has fetched it, failed or was refused.
+
+        The body adds to the facts that this yields, and a file of its own under "path", which is
+        removed where the line cannot be written. Raises StoreError, before the body where the last
+        line was lost.
+        """
+        self.check()
+        started, facts = time.perf_counter(), dict[str, Any]()
+        try:
+            yield facts
+        except FetchstashError as error:
+            self._fetched(_line(url, started, error) | more)
+            raise
+        except BaseException as error:  # a cancellation above all, which nothing may replace
+            with suppress(StoreError):
+                self._fetched(_line(url, started, error) | more)
+            raise
+        path = facts.pop("path", None)
+        try:
+            self._fetched(_line(url, started) | facts | more)
+        except StoreError:
+            if path:
+                path.unlink(missing_ok=True)
+            raise
+
+    def _fetched(self, facts: dict[str, Any]) -> None:
         record = _request.current()
         tool = {"tool": record.tool} if record and record.tool else {}
         self._write({"event": "fetch", **tool, **facts})
@@ -120,105 +138,6 @@ class _HalfWritten(OSError):
     """A part of a line was written."""
 
 
-class AuditedFetcher:
-    """A Fetcher that records each URL: one that was asked for, and one that a stored copy answers.
-
-    A rendered page is one line; what it loads is vetted like it, and not recorded.
-    """
-
-    def __init__(self, fetcher: Fetcher, audit: AuditLog) -> None:
-        self._fetcher = fetcher
-        self._audit = audit
-
-    async def fetch(
-        self,
-        url: str,
-        folder: Path,
-        *,
-        cached: Cached | None = None,
-        progress: Progress | None = None,
-        after: Fetched | None = None,
-        seconds: float | None = None,
-    ) -> Fetched:
-        """Fetch a URL and record it; see Fetcher. Raises StoreError where that cannot be."""
-        self._audit.check()
-        started = time.perf_counter()
-        try:
-            fetched = await self._fetcher.fetch(
-                url, folder, cached=cached, progress=progress, after=after, seconds=seconds
-            )
-        except FetchstashError as error:
-            self._audit.fetch(_line(url, started, error))
-            raise
-        except BaseException as error:  # a cancellation above all, which nothing may replace
-            with suppress(StoreError):
-                self._audit.fetch(_line(url, started, error))
-            raise
-        facts = {
-            **_line(url, started),
-            "final_host": _host(fetched.final_url),
-            "address": fetched.address,
-            "status": fetched.status,
-            "bytes": fetched.size_bytes,
-            "redirects": fetched.redirects,
-        }
-        try:
-            self._audit.fetch(facts)
-        except StoreError:
-            if fetched.path:
-                fetched.path.unlink(missing_ok=True)
-            raise
-        return fetched
-
-    async def check(self, url: str, final_url: str = "") -> None:
-        """Raise Refused where a stored copy may not be used, and record it; see Fetcher."""
-        self._audit.check()
-        started = time.perf_counter()
-        try:
-            await self._fetcher.check(url, final_url)
-        except FetchstashError as error:
-            self._audit.fetch(_line(url, started, error) | {"stored": True})
-            raise
-        self._audit.fetch(_line(url, started) | {"stored": True})
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        await self._fetcher.aclose()
-
-
-class AuditedRenderer:
-    """A Renderer that records each page."""
-
-    def __init__(self, renderer: Renderer, audit: AuditLog) -> None:
-        self._renderer = renderer
-        self._audit = audit
-
-    async def render(
-        self, url: str, folder: Path, *, seconds: float, edge: int = 0, max_bytes: int = 0
-    ) -> Rendered:
-        """Render a page and record it; see Renderer. Raises StoreError where that cannot be."""
-        self._audit.check()
-        started = time.perf_counter()
-        try:
-            page = await self._renderer.render(
-                url, folder, seconds=seconds, edge=edge, max_bytes=max_bytes
-            )
-        except FetchstashError as error:
-            self._audit.fetch(_line(url, started, error) | {"rendered": True})
-            raise
-        except BaseException as error:
-            with suppress(StoreError):
-                self._audit.fetch(_line(url, started, error) | {"rendered": True})
-            raise
-        facts = {**_line(url, started), "final_host": _host(page.url), "rendered": True}
-        try:
-            self._audit.fetch(facts)
-        except StoreError:
-            page.path.unlink(missing_ok=True)
-            raise
-        return page
-
-
 def _line(url: str, started: float, error: BaseException | None = None) -> dict[str, Any]:
     """Return the facts of a URL: allowed, refused by a rule, or failed with a code."""
     seconds = round(time.perf_counter() - started, 6)
@@ -239,8 +158,3 @@ def _line(url: str, started: float, error: BaseException | None = None) -> dict[
         "code": error.code,
         **({"rule": rule} if rule else {}),
     }
-
-
-def _host(url: str) -> str:
-    """Return the host of a URL that was fetched."""
-    return url.partition("://")[2].partition("/")[0].partition("?")[0]

@@ -203,11 +203,11 @@ class Admission:
             self._tenants.admit(tenant)
         except (OverQuota, Busy) as error:
             telemetry.count("quota_refusals", tenant=self._tenants.label(tenant))
-            if not await self._tenants.pace.refused(tenant):
+            if not await self._tenants.queue.refused(tenant):
                 seconds = str(error.details["retry_after_seconds"])
                 answer = reply(429, error, headers={"retry-after": seconds})
                 await answer(scope, receive, send)
                 return
             scope[REFUSAL] = error
-        async with self._tenants.pace.request(tenant), self._tenants.entered(tenant):
+        async with self._tenants.queue.request(tenant), self._tenants.entered(tenant):
             await self._app(scope, receive, send)

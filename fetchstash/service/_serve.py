@@ -8,7 +8,6 @@ in flight (``Calls``), the token (``Authentication``), the quota and turn of its
 (``Admission``), the message (``Messages``), and the SDK's own transport, without sessions.
 """
 
-import contextlib
 import gc
 import logging
 import secrets
@@ -35,11 +34,11 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from fetchstash.config import HttpLimits, Settings
 from fetchstash.errors import FetchstashError, Internal
-from fetchstash.fetch import HttpFetcher, browser_of, join_host_port
+from fetchstash.fetch import join_host_port
 from fetchstash.handlers import ExtractLimits, Hints, WorkerPool, route_file, warn_unconfined
 from fetchstash.server import StashSource, build_server, hide_memory
 from fetchstash.server.tools import tool_specs
-from fetchstash.service._audit import AuditedFetcher, AuditedRenderer, AuditLog
+from fetchstash.service._audit import AuditLog
 from fetchstash.service._auth import (
     Admission,
     Authentication,
@@ -66,11 +65,9 @@ from fetchstash.service._listen import (
 from fetchstash.service._messages import Calls, Messages
 from fetchstash.service._observed import Observed, ObservedCalls, log_to
 from fetchstash.service._quota import Quotas
-from fetchstash.service._tenant_store import metered
-from fetchstash.service._tenants import Stashes, Tenants, TenantSource
+from fetchstash.service._tenants import Tenants, TenantSource
 from fetchstash.service.access import Verifier
-from fetchstash.stash import Stash, open_stash
-from fetchstash.store import DEFAULT_RUN, Objects, open_objects, open_store
+from fetchstash.store import DEFAULT_RUN, Objects, open_objects
 
 _log = logging.getLogger("fetchstash.service")
 
@@ -247,53 +244,6 @@ _CLOSE_SECONDS = 2
 """For connections to close once their calls have ended."""
 
 
-class OneStash:
-    """The Stash of a service without tenants."""
-
-    def __init__(self, settings: Settings, audit: AuditLog | None = None) -> None:
-        self._settings = settings
-        self._audit = audit or AuditLog(None)
-        self._stack = contextlib.AsyncExitStack()
-        self._lock = anyio.Lock()
-        self._stash: Stash | None = None
-
-    async def stash(self, tenant: str) -> Stash:  # noqa: ARG002 - there is one
-        """Return it, opened if need be."""
-        if self._stash:
-            return self._stash
-        async with self._lock:
-            if self._stash is None:
-                self._stash = await self._stack.enter_async_context(self._opened())
-            return self._stash
-
-    @contextlib.asynccontextmanager
-    async def _opened(self) -> AsyncGenerator[Stash]:
-        limits, audit = self._settings.fetch, self._audit
-        fetcher, store = HttpFetcher(limits), await open_store(self._settings.store)
-        renderer = browser_of(fetcher, limits)
-        opened = open_stash(
-            self._settings,
-            store=metered(store),
-            fetcher=AuditedFetcher(fetcher, audit),
-            renderer=AuditedRenderer(renderer, audit) if renderer else None,
-        )
-        try:
-            async with opened as stash:
-                yield stash
-        finally:
-            with anyio.CancelScope(shield=True):
-                await store.aclose()
-                await fetcher.aclose()
-
-    def settings_of(self, tenant: str) -> Settings:  # noqa: ARG002 - as above
-        """Return the settings."""
-        return self._settings
-
-    async def aclose(self) -> None:
-        """Close it."""
-        await self._stack.aclose()
-
-
 async def serve_http(settings: Settings, address: str, announce: Callable[[str], None]) -> None:
     """Serve until SIGTERM, SIGINT or SIGHUP, and let calls in flight end.
 
@@ -325,15 +275,14 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
     port = opened.getsockname()[1]
     audit = AuditLog.of(http.audit_log)
     warn_unconfined(settings.extract)
-    tenants = Tenants(settings, Quotas(objects), audit=audit) if verifier else None
-    stashes: Stashes = tenants or OneStash(settings, audit)
+    tenants = Tenants(settings, Quotas(objects), audit=audit, apart=verifier is not None)
     service = build_app(
-        TenantSource(settings, stashes),
+        TenantSource(settings, tenants),
         security_of(http, host, port),
         verifier=verifier,
         ready=Readiness(objects, settings.extract, audit).reason,
         audit=audit,
-        tenants=tenants,
+        tenants=tenants if verifier else None,
     )
     server = server_of(service, http)
     scheme = "https" if http.tls_cert else "http"
@@ -342,7 +291,7 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
     async with exports(settings), anyio.create_task_group() as tasks:
         tasks.start_soon(_end_on_signal, server, service)
         tasks.start_soon(_announce, server, lambda: announce(line))
-        if tenants:
+        if verifier:
             tasks.start_soon(tenants.run)
         await server.serve([opened])
         tasks.cancel_scope.cancel()

@@ -3,27 +3,28 @@
 A tenant is what the verified token says, and nothing else: no header, argument or URL. What a
 tenant has of its own: settings, store (folder or prefix, with its key for the hashes of URLs, its
 search index and spool), fetcher (connections, robots.txt, granted hosts), worker pools, call log
-and event log. What it shares with others it takes turns at (_turns.py, _pace.py).
+and event log. What it shares with others it takes turns at (_fair.py, _work.py).
 """
 
 import gc
 import logging
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 
 from fetchstash.config import Settings
 from fetchstash.errors import Busy, FetchstashError, Internal
+from fetchstash.handlers import WorkerPool
 from fetchstash.render import Host
 from fetchstash.server import Answers, Context
 from fetchstash.service._audit import AuditLog
-from fetchstash.service._pace import Pace
+from fetchstash.service._fair import RequestQueue
 from fetchstash.service._quota import EXCHANGE_SECONDS, Quotas
 from fetchstash.service._request import client_of, principal_of, refusal_of, tenant_label
-from fetchstash.service._rooms import Pools, SharedTurns, open_rooms
+from fetchstash.service._work import SharedLimits, TenantLimits, open_service_stash
 from fetchstash.stash import Stash
 from fetchstash.system import telemetry
 from fetchstash.system.processes import processors
@@ -45,13 +46,16 @@ class _Tenant:
     users: int = 0
     last: float = 0.0
     stash: Stash | None = None
-    pools: Pools | None = None
+    pools: tuple[WorkerPool, ...] = ()
     opened: AsyncExitStack = field(default_factory=AsyncExitStack)
     lock: anyio.Lock = field(default_factory=anyio.Lock)
 
 
 class Tenants:
-    """The Stash of each tenant, and what decides when its requests run."""
+    """The Stash of each tenant, and what decides when its requests run.
+
+    If they are not ``apart``, all are the one user of this machine, without limits.
+    """
 
     def __init__(
         self,
@@ -61,12 +65,14 @@ class Tenants:
         audit: AuditLog | None = None,
         slots: int | None = None,
         max_open: int = MAX_OPEN,
+        apart: bool = True,
     ) -> None:
         self._settings = settings
         self._quotas = quotas or Quotas()
         self._audit = audit or AuditLog(None)
-        self.pace = Pace(_HERE)
-        self._turns = SharedTurns.of(slots or processors(), self.pace.is_greedy)
+        self.queue = RequestQueue(_HERE)
+        self._shared = SharedLimits.of(slots or processors(), self.queue.is_greedy, self._quotas)
+        self._apart = apart
         self._max_open = max_open
         self._tenants: dict[str, _Tenant] = {}  # in the order of their last use
         self._closed = False
@@ -81,7 +87,7 @@ class Tenants:
 
     def admit(self, tenant: str) -> None:
         """Count a request. Raises OverQuota, and Busy for a tenant with too many of them here."""
-        self.pace.check(tenant)
+        self.queue.check(tenant)
         self._quotas.request(tenant, self.settings_of(tenant).quota.requests_per_minute)
 
     @asynccontextmanager
@@ -89,9 +95,8 @@ class Tenants:
         """Keep a tenant open meanwhile, and write the events of this task to its log alone."""
         known = self._tenant(tenant)
         known.users += 1
-        log = known.settings.telemetry
         try:
-            with telemetry.logging_to(log.event_log, log.event_log_max_bytes):
+            with self._logging(known.settings):
                 yield
         finally:
             known.users -= 1
@@ -119,13 +124,18 @@ class Tenants:
         if self._closed:
             raise Internal("The service is ending.", "Try again: another will answer.")
         await self._make_room()
-        opened = AsyncExitStack()
-        rooms = open_rooms(tenant, known.settings, self._turns, self._quotas, self._audit)
-        log = known.settings.telemetry
-        with telemetry.logging_to(log.event_log, log.event_log_max_bytes):
-            stash, known.pools = await opened.enter_async_context(rooms)
+        opened, settings = AsyncExitStack(), known.settings
+        limits = TenantLimits(tenant, settings, self._shared) if self._apart else None
+        with self._logging(settings) if self._apart else nullcontext():
+            stash, known.pools = await opened.enter_async_context(
+                open_service_stash(settings, self._audit, limits)
+            )
         known.stash, known.opened = stash, opened
         return stash
+
+    def _logging(self, settings: Settings) -> AbstractContextManager[None]:
+        log = settings.telemetry
+        return telemetry.logging_to(log.event_log, log.event_log_max_bytes)
 
     async def run(self) -> None:
         """Exchange counts with the other replicas and close what is idle, until cancelled."""
@@ -158,7 +168,9 @@ class Tenants:
         await self._quotas.exchange()  # the next replica goes on from there
 
     def _tenant(self, name: str) -> _Tenant:
-        known = self._tenants.pop(name, None) or _Tenant(self._settings.for_tenant(name))
+        known = self._tenants.pop(name, None) or _Tenant(
+            self._settings.for_tenant(name) if self._apart else self._settings
+        )
         self._tenants[name] = known
         return known
 
@@ -169,8 +181,8 @@ class Tenants:
         """
         opened = {name: known for name, known in self._tenants.items() if known.stash}
         for known in list(opened.values())[:-_WARM_POOLS]:
-            if known.pools:
-                known.pools.end_idle()
+            for pool in known.pools:
+                pool.end_idle()
         if len(opened) < self._max_open:
             return
         idle = [name for name, known in opened.items() if not known.users]
@@ -183,7 +195,7 @@ class Tenants:
         """Close a tenant. While the service runs, one that is in use or being opened has users."""
         known = self._tenants.pop(name)
         opened, known.opened = known.opened, AsyncExitStack()
-        known.stash = known.pools = None
+        known.stash, known.pools = None, ()
         with anyio.CancelScope(shield=True):
             try:
                 await opened.aclose()
@@ -191,39 +203,23 @@ class Tenants:
                 _log.warning("The store of the tenant %s did not close: %s", name, error)
 
 
-class Stashes(Protocol):
-    """The Stash of each tenant."""
-
-    async def stash(self, tenant: str) -> Stash:
-        """Return the Stash of a tenant, opened if need be."""
-        ...
-
-    def settings_of(self, tenant: str) -> Settings:
-        """Return the settings of a tenant."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close all of them."""
-        ...
-
-
 class TenantSource:
     """Gives each request the Stash of the tenant that its verified token names."""
 
-    def __init__(self, settings: Settings, stashes: Stashes) -> None:
+    def __init__(self, settings: Settings, tenants: Tenants) -> None:
         self.settings = settings
-        self._stashes = stashes
+        self._tenants = tenants
 
     def host(self, ctx: Context) -> Host:
         """Return the host that asks. Nobody over HTTP shares our file system."""
-        settings = self._stashes.settings_of(principal_of(ctx).tenant)
+        settings = self._tenants.settings_of(principal_of(ctx).tenant)
         return Host(settings.views_for(client_of(ctx)), False, settings.context)
 
     async def get(self, ctx: Context, answers: Answers = None) -> Stash:  # noqa: ARG002 - none asked
         """Return the Stash of the request's tenant. Raises Busy and OverQuota."""
         if refusal := refusal_of(ctx):
             raise refusal
-        return await self._stashes.stash(principal_of(ctx).tenant)
+        return await self._tenants.stash(principal_of(ctx).tenant)
 
     async def person_allows(
         self,
@@ -239,4 +235,4 @@ class TenantSource:
 
     async def aclose(self) -> None:
         """Close what was opened."""
-        await self._stashes.aclose()
+        await self._tenants.aclose()

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from fetchstash.config import HttpLimits, Settings
 from fetchstash.service import (
-    OneStash,
+    Tenants,
     TenantSource,
     _listen,
     _messages,
@@ -33,7 +33,7 @@ async def listening(settings: Settings, **parts: Any) -> AsyncGenerator[int]:
     """Serve on loopback and yield the port."""
     opened = socket.create_server(("127.0.0.1", 0))
     security = security_of(settings.http, "127.0.0.1", opened.getsockname()[1])
-    service = build_app(TenantSource(settings, OneStash(settings)), security, **parts)
+    service = build_app(TenantSource(settings, Tenants(settings, apart=False)), security, **parts)
     async with serving(service, settings.http, opened) as port:
         yield port
 

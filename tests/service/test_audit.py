@@ -12,7 +12,8 @@ from mcp import MCPError
 from fetchstash.errors import BadArgument, FetchstashError, HttpError, Refused, StoreError
 from fetchstash.fetch import Fetched, FetchLimits, HttpFetcher
 from fetchstash.service import _request
-from fetchstash.service._audit import AuditedFetcher, AuditedRenderer, AuditLog, ref_hash
+from fetchstash.service._audit import AuditLog, ref_hash
+from fetchstash.service._work import AuditedRenderer, ServiceFetcher
 from fetchstash.service.access import Principal
 from tests.loopback import Site
 from tests.service.asgi import Service, mcp_client
@@ -71,10 +72,10 @@ async def test_a_fetch_is_a_line_with_who_what_when_and_the_decision(
     fetcher = HttpFetcher(
         FetchLimits(allow_hosts=(f"127.0.0.1:{site.port}",), respect_robots=False)
     )
-    audited = AuditedFetcher(fetcher, AuditLog(path))
+    audited = ServiceFetcher(fetcher, AuditLog(path))
     await audited.fetch(url, tmp_path)
     await audited.check(url)
-    await audited.aclose()
+    await fetcher.aclose()
     fetched, stored = lines(path)
     assert datetime.fromisoformat(fetched.pop("time")).tzinfo == UTC
     assert fetched.pop("seconds") > 0
@@ -113,10 +114,10 @@ async def test_a_fetch_is_a_line_with_who_what_when_and_the_decision(
 )
 async def test_a_refusal_names_the_rule(path: Path, tmp_path: Path, url: str, rule: str) -> None:
     fetcher = HttpFetcher(FetchLimits(deny_domains=("denied.example",)))
-    audited = AuditedFetcher(fetcher, AuditLog(path))
+    audited = ServiceFetcher(fetcher, AuditLog(path))
     with pytest.raises(Refused):
         await audited.fetch(url, tmp_path)
-    await audited.aclose()
+    await fetcher.aclose()
     [line] = lines(path)
     assert (line["decision"], line["rule"], line["code"]) == ("refused", rule, "refused")
     assert "a:b@" not in line["url"]
@@ -131,7 +132,7 @@ async def test_a_refused_redirect_names_its_host_here_and_nowhere_else(
         FetchLimits(allow_hosts=(f"127.0.0.1:{site.port}",), respect_robots=False)
     )
     with pytest.raises(Refused) as refused:
-        await AuditedFetcher(fetcher, AuditLog(path)).fetch(url, tmp_path)
+        await ServiceFetcher(fetcher, AuditLog(path)).fetch(url, tmp_path)
     await fetcher.aclose()
     [line] = lines(path)
     assert (line["rule"], line["final_host"], line["port"]) == ("address", "10.0.0.7", 80)
@@ -155,7 +156,7 @@ async def test_a_fetch_that_fails_is_a_line_too(
         raise error
 
     with pytest.raises(type(error)):
-        await AuditedFetcher(Canned(fail), AuditLog(path)).fetch("http://a.example/", tmp_path)
+        await ServiceFetcher(Canned(fail), AuditLog(path)).fetch("http://a.example/", tmp_path)
     [line] = lines(path)
     assert line.items() >= ({"decision": "failed"} | facts).items()
     assert "secret" not in path.read_text()
@@ -168,14 +169,14 @@ async def test_a_cancelled_fetch_is_a_line_and_stays_cancelled(path: Path, tmp_p
             raise AssertionError
 
     with anyio.move_on_after(0.01) as scope:
-        await AuditedFetcher(Slow(page), AuditLog(path)).fetch("http://a.example/", tmp_path)
+        await ServiceFetcher(Slow(page), AuditLog(path)).fetch("http://a.example/", tmp_path)
     assert scope.cancelled_caught
     assert [line["decision"] for line in lines(path)] == ["failed"]
 
 
 async def test_a_stored_copy_that_is_refused_is_a_line(path: Path) -> None:
     with pytest.raises(Refused):
-        await AuditedFetcher(Canned(page), AuditLog(path)).check("http://a.example/")
+        await ServiceFetcher(Canned(page), AuditLog(path)).check("http://a.example/")
     [line] = lines(path)
     assert (line["rule"], line["stored"]) == ("domain_denied", True)
 
@@ -205,7 +206,7 @@ async def test_what_cannot_be_recorded_is_refused_and_nothing_more_leaves(
     make[kind]()
     path = path / "below" if kind == "missing folder" else path
     fetcher = Canned(page)
-    audited = AuditedFetcher(fetcher, AuditLog(path))
+    audited = ServiceFetcher(fetcher, AuditLog(path))
     for _ in range(2):
         with pytest.raises(StoreError, match="audit log"):
             await audited.fetch("http://a.example/", tmp_path)
@@ -218,7 +219,7 @@ async def test_a_log_that_can_be_written_again_says_how_much_it_lost(
     path: Path, tmp_path: Path
 ) -> None:
     path.mkdir()
-    audited = AuditedFetcher(Canned(page), AuditLog(path))
+    audited = ServiceFetcher(Canned(page), AuditLog(path))
     for _ in range(3):
         with pytest.raises(FetchstashError):
             await audited.fetch("http://a.example/", tmp_path)
@@ -250,7 +251,7 @@ async def test_half_a_line_of_a_full_disk_spoils_no_other_line(
 
 
 async def test_a_log_may_be_moved_away_at_any_time(path: Path, tmp_path: Path) -> None:
-    audited = AuditedFetcher(Canned(page), AuditLog(path))
+    audited = ServiceFetcher(Canned(page), AuditLog(path))
     await audited.fetch("http://a.example/1", tmp_path)
     path.rename(path.with_suffix(".1"))
     await audited.fetch("http://a.example/2", tmp_path)

@@ -261,7 +261,7 @@ async def test_no_room_is_shared_by_two_tenants(settings: Settings) -> None:
     for name in ("acme", "globex"):
         stash: Any = await tenants.stash(name)
         intake, store = stash.intake, stash.store._store._store
-        fetcher = intake.fetcher._fetcher.fetcher
+        fetcher = intake.fetcher._fetcher
         rooms += [stash, intake, fetcher, intake.extractor.pool, intake.in_flight]
         rooms += [intake.ephemeral_refs, stash.store, store, store._threads]
         rooms += [store._index, store._catalog, store._kept]

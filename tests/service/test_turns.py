@@ -1,4 +1,4 @@
-"""Turns and pace: who asks for many waits for itself."""
+"""FairLimiter and queue: who asks for many waits for itself."""
 
 import asyncio
 from types import SimpleNamespace
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fetchstash.errors import Busy
-from fetchstash.service import _pace
-from fetchstash.service._pace import Pace, Turns
+from fetchstash.service import _fair
+from fetchstash.service._fair import FairLimiter, RequestQueue
 
 pytestmark = pytest.mark.anyio
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 class Line:
     """Calls that hold a slot until they are let go."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: FairLimiter) -> None:
         self.turns = turns
         self.running: list[str] = []
         self.served: list[str] = []
@@ -28,7 +28,7 @@ class Line:
     async def call(self, tenant: str, patience: float = 1_000) -> None:
         end = anyio.Event()
         try:
-            async with self.turns.turn(tenant, patience=patience):
+            async with self.turns.slot(tenant, patience=patience):
                 self.running.append(tenant)
                 self.served.append(tenant)
                 self._ends.append((tenant, end))
@@ -48,7 +48,7 @@ async def settle() -> None:
 
 
 async def test_a_tenant_never_has_all_slots() -> None:
-    line = Line(Turns("slots", 3, 2))
+    line = Line(FairLimiter("slots", 3, 2))
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
             tasks.start_soon(line.call, "flood")
@@ -61,7 +61,7 @@ async def test_a_tenant_never_has_all_slots() -> None:
 
 
 async def test_a_free_slot_goes_to_the_tenant_that_has_the_fewest_and_then_in_turn() -> None:
-    line = Line(Turns("slots", 2, 2))
+    line = Line(FairLimiter("slots", 2, 2))
     async with anyio.create_task_group() as tasks:
         for tenant in ("a", "a", "a", "a", "b", "b", "c"):
             tasks.start_soon(line.call, tenant)
@@ -72,7 +72,7 @@ async def test_a_free_slot_goes_to_the_tenant_that_has_the_fewest_and_then_in_tu
 
 
 async def test_a_line_that_is_full_is_busy_for_its_tenant_alone() -> None:
-    line = Line(Turns("slots", 2, 1, waiting=2))
+    line = Line(FairLimiter("slots", 2, 1, waiting=2))
     async with anyio.create_task_group() as tasks:
         for _ in range(4):
             tasks.start_soon(line.call, "flood")
@@ -87,7 +87,7 @@ async def test_a_line_that_is_full_is_busy_for_its_tenant_alone() -> None:
 
 
 async def test_a_call_waits_no_longer_than_its_patience_and_leaves_the_line() -> None:
-    line = Line(Turns("slots", 1, 1))
+    line = Line(FairLimiter("slots", 1, 1))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(line.call, "a")
         await settle()
@@ -101,13 +101,13 @@ async def test_a_call_waits_no_longer_than_its_patience_and_leaves_the_line() ->
 
 
 async def test_a_tenant_may_have_fewer_slots_of_its_own() -> None:
-    turns = Turns("slots", 4, 3)
-    async with turns.turn("a", 1), turns.turn("b", 2), turns.turn("b", 2):
+    turns = FairLimiter("slots", 4, 3)
+    async with turns.slot("a", 1), turns.slot("b", 2), turns.slot("b", 2):
         for tenant, most in (("a", 1), ("b", 2)):
             with pytest.raises(Busy):
-                async with turns.turn(tenant, most, patience=0.001):
+                async with turns.slot(tenant, most, patience=0.001):
                     pass
-        async with turns.turn("c"):
+        async with turns.slot("c"):
             pass
 
 
@@ -118,9 +118,9 @@ async def test_the_work_of_a_greedy_tenant_rests(
     now = 0.0
     slept: list[float] = []
     clock = SimpleNamespace(monotonic=lambda: now, sleep=slept.append)
-    monkeypatch.setattr(_pace, "time", clock)
-    turns = Turns("slots", 1, 1, is_greedy=lambda tenant: greedy and tenant == "flood")
-    async with turns.turn("flood") as rest:
+    monkeypatch.setattr(_fair, "time", clock)
+    turns = FairLimiter("slots", 1, 1, is_greedy=lambda tenant: greedy and tenant == "flood")
+    async with turns.slot("flood") as rest:
         rest()
         assert not slept, "it has not worked yet"
         now += 0.002
@@ -139,7 +139,7 @@ async def test_the_work_of_a_greedy_tenant_rests(
 async def test_slots_are_never_lost_and_never_more_than_there_are(
     steps: list[tuple[str, str]],
 ) -> None:
-    line = Line(Turns("slots", 2, 1))
+    line = Line(FairLimiter("slots", 2, 1))
     scopes: list[anyio.CancelScope] = []
 
     async def call(tenant: str, scope: anyio.CancelScope) -> None:
@@ -160,15 +160,15 @@ async def test_slots_are_never_lost_and_never_more_than_there_are(
             assert len(set(line.running)) == len(line.running)
         for scope in scopes:
             scope.cancel()
-    async with line.turns.turn("a"), line.turns.turn("b"):
+    async with line.turns.slot("a"), line.turns.slot("b"):
         pass
 
 
 class Requests:
     """Requests that last until they are ended."""
 
-    def __init__(self, pace: Pace) -> None:
-        self.pace = pace
+    def __init__(self, queue: RequestQueue) -> None:
+        self.queue = queue
         self.begun: list[str] = []
         self._tasks: dict[str, tuple[asyncio.Task[None], asyncio.Event]] = {}
 
@@ -179,7 +179,7 @@ class Requests:
         await self.settle()
 
     async def _run(self, tenant: str, name: str, end: asyncio.Event) -> None:
-        async with self.pace.request(tenant):
+        async with self.queue.request(tenant):
             self.begun.append(name)
             await end.wait()
 
@@ -204,11 +204,11 @@ class Requests:
 @pytest.fixture
 def never_passes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no request be taken for one that waits."""
-    monkeypatch.setattr(_pace, "_BEGUN_SECONDS", 1_000)
+    monkeypatch.setattr(_fair, "_BEGUN_SECONDS", 1_000)
 
 
 async def test_a_tenant_that_is_alone_is_never_held_back(never_passes_on: None) -> None:
-    requests = Requests(Pace(100))
+    requests = Requests(RequestQueue(100))
     await requests.come("a", *"1234")
     assert requests.begun == ["1", "2", "3", "4"]
     await requests.end_all()
@@ -217,7 +217,7 @@ async def test_a_tenant_that_is_alone_is_never_held_back(never_passes_on: None) 
 async def test_beside_another_a_tenants_requests_begin_one_after_the_other(
     never_passes_on: None,
 ) -> None:
-    requests = Requests(Pace(100))
+    requests = Requests(RequestQueue(100))
     await requests.come("a", "a1")
     await requests.come("b", "b1", "b2", "b3")
     assert requests.begun == ["a1", "b1"]
@@ -232,8 +232,8 @@ async def test_beside_another_a_tenants_requests_begin_one_after_the_other(
 async def test_a_request_that_waits_for_something_else_lets_the_next_begin(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_pace, "_BEGUN_SECONDS", 0)
-    requests = Requests(Pace(100))
+    monkeypatch.setattr(_fair, "_BEGUN_SECONDS", 0)
+    requests = Requests(RequestQueue(100))
     await requests.come("a", "a1")
     await requests.come("b", "b1", "b2")
     while "b2" not in requests.begun:  # noqa: ASYNC110 - a timer of the loop
@@ -244,20 +244,20 @@ async def test_a_request_that_waits_for_something_else_lets_the_next_begin(
 async def test_while_the_loop_is_late_the_next_does_not_begin(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_pace, "_BEGUN_SECONDS", 0)
-    monkeypatch.setattr(_pace, "_LATE_SECONDS", -1_000)  # always
-    requests = Requests(Pace(100))
+    monkeypatch.setattr(_fair, "_BEGUN_SECONDS", 0)
+    monkeypatch.setattr(_fair, "_LATE_SECONDS", -1_000)  # always
+    requests = Requests(RequestQueue(100))
     await requests.come("a", "a1")
     await requests.come("b", "b1", "b2")
     assert requests.begun == ["a1", "b1"]
-    monkeypatch.setattr(_pace, "_LATE_SECONDS", 1_000)
+    monkeypatch.setattr(_fair, "_LATE_SECONDS", 1_000)
     await requests.end_all()
 
 
 async def test_a_request_that_is_cancelled_in_line_does_not_keep_its_place(
     never_passes_on: None,
 ) -> None:
-    requests = Requests(Pace(100))
+    requests = Requests(RequestQueue(100))
     await requests.come("a", "a1")
     await requests.come("b", "b1", "b2", "b3")
     await requests.cancel("b2")
@@ -271,12 +271,12 @@ async def test_a_request_that_is_cancelled_in_line_does_not_keep_its_place(
 
 
 async def test_a_tenant_with_too_many_requests_is_busy_and_another_is_not() -> None:
-    pace = Pace(2)
-    async with pace.request("a"), pace.request("a"):
+    queue = RequestQueue(2)
+    async with queue.request("a"), queue.request("a"):
         with pytest.raises(Busy) as busy:
-            pace.check("a")
-        pace.check("b")
-    pace.check("a")
+            queue.check("a")
+        queue.check("b")
+    queue.check("a")
     assert busy.value.details["retry_after_seconds"] == 1
 
 
@@ -291,32 +291,32 @@ async def test_refusals_leave_one_by_one_and_few_of_them_through_the_protocol(
         await sleep(0)
 
     monkeypatch.setattr(asyncio, "sleep", noted)
-    pace = Pace(2)
-    full = [await pace.refused("a") for _ in range(60)]
+    queue = RequestQueue(2)
+    full = [await queue.refused("a") for _ in range(60)]
     assert full.count(True) == 1
     assert slept[0] == 0
     assert max(slept) == pytest.approx(1, abs=0.1)
     assert len(slept) < len(full), "the rest waits for nothing"
-    assert await pace.refused("b")
+    assert await queue.refused("b")
 
 
 async def test_the_tenant_with_more_requests_than_another_is_the_greedy_one() -> None:
-    pace = Pace(100)
-    async with pace.request("a"), pace.request("a"):
-        assert not pace.is_greedy("a"), "it is alone"
-        async with pace.request("b"):
-            assert pace.is_greedy("a")
-            assert not pace.is_greedy("b")
-            async with pace.request("b"):
-                assert not pace.is_greedy("a")
-        assert not pace.is_greedy("a")
-    assert not pace.is_greedy("c")
+    queue = RequestQueue(100)
+    async with queue.request("a"), queue.request("a"):
+        assert not queue.is_greedy("a"), "it is alone"
+        async with queue.request("b"):
+            assert queue.is_greedy("a")
+            assert not queue.is_greedy("b")
+            async with queue.request("b"):
+                assert not queue.is_greedy("a")
+        assert not queue.is_greedy("a")
+    assert not queue.is_greedy("c")
 
 
 async def test_a_greedy_tenant_lets_the_loop_go_between_two_of_its_requests(
     never_passes_on: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    requests = Requests(Pace(100))
+    requests = Requests(RequestQueue(100))
     later: list[Any] = []
 
     def call_later(seconds: float, *call: Any) -> None:

@@ -1,0 +1,313 @@
+"""Fairness between tenants: when a request may begin, and who has the next slot.
+
+One event loop serves all. If fifty requests of one tenant were begun at once, each step of another
+tenant's only request would wait for a step of each of the fifty.
+"""
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+
+from fetchstash.errors import Busy
+from fetchstash.system import telemetry
+
+_BEGUN_SECONDS = 0.02
+"""After so long, assume that a request waits for something other than the loop."""
+
+_LATE_SECONDS = 0.005
+"""Unless the loop is so late with a timer: then it is the loop that the request waits for."""
+
+_RECENT_SECONDS = 1.0
+"""A tenant whose last request ended so recently counts as one that has requests."""
+
+_REFUSAL_SECONDS = 0.02
+_FULL_ANSWER_SECONDS = 0.2
+_MOST_REFUSALS = 50
+"""Refusals of a tenant that wait to be sent. One more is sent at once."""
+
+
+@dataclass(slots=True)
+class _Requests:
+    """The requests of one tenant: how many are here, and which wait until one has begun."""
+
+    here: int = 0
+    last: float = 0.0
+    one_begins: bool = False
+    waiting: deque[asyncio.Future[None]] = field(default_factory=deque[asyncio.Future[None]])
+    refused_until: float = 0.0
+    full_answer_at: float = 0.0
+
+
+class RequestQueue:
+    """Decides when a request may begin. A tenant that is alone is never held back.
+
+    Beside another, its requests begin one after the other: the next one when the one before has
+    ended, or waits for something other than the loop. At most ``most`` of a tenant are here.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._tenants: dict[str, _Requests] = {}
+
+    def check(self, tenant: str) -> None:
+        """Raise Busy if a tenant has as many requests here as it may."""
+        own = self._tenants.get(tenant)
+        if own and own.here >= self._most:
+            what = f"{self._most} of your calls run or wait here already."
+            raise Busy(what, "Try again in 1 s.", retry_after_seconds=1)
+
+    def is_greedy(self, tenant: str) -> bool:
+        """Return whether a tenant has more requests here than another that has some.
+
+        May be called in any thread.
+        """
+        tenants = self._tenants.copy()
+        own = tenants.get(tenant)
+        return own is not None and any(0 < other.here < own.here for other in tenants.values())
+
+    @asynccontextmanager
+    async def request(self, tenant: str) -> AsyncGenerator[None]:
+        """Wait until a request may begin. It counts as here until the context ends."""
+        own = self._tenants.setdefault(tenant, _Requests())
+        own.here += 1
+        beginning: _Beginning | None = None
+        try:
+            if own.one_begins or self._is_contested(tenant):
+                if own.one_begins:
+                    await self._wait(tenant, own)
+                own.one_begins = True
+                beginning = _Beginning(lambda held: self._begin_next(tenant, own, held))
+            yield
+        finally:
+            own.here -= 1
+            own.last = asyncio.get_running_loop().time()
+            if beginning:
+                beginning.end()
+
+    async def refused(self, tenant: str) -> bool:
+        """Wait as a refused request has to; return whether it may be answered in full.
+
+        Refusals leave one after the other, as they cost the loop time, too. Some are answered by
+        the protocol, so that a model reads why; the others by HTTP alone.
+        """
+        own, loop = self._tenants.setdefault(tenant, _Requests()), asyncio.get_running_loop()
+        wait = max(own.refused_until - loop.time(), 0)
+        if wait >= _MOST_REFUSALS * _REFUSAL_SECONDS:
+            return False
+        own.refused_until = loop.time() + wait + _REFUSAL_SECONDS
+        await asyncio.sleep(wait)
+        if loop.time() < own.full_answer_at:
+            return False
+        own.full_answer_at = loop.time() + _FULL_ANSWER_SECONDS
+        return True
+
+    async def _wait(self, tenant: str, own: _Requests) -> None:
+        free = asyncio.get_running_loop().create_future()
+        own.waiting.append(free)
+        telemetry.adjust("queue", 1, queue="requests")
+        try:
+            with telemetry.timed("wait", queue="requests"):
+                await free
+        except BaseException:
+            if free in own.waiting:
+                own.waiting.remove(free)
+            elif not free.cancelled():  # it might have begun
+                self._begin_next(tenant, own)
+            raise
+        finally:
+            telemetry.adjust("queue", -1, queue="requests")
+
+    def _begin_next(self, tenant: str, own: _Requests, held: float = 0.0) -> None:
+        """Let the next begin; all of them, if the tenant is alone by now.
+
+        A greedy tenant lets the loop go for as long as its last request ``held`` the others.
+        """
+        if held and own.waiting and self.is_greedy(tenant):
+            asyncio.get_running_loop().call_later(held, self._begin_next, tenant, own)
+            return
+        own.one_begins = False
+        while own.waiting and not own.one_begins:
+            free = own.waiting.popleft()
+            if not free.done():  # else its call was cancelled
+                free.set_result(None)
+                own.one_begins = self._is_contested(tenant)
+
+    def _is_contested(self, tenant: str) -> bool:
+        """Return whether others have requests, and forget those that had none for a while."""
+        recent = asyncio.get_running_loop().time() - _RECENT_SECONDS
+        self._tenants = {
+            name: requests
+            for name, requests in self._tenants.items()
+            if requests.here or max(requests.last, requests.refused_until) > recent
+        }
+        return any(name != tenant for name in self._tenants)
+
+
+class _Beginning:
+    """Calls ``on_end`` once, with its seconds: when a request ends or waits for I/O."""
+
+    def __init__(self, on_end: Callable[[float], None]) -> None:
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+        self._is_over = False
+        self._watch()
+
+    def _watch(self) -> None:
+        self._due = self._loop.time() + _BEGUN_SECONDS
+        self._timer = self._loop.call_at(self._due, self._look)
+
+    def _look(self) -> None:
+        if self._loop.time() - self._due > _LATE_SECONDS:
+            self._watch()
+        else:
+            self.end()
+
+    def end(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._timer.cancel()
+            self._on_end(min(self._loop.time() - self._began, _BEGUN_SECONDS))
+
+
+_WEIGHT = 0.1
+_LONGEST_WAIT = 60
+
+Rest = Callable[[], None]
+_WORK_SECONDS, _REST = 0.001, 4
+
+
+def _resting(should_rest: Callable[[], bool]) -> Rest:
+    """Return what lets work sleep four fifths of its time while others should come first.
+
+    Threads share the interpreter: work of one tenant slows each step of another's request.
+    """
+    since = time.monotonic()
+
+    def rest() -> None:
+        nonlocal since
+        worked = time.monotonic() - since
+        if worked >= _WORK_SECONDS:
+            if should_rest():
+                time.sleep(_REST * min(worked, 5 * _WORK_SECONDS))
+            since = time.monotonic()
+
+    return rest
+
+
+@dataclass(slots=True)
+class _Calls:
+    """The calls of one tenant: how many run, and which wait, with how many of them may run."""
+
+    running: int = 0
+    waiting: deque[tuple[int, anyio.Event]] = field(default_factory=deque[tuple[int, anyio.Event]])
+
+
+class FairLimiter:
+    """At most ``slots`` at a time, ``most`` of one tenant, and ``waiting`` of one tenant in line.
+
+    A free slot goes to the tenant that has the fewest, and among these to the one that got one
+    longest ago. A tenant may have fewer than all slots, so that one that floods leaves a slot for
+    the others. ``what`` names the slots in errors. ``is_greedy`` says whose work should rest
+    for others; it is called in any thread.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        slots: int,
+        most: int,
+        *,
+        waiting: int = 256,
+        is_greedy: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self._what = what
+        self._slots = slots
+        self.most = most
+        self._waiting = waiting
+        self._is_greedy = is_greedy
+        self._running = 0
+        self._tenants: dict[str, _Calls] = {}  # in the order in which they last got a slot
+        self._seconds = 1.0
+
+    @asynccontextmanager
+    async def slot(
+        self, tenant: str, most: int = 0, *, patience: float = math.inf
+    ) -> AsyncGenerator[Rest]:
+        """Hold a slot. The work may call what this yields, in its thread, to let others come first.
+
+        A tenant has ``most`` slots if that is fewer (0: as many as any). Raises Busy if its line
+        is full, or after ``patience`` seconds.
+        """
+        most = min(most or self.most, self.most)
+        own = self._tenants.setdefault(tenant, _Calls())
+        with telemetry.timed("wait", queue=self._what):
+            if self._running < self._slots and own.running < most and not own.waiting:
+                self._begin(tenant, own)
+            else:
+                await self._wait(tenant, own, most, patience)
+        started = anyio.current_time()
+        try:
+            yield _resting(lambda: self._is_greedy(tenant))
+        finally:
+            held = anyio.current_time() - started
+            self._seconds += (held - self._seconds) * _WEIGHT
+            self._end(tenant, own)
+
+    async def _wait(self, tenant: str, own: _Calls, most: int, patience: float) -> None:
+        if len(own.waiting) >= self._waiting:
+            raise self._busy(len(own.waiting) + 1, most)
+        waiter = most, anyio.Event()
+        own.waiting.append(waiter)
+        telemetry.adjust("queue", 1, queue=self._what)
+        begun = False
+        try:
+            with anyio.move_on_after(patience):
+                await waiter[1].wait()
+            begun = waiter[1].is_set()
+        finally:
+            telemetry.adjust("queue", -1, queue=self._what)
+            if not begun and waiter[1].is_set():  # cancelled as it got its slot
+                self._end(tenant, own)
+            elif not begun:
+                own.waiting.remove(waiter)
+                self._forget(tenant, own)
+        if not begun:
+            raise self._busy(len(own.waiting) + 1, most)
+
+    def _begin(self, tenant: str, own: _Calls) -> None:
+        own.running += 1
+        self._running += 1
+        self._tenants[tenant] = self._tenants.pop(tenant, own)
+
+    def _end(self, tenant: str, own: _Calls) -> None:
+        own.running -= 1
+        self._running -= 1
+        self._forget(tenant, own)
+        while self._running < self._slots:
+            ready = [
+                (name, other)
+                for name, other in self._tenants.items()
+                if other.waiting and other.running < other.waiting[0][0]
+            ]
+            if not ready:
+                return
+            name, other = min(ready, key=lambda item: item[1].running)
+            self._begin(name, other)
+            other.waiting.popleft()[1].set()
+
+    def _forget(self, tenant: str, own: _Calls) -> None:
+        if not own.running and not own.waiting:
+            self._tenants.pop(tenant, None)
+
+    def _busy(self, queued: int, most: int) -> Busy:
+        """Return the error with the time in which the tenant's line becomes empty."""
+        seconds = min(max(math.ceil(self._seconds * queued / most), 1), _LONGEST_WAIT)
+        what = f"All {self._what} that you may have at a time are in use."
+        return Busy(what, f"Try again in {seconds} s.", retry_after_seconds=seconds)

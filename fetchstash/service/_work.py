@@ -1,0 +1,311 @@
+"""What the calls of a service do: each fetch recorded, and a tenant's work counted and limited."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import anyio
+
+from fetchstash.config import Settings
+from fetchstash.fetch import (
+    Cached,
+    Fetched,
+    Fetcher,
+    HttpFetcher,
+    Progress,
+    Rendered,
+    Renderer,
+    browser_of,
+)
+from fetchstash.handlers import (
+    Decision,
+    Extraction,
+    Extractor,
+    Hints,
+    PageReader,
+    PageText,
+    PartRequest,
+    PartText,
+    Picture,
+    WorkerPool,
+    ocr_is_installed,
+    ocr_limits,
+)
+from fetchstash.service._audit import AuditLog
+from fetchstash.service._fair import FairLimiter, Rest
+from fetchstash.service._quota import Quotas
+from fetchstash.service._tenant_store import TenantStore, metered
+from fetchstash.stash import Stash, open_stash
+from fetchstash.store import ArtifactStore, open_store
+
+_FETCHES, _FETCHES_OF_ONE = 64, 16
+_NICENESS = 10
+"""Of the workers: the event loop, which all tenants wait for, comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLimits:
+    """What the tenants of a replica share: slots, and what each has used of its quotas."""
+
+    fetches: FairLimiter
+    conversions: FairLimiter
+    scans: FairLimiter
+    quotas: Quotas
+
+    @classmethod
+    def of(
+        cls, processors: int, is_greedy: Callable[[str], bool], quotas: Quotas
+    ) -> "SharedLimits":
+        """Return the limits of a machine. No tenant has all processors while it has two.
+
+        ``is_greedy`` says whether a tenant has more requests here than another that has some.
+        """
+        slots = max(processors, 2)
+        return cls(
+            FairLimiter("fetches", _FETCHES, _FETCHES_OF_ONE),
+            FairLimiter("conversions", slots, slots - 1),
+            FairLimiter("searches", slots, slots - 1, is_greedy=is_greedy),
+            quotas,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TenantLimits:
+    """What one tenant may do now."""
+
+    tenant: str
+    settings: Settings
+    shared: SharedLimits
+
+    @property
+    def conversions(self) -> int:
+        """How many documents it may convert at a time."""
+        most = self.shared.conversions.most
+        return min(self.settings.quota.concurrent_conversions or most, most)
+
+    def check_bytes(self) -> None:
+        """Raise OverQuota if it has fetched its bytes of a day."""
+        limit = self.settings.quota.fetched_bytes_per_day
+        self.shared.quotas.may_fetch(self.tenant, limit)
+
+    def count_bytes(self, size: int) -> None:
+        """Count bytes that were fetched."""
+        self.shared.quotas.fetched(self.tenant, size)
+
+    def conversion(self, seconds: float | None = None) -> AbstractAsyncContextManager[Rest]:
+        """Hold a slot, after ``seconds`` at the most (None: the time that a conversion has)."""
+        patience = self.settings.extract.wall_seconds if seconds is None else seconds
+        return self.shared.conversions.slot(self.tenant, self.conversions, patience=patience)
+
+
+@asynccontextmanager
+async def open_service_stash(
+    settings: Settings, audit: AuditLog, limits: TenantLimits | None = None
+) -> AsyncGenerator[tuple[Stash, tuple[WorkerPool, ...]]]:
+    """Open the Stash of a tenant, with the pools of its workers. Without ``limits`` it has none.
+
+    Its fetcher has the connections, the rules of robots.txt and the granted hosts of this tenant
+    alone; a worker that has read a document of it reads none of another.
+    """
+    async with AsyncExitStack() as opened:
+        fetcher = HttpFetcher(settings.fetch)
+        opened.push_async_callback(_close, fetcher)
+        renderer = browser_of(fetcher, settings.fetch)
+        if limits is None:
+            store = metered(await open_store(settings.store))
+            opened.push_async_callback(_close, store)
+            parts = open_stash(
+                settings,
+                store=store,
+                fetcher=ServiceFetcher(fetcher, audit),
+                renderer=AuditedRenderer(renderer, audit) if renderer else None,
+            )
+            yield await opened.enter_async_context(parts), ()
+            return
+        scan = partial(limits.shared.scans.slot, limits.tenant)
+        store = metered(await open_store(settings.store, scan))
+        opened.push_async_callback(_close, store)
+        pool = partial(WorkerPool, folder=store.spool, niceness=_NICENESS)
+        pools = [pool(settings.extract, workers=limits.conversions)]
+        if settings.extract.ocr == "auto" and ocr_is_installed():
+            pools.append(pool(ocr_limits(settings.extract), workers=1))
+        for opened_pool in pools:
+            opened.push_async_callback(_close, opened_pool)
+        own = TenantStore(limits.tenant, store, settings, limits.shared.quotas)
+        reader = TenantReader(limits, pools[0], pools[-1], renderer)
+        parts = open_stash(
+            settings,
+            store=cast("ArtifactStore", own),
+            fetcher=ServiceFetcher(fetcher, audit, limits, own),
+            extractor=reader,
+            page_reader=reader if len(pools) > 1 else None,
+            renderer=AuditedRenderer(reader, audit) if renderer else None,
+        )
+        yield await opened.enter_async_context(parts), tuple(pools)
+
+
+async def _close(part: Fetcher | Extractor | ArtifactStore) -> None:
+    with anyio.CancelScope(shield=True):
+        await part.aclose()
+
+
+class ServiceFetcher:
+    """A Fetcher that records each URL; of a tenant, it waits for a slot and counts the bytes.
+
+    A rendered page is one line; what it loads is vetted like it, and not recorded.
+    """
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        audit: AuditLog,
+        limits: TenantLimits | None = None,
+        store: TenantStore | None = None,
+    ) -> None:
+        self._fetcher = fetcher
+        self._audit = audit
+        self._limits = limits
+        self._store = store
+
+    async def fetch(
+        self,
+        url: str,
+        folder: Path,
+        *,
+        cached: Cached | None = None,
+        progress: Progress | None = None,
+        after: Fetched | None = None,
+        seconds: float | None = None,
+    ) -> Fetched:
+        """Fetch and record a URL (see Fetcher). The time of waiting counts.
+
+        Raises OverQuota and Busy before anything is sent, and StoreError for a line that is lost.
+        """
+        received = 0
+
+        def count(now: int, total: int | None) -> None:
+            nonlocal received
+            received = now
+            if progress:
+                progress(now, total)
+
+        with self._audit.fetching(url) as facts:
+            fetch = partial(
+                self._fetcher.fetch, url, folder, cached=cached, progress=count, after=after
+            )
+            if self._limits is None or self._store is None:
+                fetched = await fetch(seconds=seconds)
+            else:
+                self._limits.check_bytes()
+                if cached is None:  # what is kept already may be revalidated
+                    await self._store.check_room()
+                left = self._limits.settings.fetch.fetch_seconds if seconds is None else seconds
+                deadline = anyio.current_time() + left
+                async with self._limits.shared.fetches.slot(self._limits.tenant, patience=left):
+                    try:
+                        fetched = await fetch(seconds=deadline - anyio.current_time())
+                        received = max(received, fetched.size_bytes)
+                    finally:
+                        self._limits.count_bytes(received)
+            facts |= {
+                "final_host": _host(fetched.final_url),
+                "address": fetched.address,
+                "status": fetched.status,
+                "bytes": fetched.size_bytes,
+                "redirects": fetched.redirects,
+                "path": fetched.path,
+            }
+        return fetched
+
+    async def check(self, url: str, final_url: str = "") -> None:
+        """Raise Refused where a stored copy may not be used, and record it; see Fetcher."""
+        with self._audit.fetching(url, stored=True):
+            await self._fetcher.check(url, final_url)
+
+    async def aclose(self) -> None:
+        """Do nothing: who opened the fetcher closes it."""
+
+
+class AuditedRenderer:
+    """A Renderer that records each page."""
+
+    def __init__(self, renderer: Renderer, audit: AuditLog) -> None:
+        self._renderer = renderer
+        self._audit = audit
+
+    async def render(
+        self, url: str, folder: Path, *, seconds: float, edge: int = 0, max_bytes: int = 0
+    ) -> Rendered:
+        """Render a page and record it; see Renderer. Raises StoreError where that cannot be."""
+        with self._audit.fetching(url, rendered=True) as facts:
+            page = await self._renderer.render(
+                url, folder, seconds=seconds, edge=edge, max_bytes=max_bytes
+            )
+            facts |= {"final_host": _host(page.url), "path": page.path}
+        return page
+
+
+def _host(url: str) -> str:
+    """Return the host of a URL that was fetched."""
+    return url.partition("://")[2].partition("/")[0].partition("?")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class TenantReader:
+    """An Extractor, PageReader and Renderer: all wait for a slot, as each takes a processor."""
+
+    limits: TenantLimits
+    pool: Extractor
+    ocr: PageReader
+    renderer: Renderer | None
+
+    async def extract(
+        self,
+        source: Path,
+        decision: Decision,
+        hints: Hints,
+        folder: Path,
+        *,
+        seconds: float | None = None,
+        on_page: Progress | None = None,
+    ) -> Extraction:
+        """Read a document (see Extractor). The time of waiting counts."""
+        started = anyio.current_time()
+        async with self.limits.conversion(seconds):
+            if seconds is not None:
+                seconds = max(seconds - (anyio.current_time() - started), 1)
+            return await self.pool.extract(
+                source, decision, hints, folder, seconds=seconds, on_page=on_page
+            )
+
+    async def part(self, decision: Decision, request: PartRequest) -> PartText | Picture:
+        """Read one part of a document (see Extractor)."""
+        async with self.limits.conversion():
+            return await self.pool.part(decision, request)
+
+    async def read_page(self, decision: Decision, source: Path, page: int) -> PageText:
+        """Read the text of a page by OCR (see PageReader)."""
+        async with self.limits.conversion():
+            return await self.ocr.read_page(decision, source, page)
+
+    async def render(
+        self, url: str, folder: Path, *, seconds: float, edge: int = 0, max_bytes: int = 0
+    ) -> Rendered:
+        """Render a page (see Renderer). The time of waiting counts, and the size of the result."""
+        assert self.renderer
+        self.limits.check_bytes()
+        deadline = anyio.current_time() + seconds
+        async with self.limits.conversion(seconds):
+            left = deadline - anyio.current_time()
+            page = await self.renderer.render(
+                url, folder, seconds=left, edge=edge, max_bytes=max_bytes
+            )
+        status = await anyio.Path(page.path).stat()
+        self.limits.count_bytes(status.st_size)
+        return page
+
+    async def aclose(self) -> None:
+        """Do nothing: who opened the pools closes them."""
