@@ -5,8 +5,8 @@ same parts: `build_app` takes a `TenantSource` and what it is to check, `server_
 """
 
 from fetchstash.service._audit import AuditLog
-from fetchstash.service._auth import security_of, verifier_of
 from fetchstash.service._exports import exports
+from fetchstash.service._hosts import security_of
 from fetchstash.service._quota import Quotas
 from fetchstash.service._request import principal_in, principal_of
 from fetchstash.service._serve import (
@@ -14,6 +14,7 @@ from fetchstash.service._serve import (
     for_clients_elsewhere,
     serve_http,
     server_of,
+    verifier_of,
 )
 from fetchstash.service._tenant_store import TenantStore
 from fetchstash.service._tenants import Tenants, TenantSource

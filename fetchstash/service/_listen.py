@@ -10,8 +10,6 @@ once, and TLS is begun on them here.
 """
 
 import asyncio
-import ipaddress
-import re
 import socket
 import ssl
 import sys
@@ -25,10 +23,8 @@ from typing import Any, cast
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from fetchstash.config import HttpLimits, Settings
+from fetchstash.config import HttpLimits
 from fetchstash.errors import BadArgument
-from fetchstash.fetch import HttpFetcher
-from fetchstash.service._auth import is_loopback
 
 HEAD_SECONDS = 10.0
 """From the first byte of a request (or the connection) to the end of its head."""
@@ -194,39 +190,6 @@ class BoundedProtocol(H11Protocol):
             self._reading = None
 
 
-_HOST = r"(?:[a-z0-9_][a-z0-9_.-]*|\[[0-9a-f:.]+\])(?::\d{1,5})?"
-_ORIGIN = rf"[a-z][a-z0-9+.-]*://{_HOST}"
-
-
-def check_names(http: HttpLimits) -> None:
-    """Refuse hosts, origins and proxies that no request can have. Raises BadArgument."""
-    for name in http.hosts:
-        if not re.fullmatch(_HOST, name):
-            what = f"http.hosts has {name[:200]!r}, which no request names as its host."
-            raise BadArgument(what, "Give NAME, NAME:PORT or [ADDRESS]:PORT, in lower case.")
-    for origin in http.origins:
-        if not re.fullmatch(_ORIGIN, origin):
-            what = f"http.origins has {origin[:200]!r}, which is no origin of a web page."
-            raise BadArgument(what, "Give one such as https://app.example.org, without a path.")
-    for entry in http.forwarded:
-        try:
-            ipaddress.ip_network(entry)
-        except ValueError:
-            what = f"http.forwarded has {entry[:200]!r}, which is no address and no network."
-            raise BadArgument(what, "Give those of the proxies, such as 10.0.0.0/8.") from None
-
-
-def check_fetching(settings: Settings) -> None:
-    """Refuse rules of fetching that cannot be read, of a tenant too. Raises BadArgument."""
-    HttpFetcher(settings.fetch)
-    for name in settings.tenants:
-        try:
-            HttpFetcher(settings.for_tenant(name).fetch)
-        except BadArgument as error:
-            what = f"The table [tenants.{name}] is wrong: {error.what}"
-            raise BadArgument(what, error.next_step) from None
-
-
 def host_and_port(address: str, setting: str = "--http") -> tuple[str, int]:
     """Return host and port of HOST:PORT or [ADDRESS]:PORT. Raises BadArgument."""
     host, _, port = address.rpartition(":")
@@ -235,28 +198,6 @@ def host_and_port(address: str, setting: str = "--http") -> tuple[str, int]:
         what = f"{setting} is {address!r}, which is no HOST:PORT."
         raise BadArgument(what, "Write one such as 127.0.0.1:8080.")
     return bare, int(port)
-
-
-def check_exposure(http: HttpLimits, host: str, *, asks_for_tokens: bool) -> None:
-    """Refuse to serve other machines without tokens, or under no name. Raises BadArgument."""
-    if not asks_for_tokens:
-        step = "Create a token with these settings (fetchstash token create), or set oauth.issuer."
-        if not is_loopback(host):
-            raise BadArgument(f"Other machines reach {host}, and nobody needs a token.", step)
-        if http.hosts or http.forwarded:
-            key = "http.hosts" if http.hosts else "http.forwarded"
-            what = f"{key} is set, as for a proxy in front, and nobody needs a token."
-            raise BadArgument(what, step)
-    if host in ("0.0.0.0", "::") and not http.hosts:  # noqa: S104 - as above
-        raise BadArgument(
-            f"{host} is no name that a request can have, and http.hosts names none.",
-            'Name the hosts of the service: http.hosts = ["stash.example.org"].',
-        )
-
-
-def sends_tokens_in_clear(http: HttpLimits, host: str) -> bool:
-    """Return whether tokens reach ``host`` unencrypted, and no proxy in front is named."""
-    return not (http.tls_cert or http.forwarded or is_loopback(host))
 
 
 def check_certificate(http: HttpLimits) -> None:

@@ -1,11 +1,8 @@
 """The application with its layers, and the server that runs it.
 
-The store takes and gives a value, the audit log takes lines, a worker starts.
-
-An id, a span and a line of log (``Observed``), Host and Origin (``Doors``), then by path. /healthz
-and /readyz are open to everybody, and so is the metadata of OAuth. /mcp: a place among the requests
-in flight (``Calls``), the token (``Authentication``), the quota and turn of its tenant
-(``Admission``), the message (``Messages``), and the SDK's own transport, without sessions.
+An id, a span and a line of log (``Observed``), Host and Origin (``HostCheck``), then by path.
+/healthz and /readyz are open to everybody, and so is the metadata of OAuth. /mcp: ``Endpoint``, and
+the SDK's own transport, without sessions.
 """
 
 import gc
@@ -15,9 +12,9 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,46 +24,47 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from fetchstash.config import HttpLimits, Settings
-from fetchstash.errors import FetchstashError, Internal
-from fetchstash.fetch import join_host_port
+from fetchstash.errors import BadArgument, FetchstashError, Internal
+from fetchstash.fetch import HttpFetcher, join_host_port
 from fetchstash.handlers import ExtractLimits, Hints, WorkerPool, route_file, warn_unconfined
 from fetchstash.server import StashSource, build_server, hide_memory
 from fetchstash.server.tools import tool_specs
 from fetchstash.service._audit import AuditLog
-from fetchstash.service._auth import (
-    Admission,
-    Authentication,
-    Doors,
-    metadata_routes,
-    security_of,
-    verifier_of,
-)
+from fetchstash.service._endpoint import Endpoint
 from fetchstash.service._exports import exports
+from fetchstash.service._hosts import (
+    HostCheck,
+    check_exposure,
+    check_names,
+    security_of,
+    sends_tokens_in_clear,
+)
 from fetchstash.service._listen import (
     IDLE_SECONDS,
     allow_files,
     bounded_server,
     check_certificate,
-    check_exposure,
-    check_fetching,
-    check_names,
     host_and_port,
     invalid_now,
     listener,
     protocol_of,
-    sends_tokens_in_clear,
 )
-from fetchstash.service._messages import Calls, Messages
 from fetchstash.service._observed import Observed, ObservedCalls, log_to
 from fetchstash.service._quota import Quotas
 from fetchstash.service._tenants import Tenants, TenantSource
-from fetchstash.service.access import Verifier
+from fetchstash.service.access import (
+    OwnTokens,
+    Verifier,
+    metadata_paths,
+    resource_metadata,
+    verifier as verifier_by,
+)
 from fetchstash.store import DEFAULT_RUN, Objects, open_objects
 
 _log = logging.getLogger("fetchstash.service")
@@ -141,25 +139,16 @@ Reason = Callable[[], Awaitable[str]]
 """Returns why the service cannot answer calls, "" if it can."""
 
 
+@dataclass(frozen=True, slots=True)
 class Service:
-    """The application, and the requests that it handles. Its lifespan closes the stashes."""
+    """The application, whose lifespan closes the stashes, and what answers its requests at /mcp."""
 
-    def __init__(self, app: ASGIApp, calls: Calls) -> None:
-        self._app = app
-        self._calls = calls
+    app: ASGIApp
+    endpoint: Endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or run the lifespan."""
-        await self._app(scope, receive, send)
-
-    @property
-    def is_draining(self) -> bool:
-        """Whether no more calls are taken."""
-        return self._calls.is_draining
-
-    async def drain(self) -> None:
-        """Take no more calls, and wait for those in flight, ``http.grace_seconds`` at the most."""
-        await self._calls.drain()
+        await self.app(scope, receive, send)
 
 
 def build_app(
@@ -184,26 +173,26 @@ def build_app(
     server.streamable_http_app(
         streamable_http_path=MCP_PATH,
         stateless_http=True,
-        # Doors has looked at Host and Origin.
+        # HostCheck has looked at Host and Origin.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         max_request_body_size=http.max_body_bytes,
     )
     manager = server.session_manager
-    admitted: ASGIApp = Messages(manager.asgi_app, http.max_body_bytes, oauth)
-    if tenants:
-        admitted = Admission(admitted, tenants)
-    calls = Calls(Authentication(admitted, verifier, oauth), http.grace_seconds)
+    endpoint = Endpoint(manager.asgi_app, http, oauth, verifier, tenants)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
         async with manager.run():
             yield
 
+    async def metadata(_: Request) -> Response:  # where to get a token (RFC 9728, section 3)
+        return JSONResponse(resource_metadata(oauth))
+
     async def alive(_: Request) -> Response:
         return PlainTextResponse("ok\n")
 
     async def readiness(_: Request) -> Response:
-        reason = "shutting down" if calls.is_draining else ""
+        reason = "shutting down" if endpoint.is_draining else ""
         if ready and not reason:
             reason = await ready()
         return PlainTextResponse(f"{reason or 'ok'}\n", 503 if reason else 200)
@@ -212,8 +201,8 @@ def build_app(
         routes=[
             Route("/healthz", alive),
             Route("/readyz", readiness),
-            *metadata_routes(oauth),
-            Route(MCP_PATH, calls),  # for those who add a slash
+            *(Route(path, metadata) for path in metadata_paths(oauth)),
+            Route(MCP_PATH, endpoint),  # for those who add a slash
         ],
         lifespan=lifespan,
     )
@@ -221,7 +210,7 @@ def build_app(
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         # Starlette's layers for errors and routes would take as long as ours together.
         is_mcp = scope["type"] == "http" and scope["path"] == MCP_PATH
-        await (calls if is_mcp else others)(scope, receive, send)
+        await (endpoint if is_mcp else others)(scope, receive, send)
 
     shared: ASGIApp = app
     if http.origins:
@@ -232,7 +221,7 @@ def build_app(
             allow_headers=["*"],
             expose_headers=["mcp-session-id", "www-authenticate"],
         )
-    return Service(Observed(Doors(shared, security, _PROBES)), calls)
+    return Service(Observed(HostCheck(shared, security, _PROBES)), endpoint)
 
 
 _SWITCH_SECONDS = 0.0005
@@ -242,6 +231,12 @@ times, and with Python's own 5 ms each search of another would cost it 0.1 s.
 
 _CLOSE_SECONDS = 2
 """For connections to close once their calls have ended."""
+
+
+async def verifier_of(settings: Settings, objects: Objects) -> Verifier | None:
+    """Return what verifies tokens, None where none ever was and no provider is configured."""
+    known = verifier_by(settings, objects)
+    return known if settings.oauth.issuer or await OwnTokens(objects).were_made() else None
 
 
 async def serve_http(settings: Settings, address: str, announce: Callable[[str], None]) -> None:
@@ -300,21 +295,30 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
         raise Internal("The service could not be started.", "Its log has the details.")
 
 
+def check_fetching(settings: Settings) -> None:
+    """Refuse rules of fetching that cannot be read, of a tenant too. Raises BadArgument."""
+    HttpFetcher(settings.fetch)
+    for name in settings.tenants:
+        try:
+            HttpFetcher(settings.for_tenant(name).fetch)
+        except BadArgument as error:
+            what = f"The table [tenants.{name}] is wrong: {error.what}"
+            raise BadArgument(what, error.next_step) from None
+
+
 def server_of(service: Service, http: HttpLimits) -> uvicorn.Server:
-    """Return a server that leaves signals alone, and is bounded in what it takes."""
+    """Return a server that leaves signals alone, and is bounded in what it takes.
+
+    X-Forwarded-For and -Proto of the proxies of the settings are believed.
+    """
+    app: Any = service
     return bounded_server(
-        _behind(service, http.forwarded) if http.forwarded else service,
+        ProxyHeadersMiddleware(app, list(http.forwarded)) if http.forwarded else app,
         protocol_of(http),
         lifespan="on",
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=_CLOSE_SECONDS,
     )
-
-
-def _behind(service: Service, proxies: Sequence[str]) -> Any:
-    """Return the service behind proxies, whose X-Forwarded-For and -Proto are believed."""
-    inner: Any = service
-    return ProxyHeadersMiddleware(inner, list(proxies))
 
 
 def for_clients_elsewhere(settings: Settings) -> Settings:
@@ -357,11 +361,11 @@ async def _end_on_signal(server: uvicorn.Server, service: Service) -> None:
         async with anyio.create_task_group() as tasks:
 
             async def drain() -> None:
-                await service.drain()
+                await service.endpoint.drain()
                 server.should_exit = True
 
             async for _ in signals:
-                if service.is_draining:
+                if service.endpoint.is_draining:
                     server.should_exit = True
                 else:
                     tasks.start_soon(drain)

@@ -14,8 +14,8 @@ from fetchstash.config import HttpLimits, Settings
 from fetchstash.service import (
     Tenants,
     TenantSource,
+    _endpoint,
     _listen,
-    _messages,
     build_app,
     security_of,
     server_of,
@@ -24,7 +24,7 @@ from fetchstash.service import (
 
 def set_bound(monkeypatch: pytest.MonkeyPatch, name: str, value: float) -> None:
     """Let a bound of connections and requests be reached soon."""
-    module = _messages if hasattr(_messages, name) else _listen
+    module = _endpoint if hasattr(_endpoint, name) else _listen
     monkeypatch.setattr(module, name, value)
 
 

@@ -10,10 +10,11 @@ from hypothesis import given, strategies as st
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
-from fetchstash.config import OAuthLimits
-from fetchstash.service._messages import Messages
-from fetchstash.service._request import PRINCIPAL, client_in, new_session
+from fetchstash.config import HttpLimits, OAuthLimits
+from fetchstash.service._endpoint import Endpoint
+from fetchstash.service._request import client_in, new_session
 from fetchstash.service.access import FETCH, Principal
+from tests.service.asgi import Tokens
 
 pytestmark = pytest.mark.anyio
 
@@ -76,10 +77,11 @@ class Blocked:
         await send({"type": "http.response.body", "body": b"done"})
 
 
-async def posted(app: Messages, who: Principal, session: str, message: dict[str, Any]) -> bytes:
+async def posted(app: Endpoint, who: Principal, session: str, message: dict[str, Any]) -> bytes:
     """Return the body of the answer to a message."""
-    headers = [(b"mcp-session-id", session.encode())] if session else []
-    scope: Scope = {"type": "http", "method": "POST", "headers": headers, PRINCIPAL: who}
+    headers = [(b"authorization", f"Bearer {who.tenant}-{who.name}".encode())]
+    headers += [(b"mcp-session-id", session.encode())] if session else []
+    scope: Scope = {"type": "http", "method": "POST", "headers": headers}
     answer = b""
 
     async def receive() -> Message:
@@ -117,7 +119,8 @@ async def test_a_call_is_cancelled_by_its_own_principal_and_session_alone(
     who: Principal, session: str, request_id: object, is_cancelled: bool
 ) -> None:
     inner = Blocked()
-    app = Messages(inner, 10_000, OAuthLimits())
+    tokens = Tokens(**{f"{who.tenant}-{who.name}": who for who in (ALICE, BOB, EVE)})
+    app = Endpoint(inner, HttpLimits(), OAuthLimits(), tokens)
     answers: list[bytes] = []
 
     async def call() -> None:

@@ -1,0 +1,334 @@
+"""What stands before the SDK at /mcp: room for a request, its token, its quota and its message.
+
+The SDK reads the message that was read here, written again: no two parsers can disagree about it.
+"""
+
+import json
+import logging
+from contextlib import AsyncExitStack
+from typing import Any, cast
+
+import anyio
+from mcp_types import PARSE_ERROR, RequestId, jsonrpc_message_adapter
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fetchstash.config import HttpLimits, OAuthLimits
+from fetchstash.errors import (
+    BadArgument,
+    Busy,
+    FetchstashError,
+    OverQuota,
+    Refused,
+    TimedOut,
+    TooLarge,
+)
+from fetchstash.server import is_request_id, no_message
+from fetchstash.service import _request
+from fetchstash.service._request import PRINCIPAL, REFUSAL, SESSION_HEADER, new_session, reply
+from fetchstash.service._tenants import Tenants
+from fetchstash.service.access import (
+    LOCAL,
+    Principal,
+    Rejected,
+    Verifier,
+    challenge,
+    check_scope,
+    scope_of,
+)
+from fetchstash.system import telemetry
+
+MAX_CALLS = 512
+"""Requests that are handled at a time by one process."""
+
+BODY_SECONDS = 30.0
+"""Within which a client must have sent its request."""
+
+_REQUEST_CANCELLED = -32800
+_Call = tuple[Principal, str, RequestId]
+_log = logging.getLogger("fetchstash.service")
+
+
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(constant)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
+
+class _Refusal(Exception):
+    """A request that is not passed on, and the answer to it."""
+
+    def __init__(self, response: Response) -> None:
+        self.response = response
+
+
+class _Answer:
+    """Sends an answer, with the id of a new ``session``, and knows how far it is."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._is_stream = False
+        self._ended = False
+        self.has_begun = False
+        self.session = ""
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer."""
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(raw=message["headers"])
+            if self.session:
+                headers[SESSION_HEADER] = self.session
+            self.has_begun = True
+            self._is_stream = headers.get("content-type", "").startswith("text/event-stream")
+        else:
+            self._ended = not message.get("more_body", False)
+        await self._send(message)
+
+    async def cancelled(self, request: RequestId, scope: Scope, receive: Receive) -> None:
+        """Say that the request was cancelled, in what is left of the answer."""
+        problem = {"code": _REQUEST_CANCELLED, "message": "Request cancelled"}
+        text = json.dumps({"jsonrpc": "2.0", "id": request, "error": problem})
+        if not self.has_begun:
+            await Response(text, media_type="application/json")(scope, receive, self._send)
+        elif not self._ended:
+            event = f"event: message\r\ndata: {text}\r\n\r\n".encode() if self._is_stream else b""
+            await self._send({"type": "http.response.body", "body": event})
+
+
+class Endpoint:
+    """Passes on requests that may come in and bring one message of MCP, none once it drains.
+
+    Without ``verifier`` everybody is the one user of this machine. ``tenants`` counts and orders
+    the requests of each tenant.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        http: HttpLimits,
+        oauth: OAuthLimits,
+        verifier: Verifier | None = None,
+        tenants: Tenants | None = None,
+    ) -> None:
+        self._app = app
+        self._http = http
+        self._oauth = oauth
+        self._verifier = verifier
+        self._tenants = tenants
+        self._running: set[anyio.CancelScope] = set()
+        self._ended = anyio.Event()
+        self._calls: dict[_Call, anyio.CancelScope] = {}
+        self.is_draining = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if self.is_draining or len(self._running) >= MAX_CALLS:
+            await self._unavailable()(scope, receive, send)
+            return
+        answer = _Answer(send)
+        with anyio.CancelScope() as running:
+            self._running.add(running)
+            try:
+                await self._admitted(scope, receive, answer)
+            except _Refusal as refusal:
+                await refusal.response(scope, receive, answer.send)
+            finally:
+                self._running.remove(running)
+                self._ended.set()
+        if running.cancelled_caught and not answer.has_begun:
+            await self._unavailable()(scope, receive, send)
+
+    async def drain(self) -> None:
+        """Take no more requests, and return when those in flight have ended.
+
+        What has not ended within the grace is cancelled.
+        """
+        self.is_draining = True
+        with anyio.move_on_after(self._http.grace_seconds):
+            await self._wait()
+        for running in self._running:
+            running.cancel()
+        await self._wait()
+
+    async def _wait(self) -> None:
+        while self._running:
+            self._ended = anyio.Event()
+            await self._ended.wait()
+
+    def _unavailable(self) -> Response:
+        state = "is shutting down" if self.is_draining else f"handles {MAX_CALLS} requests already"
+        error = Busy(f"This server {state}.", "Try again in a second.")
+        return reply(503, error, headers={"retry-after": "1", "connection": "close"})
+
+    async def _admitted(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        """Verify a request's token, and pass the request on in its turn, counted.
+
+        One that is over a quota goes on with its refusal, which the tool answers as ``[quota]`` or
+        ``[busy]``, so that a model reads it; of many in a second most get HTTP's 429 (RFC 6585,
+        section 4) with ``Retry-After``.
+        """
+        principal = scope[PRINCIPAL] = await self._verified(scope)
+        async with AsyncExitStack() as stack:
+            if tenants := self._tenants:
+                tenant = principal.tenant
+                if scope["method"] == "POST":
+                    try:
+                        tenants.admit(tenant)
+                    except (OverQuota, Busy) as error:
+                        telemetry.count("quota_refusals", tenant=tenants.label(tenant))
+                        if not await tenants.queue.refused(tenant):
+                            seconds = str(error.details["retry_after_seconds"])
+                            answer_429 = reply(429, error, headers={"retry-after": seconds})
+                            raise _Refusal(answer_429) from None
+                        scope[REFUSAL] = error
+                    await stack.enter_async_context(tenants.queue.request(tenant))
+                await stack.enter_async_context(tenants.entered(tenant))
+            await self._pass_on(principal, scope, receive, answer)
+
+    async def _verified(self, scope: Scope) -> Principal:
+        """Return who sends a request. Raises _Refusal."""
+        if self._verifier is None:
+            return LOCAL
+        sent = Headers(scope=scope).getlist("authorization")
+        scheme, _, token = sent[0].partition(" ") if len(sent) == 1 else ("", "", "")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise _Refusal(self._rejection(Rejected("no_token")))
+        try:
+            return await self._verifier.verify(token.strip())
+        except Rejected as rejected:
+            raise _Refusal(self._rejection(rejected)) from None
+        except FetchstashError as error:
+            # Nobody knows yet who asks, so the answer names neither the store nor the provider.
+            _log.warning("Tokens cannot be verified: %s", error.line())
+            busy = Busy("Tokens cannot be verified now.", "Try again in a few seconds.")
+            raise _Refusal(reply(503, busy, headers={"retry-after": "1"})) from None
+
+    def _rejection(self, rejected: Rejected) -> Response:
+        """Return the answer to a request whose token is missing, wrong, or of too small a scope."""
+        telemetry.count("token_rejections", reason=rejected.reason)
+        if record := _request.current():
+            record.code = rejected.reason
+        line, header = rejected.description, challenge(self._oauth, rejected)
+        if rejected.reason == "no_token":
+            line = "This service needs a token: Authorization: Bearer TOKEN."
+            header = challenge(self._oauth)
+        problem = {"error": rejected.error, "error_description": line}
+        return JSONResponse(problem, rejected.status, {"www-authenticate": header})
+
+    async def _pass_on(
+        self, principal: Principal, scope: Scope, receive: Receive, answer: _Answer
+    ) -> None:
+        """Read the message of a request and pass it on, where its principal may send it."""
+        if scope["method"] != "POST":
+            # There is no stream from the server to a client, and no session to delete.
+            raise _Refusal(Response(status_code=405, headers={"allow": "POST"}))
+        try:
+            body = await self._body(scope, receive)
+        except (TooLarge, TimedOut) as error:
+            status = 413 if isinstance(error, TooLarge) else 408
+            raise _Refusal(reply(status, error, headers={"connection": "close"})) from None
+        if body is None:  # the client went away
+            return
+        message, written = _message(body)
+        try:
+            check_scope(principal, scope_of(message))
+        except Rejected as rejected:
+            if principal.source == self._oauth.issuer:
+                # The client can log in again for more (MCP's authorization: step-up).
+                raise _Refusal(self._rejection(rejected)) from None
+            # Nobody can widen a token of our own, so its model is told, as by any tool.
+            scope[REFUSAL] = Refused(
+                "This token may read what is kept, and fetch nothing.",
+                "Whoever runs the service can give a token of the scope fetch.",
+            )
+        session = Headers(scope=scope).get(SESSION_HEADER, "")
+        receive = _replay(written, receive)
+        match message:
+            case {"id": request, "method": method} if session and method != "initialize":
+                await self._cancellable((principal, session, request), scope, receive, answer)
+                return
+            case {"method": "initialize", "id": _}:
+                answer.session = new_session(message)
+            case {"method": "notifications/cancelled", "params": {"requestId": request}} if (
+                isinstance(request, int | str)
+            ):
+                if call := self._calls.get((principal, session, request)):
+                    call.cancel()
+            case _:
+                pass
+        await self._app(scope, receive, answer.send)
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
+        """Return the body of a request, None if the client went away. Raises TooLarge, TimedOut."""
+        limit = self._http.max_body_bytes
+        too_large = TooLarge(f"A request has at most {limit} bytes.", "Send a shorter one.")
+        declared = Headers(scope=scope).get("content-length", "")
+        if declared.isdecimal() and int(declared[:20]) > limit:
+            raise too_large
+        body = bytearray()
+        with anyio.move_on_after(BODY_SECONDS):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    return None
+                body += message.get("body", b"")
+                if len(body) > limit:
+                    raise too_large
+                if not message.get("more_body", False):
+                    return bytes(body)
+        raise TimedOut(
+            f"The request did not come within {BODY_SECONDS:.0f} seconds.", "Send it again."
+        )
+
+    async def _cancellable(
+        self, call: _Call, scope: Scope, receive: Receive, answer: _Answer
+    ) -> None:
+        """Pass on a request that its client may cancel by a message of its own."""
+        with anyio.CancelScope() as cancelling:
+            self._calls[call] = cancelling
+            try:
+                await self._app(scope, receive, answer.send)
+            finally:
+                if self._calls.get(call) is cancelling:
+                    del self._calls[call]
+        if cancelling.cancelled_caught:
+            await answer.cancelled(call[2], scope, receive)
+
+
+def _message(body: bytes) -> tuple[dict[str, Any], bytes]:
+    """Return the message of a body and how it is passed on. Raises _Refusal for what is none.
+
+    JSON is as in RFC 8259, without Python's NaN and Infinity.
+    """
+    try:
+        message: Any = _DECODER.decode(body.decode())
+    except (ValueError, RecursionError):
+        error = BadArgument("The request is no JSON.", "Send one JSON-RPC message in UTF-8.")
+        raise _Refusal(reply(400, error, number=PARSE_ERROR)) from None
+    if isinstance(message, list):
+        error = BadArgument("The request is a batch.", "Send each message in a request of its own.")
+        raise _Refusal(reply(400, error))
+    try:
+        written = _ENCODER.encode(message).encode()
+        jsonrpc_message_adapter.validate_python(message, by_name=False)
+        is_message = "method" not in message or is_request_id(message.get("id", 0))
+    except (ValueError, RecursionError):  # ValidationError and UnicodeEncodeError are ValueErrors
+        is_message, written = False, b""
+    if not is_message:
+        request = cast("dict[str, Any]", message).get("id") if isinstance(message, dict) else None
+        request = request if is_request_id(request) else None
+        raise _Refusal(reply(400, no_message(), request=request))
+    return cast("dict[str, Any]", message), written
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a receive that gives the body again, then what the client does."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replayed() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replayed
