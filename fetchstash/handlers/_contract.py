@@ -107,6 +107,16 @@ class Extracted:
     preview: Preview = field(default_factory=Preview)
     cause: Cause | None = None
 
+    @classmethod
+    def of(cls, read: Callable[["Extracted"], Iterator[Part]]) -> "Extracted":
+        """Return a document whose parts ``read`` yields as they are consumed.
+
+        ``read`` takes the document, to add its facts.
+        """
+        extracted = cls(None)
+        extracted.parts = read(extracted)
+        return extracted
+
     @_takes_facts(DocumentFacts)
     def learn(self, **facts: Any) -> None:
         """Set fields of ``facts``."""
@@ -368,14 +378,23 @@ class Format:
         return media_type if media_type in self.media_types else self.media_types[-1]
 
 
+def variant(
+    base: Format, word: str, media_types: str, extensions: str, *signatures: bytes, **changes: Any
+) -> Format:
+    """Return a format like ``base`` with these names (lists parted by spaces) and ``changes``.
+
+    A signature stands at offset 0.
+    """
+    return replace(
+        base,
+        word=word,
+        media_types=tuple(media_types.split()),
+        extensions=tuple(extensions.split()),
+        signatures=tuple((0, signature) for signature in signatures) or base.signatures,
+        **changes,
+    )
+
+
 def family(base: Format, *rows: Row) -> Iterator[Format]:
-    """Yield a format for each row, which is like ``base`` in all else."""
-    for row in rows:
-        word, media_types, extensions, *magic = row
-        yield replace(
-            base,
-            word=word,
-            media_types=tuple(media_types.split()),
-            extensions=tuple(extensions.split()),
-            signatures=tuple((0, signature) for signature in magic) or base.signatures,
-        )
+    """Yield a variant of ``base`` for each row."""
+    return (variant(base, *row) for row in rows)

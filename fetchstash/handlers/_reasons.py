@@ -6,7 +6,8 @@ has taken over has no word to add.
 """
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, unique
 from string import Formatter
@@ -76,6 +77,17 @@ class ReasonTable(Enum):
     def cause(self, **values: "Value") -> "Cause":
         """Return the reason with its values."""
         return Cause(self, values)
+
+    @contextmanager
+    def instead_of(self, *errors: type[Exception]) -> Generator[None]:
+        """Raise this reason instead of ``errors``, and of a panic in a library of Rust."""
+        try:
+            yield
+        except BaseException as error:
+            # pyo3's PanicException is a BaseException that no module exports.
+            if isinstance(error, errors) or type(error).__name__ == "PanicException":
+                raise self.error() from None
+            raise
 
     @property
     def names(self) -> frozenset[str]:

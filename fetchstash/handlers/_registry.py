@@ -41,10 +41,8 @@ MODULES = (
     "fetchstash.handlers._mail",
     "fetchstash.handlers._html",
     "fetchstash.handlers._data",
-    "fetchstash.handlers._notebook",
     "fetchstash.handlers._code",
     "fetchstash.handlers._markdown",
-    "fetchstash.handlers._ics",
     "fetchstash.handlers._media",
     "fetchstash.handlers._archive",
 )

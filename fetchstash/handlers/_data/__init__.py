@@ -1,12 +1,11 @@
-"""Data: JSON, YAML, XML, tables, workbooks and databases."""
+"""Data: JSON, YAML, XML, tables, workbooks, databases, notebooks and calendars."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from enum import unique
 
 from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers._binary import UnreadHandler
-from fetchstash.handlers._contract import Format, family
+from fetchstash.handlers._contract import Format, Head, Sniffed, variant
 from fetchstash.handlers._reasons import FETCH_AGAIN, KEPT, READ_LINES, THERE_INSIDE, ReasonTable
 from fetchstash.handlers._routing._structure import sniff_csv, sniff_json, sniff_xml, sniff_yaml
 
@@ -17,34 +16,28 @@ class DataReason(ReasonTable):
 
     NOT_IN_OBJECT = (
         "There is nothing at {name}: the object before it has {count:,} other keys.",
-        THERE_INSIDE,
-        OutOfRange,
-    )
+        THERE_INSIDE, OutOfRange,
+    )  # fmt: skip
     NOT_IN_ARRAY = (
         "There is nothing at {name}: the array before it has {count:,} items, counted from 0.",
-        THERE_INSIDE,
-        OutOfRange,
-    )
+        THERE_INSIDE, OutOfRange,
+    )  # fmt: skip
     NOT_IN_VALUE = (
         "There is nothing at {name}: the value before it is no object or array.",
-        THERE_INSIDE,
-        OutOfRange,
-    )
+        THERE_INSIDE, OutOfRange,
+    )  # fmt: skip
     BAD_JSONPATH = (
         "{name} is no JSONPath of RFC 9535.",
-        "Correct it, or give a JSON pointer such as /items/0/name.",
-        BadArgument,
-    )
+        "Correct it, or give a JSON pointer such as /items/0/name.", BadArgument,
+    )  # fmt: skip
     BAD_XPATH = (
         "{name} is no path to elements.",
-        "Write it as in /catalog/book[2]/title or //book/@id.",
-        BadArgument,
-    )
+        "Write it as in /catalog/book[2]/title or //book/@id.", BadArgument,
+    )  # fmt: skip
     NO_COLUMN = (
         "There is no column {name}.",
-        "Take names of the header or numbers from 1 to {count}, separated by commas.",
-        OutOfRange,
-    )
+        "Take names of the header or numbers from 1 to {count}, separated by commas.", OutOfRange,
+    )  # fmt: skip
     BAD_JSON = "This is not valid JSON, so it has no paths.", READ_LINES
     BAD_YAML = "This is not valid YAML, so it has no paths.", READ_LINES
     BAD_TOML = "This is not valid TOML, so it has no paths.", READ_LINES
@@ -63,9 +56,8 @@ class DataReason(ReasonTable):
     SHEETS_EMPTY = "the spreadsheet holds no value", KEPT
     SHEETS_NO_FORMULA = (
         "There are no formulas at {name}.",
-        'Take "formulas", or "formulas/" and the name of a sheet of an XLSX.',
-        OutOfRange,
-    )
+        'Take "formulas", or "formulas/" and the name of a sheet of an XLSX.', OutOfRange,
+    )  # fmt: skip
     SHEET_DAMAGED = "a sheet of it is damaged: what follows is missing", KEPT
     SHEET_ROW = "it has a cell behind the last of a sheet, XFD{limit}", KEPT
     SHEET_SPAN = (
@@ -74,137 +66,100 @@ class DataReason(ReasonTable):
     DATABASE_DAMAGED = "the database is damaged or cut short", FETCH_AGAIN
     DATABASE_EMPTY = "the database has no tables", KEPT
     SVG_LARGE = "the drawing is larger than {limit:,} bytes", READ_LINES
+    NOTEBOOK_LARGE = "the notebook is larger than {limit:,} bytes", KEPT
+    NOTEBOOK_EMPTY = "it holds no cells", KEPT
+    NOTEBOOK_DEPTH = "its JSON is nested too deeply", KEPT
+    NOTEBOOK_DAMAGED = "its JSON is damaged or cut short", FETCH_AGAIN
+    NO_ENTRY = (
+        "There is no entry {name}: the calendar has {count:,}.",
+        'Use "/1" to "/{count}", or "/" and a UID.', OutOfRange,
+    )  # fmt: skip
+    NO_ENTRIES = (
+        "There is no entry {name}: the calendar has 0.", "Leave the path out.", OutOfRange,
+    )  # fmt: skip
+
+
+def _sniff_calendar(head: Head) -> Sniffed | None:
+    begins = head.text.lstrip("\ufeff \t\r\n")[:15].upper() == "BEGIN:VCALENDAR"
+    return Sniffed("text/calendar", "begins as a calendar") if begins else None
 
 
 _HERE = "fetchstash.handlers._data."
-_VALUES = ("/*", "$*")  # a JSON Pointer (RFC 6901) or a JSONPath (RFC 9535)
+_JSON = Format(
+    kind="json",
+    word="JSON",
+    handler=_HERE + "_json:JsonHandler",
+    media_types=(),
+    is_text=True,
+    paths=("/*", "$*"),  # a JSON Pointer (RFC 6901) or a JSONPath (RFC 9535)
+)
+_LINES = replace(_JSON, kind="jsonl", handler=_HERE + "_json:JsonLinesHandler")
+_YAML = replace(_JSON, kind="yaml", handler=_HERE + "_yaml:YamlHandler")
+_XML = replace(_JSON, kind="xml", handler=_HERE + "_xml:XmlHandler", paths=("/*",))
+_FEED = replace(_XML, handler=_HERE + "_feeds:FeedHandler")
+_SVG = replace(_XML, kind="image", handler=_HERE + "_xml:SvgHandler", is_text=False, is_markup=True)
+_CALENDAR = replace(_XML, kind="text", handler=_HERE + "_ics:IcsHandler")
+_TABLE = replace(_XML, kind="csv", handler=_HERE + "_csv:CsvHandler", paths=("*",), unit="rows")
+_SHEETS = Format(
+    kind="spreadsheet",
+    word="spreadsheet",
+    handler=_HERE + "_sheets:SheetsHandler",
+    media_types=(),
+    signed=True,
+)
+_FORMULAS = replace(_SHEETS, paths=("formulas", "formulas/*"))
+_DATABASE = replace(_SHEETS, handler=_HERE + "_sqlite:SqliteHandler")
+_UNREAD = replace(_SHEETS, handler=UnreadHandler)
+_NOTEBOOK = replace(  # sniffed with JSON
+    _SVG, kind="notebook", handler=_HERE + "_notebook:NotebookHandler", paths=()
+)
+
 _OOXML = "application/vnd.openxmlformats-officedocument.spreadsheetml."
 _ODS = "application/vnd.oasis.opendocument.spreadsheet"
 _EXCEL = "application/vnd.ms-excel"
-_PACKAGE = "[Content_Types].xml"
+_MACROS = f"{_EXCEL}.sheet"
+_BOOK = ("[Content_Types].xml", "xl/")
+_MACRO_BOOK = ("[Content_Types].xml", "xl/vbaProject.bin")
+_BINARY_BOOK = ("[Content_Types].xml", "xl/workbook.bin")
+_SQLITE = "application/vnd.sqlite3 application/x-sqlite3"
+_PARQUET = "application/vnd.apache.parquet application/x-parquet"
+_JSONL = "application/jsonl application/jsonlines application/x-jsonlines"
+_YAMLS = "application/yaml application/x-yaml text/yaml text/x-yaml *+yaml"
+_XMLS = "application/xml text/xml application/xml-dtd *+xml"
 
-
-def _formats() -> Iterator[Format]:
-    json = Format(
-        kind="json",
-        word="JSON",
-        handler=_HERE + "_json:JsonHandler",
-        media_types=(),
-        is_text=True,
-        paths=_VALUES,
-    )
-    yield from family(
-        replace(json, sniff=sniff_json),
-        ("JSON", "application/json text/json text/x-json", "json har map"),
-    )
-    yield from family(
-        json,
-        ("JSON", "application/geo+json", "geojson"),
-        ("JSON", "application/manifest+json", "webmanifest"),
-        ("JSON", "application/ld+json", "jsonld"),
-        ("JSON", "*+json", ""),
-    )
-    yield from family(
-        replace(json, kind="jsonl", handler=_HERE + "_json:JsonLinesHandler"),
-        ("JSON Lines", "application/jsonl application/jsonlines application/x-jsonlines", "jsonl"),
-        ("JSON Lines", "application/x-ndjson application/ndjson", "ndjson"),
-        ("JSON Lines", "application/json-seq *+json-seq", ""),
-    )
-    yaml = replace(json, kind="yaml", handler=_HERE + "_yaml:YamlHandler")
-    yield from family(
-        replace(yaml, sniff=sniff_yaml),
-        ("YAML", "application/yaml application/x-yaml text/yaml text/x-yaml *+yaml", "yaml yml"),
-    )
-    yield from family(replace(yaml, kind="text"), ("TOML", "application/toml", "toml"))
-    yield from family(replace(yaml, kind="text", paths=()), ("text", "text/x-ini", "ini cfg"))
-    xml = Format(
-        kind="xml",
-        word="XML",
-        handler=_HERE + "_xml:XmlHandler",
-        media_types=(),
-        is_text=True,
-        paths=("/*",),
-    )
-    yield from family(
-        replace(xml, sniff=sniff_xml),
-        ("XML", "application/xml text/xml application/xml-dtd *+xml", "xml xsd xsl xslt plist"),
-    )
-    yield from family(
-        xml,
-        ("XML", "application/rdf+xml", "rdf"),
-        ("XML", "application/vnd.google-earth.kml+xml", "kml"),
-        ("XML", "application/gpx+xml", "gpx"),
-    )
-    yield from family(
-        replace(
-            xml,
-            kind="image",
-            handler=_HERE + "_xml:SvgHandler",
-            is_text=False,
-            is_markup=True,
-            pictures=True,
-        ),
-        ("SVG image", "image/svg+xml", "svg"),
-    )
-    yield from family(
-        replace(xml, handler=_HERE + "_feeds:FeedHandler"),
-        ("RSS feed", "application/rss+xml", "rss"),
-        ("Atom feed", "application/atom+xml", "atom"),
-        # sitemaps.org registered no type; this one is ours.
-        ("sitemap", "application/x-sitemap+xml", ""),
-    )
-    csv = Format(
-        kind="csv",
-        word="CSV",
-        handler=_HERE + "_csv:CsvHandler",
-        media_types=(),
-        is_text=True,
-        paths=("*",),
-        unit="rows",
-    )
-    yield from family(replace(csv, sniff=sniff_csv), ("CSV", "text/csv application/csv", "csv"))
-    yield from family(csv, ("TSV", "text/tab-separated-values", "tsv tab"))
-    sheets = Format(
-        kind="spreadsheet",
-        word="spreadsheet",
-        handler=_HERE + "_sheets:SheetsHandler",
-        media_types=(),
-        signed=True,
-    )
-    yield sheets
-    yield from family(
-        replace(sheets, zip_members=(_PACKAGE, "xl/workbook.bin")),
-        ("XLSB", f"{_EXCEL}.sheet.binary.macroenabled.12", "xlsb"),
-    )
-    formulas = replace(sheets, paths=("formulas", "formulas/*"))
-    yield from family(
-        replace(formulas, zip_members=(_PACKAGE, "xl/vbaProject.bin")),
-        ("XLSM", f"{_EXCEL}.sheet.macroenabled.12", ""),
-    )
-    yield from family(
-        replace(formulas, zip_members=(_PACKAGE, "xl/")),
-        ("XLSX", f"{_OOXML}sheet {_OOXML}template", "xlsx"),
-    )
-    yield from family(replace(sheets, ole_members=("Workbook", "Book")), ("XLS", _EXCEL, "xls"))
-    yield from family(sheets, ("ODS", f"{_ODS} {_ODS}*", "ods"))
-    yield from family(
-        replace(sheets, handler=_HERE + "_sqlite:SqliteHandler"),
-        (
-            "SQLite database",
-            "application/vnd.sqlite3 application/x-sqlite3",
-            "sqlite sqlite3 db",
-            b"SQLite format 3\0",
-        ),
-    )
-    yield from family(
-        replace(sheets, handler=UnreadHandler),
-        (
-            "Parquet file",
-            "application/vnd.apache.parquet application/x-parquet",
-            "parquet",
-            b"PAR1",
-        ),
-    )
-
-
-FORMATS = tuple(_formats())
+FORMATS = (
+    variant(
+        _JSON, "JSON", "application/json text/json text/x-json", "json har map", sniff=sniff_json
+    ),
+    variant(_JSON, "JSON", "application/geo+json", "geojson"),
+    variant(_JSON, "JSON", "application/manifest+json", "webmanifest"),
+    variant(_JSON, "JSON", "application/ld+json", "jsonld"),
+    variant(_JSON, "JSON", "*+json", ""),
+    variant(_LINES, "JSON Lines", _JSONL, "jsonl"),
+    variant(_LINES, "JSON Lines", "application/x-ndjson application/ndjson", "ndjson"),
+    variant(_LINES, "JSON Lines", "application/json-seq *+json-seq", ""),
+    variant(_YAML, "YAML", _YAMLS, "yaml yml", sniff=sniff_yaml),
+    variant(_YAML, "TOML", "application/toml", "toml", kind="text"),
+    variant(_YAML, "text", "text/x-ini", "ini cfg", kind="text", paths=()),
+    variant(_XML, "XML", _XMLS, "xml xsd xsl xslt plist", sniff=sniff_xml),
+    variant(_XML, "XML", "application/rdf+xml", "rdf"),
+    variant(_XML, "XML", "application/vnd.google-earth.kml+xml", "kml"),
+    variant(_XML, "XML", "application/gpx+xml", "gpx"),
+    variant(_SVG, "SVG image", "image/svg+xml", "svg", pictures=True),
+    variant(_FEED, "RSS feed", "application/rss+xml", "rss"),
+    variant(_FEED, "Atom feed", "application/atom+xml", "atom"),
+    # sitemaps.org registered no type; this one is ours.
+    variant(_FEED, "sitemap", "application/x-sitemap+xml", ""),
+    variant(_TABLE, "CSV", "text/csv application/csv", "csv", sniff=sniff_csv),
+    variant(_TABLE, "TSV", "text/tab-separated-values", "tsv tab"),
+    _SHEETS,
+    variant(_SHEETS, "XLSB", f"{_MACROS}.binary.macroenabled.12", "xlsb", zip_members=_BINARY_BOOK),
+    variant(_FORMULAS, "XLSM", f"{_MACROS}.macroenabled.12", "", zip_members=_MACRO_BOOK),
+    variant(_FORMULAS, "XLSX", f"{_OOXML}sheet {_OOXML}template", "xlsx", zip_members=_BOOK),
+    variant(_SHEETS, "XLS", _EXCEL, "xls", ole_members=("Workbook", "Book")),
+    variant(_SHEETS, "ODS", f"{_ODS} {_ODS}*", "ods"),
+    variant(_DATABASE, "SQLite database", _SQLITE, "sqlite sqlite3 db", b"SQLite format 3\0"),
+    variant(_UNREAD, "Parquet file", _PARQUET, "parquet", b"PAR1"),
+    variant(_NOTEBOOK, "notebook", "application/x-ipynb+json", "ipynb"),
+    variant(_CALENDAR, "calendar", "text/calendar", "ics", sniff=_sniff_calendar),
+)

@@ -38,9 +38,7 @@ class FeedHandler(XmlHandler):
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - all entries are kept
         """Return one list item for each entry, under the title of the feed."""
-        extracted = Extracted(None)
-        extracted.parts = _parts(source, hints, extracted)
-        return extracted
+        return Extracted.of(lambda extracted: _parts(source, hints, extracted))
 
 
 def _parts(source: Path, hints: Hints, extracted: Extracted) -> Iterator[Part]:
@@ -80,13 +78,10 @@ def _head(feed: Mapping[str, str], extracted: Extracted) -> Iterator[Part]:
 def _item(entry: Mapping[str, str]) -> str:
     link, title = entry.get("link", ""), entry.get("title", "")
     name = f"[{title}]({link})" if title and link else title or link or "(no title)"
-    facts = "".join(
-        f" · {fact}"
-        for fact in (entry.get("date") or entry.get("updated"), entry.get("author"))
-        if fact
-    )
+    facts = (entry.get("date") or entry.get("updated"), entry.get("author"))
+    line = " · ".join(filter(None, (f"- {name}", *facts)))
     summary = entry.get("summary") or entry.get("content", "")
-    return f"- {name}{facts}\n" + (f"  {summary}\n" if summary and summary != title else "")
+    return f"{line}\n" + (f"  {summary}\n" if summary and summary != title else "")
 
 
 class _Reader:

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from fetchstash.handlers._data._json_values import (
     is_array,
     is_object,
     lay_out,
+    value_at,
     write,
 )
 from fetchstash.handlers._limits import ExtractLimits
@@ -30,6 +31,13 @@ _SAMPLE_ITEMS = 1_000
 # Keys of an object that are examined; the others are counted.
 _MAX_KEYS = 1_000
 _MAX_NAME = 60
+
+
+# A number that is no integer is of a class of ours.
+_TYPES = {
+    dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
+    type(None): "null",
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -61,30 +69,23 @@ class _Shape:
         """Return the shape in words ("array of 3 objects"), without counts for many records."""
         array = "array"
         if self.item:
-            array += (
-                f" of {self.items:,} {self.item.plural()}"
-                if self.types.total() == 1
-                else f" of {self.item.plural()}"
-            )
-        return " | ".join(
-            array if name == "array" else name for name, _ in self.types.most_common()
-        )
+            count = f"{self.items:,} " if self.types.total() == 1 else ""
+            array += f" of {count}{self.item.plural()}"
+        names = (name for name, _ in self.types.most_common())
+        return " | ".join(array if name == "array" else name for name in names)
 
     def plural(self) -> str:
         """Return the types of an array's items in the plural."""
-        return (
-            " | ".join(_PLURALS.get(name, name) for name, _ in self.types.most_common()) or "values"
-        )
+        return " | ".join(f"{name}s" for name, _ in self.types.most_common()) or "values"
 
-    def lines(self, limits: PreviewLimits, indent: str = "", of: int = 0) -> list[str]:
-        """Return the keys, one a line, deeper ones indented. ``of``: the number of objects."""
+    def lines(self, limits: PreviewLimits, indent: str = "") -> list[str]:
+        """Return the keys, one a line, deeper ones indented."""
         shape = self
         while shape.item and not shape.keys:
             shape = shape.item
-        total = of or shape.types["object"]
         lines: list[str] = []
         for key, inner in list(shape.keys.items())[: limits.max_object_keys]:
-            mark = "?" if sum(inner.types.values()) < total else ""
+            mark = "?" if inner.types.total() < shape.types["object"] else ""
             lines.append(f"{indent}{clip(key, _MAX_NAME)}{mark}: {inner.described()}")
             lines += inner.lines(limits, indent + "  ")
         if len(shape.keys) > limits.max_object_keys:
@@ -93,33 +94,8 @@ class _Shape:
         return lines
 
 
-_PLURALS = {
-    "object": "objects",
-    "array": "arrays",
-    "string": "strings",
-    "integer": "integers",
-    "number": "numbers",
-    "boolean": "booleans",
-    "null": "nulls",
-}
-
-
 def _type(value: Any) -> str:
-    match value:
-        case dict():
-            return "object"
-        case list():
-            return "array"
-        case str():
-            return "string"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case _:
-            return "null"
+    return _TYPES.get(type(value), "number")
 
 
 def preview(value: Any, limits: PreviewLimits, *, records: int | None = None) -> Preview:
@@ -130,11 +106,9 @@ def preview(value: Any, limits: PreviewLimits, *, records: int | None = None) ->
     shape = _Shape()
     shape.add(value, limits.max_nesting_depth)
     lines = shape.lines(limits)
-    head = (
-        shape.described()
-        if records is None
-        else f"{records:,} records, {shape.item.plural() if shape.item else 'values'}"
-    )
+    head = shape.described()
+    if records is not None:
+        head = f"{records:,} records, {shape.item.plural() if shape.item else 'values'}"
 
     def shape_text(n: int) -> str:
         more = [f"… {len(lines) - n} more lines of this shape"] if n < len(lines) else []
@@ -149,12 +123,9 @@ def preview(value: Any, limits: PreviewLimits, *, records: int | None = None) ->
         return Preview(clip(text, largest(len(text), lambda n: fits(clip(text, n), budget))))
     biggest = max(limits.max_array_items, limits.max_object_keys // 2, limits.max_cell_length // 10)
     size = largest(biggest, lambda n: fits(f"{text}\n{_sample(value, n, limits, records)}", budget))
-    whole = Preview(text, _sample(value, size, limits, records) if size else "")
-    if records is None:
-        return whole
-    return replace(
-        whole, rows_shown=min(size, limits.max_array_items, len(value)), total_rows=records
-    )
+    sample = _sample(value, size, limits, records) if size else ""
+    rows = None if records is None else min(size, limits.max_array_items, len(value))
+    return Preview(text, sample, rows_shown=rows, total_rows=records)
 
 
 def _sample(value: Any, size: int, limits: PreviewLimits, records: int | None) -> str:
@@ -230,7 +201,9 @@ class JsonHandler(TextParts):
 
         Raises OutOfRange or BadArgument.
         """
-        return _json_values.on_lines(_json_values.pick(_value(source, hints.charset), path))
+        with DataReason.BAD_JSON.instead_of(ValueError):
+            value = _json_values.read(decode(source.read_bytes(), hints.charset))
+        return value_at(value, path)
 
 
 def _describe(extracted: Extracted, text: str, limits: ExtractLimits) -> bool:
@@ -240,11 +213,10 @@ def _describe(extracted: Extracted, text: str, limits: ExtractLimits) -> bool:
     except ValueError:
         extracted.learn(structure_info="not valid JSON")
         return False
-    except RecursionError:
-        extracted.learn(structure_info="nested more than a thousand deep")
-        return True
-    except MemoryError:
-        extracted.learn(structure_info="too large for its shape")
+    except (RecursionError, MemoryError) as error:
+        deep = isinstance(error, RecursionError)
+        info = "nested more than a thousand deep" if deep else "too large for its shape"
+        extracted.learn(structure_info=info)
         return True
     extracted.learn(structure_info=summary(value))
     extracted.preview = preview(value, limits.preview)
@@ -253,24 +225,20 @@ def _describe(extracted: Extracted, text: str, limits: ExtractLimits) -> bool:
 
 def _parts(text: str) -> Iterator[Part]:
     if not has_long_lines(text):
-        headings = tuple(_headings(find_keys(text, MAX_HEADINGS)))
-        yield Part(text, headings=headings)
+        yield Part(text, headings=_headings(find_keys(text, MAX_HEADINGS)))
         return
     keys: list[tuple[str, int]] = []
     written, room = 0, MAX_HEADINGS
     for batch in lay_out(text, keys):
-        # The lines of keys count from the start of the text, those of a part from its own.
-        yield Part(
-            batch, headings=tuple(_headings([(key, line - written) for key, line in keys[:room]]))
-        )
+        yield Part(batch, headings=_headings(keys[:room], written))
         written += batch.count("\n")
         room -= min(len(keys), room)
         keys.clear()
 
 
-def _headings(keys: list[tuple[str, int]]) -> Iterator[Heading]:
-    for key, line in keys:
-        yield Heading(_unquoted(key), 1, "lines", line)
+def _headings(keys: list[tuple[str, int]], written: int = 0) -> tuple[Heading, ...]:
+    """Return keys as headings of a part, behind ``written`` lines of the document."""
+    return tuple(Heading(_unquoted(key), 1, "lines", line - written) for key, line in keys)
 
 
 def _unquoted(key: str) -> str:
@@ -280,13 +248,6 @@ def _unquoted(key: str) -> str:
         return key.strip('"')
 
 
-def _value(source: Path, charset: str) -> Any:
-    try:
-        return _json_values.read(decode(source.read_bytes(), charset))
-    except ValueError:
-        raise DataReason.BAD_JSON.error() from None
-
-
 class JsonLinesHandler(TextParts):
     """JSON Lines: kept unchanged, without empty lines."""
 
@@ -294,9 +255,8 @@ class JsonLinesHandler(TextParts):
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
         """Return the records, one a line, with the shape of the first thousand."""
-        extracted = Extracted(parts=None)
-        extracted.parts = _record_parts(extracted, read_text(source, hints.charset), limits)
-        return extracted
+        chunks = read_text(source, hints.charset)
+        return Extracted.of(lambda extracted: _record_parts(extracted, chunks, limits))
 
     def find(self, source: Path, path: str, hints: Hints) -> str:
         """Return the value at ``path`` in the array of all records.
@@ -308,7 +268,7 @@ class JsonLinesHandler(TextParts):
             for chunk in read_text(source, hints.charset)
             for line in _record_lines(chunk)
         ]
-        return _json_values.on_lines(_json_values.pick(records, path))
+        return value_at(records, path)
 
 
 def _record_parts(

@@ -217,11 +217,8 @@ class Spelled(float):
 
 
 def _integer(spelling: str) -> int | Spelled:
-    return (
-        int(spelling)
-        if len(spelling) < _MAX_DIGITS and spelling != "-0"
-        else Spelled.read(spelling)
-    )
+    is_plain = len(spelling) < _MAX_DIGITS and spelling != "-0"
+    return int(spelling) if is_plain else Spelled.read(spelling)
 
 
 _DECODER = json.JSONDecoder(
@@ -237,6 +234,16 @@ def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
 def is_array(value: Any) -> TypeGuard[list[Any]]:
     """Return whether a JSON value is an array."""
     return isinstance(value, list)
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """Return an object, {} for anything else."""
+    return value if is_object(value) else {}
+
+
+def as_objects(value: Any) -> list[dict[str, Any]]:
+    """Return the objects of an array, none of anything else."""
+    return [item for item in value if is_object(item)] if is_array(value) else []
 
 
 def read(text: str) -> Any:
@@ -273,31 +280,26 @@ def pick(value: Any, path: str) -> Any:
         return _by_path(value, path)
     if not path:
         return value
-    names = path.split("/")[1:] if path.startswith("/") else [path]
+    names = [path]
+    if path.startswith("/"):
+        names = [name.replace("~1", "/").replace("~0", "~") for name in path.split("/")[1:]]
     for name in names:
-        value = _step(
-            value,
-            name.replace("~1", "/").replace("~0", "~") if path.startswith("/") else name,
-            path,
-        )
+        value = _step(value, name, path)
     return value
 
 
 def _step(value: Any, name: str, path: str) -> Any:
-    if is_object(value) and name in value:
-        return value[name]
-    # RFC 6901, section 4: an index has no sign and no leading zero.
-    if (
-        is_array(value)
-        and re.fullmatch(r"0|[1-9]\d{0,9}", name, re.ASCII)
-        and int(name) < len(value)
-    ):
-        return value[int(name)]
     if is_object(value):
-        raise DataReason.NOT_IN_OBJECT.error(name=path, count=len(value))
-    if is_array(value):
+        if name not in value:
+            raise DataReason.NOT_IN_OBJECT.error(name=path, count=len(value))
+        return value[name]
+    if not is_array(value):
+        raise DataReason.NOT_IN_VALUE.error(name=path)
+    # RFC 6901, section 4: an index has no sign and no leading zero.
+    is_index = re.fullmatch(r"0|[1-9]\d{0,9}", name, re.ASCII)
+    if not is_index or int(name) >= len(value):
         raise DataReason.NOT_IN_ARRAY.error(name=path, count=len(value))
-    raise DataReason.NOT_IN_VALUE.error(name=path)
+    return value[int(name)]
 
 
 def _by_path(value: Any, path: str) -> Any:
@@ -317,3 +319,8 @@ def _by_path(value: Any, path: str) -> Any:
 def on_lines(value: Any) -> str:
     """Return ``value`` as JSON, laid out on lines."""
     return "".join(lay_out(write(value)))
+
+
+def value_at(value: Any, path: str) -> str:
+    """Return the part of ``value`` at ``path`` on lines. Raises what ``pick`` raises."""
+    return on_lines(pick(value, path))

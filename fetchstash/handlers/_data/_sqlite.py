@@ -14,6 +14,8 @@ from pathlib import Path
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._shared._parts import Streamed
+from fetchstash.handlers._shared._previews import one_line
+from fetchstash.handlers._shared._xml import counted
 from fetchstash.text.ranges import Heading
 
 _MAX_ROWS = 1_000
@@ -25,8 +27,6 @@ _MAX_DEFINITION = 4_000
 _STEPS, _CALLS = 100_000, 300
 _MAX_VALUE_BYTES = 64 * 2**20
 _VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE", re.IGNORECASE)
-_BREAK = re.compile(r"\r\n|\r|\n")
-_LINE_FEED = "⏎"
 _BROKEN = (sqlite3.Error, ValueError)  # ValueError: a message that is no UTF-8
 
 
@@ -37,18 +37,14 @@ class SqliteHandler(Streamed):
 
     def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText if it cannot be read."""
-        try:
-            with closing(_open(source)) as database:
-                items = _items(database)
-                tables = [item for item in items if not item.unread_reason]
-                extracted.learn(sheets=len(tables))
-                if not items:
-                    raise DataReason.DATABASE_EMPTY.error()
-                counts: list[str] = []
-                for item in items:
-                    yield from _read_item(database, item, counts)
-        except _BROKEN:
-            raise DataReason.DATABASE_DAMAGED.error() from None
+        counts: list[str] = []
+        with DataReason.DATABASE_DAMAGED.instead_of(*_BROKEN), closing(_open(source)) as database:
+            items = _items(database)
+            extracted.learn(sheets=sum(not item.unread_reason for item in items))
+            if not items:
+                raise DataReason.DATABASE_EMPTY.error()
+            for item in items:
+                yield from _read_item(database, item, counts)
         extracted.learn(structure_info=", ".join(counts))
 
 
@@ -70,13 +66,8 @@ class _Item:
 
 def _open(source: Path) -> sqlite3.Connection:
     database = sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-    database.text_factory = _decoded
-    for pragma in (
-        "trusted_schema = OFF",
-        "cell_size_check = ON",
-        "mmap_size = 0",
-        "query_only = ON",
-    ):
+    database.text_factory = lambda data: data.decode("utf-8", "replace")
+    for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "query_only=ON"):
         database.execute(f"PRAGMA {pragma}")
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
     database.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
@@ -100,14 +91,12 @@ def _read_item(database: sqlite3.Connection, item: _Item, counts: list[str]) -> 
     title = " ".join(item.name.split())
     heading = Heading(title, 1, "lines", 1)
     reason = item.unread_reason
-    columns: list[str] = []
-    rows: list[str] = []
-    count = ""
-    try:
-        if not reason:
+    columns, rows, count = list[str](), list[str](), ""
+    if not reason:
+        try:
             columns, rows, count = _rows(database, item.name)
-    except _BROKEN:  # damaged, too slow, or computed by an unknown function
-        reason = "its rows cannot be read"
+        except _BROKEN:  # damaged, too slow, or computed by an unknown function
+            reason = "its rows cannot be read"
     counts.append(f"{title} ({reason or count})")
     more = f", the first {len(rows):,} of them here" if len(rows) == _MAX_ROWS else ""
     yield Part(
@@ -125,16 +114,16 @@ def _rows(database: sqlite3.Connection, name: str) -> tuple[list[str], list[str]
     _bound(database)
     no_rows = database.execute(f"SELECT * FROM {table} LIMIT 0")  # noqa: S608 - as below
     columns = [column[0] for column in no_rows.description]
-    cells = ", ".join(_cell(column) for column in columns)
+    cells = ", ".join(map(_cell, columns))
     query = f"SELECT {cells} FROM {table} LIMIT {_MAX_ROWS}"  # noqa: S608 - names are quoted
     rows = ["\t".join(map(_text, row)) for row in database.execute(query)]
-    if len(rows) < _MAX_ROWS:
-        return [_text(column) for column in columns], rows, _counted(len(rows))
-    try:
+    count = counted(len(rows), "row")
+    if len(rows) == _MAX_ROWS:
         _bound(database)
-        count = _counted(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608
-    except _BROKEN:
-        count = f"more than {_MAX_ROWS:,} rows"
+        try:
+            count = counted(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0], "row")  # noqa: S608
+        except _BROKEN:
+            count = f"more than {_MAX_ROWS:,} rows"
     return [_text(column) for column in columns], rows, count
 
 
@@ -153,10 +142,6 @@ def _cell(column: str) -> str:
     )
 
 
-def _decoded(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
-
-
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
@@ -165,9 +150,5 @@ def _text(value: str | float | None) -> str:
     """Return a value on one line; NULL is empty."""
     if value is None:
         return ""
-    text = _BREAK.sub(_LINE_FEED, str(value).replace("\t", " "))
+    text = one_line(str(value))
     return f"{text[:_MAX_CELL]}…" if len(text) > _MAX_CELL else text
-
-
-def _counted(rows: int) -> str:
-    return "1 row" if rows == 1 else f"{rows:,} rows"

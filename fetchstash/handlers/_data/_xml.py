@@ -17,6 +17,7 @@ from xml.parsers import expat
 from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
 from fetchstash.handlers._data import DataReason
+from fetchstash.handlers._data._json_values import has_long_lines
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._parts import TextParts, bounded
@@ -42,12 +43,7 @@ def find(source: Path, path: str, charset: str) -> Iterator[str]:
     document = _tree(source, charset)
     try:
         elements = document.findall(f".{steps}")
-    except (
-        SyntaxError,
-        KeyError,
-        ValueError,
-        TypeError,
-    ) as error:  # all are raised for malformed paths
+    except (SyntaxError, KeyError, ValueError, TypeError) as error:  # of malformed paths
         raise DataReason.BAD_XPATH.error(name=path) from error
     matches = [element for element in elements if name is None or name in element.attrib]
     if not matches:
@@ -82,11 +78,7 @@ class _Reader:
         self.builder = ET.TreeBuilder()
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        own = {
-            key.rpartition(":")[2]: value
-            for key, value in attributes.items()
-            if not key.startswith("xmlns")
-        }
+        own = {k.rpartition(":")[2]: v for k, v in attributes.items() if not k.startswith("xmlns")}
         self.builder.start(name, own)
 
     def end(self, name: str) -> None:
@@ -96,7 +88,6 @@ class _Reader:
         self.builder.data(data)
 
 
-_LONG_LINE = 160
 _MAX_DEPTH = 1_000
 _MAX_NAMES = 10_000
 _MAX_CHILDREN = 200
@@ -115,9 +106,8 @@ class XmlHandler(TextParts):
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
         """Return the text; the facts are root, depth, elements and the children of the root."""
-        extracted = Extracted(parts=None)
-        extracted.parts = _parts(extracted, read_text(source, hints.charset))
-        return extracted
+        chunks = read_text(source, hints.charset)
+        return Extracted.of(lambda extracted: _parts(extracted, chunks))
 
     def find(self, source: Path, path: str, hints: Hints) -> str:
         """Return the elements, attributes or texts at ``path``, one a line.
@@ -128,71 +118,58 @@ class XmlHandler(TextParts):
 
 
 def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
-    elements = _Elements()
+    elements, repair = _Elements(), XmlRepair()
     for chunk in chunks:
         text = _lines(chunk)
-        elements.feed(text)
+        elements.count(repair.feed(text))
         yield Part(text)
-    elements.end()
-    extracted.learn(structure_info=elements.summary(), outline=tuple(elements.children))
+    elements.count(repair.end())
+    facts = (elements.size(), elements.stopped, repair.summary())
+    extracted.learn(structure_info="; ".join(filter(None, facts)), outline=tuple(elements.children))
 
 
 def _lines(text: str) -> str:
     """Return ``text`` with long lines broken before start tags."""
-    has_long_line = any(len(line) > _LONG_LINE for line in text.split("\n"))
-    return _BETWEEN_TAGS.sub(_with_line_end, text) if has_long_line else text
-
-
-def _with_line_end(match: re.Match[str]) -> str:
-    return ">\n" if match[0][0] == ">" else match[0]
+    if not has_long_lines(text):
+        return text
+    return _BETWEEN_TAGS.sub(lambda match: ">\n" if match[0][0] == ">" else match[0], text)
 
 
 class _Stop(Exception):
-    """Ends the parsing."""
+    """Ends the counting."""
 
 
 class _Elements:
-    """Counts the elements of a text, chunk by chunk."""
+    """Counts the elements of a text, chunk by chunk, up to the reason why it ``stopped``."""
 
     def __init__(self) -> None:
         self._parser = expat.ParserCreate("utf-8")
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.StartDoctypeDeclHandler = self._doctype
-        self._repair = XmlRepair()
-        self._counts: Counter[str] = Counter()
+        self._names: Counter[str] = Counter()
         self._root = ""
         self._depth = self._deepest = 0
-        self._ended = ""
+        self.stopped = ""
         self.children: list[Heading] = []
 
-    def feed(self, text: str) -> None:
-        """Count the elements of the next chunk, unless the parsing has ended."""
-        self._parse(self._repair.feed(text))
-
-    def end(self) -> None:
-        """Count the elements at the end of the text."""
-        self._parse(self._repair.end())
-
-    def _parse(self, text: str) -> None:
-        if self._ended:
+    def count(self, text: str) -> None:
+        """Count the elements of the next chunk."""
+        if self.stopped:
             return
         try:
             self._parser.Parse(text.encode("utf-8", "replace"), False)
         except _Stop as stop:
-            self._ended = str(stop)
+            self.stopped = str(stop)
         except expat.ExpatError:
-            self._ended = "not well-formed"
+            self.stopped = "not well-formed"
 
-    def summary(self) -> str:
-        """Return root, depth and the most frequent elements in one line."""
-        common = ", ".join(
-            f"{clip(name, 60)} {count:,}" for name, count in self._counts.most_common(_SHOWN_NAMES)
-        )
-        total = f"{self._counts.total():,} elements"
-        size = f"root {clip(self._root, 60)}, depth {self._deepest:,}, {total}"
-        described = f"{size}: {common}" if self._root else ""
-        return "; ".join(filter(None, (described, self._ended, self._repair.summary())))
+    def size(self) -> str:
+        """Return root, depth and the most frequent elements in one line, "" if there are none."""
+        most = self._names.most_common(_SHOWN_NAMES)
+        common = ", ".join(f"{clip(name, 60)} {count:,}" for name, count in most)
+        total = f"{self._names.total():,} elements: {common}"
+        return f"root {clip(self._root, 60)}, depth {self._deepest:,}, {total}" if most else ""
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._root = self._root or name
@@ -200,13 +177,12 @@ class _Elements:
         self._deepest = max(self._deepest, self._depth)
         if self._depth > _MAX_DEPTH:
             raise _Stop(f"nested more than {_MAX_DEPTH:,} deep")
-        if name in self._counts or len(self._counts) < _MAX_NAMES:
-            self._counts[name] += 1
+        if name in self._names or len(self._names) < _MAX_NAMES:
+            self._names[name] += 1
         if self._depth == 2 and len(self.children) < _MAX_CHILDREN:
             label = attributes.get("id") or attributes.get("name") or ""
-            self.children.append(
-                Heading(f"{name} {label}".strip(), 1, "lines", self._parser.CurrentLineNumber)
-            )
+            line = self._parser.CurrentLineNumber
+            self.children.append(Heading(f"{name} {label}".strip(), 1, "lines", line))
 
     def _end(self, _name: str) -> None:
         self._depth -= 1
@@ -228,17 +204,14 @@ _VIEW = re.compile(
 )
 
 
-class SvgHandler:
+class SvgHandler(XmlHandler):
     """Reads SVG as XML, and draws it."""
 
     name = "svg"
 
-    def __init__(self) -> None:
-        self._xml = XmlHandler()
-
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
         """Return the text, as that of other XML, and the size of the drawing."""
-        extracted = self._xml.extract(source, hints, limits)
+        extracted = super().extract(source, hints, limits)
         with source.open("rb") as file:
             width, height = _size(file.read(_HEAD_BYTES).decode("utf-8-sig", "replace"))
         extracted.learn(width=max(round(width), 1), height=max(round(height), 1))
@@ -247,7 +220,7 @@ class SvgHandler:
     def part(self, request: PartRequest) -> PartText | Picture:
         """Return elements as text, or all of it as a picture."""
         if request.render != "image" or request.path:
-            return self._xml.part(request)
+            return super().part(request)
         from PIL import Image  # noqa: PLC0415 - a heavy import
 
         edge = request.limits.preview.max_image_edge_px
@@ -263,22 +236,12 @@ def _drawn(source: Path, edge: int) -> bytes:
         raise DataReason.SVG_LARGE.error(limit=_SVG_MAX_BYTES)
     markup = source.read_bytes().decode("utf-8-sig", "replace")
     width, height = _size(markup)
-    longest = max(width, height)
-    zoom = min(edge / longest, _MAX_SCALE)
-    try:
+    zoom = min(edge / max(width, height), _MAX_SCALE)
+    across, down = (max(round(side * zoom), 1) for side in (width, height))
+    with Reason.IMAGE_DAMAGED.instead_of(Exception):
         return bytes(
-            resvg_py.svg_to_bytes(
-                svg_string=markup,
-                width=max(round(width * zoom), 1),
-                height=max(round(height * zoom), 1),
-                background="white",
-            )
+            resvg_py.svg_to_bytes(svg_string=markup, width=across, height=down, background="white")
         )
-    except BaseException as error:
-        # resvg reports damage by ValueError, and a panic is a BaseException of pyo3's.
-        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
-            raise Reason.IMAGE_DAMAGED.error() from None
-        raise
 
 
 def _size(markup: str) -> tuple[float, float]:
@@ -286,11 +249,9 @@ def _size(markup: str) -> tuple[float, float]:
     root = _ROOT.search(markup, 0, _HEAD_BYTES)
     sides = dict(_SIDE.findall(root[0])) if root else {}
     view = _VIEW.search(root[0]) if root else None
-    numbers = [_number(sides.get(name, "")) for name in ("width", "height")]
-    if view:
-        across, down = _number(view[1]), _number(view[2])
-        numbers = [numbers[0] or across, numbers[1] or down]
-    return numbers[0] or 300.0, numbers[1] or 150.0
+    across, down = (view[1], view[2]) if view else ("", "")
+    width = _number(sides.get("width", "")) or _number(across) or 300.0
+    return width, _number(sides.get("height", "")) or _number(down) or 150.0
 
 
 def _number(text: str) -> float:

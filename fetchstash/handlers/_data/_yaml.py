@@ -17,15 +17,14 @@ from typing import Any
 from fetchstash.handlers._charset import decode, read_text
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data import DataReason, _json_values
-from fetchstash.handlers._data._json_values import is_array, is_object
+from fetchstash.handlers._data._json_values import as_objects, is_array, is_object
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._shared._parts import TextParts
 from fetchstash.text.ranges import Heading
 
 _MAX_VALUES = 1_000_000
 _MAX_DEPTH = 500
-_CORE = "tag:yaml.org,2002:"
-_MERGE = "<<"
+_CORE = {"!", *(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"))}
 # The core schema's words (YAML 1.2.2, section 10.3.2).
 _WORDS = dict.fromkeys(("null", "Null", "NULL", "~", ""), None) | {
     word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")
@@ -38,11 +37,9 @@ def read_yaml(text: str) -> Any:
 
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     builder = _Builder()
-    try:
+    with DataReason.BAD_YAML.instead_of(yaml.YAMLError):
         for event in yaml.parse(text, Loader=loader):
             builder.take(event)
-    except yaml.YAMLError:
-        raise DataReason.BAD_YAML.error() from None
     return builder.documents[0] if len(builder.documents) == 1 else builder.documents
 
 
@@ -50,10 +47,8 @@ def read_toml(text: str) -> Any:
     """Return the value of a TOML document, with dates as text. Raises NoText for bad TOML."""
     import tomllib  # noqa: PLC0415 - used here alone
 
-    try:
+    with DataReason.BAD_TOML.instead_of(tomllib.TOMLDecodeError):
         return _without_dates(tomllib.loads(text, parse_float=_json_values.Spelled.read))
-    except tomllib.TOMLDecodeError:
-        raise DataReason.BAD_TOML.error() from None
 
 
 def _without_dates(value: Any) -> Any:
@@ -90,10 +85,12 @@ class _Builder:
         match type(event).__name__:
             case "DocumentStartEvent":
                 self._anchors.clear()
-            case "MappingStartEvent":
-                self._start({}, event.anchor)
-            case "SequenceStartEvent":
-                self._start([], event.anchor)
+            case "MappingStartEvent" | "SequenceStartEvent" as name:
+                if len(self._open) == _MAX_DEPTH:
+                    raise DataReason.YAML_DEPTH.error(limit=_MAX_DEPTH)
+                value: Any = {} if name[0] == "M" else []
+                self._open.append(_Open(value, event.anchor, self._count))
+                self._grow(1)
             case "MappingEndEvent" | "SequenceEndEvent":
                 self._end()
             case "ScalarEvent":
@@ -101,9 +98,7 @@ class _Builder:
                 value = _scalar(event)
                 if event.anchor:
                     self._anchors[event.anchor] = (value, 1)
-                self._add(
-                    value, spelled=event.value, is_merge=event.value == _MERGE and not event.style
-                )
+                self._add(value, event.value, is_merge=event.value == "<<" and not event.style)
             case "AliasEvent":
                 if event.anchor not in self._anchors:
                     raise DataReason.YAML_ANCHOR.error()
@@ -118,22 +113,14 @@ class _Builder:
         if self._count > _MAX_VALUES:
             raise DataReason.YAML_ALIASES.error(limit=_MAX_VALUES)
 
-    def _start(self, value: list[Any] | dict[str, Any], anchor: str | None) -> None:
-        if len(self._open) == _MAX_DEPTH:
-            raise DataReason.YAML_DEPTH.error(limit=_MAX_DEPTH)
-        self._open.append(_Open(value, anchor, self._count))
-        self._grow(1)
-
     def _end(self) -> None:
         ended = self._open.pop()
-        value = ended.value
-        if isinstance(value, dict):
+        if isinstance(ended.value, dict):
             for merged in ended.merged:
-                for key, item in merged.items():
-                    value.setdefault(key, item)
+                ended.value.update({k: v for k, v in merged.items() if k not in ended.value})
         if ended.anchor:
-            self._anchors[ended.anchor] = (value, self._count - ended.counted)
-        self._add(value)
+            self._anchors[ended.anchor] = (ended.value, self._count - ended.counted)
+        self._add(ended.value)
 
     def _add(self, value: Any, spelled: str | None = None, *, is_merge: bool = False) -> None:
         """Add a value to the open collection; a mapping takes keys and values in turn.
@@ -149,29 +136,18 @@ class _Builder:
         elif outer.key is None:
             outer.key = _json_values.write(value) if spelled is None else spelled
             outer.is_merge = is_merge
-        elif outer.is_merge and (mappings := _mappings(value)):
-            outer.merged += mappings
-            outer.key = None
         else:
-            outer.value[outer.key] = value
+            mappings = as_objects(value if is_array(value) else [value]) if outer.is_merge else []
+            outer.merged += mappings
+            if not mappings:
+                outer.value[outer.key] = value
             outer.key = None
-
-
-def _mappings(value: Any) -> list[dict[str, Any]]:
-    """Return the mappings behind ``<<``: one, or a list of them."""
-    return [item for item in (value if is_array(value) else [value]) if is_object(item)]
 
 
 def _scalar(event: Any) -> Any:
     """Return a number, a word of the core schema, or text (always if quoted or tagged so)."""
     text: str = event.value
-    if event.style or (event.tag or "!") not in {
-        "!",
-        f"{_CORE}null",
-        f"{_CORE}bool",
-        f"{_CORE}int",
-        f"{_CORE}float",
-    }:
+    if event.style or (event.tag or "!") not in _CORE:
         return text
     if text in _WORDS:
         return _WORDS[text]
@@ -189,7 +165,6 @@ _BLOCK_SCALAR = re.compile(r"(?:[&!]\S+\s+)*[|>][+-]?\d?[+-]?\s*(?:#.*)?$")
 _SECTION = re.compile(r"\s{0,8}(\[{1,2})\s*([^\[\]\n]{1,200}?)\s*\]{1,2}\s*(?:[#;].*)?$")
 
 _TOML, _INI = "application/toml", "text/x-ini"
-_SECTIONED = {_TOML, _INI}
 # A value takes some twenty times its bytes in the file.
 _MAX_VALUE_BYTES = 16 * 2**20
 
@@ -201,10 +176,9 @@ class YamlHandler(TextParts):
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
         """Return the text with its keys or sections."""
-        extracted = Extracted(parts=None)
-        find = find_sections if hints.media_type in _SECTIONED else _Keys().find
-        extracted.parts = _parts(extracted, read_text(source, hints.charset), find)
-        return extracted
+        find = find_sections if hints.media_type in {_TOML, _INI} else _Keys().find
+        chunks = read_text(source, hints.charset)
+        return Extracted.of(lambda extracted: _parts(extracted, chunks, find))
 
     def find(self, source: Path, path: str, hints: Hints) -> str:
         """Return the value at ``path`` (a JSON pointer or a JSONPath) as JSON.
@@ -217,7 +191,7 @@ class YamlHandler(TextParts):
             raise DataReason.LARGE_FOR_VALUES.error(limit=_MAX_VALUE_BYTES)
         read = read_toml if hints.media_type == _TOML else read_yaml
         value = read(decode(source.read_bytes(), hints.charset).replace("\r\n", "\n"))
-        return _json_values.on_lines(_json_values.pick(value, path))
+        return _json_values.value_at(value, path)
 
 
 def _parts(
@@ -233,11 +207,10 @@ def _parts(
 
 def find_sections(text: str) -> list[Heading]:
     """Return the tables or sections of ``text`` (lines from 1); dots in names make levels."""
-    marks = (
-        (number, _SECTION.match(line[:300])) for number, line in enumerate(text.split("\n"), 1)
-    )
     return [
-        Heading(mark[2], 1 + mark[2].count("."), "lines", number) for number, mark in marks if mark
+        Heading(mark[2], 1 + mark[2].count("."), "lines", number)
+        for number, line in enumerate(text.split("\n"), 1)
+        if (mark := _SECTION.match(line[:300]))
     ]
 
 

@@ -1,5 +1,6 @@
 """Previews of tables and lists."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,17 @@ from fetchstash.text.tokens import count
 _FEW_ROWS = 3
 _SHORT_CELL = 20
 _MAX_TITLE = 200
+
+
+LINE_FEED = "⏎"
+"""Replaces a line end within a cell, so that a row is one line."""
+
+_BREAK = re.compile(r"\r\n|\r|\n")
+
+
+def one_line(cell: str) -> str:
+    """Return a cell on one line, without tabs."""
+    return _BREAK.sub(LINE_FEED, cell.replace("\t", " "))
 
 
 def fits(text: str, max_tokens: int) -> bool:

@@ -1,35 +1,19 @@
 """Calendars (iCalendar, RFC 5545): kept as they are; entries become outline and parts."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from enum import unique
 from pathlib import Path
 
-from fetchstash.errors import OutOfRange
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import Extracted, Format, Head, Hints, Part, Sniffed
+from fetchstash.handlers._contract import Extracted, Hints, Part
+from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._reasons import ReasonTable
 from fetchstash.handlers._shared._parts import TextParts
 from fetchstash.handlers._shared._previews import list_preview
 from fetchstash.text import clip
 from fetchstash.text.ranges import Heading
-
-
-@unique
-class CalendarReason(ReasonTable):
-    """Why an entry of a calendar is not read."""
-
-    NO_ENTRY = (
-        "There is no entry {name}: the calendar has {count:,}.",
-        'Use "/1" to "/{count}", or "/" and a UID.',
-        OutOfRange,
-    )
-    NO_ENTRIES = (
-        "There is no entry {name}: the calendar has 0.", "Leave the path out.", OutOfRange,
-    )  # fmt: skip
-
 
 _ENTRIES = {"VEVENT": "event", "VTODO": "to-do", "VJOURNAL": "note", "VFREEBUSY": "free/busy"}
 _MAX_OUTLINE = 2_000
@@ -76,65 +60,41 @@ class IcsHandler(TextParts):
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
         """Return the text as it is; its entries become the outline and the preview."""
-        extracted = Extracted(parts=None)
-        extracted.parts = _parts(source, hints, limits, extracted)
-        return extracted
+        return Extracted.of(lambda extracted: _parts(source, hints, limits, extracted))
 
     def find(self, source: Path, path: str, hints: Hints) -> str:
         """Return the entry that ``/NUMBER`` or ``/UID`` names, unfolded and without escapes."""
         name, count = path.removeprefix("/"), 0
-        for count, entry in enumerate(_entries(_lines(read_text(source, hints.charset))), 1):
+        for count, entry in enumerate(_entries(source, hints), 1):
             if name in (str(count), entry.values.get("UID")):
                 return "".join(f"{line}\n" for line in entry.lines)
         if not count:
-            raise CalendarReason.NO_ENTRIES.error(name=path)
-        raise CalendarReason.NO_ENTRY.error(name=path, count=count)
+            raise DataReason.NO_ENTRIES.error(name=path)
+        raise DataReason.NO_ENTRY.error(name=path, count=count)
 
 
 def _parts(
     source: Path, hints: Hints, limits: ExtractLimits, extracted: Extracted
 ) -> Iterator[Part]:
-    for chunk in read_text(source, hints.charset):
-        yield Part(chunk)
+    yield from map(Part, read_text(source, hints.charset))
     outline: list[Heading] = []
     rows: list[str] = []
-    counts: dict[str, int] = {}
-    for entry in _entries(_lines(read_text(source, hints.charset))):
-        kind = _ENTRIES[entry.kind]
-        counts[kind] = counts.get(kind, 0) + 1
+    counts: Counter[str] = Counter()
+    for entry in _entries(source, hints):
+        counts[_ENTRIES[entry.kind]] += 1
         if len(outline) < _MAX_OUTLINE:
             outline.append(Heading(entry.title, 1, "lines", entry.line))
             rows.append(entry.row())
     info = ", ".join(f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in counts.items())
     extracted.learn(outline=tuple(outline), structure_info=info)
-    extracted.preview = list_preview(rows, sum(counts.values()), limits.preview)
+    extracted.preview = list_preview(rows, counts.total(), limits.preview)
 
 
-def _lines(chunks: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield unfolded lines (section 3.1) with the number of their first, each up to a bound."""
-    start, pieces, size = 0, list[str](), 0
-    number = 0
-    for chunk in chunks:
-        for line in chunk.removesuffix("\n").split("\n"):
-            number += 1
-            if line[:1] in (" ", "\t") and pieces:
-                piece = line[1 : 1 + max(_MAX_LINE - size, 0)]
-                pieces.append(piece)
-            else:
-                if pieces:
-                    yield start, "".join(pieces)
-                piece = line[:_MAX_LINE]
-                start, pieces, size = number, [piece], 0
-            size += len(piece)
-    if pieces:
-        yield start, "".join(pieces)
-
-
-def _entries(lines: Iterable[tuple[int, str]]) -> Iterator[_Entry]:
+def _entries(source: Path, hints: Hints) -> Iterator[_Entry]:
     """Yield the entries of a calendar, the last even if it is cut short."""
     entry: _Entry | None = None
     depth = 0
-    for number, line in lines:
+    for number, line in _lines(read_text(source, hints.charset)):
         match = _PROPERTY.match(line)
         if not match:
             continue
@@ -159,6 +119,24 @@ def _entries(lines: Iterable[tuple[int, str]]) -> Iterator[_Entry]:
         yield entry
 
 
+def _lines(chunks: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield unfolded lines (section 3.1) with the number of their first, each up to a bound."""
+    start, pieces, size = 0, list[str](), 0
+    number = 0
+    for chunk in chunks:
+        for line in chunk.removesuffix("\n").split("\n"):
+            number += 1
+            if line[:1] in (" ", "\t") and pieces:
+                pieces.append(line[1 : 1 + max(_MAX_LINE - size, 0)])
+            else:
+                if pieces:
+                    yield start, "".join(pieces)
+                start, pieces, size = number, [line[:_MAX_LINE]], 0
+            size += len(pieces[-1])
+    if pieces:
+        yield start, "".join(pieces)
+
+
 def _readable(parameters: str, value: str) -> str:
     """Return a date as people write it, and text without its escapes (section 3.3.11)."""
     if time := _TIME.match(value):
@@ -167,22 +145,3 @@ def _readable(parameters: str, value: str) -> str:
         words = (f"{hour}:{minute}" if hour else "", "UTC" if utc else zone[1] if zone else "")
         return " ".join(filter(None, (f"{year}-{month}-{day}", *words)))
     return _ESCAPED.sub(lambda m: "\n" if m[1] in "nN" else m[1], value)
-
-
-def _sniff(head: Head) -> Sniffed | None:
-    begins = head.text.lstrip("\ufeff \t\r\n")[:15].upper() == "BEGIN:VCALENDAR"
-    return Sniffed("text/calendar", "begins as a calendar") if begins else None
-
-
-FORMATS = (
-    Format(
-        kind="text",
-        word="calendar",
-        handler=IcsHandler,
-        media_types=("text/calendar",),
-        extensions=("ics",),
-        sniff=_sniff,
-        is_text=True,
-        paths=("/*",),
-    ),
-)
