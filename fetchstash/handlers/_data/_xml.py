@@ -204,14 +204,17 @@ _VIEW = re.compile(
 )
 
 
-class SvgHandler(XmlHandler):
+class SvgHandler:
     """Reads SVG as XML, and draws it."""
 
     name = "svg"
 
+    def __init__(self) -> None:
+        self._xml = XmlHandler()
+
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
         """Return the text, as that of other XML, and the size of the drawing."""
-        extracted = super().extract(source, hints, limits)
+        extracted = self._xml.extract(source, hints, limits)
         with source.open("rb") as file:
             width, height = _size(file.read(_HEAD_BYTES).decode("utf-8-sig", "replace"))
         extracted.learn(width=max(round(width), 1), height=max(round(height), 1))
@@ -220,7 +223,7 @@ class SvgHandler(XmlHandler):
     def part(self, request: PartRequest) -> PartText | Picture:
         """Return elements as text, or all of it as a picture."""
         if request.render != "image" or request.path:
-            return super().part(request)
+            return self._xml.part(request)
         from PIL import Image  # noqa: PLC0415 - a heavy import
 
         edge = request.limits.preview.max_image_edge_px
