@@ -397,4 +397,5 @@ def variant(
 
 def family(base: Format, *rows: Row) -> Iterator[Format]:
     """Yield a variant of ``base`` for each row."""
-    return (variant(base, *row) for row in rows)
+    for word, media_types, extensions, *signatures in rows:
+        yield variant(base, word, media_types, extensions, *signatures)

@@ -34,7 +34,7 @@ _MAX_NAME = 60
 
 
 # A number that is no integer is of a class of ours.
-_TYPES = {
+_TYPES: dict[object, str] = {
     dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
     type(None): "null",
 }  # fmt: skip
@@ -94,7 +94,7 @@ class _Shape:
         return lines
 
 
-def _type(value: Any) -> str:
+def _type(value: object) -> str:
     return _TYPES.get(type(value), "number")
 
 

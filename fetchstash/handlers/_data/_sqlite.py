@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
@@ -66,7 +67,7 @@ class _Item:
 
 def _open(source: Path) -> sqlite3.Connection:
     database = sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-    database.text_factory = lambda data: data.decode("utf-8", "replace")
+    database.text_factory = partial(str, encoding="utf-8", errors="replace")
     for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "query_only=ON"):
         database.execute(f"PRAGMA {pragma}")
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
