@@ -1,224 +1,147 @@
-"""Cells of a workbook: their values, notes and comments.
+"""What calamine does not read of an XLSX: formulas, errors, links, comments, charts.
 
 calamine reads the kept values alone. A formula whose program kept none would be an empty cell, and
 so would an error (ECMA-376-1, section 18.3.1).
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Part
+from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._office._common import write_odf_chart
 from fetchstash.handlers._office._ooxml import Package, write_chart
 from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._xml import attribute
-from fetchstash.handlers._shared._zip import MAX_MEMBER, Zip
+from fetchstash.handlers._shared._xml import XmlReader, attribute
+from fetchstash.handlers._shared._zip import MAX_MEMBER, Entry, Zip
 
 _MAX_MEMBERS = 20_000
 _MAX_CHARTS = 200
 _MAX_COMMENTS = 10_000
 _CHART = re.compile(r"xl/charts/chart\d{1,5}\.xml")
 _OBJECT = re.compile(r"Object \d{1,5}/content\.xml")
-
-
-def read_notes(source: Path) -> Iterator[Part]:
-    """Yield the comments and charts of an XLSX or ODS file, nothing of any other."""
-    with source.open("rb") as file:
-        if file.read(4) != b"PK\x03\x04":
-            return
-    prose = Prose()
-    with suppress(NoText), Zip(source, is_document=True) as container:
-        package = Package(container)
-        lines = (
-            line
-            for name, part in sheets_of(package)
-            if package.is_new(part)
-            for line in _comments(package, name, part)
-        )
-        comments = list(islice(lines, _MAX_COMMENTS))
-        if comments:
-            prose.heading("Comments", 2)
-        for line in comments:
-            prose.item(line)
-        names = [entry.name for entry in islice(container.entries(), _MAX_MEMBERS)]
-        for name in sorted(filter(_CHART.fullmatch, names), key=_number)[:_MAX_CHARTS]:
-            write_chart(package.tree(name), prose)
-        for name in sorted(filter(_OBJECT.fullmatch, names), key=_number)[:_MAX_CHARTS]:
-            write_odf_chart(package.tree(name, MAX_MEMBER), prose)
-    yield from prose.rest()
-
-
-def repeated_sheets(source: Path) -> dict[tuple[int, str], str]:
-    """Return which sheets of an XLSX file, by number from 0 and name, show the part of an earlier.
-
-    The values are the names of the earlier ones. Thousands of sheets may stand for one part, which
-    is read once.
-    """
-    with source.open("rb") as file:
-        if file.read(4) != b"PK\x03\x04":
-            return {}
-    first, repeated = dict[str, str](), dict[tuple[int, str], str]()
-    with suppress(NoText), Zip(source, is_document=True) as container:
-        for number, (name, part) in enumerate(sheets_of(Package(container))):
-            if part.lower() in first:  # names of parts ignore case (ECMA-376-2, section 6.2.2.3)
-                repeated[number, name] = first[part.lower()]
-            first.setdefault(part.lower(), name)
-    return repeated
-
-
-def _number(name: str) -> int:
-    return int("".join(filter(str.isdecimal, name)))
-
-
-def sheets_of(package: Package) -> Iterator[tuple[str, str]]:
-    """Yield name and part of each sheet (ECMA-376-1, section 18.2.19)."""
-    if "xl/workbook.xml" not in package:
-        return
-    names = _Names()
-    package.read_small("xl/workbook.xml", names)
-    relations = package.relations("xl/workbook.xml")
-    for name, number in names.sheets:
-        if number in relations:
-            yield name, relations[number].target
-
-
-def _comments(package: Package, sheet: str, part: str) -> Iterator[str]:
-    relations = package.relations(part).values()
-    # Threads of 2018 stand in both parts; the older one repeats them as one text.
-    threaded = [r for r in relations if r.kind == "threadedComment"]
-    for relation in threaded or [r for r in relations if r.kind == "comments"]:
-        if not package.is_new(relation.target):
-            continue
-        reader = _Comments()
-        package.read_small(relation.target, reader)
-        for cell, author, text in reader.found:
-            if text := " ".join(text.split()):
-                by = f" ({author})" if author else ""
-                yield f"{sheet}!{cell}{by}: {text}"
-
-
-class _Names:
-    """Collects the names of sheets and their relationships."""
-
-    def __init__(self) -> None:
-        self.sheets: list[tuple[str, str]] = []
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if name == "sheet":
-            self.sheets.append((attributes.get("name", ""), _relationship(attributes)))
-
-    def end(self, name: str) -> None:
-        pass
-
-    def text(self, data: str) -> None:
-        pass
-
-
-def _relationship(attributes: Mapping[str, str]) -> str:
-    return next((value for key, value in attributes.items() if key.endswith(":id")), "")
-
-
-class _Comments:
-    """Collects cell, author and text of comments (ECMA-376-1, section 18.7)."""
-
-    def __init__(self) -> None:
-        self.found: list[tuple[str, str, str]] = []
-        self._authors: list[str] = []
-        self._open = ""
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        self._open = name
-        if name == "author":
-            self._authors.append("")
-        elif name in {"comment", "threadedComment"} and len(self.found) < _MAX_COMMENTS:
-            number = attribute(attributes, "authorId")
-            known = number.isdecimal() and int(number) < len(self._authors)
-            author = self._authors[int(number)] if known else ""
-            self.found.append((attribute(attributes, "ref"), author, ""))
-
-    def end(self, name: str) -> None:
-        del name
-        self._open = ""
-
-    def text(self, data: str) -> None:
-        if self._open == "author":
-            self._authors[-1] += data
-        elif self._open in {"t", "text"} and self.found:
-            cell, author, before = self.found[-1]
-            self.found[-1] = cell, author, before + data
-
-
 _MAX_CELLS = 100_000
 _MAX_TARGET = 2_000
 # A formula, an error or a link; most sheets have none, and are not parsed.
 _MARKS = re.compile(rb"""<(?:\w{1,20}:)?(?:f[\s/>]|hyperlink\b)|\st\s*=\s*["']e""")
-_OVERLAP = 64
 _PLACE = re.compile(r"([A-Z]{1,3})([1-9]\d{0,6})")
 
+# calamine holds the rectangle between the first and the last cell: two far cells take 17 billion.
+_MAX_SPAN = 5_000_000
+# Larger sheets are not measured: their cells are work in any case, and the worker has its limits.
+_SCANNED_BYTES = 4 * 1024 * 1024
+_SHEET_PART = re.compile(r"xl/worksheets/[^/]+\.xml")
+_CELL = re.compile(rb"""<(?:\w+:)?c\b[^>]{0,200}?\br=["']([A-Z]{1,3})(\d{1,7})["']""")
+# A row or a cell behind the last of any sheet (XFD1048576): calamine would count up to it.
+_BEYOND = re.compile(rb"""\sr\s*=\s*["'](?:[A-Za-z]{4}|[A-Za-z]{0,3}0*([1-9]\d{6,9}))""")
+_MAX_ROW = 1_048_576
+# More than a match of these patterns: what two pieces share.
+_OVERLAP = 256
 
-@dataclass(slots=True)
-class SheetCells:
-    """The formulas of a sheet by cell, and what is shown instead of values.
 
-    ``shown`` and ``links`` are by row and column, both from 0. ``is_whole``: all of the sheet was
-    looked at.
+class Book:
+    """An open workbook of XML (XLSX, or ODS for its charts).
+
+    ``repeated`` are the sheets, by number from 0 and name, that show the part of an earlier one,
+    and the name of that: thousands may stand for one part, which is read once.
     """
 
-    formulas: dict[str, str] = field(default_factory=dict[str, str])
-    shown: dict[int, dict[int, str]] = field(default_factory=dict[int, dict[int, str]])
-    links: dict[int, dict[int, str]] = field(default_factory=dict[int, dict[int, str]])
-    is_whole: bool = False
+    def __init__(self, package: Package) -> None:
+        self._package = package
+        self._parts: dict[str, str] = {}  # names by part
+        self.repeated: dict[tuple[int, str], str] = {}
+        relations = package.relations("xl/workbook.xml")
+        tags = package.tags("xl/workbook.xml")  # ECMA-376-1, section 18.2.19
+        sheets = [(get("name"), relations.get(get("id"))) for tag, get in tags if tag == "sheet"]
+        known: dict[str, str] = {}
+        for number, (name, part) in enumerate((n, r.target) for n, r in sheets if r):
+            folded = part.lower()  # names of parts ignore case (ECMA-376-2, section 6.2.2.3)
+            if folded in known:
+                self.repeated[number, name] = known[folded]
+            else:
+                known[folded] = self._parts[part] = name
 
-    def apply(self, row: int, left: int, texts: list[str]) -> None:
-        """Write what is shown into the texts of a row whose first cell is in column ``left``."""
-        for column in [c for c in self.shown.get(row, ()) if 0 <= c - left < len(texts)]:
-            texts[column - left] = self.shown[row].pop(column)
-        for column in [c for c in self.links.get(row, ()) if 0 <= c - left < len(texts)]:
-            text, target = texts[column - left], self.links[row].pop(column)
-            texts[column - left] = f"[{text}]({target})" if text not in {"", target} else target
+    def cells(self) -> "dict[str, SheetCells]":
+        """Return the cells of each sheet by its name, without sheets of values alone."""
+        sheets: dict[str, SheetCells] = {}
+        with suppress(NoText):
+            for part, name in self._parts.items():
+                if _has_marks(self._package.chunks(part)):
+                    sheets[name] = SheetCells()
+                    self._package.read_small(part, sheets[name])
+                    sheets[name].resolve_links(self._package, part)
+        return sheets
 
-    def rest(self) -> Iterator[tuple[str, str]]:
-        """Yield cell and text of what no row of values had a place for."""
-        for cells in (self.shown, self.links):
-            for row in sorted(cells):
-                for column in sorted(cells[row]):
-                    yield f"{column_name(column)}{row + 1}", cells[row][column]
+    def notes(self) -> Iterator[Part]:
+        """Yield comments and charts."""
+        prose, package = Prose(), self._package
+        with suppress(NoText):
+            lines = (line for part, name in self._parts.items() for line in self._notes(part, name))
+            for number, line in enumerate(islice(lines, _MAX_COMMENTS)):
+                if not number:
+                    prose.heading("Comments", 2)
+                prose.item(line)
+            for name in _numbered(_CHART, package):
+                write_chart(package.tree(name), prose)
+            for name in _numbered(_OBJECT, package):
+                write_odf_chart(package.tree(name, MAX_MEMBER), prose)
+        yield from prose.rest()
 
-
-def read_cells(source: Path) -> dict[str, SheetCells]:
-    """Return the cells of each sheet of an XLSX file by its name, none of any other file."""
-    with source.open("rb") as file:
-        if file.read(4) != b"PK\x03\x04":
-            return {}
-    sheets: dict[str, SheetCells] = {}
-    with suppress(NoText), Zip(source, is_document=True) as container:
-        package = Package(container)
-        for name, part in sheets_of(package):
-            if not package.is_new(part) or not _has_marks(package.chunks(part)):
+    def _notes(self, part: str, sheet: str) -> Iterator[str]:
+        """Yield the comments of a sheet (ECMA-376-1, section 18.7)."""
+        relations = self._package.relations(part).values()
+        # Threads of 2018 stand in both parts; the older one repeats them as one text.
+        threaded = [r for r in relations if r.kind == "threadedComment"]
+        for relation in threaded or [r for r in relations if r.kind == "comments"]:
+            if not self._package.is_new(relation.target):
                 continue
-            reader = _Reader()
-            package.read_small(part, reader)
-            sheets[name] = reader.cells
-            relations = package.relations(part) if reader.links else {}
-            for place, (number, location) in reader.links.items():
-                base = relations[number].target if number in relations else ""
-                target = f"{base}#{location}" if location else base
-                _put(reader.cells.links, place, "%20".join(target.split())[:_MAX_TARGET])
-    return sheets
+            tree = self._package.tree(relation.target)
+            authors = [author.text() for author in tree.all("author")]
+            for comment in tree.all("comment", "threadedComment"):
+                number = comment.get("authorId")
+                known = number.isdecimal() and int(number) < len(authors)
+                by = f" ({authors[int(number)]})" if known and authors[int(number)] else ""
+                words = "".join(t.text() for t in comment.all("t")) or comment.text()
+                if text := " ".join(words.split()):
+                    yield f"{sheet}!{comment.get('ref')}{by}: {text}"
+
+
+@contextmanager
+def open_book(source: Path) -> Generator[Book | None]:
+    """Open a workbook of XML, None if ``source`` is any other file. Raises NoText."""
+    if not _is_zip(source):
+        yield None
+        return
+    with Zip(source, is_document=True) as container:
+        yield Book(Package(container))
+
+
+def _is_zip(source: Path) -> bool:
+    with source.open("rb") as file:
+        return file.read(4) == b"PK\x03\x04"
+
+
+def _numbered(pattern: re.Pattern[str], package: Package) -> list[str]:
+    """Return the first members whose names fit the pattern, in the order of their numbers."""
+    names = filter(pattern.fullmatch, package.entries)
+    return sorted(names, key=lambda name: int("".join(filter(str.isdecimal, name))))[:_MAX_CHARTS]
 
 
 def _has_marks(chunks: Iterable[bytes]) -> bool:
+    return any(map(_MARKS.search, _overlapping(chunks)))
+
+
+def _overlapping(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield chunks that begin with the end of the one before, so that no match is cut."""
     kept = b""
     for chunk in chunks:
-        if _MARKS.search(kept + chunk):
-            return True
-        kept = chunk[-_OVERLAP:]
-    return False
+        yield kept + chunk
+        kept = (kept + chunk)[-_OVERLAP:]
 
 
 def column_name(index: int) -> str:
@@ -239,27 +162,50 @@ def column_index(name: str) -> int:
     return index - 1
 
 
-def _put(cells: dict[int, dict[int, str]], place: str, text: str) -> None:
-    match = _PLACE.fullmatch(place.partition(":")[0])
-    if match and text:
-        cells.setdefault(int(match[2]) - 1, {})[column_index(match[1])] = text
+class SheetCells(XmlReader):
+    """Reads a sheet: the formulas by cell, and what is shown instead of values or beside them.
 
+    ``shown`` and ``links`` are by row and column, both from 0. ``is_whole``: all of the sheet was
+    looked at.
+    """
 
-class _Reader:
-    """Collects formulas, errors and links of a sheet, some of each."""
-
-    def __init__(self) -> None:
-        self.cells = SheetCells()
-        self.links: dict[str, tuple[str, str]] = {}
-        self._place = self._kind = self._open = ""
+    def __init__(self, *, is_whole: bool = False) -> None:
+        self.is_whole = is_whole
+        self.formulas: dict[str, str] = {}
+        self.shown: defaultdict[int, dict[int, str]] = defaultdict(dict)
+        self.links: defaultdict[int, dict[int, str]] = defaultdict(dict)
+        self._targets: dict[str, tuple[str, str]] = {}  # relationship and location by cell
+        self._place = self._kind = self._open = self._number = self._value = ""
         self._formula: str | None = None
-        self._value = ""
         self._row = self._column = 0
         self._shared: dict[str, str] = {}
-        self._number = ""
         self._is_full = False
 
+    def apply(self, row: int, left: int, texts: list[str]) -> None:
+        """Write what is shown into the texts of a row whose first cell is in column ``left``."""
+        for column in [c for c in self.shown.get(row, ()) if 0 <= c - left < len(texts)]:
+            texts[column - left] = self.shown[row].pop(column)
+        for column in [c for c in self.links.get(row, ()) if 0 <= c - left < len(texts)]:
+            text, target = texts[column - left], self.links[row].pop(column)
+            texts[column - left] = f"[{text}]({target})" if text not in {"", target} else target
+
+    def rest(self) -> Iterator[str]:
+        """Yield cell and text of what no row of values had a place for."""
+        for cells in (self.shown, self.links):
+            for row, columns in sorted(cells.items()):
+                for column, text in sorted(columns.items()):
+                    yield f"{column_name(column)}{row + 1}: {text}"
+
+    def resolve_links(self, package: Package, part: str) -> None:
+        """Look up the targets of the links in the relationships of the sheet."""
+        relations = package.relations(part) if self._targets else {}
+        for place, (number, location) in self._targets.items():
+            base = relations[number].target if number in relations else ""
+            target = f"{base}#{location}" if location else base
+            _put(self.links, place, "%20".join(target.split())[:_MAX_TARGET])
+
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Take a start tag."""
         self._open = name
         if name == "row":
             number = attributes.get("r", "")
@@ -278,30 +224,28 @@ class _Reader:
             self._formula = ""
             self._number = attributes.get("si", "") if attributes.get("t") == "shared" else ""
         elif name == "hyperlink":
-            if len(self.links) >= _MAX_CELLS:
-                self._is_full = True
-                return
-            location = attributes.get("location", "")
-            self.links[attributes.get("ref", "")] = attribute(attributes, "id"), location
+            self._is_full = self._is_full or len(self._targets) >= _MAX_CELLS
+            if len(self._targets) < _MAX_CELLS:
+                place, location = attributes.get("ref", ""), attributes.get("location", "")
+                self._targets[place] = attribute(attributes, "id"), location
 
     def end(self, name: str) -> None:
+        """Take an end tag."""
         self._open = ""
-        if name == "c":
+        if name == "c" and self._place:
             self._end_cell()
         elif name == "worksheet":
-            self.cells.is_whole = not self._is_full
+            self.is_whole = not self._is_full
 
     def text(self, data: str) -> None:
+        """Take character data."""
         if self._open == "f" and self._formula is not None:
             self._formula += data
         elif self._open == "v":
             self._value += data
 
     def _end_cell(self) -> None:
-        cells = self.cells
-        if not self._place:
-            return
-        if max(len(cells.formulas), len(cells.shown)) >= _MAX_CELLS:
+        if max(len(self.formulas), len(self.shown)) >= _MAX_CELLS:
             self._is_full = True
         elif self._formula is not None:
             formula = f"={' '.join(self._formula.split())}"
@@ -311,9 +255,48 @@ class _Reader:
                 formula = f"as {self._shared[self._number]}, moved"
             # An empty text is a value.
             if self._value or self._kind == "str":
-                cells.formulas[self._place] = f"{formula} → {self._value}"
+                self.formulas[self._place] = f"{formula} → {self._value}"
             else:
-                cells.formulas[self._place] = f"{formula} (no value kept)"
-                _put(cells.shown, self._place, cells.formulas[self._place])
+                self.formulas[self._place] = f"{formula} (no value kept)"
+                _put(self.shown, self._place, self.formulas[self._place])
         if self._kind == "e" and not self._is_full:
-            _put(cells.shown, self._place, self._value)
+            _put(self.shown, self._place, self._value)
+
+
+def _put(cells: dict[int, dict[int, str]], place: str, text: str) -> None:
+    match = _PLACE.fullmatch(place.partition(":")[0])
+    if match and text:
+        cells[int(match[2]) - 1][column_index(match[1])] = text
+
+
+def refuse_far_cells(source: Path) -> None:
+    """Raise NoText if far cells of an XLSX sheet would cost calamine too much."""
+    if not _is_zip(source):
+        return
+    with Zip(source) as container:
+        for entry in islice(container.entries(), _MAX_MEMBERS):
+            if not _SHEET_PART.fullmatch(entry.name):
+                continue
+            cells = _spanned_cells(container, entry)
+            if cells > _MAX_SPAN:
+                raise DataReason.SHEET_SPAN.error(cells=cells, limit=_MAX_SPAN)
+
+
+def _spanned_cells(container: Zip, entry: Entry) -> int:
+    """Return the size of the rectangle around all cells with a reference, 0 for a large sheet.
+
+    Raises NoText for a cell that no sheet can have (ECMA-376-1, section 18.3.1.4).
+    """
+    columns: set[bytes] = set()
+    rows: set[bytes] = set()
+    for text in _overlapping(container.chunks(entry)):
+        if any(not row or int(row) > _MAX_ROW for row in _BEYOND.findall(text)):
+            raise DataReason.SHEET_ROW.error(limit=_MAX_ROW)
+        for column, row in _CELL.findall(text) if entry.size <= _SCANNED_BYTES else ():
+            columns.add(column)
+            rows.add(row)
+    if not columns:
+        return 0
+    across = [column_index(name.decode()) for name in columns]
+    down = list(map(int, rows))
+    return (max(across) - min(across) + 1) * (max(down) - min(down) + 1)
