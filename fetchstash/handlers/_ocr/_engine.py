@@ -10,7 +10,9 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
+from fetchstash.handlers._contract import PageText
 from fetchstash.handlers._pdf import mend
+from fetchstash.handlers._pdf._lines import widest_gap
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -117,19 +119,14 @@ def _gutter(lines: Sequence[Line]) -> float | None:
     """Return the middle of the widest strip that few lines cross between two columns of prose."""
     if len(lines) < 2 * _MIN_LINES:
         return None
-    needed = _MIN_GUTTER * median(line.height for line in lines)
-    edges = sorted({edge for line in lines for edge in (line.left, line.right)})
-    best: tuple[float, float] | None = None
-    for start, end in pairwise(edges):
-        if end - start < needed or (best and end - start <= best[1] - best[0]):
-            continue
-        middle = (start + end) / 2
-        left = [line for line in lines if line.right <= middle]
-        right = [line for line in lines if line.left >= middle]
+
+    def is_gutter(x: float) -> bool:
+        left, right = ([n for n in lines if n.right <= x], [n for n in lines if n.left >= x])
         crossing = len(lines) - len(left) - len(right)
-        if crossing <= _MAX_CROSSING * len(lines) and _is_prose(left) and _is_prose(right):
-            best = start, end
-    return None if best is None else (best[0] + best[1]) / 2
+        return crossing <= _MAX_CROSSING * len(lines) and _is_prose(left) and _is_prose(right)
+
+    least = _MIN_GUTTER * median(line.height for line in lines)
+    return widest_gap((edge for n in lines for edge in (n.left, n.right)), least, is_gutter)
 
 
 def _is_prose(column: Sequence[Line]) -> bool:
@@ -184,21 +181,13 @@ _SAMPLES = 5
 _THREADS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """The text that was read in a picture, and how sure of it the models are, from 0 to 1."""
-
-    text: str
-    confidence: float
-
-
 Pixels = Any
 """An array of numpy, height by width by three. The extra brings numpy: type checkers have none."""
 
-NOTHING = Reading("", 1.0)
+NOTHING = PageText("", 1.0)
 
 
-def read(picture: "Image.Image") -> Reading:
+def read(picture: "Image.Image") -> PageText:
     """Return the text of a picture, whichever way up it is."""
     np = _numpy()
     picture = _prepared(picture)
@@ -258,20 +247,10 @@ def _boxes(pixels: Pixels) -> list[Any]:
     return [] if boxes is None else list(boxes)
 
 
-def _lines(pixels: Pixels, boxes: Sequence[Any]) -> list[tuple[str, float]]:
-    """Return the text and the score of each box."""
-    np, engine = _numpy(), _engine()
-    cut = engine.crop_text_regions(pixels, np.array(boxes))
-    recognised = engine.recognize_txt(cut)
-    return list(zip(recognised.txts, map(float, recognised.scores), strict=True))
-
-
 def _size(box: Any) -> tuple[float, float]:
     """Return width and height of a box."""
-    (ax, ay), (bx, by), (cx, cy), _ = box
-    return float(((bx - ax) ** 2 + (by - ay) ** 2) ** 0.5), float(
-        ((cx - bx) ** 2 + (cy - by) ** 2) ** 0.5
-    )
+    a, b, c, _ = (tuple(map(float, corner)) for corner in box)
+    return math.dist(a, b), math.dist(b, c)
 
 
 def _stands_on_its_side(boxes: Sequence[Any]) -> bool:
@@ -299,14 +278,17 @@ def _is_upside_down(pixels: Pixels, boxes: Sequence[Any]) -> bool:
     return scores[1] > scores[0]
 
 
-def _recognised(pixels: Pixels, boxes: Sequence[Any]) -> Reading:
+def _recognised(pixels: Pixels, boxes: Sequence[Any]) -> PageText:
     if not boxes:
         return NOTHING
     corners = [[(float(x), float(y)) for x, y in box] for box in boxes]
     angle = slope(corners)
+    cut = _engine().crop_text_regions(pixels, _numpy().array(boxes))
+    recognised = _engine().recognize_txt(cut)
+    lines = zip(recognised.txts, map(float, recognised.scores), corners, strict=True)
     sure = [
         (upright(text.strip(), box, angle), score)
-        for (text, score), box in zip(_lines(pixels, boxes), corners, strict=True)
+        for text, score, box in lines
         if text.strip() and score >= _MIN_SCORE
     ]
     if not sure:
@@ -314,4 +296,4 @@ def _recognised(pixels: Pixels, boxes: Sequence[Any]) -> Reading:
     legible = [(line, score) for line, score in sure if is_legible(line)]
     room = sum(line.right - line.left for line, _ in sure)
     confidence = sum((line.right - line.left) * score for line, score in legible) / max(room, 1.0)
-    return Reading(mend(as_text([line for line, _ in legible])), confidence)
+    return PageText(mend(as_text([line for line, _ in legible])), confidence)

@@ -5,10 +5,11 @@ this runs in the worker alone.
 """
 
 import logging
+import math
 import re
 import zlib
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,38 +68,38 @@ class PdfHandler:
 
     def part(self, request: PartRequest) -> PartText | Picture:
         """Return page ``start`` (from 1) as a picture (``end`` is ignored), or pictures by path."""
-        name, _, number = request.path.partition("/")
-        if name == "images" and (request.render == "image") == bool(number):
+        name, _, wanted = request.path.partition("/")
+        if name == "images" and (request.render == "image") == bool(wanted):
             with _opened(request.source) as document:
-                if number:
-                    return shown(document, number, request.limits)
+                if wanted:
+                    return shown(document, wanted, request.limits)
                 return part_text(listed(document, request.limits), request)
         if request.render != "image" or request.unit != "pages" or request.path:
             raise PdfReason.PDF_PAGES.error()
         preview = request.limits.preview
-        with _page(request.source, 1 if request.start is None else request.start) as page:
-            scale = min(preview.max_image_edge_px / max(*page.get_size(), 1.0), _MAX_SCALE)
-            with closing(page.render(scale=scale, rev_byteorder=True)) as bitmap:
-                return bounded(bitmap.to_pil(), preview, photo=False)
+        number = 1 if request.start is None else request.start
+        picture = _rendered(request.source, number, preview.max_image_edge_px, _MAX_SCALE)
+        return bounded(picture, preview, photo=False)
 
     def raster(self, source: Path, page: int, edge: int) -> "Image.Image":
         """Return page ``page`` (from 1) for OCR."""
-        with _page(source, page) as opened:
-            scale = edge / max(*opened.get_size(), 1.0)
-            with closing(opened.render(scale=scale, rev_byteorder=True)) as bitmap:
-                return bitmap.to_pil().copy()
+        return _rendered(source, page, edge)
 
 
-@contextmanager
-def _page(source: Path, number: int) -> Generator["PdfPage"]:
-    """Open a page, with the fields of its forms. Raises OutOfRange."""
+def _rendered(source: Path, number: int, edge: int, most: float = math.inf) -> "Image.Image":
+    """Return a page, with the fields of its forms, some ``edge`` pixels long. Raises OutOfRange.
+
+    ``most`` bounds the enlargement.
+    """
     with _opened(source) as document:
         if not 1 <= number <= len(document):
             raise PdfReason.NO_PAGE.error(number=number, count=len(document))
         if _has_form(document):
             document.init_forms()
         with closing(document[number - 1]) as page:
-            yield page
+            scale = min(edge / max(*page.get_size(), 1.0), most)
+            with closing(page.render(scale=scale, rev_byteorder=True)) as bitmap:
+                return bitmap.to_pil().copy()
 
 
 def _read(source: Path, limits: ExtractLimits, extracted: Extracted) -> Iterator[Part]:
@@ -212,7 +213,7 @@ def _pages(document: "PdfDocument", count: int, fallback: "_Pypdf") -> Iterator[
     from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
 
     has_form = _has_form(document)
-    images, tables = PageImages(skipped=not are_in(fallback.source)), PageTables()
+    images, tables = PageImages() if are_in(fallback.source) else None, PageTables()
 
     def read(index: int) -> Sequence[Block]:
         with closing(document[index]) as page:
@@ -235,7 +236,7 @@ def _only(text: str) -> Sequence[Block]:
     return [text] if text else []
 
 
-def _blocks(page: "PdfPage", images: PageImages, tables: PageTables) -> Sequence[Block]:
+def _blocks(page: "PdfPage", images: PageImages | None, tables: PageTables) -> Sequence[Block]:
     """Return the blocks of a page; its pictures stand behind its text, if it has any."""
     with closing(page.get_textpage()) as text_page:
         text = text_page.get_text_bounded()
@@ -250,7 +251,7 @@ def _blocks(page: "PdfPage", images: PageImages, tables: PageTables) -> Sequence
         else:
             blocks = tables.blocks(page, text_page, text, runs, in_columns=bool(ordered))
             blocks = blocks or _only(mend(ordered or text))
-    marks = images.marks(page)
+    marks = images.marks(page) if images else ""
     return [*blocks, marks] if blocks and marks else blocks
 
 
@@ -294,19 +295,16 @@ def _why_no_text(document: "PdfDocument") -> FetchstashError:
 
     try:
         with closing(document[0]) as page:
-            pictured = any(page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3))
-            drawn = any(page.get_objects(max_depth=1))
+            if any(page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)):
+                reasons = PdfReason.PDF_SCANNED, PdfReason.PDF_SCANNED_PAGE
+            elif any(page.get_objects(max_depth=1)):
+                reasons = PdfReason.PDF_DRAWN, PdfReason.PDF_DRAWN_PAGE
+            else:
+                reasons = PdfReason.PDF_BLANK, PdfReason.PDF_BLANK_PAGE
     except PdfiumError:
-        several, one_page = PdfReason.PDF_UNREADABLE, PdfReason.PDF_UNREADABLE_PAGE
-    else:
-        if pictured:
-            several, one_page = PdfReason.PDF_SCANNED, PdfReason.PDF_SCANNED_PAGE
-        elif drawn:
-            several, one_page = PdfReason.PDF_DRAWN, PdfReason.PDF_DRAWN_PAGE
-        else:
-            several, one_page = PdfReason.PDF_BLANK, PdfReason.PDF_BLANK_PAGE
+        reasons = PdfReason.PDF_UNREADABLE, PdfReason.PDF_UNREADABLE_PAGE
     count = len(document)
-    return one_page.error() if count == 1 else several.error(count=count)
+    return reasons[1].error() if count == 1 else reasons[0].error(count=count)
 
 
 def _damage(source: Path) -> PdfReason:

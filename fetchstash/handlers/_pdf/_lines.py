@@ -31,11 +31,7 @@ def column_regions(box_of: Callable[[int], Box], runs: int, lines: int) -> list[
     # They are an odd number apart, because left and right alternate on such pages.
     samples = range(0, runs - 1, -(-runs // _SAMPLES) | 1)
     beside = sum(_are_side_by_side(box_of(index), box_of(index + 1)) for index in samples)
-    return (
-        reading_order([box_of(index) for index in range(runs)])
-        if 5 * beside >= len(samples)
-        else []
-    )
+    return reading_order([*map(box_of, range(runs))]) if 5 * beside >= len(samples) else []
 
 
 def _are_side_by_side(run: Box, following: Box) -> bool:
@@ -57,27 +53,22 @@ def reading_order(runs: Sequence[Box]) -> list[Box]:
         return []
     left = [run for run in runs if run[2] <= gutter]
     right = [run for run in runs if run[0] >= gutter]
-    if (
-        not _fills(left)
-        or not _fills(right)
-        or not _alternates(runs, gutter, len(left), len(right))
-    ):
+    # The runs change sides at most lines; else the page is in order.
+    sides = [run[0] >= gutter for run in runs if run[2] <= gutter or run[0] >= gutter]
+    changes = sum(side != following for side, following in pairwise(sides))
+    if not _fills(left) or not _fills(right) or changes < min(len(left), len(right)) / 2:
         return []
     crossing = sorted((run for run in runs if run[0] < gutter < run[2]), key=lambda run: -run[3])
-    edges = (
-        min(run[0] for run in runs) - 1,
-        min(run[1] for run in runs) - 1,
-        max(run[2] for run in runs) + 1,
-    )
+    x0, y0 = min(run[0] for run in runs) - 1, min(run[1] for run in runs) - 1
+    x1, top = max(run[2] for run in runs) + 1, max(run[3] for run in runs) + 1
     regions: list[Box] = []
-    top = max(run[3] for run in runs) + 1
     for run in crossing:
         if run[3] < top - 1:
-            regions += [(edges[0], run[3], gutter, top), (gutter, run[3], edges[2], top)]
-        regions.append((edges[0], run[1], edges[2], min(run[3], top)))
+            regions += [(x0, run[3], gutter, top), (gutter, run[3], x1, top)]
+        regions.append((x0, run[1], x1, min(run[3], top)))
         top = min(top, run[1])
-    if edges[1] < top:
-        regions += [(edges[0], edges[1], gutter, top), (gutter, edges[1], edges[2], top)]
+    if y0 < top:
+        regions += [(x0, y0, gutter, top), (gutter, y0, x1, top)]
     return regions
 
 
@@ -87,19 +78,21 @@ def _gutter(runs: Sequence[Box]) -> float | None:
         return None
     first, last = min(run[0] for run in runs), max(run[2] for run in runs)
     low, high = (first + share * (last - first) for share in _MIDDLE)
-    allowed = _MAX_CROSSING * len(runs)
-    steps = sorted(
-        {low, high, *(edge for run in runs for edge in (run[0], run[2]) if low < edge < high)}
-    )
-    best: tuple[float, float] | None = None
-    for start, end in pairwise(steps):
-        middle = (start + end) / 2
-        wide_enough = end - start >= _MIN_GUTTER and (
-            best is None or end - start > best[1] - best[0]
-        )
-        if wide_enough and sum(run[0] < middle < run[2] for run in runs) <= allowed:
-            best = (start, end)
-    return None if best is None else (best[0] + best[1]) / 2
+    edges = (edge for run in runs for edge in (run[0], run[2]) if low < edge < high)
+
+    def is_free(x: float) -> bool:
+        return sum(run[0] < x < run[2] for run in runs) <= _MAX_CROSSING * len(runs)
+
+    return widest_gap([low, high, *edges], _MIN_GUTTER, is_free)
+
+
+def widest_gap(
+    places: Iterable[float], least: float, is_free: Callable[[float], bool]
+) -> float | None:
+    """Return the middle of the widest gap between places, of at least ``least``, that is free."""
+    gaps = sorted(pairwise(sorted(set(places))), key=lambda gap: gap[0] - gap[1])
+    middles = ((start + end) / 2 for start, end in gaps if end - start >= least)
+    return next(filter(is_free, middles), None)
 
 
 def _fills(column: Sequence[Box]) -> bool:
@@ -110,16 +103,8 @@ def _fills(column: Sequence[Box]) -> bool:
     if len(lines) < _MIN_LINES:
         return False
     width = max(run[2] for run in column) - min(run[0] for run in column)
-    return (
-        median(sum(run[2] - run[0] for run in line) for line in lines.values())
-        >= _MIN_FILLED * width
-    )
-
-
-def _alternates(runs: Sequence[Box], gutter: float, left: int, right: int) -> bool:
-    """Return whether the runs change sides at most lines; else the page is in order."""
-    sides = [run[0] >= gutter for run in runs if run[2] <= gutter or run[0] >= gutter]
-    return sum(side != following for side, following in pairwise(sides)) >= min(left, right) / 2
+    filled = median(sum(run[2] - run[0] for run in line) for line in lines.values())
+    return filled >= _MIN_FILLED * width
 
 
 Row = list[str]

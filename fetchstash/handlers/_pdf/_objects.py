@@ -157,13 +157,8 @@ def _boxes_of_chars(text_page: "PdfTextPage", rotation: int) -> "_BoxOf":
 def turned(box: Box, rotation: int) -> Box:
     """Return a box as it stands when the page is turned clockwise by ``rotation`` degrees."""
     x0, y0, x1, y1 = box
-    if rotation == 90:
-        return y0, -x1, y1, -x0
-    if rotation == 180:
-        return -x1, -y1, -x0, -y0
-    if rotation == 270:
-        return -y1, x0, -y0, x1
-    return x0, y0, x1, y1
+    turns = {90: (y0, -x1, y1, -x0), 180: (-x1, -y1, -x0, -y0), 270: (-y1, x0, -y0, x1)}
+    return turns.get(rotation, box)
 
 
 def read_rules(page: "PdfPage", rotation: int) -> tuple[list[Rule], list[Rule]]:
@@ -278,9 +273,8 @@ def are_in(source: Path) -> bool:
 class PageImages:
     """Numbers the pictures of pages, which come in order; one that comes again has no number."""
 
-    def __init__(self, *, skipped: bool = False) -> None:
+    def __init__(self) -> None:
         self.count = 0
-        self._skipped = skipped
         self._seen: set[tuple[int, int, int]] = set()
 
     def of(self, page: "PdfPage") -> Iterator[tuple[int, Any, int, int]]:
@@ -304,8 +298,6 @@ class PageImages:
 
     def marks(self, page: "PdfPage") -> str:
         """Return the new pictures of a page as Markdown, a line each."""
-        if self._skipped:
-            return ""
         return "\n".join(
             f"![picture, {width}×{height} px](images/{number})"
             for number, _, width, height in self.of(page)
