@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._charset import decode
@@ -25,9 +25,12 @@ from fetchstash.handlers._shared._parts import MemberParts, Streamed
 from fetchstash.handlers._shared._prose import Prose
 from fetchstash.handlers._shared._xml import counted
 
+if TYPE_CHECKING:
+    from fetchstash.handlers._html._handler import HtmlHandler
+
 _MEDIA_TYPE = "message/rfc822"
 # Attachments are base64 within the message; more than this is not held in memory.
-MAX_BYTES = 64 * 1024 * 1024
+_MAX_BYTES = 64 * 1024 * 1024
 _MAX_HEADER_CHARS = 100_000
 _MAX_PARTS = 1_000
 _SHOWN = (
@@ -48,7 +51,7 @@ class EmailHandler(Streamed, MemberParts):
             title=_header(message, "Subject"),
             author=_header(message, "From"),
             published=_date(message),
-            extraction_truncated=source.stat().st_size > MAX_BYTES,
+            extraction_truncated=source.stat().st_size > _MAX_BYTES,
         )
         prose = Prose()
         yield from write(message, prose, extracted)
@@ -62,15 +65,12 @@ class EmailHandler(Streamed, MemberParts):
 
     def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterable[bytes]]:
         """Return the content of an attachment. Raises OutOfRange if there is none of that name."""
-        for attached, part in attachments(_load(source)):
-            if attached == name:
-                return nullcontext([payload(part)])
-        raise MailReason.NO_ATTACHMENT.error(name=name)
+        return nullcontext([payload(_attachment(_load(source), name, name))])
 
 
 def _load(source: Path) -> email.message.Message:
     with source.open("rb") as file:
-        raw = file.read(MAX_BYTES)
+        raw = file.read(_MAX_BYTES)
     if not raw.strip():
         raise Reason.EMPTY_FILE.error()
     return parse(raw)
@@ -136,15 +136,13 @@ def _messages(message: email.message.Message) -> Iterator[email.message.Message]
 
 def _bodies(message: email.message.Message) -> Iterator[email.message.Message]:
     """Yield the plain text, or else the HTML (alternatives, RFC 2046, section 5.1.4)."""
-    texts = [
-        part
-        for part in _leaves(message)
-        if part.get_content_maintype() == "text" and not part.get_filename()
-    ]
-    plain = [
-        part for part in texts if part.get_content_type() != "text/html" and payload(part).strip()
-    ]
-    yield from plain or texts
+    texts = [part for part in _leaves(message) if _is_body(part)]
+    plain = (part for part in texts if part.get_content_type() != "text/html")
+    yield from [part for part in plain if payload(part).strip()] or texts
+
+
+def _is_body(part: email.message.Message) -> bool:
+    return part.get_content_maintype() == "text" and not part.get_filename()
 
 
 def attachments(message: email.message.Message) -> Iterator[tuple[str, email.message.Message]]:
@@ -152,19 +150,22 @@ def attachments(message: email.message.Message) -> Iterator[tuple[str, email.mes
     taken: set[str] = set()
     for mail in _messages(message):
         for part in _leaves(mail):
-            if part.get_content_type() == _MEDIA_TYPE or (
-                part.get_content_maintype() == "text" and not part.get_filename()
-            ):
+            if part.get_content_type() == _MEDIA_TYPE or _is_body(part):
                 continue
-            name = (
-                _decoded(part.get_filename() or "")
-                or f"{part.get_content_type().replace('/', '.')}"
-            )
+            name = _decoded(part.get_filename() or "") or part.get_content_type().replace("/", ".")
             number = 1
             while (unique := name if number == 1 else f"{number} {name}") in taken:
                 number += 1
             taken.add(unique)
             yield unique, part
+
+
+def _attachment(message: email.message.Message, name: str, path: str) -> email.message.Message:
+    """Return an attachment. Raises OutOfRange for ``path`` if there is none of that name."""
+    for attached, part in attachments(message):
+        if attached == name:
+            return part
+    raise MailReason.NO_ATTACHMENT.error(name=path)
 
 
 def _write_body(part: email.message.Message, prose: Prose) -> int:
@@ -173,6 +174,11 @@ def _write_body(part: email.message.Message, prose: Prose) -> int:
     if part.get_content_type() != "text/html":
         prose.paragraph(text.replace("\r\n", "\n"))
         return 0
+    return write_markup(text, prose)
+
+
+def write_markup(text: str, prose: Prose) -> int:
+    """Write a body of HTML and return how many hidden elements were removed."""
     from fetchstash.handlers._html._reading import whole  # noqa: PLC0415 - brings the HTML parser
 
     page = whole(text)
@@ -254,9 +260,7 @@ class MboxHandler(Streamed, MemberParts):
         number, _, attached = name.partition("/")
         if number.isdecimal() and 1 <= int(number) <= _MAX_MAILS:
             for raw in islice(mails(source), int(number) - 1, int(number)):
-                for there, part in attachments(parse(raw)):
-                    if there == attached:
-                        return nullcontext([payload(part)])
+                return nullcontext([payload(_attachment(parse(raw), attached, name))])
         raise MailReason.NO_ATTACHMENT.error(name=name)
 
 
@@ -272,15 +276,12 @@ def mails(source: Path) -> Iterator[bytes]:
                 if begun:
                     yield b"".join(lines)
                 lines, size, begun = [], 0, True
-            elif size < MAX_BYTES:
+            elif size < _MAX_BYTES:
                 lines.append(line[1:] if _QUOTED.match(line) else line)
                 size += len(line)
             after_blank = not line.strip()
     if lines:
         yield b"".join(lines)
-
-
-_MAX_BYTES = 64 * 1024 * 1024
 
 
 class MhtmlHandler:
@@ -290,42 +291,35 @@ class MhtmlHandler:
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
         """Return the page. Raises NoText if the file holds none."""
-        from fetchstash.handlers._html._handler import HtmlHandler  # noqa: PLC0415 - imports the parser
-
-        with _page(source) as (page, charset, url):
-            return HtmlHandler().extract(page, replace(hints, charset=charset, url=url), limits)
+        with _page(source, hints) as (handler, page, own):
+            return handler.extract(page, own, limits)
 
     def part(self, request: PartRequest) -> PartText | Picture:
         """Return a part of the page: its links, its tables … Raises what it raises."""
-        from fetchstash.handlers._html._handler import HtmlHandler  # noqa: PLC0415 - as above
-
-        with _page(request.source) as (page, charset, url):
-            hints = replace(request.hints, charset=charset, url=url)
-            return HtmlHandler().part(replace(request, source=page, hints=hints))
+        with _page(request.source, request.hints) as (handler, page, hints):
+            return handler.part(replace(request, source=page, hints=hints))
 
 
 @contextmanager
-def _page(source: Path) -> Generator[tuple[Path, str, str]]:
-    """Give the page in a file of its own, with its charset and its address."""
+def _page(source: Path, hints: Hints) -> Generator[tuple["HtmlHandler", Path, Hints]]:
+    """Give its handler, the page in a file of its own, and its charset and address as hints."""
+    from fetchstash.handlers._html._handler import HtmlHandler  # noqa: PLC0415 - imports the parser
+
     with source.open("rb") as file:
         raw = file.read(_MAX_BYTES)
-    try:
-        message = email.message_from_bytes(raw, policy=email.policy.compat32)
-    except RecursionError:
-        raise MailReason.MAIL_DEPTH.error() from None
-    for _, part in zip(range(_MAX_PARTS), message.walk(), strict=False):
-        payload = part.get_payload(decode=True)
-        if part.get_content_type() in {"text/html", "application/xhtml+xml"} and isinstance(
-            payload, bytes
+    message = parse(raw)
+    for part in islice(message.walk(), _MAX_PARTS):
+        if part.get_content_type() in {"text/html", "application/xhtml+xml"} and (
+            not part.is_multipart()
         ):
             with tempfile.TemporaryDirectory(prefix="page-") as folder:
                 page = Path(folder) / "page.html"
-                page.write_bytes(payload)
-                yield page, part.get_content_charset() or "", _address(message, part)
+                page.write_bytes(payload(part))
+                address = str(
+                    part.get("Content-Location") or message.get("Snapshot-Content-Location") or ""
+                )
+                url = address if address.startswith(("http://", "https://")) else ""
+                charset = part.get_content_charset() or ""
+                yield HtmlHandler(), page, replace(hints, charset=charset, url=url)
             return
     raise MailReason.MHTML_NO_PAGE.error()
-
-
-def _address(message: email.message.Message, part: email.message.Message) -> str:
-    address = str(part.get("Content-Location") or message.get("Snapshot-Content-Location") or "")
-    return address if address.startswith(("http://", "https://")) else ""

@@ -9,6 +9,7 @@ from pathlib import Path
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._mail import MailReason
+from fetchstash.handlers._mail._eml import write_markup
 from fetchstash.handlers._shared._parts import MemberParts, Streamed
 from fetchstash.handlers._shared._prose import Prose
 from fetchstash.handlers._shared._zip import CompoundFile
@@ -35,10 +36,8 @@ class MsgHandler(Streamed, MemberParts):
     def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText for what cannot be read."""
         message = _open(source)
-        title, sender = _text(message, _SUBJECT), _text(message, _SENDER)
-        address = _text(message, _SENDER_ADDRESS)
-        both = sender and address and sender != address
-        author = f"{sender} <{address}>" if both else sender or address
+        title = _text(message, _SUBJECT)
+        author = _mailbox(_text(message, _SENDER), _text(message, _SENDER_ADDRESS))
         date = _submitted(message.read("__properties_version1.0"))
         extracted.learn(title=title, author=author, published=date[:10])
         prose = Prose()
@@ -94,12 +93,7 @@ def _write_body(message: CompoundFile, prose: Prose, extracted: Extracted) -> No
     if (body := _text(message, _BODY)).strip():
         prose.paragraph(body.replace("\r\n", "\n"))
     elif markup := decode(message.read(f"__substg1.0_{_HTML}0102")) or _text(message, _HTML):
-        from fetchstash.handlers._html._reading import whole  # noqa: PLC0415 - brings the HTML parser
-
-        page = whole(markup)
-        for piece in page.parts:
-            prose.markdown(piece.text)
-        extracted.learn(hidden_removed=page.hidden)
+        extracted.learn(hidden_removed=write_markup(markup, prose))
     elif (_RTF,) in message.streams:
         extracted.fail(MailReason.MAIL_RTF.cause())
 
@@ -115,10 +109,13 @@ def _recipients(message: CompoundFile) -> dict[str, str]:
         kind = next((value for _, tag, value in entries if tag == _RECIPIENT_TYPE), 1)
         name = _text(message, _FILE_NAMES[-1], storage)
         address = next((text for tag in _ADDRESSES if (text := _text(message, tag, storage))), "")
-        both = name and address and name != address
-        shown = f"{name} <{address}>" if both else name or address
-        found.setdefault(_RECIPIENTS.get(kind, "To"), []).append(shown)
+        found.setdefault(_RECIPIENTS.get(kind, "To"), []).append(_mailbox(name, address))
     return {header: "; ".join(filter(None, names)) for header, names in found.items()}
+
+
+def _mailbox(name: str, address: str) -> str:
+    both = name and address and name != address
+    return f"{name} <{address}>" if both else name or address
 
 
 def _attachments(message: CompoundFile) -> Iterator[tuple[str, str]]:
