@@ -1,12 +1,12 @@
 """ODT, ODP and ODG: OpenDocument as Markdown; each slide is a page (OpenDocument 1.3, part 3)."""
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
-from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._html._media import latex
 from fetchstash.handlers._office import OfficeReason
@@ -23,7 +23,7 @@ from fetchstash.handlers._office._common import (
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._parts import Beside, BesideParts
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
-from fetchstash.handlers._shared._xml import FirstTexts, XmlReader, attribute
+from fetchstash.handlers._shared._xml import FirstTexts, attribute
 from fetchstash.handlers._shared._zip import MAX_MEMBER, Zip
 
 _MAX_MARGINS = 200
@@ -50,14 +50,12 @@ class OdfHandler(BesideParts):
                 raise Reason.ENCRYPTED.error()
             if "content.xml" not in members:
                 raise OfficeReason.NO_DOCUMENT.error()
-            meta, margins, prose = FirstTexts(), _Margins(), Prose()
+            meta, prose = FirstTexts(), Prose()
             members.read("meta.xml", meta)
             learn_metadata(meta, extracted)
             reader = _Reader(prose, beside, members)
             yield from read_prose(members.chunks("content.xml"), reader, prose)
-            with suppress(NoText):
-                members.read("styles.xml", margins, MAX_MEMBER)
-            for text in margins.texts:
+            for text in _margins(members.tree("styles.xml", MAX_MEMBER)):
                 prose.paragraph(text)
             if reader.slides.count:
                 reader.slides.learn(extracted)
@@ -75,40 +73,13 @@ class _Frame:
     is_empty: bool = True
 
 
-class _Changes:
-    """Tracked changes (section 5.5): they are listed first, and points in the text name them."""
-
-    def __init__(self) -> None:
-        self.listing = False
-        self.inside = False
-        self.insertions: set[str] = set()
-        self.region = ""
-        self.deleted: dict[str, list[str]] = {}  # paragraphs by change
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> bool:
-        """Take a start tag; return whether it belongs to the list of changes."""
-        if name == "tracked-changes":
-            self.listing = True
-        elif name == "changed-region":
-            self.region = attribute(attributes, "id")
-        elif name == "insertion" and self.listing:
-            self.insertions.add(self.region)
-        return self.listing
-
-    def write_deleted(self, region: str, runs: Runs) -> None:
-        """Write what a change deleted where it stood."""
-        runs.change = Look(struck=True)
-        runs.mark(" ".join(self.deleted.pop(region, [])))
-        runs.change = Look(inserted=self.inside)
-
-
-def _look(attributes: Mapping[str, str]) -> Look | None:
+def _look(get: Callable[[str], str]) -> Look | None:
     """Return how a style lets text look (sections 20.384 and 20.375), None if plain."""
-    position = attribute(attributes, "text-position").partition(" ")[0]
+    position = get("text-position").partition(" ")[0]
     script = {"super": "^", "sub": "_"}.get(position, "")
     if not script and position.rstrip("%").lstrip("-").isdecimal() and position.strip("-0%"):
         script = "_" if position.startswith("-") else "^"
-    struck = attribute(attributes, "text-line-through-style") not in {"", "none"}
+    struck = get("text-line-through-style") not in {"", "none"}
     return Look(script, struck) if script or struck else None
 
 
@@ -139,30 +110,42 @@ class _Reader:
         self._item_is_new = self._is_title = self._in_notes = False
         self._looks: dict[str, Look] = {}
         self._spans: list[str] = []
-        self._changes = _Changes()
+        # Tracked changes (section 5.5) are listed first, and points in the text name them.
+        self._listing = False
+        self._region = ""
+        self._insertions: set[str] = set()
+        self._deleted: dict[str, list[str]] = {}  # paragraphs by change
+        self._change = PLAIN
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        get = partial(attribute, attributes)
         if self._skipping or name in _SKIPPED:
             self._skipping += 1
         elif name in {"p", "h"}:
-            level = attribute(attributes, "outline-level")
+            level = get("outline-level")
             level = level if level.isdecimal() else "1"
             runs = Runs()
-            runs.change = Look(inserted=self._changes.inside)
+            runs.change = self._change
             self._paragraphs.append((int(level) if name == "h" else 0, runs))
         elif self._paragraphs and name in _INLINE:
-            self._start_inline(name, attributes, self._paragraphs[-1][1])
-        elif not self._changes.start(name, attributes):
-            self._start_block(name, attributes)
+            self._start_inline(name, get, self._paragraphs[-1][1])
+        elif name == "tracked-changes":
+            self._listing = True
+        elif self._listing and name == "changed-region":
+            self._region = get("id")
+        elif self._listing and name == "insertion":
+            self._insertions.add(self._region)
+        elif not self._listing:
+            self._start_block(name, get)
 
-    def _start_block(self, name: str, attributes: Mapping[str, str]) -> None:
+    def _start_block(self, name: str, get: Callable[[str], str]) -> None:
         frame = self._frames[-1] if self._frames else None
         is_first_in_frame = frame is not None and frame.is_empty
         if frame:
             frame.is_empty = False
         match name:
             case "list":
-                self._lists.append(attribute(attributes, "style-name"))
+                self._lists.append(get("style-name"))
                 self._counts.append(0)
             case "list-item":
                 self._item_is_new = True
@@ -171,7 +154,7 @@ class _Reader:
             case "table-row":
                 self._tables.start_row()
             case "table-cell" | "covered-table-cell":
-                repeats = attribute(attributes, "number-columns-repeated")
+                repeats = get("number-columns-repeated")
                 self._cell_width = min(int(repeats), _MAX_REPEATS) if repeats.isdecimal() else 1
                 self._tables.start_cell()
             case "page":
@@ -179,15 +162,15 @@ class _Reader:
                 self._pictures = 0
                 self._shown.clear()
             case "frame":
-                self._is_title = attribute(attributes, "class") == "title"
+                self._is_title = get("class") == "title"
                 self._frames.append(_Frame(len(self._paragraphs)))
             case "image" if frame and is_first_in_frame:
                 # Any other replaces an object of the frame, such as a table.
-                frame.picture = attribute(attributes, "href") or "-"
+                frame.picture = get("href") or "-"
             case "title" | "desc" if frame and frame.depth == len(self._paragraphs):
                 self._label = []
             case "object" if frame:
-                self._read_object(attribute(attributes, "href").removeprefix("./"))
+                self._read_object(get("href").removeprefix("./"))
             case "annotation":
                 self._comment = []
             case "creator" | "date" if self._comment is not None:
@@ -196,40 +179,41 @@ class _Reader:
                 self.slides.open()
                 self._in_notes = True
             case "style":
-                self._style = attribute(attributes, "name")
-            case "text-properties" if look := _look(attributes):
+                self._style = get("name")
+            case "text-properties" if look := _look(get):
                 self._looks[self._style] = look
             case "list-style":
-                self._list_style = attribute(attributes, "name")
+                self._list_style = get("name")
             case "list-level-style-number":
-                level = attribute(attributes, "level")
-                is_numbered = bool(attribute(attributes, "num-format"))
+                level = get("level")
+                is_numbered = bool(get("num-format"))
                 if level.isdecimal():
                     self._numbered[self._list_style, int(level)] = is_numbered
             case _:
                 pass
 
-    def _start_inline(self, name: str, attributes: Mapping[str, str], runs: Runs) -> None:
+    def _start_inline(self, name: str, get: Callable[[str], str], runs: Runs) -> None:
         if name == "s":
-            count = attribute(attributes, "c")
+            count = get("c")
             runs.add(" " * min(int(count) if count.isdecimal() else 1, _MAX_REPEATS))
         elif name in _SIGNS:
             runs.mark(_SIGNS[name])
         elif name == "a":
-            self._links.append(attribute(attributes, "href"))
+            self._links.append(get("href"))
             runs.mark("[")
         elif name == "note":
-            self._note = attribute(attributes, "id").removeprefix("ftn")
+            self._note = get("id").removeprefix("ftn")
             runs.mark(f"[^{self._note}]")
         elif name == "span":
-            self._spans.append(attribute(attributes, "style-name"))
+            self._spans.append(get("style-name"))
             self._wear()
         elif name == "change":
-            self._changes.write_deleted(attribute(attributes, "change-id"), runs)
+            runs.change = Look(struck=True)
+            runs.mark(" ".join(self._deleted.pop(get("change-id"), [])))
+            runs.change = self._change
         elif name in {"change-start", "change-end"}:
-            region = attribute(attributes, "change-id")
-            self._changes.inside = name == "change-start" and region in self._changes.insertions
-            runs.change = Look(inserted=self._changes.inside)
+            inserted = name == "change-start" and get("change-id") in self._insertions
+            runs.change = self._change = Look(inserted=inserted)
 
     def end(self, name: str) -> None:
         if self._skipping:
@@ -244,7 +228,7 @@ class _Reader:
                 self._spans.pop()
                 self._wear()
             case "tracked-changes":
-                self._changes.listing = False
+                self._listing = False
             case "list" if self._lists:
                 self._lists.pop()
                 self._counts.pop()
@@ -292,8 +276,8 @@ class _Reader:
 
     def _write(self, level: int, runs: Runs) -> None:
         text = runs.text()
-        if self._changes.listing:
-            self._changes.deleted.setdefault(self._changes.region, []).append(text)
+        if self._listing:
+            self._deleted.setdefault(self._region, []).append(text)
             return
         if self._comment is not None:
             self._comment.append(text)
@@ -361,29 +345,18 @@ class _Reader:
             self._prose.paragraph(text)
 
 
-class _Margins(XmlReader):
-    """Collects the headers and footers of master pages (section 16.10), each text once."""
+def _margins(styles: Node) -> list[str]:
+    """Return the headers and footers of master pages (section 16.10), each text once."""
+    names = [f"{kind}{side}" for kind in ("header", "footer") for side in ("", "-left", "-first")]
+    texts = (
+        f"{margin.tag.partition('-')[0].capitalize()}: {text}"
+        for margin in styles.all(*names)
+        for paragraph in margin.all("p", "h")
+        if (text := " ".join(_spaced(paragraph).split()))
+    )
+    return list(islice(dict.fromkeys(texts), _MAX_MARGINS))
 
-    def __init__(self) -> None:
-        self.texts: dict[str, None] = {}
-        self._label = ""
-        self._text = ""
 
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:  # noqa: ARG002 - names say it
-        kind = name.partition("-")[0]
-        if kind in {"header", "footer"} and name.removeprefix(kind) in {"", "-left", "-first"}:
-            self._label = kind.capitalize()
-        elif name == "p":
-            self._text = ""
-        elif name in {"tab", "s", "line-break"}:
-            self._text += " "
-
-    def end(self, name: str) -> None:
-        if name in {"p", "h"} and self._label and self._text.strip():
-            if len(self.texts) < _MAX_MARGINS:
-                self.texts[f"{self._label}: {' '.join(self._text.split())}"] = None
-        elif name.partition("-")[0].capitalize() == self._label and "style" not in name:
-            self._label = ""
-
-    def text(self, data: str) -> None:
-        self._text += data
+def _spaced(node: Node) -> str:
+    pieces = (piece if isinstance(piece, str) else _spaced(piece) for piece in node.pieces)
+    return " " if node.tag in {"tab", "s", "line-break"} else "".join(pieces)
