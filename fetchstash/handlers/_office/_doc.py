@@ -11,10 +11,11 @@ import struct
 import sys
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._limits import ExtractLimits
@@ -130,8 +131,7 @@ def _value(data: bytes, place: int, charset: str) -> str | int:
             return ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(NamedTuple):
     """Characters [start, end) of the text, at ``fc`` in the stream, of one or two bytes each."""
 
     start: int
@@ -140,17 +140,12 @@ class _Piece:
     width: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Looks:
-    """Style and properties (by number) of the FCs from ``starts[i]`` to the next start."""
+class _Look(NamedTuple):
+    """Style and properties (by number) of the FCs from ``start`` to the start of the next."""
 
-    starts: Sequence[int]
-    entries: Sequence[tuple[int, dict[int, int]]]
-
-    def at(self, fc: int) -> tuple[int, dict[int, int]]:
-        """Return style and properties at ``fc``."""
-        index = bisect_right(self.starts, fc) - 1
-        return self.entries[index] if index >= 0 else (0, {})
+    start: int
+    style: int = 0
+    properties: Mapping[int, int] = {}
 
 
 def _read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
@@ -177,7 +172,8 @@ def _read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
         end = start + max(length, 0)
         if label is not None:
             for place, content, mark in _split(text, start, min(end, len(text))):
-                writer.take(content, mark, *paragraphs.at(_fc(pieces, place)), label)
+                at = bisect_right(paragraphs, _fc(pieces, place), key=_start) - 1
+                writer.take(content, mark, paragraphs[at] if at >= 0 else _Look(0), label)
                 yield from writer.prose.full()
         start = end
     writer.end_table()
@@ -214,45 +210,32 @@ def _pieces(clx: bytes, size: int) -> list[_Piece]:
     return pieces
 
 
-def _looks(stream: bytes, plc: bytes, *, of_paragraphs: bool) -> _Looks:
+def _looks(stream: bytes, plc: bytes, *, of_paragraphs: bool) -> list[_Look]:
     """Return the properties in the pages that ``plc`` lists (sections 2.9.52 and 2.9.175)."""
     count = max(len(plc) - 4, 0) // 8
-    starts: list[int] = []
-    entries: list[tuple[int, dict[int, int]]] = []
+    looks: list[_Look] = []
     numbers = struct.unpack_from(f"<{count}L", plc, 4 * (count + 1)) if count else ()
     for number in dict.fromkeys(number & 0x3FFFFF for number in numbers):
-        at = number * _PAGE
-        page = stream[at : at + _PAGE]
+        page = stream[number * _PAGE : (number + 1) * _PAGE]
         if len(page) < _PAGE:
             break
         filed = page[-1]
         if filed * 5 + 4 >= _PAGE:
             continue
-        starts += struct.unpack_from(f"<{filed}L", page)
-        step = 13 if of_paragraphs else 1
-        for index in range(filed):
-            place = 2 * page[4 * (filed + 1) + step * index]
-            entries.append(
-                _paragraph_looks(page, place) if of_paragraphs else (0, _run_looks(page, place))
-            )
-    in_order = sorted(range(len(entries)), key=starts.__getitem__)
-    return _Looks([starts[index] for index in in_order], [entries[index] for index in in_order])
-
-
-def _paragraph_looks(page: bytes, place: int) -> tuple[int, dict[int, int]]:
-    """Return style and properties of a paragraph; lengths count two bytes (section 2.9.176)."""
-    if not place:
-        return 0, {}
-    size = page[place]
-    begin, size = (
-        (place + 1, 2 * size - 1) if size else (place + 2, 2 * page[min(place + 1, _PAGE - 1)])
-    )
-    own = page[begin : begin + size]
-    return (struct.unpack_from("<H", own)[0], _properties(own[2:])) if len(own) >= 2 else (0, {})
-
-
-def _run_looks(page: bytes, place: int) -> dict[int, int]:
-    return _properties(page[place + 1 : place + 1 + page[place]]) if place else {}
+        for index, start in enumerate(struct.unpack_from(f"<{filed}L", page)):
+            place = 2 * page[4 * (filed + 1) + (13 if of_paragraphs else 1) * index]
+            size = page[place]
+            if not place:
+                looks.append(_Look(start))
+            elif not of_paragraphs:
+                looks.append(_Look(start, 0, _properties(page[place + 1 : place + 1 + size])))
+            else:  # lengths count two bytes (section 2.9.176)
+                begin = place + 1 if size else place + 2
+                size = 2 * size - 1 if size else 2 * page[min(place + 1, _PAGE - 1)]
+                own = page[begin : begin + size]
+                style = int.from_bytes(own[:2], "little") if len(own) >= 2 else 0
+                looks.append(_Look(start, style, _properties(own[2:])))
+    return sorted(looks, key=_start)
 
 
 def _properties(data: bytes) -> dict[int, int]:
@@ -268,7 +251,11 @@ def _properties(data: bytes) -> dict[int, int]:
     return properties
 
 
-def _text(stream: bytes, pieces: Sequence[_Piece], runs: _Looks) -> tuple[str, int]:
+def _start(item: _Piece | _Look) -> int:
+    return item.start
+
+
+def _text(stream: bytes, pieces: Sequence[_Piece], runs: Sequence[_Look]) -> tuple[str, int]:
     """Return the text, one character for each UTF-16 unit, and the number of hidden runs.
 
     Hidden characters become NULs.
@@ -293,14 +280,14 @@ def _text(stream: bytes, pieces: Sequence[_Piece], runs: _Looks) -> tuple[str, i
     return "".join(written), hidden
 
 
-def _hidden(runs: _Looks, piece: _Piece, length: int) -> Iterator[tuple[int, int]]:
+def _hidden(runs: Sequence[_Look], piece: _Piece, length: int) -> Iterator[tuple[int, int]]:
     """Yield the ranges of a piece that are hidden."""
     last = piece.fc + length * piece.width
-    index = max(bisect_right(runs.starts, piece.fc) - 1, 0)
-    while index < len(runs.starts) and runs.starts[index] < last:
-        if runs.entries[index][1].get(_HIDDEN) == 1:
-            begin = max(runs.starts[index] - piece.fc, 0) // piece.width
-            end = min(runs.starts[index + 1], last) if index + 1 < len(runs.starts) else last
+    index = max(bisect_right(runs, piece.fc, key=_start) - 1, 0)
+    while index < len(runs) and runs[index].start < last:
+        if runs[index].properties.get(_HIDDEN) == 1:
+            begin = max(runs[index].start - piece.fc, 0) // piece.width
+            end = min(runs[index + 1].start, last) if index + 1 < len(runs) else last
             yield begin, (end - piece.fc) // piece.width
         index += 1
 
@@ -315,7 +302,7 @@ def _split(text: str, start: int, end: int) -> Iterator[tuple[int, str, str]]:
 
 
 def _fc(pieces: Sequence[_Piece], place: int) -> int:
-    index = bisect_right(pieces, place, key=lambda piece: piece.start) - 1
+    index = bisect_right(pieces, place, key=_start) - 1
     piece = pieces[max(index, 0)]
     return piece.fc + (place - piece.start) * piece.width
 
@@ -339,16 +326,15 @@ class _Writer:
     _row: list[str] = field(default_factory=list[str])
     _cell: list[str] = field(default_factory=list[str])
 
-    def take(
-        self, content: str, mark: str, style: int, properties: dict[int, int], label: str
-    ) -> None:
+    def take(self, content: str, mark: str, look: _Look, label: str) -> None:
         """Write a paragraph that ends with ``mark``."""
+        properties = look.properties
         text = self._shown(content)
         if properties.get(_IN_TABLE) or mark == _CELL_END:
             self._take_cell(text, mark, is_row_end=bool(properties.get(_ROW_END)))
             return
         self.end_table()
-        level = properties.get(_OUTLINE, 9) + 1 if style not in _HEADINGS else style
+        level = look.style if look.style in _HEADINGS else properties.get(_OUTLINE, 9) + 1
         if label:
             labelled = f"{label}: {text}" if text else ""
             if labelled not in self._noted:  # each section repeats the headers
