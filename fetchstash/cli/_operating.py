@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fetchstash.cli import hosts
 from fetchstash.cli._help import Command
 from fetchstash.cli._run import (
     FAILED,
@@ -20,6 +19,7 @@ from fetchstash.cli._run import (
 )
 from fetchstash.cli._terminal import Cell, Column, safe_line, screen_of, table
 from fetchstash.cli._words import as_command
+from fetchstash.cli.hosts._hosts import HOSTS, Environment
 from fetchstash.errors import BadArgument
 
 if TYPE_CHECKING:
@@ -131,13 +131,13 @@ def _print_diagnosis(diagnosis: "Diagnosis") -> None:
 @exit_codes
 def demo() -> int:
     """Show what a model sees and what each call costs, on a small site of its own."""
-    from fetchstash.cli.demo import run  # noqa: PLC0415 - imports mcp
+    from fetchstash.cli.demo._tour import run  # noqa: PLC0415 - imports mcp
 
     return run()
 
 
 @click.command(cls=Command, short_help="Add fetchstash to a host, or take it out")
-@click.argument("host", metavar="HOST", type=click.Choice(list(hosts.HOSTS)))
+@click.argument("host", metavar="HOST", type=click.Choice(list(HOSTS)))
 @click.option("--print", "print_only", is_flag=True, help="Show what would be added; add nothing.")
 @click.option("--remove", is_flag=True, help="Take fetchstash out again.")
 @click.option("--wrap", is_flag=True, help="Put its other servers behind fetchstash.")
@@ -154,24 +154,26 @@ def register(
     The file is backed up before it is changed. Claude Code, Codex and Gemini CLI have a command of
     their own for it, which is run.
     """
-    target, start, place = hosts.HOSTS[host], hosts.start_command(), hosts.Place()
+    from fetchstash.cli.hosts import _register, _wrap  # noqa: PLC0415 - heavy
+
+    target, start, env = HOSTS[host], _register.start_command(), Environment()
     if print_only + remove + wrap + unwrap > 1:
         raise BadArgument("Several of these options exclude each other.", "Give one of them.")
     if names and not (wrap or unwrap):
         raise BadArgument("Names of servers go with --wrap or --unwrap.", "Add one of them.")
     if wrap:
-        click.echo(hosts.wrap(target, names, start, place))
+        done = _wrap.wrap(target, names, start, env)
     elif unwrap:
-        click.echo(hosts.unwrap(target, names, place))
+        done = _wrap.unwrap(target, names, env)
     elif remove:
-        click.echo(hosts.unregister(target, place))
-    elif not print_only:
-        click.echo(hosts.register(target, start, place))
-    elif isinstance(target, hosts.CommandHost):
-        click.echo(hosts.add_line(target, start))
+        done = _register.unregister(target, env)
+    elif print_only:
+        if not target.program:
+            say(f"In {target.file(env)}:")
+        done = _register.shown(target, start)
     else:
-        say(f"In {target.file(place)}:")
-        click.echo(hosts.snippet(target, start))
+        done = _register.register(target, start, env)
+    click.echo(done)
 
 
 @click.command(cls=Command, short_help="Look at what is kept, in a browser")

@@ -42,12 +42,13 @@ class Screen:
         return f"\x1b]8;;{quote(url, safe=_OUTSIDE_A_LINK)}\x1b\\{text}\x1b]8;;\x1b\\"
 
 
-# Select Graphic Rendition (ECMA-48, section 8.3.117): bold, faint, and four colours.
+# Select Graphic Rendition (ECMA-48, section 8.3.117): bold, faint, and colours.
 _STYLES = {
     "title": "1",
     "dim": "2",
     "match": "1;31",
     "key": "32",
+    "call": "36",
     "reference": "33",
     "warning": "33",
 }

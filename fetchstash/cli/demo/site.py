@@ -18,58 +18,33 @@ CSV_ROWS, NEEDLE_ROW = 100_000, 77_777
 STATIONS, NEEDLE_STATION = 38_000, 19_019
 SECTIONS, NEEDLE_SECTION = 1_240, 620
 
+# fmt: off
 _FIRST = (
-    "Gull",
-    "Stone",
-    "Black",
-    "Long",
-    "Saint Orla",
-    "Ferry",
-    "Amber",
-    "North",
-    "Kelp",
-    "Widow",
-    "Copper",
-    "Lantern",
+    "Gull", "Stone", "Black", "Long", "Saint Orla", "Ferry", "Amber", "North", "Kelp", "Widow",
+    "Copper", "Lantern",
 )
 _SECOND = ("haven", " Point", " Ness", "mouth", " Sands", " Quay", "holm", " Reach", " Bar", "wick")
 _PEOPLE = (
-    "Edda Varley",
-    "Tomas Quill",
-    "Ines Marrow",
-    "Odd Selwyn",
-    "Ruth Pender",
-    "Jory Hale",
-    "Maud Okafor",
-    "Piet Lund",
+    "Edda Varley", "Tomas Quill", "Ines Marrow", "Odd Selwyn", "Ruth Pender", "Jory Hale",
+    "Maud Okafor", "Piet Lund",
 )
 _SUBJECTS = (
-    "The harbour board",
-    "The keeper",
-    "The pilot's log",
-    "The old survey",
-    "The parish book",
+    "The harbour board", "The keeper", "The pilot's log", "The old survey", "The parish book",
     "The almanac",
 )
 _VERBS = ("records", "disputes", "still quotes", "leaves out", "mentions twice", "describes")
 _OBJECTS = (
-    "the height of the spring tide",
-    "a bell that was rung in fog",
-    "the price of ten baskets of herring",
-    "the bearing from the church tower",
-    "a wreck that nobody has found",
-    "the depth over the bar at low water",
-    "the hours at which the lamp was trimmed",
-    "a quarrel about the moorings",
+    "the height of the spring tide", "a bell that was rung in fog",
+    "the price of ten baskets of herring", "the bearing from the church tower",
+    "a wreck that nobody has found", "the depth over the bar at low water",
+    "the hours at which the lamp was trimmed", "a quarrel about the moorings",
 )
 _TAILS = (
-    "and the ink has not faded.",
-    "which the chart does not show.",
-    "so that boats wait for the flood.",
-    "though no two accounts agree.",
-    "as the gauge on the mole confirms.",
-    "until the wind goes round to the west.",
+    "and the ink has not faded.", "which the chart does not show.",
+    "so that boats wait for the flood.", "though no two accounts agree.",
+    "as the gauge on the mole confirms.", "until the wind goes round to the west.",
 )
+# fmt: on
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +88,6 @@ def documents() -> dict[str, Document]:
     }
 
 
-def _random(seed: int) -> Random:
-    """Return a generator of the same numbers at each run and in each version of Python."""
-    return Random(seed)  # noqa: S311 - nothing here is a secret
-
-
 def _place(pick: Random) -> str:
     return pick.choice(_FIRST) + pick.choice(_SECOND)
 
@@ -144,7 +114,7 @@ def _html(title: str, body: Iterator[str]) -> str:
 
 def _article() -> str:
     """Return a page that fits into a context, with a hidden line that must not reach a model."""
-    pick = _random(11)
+    pick = Random(11)  # noqa: S311 - the same document at each run
 
     def body() -> Iterator[str]:
         yield "<h1>A short history of the Kelpholm light</h1>"
@@ -168,7 +138,7 @@ def _article() -> str:
 
 def _handbook() -> str:
     """Return 2 MB of handbook."""
-    pick = _random(22)
+    pick = Random(22)  # noqa: S311 - the same document at each run
 
     def body() -> Iterator[str]:
         yield "<h1>The handbook of the coast</h1>"
@@ -186,7 +156,7 @@ def _handbook() -> str:
 
 def _report() -> bytes:
     """Return a PDF with text, bookmarks and page numbers."""
-    pick = _random(33)
+    pick = Random(33)  # noqa: S311 - the same document at each run
     pages: list[str] = []
     bookmarks: list[Bookmark] = []
     for number in range(1, PDF_PAGES + 1):
@@ -203,7 +173,7 @@ def _report() -> bytes:
 
 def _stations() -> str:
     """Return 5 MB of JSON, one record a line, no record longer than 150 bytes."""
-    pick = _random(44)
+    pick = Random(44)  # noqa: S311 - the same document at each run
 
     def record(number: int) -> str:
         station = {
@@ -222,7 +192,7 @@ def _stations() -> str:
 
 def _readings() -> str:
     """Return a CSV of tide-gauge readings; row r has the id r."""
-    pick = _random(55)
+    pick = Random(55)  # noqa: S311 - the same document at each run
 
     def line(row: int) -> str:
         time = f"2026-{row % 12 + 1:02}-{row % 28 + 1:02}T{row % 24:02}:00Z"
@@ -231,8 +201,6 @@ def _readings() -> str:
 
     return "id,gauge,time,height_m,state\n" + "".join(map(line, range(1, CSV_ROWS + 1)))
 
-
-__all__ = ["NEEDLES", "Document", "Needle", "Site", "documents"]
 
 _HEAD_SECONDS = 10
 

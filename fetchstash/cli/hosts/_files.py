@@ -17,18 +17,11 @@ class Malformed(Exception):
     """A text is not what the file should hold. The message is a clause that says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What became of a file: whether it was changed, and where its text of before is kept."""
-
-    changed: bool
-    backup: Path | None = None
-
-
-def change_file(path: Path, edit: Callable[[str], str], *, by_hand: str) -> Change:
+def change_file(path: Path, edit: Callable[[str], str], *, by_hand: str) -> str | None:
     """Replace the text of a file by what ``edit`` makes of it; a missing file is an empty text.
 
-    A symbolic link stays one, and the file that it leads to is changed. Mode and owner stay.
+    Returns None if nothing changed, else where the old text is kept, in brackets ("" for a new
+    file). A symbolic link stays one, and the file that it leads to is changed. Mode and owner stay.
     Raises BadArgument for a file that cannot be read as what it should be, and what ``edit``
     raises; StoreError if the system refuses; Busy if the file changed meanwhile. ``by_hand`` says
     what the person can do without us.
@@ -36,45 +29,40 @@ def change_file(path: Path, edit: Callable[[str], str], *, by_hand: str) -> Chan
     try:
         return _change(path.resolve(), path, edit)
     except OSError as error:
-        reason = error.strerror or str(error)
-        what = f"{path} cannot be changed: {reason}."
+        what = f"{path} cannot be changed: {error.strerror or error}."
         raise StoreError(what, f"Mend that, or {by_hand}.") from None
-    except Malformed as error:
-        next_step = f"Nothing was changed. Mend the file, or {by_hand}."
-        raise BadArgument(f"{path} cannot be read: {error}.", next_step) from None
-
-
-def _change(file: Path, shown: Path, edit: Callable[[str], str]) -> Change:
-    before = _bytes(file)
-    try:
-        old = (before or b"").decode("utf-8")
-        bom = "\ufeff" if old.startswith("\ufeff") else ""
-        new = bom + edit(old.removeprefix(bom))
     except UnicodeDecodeError:
-        raise Malformed("it is no UTF-8") from None
+        reason = "it is no UTF-8"
+    except Malformed as error:
+        reason = str(error)
+    next_step = f"Nothing was changed. Mend the file, or {by_hand}."
+    raise BadArgument(f"{path} cannot be read: {reason}.", next_step) from None
+
+
+def _change(file: Path, shown: Path, edit: Callable[[str], str]) -> str | None:
+    before = file.read_bytes() if file.exists() else None
+    old = (before or b"").decode("utf-8")
+    bom = "\ufeff" if old.startswith("\ufeff") else ""
+    new = bom + edit(old.removeprefix(bom))
     if new == old:
-        return Change(changed=False)
+        return None
     file.parent.mkdir(parents=True, exist_ok=True)
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    backup = None
+    kept = ""
     if before is not None:
-        backup = _new_file(file, f"{stamp}.bak", before, like=file)
-    written = _new_file(file, f"{stamp}.new", new.encode("utf-8"), like=file)
+        kept = f" (as it was before: {_write_beside(file, f'{stamp}.bak', before)})"
+    written = _write_beside(file, f"{stamp}.new", new.encode("utf-8"))
     try:
-        if _bytes(file) == before:
-            written.replace(file)
-            return Change(changed=True, backup=backup)
+        if (file.read_bytes() if file.exists() else None) != before:
+            raise Busy(f"{shown} was changed by another program just now.", "Try again.")
+        written.replace(file)
     finally:
         written.unlink(missing_ok=True)
-    raise Busy(f"{shown} was changed by another program just now.", "Try again.")
+    return kept
 
 
-def _bytes(file: Path) -> bytes | None:
-    return file.read_bytes() if file.exists() else None
-
-
-def _new_file(file: Path, suffix: str, data: bytes, *, like: Path) -> Path:
-    """Write a file beside another, with the mode and owner of a third if there is one."""
+def _write_beside(file: Path, suffix: str, data: bytes) -> Path:
+    """Write a new file beside another, with the mode and owner of that one if it exists."""
     for number in range(1, 100):
         path = file.with_name(f"{file.name}.{suffix}{number if number > 1 else ''}")
         with suppress(FileExistsError):
@@ -82,7 +70,7 @@ def _new_file(file: Path, suffix: str, data: bytes, *, like: Path) -> Path:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as stream:
                 with suppress(OSError):
-                    status = like.stat()
+                    status = file.stat()
                     path.chmod(status.st_mode & 0o7777)
                     if hasattr(os, "chown"):
                         os.chown(path, status.st_uid, status.st_gid)
@@ -140,10 +128,7 @@ def part_at(text: str, path: list[str]) -> Part:
 
     A part can be changed alone, without reading the rest again. Raises Malformed.
     """
-    node = root = None if _is_empty(text) else _parse(text)
-    for key in path:
-        member = node.member(key) if node else None
-        node = member.node if member else None
+    root, node = _find(text, path)
     start, end = (node.start, node.end) if node else (len(text), len(text))
     unit, newline = _style(text, root) if root else ("", "")
     return Part(start, end, len(path), unit, newline)
@@ -151,11 +136,17 @@ def part_at(text: str, path: list[str]) -> Part:
 
 def value_at(text: str, path: list[str]) -> Any:
     """Return the value at a path of keys, None if there is none. Raises Malformed."""
-    node: _Node | None = None if _is_empty(text) else _parse(text)
+    _, node = _find(text, path)
+    return node.value if node else None
+
+
+def _find(text: str, path: list[str]) -> tuple["_Node | None", "_Node | None"]:
+    """Return the whole of a text, and what stands at a path of keys in it."""
+    node = root = None if _is_empty(text) else _parse(text)
     for key in path:
         member = node.member(key) if node else None
         node = member.node if member else None
-    return node.value if node else None
+    return root, node
 
 
 def with_value(text: str, path: list[str], value: object, part: Part | None = None) -> str:

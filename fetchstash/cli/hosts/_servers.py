@@ -2,139 +2,16 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, cast
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import Item, Table
 
 from fetchstash.cli.hosts._files import Malformed, part_at, value_at, with_value, without_value
-
-if TYPE_CHECKING:
-    from fetchstash.cli.hosts._register import CommandHost, FileHost
+from fetchstash.cli.hosts._hosts import Host
 
 Entry = Mapping[str, Any]
-
-
-class TomlServers:
-    """The servers in the tables ``[SECTION.NAME]``. Raises Malformed."""
-
-    def __init__(self, text: str, path: list[str]) -> None:
-        self.text = text
-        (self._section,) = path
-
-    @property
-    def entries(self) -> dict[str, Entry]:
-        """The entries as they are now, by the servers' names."""
-        return only_tables(_parsed(self.text).unwrap().get(self._section))
-
-    def source(self, name: str, keys: Iterable[str]) -> str:
-        """Return keys of an entry as TOML, with the comments behind them."""
-        import tomlkit  # noqa: PLC0415 - for Codex alone
-
-        table, kept = _parsed(self.text)[self._section][name], tomlkit.document()
-        for key in keys:
-            kept.add(key, tomlkit.item(table[key]))
-        return kept.as_string()
-
-    def values(self, source: str) -> Entry:
-        """Return what ``source`` returned, with its comments; none if it was changed since."""
-        import tomlkit  # noqa: PLC0415 - for Codex alone
-        from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - as above
-
-        try:
-            document = tomlkit.parse(source)
-        except TOMLKitError:
-            return {}
-        return {key: tomlkit.item(document[key]) for key in document}
-
-    def change(self, name: str, removed: Iterable[str], put: Entry) -> None:
-        """Take keys out of an entry, and set others."""
-        for key, value in put.items():
-            if isinstance(value, dict):
-                self._edit(name, partial(_delete, key=key))
-            self._edit(name, partial(_set, key=key, value=value))
-        for key in removed:
-            self._edit(name, partial(_delete, key=key))
-
-    def _edit(self, name: str, edit: Callable[[Any], object]) -> None:
-        """Change one key of an entry: tomlkit miscounts a table in several parts after a change."""
-        document = _parsed(self.text)
-        edit(document[self._section][name])
-        text = cast("str", document.as_string())
-        if 0 < self.text.count("\n") == self.text.count("\r\n"):
-            text = text.replace("\r\n", "\n").replace("\n", "\r\n")
-        self.text = text
-
-
-def _parsed(text: str) -> Any:
-    """Return a document of tomlkit, whose types tell little: each item may be of any kind."""
-    import tomlkit  # noqa: PLC0415 - for Codex alone
-    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - as above
-
-    try:
-        return tomlkit.parse(text)
-    except TOMLKitError as error:
-        raise Malformed(f"it is no TOML ({error})") from None
-
-
-def _delete(table: Any, *, key: str) -> None:
-    table.pop(key, None)
-
-
-def _set(table: Any, *, key: str, value: Any) -> None:
-    """Set a key of a table; what stays of a value before keeps its comments."""
-    import tomlkit  # noqa: PLC0415 - for Codex alone
-    from tomlkit.items import Item, Table  # noqa: PLC0415 - as above
-
-    before = table.get(key)
-    if isinstance(value, Table) and not isinstance(table, Table):
-        value = value.unwrap()  # a table of its own would take the keys that follow it
-    if isinstance(value, Item):
-        table[key] = value
-    elif isinstance(value, list) and isinstance(before, list):
-        _set_items(table, key, cast("list[str]", before), cast("list[str]", value))
-    elif isinstance(value, dict):
-        table[key] = tomlkit.inline_table()
-        table[key].update(value)
-    else:
-        table[key] = value
-
-
-def _set_items(table: Any, key: str, array: list[str], items: list[str]) -> None:
-    """Set the items of an array. Those at its end that stay keep their comments."""
-    more = len(items) - len(array)
-    if more >= 0 and items[more:] == array:
-        for place in range(more):
-            array.insert(place, items[place])
-    elif more < 0 and array[-more:] == items:
-        for _ in range(-more):
-            del array[0]
-    else:
-        table[key] = items
-
-
-class Servers(Protocol):
-    """The servers of one section of a settings file. Their text is never shown: it holds keys."""
-
-    @property
-    def text(self) -> str:
-        """The text of the file as it is now."""
-        ...
-
-    @property
-    def entries(self) -> dict[str, Entry]:
-        """The entries as they are now, by the servers' names."""
-        ...
-
-    def source(self, name: str, keys: Iterable[str]) -> str:
-        """Return keys of an entry as the file writes them."""
-        ...
-
-    def values(self, source: str) -> Entry:
-        """Return what ``source`` returned as values again; none if it was changed since."""
-        ...
-
-    def change(self, name: str, removed: Iterable[str], put: Entry) -> None:
-        """Take keys out of an entry, and set others."""
-        ...
 
 
 class JsonServers:
@@ -154,7 +31,7 @@ class JsonServers:
     @property
     def entries(self) -> dict[str, Entry]:
         """The entries as they are now, by the servers' names."""
-        return only_tables(value_at(self._section, []))
+        return _only_tables(value_at(self._section, []))
 
     def source(self, name: str, keys: Iterable[str]) -> str:
         """Return keys of an entry as JSON."""
@@ -176,12 +53,95 @@ class JsonServers:
             self._section = with_value(self._section, [name, key], value, self._part)
 
 
-def servers_of(host: "FileHost | CommandHost", text: str, path: list[str]) -> Servers:
-    """Return the servers under a path of keys in the text of a host's file. Raises Malformed."""
-    if host.name != "codex":
-        return JsonServers(text, path)
+class TomlServers:
+    """The same in the tables ``[SECTION.NAME]`` of TOML. Raises Malformed."""
 
-    return TomlServers(text, path)
+    def __init__(self, text: str, path: list[str]) -> None:
+        self.text = text
+        (self._section,) = path
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """The entries as they are now, by the servers' names."""
+        return _only_tables(_parsed(self.text).unwrap().get(self._section))
+
+    def source(self, name: str, keys: Iterable[str]) -> str:
+        """Return keys of an entry as TOML, with the comments behind them."""
+        table, kept = _parsed(self.text)[self._section][name], tomlkit.document()
+        for key in keys:
+            kept.add(key, tomlkit.item(table[key]))
+        return kept.as_string()
+
+    def values(self, source: str) -> Entry:
+        """Return what ``source`` returned, with its comments; none if it was changed since."""
+        try:
+            document = tomlkit.parse(source)
+        except TOMLKitError:
+            return {}
+        return {key: tomlkit.item(document[key]) for key in document}
+
+    def change(self, name: str, removed: Iterable[str], put: Entry) -> None:
+        """Take keys out of an entry, and set others."""
+        for key, value in put.items():
+            if isinstance(value, dict):
+                self._edit(name, lambda table, key=key: table.pop(key, None))
+            self._edit(name, lambda table, key=key, value=value: _set(table, key, value))
+        for key in removed:
+            self._edit(name, lambda table, key=key: table.pop(key, None))
+
+    def _edit(self, name: str, edit: Callable[[Any], object]) -> None:
+        """Change one key of an entry: tomlkit miscounts a table in several parts after a change."""
+        document = _parsed(self.text)
+        edit(document[self._section][name])
+        text = cast("str", document.as_string())
+        if 0 < self.text.count("\n") == self.text.count("\r\n"):
+            text = text.replace("\r\n", "\n").replace("\n", "\r\n")
+        self.text = text
+
+
+def _parsed(text: str) -> Any:
+    """Return a document of tomlkit, whose types tell little: each item may be of any kind."""
+    try:
+        return tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise Malformed(f"it is no TOML ({error})") from None
+
+
+def _set(table: Any, key: str, value: Any) -> None:
+    """Set a key of a table; what stays of a value before keeps its comments."""
+    before = table.get(key)
+    if isinstance(value, Table) and not isinstance(table, Table):
+        value = value.unwrap()  # a table of its own would take the keys that follow it
+    if isinstance(value, list) and isinstance(before, list) and not isinstance(value, Item):
+        _set_items(table, key, cast("list[str]", before), cast("list[str]", value))
+    elif isinstance(value, dict) and not isinstance(value, Item):
+        table[key] = tomlkit.inline_table()
+        table[key].update(value)
+    else:
+        table[key] = value
+
+
+def _set_items(table: Any, key: str, array: list[str], items: list[str]) -> None:
+    """Set the items of an array. Those at its end that stay keep their comments."""
+    more = len(items) - len(array)
+    if more >= 0 and items[more:] == array:
+        for place in range(more):
+            array.insert(place, items[place])
+    elif more < 0 and array[-more:] == items:
+        del array[:-more]
+    else:
+        table[key] = items
+
+
+Servers = JsonServers | TomlServers
+
+
+def servers_of(host: Host, text: str, path: list[str]) -> Servers:
+    """Return the servers under a path of keys in the text of a host's file. Raises Malformed.
+
+    Their text is never shown: it holds keys.
+    """
+    return TomlServers(text, path) if host.name == "codex" else JsonServers(text, path)
 
 
 def as_table(value: object) -> dict[str, Any]:
@@ -189,7 +149,7 @@ def as_table(value: object) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def only_tables(section: object) -> dict[str, Entry]:
+def _only_tables(section: object) -> dict[str, Entry]:
     """Return the members of a section that are tables, as the entries of servers are."""
     members = as_table(section)
     return {name: members[name] for name in members if isinstance(members[name], dict)}

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from fetchstash.cli.hosts._files import change_file, value_at
-from fetchstash.cli.hosts._register import NAME, CommandHost, FileHost, Place, kept
+from fetchstash.cli.hosts._hosts import Environment, Host
+from fetchstash.cli.hosts._register import NAME
 from fetchstash.cli.hosts._servers import Entry, Servers, as_table, servers_of
 from fetchstash.errors import BadArgument, did_you_mean
 
@@ -32,54 +33,44 @@ class _Edit:
     put: Entry
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    """Why an entry stays as it is, and what to do next."""
-
-    reason: str
-    next_step: str
+_Decide = Callable[[Servers, str, Entry], _Edit | None]
+"""What to do with an entry, by its name; None for nothing. Raises BadArgument to leave it alone."""
 
 
-_Decide = Callable[[Servers, str, Entry], _Edit | _Refusal | None]
-"""What to do with an entry, by its name; None for nothing."""
-
-
-def wrap(
-    host: FileHost | CommandHost, names: tuple[str, ...], start: list[str], place: Place
-) -> str:
+def wrap(host: Host, names: tuple[str, ...], start: list[str], env: Environment) -> str:
     """Put servers of a host behind ``fetchstash wrap``: those named, or all. Return lines.
 
     Raises BadArgument, Busy or StoreError, and then nothing was changed.
     """
 
-    def decide(servers: Servers, name: str, entry: Entry) -> _Edit | _Refusal | None:
-        decision = _wrapped(entry, start[:-1], host.title)
-        if isinstance(decision, _Edit) and name not in names and _may_log_in(entry):
+    def decide(servers: Servers, name: str, entry: Entry) -> _Edit | None:
+        edit = _wrapped(entry, start[:-1], host.title)
+        if edit and name not in names and _may_log_in(entry):
             reason = f"its settings have no token, so {host.title} may log in to it itself"
-            return _Refusal(reason, f"If it needs no login, name it: --wrap {name}.")
-        if isinstance(decision, _Edit) and (decision.removed or entry.get("args") == []):
+            raise BadArgument(reason, f"If it needs no login, name it: --wrap {name}.")
+        if edit and (edit.removed or entry.get("args") == []):
             before = [key for key in entry if key in (*_REMOTE_KEYS, *_WRAPPED_KEYS)]
-            env = as_table(decision.put.get("env", entry.get("env")))
-            env = {**env, WRAPPED_ENTRY: servers.source(name, before)}
-            return replace(decision, put={**decision.put, "env": env})
-        return decision
+            variables = as_table(edit.put.get("env", entry.get("env")))
+            variables = {**variables, WRAPPED_ENTRY: servers.source(name, before)}
+            return replace(edit, put={**edit.put, "env": variables})
+        return edit
 
-    return _change(host, names, place, decide, "Wrapped")
+    return _change(host, names, env, decide, "Wrapped")
 
 
-def unwrap(host: FileHost | CommandHost, names: tuple[str, ...], place: Place) -> str:
+def unwrap(host: Host, names: tuple[str, ...], env: Environment) -> str:
     """Bring servers back as they were: those named, or all. Return lines for the person."""
-    return _change(host, names, place, _unwrapped, "Brought back")
+    return _change(host, names, env, _unwrapped, "Brought back")
 
 
 def _change(
-    host: FileHost | CommandHost, names: tuple[str, ...], place: Place, decide: _Decide, done: str
+    host: Host, names: tuple[str, ...], env: Environment, decide: _Decide, done: str
 ) -> str:
-    file = host.file(place)
+    file = host.file(env)
     if not file.exists():
         raise BadArgument(f"{host.title} has no settings file {file}.", "Add a server there first.")
     changed: dict[str, None] = {}
-    refusals: dict[str, _Refusal] = {}
+    refusals: dict[str, BadArgument] = {}
 
     def edit(text: str) -> str:
         known: dict[str, None] = {}
@@ -89,30 +80,29 @@ def _change(
                 known[name] = None
                 if (names and name not in names) or name == NAME:
                     continue
-                decision = decide(servers, name, entry)
-                if isinstance(decision, _Edit):
+                try:
+                    decision = decide(servers, name, entry)
+                except BadArgument as refusal:
+                    refusals[name] = refusal
+                    continue
+                if decision:
                     _apply(decision, servers, name, entry)
                     changed[name] = None
-                elif decision is not None:
-                    refusals[name] = decision
             text = servers.text
         for name in names:
             if name not in known:
                 next_step = did_you_mean(name, known) or "Check the name."
                 raise BadArgument(f"There is no server {name!r} in {file}.", next_step)
             if refusal := refusals.get(name):
-                what = f"{name} stays as it is: {refusal.reason}."
+                what = f"{name} stays as it is: {refusal.what}."
                 raise BadArgument(what, f"Nothing was changed. {refusal.next_step}")
         return text
 
-    change = change_file(file, edit, by_hand="change the entry by hand")
+    kept = change_file(file, edit, by_hand="change the entry by hand")
     line = f"{host.title} has no other server to change in {file}: nothing was changed."
-    if change.changed:
-        line = f"{done} {', '.join(changed)} in {file}{kept(change)}."
-        line += f" Restart {host.title} to use it."
-    left = (
-        f"{name} stays as it is: {why.reason}. {why.next_step}" for name, why in refusals.items()
-    )
+    if kept is not None:
+        line = f"{done} {', '.join(changed)} in {file}{kept}. Restart {host.title} to use it."
+    left = (f"{name} stays as it is: {why.what}. {why.next_step}" for name, why in refusals.items())
     return "\n".join([line, *left])
 
 
@@ -126,7 +116,7 @@ def _apply(edit: _Edit, servers: Servers, name: str, entry: Entry) -> None:
         raise BadArgument(what, "Nothing was changed. Change it by hand.")
 
 
-def _sections(host: FileHost | CommandHost, text: str) -> list[list[str]]:
+def _sections(host: Host, text: str) -> list[list[str]]:
     """Return the paths of keys under which a host's file has servers."""
     sections = [[host.section]]
     if host.name == "claude-code":  # `claude mcp add` without a scope adds to a project here
@@ -136,12 +126,12 @@ def _sections(host: FileHost | CommandHost, text: str) -> list[list[str]]:
     return sections
 
 
-def _wrapped(entry: Entry, program: list[str], title: str) -> _Edit | _Refusal | None:
+def _wrapped(entry: Entry, program: list[str], title: str) -> _Edit | None:
     """Return the edit that puts the gateway in front; None for an entry of fetchstash itself."""
     if _own_words(entry) is not None:
         return None
     if entry.get("experimental_environment") == "remote":
-        return _Refusal(f"{title} starts it on another machine", "Leave it out.")
+        raise BadArgument(f"{title} starts it on another machine", "Leave it out.")
     command, args = entry.get("command"), _args(entry)
     if isinstance(command, str) and args is not None:
         words = [*program[1:], "wrap", "--", command, *args]
@@ -149,15 +139,15 @@ def _wrapped(entry: Entry, program: list[str], title: str) -> _Edit | _Refusal |
     url = next((entry[key] for key in _URL_KEYS if isinstance(entry.get(key), str)), None)
     if url is None:
         reason = "its entry has neither a command nor a URL that can be read"
-        return _Refusal(reason, "Leave it out, or write them as texts.")
+        raise BadArgument(reason, "Leave it out, or write them as texts.")
     if (transport := entry.get("type")) in ("sse", "ws"):
         reason = f"its transport is {transport}, and the gateway has streamable HTTP alone"
-        return _Refusal(reason, "Give it a URL of streamable HTTP, or leave it out.")
+        raise BadArgument(reason, "Give it a URL of streamable HTTP, or leave it out.")
     flags, variables, passed_on = _headers(entry)
     has_token = any(flag.lower().startswith("authorization=") for flag in flags)
     if not has_token and any(key in entry for key in _LOGIN_KEYS):
         reason = f"{title} logs in to it itself, and that login does not reach the gateway"
-        return _Refusal(reason, "Give it a token as a header, or leave it out.")
+        raise BadArgument(reason, "Give it a token as a header, or leave it out.")
     put: dict[str, Any] = {"type": "stdio"} if "type" in entry else {}
     put |= {"command": program[0]}
     put["args"] = [*program[1:], "wrap", "--url", f"env:{_URL_VARIABLE}", *flags]
@@ -191,7 +181,7 @@ def _may_log_in(entry: Entry) -> bool:
     return "command" not in entry and url.startswith("https:") and is_open
 
 
-def _unwrapped(servers: Servers, _: str, entry: Entry) -> _Edit | _Refusal | None:
+def _unwrapped(servers: Servers, _: str, entry: Entry) -> _Edit | None:
     """Return the edit that brings an entry back; None for one without the gateway in front."""
     words = _own_words(entry)
     if words is None or words[:1] != ["wrap"]:
@@ -202,7 +192,7 @@ def _unwrapped(servers: Servers, _: str, entry: Entry) -> _Edit | _Refusal | Non
         return _Edit(tuple(key for key in _WRAPPED_KEYS if key in entry and key not in put), put)
     if words[1:2] != ["--"] or len(words) == 2:
         reason = "it was put behind the gateway or changed by hand, so what it was is not known"
-        return _Refusal(reason, "Change it by hand.")
+        raise BadArgument(reason, "Change it by hand.")
     _, _, command, *args = words
     if not args:
         return _Edit(("args",), {"command": command})

@@ -5,14 +5,14 @@ import sys
 
 import pytest
 
+from fetchstash.cli._terminal import screen_of
 from fetchstash.cli.demo._tour import (
     COLUMNS,
     HEAD_ROWS,
     TAIL_ROWS,
-    Screen,
+    Printer,
     call_rows,
     result_rows,
-    table_rows,
     to_stdout,
 )
 
@@ -56,20 +56,10 @@ def test_a_long_result_keeps_both_ends_and_says_how_much_is_left_out() -> None:
     assert rows[-1] == "| 99"
 
 
-def test_a_table_has_its_numbers_below_each_other() -> None:
-    assert table_rows([("call", "tokens"), ("a page", "1,234"), ("b", "5")]) == [
-        "call    tokens",
-        "a page   1,234",
-        "b            5",
-    ]
-
-
-def everything(screen: Screen) -> None:
-    screen.title("Title")
-    screen.prose("Some words.")
-    screen.call("tool", {"a": 1})
-    screen.result("result")
-    screen.table([("a", "b"), ("c", "d")])
+def everything(printer: Printer) -> None:
+    printer.title("Title")
+    printer.prose("Some words.")
+    printer.rows(["row"])
 
 
 @pytest.mark.parametrize(
@@ -93,14 +83,16 @@ def test_only_a_terminal_that_likes_it_gets_colours(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
-    everything(Screen())
+    screen_of.cache_clear()
+    everything(Printer())
+    screen_of.cache_clear()
     assert ("\x1b[" in capsys.readouterr().out) is styled
 
 
 def test_lines_that_are_written_elsewhere_are_plain() -> None:
     lines: list[str] = []
-    everything(Screen(lines.append))
-    assert lines == ["", "Title", "Some words.", "tool(a=1)", "| result", "a  b", "c  d"]
+    everything(Printer(lines.append))
+    assert lines == ["", "Title", "Some words.", "row"]
 
 
 def test_a_terminal_of_another_encoding_gets_question_marks(

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.cli import demo
-from fetchstash.cli.demo import site as content
+from fetchstash.cli.demo import _tour, site as content
 from fetchstash.errors import Internal
 
 pytestmark = pytest.mark.slow
@@ -24,7 +23,7 @@ def test_it_shows_every_way_into_a_document_and_leaves_nothing(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     lines: list[str] = []
-    assert demo.run(lines.append) == 0
+    assert _tour.run(lines.append) == 0
     assert all(len(line) < 80 for line in lines)
     shown = "\n".join(lines)
     for tool in ("fetch_content(", "get_search_content(", "artifact_grep(", "artifact_slice("):
@@ -61,4 +60,4 @@ def test_a_missing_command_gives_an_error_with_the_next_step(
 ) -> None:
     monkeypatch.setattr(sysconfig, "get_path", {"scripts": str(tmp_path)}.get)
     with pytest.raises(Internal, match="is not installed"):
-        demo.run(lambda _: None)
+        _tour.run(lambda _: None)

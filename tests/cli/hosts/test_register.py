@@ -10,12 +10,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fetchstash.cli import commands
-from fetchstash.cli.hosts import HOSTS, CommandHost, FileHost, Place, register, unregister
+from fetchstash.cli.hosts._hosts import HOSTS, Environment, Host
+from fetchstash.cli.hosts._register import register, unregister
 from fetchstash.errors import BadArgument, Busy, StoreError
+from tests.cli.hosts.conftest import settings
 
+CURSOR = HOSTS["cursor"]
 START = ["/opt/fetchstash", "serve"]
-FILE_HOSTS = [host for host in HOSTS.values() if isinstance(host, FileHost)]
-COMMAND_HOSTS = [host for host in HOSTS.values() if isinstance(host, CommandHost)]
+FILE_HOSTS = [host for host in HOSTS.values() if not host.program]
+COMMAND_HOSTS = [host for host in HOSTS.values() if host.program]
 FILES = {
     ("linux", "claude-desktop"): ".config/Claude/claude_desktop_config.json",
     ("darwin", "claude-desktop"): "Library/Application Support/Claude/claude_desktop_config.json",
@@ -33,23 +36,10 @@ FILES = {
 posix = pytest.mark.skipif(os.name == "nt", reason="links, modes and scripts of POSIX")
 
 
-def cursor() -> FileHost:
-    host = HOSTS["cursor"]
-    assert isinstance(host, FileHost)
-    return host
-
-
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place("linux", tmp_path, {})
-
-
-@pytest.fixture
-def file(place: Place) -> Path:
-    path = cursor().file(place)
-    path.parent.mkdir()
-    path.write_text('{\n  "mcpServers": {\n    "other": {"command": "x"}\n  }\n}\n')
-    return path
+def file(env: Environment) -> Path:
+    text = '{\n  "mcpServers": {\n    "other": {"command": "x"}\n  }\n}\n'
+    return settings(env, "cursor", text)
 
 
 def backups(file: Path) -> list[Path]:
@@ -58,30 +48,26 @@ def backups(file: Path) -> list[Path]:
 
 @pytest.mark.parametrize(("system", "name"), FILES, ids=[" ".join(key) for key in FILES])
 def test_each_host_has_its_file_on_each_system(system: str, name: str, tmp_path: Path) -> None:
-    host = HOSTS[name]
-    assert isinstance(host, FileHost)
-    assert host.file(Place(system, tmp_path, {})) == tmp_path / FILES[system, name]
+    assert HOSTS[name].file(Environment(system, tmp_path, {})) == tmp_path / FILES[system, name]
 
 
 def test_the_folders_that_the_environment_names_are_used(tmp_path: Path) -> None:
     zed, desktop = HOSTS["zed"], HOSTS["claude-desktop"]
-    assert isinstance(zed, FileHost)
-    assert isinstance(desktop, FileHost)
-    xdg = Place("linux", tmp_path, {"XDG_CONFIG_HOME": str(tmp_path / "conf")})
+    xdg = Environment("linux", tmp_path, {"XDG_CONFIG_HOME": str(tmp_path / "conf")})
     assert zed.file(xdg) == tmp_path / "conf" / "zed" / "settings.json"
-    assert zed.file(Place("linux", tmp_path, {"XDG_CONFIG_HOME": "not/absolute"})) == (
+    assert zed.file(Environment("linux", tmp_path, {"XDG_CONFIG_HOME": "not/absolute"})) == (
         tmp_path / ".config" / "zed" / "settings.json"
     )
-    windows = Place("win32", tmp_path, {"APPDATA": str(tmp_path / "Roaming")})
+    windows = Environment("win32", tmp_path, {"APPDATA": str(tmp_path / "Roaming")})
     assert desktop.file(windows) == tmp_path / "Roaming/Claude/claude_desktop_config.json"
 
 
 @pytest.mark.parametrize("host", FILE_HOSTS, ids=lambda host: host.name)
 def test_a_host_without_a_file_gets_one_that_only_its_owner_reads(
-    host: FileHost, place: Place
+    host: Host, env: Environment
 ) -> None:
-    said = register(host, START, place)
-    file = host.file(place)
+    said = register(host, START, env)
+    file = host.file(env)
     entry = json.loads(file.read_text())[host.section]["fetchstash"]
     assert (entry["command"], entry["args"]) == ("/opt/fetchstash", ["serve"])
     assert str(file) in said
@@ -91,11 +77,11 @@ def test_a_host_without_a_file_gets_one_that_only_its_owner_reads(
 
 
 def test_existing_settings_are_kept_and_backed_up_and_remove_undoes_the_entry(
-    file: Path, place: Place
+    file: Path, env: Environment
 ) -> None:
     before = file.read_text()
     file.chmod(0o640)
-    said = register(cursor(), START, place)
+    said = register(CURSOR, START, env)
     servers = json.loads(file.read_text())["mcpServers"]
     assert set(servers) == {"other", "fetchstash"}
     (backup,) = backups(file)
@@ -103,28 +89,28 @@ def test_existing_settings_are_kept_and_backed_up_and_remove_undoes_the_entry(
     assert backup.read_text() == before
     if os.name != "nt":
         assert {stat.S_IMODE(path.stat().st_mode) for path in (file, backup)} == {0o640}
-    assert "Removed" in unregister(cursor(), place)
+    assert "Removed" in unregister(CURSOR, env)
     assert file.read_text() == before
     assert len(backups(file)) == 2
 
 
-def test_registering_again_changes_nothing_and_makes_no_backup(file: Path, place: Place) -> None:
-    register(cursor(), START, place)
+def test_registering_again_changes_nothing_and_keeps_no_copy(file: Path, env: Environment) -> None:
+    register(CURSOR, START, env)
     kept = backups(file)
-    assert "nothing was changed" in register(cursor(), START, place)
+    assert "nothing was changed" in register(CURSOR, START, env)
     assert backups(file) == kept
 
 
 def test_a_new_place_of_the_program_replaces_the_old_one_and_keeps_what_was_added(
-    file: Path, place: Place
+    file: Path, env: Environment
 ) -> None:
-    register(cursor(), START, place)
+    register(CURSOR, START, env)
     value: Any = json.loads(file.read_text())
     entry = value["mcpServers"]["fetchstash"]
     entry["env"] = {"A": "b"}
     entry["args"].append("--ephemeral")
     file.write_text(json.dumps(value))
-    register(cursor(), ["/usr/bin/fetchstash", "serve"], place)
+    register(CURSOR, ["/usr/bin/fetchstash", "serve"], env)
     assert json.loads(file.read_text())["mcpServers"]["fetchstash"] == {
         "command": "/usr/bin/fetchstash",
         "args": ["serve", "--ephemeral"],
@@ -132,35 +118,35 @@ def test_a_new_place_of_the_program_replaces_the_old_one_and_keeps_what_was_adde
     }
 
 
-def test_removing_a_missing_entry_says_so(place: Place, file: Path) -> None:
-    assert "does not have it" in unregister(cursor(), place)
+def test_removing_a_missing_entry_says_so(env: Environment, file: Path) -> None:
+    assert "does not have it" in unregister(CURSOR, env)
     file.unlink()
-    assert "does not have it" in unregister(cursor(), place)
+    assert "does not have it" in unregister(CURSOR, env)
     assert not file.exists()
 
 
 @posix
-def test_a_symbolic_link_stays_one(file: Path, place: Place) -> None:
-    real = place.home / "dotfiles" / "mcp.json"
+def test_a_symbolic_link_stays_one(file: Path, env: Environment) -> None:
+    real = env.home / "dotfiles" / "mcp.json"
     real.parent.mkdir()
     file.replace(real)
     file.symlink_to(real)
-    register(cursor(), START, place)
+    register(CURSOR, START, env)
     assert file.is_symlink()
     assert "fetchstash" in json.loads(real.read_text())["mcpServers"]
 
 
-def test_a_byte_order_mark_stays(file: Path, place: Place) -> None:
+def test_a_byte_order_mark_stays(file: Path, env: Environment) -> None:
     file.write_bytes(b"\xef\xbb\xbf{}")
-    register(cursor(), START, place)
+    register(CURSOR, START, env)
     assert file.read_bytes().startswith(b"\xef\xbb\xbf{\n")
 
 
 @pytest.mark.parametrize("data", [b'{"mcpServers": ', b'{"mcpServers": []}', b"\xff\xfe{\x00}\x00"])
-def test_a_malformed_file_is_left_as_it_is(data: bytes, file: Path, place: Place) -> None:
+def test_a_malformed_file_is_left_as_it_is(data: bytes, file: Path, env: Environment) -> None:
     file.write_bytes(data)
     with pytest.raises(BadArgument, match="Nothing was changed") as caught:
-        register(cursor(), START, place)
+        register(CURSOR, START, env)
     assert str(file) in caught.value.line()
     assert "\n" not in caught.value.line()
     assert file.read_bytes() == data
@@ -168,7 +154,7 @@ def test_a_malformed_file_is_left_as_it_is(data: bytes, file: Path, place: Place
 
 
 def test_an_unwritable_file_gives_an_error_that_says_so(
-    file: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+    file: Path, env: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = file.read_text()
 
@@ -177,22 +163,22 @@ def test_an_unwritable_file_gives_an_error_that_says_so(
 
     monkeypatch.setattr(os, "open", refused)
     with pytest.raises(StoreError, match=r"mcp\.json cannot be changed: Permission denied\."):
-        register(cursor(), START, place)
+        register(CURSOR, START, env)
     monkeypatch.undo()
     assert file.read_text() == before
 
 
 def test_a_folder_in_place_of_the_file_gives_an_error_that_says_so(
-    file: Path, place: Place
+    file: Path, env: Environment
 ) -> None:
     file.unlink()
     file.mkdir()
     with pytest.raises(StoreError, match="cannot be changed"):
-        register(cursor(), START, place)
+        register(CURSOR, START, env)
 
 
 def test_a_change_by_another_program_meanwhile_is_not_overwritten(
-    file: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+    file: Path, env: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fsync = os.fsync
 
@@ -202,7 +188,7 @@ def test_a_change_by_another_program_meanwhile_is_not_overwritten(
 
     monkeypatch.setattr(os, "fsync", other)
     with pytest.raises(Busy):
-        register(cursor(), START, place)
+        register(CURSOR, START, env)
     assert file.read_text() == "{}"
     assert not [path for path in backups(file) if "new" in path.name]
 
@@ -224,30 +210,30 @@ def put(folder: Path, name: str, script: str) -> None:
 @posix
 @pytest.mark.parametrize("host", COMMAND_HOSTS, ids=lambda host: host.name)
 def test_a_host_with_a_command_of_its_own_is_registered_by_it(
-    host: CommandHost, place: Place, programs: Path
+    host: Host, env: Environment, programs: Path
 ) -> None:
     put(programs, host.program, "print('said:', *sys.argv[1:])")
     words = " ".join((*host.scope, "fetchstash", *host.separator, *START))
-    assert f"said: mcp add {words}" in register(host, START, place)
-    removed = unregister(host, place)
+    assert f"said: mcp add {words}" in register(host, START, env)
+    removed = unregister(host, env)
     assert removed.endswith(f"said: mcp remove {' '.join((*host.scope, 'fetchstash'))}")
 
 
 @posix
-def test_a_refusal_of_a_hosts_command_is_one_line(place: Place, programs: Path) -> None:
+def test_a_refusal_of_a_hosts_command_is_one_line(env: Environment, programs: Path) -> None:
     with pytest.raises(BadArgument, match="command claude is not on PATH"):
-        register(HOSTS["claude-code"], START, place)
+        register(HOSTS["claude-code"], START, env)
     put(programs, "claude", "sys.exit('MCP server fetchstash already exists in user config')")
-    assert "has it already" in register(HOSTS["claude-code"], START, place)
+    assert "has it already" in register(HOSTS["claude-code"], START, env)
     put(programs, "claude", "sys.exit('no right to do that')")
     with pytest.raises(StoreError, match="no right to do that"):
-        register(HOSTS["claude-code"], START, place)
+        register(HOSTS["claude-code"], START, env)
 
 
 @posix
-def test_removing_what_gemini_cli_does_not_have_says_so(place: Place, programs: Path) -> None:
+def test_removing_what_gemini_cli_does_not_have_says_so(env: Environment, programs: Path) -> None:
     put(programs, "gemini", "print('Server \"fetchstash\" not found in user settings.')")
-    assert "Gemini CLI does not have it: nothing" in unregister(HOSTS["gemini"], place)
+    assert "Gemini CLI does not have it: nothing" in unregister(HOSTS["gemini"], env)
 
 
 OWN_ENTRIES = {
@@ -259,11 +245,11 @@ OWN_ENTRIES = {
 
 @pytest.mark.parametrize(("name", "text"), OWN_ENTRIES.items(), ids=OWN_ENTRIES)
 def test_an_entry_of_a_host_with_a_command_is_brought_up_to_date_in_place(
-    name: str, text: str, place: Place, programs: Path
+    name: str, text: str, env: Environment, programs: Path
 ) -> None:
     host, sign = HOSTS[name], " = " if name == "codex" else ": "
     key = "args" if name == "codex" else '"args"'
-    file = host.file(place)
+    file = host.file(env)
     file.parent.mkdir(exist_ok=True)
     put(programs, "claude", "sys.exit(1)")
     for before, after in (
@@ -271,28 +257,26 @@ def test_an_entry_of_a_host_with_a_command_is_brought_up_to_date_in_place(
         ('["--from", "old.whl", "fetchstash", "serve"]', '["serve"]'),
     ):
         file.write_text(text % f"{key}{sign}{before}")
-        assert "Registered with" in register(host, START, place)
+        assert "Registered with" in register(host, START, env)
         written = file.read_text()
         servers = tomllib.loads(written)["mcp_servers"] if name == "codex" else None
         entry = (servers or json.loads(written)["mcpServers"])["fetchstash"]
         assert (entry["command"], entry["args"]) == (START[0], json.loads(after))
         assert set(entry) >= {"trust"} or name != "gemini"
         assert "# here" in written or name != "codex"
-        assert "has it already: nothing was changed" in register(host, START, place)
+        assert "has it already: nothing was changed" in register(host, START, env)
 
 
 @pytest.mark.parametrize("name", ["codex", "cursor"])
 def test_an_entry_over_http_of_the_same_name_is_not_mixed_with_ours(
-    name: str, place: Place
+    name: str, env: Environment
 ) -> None:
-    file = HOSTS[name].file(place)
-    file.parent.mkdir()
     text = '{"mcpServers": {"fetchstash": {"url": "https://team.example/mcp"}}}'
     if name == "codex":
         text = '[mcp_servers.fetchstash]\nurl = "https://team.example/mcp"\n'
-    file.write_text(text)
+    file = settings(env, name, text)
     with pytest.raises(BadArgument, match=r"Nothing was changed\. Take it out first: --remove"):
-        register(HOSTS[name], START, place)
+        register(HOSTS[name], START, env)
     assert file.read_text() == text
 
 

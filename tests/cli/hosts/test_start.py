@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import fetchstash.cli.hosts._register as start
-from fetchstash.cli.hosts import start_command
+from fetchstash.cli.hosts._register import start_command
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="scripts of POSIX")
 

@@ -12,8 +12,11 @@ import pytest
 import tomlkit
 from mcp import Client, StdioServerParameters
 
-from fetchstash.cli.hosts import HOSTS, Place, _files, _servers, unwrap, wrap
+from fetchstash.cli.hosts import _files, _servers
+from fetchstash.cli.hosts._hosts import HOSTS, Environment
+from fetchstash.cli.hosts._wrap import unwrap, wrap
 from fetchstash.errors import BadArgument
+from tests.cli.hosts.conftest import settings
 from tests.gateway.conftest import FETCHSTASH, plain
 
 START = ["/opt/bin/fetchstash", "serve"]
@@ -45,17 +48,12 @@ command = "other"
 """
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place("linux", tmp_path, {})
-
-
 @pytest.mark.parametrize("name", [name for name in HOSTS if name != "codex"])
-def test_servers_are_wrapped_in_place_and_brought_back(name: str, place: Place) -> None:
-    host, file, section = HOSTS[name], HOSTS[name].file(place), HOSTS[name].section
+def test_servers_are_wrapped_in_place_and_brought_back(name: str, env: Environment) -> None:
+    host, file, section = HOSTS[name], HOSTS[name].file(env), HOSTS[name].section
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({section: ENTRIES, "mine": 1}, indent=4))
-    line = wrap(host, (), START, place)
+    line = wrap(host, (), START, env)
     servers = json.loads(file.read_text())[section]
     assert "Wrapped files, bare, empty, remote in" in line
     words = ["wrap", "--", "npx", "-y", "files", "--root", "/"]
@@ -65,39 +63,35 @@ def test_servers_are_wrapped_in_place_and_brought_back(name: str, place: Place) 
     assert servers["old"] == ENTRIES["old"]
     assert "old stays as it is: its transport is sse, and" in line
     assert servers["fetchstash"] == ENTRIES["fetchstash"]
-    assert "nothing was changed" in wrap(host, (), START, place)
-    unwrap(host, (), place)
+    assert "nothing was changed" in wrap(host, (), START, env)
+    unwrap(host, (), env)
     assert json.loads(file.read_text()) == {section: ENTRIES, "mine": 1}
 
 
-def test_only_the_servers_that_are_named_are_wrapped(place: Place) -> None:
-    file = HOSTS["cursor"].file(place)
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps({"mcpServers": ENTRIES}))
-    wrap(HOSTS["cursor"], ("bare",), START, place)
+def test_only_the_servers_that_are_named_are_wrapped(env: Environment) -> None:
+    file = settings(env, "cursor", json.dumps({"mcpServers": ENTRIES}))
+    wrap(HOSTS["cursor"], ("bare",), START, env)
     servers = json.loads(file.read_text())["mcpServers"]
     assert servers["bare"]["args"] == ["wrap", "--", "server"]
     assert servers["files"] == ENTRIES["files"]
     with pytest.raises(BadArgument) as refused:
-        wrap(HOSTS["cursor"], ("files", "absent"), START, place)
+        wrap(HOSTS["cursor"], ("files", "absent"), START, env)
     assert str(refused.value) == (
         f"[bad_argument] There is no server 'absent' in {file}. Check the name."
     )
     assert json.loads(file.read_text())["mcpServers"] == servers
 
 
-def test_the_settings_of_codex_keep_their_comments(place: Place) -> None:
-    file = HOSTS["codex"].file(place)
-    file.parent.mkdir()
-    file.write_text(CODEX)
-    wrap(HOSTS["codex"], (), START, place)
+def test_the_settings_of_codex_keep_their_comments(env: Environment) -> None:
+    file = settings(env, "codex", CODEX)
+    wrap(HOSTS["codex"], (), START, env)
     text = file.read_text()
     servers = tomllib.loads(text)["mcp_servers"]
     assert servers["files"]["args"] == ["wrap", "--", "npx", "-y", "files"]
     assert servers["files"]["startup_timeout_sec"] == 20
     assert servers["files"]["env"] == {"KEY": "secret"}
     assert "# the files" in text
-    unwrap(HOSTS["codex"], (), place)
+    unwrap(HOSTS["codex"], (), env)
     assert file.read_text() == CODEX
 
 
@@ -115,11 +109,11 @@ X-User = "USER_ID"
 """
 
 
-def test_a_server_over_http_of_codex_gets_its_token_from_the_same_variable(place: Place) -> None:
-    file = HOSTS["codex"].file(place)
-    file.parent.mkdir()
-    file.write_text(CODEX + REMOTE)
-    assert "Wrapped files, other, web in" in wrap(HOSTS["codex"], (), START, place)
+def test_a_server_over_http_of_codex_gets_its_token_from_a_variable(
+    env: Environment,
+) -> None:
+    file = settings(env, "codex", CODEX + REMOTE)
+    assert "Wrapped files, other, web in" in wrap(HOSTS["codex"], (), START, env)
     entry = tomllib.loads(file.read_text())["mcp_servers"]["web"]
     assert entry["args"] == [
         *("wrap", "--url", "env:WRAP_URL", "--header", "X-Team=env:WRAP_HEADER_0"),
@@ -130,7 +124,7 @@ def test_a_server_over_http_of_codex_gets_its_token_from_the_same_variable(place
     assert entry["env"]["WRAP_HEADER_0"] == "t3am"
     assert entry["enabled"] is False
     assert set(entry) == {"command", "args", "env", "env_vars", "enabled"}
-    unwrap(HOSTS["codex"], ("web",), place)
+    unwrap(HOSTS["codex"], ("web",), env)
     text = file.read_text()
     assert tomllib.loads(text)["mcp_servers"]["web"] == tomllib.loads(REMOTE)["mcp_servers"]["web"]
     assert all(
@@ -160,19 +154,17 @@ FORMS = {
 
 
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
-def test_any_form_of_a_table_of_codex_is_wrapped_and_brought_back(text: str, place: Place) -> None:
-    file = HOSTS["codex"].file(place)
-    file.parent.mkdir()
-    file.write_bytes(text.encode())
+def test_any_form_of_a_codex_table_is_wrapped_and_brought_back(text: str, env: Environment) -> None:
+    file = settings(env, "codex", text)
     before = tomlkit.parse(text.removeprefix("\ufeff")).unwrap()
-    wrap(HOSTS["codex"], (), START, place)
+    wrap(HOSTS["codex"], (), START, env)
     wrapped = file.read_bytes().decode()
     servers = tomlkit.parse(wrapped.removeprefix("\ufeff")).unwrap()["mcp_servers"]
     assert all(entry["command"] == START[0] for entry in servers.values())
     assert wrapped.startswith("\ufeff") == text.startswith("\ufeff")
     if "\r\n" in text:
         assert wrapped.count("\n") == wrapped.count("\r\n")
-    unwrap(HOSTS["codex"], (), place)
+    unwrap(HOSTS["codex"], (), env)
     back = file.read_bytes().decode().removeprefix("\ufeff")
     assert tomlkit.parse(back).unwrap() == before
     assert back.count("# c") == text.count("# c")
@@ -194,60 +186,53 @@ REFUSALS: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize(("entry", "reason"), REFUSALS.values(), ids=REFUSALS)
 def test_a_server_that_cannot_be_wrapped_is_refused_with_the_reason(
-    entry: str, reason: str, place: Place
+    entry: str, reason: str, env: Environment
 ) -> None:
-    file = HOSTS["codex"].file(place)
-    file.parent.mkdir()
-    file.write_text(f"{CODEX}[mcp_servers.web]\n{entry}\n")
+    file = settings(env, "codex", f"{CODEX}[mcp_servers.web]\n{entry}\n")
     with pytest.raises(BadArgument, match=r"Nothing was changed\.") as refused:
-        wrap(HOSTS["codex"], ("web", "files"), START, place)
+        wrap(HOSTS["codex"], ("web", "files"), START, env)
     assert refused.value.what == f"web stays as it is: {reason}."
     assert tomllib.loads(file.read_text())["mcp_servers"]["files"]["command"] == "npx"
-    said = wrap(HOSTS["codex"], (), START, place)
+    said = wrap(HOSTS["codex"], (), START, env)
     assert "Wrapped files, other in" in said
     assert f"\nweb stays as it is: {reason}." in said
 
 
-def test_a_server_that_may_need_a_login_is_wrapped_only_if_it_is_named(place: Place) -> None:
-    file = HOSTS["cursor"].file(place)
-    file.parent.mkdir(parents=True)
+def test_a_server_that_may_need_a_login_is_wrapped_only_if_it_is_named(env: Environment) -> None:
     servers = {"open": {"url": "https://o"}, "near": {"url": "http://127.0.0.1:3000/mcp"}}
-    file.write_text(json.dumps({"mcpServers": servers}))
-    said = wrap(HOSTS["cursor"], (), START, place)
+    file = settings(env, "cursor", json.dumps({"mcpServers": servers}))
+    said = wrap(HOSTS["cursor"], (), START, env)
     assert "Wrapped near in" in said
     assert (
         "\nopen stays as it is: its settings have no token, so Cursor may log in to it itself."
         " If it needs no login, name it: --wrap open."
     ) in said
-    assert "Wrapped open in" in wrap(HOSTS["cursor"], ("open",), START, place)
-    unwrap(HOSTS["cursor"], (), place)
+    assert "Wrapped open in" in wrap(HOSTS["cursor"], ("open",), START, env)
+    unwrap(HOSTS["cursor"], (), env)
     assert json.loads(file.read_text())["mcpServers"] == servers
 
 
-def test_what_is_no_toml_is_said_to_be_that(place: Place) -> None:
-    file = HOSTS["codex"].file(place)
-    file.parent.mkdir()
-    file.write_text("[mcp_servers\n")
+def test_what_is_no_toml_is_said_to_be_that(env: Environment) -> None:
+    settings(env, "codex", "[mcp_servers\n")
     with pytest.raises(BadArgument, match=r"config\.toml cannot be read: it is no TOML .*line 1"):
-        wrap(HOSTS["codex"], (), START, place)
+        wrap(HOSTS["codex"], (), START, env)
 
 
-def test_the_servers_of_each_project_of_claude_code_are_wrapped(place: Place) -> None:
-    file = HOSTS["claude-code"].file(place)
+def test_the_servers_of_each_project_of_claude_code_are_wrapped(env: Environment) -> None:
     entry: dict[str, Any] = {"type": "stdio", "command": "npx", "args": ["x"], "env": {}}
     before: dict[str, Any] = {"projects": {"/a": {"mcpServers": {"own": entry}, "n": 1}, "/b": {}}}
-    file.write_text(json.dumps(before))
-    assert "Wrapped own in" in wrap(HOSTS["claude-code"], (), START, place)
+    file = settings(env, "claude-code", json.dumps(before))
+    assert "Wrapped own in" in wrap(HOSTS["claude-code"], (), START, env)
     wrapped = json.loads(file.read_text())["projects"]["/a"]["mcpServers"]["own"]
     assert wrapped["args"] == ["wrap", "--", "npx", "x"]
-    unwrap(HOSTS["claude-code"], ("own",), place)
+    unwrap(HOSTS["claude-code"], ("own",), env)
     assert json.loads(file.read_text()) == before
 
 
 def test_the_large_file_of_claude_code_is_read_once_for_each_project_with_servers(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    env: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = HOSTS["claude-code"].file(place)
+    file = HOSTS["claude-code"].file(env)
     servers = {f"s{number}": {"command": "npx", "args": ["x"]} for number in range(5)}
     projects: dict[str, Any] = {f"/{number}": {"mcpServers": {}} for number in range(50)}
     file.write_text(
@@ -261,9 +246,9 @@ def test_the_large_file_of_claude_code_is_read_once_for_each_project_with_server
 
     monkeypatch.setattr(_servers, "part_at", part_at)
     before = file.read_text()
-    wrap(HOSTS["claude-code"], (), START, place)
+    wrap(HOSTS["claude-code"], (), START, env)
     assert len(whole) == 2
-    unwrap(HOSTS["claude-code"], (), place)
+    unwrap(HOSTS["claude-code"], (), env)
     assert json.loads(file.read_text()) == json.loads(before)
 
 
@@ -278,15 +263,13 @@ def test_the_large_file_of_claude_code_is_read_once_for_each_project_with_server
 def test_the_folder_that_a_hosts_own_variable_names_is_used(
     name: str, variable: str, file: str, tmp_path: Path
 ) -> None:
-    place = Place("linux", tmp_path / "home", {variable: str(tmp_path / "own")})
+    env = Environment("linux", tmp_path / "home", {variable: str(tmp_path / "own")})
     with pytest.raises(BadArgument) as refused:
-        wrap(HOSTS[name], (), START, place)
+        wrap(HOSTS[name], (), START, env)
     assert f"has no settings file {tmp_path / 'own' / file}." in refused.value.what
 
 
-def test_comments_and_other_keys_of_an_entry_in_json_stay(place: Place) -> None:
-    file = HOSTS["vscode"].file(place)
-    file.parent.mkdir(parents=True)
+def test_comments_and_other_keys_of_an_entry_in_json_stay(env: Environment) -> None:
     before = """{
   "servers": {
     // the web
@@ -303,12 +286,12 @@ def test_comments_and_other_keys_of_an_entry_in_json_stay(place: Place) -> None:
     def values(text: str) -> Any:
         return json.loads(re.sub(r"\s// .*", "", text))
 
-    file.write_text(before)
-    wrap(HOSTS["vscode"], (), START, place)
+    file = settings(env, "vscode", before)
+    wrap(HOSTS["vscode"], (), START, env)
     wrapped = file.read_text()
     entry = values(wrapped)["servers"]["web"]
     assert (entry["type"], entry["disabled"], entry["command"]) == ("stdio", True, START[0])
-    unwrap(HOSTS["vscode"], (), place)
+    unwrap(HOSTS["vscode"], (), env)
     back = file.read_text()
     assert values(back) == values(before)
     for comment in ("// the web", "// over HTTP", "// not yet"):
@@ -316,13 +299,11 @@ def test_comments_and_other_keys_of_an_entry_in_json_stay(place: Place) -> None:
         assert comment in back
 
 
-def test_a_key_that_stands_twice_is_not_half_removed(place: Place) -> None:
-    file = HOSTS["cursor"].file(place)
-    file.parent.mkdir(parents=True)
+def test_a_key_that_stands_twice_is_not_half_removed(env: Environment) -> None:
     text = '{"mcpServers": {"web": {"url": "http://a", "url": "http://b"}}}'
-    file.write_text(text)
+    file = settings(env, "cursor", text)
     with pytest.raises(BadArgument, match="in a form that cannot be changed safely"):
-        wrap(HOSTS["cursor"], (), START, place)
+        wrap(HOSTS["cursor"], (), START, env)
     assert file.read_text() == text
 
 
@@ -339,17 +320,15 @@ BY_HAND: list[dict[str, Any]] = [
 
 
 def test_what_a_person_put_behind_the_gateway_by_hand_is_neither_wrapped_nor_lost(
-    place: Place,
+    env: Environment,
 ) -> None:
-    file = HOSTS["cursor"].file(place)
-    file.parent.mkdir(parents=True)
     servers: dict[str, Any] = {f"own{number}": entry for number, entry in enumerate(BY_HAND)}
     servers["none"] = None
-    file.write_text(json.dumps({"mcpServers": servers}))
-    assert "nothing was changed" in wrap(HOSTS["cursor"], (), START, place)
+    file = settings(env, "cursor", json.dumps({"mcpServers": servers}))
+    assert "nothing was changed" in wrap(HOSTS["cursor"], (), START, env)
     with pytest.raises(BadArgument, match=r"own1 stays as it is: it was put .* by hand"):
-        unwrap(HOSTS["cursor"], ("own1",), place)
-    said = unwrap(HOSTS["cursor"], (), place)
+        unwrap(HOSTS["cursor"], ("own1",), env)
+    said = unwrap(HOSTS["cursor"], (), env)
     assert [name in said for name in servers] == [True, True, True, False, True, False]
     back = json.loads(file.read_text())["mcpServers"]
     assert back == {**servers, "own4": {"command": "x", "env": {"WRAPPED_ENTRY": "{"}}}
@@ -357,15 +336,13 @@ def test_what_a_person_put_behind_the_gateway_by_hand_is_neither_wrapped_nor_los
 
 @pytest.mark.slow
 @pytest.mark.anyio
-async def test_a_wrapped_entry_starts_and_answers(place: Place) -> None:
-    file = HOSTS["cursor"].file(place)
-    file.parent.mkdir(parents=True)
+async def test_a_wrapped_entry_starts_and_answers(env: Environment) -> None:
     command = plain("legacy")
     entry = {"command": command[0], "args": command[1:], "env": {"SECRET": "from the entry"}}
-    file.write_text(json.dumps({"mcpServers": {"plain": entry}}))
-    wrap(HOSTS["cursor"], (), [FETCHSTASH, "serve"], place)
+    file = settings(env, "cursor", json.dumps({"mcpServers": {"plain": entry}}))
+    wrap(HOSTS["cursor"], (), [FETCHSTASH, "serve"], env)
     wrapped = json.loads(file.read_text())["mcpServers"]["plain"]
-    store = {"FETCHSTASH_STORE_FOLDER": str(place.home / "store")}
+    store = {"FETCHSTASH_STORE_FOLDER": str(env.home / "store")}
     server = StdioServerParameters(
         command=wrapped["command"], args=wrapped["args"], env={**wrapped["env"], **store}
     )
@@ -415,8 +392,8 @@ class Remote(BaseHTTPRequestHandler):
 
 @pytest.mark.slow
 @pytest.mark.anyio
-async def test_a_wrapped_server_over_http_gets_its_headers(place: Place) -> None:
-    file = HOSTS["codex"].file(place)
+async def test_a_wrapped_server_over_http_gets_its_headers(env: Environment) -> None:
+    file = HOSTS["codex"].file(env)
     file.parent.mkdir()
     with ThreadingHTTPServer(("127.0.0.1", 0), Remote) as remote:
         threading.Thread(target=remote.serve_forever, args=(0.02,), daemon=True).start()
@@ -424,11 +401,11 @@ async def test_a_wrapped_server_over_http_gets_its_headers(place: Place) -> None
             f'[mcp_servers.w]\nurl = "http://127.0.0.1:{remote.server_port}/mcp"\n'
             'bearer_token_env_var = "TOKEN"\nhttp_headers = { X-User = "tool_of_ann" }\n'
         )
-        wrap(HOSTS["codex"], (), [FETCHSTASH, "serve"], place)
+        wrap(HOSTS["codex"], (), [FETCHSTASH, "serve"], env)
         wrapped = tomllib.loads(file.read_text())["mcp_servers"]["w"]
         passed_on = {"TOKEN": "t0ken", "OTHER": "not for it"}
         env = {name: passed_on[name] for name in wrapped["env_vars"]} | wrapped["env"]
-        env["FETCHSTASH_STORE_FOLDER"] = str(place.home / "store")
+        env["FETCHSTASH_STORE_FOLDER"] = str(env.home / "store")
         server = StdioServerParameters(command=wrapped["command"], args=wrapped["args"], env=env)
         async with Client(server, mode="legacy") as client:
             tools = (await client.list_tools()).tools
