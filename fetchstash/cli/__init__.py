@@ -45,7 +45,7 @@ def _wrap(words: Sequence[str]) -> None:
 
     started = start_early(words)
     try:
-        from fetchstash.cli._gateway import wrap  # noqa: PLC0415 - as said
+        from fetchstash.cli._operating import wrap  # noqa: PLC0415 - as said
         from fetchstash.cli._run import CONTEXT, end_with  # noqa: PLC0415 - as said
 
         end_with(wrap, words, "fetchstash wrap", obj=started, **CONTEXT)

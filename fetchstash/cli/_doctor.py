@@ -4,8 +4,6 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -33,23 +31,19 @@ class Diagnosis:
     next_step: str = ""
 
 
-async def examine(settings: "Settings", *, repair: bool) -> AsyncGenerator[Diagnosis]:
+async def examine(settings: "Settings", *, repair: bool) -> list[Diagnosis]:
     """Examine everything in turn; with ``repair`` the store is mended where it can be."""
-    yield _versions()
-    yield _certificates()
-    for profile in _profiles(settings):
-        yield profile
-    async with aclosing(_store(settings, repair=repair)) as findings:
-        async for diagnosis in findings:
-            yield diagnosis
-    if settings.oauth.issuer:
-        yield await _provider(settings)
-    async with aclosing(_worker(settings)) as findings:
-        async for diagnosis in findings:
-            yield diagnosis
-    yield _ocr(settings)
-    yield await _browser(settings)
-    yield _vocabulary()
+    return [
+        _versions(),
+        _certificates(),
+        *_profiles(settings),
+        *await _store(settings, repair=repair),
+        *([await _provider(settings)] if settings.oauth.issuer else []),
+        *await _worker(settings),
+        _ocr(settings),
+        await _browser(settings),
+        _vocabulary(),
+    ]
 
 
 def _versions() -> Diagnosis:
@@ -59,65 +53,64 @@ def _versions() -> Diagnosis:
             names.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             return Diagnosis("fault", f"{name} is not installed.", "Install fetchstash again.")
-    return Diagnosis(
-        "ok", f"Python {platform.python_version()} on {platform.system()}; {', '.join(names)}"
-    )
+    python = f"Python {platform.python_version()} on {platform.system()}"
+    return Diagnosis("ok", f"{python}; {', '.join(names)}")
 
 
 def _certificates() -> Diagnosis:
     from fetchstash.fetch import certificate_fault  # noqa: PLC0415 - the rooms are heavy
 
     if fault := certificate_fault():
-        return Diagnosis(
-            "fault", f"certificates: {fault}", "Correct or unset it: nothing is fetched."
-        )
+        step = "Correct or unset it: nothing is fetched."
+        return Diagnosis("fault", f"certificates: {fault}", step)
     return Diagnosis("ok", "certificates: readable")
 
 
-def _profiles(settings: "Settings") -> Iterator[Diagnosis]:
-    """Say how much text each profile shows, the one in force first."""
+def _profiles(settings: "Settings") -> list[Diagnosis]:
+    """Return how much text each profile shows, the one in force first."""
     from fetchstash.config import PROFILES, load  # noqa: PLC0415 - the rooms are heavy
 
-    yield Diagnosis("ok", f"profile {settings.profile}, in force: {_shown(settings)}")
-    for profile in PROFILES:
-        if profile != settings.profile:
-            yield Diagnosis("ok", f"profile {profile}: {_shown(load({'views.profile': profile}))}")
+    others = [profile for profile in PROFILES if profile != settings.profile]
+    return [
+        Diagnosis("ok", f"profile {settings.profile}, in force: {_texts_shown(settings)}"),
+        *(
+            Diagnosis("ok", f"profile {name}: {_texts_shown(load({'views.profile': name}))}")
+            for name in others
+        ),
+    ]
 
 
-def _shown(settings: "Settings") -> str:
-    views, unit = settings.views, "bytes" if settings.views.count_bytes else "characters"
-    whole = min(views.inline_threshold, views.max_chars_ceiling)
-    more = (
-        f"{views.max_chars_ceiling:,} at the most"
-        if views.max_chars_ceiling > whole
-        else "no more if asked"
-    )
+def _texts_shown(settings: "Settings") -> str:
+    views, most = settings.views, settings.views.max_chars_ceiling
+    whole = min(views.inline_threshold, most)
+    unit = "bytes" if views.count_bytes else "characters"
+    more = f"{most:,} at the most" if most > whole else "no more if asked"
     return f"texts up to {whole:,} {unit} come whole, {more}"
 
 
-async def _store(settings: "Settings", *, repair: bool) -> AsyncGenerator[Diagnosis]:
+async def _store(settings: "Settings", *, repair: bool) -> list[Diagnosis]:
     from fetchstash.store import bucket_url, check_store, repair_store  # noqa: PLC0415 - the room is heavy
 
     store = settings.store
     if store.url == "memory:":
-        yield Diagnosis("ok", "store memory: it keeps nothing")
-        return
+        return [Diagnosis("ok", "store memory: it keeps nothing")]
     of_bucket = bucket_url(store.url)
-    store = limits_of_all(settings) if of_bucket else store
     if not of_bucket and not store.folder.exists():
-        yield _no_store_yet(store.folder)
-        return
-    findings = await (repair_store if repair else check_store)(store)
+        return [_no_store_yet(store.folder)]
+    limits = limits_of_all(settings) if of_bucket else store
+    findings = await (repair_store if repair else check_store)(limits)
+    rows: list[Diagnosis] = []
     if not any(finding.level != "note" for finding in findings):
         state = "every record has its bytes" if of_bucket else "every file is as it was put"
-        yield Diagnosis("ok", f"store {of_bucket or store.folder}: {state}")
+        rows.append(Diagnosis("ok", f"store {of_bucket or store.folder}: {state}"))
     for finding in findings:
         if finding.mended:
-            yield Diagnosis("ok", f"store: mended: {finding.what}")
+            rows.append(Diagnosis("ok", f"store: mended: {finding.what}"))
         else:
             hint = " `fetchstash doctor --repair` mends that." if finding.mendable else ""
             step = worded(finding.next_step, finding.calls, as_command)
-            yield Diagnosis(finding.level, f"store: {finding.what}", f"{step}{hint}")
+            rows.append(Diagnosis(finding.level, f"store: {finding.what}", f"{step}{hint}"))
+    return rows
 
 
 def _no_store_yet(folder: Path) -> Diagnosis:
@@ -141,7 +134,7 @@ async def _provider(settings: "Settings") -> Diagnosis:
     return Diagnosis("ok" if count else "fault", f"tokens: {settings.oauth.issuer} has {keys}")
 
 
-async def _worker(settings: "Settings") -> AsyncGenerator[Diagnosis]:
+async def _worker(settings: "Settings") -> list[Diagnosis]:
     """Have a worker read a text and name a binary, as it would a document's."""
     from fetchstash.handlers import Hints, WorkerPool, route_file  # noqa: PLC0415 - the room is heavy
 
@@ -159,52 +152,40 @@ async def _worker(settings: "Settings") -> AsyncGenerator[Diagnosis]:
             unconfined = pool.unconfined
     finally:
         await pool.aclose()
+    each = f"{limits.wall_seconds:g} s"
     if read.extraction_error or read.chars == 0:
-        yield Diagnosis(
-            "fault",
-            f"worker: a text could not be read: {read.extraction_error}",
-            "Look at the memory and processes that you may use.",
-        )
+        what = f"worker: a text could not be read: {read.extraction_error}"
+        rows = [Diagnosis("fault", what, "Look at the memory and processes that you may use.")]
     elif sys.platform == "linux":
-        held = (
-            f"{limits.memory_mb:,} MiB, {limits.cpu_seconds:g} s of CPU, {limits.wall_seconds:g} s"
-        )
-        yield Diagnosis("ok", f"worker: it reads, held to {held} for each document")
+        held = f"{limits.memory_mb:,} MiB, {limits.cpu_seconds:g} s of CPU, {each}"
+        rows = [Diagnosis("ok", f"worker: it reads, held to {held} for each document")]
     else:
-        held = f"{limits.wall_seconds:g} s for each document; this system does not limit its memory"
-        yield Diagnosis("note", f"worker: it reads, held to {held}")
+        held = f"{each} for each document; this system does not limit its memory"
+        rows = [Diagnosis("note", f"worker: it reads, held to {held}")]
     if not unconfined:
-        yield Diagnosis("ok", "worker: confined to its document")
-    for lack in unconfined:
-        if limits.confine == "required":
-            hint = "No document is read here while extract.confine is required."
-            yield Diagnosis("fault", f"worker: {lack}.", hint)
-        else:
-            hint = "Run fetchstash in a container. serve --http reads nothing here by default."
-            yield Diagnosis("warning", f"worker: {lack}.", hint)
+        rows.append(Diagnosis("ok", "worker: confined to its document"))
+    level: Level = "warning"
+    hint = "Run fetchstash in a container. serve --http reads nothing here by default."
+    if limits.confine == "required":
+        level, hint = "fault", "No document is read here while extract.confine is required."
+    rows += [Diagnosis(level, f"worker: {lack}.", hint) for lack in unconfined]
     for plugin in plugins:
+        level, state, hint = "note", "installed, and not enabled", "Name it in extract.plugins"
+        hint += " to load its formats."
         if plugin.failure:
+            level, state = "warning", plugin.failure
             hint = "Mend or remove it, or take it out of extract.plugins."
-            yield Diagnosis("warning", f"plugin {plugin.package}: {plugin.failure}", hint)
         elif plugin.words:
-            yield Diagnosis("ok", f"plugin {plugin.package}: it reads {plugin.words}")
-        else:
-            hint = "Name it in extract.plugins to load its formats."
-            yield Diagnosis("note", f"plugin {plugin.package}: installed, and not enabled", hint)
+            level, state, hint = "ok", f"it reads {plugin.words}", ""
+        rows.append(Diagnosis(level, f"plugin {plugin.package}: {state}", hint))
+    level, state, hint = "ok", "it names unknown binaries", ""
     if find_spec("magic") is None:
-        yield Diagnosis(
-            "note",
-            "libmagic: not installed, so unknown binaries have no name",
-            "Install fetchstash[magic] to name them.",
-        )
+        level, state = "note", "not installed, so unknown binaries have no name"
+        hint = "Install fetchstash[magic] to name them."
     elif named.media_type in ("", "application/octet-stream"):
-        yield Diagnosis(
-            "note",
-            "libmagic: installed, and its library was not found",
-            "Install libmagic for your system.",
-        )
-    else:
-        yield Diagnosis("ok", "libmagic: it names unknown binaries")
+        level, state = "note", "installed, and its library was not found"
+        hint = "Install libmagic for your system."
+    return [*rows, Diagnosis(level, f"libmagic: {state}", hint)]
 
 
 def _ocr(settings: "Settings") -> Diagnosis:
@@ -214,11 +195,8 @@ def _ocr(settings: "Settings") -> Diagnosis:
     if settings.extract.ocr == "off":
         return Diagnosis("note", "OCR: off", "Set extract.ocr to auto to have scans read.")
     if not ocr_is_installed():
-        return Diagnosis(
-            "note",
-            "OCR: not installed, so scanned pages and photos have no text",
-            "Install fetchstash[ocr] to have them read.",
-        )
+        what = "OCR: not installed, so scanned pages and photos have no text"
+        return Diagnosis("note", what, "Install fetchstash[ocr] to have them read.")
     held = f"{ocr_limits(settings.extract).memory_mb:,} MiB"
     version_of = f"rapidocr {version('rapidocr')}"
     return Diagnosis("ok", f"OCR: {version_of}, in a worker of its own, held to {held}")
@@ -241,9 +219,6 @@ def _vocabulary() -> Diagnosis:
 
     counted = tokens.count("a line of six short words")
     if not counted.exact:
-        return Diagnosis(
-            "warning",
-            "tokens: the vocabulary cannot be loaded, so counts are estimates",
-            "Install fetchstash again.",
-        )
+        what = "tokens: the vocabulary cannot be loaded, so counts are estimates"
+        return Diagnosis("warning", what, "Install fetchstash again.")
     return Diagnosis("ok", "tokens: counted with the o200k vocabulary, offline")

@@ -8,35 +8,31 @@ import click
 
 from fetchstash.cli import _show
 from fetchstash.cli._grep import pieces
-from fetchstash.cli._help import Command
 from fetchstash.cli._meter import Meter
 from fetchstash.cli._options import (
     as_model_flag,
-    complete_sources,
+    json_flag,
     max_chars_flag,
     output_flag,
     raw_flag,
     refresh_flag,
+    sources_argument,
 )
-from fetchstash.cli._run import (
-    FAILED,
-    aside,
-    command,
-    json_flag,
-    print_as_model,
-    print_json,
-    print_text,
-    say,
-    with_stash,
-    write,
+from fetchstash.cli._run import FAILED, View, aside, command, print_text, say, write
+from fetchstash.cli._sources import (
+    Source,
+    each,
+    fetched,
+    read_each,
+    report,
+    warn,
+    with_sources,
 )
-from fetchstash.cli._sources import Source, each, fetched, read_each, report, sources, warn
 from fetchstash.cli._terminal import safe_line, screen_of
 from fetchstash.cli._words import as_command, short_ref
 from fetchstash.errors import Call, FetchstashError, NoText
 
 if TYPE_CHECKING:
-    from fetchstash.config import Settings
     from fetchstash.render import Value
     from fetchstash.stash import Artifact, Stash
     from fetchstash.store import Facts
@@ -49,32 +45,23 @@ _STDOUT = Path("-")
 
 def _flags(of: F) -> F:
     """Add the flags that fetch and get share."""
-    return refresh_flag(output_flag(raw_flag(max_chars_flag(as_model_flag(json_flag(of))))))
+    flagged: F = max_chars_flag()(as_model_flag(json_flag(of)))
+    return refresh_flag(output_flag(raw_flag(flagged)))
 
 
-@click.command(cls=Command, short_help="Fetch documents and show them")
-@click.argument(
-    "words", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_sources
-)
+@command("Fetch documents and show them", views=True)
+@sources_argument()
 @click.option("--focus", default="", metavar="WORDS", help="What the preview should show.")
 @_flags
-@command
 def fetch(
-    settings: "Settings",
-    words: Sequence[str],
-    focus: str,
-    refresh: bool,
-    output: Path | None,
-    raw: bool,
-    max_chars: int | None,
-    model: bool,
-    as_json: bool,
+    view: View, words: Sequence[str], focus: str, output: Path | None, raw: bool
 ) -> int | None:
     """Fetch documents: a preview of a long one on a terminal, the whole text in a pipe."""
     _check_output(words, output, raw=raw)
-    whole = output or (max_chars is None and not screen_of().is_terminal)
+    settings = view.settings
+    whole = output or (view.max_chars is None and not screen_of().is_terminal)
 
-    async def work(stash: "Stash") -> int | None:
+    async def work(stash: "Stash", named: Sequence[Source]) -> int | None:
         with Meter("Fetching", give_up=settings.fetch.deadline_seconds) as meter:
 
             async def take(source: Source) -> "Artifact":
@@ -83,24 +70,24 @@ def fetch(
                         stash,
                         source,
                         focus=focus,
-                        max_chars=max_chars,
-                        refresh=refresh,
+                        max_chars=view.max_chars,
+                        refresh=view.refresh,
                         progress=progress,
                     )
 
             results = await each(named, take)
-        if model and not as_json:
+        if view.model and not view.as_json:
             if len(results) == 1 and isinstance(results[0], FetchstashError):
                 raise results[0]
-            print_as_model(settings, _value(named, results), max_chars)
+            view.print_as_model(_value(named, results))
             return FAILED if any(isinstance(r, FetchstashError) for r in results) else None
         code: int | None = None
         for source, result in zip(named, results, strict=True):
             if isinstance(result, FetchstashError):
-                code = max(code or 0, report(named, source, result, as_json=as_json))
+                code = max(code or 0, report(named, source, result, as_json=view.as_json))
                 continue
-            if as_json:
-                print_json(settings, result)
+            if view.as_json:
+                view.print_json(result)
                 continue
             error = None if raw else _show.no_text(stash, result.facts)
             if error is None:
@@ -108,11 +95,10 @@ def fetch(
             if raw or (whole and result.facts.extracted_chars is not None):
                 await _write_out(stash, result.facts, output, raw=raw)
             else:
-                _preview(settings, result, error, max_chars, first=source is named[0])
+                _preview(view, result, error, first=source is named[0])
         return code
 
-    with sources(words, settings) as named:
-        return with_stash(settings, work)
+    return with_sources(settings, words, work)
 
 
 def _check_output(words: Sequence[str], output: Path | None, *, raw: bool) -> None:
@@ -138,14 +124,7 @@ def _value(named: Sequence[Source], results: "Sequence[Artifact | FetchstashErro
     )
 
 
-def _preview(
-    settings: "Settings",
-    artifact: "Artifact",
-    no_text: NoText | None,
-    max_chars: int | None,
-    *,
-    first: bool,
-) -> None:
+def _preview(view: View, artifact: "Artifact", no_text: NoText | None, *, first: bool) -> None:
     """Print what it is, the text where that is short, else a preview and the next commands."""
     from fetchstash.stash import shown_of  # noqa: PLC0415 - heavy
 
@@ -160,9 +139,9 @@ def _preview(
             say(f"{no_text.what} {no_text.advice(as_command)}")
         return
     assert facts.extracted_chars is not None  # it has a text
-    views = settings.views
-    limit = views.max_chars(max_chars, views.inline_threshold)
-    shown = shown_of(artifact.excerpt, facts, views, settings.context, limit)
+    views = view.settings.views
+    limit = views.max_chars(view.max_chars, views.inline_threshold)
+    shown = shown_of(artifact.excerpt, facts, views, view.settings.context, limit)
     if screen.is_terminal:
         click.echo()
     print_text(shown.body, wrap=_show.is_prose(facts))
@@ -196,54 +175,36 @@ async def _write_out(
         print_text(piece)
 
 
-@click.command(cls=Command, short_help="Print the whole text, or the bytes")
-@click.argument(
-    "words", nargs=-1, required=True, metavar="SOURCE...", shell_complete=complete_sources
-)
+@command("Print the whole text, or the bytes", views=True)
+@sources_argument()
 @click.option(
     "--offset", type=click.IntRange(min=0), metavar="N", default=0, help="First character, from 0."
 )
 @_flags
-@command
-def get(
-    settings: "Settings",
-    words: Sequence[str],
-    offset: int,
-    refresh: bool,
-    output: Path | None,
-    raw: bool,
-    max_chars: int | None,
-    model: bool,
-    as_json: bool,
-) -> int | None:
+def get(view: View, words: Sequence[str], offset: int, output: Path | None, raw: bool) -> int:
     """Print the whole text of documents, or their bytes; a terminal gets the first 30,000."""
     _check_output(words, output, raw=raw)
-    terminal = screen_of().is_terminal and output is None
+    terminal, max_chars = screen_of().is_terminal and output is None, view.max_chars
 
     async def show(stash: "Stash", _: Source, facts: "Facts") -> None:
-        ref, default = facts.artifact_ref, settings.views.default_max_chars
-        if model:
-            limit = settings.views.max_chars(max_chars, default)
-            part = await stash.read(ref, offset, max_chars=limit)
-            return print_as_model(settings, part, max_chars)
-        if as_json:
-            return print_json(settings, await stash.read(ref, offset, max_chars=max_chars))
+        ref, default = facts.artifact_ref, view.settings.views.default_max_chars
+        if view.model or view.as_json:
+            limit = view.settings.views.max_chars(max_chars, default) if view.model else max_chars
+            view.printed(await stash.read(ref, offset, max_chars=limit))
+            return
         if not raw and (error := _show.no_text(stash, facts)):
             raise error
         warn(stash, facts)
         if raw or not (terminal or max_chars):
-            return await _write_out(stash, facts, output, raw=raw, offset=offset)
+            await _write_out(stash, facts, output, raw=raw, offset=offset)
+            return
         part = await stash.read(ref, offset, max_chars=max_chars or default)
         print_text(part.text, wrap=_show.is_prose(facts))
         if part.next and terminal:
-            screen = screen_of()
-            click.echo("\n" + screen.style(f"{_show.opening_of(part)}. Next:", "dim"))
             calls = (Call("read", {"ref": ref}), part.next)
-            click.echo("\n".join(_show.next_steps(screen, calls, pipe="less")))
-        return None
+            click.echo("\n".join(_show.what_next(screen_of(), part, calls, pipe="less")))
 
-    with sources(words, settings) as named:
-        return read_each(settings, named, show, refresh=refresh, model=model, as_json=as_json)
+    return read_each(view, words, show)
 
 
 COMMANDS = (fetch, get)

@@ -1,19 +1,39 @@
-"""Grep for a person: every match, each line whole, and read piece by piece.
+"""The command grep: every match, each line whole, and read piece by piece.
 
 A model is shown windows of thirty matches (fetchstash.store). Here nothing is left out, and what is
 printed is not kept, so that the first lines come at once and memory stays small.
 """
 
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fetchstash.cli import _show
+from fetchstash.cli._options import (
+    as_model_flag,
+    json_flag,
+    model_max_chars_flag,
+    refresh_flag,
+    sources_argument,
+)
+from fetchstash.cli._run import NO_MATCH, View, aside, command, print_objects, print_text
+from fetchstash.cli._sources import Source, found, read_each, warn, with_sources
+from fetchstash.cli._terminal import safe, screen_of, window_cells
+from fetchstash.cli._words import command_line
+from fetchstash.errors import BadPattern, Call, FetchstashError
 
 if TYPE_CHECKING:
     from fetchstash.stash import Stash
-    from fetchstash.store import GrepQuery, Pattern
+    from fetchstash.store import Facts, GrepQuery, Pattern
 
-PIECE_CHARS = 2**18
+_ALL = 10**9
+_MODEL_CONTEXT, _MODEL_MATCHES = 2, 30
+"""The defaults of the tools; a person gets every match, and no context unasked."""
+
+_PIECE_CHARS = 2**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,32 +49,24 @@ class Hit:
     after_gap: bool = False
 
 
-@dataclass(slots=True)
 class Scanner:
     """Searches a text that is handed to it in whole lines.
 
     ``total`` counts the matching lines, those after ``query.max_matches`` too.
     """
 
-    query: "GrepQuery"
-    pattern: "Pattern"
-    total: int = 0
-    shown: int = 0
-    _number: int = 0
-    _printed: int = 0
-    _follow: int = 0
-    _before: deque[tuple[int, str]] = field(default_factory=deque[tuple[int, str]])
+    def __init__(self, query: "GrepQuery", pattern: "Pattern") -> None:
+        self.query, self.pattern = query, pattern
+        self.total = self.shown = 0
+        self._number = self._printed = self._follow = 0
+        self._before = deque[tuple[int, str]](maxlen=query.context)
 
     def feed(self, text: str) -> Iterator[Hit]:
         """Go through more lines; the last may lack its line feed where the text ends."""
         lines = text.removesuffix("\n").split("\n")
         if not self._follow and not self._is_match(text):
-            skipped = range(self._number + 1, self._number + len(lines) + 1)
+            self._before.extend(enumerate(lines, start=self._number + 1))
             self._number += len(lines)
-            context = self.query.context
-            self._remember(
-                zip(skipped[-context:], lines[-context:], strict=True) if context else ()
-            )
             return
         for line in lines:
             self._number += 1
@@ -77,15 +89,7 @@ class Scanner:
             self._follow -= 1
             yield self._hit(self._number, line, match=False)
         else:
-            self._remember([(self._number, line)])
-
-    def _remember(
-        self, lines: "Iterator[tuple[int, str]] | list[tuple[int, str]] | tuple[()]"
-    ) -> None:
-        for item in lines:
-            self._before.append(item)
-            if len(self._before) > self.query.context:
-                self._before.popleft()
+            self._before.append((self._number, line))
 
     def _hit(self, number: int, text: str, *, match: bool) -> Hit:
         gap = bool(self._printed) and number > self._printed + 1
@@ -128,7 +132,7 @@ async def pieces(stash: "Stash", ref: str, offset: int, chars: int) -> AsyncGene
 async def hits(stash: "Stash", ref: str, scanner: Scanner) -> AsyncGenerator[Hit]:
     """Go through what a scanner finds in an artifact. Raises NoText."""
     rest = ""
-    async for piece in pieces(stash, ref, 0, PIECE_CHARS):
+    async for piece in pieces(stash, ref, 0, _PIECE_CHARS):
         lines, feed, tail = piece.rpartition("\n")
         if not feed:
             rest += tail
@@ -138,3 +142,123 @@ async def hits(stash: "Stash", ref: str, scanner: Scanner) -> AsyncGenerator[Hit
         rest = tail
     for hit in scanner.feed(rest) if rest else ():
         yield hit
+
+
+@command("Find the lines that match a pattern", views=True)
+@click.argument("pattern")
+@sources_argument()
+@click.option("-F", "--literal", is_flag=True, help="PATTERN is plain text.")
+@click.option("-i", "--ignore-case", is_flag=True, help="Ignore case.")
+@click.option(
+    "-C", "--context", type=click.IntRange(0, 50), metavar="N", help="Lines around a match."
+)
+@click.option(
+    "-m",
+    "--max-matches",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Matches to show of each source.",
+)
+@click.option(
+    "--offset", type=click.IntRange(min=0), metavar="N", default=0, help="Matches to skip."
+)
+@refresh_flag
+@model_max_chars_flag
+@as_model_flag
+@json_flag
+def grep(
+    view: View,
+    pattern: str,
+    words: Sequence[str],
+    context: int | None,
+    max_matches: int | None,
+    **options: Any,
+) -> int | None:
+    """Find the lines that match an RE2 pattern: all of them, each whole."""
+    if view.model:
+        options["context"] = _MODEL_CONTEXT if context is None else context
+        options["max_matches"] = max_matches or _MODEL_MATCHES
+
+        async def ask(stash: "Stash", named: Sequence[Source]) -> int | None:
+            refs = [
+                known.artifact_ref
+                for known in await found(stash, named, refresh=view.refresh)
+                if not isinstance(known, FetchstashError)
+            ]
+            matches = await stash.grep(pattern, refs, **options)
+            view.print_as_model(matches)
+            return None if matches.total else NO_MATCH
+
+        return with_sources(view.settings, words, ask)
+
+    from fetchstash.store import GrepQuery, compile_pattern  # noqa: PLC0415 - heavy
+
+    query = GrepQuery(pattern, context=context or 0, max_matches=max_matches or _ALL, **options)
+    try:
+        compile_pattern(query)  # a wrong one is said once, before anything is fetched
+    except BadPattern as error:
+        calls = (replace(call, arguments={**call.arguments, "refs": words}) for call in error.calls)
+        raise BadPattern(error.what, error.next_step, *calls) from None
+    printer = _Printer(query, several=len(words) > 1, as_json=view.as_json)
+    return read_each(view, words, printer.show) or (None if printer.total else NO_MATCH)
+
+
+class _Printer:
+    """Prints the matches in one source after the other."""
+
+    def __init__(self, query: "GrepQuery", *, several: bool, as_json: bool) -> None:
+        self.total = 0
+        self._query, self._several, self._as_json = query, several, as_json
+        self._screen = screen_of()
+        self._headed = False
+
+    async def show(self, stash: "Stash", source: Source, facts: "Facts") -> None:
+        """Print the matches in one artifact."""
+        from fetchstash.stash import described  # noqa: PLC0415 - heavy
+        from fetchstash.store import compile_pattern  # noqa: PLC0415 - as above
+
+        error = _show.no_text(stash, facts)
+        if error is None:
+            warn(stash, facts)
+        elif not described(facts).pictures:  # those may have one by OCR
+            raise error
+        scanner = Scanner(self._query, compile_pattern(self._query))
+        self._headed = False
+        async for hit in hits(stash, facts.artifact_ref, scanner):
+            if self._as_json:
+                line = {"line": hit.number, "text": hit.text, "match": hit.match}
+                print_objects([{"artifact_ref": facts.artifact_ref, **line}])
+            elif self._screen.is_terminal:
+                self._draw(facts, hit, scanner)
+            else:
+                mark = ":" if hit.match else "-"
+                name = f"{source.word}{mark}" if self._several else ""
+                gap = "--\n" if hit.after_gap and self._query.context else ""
+                print_text(f"{gap}{name}{hit.number}{mark}{hit.text}\n")
+        self.total += scanner.total
+        if scanner.total > scanner.shown:
+            aside(f"Shown: {scanner.shown:,} of {scanner.total:,} matches.")
+        if left_out := await stash.documents.count_left_out(facts, self._query):
+            there = command_line(Call("slice", {"ref": facts.artifact_ref, "path": "left_out"}))
+            aside(f"{left_out} more in what its text leaves out: {there}")
+
+    def _draw(self, facts: "Facts", hit: Hit, scanner: Scanner) -> None:
+        """Print a line as a terminal shows it: a window of a long one, its matches coloured."""
+        screen = self._screen
+        if self._several and not self._headed:
+            click.echo("\n" * bool(self.total) + _show.heading(screen, facts)[0])
+        elif hit.after_gap and self._query.context:
+            click.echo(screen.style("--", "dim"))
+        self._headed = True
+        number = f"{hit.number}{':' if hit.match else '-'}"
+        text = safe(hit.text)
+        first = next(spans(scanner.pattern, text), (0, 0)) if hit.match else (0, 0)
+        text = window_cells(text, *first, screen.width - len(number))
+        pieces, at = [screen.style(number, "key")], 0
+        for start, end in spans(scanner.pattern, text) if hit.match else ():
+            pieces += [text[at:start], screen.style(text[start:end], "match")]
+            at = end
+        click.echo("".join([*pieces, text[at:]]))
+
+
+COMMANDS = (grep,)

@@ -2,13 +2,13 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 import click
 
-from fetchstash.cli._options import is_setting
+from fetchstash.cli._options import is_setting, setting_options
 from fetchstash.cli._words import command_line
 from fetchstash.errors import Call
 
@@ -112,20 +112,13 @@ _RANGE = re.compile(r"\s*\[[^]]*[<>]=[^]]*\]$")
 class Command(click.Command):
     """A command whose help leaves out the flags of the settings, but for those it ``shows``."""
 
-    def __init__(self, *arguments: Any, shows: Sequence[str] = (), **named: Any) -> None:
+    def __init__(
+        self, *arguments: Any, shows: Sequence[str] = (), settings: bool = True, **named: Any
+    ) -> None:
         super().__init__(*arguments, **named)
         self._shows = shows
-        if any(is_setting(parameter) for parameter in self.params):
-            self.params.append(
-                click.Option(
-                    ["--help-settings"],
-                    is_flag=True,
-                    expose_value=False,
-                    is_eager=True,
-                    callback=_print_settings,
-                    help="Show the flags of the settings.",
-                )
-            )
+        if settings:
+            self.params += (*setting_options(), _HELP_SETTINGS)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments. A wrong option is told the line that was meant, or one near it."""
@@ -170,36 +163,6 @@ class Command(click.Command):
         super().format_epilog(ctx, formatter)
 
 
-class Group(click.Group):
-    """The commands under the headings of ``sections``."""
-
-    command_class = Command
-
-    def __init__(
-        self, *arguments: Any, sections: Mapping[str, Sequence[click.Command]], **named: Any
-    ) -> None:
-        super().__init__(*arguments, **named)
-        self._sections = sections
-        for commands in sections.values():
-            for command in commands:
-                self.add_command(command)
-
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write one screen of 24 rows: all commands, and no blank line between their headings.
-
-        The first section stands under the usage, without a heading of its own.
-        """
-        formatter.write(f"Usage: {ctx.command_path} COMMAND [--help | OPTIONS]\n")
-        widest = max(len(name) for name in self.list_commands(ctx))
-        for number, (heading, commands) in enumerate(self._sections.items()):
-            if number:
-                formatter.write(f"{heading}\n")
-            with formatter.indentation():
-                formatter.write_dl(
-                    [(f"{c.name or '':<{widest}}", c.get_short_help_str(46)) for c in commands]
-                )
-
-
 def _rows(ctx: click.Context, options: Sequence[click.Option]) -> list[tuple[str, str]]:
     rows = (option.get_help_record(ctx) for option in options)
     return [(flags, _RANGE.sub("", text)) for flags, text in filter(None, rows)]
@@ -216,3 +179,13 @@ def _print_settings(ctx: click.Context, _: click.Parameter, wanted: bool) -> Non
         formatter.write_dl(rows)
     click.echo(formatter.getvalue().rstrip())
     ctx.exit()
+
+
+_HELP_SETTINGS = click.Option(
+    ["--help-settings"],
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_settings,
+    help="Show the flags of the settings.",
+)

@@ -8,28 +8,18 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from fetchstash.cli import _show
-from fetchstash.cli._help import Command
 from fetchstash.cli._meter import Meter
-from fetchstash.cli._options import as_model_flag, complete_kept
-from fetchstash.cli._run import (
-    aside,
-    command,
-    json_flag,
-    print_as_model,
-    print_objects,
-    print_text,
-    say,
-    with_stash,
-)
+from fetchstash.cli._options import as_model_flag, json_flag, sources_argument
+from fetchstash.cli._run import View, aside, command, print_objects, print_text, say, with_stash
 from fetchstash.cli._sources import kept_each, say_where
-from fetchstash.cli._terminal import Cell, Column, screen_of, table
+from fetchstash.cli._terminal import Column, screen_of, table
 from fetchstash.cli._words import command_line, short_ref
 from fetchstash.errors import BadArgument, Call
 
@@ -85,7 +75,7 @@ def open_copy(facts: "Facts", source: Path) -> Path:
     if not ending:
         what = f"{facts.media_type} is nothing that is opened unseen: it may be a program."
         raise BadArgument(what, _SAVE, save)
-    opener = _opener()
+    opener = shutil.which("open" if sys.platform == "darwin" else "xdg-open")
     if not opener and sys.platform != "win32":
         raise BadArgument("This system has no xdg-open.", _SAVE, save)
     folder = _folder()
@@ -101,7 +91,7 @@ def open_copy(facts: "Facts", source: Path) -> Path:
     else:
         # The program lives on its own: not ended with this terminal, and silent in it.
         process = subprocess.Popen(  # noqa: S603 - our own extension, in a folder of ours
-            [*opener, str(copy)],
+            [str(opener), str(copy)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -111,11 +101,6 @@ def open_copy(facts: "Facts", source: Path) -> Path:
             if process.wait(_REFUSAL_SECONDS):
                 raise BadArgument(f"No program of this system opens {ending}.", _SAVE, save)
     return copy
-
-
-def _opener() -> list[str]:
-    path = shutil.which("open" if sys.platform == "darwin" else "xdg-open")
-    return [path] if path else []
 
 
 def _folder() -> Path:
@@ -132,31 +117,29 @@ def _folder() -> Path:
 
 _ON_A_TERMINAL = 100
 _PAGE = 1_000
-_refs = click.argument(
-    "words", nargs=-1, required=True, metavar="REF...", shell_complete=complete_kept
-)
+_refs = sources_argument("REF...")
 
 
-@click.command(cls=Command, short_help="List what is kept, the newest first", shows=["all_runs"])
+@command("List what is kept, the newest first", shows=["all_runs"], views=True)
 @click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="Artifacts to list.")
 @as_model_flag
 @json_flag
-@command
-def ls(settings: "Settings", limit: int | None, model: bool, as_json: bool) -> None:
+def ls(view: View, limit: int | None) -> None:
     """List what is kept, the newest first; @1, @2 … name it in every command."""
     screen = screen_of()
-    plain = as_json or not screen.is_terminal
+    plain = view.as_json or not screen.is_terminal
 
     async def work(stash: "Stash") -> None:
-        if model:
-            return print_as_model(settings, await stash.list())
+        if view.model:
+            view.print_as_model(await stash.list())
+            return
         wanted = limit or (sys.maxsize if plain else _ON_A_TERMINAL)
         first = total = 0
         while first < wanted:
             page = await stash.list(limit=min(wanted - first, _PAGE), offset=first)
             if not page.facts:
                 break
-            if as_json:
+            if view.as_json:
                 print_objects([_without_outline(facts) for facts in page.facts])
             elif plain:
                 print_text("".join(f"{_show.plain_row(facts)}\n" for facts in page.facts))
@@ -168,23 +151,19 @@ def ls(settings: "Settings", limit: int | None, model: bool, as_json: bool) -> N
             aside(f"{first} of {total}, the newest first. {more} lists all.")
         if not first:
             await say_where(stash)
-        return None
 
-    with_stash(settings, work)
+    with_stash(view.settings, work)
 
 
 def _without_outline(facts: "Facts") -> dict[str, object]:
-    from dataclasses import replace  # noqa: PLC0415
-
     data = replace(facts, outline=()).to_json()
     del data["outline"], data["caching"]
     return data
 
 
-@click.command(cls=Command, short_help="Keep artifacts whatever their age")
+@command("Keep artifacts whatever their age")
 @_refs
 @click.option("--unpin", is_flag=True, help="Let retention have them again.")
-@command
 def pin(settings: "Settings", words: Sequence[str], unpin: bool) -> int | None:
     """Keep artifacts whatever their age and however full the store is."""
 
@@ -195,9 +174,8 @@ def pin(settings: "Settings", words: Sequence[str], unpin: bool) -> int | None:
     return kept_each(settings, words, work)
 
 
-@click.command(cls=Command, short_help="Delete artifacts")
+@command("Delete artifacts")
 @_refs
-@command
 def rm(settings: "Settings", words: Sequence[str]) -> int | None:
     """Delete artifacts, and the bytes that no other shares."""
 
@@ -213,9 +191,8 @@ def _named(facts: "Facts") -> str:
     return f"{short_ref(facts.artifact_ref)} ({name})" if name else short_ref(facts.artifact_ref)
 
 
-@click.command("open", cls=Command, short_help="Open the kept file in its own program")
+@command("Open the kept file in its own program", name="open")
 @_refs
-@command
 def open_(settings: "Settings", words: Sequence[str]) -> int | None:
     """Open a read-only copy of the kept file in the program that this system has for it."""
 
@@ -226,10 +203,9 @@ def open_(settings: "Settings", words: Sequence[str]) -> int | None:
     return kept_each(settings, words, work)
 
 
-@click.command(cls=Command, short_help="Remove now what is too old or too much")
+@command("Remove now what is too old or too much")
 @click.option("--dry-run", is_flag=True, help="Say what would go and why, and remove nothing.")
 @json_flag
-@command
 def gc(settings: "Settings", dry_run: bool, as_json: bool) -> None:
     """Apply retention now: age, count, bytes, and what no artifact names."""
     from fetchstash.render import size  # noqa: PLC0415 - heavy
@@ -240,24 +216,18 @@ def gc(settings: "Settings", dry_run: bool, as_json: bool) -> None:
         print_objects([asdict(item) for item in removed])
         return
     columns = (Column("ref", least=7, style="reference"), Column("size", right=True), Column("why"))
-    rows = [
-        [Cell(short_ref(item.artifact_ref)), Cell(size(item.size_bytes)), Cell(item.reason)]
-        for item in removed
-    ]
+    rows = [[short_ref(item.artifact_ref), size(item.size_bytes), item.reason] for item in removed]
     if rows:
         click.echo("\n".join(table(screen_of(), columns, rows)))
     total = sum(item.size_bytes for item in removed)
     say(f"{len(removed)} {'would go' if dry_run else 'removed'}, {total:,} bytes.")
 
 
-@click.command(
-    cls=Command, short_help="Sum up what was fetched, by kind and host", shows=["all_runs"]
-)
+@command("Sum up what was fetched, by kind and host", shows=["all_runs"])
 @click.option(
     "--plot", "plot_file", type=click.Path(path_type=Path), help="Draw it to this file, as SVG."
 )
 @json_flag
-@command
 def stats(settings: "Settings", plot_file: Path | None, as_json: bool) -> None:
     """Sum up what was fetched, by kind and host, and the tokens kept out of the context."""
     from fetchstash.server.tools import logged_calls  # noqa: PLC0415 - the rooms are heavy

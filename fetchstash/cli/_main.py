@@ -1,24 +1,57 @@
 """The command ``fetchstash``. A command imports what is heavy when it runs."""
 
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
 
 import click
 
 from fetchstash import __version__
-from fetchstash.cli import _fetching, _gateway, _keeping, _operating, _reading, _team
-from fetchstash.cli._help import Group
+from fetchstash.cli import _fetching, _grep, _keeping, _operating, _reading, _team
 from fetchstash.cli._run import CONTEXT, end_with
 from fetchstash.cli._terminal import screen_of
 
 SECTIONS = {
-    "Read and keep": (*_fetching.COMMANDS, *_reading.COMMANDS, *_keeping.COMMANDS, _operating.ui),
-    "Run": (*_operating.COMMANDS, *_team.COMMANDS, *_gateway.COMMANDS, _operating.register),
+    "Read and keep": (
+        *_fetching.COMMANDS,
+        *_grep.COMMANDS,
+        *_reading.COMMANDS,
+        *_keeping.COMMANDS,
+        _operating.ui,
+    ),
+    "Run": (*_operating.COMMANDS, *_team.COMMANDS, _operating.wrap, _operating.register),
 }
 """The commands under their headings. A new one is a line in its module's COMMANDS."""
 
 
-@click.group(cls=Group, sections=SECTIONS, context_settings=CONTEXT)
+class _Group(click.Group):
+    """The commands under the headings of ``sections``."""
+
+    def __init__(
+        self, *arguments: Any, sections: Mapping[str, Sequence[click.Command]], **named: Any
+    ) -> None:
+        super().__init__(*arguments, **named)
+        self._sections = sections
+        for commands in sections.values():
+            for command in commands:
+                self.add_command(command)
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one screen of 24 rows: all commands, and no blank line between their headings.
+
+        The first section stands under the usage, without a heading of its own.
+        """
+        formatter.write(f"Usage: {ctx.command_path} COMMAND [--help | OPTIONS]\n")
+        widest = max(len(name) for name in self.list_commands(ctx))
+        for number, (heading, commands) in enumerate(self._sections.items()):
+            if number:
+                formatter.write(f"{heading}\n")
+            with formatter.indentation():
+                formatter.write_dl(
+                    [(f"{c.name or '':<{widest}}", c.get_short_help_str(46)) for c in commands]
+                )
+
+
+@click.group(cls=_Group, sections=SECTIONS, context_settings=CONTEXT)
 @click.version_option(__version__, "-V", "--version", prog_name="fetchstash")
 def commands() -> None:
     """Fetch documents, keep them, and read them in parts."""

@@ -1,33 +1,27 @@
-"""Commands for whoever runs it: serve, config, doctor, demo, register, ui."""
+"""Commands for whoever runs it: serve, config, doctor, demo, register, wrap, ui."""
 
-import webbrowser
+import os
 from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
-from fetchstash.cli._help import Command
-from fetchstash.cli._run import (
-    FAILED,
-    aside,
-    command,
-    exit_codes,
-    in_this_folder,
-    json_flag,
-    print_objects,
-    say,
-)
-from fetchstash.cli._terminal import Cell, Column, safe_line, screen_of, table
+from fetchstash.cli._options import json_flag
+from fetchstash.cli._run import FAILED, aside, command, in_this_folder, print_objects, say
+from fetchstash.cli._terminal import Column, safe_line, screen_of, table_or_tabs
 from fetchstash.cli._words import as_command
 from fetchstash.cli.hosts._hosts import HOSTS, Environment
 from fetchstash.errors import BadArgument
 
 if TYPE_CHECKING:
-    from fetchstash.cli._doctor import Diagnosis
-    from fetchstash.config import Settings
+    from fetchstash.config import Settings, WrappedServer
+    from fetchstash.gateway import Process
 
 
-@click.command(cls=Command, short_help="Serve MCP over stdin and stdout, or HTTP")
+@command("Serve MCP over stdin and stdout, or HTTP")
 @click.option(
     "--http", "address", metavar="HOST:PORT", help="Serve over HTTP, in place of stdin and stdout."
 )
@@ -37,7 +31,6 @@ if TYPE_CHECKING:
     metavar="ADDRESS",
     help="Believe X-Forwarded-For and -Proto of this address or network (http.forwarded).",
 )
-@command
 def serve(settings: "Settings", address: str | None, forwarded: tuple[str, ...]) -> None:
     """Serve MCP over stdin and stdout, as a host starts it; with --http to many clients."""
     import anyio  # noqa: PLC0415 - heavy
@@ -53,14 +46,13 @@ def serve(settings: "Settings", address: str | None, forwarded: tuple[str, ...])
         anyio.run(serve_http, replace(settings, http=http), address, click.echo)
 
 
-@click.command(cls=Command, short_help="Print the settings and where each came from")
+@command("Print the settings and where each came from")
 @click.option(
     "--example",
     is_flag=True,
     help="Print a settings file with every setting, its default and its meaning.",
 )
 @json_flag
-@command
 def config(settings: "Settings", example: bool, as_json: bool) -> None:
     """Print each setting's value and where it came from."""
     from fetchstash.config import KEYS, example_file, toml_value  # noqa: PLC0415 - the rooms are heavy
@@ -76,59 +68,42 @@ def config(settings: "Settings", example: bool, as_json: bool) -> None:
     if as_json:
         print_objects(rows)
         return
-    texts = [
-        [safe_line(text) for text in (path, toml_value(shown[path]), settings.origins[path])]
-        for path in KEYS
-    ]
-    screen = screen_of()
-    if screen.is_terminal:
-        columns = (Column("setting"), Column("value", least=8), Column("from", 8, from_width=70))
-        lines = table(screen, columns, [[Cell(text) for text in row] for row in texts])
-    else:
-        lines = ["\t".join(row) for row in texts]
-    click.echo("\n".join(lines))
+    texts = [(path, toml_value(shown[path]), settings.origins[path]) for path in KEYS]
+    columns = (Column("setting"), Column("value", least=8), Column("from", 8, from_width=70))
+    click.echo("\n".join(table_or_tabs(columns, texts)))
 
 
-@click.command(cls=Command, short_help="Examine the installation and the store")
+@command("Examine the installation and the store")
 @click.option(
     "--repair",
     is_flag=True,
     help="Mend what can be mended in the store; what is lost for good is removed.",
 )
 @json_flag
-@command
 def doctor(settings: "Settings", repair: bool, as_json: bool) -> int | None:
     """Examine the installation and the store; the exit code says whether all is well."""
     import anyio  # noqa: PLC0415 - heavy
 
     from fetchstash.cli._doctor import examine  # noqa: PLC0415 - as above
 
-    async def diagnose() -> "list[Diagnosis]":
-        return [diagnosis async for diagnosis in examine(settings, repair=repair)]
-
-    diagnoses = anyio.run(diagnose)
+    diagnoses = anyio.run(partial(examine, settings, repair=repair))
     if as_json:
         print_objects([asdict(diagnosis) for diagnosis in diagnoses])
     else:
+        screen = screen_of()
         for diagnosis in diagnoses:
-            _print_diagnosis(diagnosis)
+            step = diagnosis.next_step
+            what = f"{diagnosis.what.removesuffix('.')}. {step}" if step else diagnosis.what
+            text = safe_line(what)
+            if screen.is_terminal:
+                hang = " " * 9
+                text = click.wrap_text(text, screen.width, hang, hang).lstrip()
+            style = "key" if diagnosis.level == "ok" else "warning"
+            click.echo(f"{screen.style(f'{diagnosis.level:<7}', style)}  {text}")
     return FAILED if any(item.level in ("warning", "fault") for item in diagnoses) else None
 
 
-def _print_diagnosis(diagnosis: "Diagnosis") -> None:
-    """Print a line, on a terminal under itself where it is long."""
-    screen = screen_of()
-    step = diagnosis.next_step
-    text = safe_line(f"{diagnosis.what.removesuffix('.')}. {step}" if step else diagnosis.what)
-    if screen.is_terminal:
-        hang = " " * 9
-        text = click.wrap_text(text, screen.width, hang, hang).lstrip()
-    style = "key" if diagnosis.level == "ok" else "warning"
-    click.echo(f"{screen.style(f'{diagnosis.level:<7}', style)}  {text}")
-
-
-@click.command(cls=Command, short_help="See what a model sees, on a site of its own")
-@exit_codes
+@command("See what a model sees, on a site of its own", settings=False)
 def demo() -> int:
     """Show what a model sees and what each call costs, on a small site of its own."""
     from fetchstash.cli.demo._tour import run  # noqa: PLC0415 - imports mcp
@@ -136,14 +111,13 @@ def demo() -> int:
     return run()
 
 
-@click.command(cls=Command, short_help="Add fetchstash to a host, or take it out")
+@command("Add fetchstash to a host, or take it out", settings=False)
 @click.argument("host", metavar="HOST", type=click.Choice(list(HOSTS)))
 @click.option("--print", "print_only", is_flag=True, help="Show what would be added; add nothing.")
 @click.option("--remove", is_flag=True, help="Take fetchstash out again.")
 @click.option("--wrap", is_flag=True, help="Put its other servers behind fetchstash.")
 @click.option("--unwrap", is_flag=True, help="Bring them back as they were.")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@exit_codes
 def register(
     host: str, names: tuple[str, ...], print_only: bool, remove: bool, wrap: bool, unwrap: bool
 ) -> None:
@@ -176,12 +150,88 @@ def register(
     click.echo(done)
 
 
-@click.command(cls=Command, short_help="Look at what is kept, in a browser")
+@command("Serve another MCP server, long results kept", settings=False)
+@click.option("--url", default="", help="A server over streamable HTTP; may be env:VARIABLE.")
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A header for --url; VALUE may be env:VARIABLE, or Bearer env:VARIABLE.",
+)
+@click.option(
+    "--server",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="A server of [wrap.servers.NAME] in the settings file; without any, all of them.",
+)
+@click.option("--with-fetch", is_flag=True, help="Offer fetch_content, too.")
+@click.argument("program", nargs=-1, type=click.UNPROCESSED)
+@click.option("--config", "file", type=click.Path(path_type=Path), help="Settings file.")
+def wrap(
+    file: Path | None,
+    url: str,
+    headers: tuple[str, ...],
+    names: tuple[str, ...],
+    with_fetch: bool,
+    program: tuple[str, ...],
+) -> None:
+    """Serve another MCP server, its long results as previews: wrap -- COMMAND [ARGUMENT …]."""
+    import anyio  # noqa: PLC0415 - heavy
+
+    from fetchstash.config import load  # noqa: PLC0415 - heavy
+    from fetchstash.gateway import serve_gateway  # noqa: PLC0415 - as above
+
+    settings = load(environment=os.environ, file=file)
+    servers = _servers(settings, url, headers, names, program)
+    started: dict[str, Process] = click.get_current_context().obj or {}
+
+    async def serve() -> None:
+        await serve_gateway(settings, servers, started, with_fetch=with_fetch)
+
+    anyio.run(serve)
+
+
+def _servers(
+    settings: "Settings",
+    url: str,
+    headers: tuple[str, ...],
+    names: tuple[str, ...],
+    program: tuple[str, ...],
+) -> "tuple[WrappedServer, ...]":
+    """Return what to wrap: the command, the URL, or servers of the settings file."""
+    from fetchstash.config import WrappedServer, resolved  # noqa: PLC0415 - heavy
+    from fetchstash.gateway import name_of  # noqa: PLC0415 - as above
+
+    if bool(url) + bool(program) + bool(names) > 1:
+        raise BadArgument("Several servers are named in different ways.", "Give one way.")
+    if program:
+        return (WrappedServer(name_of(program), program[0], program[1:]),)
+    if url:
+        url = resolved("--url", {"the URL": url})["the URL"]
+        pairs = (header.partition("=") for header in headers)
+        named = {name: value for name, _, value in pairs}
+        return (WrappedServer(urlsplit(url).hostname or "server", url=url, headers=named),)
+    known = settings.wrapped
+    for name in names:
+        if name not in known:
+            what = f"There is no server {name!r} in the settings file."
+            raise BadArgument(what, f"Write its table: [wrap.servers.{name}].")
+    chosen = tuple(known[name] for name in dict.fromkeys(names)) or tuple(known.values())
+    if not chosen:
+        example = "fetchstash wrap -- npx -y @playwright/mcp"
+        raise BadArgument("There is no server to wrap.", f"Name its command: {example}.")
+    return chosen
+
+
+@command("Look at what is kept, in a browser")
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, help="0: any free one.")
 @click.option("--no-browser", is_flag=True, help="Only print the link.")
-@command
 def ui(settings: "Settings", port: int, no_browser: bool) -> None:
     """Show what agents fetched and what they were shown of it. The link opens one browser, once."""
+    import webbrowser  # noqa: PLC0415 - only where it is needed
+
     import anyio  # noqa: PLC0415 - heavy
 
     from fetchstash.cli._keeping import open_copy  # noqa: PLC0415 - only where it is needed

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -121,21 +122,30 @@ def _kept(ctx: click.Context) -> "Sequence[Facts]":
 
 
 UNITS = ("lines", "chars", "bytes", "pages", "rows")
+F = TypeVar("F", bound=Callable[..., Any])
 
-max_chars_flag = click.option(
-    "--max-chars",
-    type=click.IntRange(min=200),
-    metavar="N",
-    help="Characters to show at the most, 200 or more.",
-)
-model_max_chars_flag = click.option(
-    "--max-chars",
-    type=click.IntRange(min=200),
-    metavar="N",
-    help="With --as-model: the characters that it is shown at the most.",
+
+def sources_argument(metavar: str = "SOURCE...") -> Callable[[F], F]:
+    """Add the argument ``words``: one or more sources, or references of what is kept."""
+    complete = complete_kept if metavar == "REF..." else complete_sources
+    return click.argument(
+        "words", nargs=-1, required=True, metavar=metavar, shell_complete=complete
+    )
+
+
+def max_chars_flag(help_text: str = "Characters to show at the most, 200 or more.") -> Any:
+    """Add ``--max-chars``."""
+    return click.option("--max-chars", type=click.IntRange(min=200), metavar="N", help=help_text)
+
+
+model_max_chars_flag = max_chars_flag(
+    "With --as-model: the characters that it is shown at the most."
 )
 as_model_flag = click.option(
     "--as-model", "model", is_flag=True, help="Show exactly what a model is shown."
+)
+json_flag = click.option(
+    "--json", "as_json", is_flag=True, help="Print data, one JSON object a line."
 )
 refresh_flag = click.option(
     "--refresh", is_flag=True, help="Ask the server even where a kept copy is still fresh."
@@ -148,46 +158,36 @@ output_flag = click.option(
 )
 raw_flag = click.option("--raw", is_flag=True, help="The bytes as they came, in place of the text.")
 
-
-F = TypeVar("F", bound=Callable[..., Any])
-
 _PREFIX = "setting__"
 
 
-def setting_flags(command: F) -> F:
-    """Add ``--config`` and the flags of the settings to a command."""
-    for key in reversed(tuple(KEYS.values())):
-        if key.flag:
-            command = _option(key)(command)
-    every_run = click.option(
-        "--all-runs", is_flag=True, help="What every project fetched, not this folder's alone."
+@cache
+def setting_options() -> tuple[click.Option, ...]:
+    """Return ``--config``, ``--all-runs`` and the flags of the settings, for every command."""
+    every = "What every project fetched, not this folder's alone."
+    file = click.Path(path_type=Path)
+    return (
+        click.Option(["--config", "config_file"], type=file, help="Settings file."),
+        click.Option(["--all-runs"], is_flag=True, help=every),
+        *(_option(key) for key in KEYS.values() if key.flag),
     )
-    command = every_run(command)
-    file = click.option(
-        "--config", "config_file", type=click.Path(path_type=Path), help="Settings file."
-    )
-    return file(command)
 
 
 def is_setting(parameter: click.Parameter) -> bool:
-    """Return whether a parameter of a command is the flag of a setting: of every command."""
+    """Return whether a parameter of a command is the flag of a setting."""
     name = parameter.name or ""
     return name.startswith(_PREFIX) or name in ("config_file", "all_runs")
 
 
-def _option(key: Key) -> Callable[[F], F]:
-    name = _PREFIX + key.path.replace(".", "__")
+def _option(key: Key) -> click.Option:
+    name, meaning = _PREFIX + key.path.replace(".", "__"), f"{key.meaning}."
     if key.kind is bool:
-        return click.option(
-            f"--{key.flag}/--no-{key.flag}", name, default=None, help=f"{key.meaning}."
-        )
-    shown = "TEXT" if (key.item or key.kind) is str else "NUMBER"
-    return click.option(
-        f"--{key.flag}",
-        name,
+        return click.Option([f"--{key.flag}/--no-{key.flag}", name], default=None, help=meaning)
+    return click.Option(
+        [f"--{key.flag}", name],
         multiple=key.kind is tuple,
-        metavar=shown,
-        help=f"{key.meaning}.",
+        metavar="TEXT" if (key.item or key.kind) is str else "NUMBER",
+        help=meaning,
         shell_complete=_completion(key),
     )
 

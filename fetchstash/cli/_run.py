@@ -1,17 +1,18 @@
-"""Shared by every command: settings, an open Stash, output, errors and exit codes."""
+"""What every command shares: settings, an open Stash, output, errors and exit codes."""
 
 import functools
 import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from fetchstash.cli._options import setting_flags, take_settings
+from fetchstash.cli._help import Command
+from fetchstash.cli._options import take_settings
 from fetchstash.cli._terminal import safe, safe_line, screen_of, wrapped
 from fetchstash.cli._words import as_command
 from fetchstash.errors import BadArgument, FetchstashError, StoreError
@@ -22,52 +23,100 @@ if TYPE_CHECKING:
     from fetchstash.stash import Stash
 
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-"""What click is told of every command."""
+"""The settings of click for every command."""
 
 NO_MATCH, USAGE, FAILED, INTERRUPTED = 1, 2, 3, 130
+_ALL = 10**12
 
 T = TypeVar("T")
 
-json_flag = click.option(
-    "--json", "as_json", is_flag=True, help="Print data, one JSON object a line."
-)
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The flags of a command that reads: for a person, exactly as a model is shown it, or as data.
+
+    ``max_chars`` bounds what is shown; ``refresh`` asks the server where a kept copy is fresh.
+    """
+
+    settings: "Settings"
+    refresh: bool = False
+    max_chars: int | None = None
+    model: bool = False
+    as_json: bool = False
+
+    def printed(self, value: "Value") -> bool:
+        """Print a value for a model or as data; return False if it is to be shown to a person."""
+        if self.model:
+            self.print_as_model(value)
+        elif self.as_json:
+            self.print_json(value)
+        return self.model or self.as_json
+
+    def print_as_model(self, value: "Value") -> None:
+        """Print the text of a tool's result; of its pictures only say that they are there."""
+        from fetchstash.render import Host, view_of  # noqa: PLC0415 - heavy
+
+        host = Host(self.settings.views, preview=self.settings.context)
+        view = view_of(host, value, self.max_chars)
+        print_text(view.text + "\n")
+        for data, media_type in view.pictures:
+            aside(f"With it goes a picture, {media_type}, {len(data):,} bytes.")
+
+    def print_json(self, value: "Value") -> None:
+        """Print a value as data, nothing of it cut."""
+        from fetchstash.render import Host, view_of  # noqa: PLC0415 - heavy
+
+        whole = {"default_max_chars": _ALL, "max_chars_ceiling": _ALL, "count_bytes": False}
+        limits = replace(self.settings.views, **whole)
+        view = view_of(Host(limits, preview=self.settings.context), value)
+        print_objects(view.records or view.facts)
 
 
-def command(body: Callable[..., int | None]) -> Callable[..., None]:
-    """Give a command the flags of the settings, and its body the settings as read."""
+def command(
+    short_help: str,
+    *,
+    name: str | None = None,
+    shows: Sequence[str] = (),
+    settings: bool = True,
+    views: bool = False,
+) -> Callable[[Callable[..., int | None]], click.Command]:
+    """Make a command of a function that returns an exit code. An error becomes a line on stderr.
 
-    @setting_flags
-    @exit_codes
-    @functools.wraps(body)
-    def run(**arguments: Any) -> int | None:
-        return body(take_settings(arguments, dict(os.environ)), **arguments)
+    The function gets the ``settings`` as read, with ``views`` a View. ``shows`` are those flags of
+    the settings that the command's help shows.
+    """
 
-    return run
+    def decorate(body: Callable[..., int | None]) -> click.Command:
+        @functools.wraps(body)
+        def run(**arguments: Any) -> None:
+            as_json, model = bool(arguments.get("as_json")), bool(arguments.get("model"))
+            try:
+                read: list[Any] = []
+                if settings:
+                    read = [take_settings(arguments, dict(os.environ))]
+                if views:
+                    flags = ("refresh", "max_chars", "model", "as_json")
+                    shown = {flag: arguments.pop(flag) for flag in flags if flag in arguments}
+                    read = [View(*read, **shown)]
+                code = body(*read, **arguments)
+                sys.stdout.flush()
+            except FetchstashError as error:
+                code = failed(error, as_model=model, as_json=as_json)
+            except KeyboardInterrupt:
+                code = INTERRUPTED
+            except BrokenPipeError:
+                # The pipe's reader is gone. Without this Python would complain at exit.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                code = 0
+            except OSError as error:
+                system = StoreError(f"The system said: {error}.", "Mend that and try again.")
+                code = failed(system, as_json=as_json)
+            sys.exit(code or 0)
 
+        shown = {"short_help": short_help, "shows": shows, "settings": settings}
+        return click.command(name, cls=Command, **shown)(run)
 
-def exit_codes(body: Callable[..., int | None]) -> Callable[..., None]:
-    """Turn the result of a command into an exit code, and an error into one line on stderr."""
-
-    @functools.wraps(body)
-    def run(**arguments: Any) -> None:
-        as_json = bool(arguments.get("as_json"))
-        try:
-            code = body(**arguments)
-            sys.stdout.flush()
-        except FetchstashError as error:
-            code = failed(error, as_model=bool(arguments.get("model")), as_json=as_json)
-        except KeyboardInterrupt:
-            code = INTERRUPTED
-        except BrokenPipeError:
-            # The pipe's reader is gone. Without this Python would complain at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = 0
-        except OSError as error:
-            system = StoreError(f"The system said: {error}.", "Mend that and try again.")
-            code = failed(system, as_json=as_json)
-        sys.exit(code or 0)
-
-    return run
+    return decorate
 
 
 def end_with(command: click.Command, words: Sequence[str], name: str, **context: Any) -> NoReturn:
@@ -167,27 +216,3 @@ def print_objects(objects: "Sequence[Mapping[str, object]]") -> None:
     """Print data, one JSON object a line; what would steer a terminal is escaped there."""
     for item in objects:
         write(json.dumps(item, ensure_ascii=screen_of().is_terminal).encode() + b"\n")
-
-
-_ALL = 10**12
-
-
-def print_as_model(settings: "Settings", value: "Value", max_chars: int | None = None) -> None:
-    """Print the text that a tool's result has; its pictures are only said to be there."""
-    from fetchstash.render import Host, view_of  # noqa: PLC0415 - heavy
-
-    view = view_of(Host(settings.views, preview=settings.context), value, max_chars)
-    print_text(view.text + "\n")
-    for data, media_type in view.pictures:
-        aside(f"With it goes a picture, {media_type}, {len(data):,} bytes.")
-
-
-def print_json(settings: "Settings", value: "Value") -> None:
-    """Print a value as data, nothing of it cut."""
-    from fetchstash.render import Host, view_of  # noqa: PLC0415 - heavy
-
-    limits = replace(
-        settings.views, default_max_chars=_ALL, max_chars_ceiling=_ALL, count_bytes=False
-    )
-    view = view_of(Host(limits, preview=settings.context), value)
-    print_objects(view.records or view.facts)

@@ -1,14 +1,14 @@
 """What a person at a terminal is shown of each value, in lines; the sums of stats."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from fetchstash.cli._terminal import (
-    Cell,
     Column,
+    Link,
     Screen,
     cells,
     clip_cells,
@@ -142,6 +142,11 @@ def next_steps(screen: Screen, calls: Sequence[Call], pipe: str = "") -> list[st
     return [screen.style(f"  {line}", "key") for line in lines]
 
 
+def what_next(screen: Screen, part: "Slice", calls: Sequence[Call], pipe: str = "") -> list[str]:
+    """Return what a part is, and the commands that go on behind it."""
+    return ["", screen.style(f"{opening_of(part)}. Next:", "dim"), *next_steps(screen, calls, pipe)]
+
+
 def after_preview(artifact: "Artifact") -> tuple[Call, ...]:
     """Return how to go on after a preview: all of it, grep, and a part."""
     ref, facts = artifact.ref, artifact.facts
@@ -198,34 +203,27 @@ _LISTED = (
 
 def listed(screen: Screen, artifacts: Sequence["Facts"], first: int = 1) -> list[str]:
     """Return the table of artifacts, the newest with number ``first``."""
-    return table(screen, _LISTED, [_row(f"@{n}", f) for n, f in enumerate(artifacts, start=first)])
-
-
-def _row(number: str, facts: "Facts") -> list[Cell]:
     from fetchstash.render import size  # noqa: PLC0415 - heavy
     from fetchstash.stash import described  # noqa: PLC0415 - as above
 
-    return [
-        Cell(number),
-        Cell(short_ref(facts.artifact_ref)),
-        Cell(_age(facts.created_at)),
-        Cell(size(facts.size_bytes)),
-        Cell(safe_line(described(facts).word)),
-        Cell(safe_line(facts.title or facts.name), facts.final_url),
-        Cell(origin(facts)),
-        Cell("pinned" if facts.pinned else _age(facts.expires_at)),
+    rows = [
+        (
+            f"@{number}",
+            short_ref(facts.artifact_ref),
+            _age(facts.created_at),
+            size(facts.size_bytes),
+            safe_line(described(facts).word),
+            Link(safe_line(facts.title or facts.name), facts.final_url),
+            safe_line(urlsplit(facts.final_url).netloc) or "file",
+            "pinned" if facts.pinned else _age(facts.expires_at),
+        )
+        for number, facts in enumerate(artifacts, start=first)
     ]
+    return table(screen, _LISTED, rows)
 
 
 def _age(time: "datetime | None") -> str:
     return age(time) if time else ""
-
-
-def origin(facts: "Facts") -> str:
-    """Return the host that an artifact is from, or "file"."""
-    from urllib.parse import urlsplit  # noqa: PLC0415 - as others
-
-    return safe_line(urlsplit(facts.final_url).netloc) or "file"
 
 
 def plain_row(facts: "Facts") -> str:
@@ -324,65 +322,50 @@ class Row:
     tokens_exact: bool
 
 
-def rows_of(artifacts: "Sequence[Facts]") -> tuple[Row, ...]:
+def rows_of(artifacts: "Sequence[Facts]") -> list[Row]:
     """Sum up by kind, then by host, the most tokens first."""
-    kinds = _rows("kind", ((facts.content_kind, facts) for facts in artifacts))
-    hosts = _rows(
-        "host",
-        ((urlsplit(facts.final_url).hostname or "this machine", facts) for facts in artifacts),
-    )
-    return (*kinds, *hosts)
-
-
-def _rows(group: str, named: "Iterable[tuple[str, Facts]]") -> list[Row]:
-    groups: dict[str, list[Facts]] = {}
-    for name, facts in named:
-        groups.setdefault(name, []).append(facts)
+    groups: dict[tuple[str, str], list[Facts]] = {}
+    for facts in artifacts:
+        host = urlsplit(facts.final_url).hostname or "this machine"
+        for key in (("kind", facts.content_kind), ("host", host)):
+            groups.setdefault(key, []).append(facts)
     rows = [
         Row(
-            group, name, len(members), sum(facts.size_bytes for facts in members), *_tokens(members)
+            *key,
+            artifacts=len(members),
+            size_bytes=sum(facts.size_bytes for facts in members),
+            tokens=sum(facts.text_tokens or 0 for facts in members),
+            tokens_exact=all(facts.text_tokens_exact for facts in members if facts.text_tokens),
         )
-        for name, members in groups.items()
+        for key, members in groups.items()
     ]
-    return sorted(rows, key=lambda row: (-row.tokens, row.name))
-
-
-def _tokens(artifacts: "Sequence[Facts]") -> tuple[int, bool]:
-    exact = all(facts.text_tokens_exact for facts in artifacts if facts.text_tokens)
-    return sum(facts.text_tokens or 0 for facts in artifacts), exact
+    return sorted(rows, key=lambda row: (row.group == "host", -row.tokens, row.name))
 
 
 def printed(screen: Screen, rows: Sequence[Row], shown: int | None) -> list[str]:
     """Return the lines for a person."""
     lines: list[str] = []
+    numbers = [Column(name, right=True) for name in ("artifacts", "bytes", "tokens")]
     for group in dict.fromkeys(row.group for row in rows):
-        columns = (Column(group, least=8), *_NUMBERS)
-        lines += [*table(screen, columns, [_cells(r) for r in rows if r.group == group]), ""]
+        texts = [
+            (
+                safe_line(row.name),
+                f"{row.artifacts:,}",
+                f"{row.size_bytes:,}",
+                f"{TokenCount(row.tokens, row.tokens_exact):,}",
+            )
+            for row in rows
+            if row.group == group
+        ]
+        lines += [*table(screen, [Column(group, least=8), *numbers], texts), ""]
     whole = sum(row.tokens for row in rows if row.group == "kind")
-    counted = TokenCount(whole, all(row.tokens_exact for row in rows))
-    lines.append(f"All texts together: {counted:,} tokens.")
+    together = TokenCount(whole, all(row.tokens_exact for row in rows))
+    lines.append(f"All texts together: {together:,} tokens.")
     if shown is None:
         lines.append("No call of a model is logged for them.")
     else:
         lines.append(f"Shown: about {shown:,}. Kept out: about {max(whole - shown, 0):,}.")
     return lines
-
-
-_NUMBERS = (
-    Column("artifacts", right=True),
-    Column("bytes", right=True),
-    Column("tokens", right=True),
-)
-
-
-def _cells(row: Row) -> list[Cell]:
-    tokens = f"{TokenCount(row.tokens, row.tokens_exact):,}"
-    return [
-        Cell(safe_line(row.name)),
-        Cell(f"{row.artifacts:,}"),
-        Cell(f"{row.size_bytes:,}"),
-        Cell(tokens),
-    ]
 
 
 def as_objects(rows: Sequence[Row], shown: int | None) -> tuple[Mapping[str, object], ...]:

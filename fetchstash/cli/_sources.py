@@ -5,8 +5,8 @@ import re
 import stat
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from fetchstash.cli import _show
 from fetchstash.cli._meter import Meter
-from fetchstash.cli._run import aside, failed, say, with_stash
+from fetchstash.cli._run import View, aside, failed, say, with_stash
 from fetchstash.cli._terminal import safe_line, screen_of
 from fetchstash.cli._words import age, as_command, short_ref
 from fetchstash.errors import BadArgument, Call, FetchstashError, TooLarge, UnknownRef
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fetchstash.store import ArtifactStore, Facts
 
 Kind = Literal["newest", "prefix", "url", "file"]
+T = TypeVar("T")
 
 _NEWEST = re.compile(r"@([1-9][0-9]{0,5})")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -63,18 +64,22 @@ def is_plain_source(word: str) -> bool:
     return bool(_NEWEST.fullmatch(word)) or word.startswith(("art_", "http://", "https://"))
 
 
-@contextmanager
-def sources(words: Sequence[str], settings: "Settings") -> Generator[list[Source]]:
-    """Give the source of each word; what comes out of a pipe is in a file meanwhile.
+def with_sources(
+    settings: "Settings",
+    words: Sequence[str],
+    work: "Callable[[Stash, Sequence[Source]], Awaitable[T]]",
+) -> T:
+    """Open a Stash and do one thing with the sources that words name.
 
-    Raises BadArgument for a word that names nothing, and TooLarge. A pipe is read here, outside of
-    any event loop, so that Ctrl-C ends it.
+    What comes out of a pipe is in a file meanwhile. It is read outside of any event loop, so that
+    Ctrl-C ends it. Raises BadArgument for a word that names nothing, and TooLarge.
     """
     if words.count("-") > 1:
         raise BadArgument("stdin is named twice.", "Give - once.")
     with tempfile.TemporaryDirectory(prefix="fetchstash-") as folder:
         limit = settings.fetch.max_decoded_bytes
-        yield [_source(word, Path(folder, str(n)), limit) for n, word in enumerate(words)]
+        named = [_source(word, Path(folder, str(n)), limit) for n, word in enumerate(words)]
+        return with_stash(settings, lambda stash: work(stash, named))
 
 
 def _source(word: str, folder: Path, max_bytes: int) -> Source:
@@ -88,9 +93,14 @@ def _source(word: str, folder: Path, max_bytes: int) -> Source:
         return Source(word, "prefix", word.removeprefix("art_"))
     if _SCHEME.match(word):
         return Source(word, "url", word)
-    url = _url_of(word)
+    url = ""
+    if host := _HOST.fullmatch(word):
+        # https, as browsers do; http for an address, localhost, and a name of this network.
+        url = f"http://{word}" if host["local"] else f"https://{word}"
     path = Path(word).expanduser()
-    mode = _mode(path)
+    mode = 0
+    with suppress(OSError, ValueError):
+        mode = path.stat().st_mode
     if mode and (stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)):  # <(command), /dev/stdin
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -114,24 +124,6 @@ def _source(word: str, folder: Path, max_bytes: int) -> Source:
     )
 
 
-def _mode(path: Path) -> int:
-    try:
-        return path.stat().st_mode
-    except (OSError, ValueError):
-        return 0
-
-
-def _url_of(word: str) -> str:
-    """Return the URL of a site without a scheme, "" if it is none.
-
-    https, as browsers do; http for an address, localhost, and a name of this network with a port.
-    """
-    host = _HOST.fullmatch(word)
-    if not host:
-        return ""
-    return f"http://{word}" if host["local"] else f"https://{word}"
-
-
 def _spooled(descriptor: int, path: Path, max_bytes: int) -> Path:
     """Copy a stream to a file. Raises TooLarge."""
     path.parent.mkdir(exist_ok=True)
@@ -146,8 +138,6 @@ def _spooled(descriptor: int, path: Path, max_bytes: int) -> Path:
             file.write(data)
     return path
 
-
-T = TypeVar("T")
 
 _REF_CHARS = 26
 _PAGE = 1_000
@@ -206,11 +196,20 @@ async def _by_prefix(stash: "Stash", source: Source) -> "Facts":
 
     if len(source.value) >= _REF_CHARS:
         return await stash.store.get(f"art_{source.value}")
-    matches = await _beginning_with(stash.store, source.value)
+
+    async def matching(store: "ArtifactStore") -> "list[Facts]":
+        matches: list[Facts] = []
+        offset, beginning = 0, f"art_{source.value}"
+        while page := (await store.list(limit=_PAGE, offset=offset)).facts:
+            matches += [facts for facts in page if facts.artifact_ref.startswith(beginning)]
+            offset += _PAGE
+        return matches
+
+    matches = await matching(stash.store)
     if not matches:  # a reference works in every run
         everywhere = await open_store(replace(stash.settings.store, run=ALL_RUNS))
         try:
-            matches = await _beginning_with(everywhere, source.value)
+            matches = await matching(everywhere)
         finally:
             await everywhere.aclose()
     if len(matches) == 1:
@@ -221,41 +220,6 @@ async def _by_prefix(stash: "Stash", source: Source) -> "Facts":
     some = ", ".join(facts.artifact_ref for facts in matches[:_CANDIDATES])
     what = f"{len(matches)} references begin with {source.word}: {some}."
     raise BadArgument(what, "Give more of one.")
-
-
-async def _beginning_with(store: "ArtifactStore", beginning: str) -> "list[Facts]":
-    matches: list[Facts] = []
-    offset = 0
-    while page := (await store.list(limit=_PAGE, offset=offset)).facts:
-        matches += [facts for facts in page if facts.artifact_ref.startswith(f"art_{beginning}")]
-        offset += _PAGE
-    return matches
-
-
-async def located(
-    stash: "Stash",
-    source: Source,
-    note: Callable[[str], None],
-    *,
-    refresh: bool = False,
-    progress: "Download | None" = None,
-) -> "Facts":
-    """Return the facts of what is to be read: a URL that is kept is not asked for again.
-
-    ``note`` is told when the copy is from an earlier time.
-    """
-    if source.kind == "file" or refresh:
-        return (await fetched(stash, source, refresh=refresh, progress=progress)).facts
-    if source.kind != "url":
-        return await kept(stash, source)
-    try:
-        facts = await stash.store.get(source.value)
-    except FetchstashError:
-        return (await fetched(stash, source, progress=progress)).facts
-    made = facts.validated_at or facts.created_at
-    if made and (datetime.now(UTC) - made).total_seconds() > _NOTED_SECONDS:
-        note(f"{source.word}: the copy of {age(made)} ago; --refresh asks the server again.")
-    return facts
 
 
 async def fetched(
@@ -307,72 +271,79 @@ async def each(
 
 
 def read_each(
-    settings: "Settings",
-    named: Sequence[Source],
-    show: "Callable[[Stash, Source, Facts], Awaitable[None]]",
-    *,
-    refresh: bool = False,
-    model: bool = False,
-    as_json: bool = False,
-) -> int | None:
+    view: View, words: Sequence[str], show: "Callable[[Stash, Source, Facts], Awaitable[None]]"
+) -> int:
     """Find each source, fetched where it is not kept, and show it; return the exit code.
 
-    The code is the highest of all. With ``model`` the error of a lone source is raised.
+    The code is the highest of all. For a model the error of a lone source is raised.
     """
 
-    async def work(stash: "Stash") -> int | None:
-        codes: list[int] = []
-        for source, result in zip(
-            named, await found(stash, settings, named, refresh=refresh), strict=True
-        ):
-            try:
-                if isinstance(result, FetchstashError):
-                    raise result
-                await show(stash, source, result)
-            except FetchstashError as error:
-                if model and len(named) == 1:
-                    raise
-                codes.append(report(named, source, error, as_json=as_json))
-        return max(codes, default=0)
+    async def work(stash: "Stash", named: Sequence[Source]) -> int:
+        results = await found(stash, named, refresh=view.refresh)
+        return await _do_each(stash, named, results, show, view)
 
-    return with_stash(settings, work)
+    return with_sources(view.settings, words, work)
 
 
 def kept_each(
-    settings: "Settings", words: Sequence[str], work: "Callable[[Stash, Facts], Awaitable[None]]"
+    settings: "Settings", words: Sequence[str], do: "Callable[[Stash, Facts], Awaitable[None]]"
 ) -> int:
     """Do one thing with each artifact that is kept already; return the exit code."""
 
-    async def do(stash: "Stash") -> int:
+    async def work(stash: "Stash", named: Sequence[Source]) -> int:
         # All are looked up first: what @2 names must not change while @1 is deleted.
-        codes: list[int] = []
-        for source, result in zip(
-            named, await each(named, lambda source: kept(stash, source)), strict=True
-        ):
-            try:
-                if isinstance(result, FetchstashError):
-                    raise result
-                await work(stash, result)
-            except FetchstashError as error:
-                codes.append(report(named, source, error))
-        return max(codes, default=0)
+        results = await each(named, lambda source: kept(stash, source))
+        return await _do_each(stash, named, results, lambda s, _, facts: do(s, facts))
 
-    with sources(words, settings) as named:
-        return with_stash(settings, do)
+    return with_sources(settings, words, work)
+
+
+async def _do_each(
+    stash: "Stash",
+    named: Sequence[Source],
+    results: "Sequence[Facts | FetchstashError]",
+    do: "Callable[[Stash, Source, Facts], Awaitable[None]]",
+    view: View | None = None,
+) -> int:
+    codes: list[int] = []
+    for source, result in zip(named, results, strict=True):
+        try:
+            if isinstance(result, FetchstashError):
+                raise result
+            await do(stash, source, result)
+        except FetchstashError as error:
+            if view and view.model and len(named) == 1:
+                raise
+            codes.append(report(named, source, error, as_json=view is not None and view.as_json))
+    return max(codes, default=0)
 
 
 async def found(
-    stash: "Stash", settings: "Settings", named: Sequence[Source], *, refresh: bool = False
+    stash: "Stash", named: Sequence[Source], *, refresh: bool = False
 ) -> "list[Facts | FetchstashError]":
-    """Return the facts of each source, or why there are none."""
+    """Return the facts of each source, or why there are none.
+
+    A URL that is kept is not asked for again, and a copy of an earlier time is said to be one.
+    """
     notes: list[str] = []
-    with Meter("Looking", give_up=settings.fetch.deadline_seconds) as meter:
+    with Meter("Looking", give_up=stash.settings.fetch.deadline_seconds) as meter:
 
         async def find(source: Source) -> "Facts":
             with meter.download(source.word, local=source.kind != "url") as progress:
-                return await located(
-                    stash, source, notes.append, refresh=refresh, progress=progress
-                )
+                if source.kind in ("newest", "prefix") and not refresh:
+                    return await kept(stash, source)
+                facts = None
+                if source.kind == "url" and not refresh:
+                    with suppress(FetchstashError):
+                        facts = await stash.store.get(source.value)
+                if facts is None:
+                    artifact = await fetched(stash, source, refresh=refresh, progress=progress)
+                    return artifact.facts
+            made = facts.validated_at or facts.created_at
+            if made and (datetime.now(UTC) - made).total_seconds() > _NOTED_SECONDS:
+                copy = f"{source.word}: the copy of {age(made)} ago"
+                notes.append(f"{copy}; --refresh asks the server again.")
+            return facts
 
         results = await each(named, find)
     for source in named:

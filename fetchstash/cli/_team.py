@@ -6,24 +6,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from fetchstash.cli._help import Command
-from fetchstash.cli._run import aside, command, json_flag, print_objects, say
-from fetchstash.cli._terminal import Cell, Column, safe_line, screen_of, table
+from fetchstash.cli._options import json_flag
+from fetchstash.cli._run import aside, command, print_objects, say
+from fetchstash.cli._terminal import Column, table_or_tabs
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
-    from fetchstash.service.access import OwnTokens, TokenRecord
+    from fetchstash.service.access import OwnTokens
     from fetchstash.store import StoreLimits
 
 
-@click.group(short_help="Prepare a bucket for artifacts")
-def store() -> None:
-    """Prepare the bucket that store.url names."""
-
-
-@store.command(cls=Command, short_help="Set the lifecycle rules of a bucket")
+@command("Set the lifecycle rules of a bucket")
 @click.option("--print", "only_print", is_flag=True, help="Print the rules, and set nothing.")
-@command
 def init(settings: "Settings", only_print: bool) -> None:
     """Set the lifecycle rules by which artifacts in a bucket expire.
 
@@ -52,15 +46,7 @@ def limits_of_all(settings: "Settings") -> "StoreLimits":
 T = TypeVar("T")
 
 
-@click.group(short_help="Create, list and revoke a team's tokens")
-def token() -> None:
-    """Create, list and revoke the tokens of a service that a team shares (serve --http).
-
-    They lie in the store that the settings name: the one that the service uses.
-    """
-
-
-@token.command(cls=Command, short_help="Create a token and print it, once")
+@command("Create a token and print it, once")
 @click.option("--tenant", required=True, metavar="TENANT", help="Whose artifacts it opens.")
 @click.option("--name", required=True, metavar="NAME", help="Who uses it, for lists and logs.")
 @click.option("--days", type=int, default=90, show_default=True, help="Days until it expires.")
@@ -72,7 +58,6 @@ def token() -> None:
     help="read: what is kept; fetch: everything. Without any it may do both.",
 )
 @json_flag
-@command
 def create(
     settings: "Settings", tenant: str, name: str, days: int, scopes: Sequence[str], as_json: bool
 ) -> None:
@@ -89,44 +74,34 @@ def create(
     aside(f"Copy it now: it is not shown again. It expires on {made.record.expires[:10]}.")
 
 
-@token.command("list", cls=Command, short_help="List the tokens, the oldest first")
+@command("List the tokens, the oldest first", name="list")
 @json_flag
-@command
 def list_tokens(settings: "Settings", as_json: bool) -> None:
     """List the tokens that are not revoked, the oldest first. What they are is not shown."""
     records = _with_tokens(settings, lambda own: own.records())
     if as_json:
         print_objects([record.listed() for record in records])
         return
-    rows = [[safe_line(text) for text in _row(record)] for record in records]
-    screen = screen_of()
-    if screen.is_terminal:
-        columns = (
-            Column("id"),
-            Column("tenant", least=6),
-            Column("name", least=6),
-            Column("scopes"),
-            Column("created", from_width=70),
-            Column("expires"),
-        )
-        lines = table(screen, columns, [[Cell(text) for text in row] for row in rows])
-    else:
-        lines = ["\t".join(row) for row in rows]
-    if lines:
+    columns = (
+        Column("id"),
+        Column("tenant", least=6),
+        Column("name", least=6),
+        Column("scopes"),
+        Column("created", from_width=70),
+        Column("expires"),
+    )
+    rows = [
+        (r.id, r.tenant, r.name, ",".join(r.scopes), r.created[:10], r.expires[:10])
+        for r in records
+    ]
+    if lines := table_or_tabs(columns, rows):
         click.echo("\n".join(lines))
     if not rows:
         aside("There are no tokens: fetchstash token create makes one.")
 
 
-def _row(record: "TokenRecord") -> tuple[str, ...]:
-    scopes = ",".join(record.scopes)
-    created, expires = record.created[:10], record.expires[:10]
-    return record.id, record.tenant, record.name, scopes, created, expires
-
-
-@token.command(cls=Command, short_help="Revoke tokens by their ids")
+@command("Revoke tokens by their ids")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@command
 def revoke(settings: "Settings", ids: Sequence[str]) -> None:
     """Revoke tokens by their ids. Within 30 s no server takes them any more."""
 
@@ -161,4 +136,19 @@ def _with_tokens(settings: "Settings", work: "Callable[[OwnTokens], Awaitable[T]
     return anyio.run(run)
 
 
-COMMANDS = (store, token)
+COMMANDS = (
+    click.Group(
+        "store",
+        commands=[init],
+        short_help="Prepare a bucket for artifacts",
+        help="Prepare the bucket that store.url names.",
+    ),
+    click.Group(
+        "token",
+        commands=[create, list_tokens, revoke],
+        short_help="Create, list and revoke a team's tokens",
+        help="""Create, list and revoke the tokens of a service that a team shares (serve --http).
+
+        They lie in the store that the settings name: the one that the service uses.""",
+    ),
+)

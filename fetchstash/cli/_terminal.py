@@ -158,21 +158,35 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """A cell: its text on one line, and where it links to ("": nowhere)."""
+class Link:
+    """The text of a cell, on one line, and the page that it links to."""
 
     text: str
-    url: str = ""
+    url: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
-def table(screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[str]:
+def table_or_tabs(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table for a terminal; for a pipe the same between tabs."""
+    rows, screen = [[safe_line(text) for text in row] for row in rows], screen_of()
+    if screen.is_terminal:
+        return table(screen, columns, rows)
+    return ["\t".join(row) for row in rows]
+
+
+def table(
+    screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence[str | Link]]
+) -> list[str]:
     """Return the lines of a table under its headings, none wider than the screen."""
     shown = [n for n, column in enumerate(columns) if column.from_width <= screen.width]
-    cells_of_rows = [[row[n].text for n in shown] for row in rows]
-    widths = _widths(screen.width, [columns[n] for n in shown], cells_of_rows)
-    headings = [Cell(column.heading) for column in columns]
-    lines = [_line(screen, columns, shown, widths, headings, heading=True)]
-    return lines + [_line(screen, columns, shown, widths, row) for row in rows]
+    columns = [columns[n] for n in shown]
+    rows = [[row[n] for n in shown] for row in rows]
+    widths = _widths(screen.width, columns, [[str(cell) for cell in row] for row in rows])
+    headings = [column.heading for column in columns]
+    lines = [_line(screen, columns, widths, headings, is_heading=True)]
+    return lines + [_line(screen, columns, widths, row) for row in rows]
 
 
 def _widths(room: int, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
@@ -194,19 +208,17 @@ def _widths(room: int, columns: Sequence[Column], rows: Sequence[Sequence[str]])
 def _line(
     screen: Screen,
     columns: Sequence[Column],
-    shown: Sequence[int],
     widths: Sequence[int],
-    row: Sequence[Cell],
+    row: Sequence[str | Link],
     *,
-    heading: bool = False,
+    is_heading: bool = False,
 ) -> str:
     pieces: list[str] = []
-    for n, width in zip(shown, widths, strict=True):
-        cell, column = row[n], columns[n]
-        text = clip_cells(cell.text, width)
+    for column, width, cell in zip(columns, widths, row, strict=True):
+        text = clip_cells(str(cell), width)
         fill = " " * (width - cells(text))
-        painted = screen.link(text, cell.url)
-        if style := "dim" if heading else column.style:
+        painted = screen.link(text, cell.url) if isinstance(cell, Link) else text
+        if style := "dim" if is_heading else column.style:
             painted = screen.style(painted, style)
         pieces.append(fill + painted if column.right else painted + fill)
     return (" " * _GAP).join(pieces).rstrip()

@@ -4,8 +4,8 @@ import pytest
 
 from fetchstash.cli._meter import Meter
 from fetchstash.cli._terminal import (
-    Cell,
     Column,
+    Link,
     Screen,
     cells,
     clip_cells,
@@ -111,13 +111,13 @@ COLUMNS = (
 )
 ROWS = [
     [
-        Cell("@1"),
-        Cell("abcdefg"),
-        Cell("題名" * 30, "https://a.test/"),
-        Cell("example.org"),
-        Cell("7 d"),
+        "@1",
+        "abcdefg",
+        Link("題名" * 30, "https://a.test/"),
+        "example.org",
+        "7 d",
     ],
-    [Cell("@10"), Cell("hijklmn"), Cell("short"), Cell("a-very-long-host.example.org"), Cell("")],
+    ["@10", "hijklmn", "short", "a-very-long-host.example.org", ""],
 ]
 
 
@@ -133,7 +133,7 @@ def test_no_row_of_a_table_is_wider_than_the_screen(width: int, styled: bool) ->
 
 
 def test_columns_stand_under_their_headings_whatever_the_script() -> None:
-    rows = [[Cell("日本", ""), Cell("x")], [Cell("abcd"), Cell("y")]]
+    rows = [["日本", "x"], ["abcd", "y"]]
     lines = table(Screen(True, 80), (Column("name"), Column("k")), rows)
     assert lines == ["name  k", "日本  x", "abcd  y"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 from mcp import Client
 
-from fetchstash.cli._terminal import Cell, Column, Screen, screen_of, table
+from fetchstash.cli._terminal import Column, Screen, screen_of, table
 from fetchstash.cli.demo import site as content
 from fetchstash.cli.demo.driver import Answer, ask, started
 from fetchstash.cli.demo.site import Site
@@ -126,9 +126,7 @@ async def _tour(printer: Printer) -> int:
         (title, f"{cost:,}", f"{whole:,}", f"{cost / max(whole.tokens, 1):.2%}")
         for title, cost, whole in tour.costs
     ]
-    heading, *lines = table(
-        Screen(is_terminal=False), columns, [[Cell(text) for text in row] for row in rows]
-    )
+    heading, *lines = table(Screen(is_terminal=False), columns, rows)
     printer.rows([heading], "title")
     printer.rows([*lines, ""])
     spent = sum(cost for _, cost, _ in tour.costs)

@@ -1,7 +1,7 @@
 """The servers in the settings file of a host, JSON or TOML: read, and changed in place."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import tomlkit
@@ -84,15 +84,22 @@ class TomlServers:
         """Take keys out of an entry, and set others."""
         for key, value in put.items():
             if isinstance(value, dict):
-                self._edit(name, lambda table, key=key: table.pop(key, None))
-            self._edit(name, lambda table, key=key, value=value: _set(table, key, value))
+                self._set(name, key)
+            self._set(name, key, value)
         for key in removed:
-            self._edit(name, lambda table, key=key: table.pop(key, None))
+            self._set(name, key)
 
-    def _edit(self, name: str, edit: Callable[[Any], object]) -> None:
-        """Change one key of an entry: tomlkit miscounts a table in several parts after a change."""
+    def _set(self, name: str, key: str, value: Any = None) -> None:
+        """Set one key of an entry, None to take it out.
+
+        The text is read anew for each: tomlkit miscounts a table in several parts after a change.
+        """
         document = _parsed(self.text)
-        edit(document[self._section][name])
+        table = document[self._section][name]
+        if value is None:
+            table.pop(key, None)
+        else:
+            _set(table, key, value)
         text = cast("str", document.as_string())
         if 0 < self.text.count("\n") == self.text.count("\r\n"):
             text = text.replace("\r\n", "\n").replace("\n", "\r\n")

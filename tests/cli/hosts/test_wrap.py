@@ -119,7 +119,7 @@ def test_a_server_over_http_of_codex_gets_its_token_from_a_variable(
         *("wrap", "--url", "env:WRAP_URL", "--header", "X-Team=env:WRAP_HEADER_0"),
         *("--header", "X-User=env:USER_ID", "--header", "Authorization=Bearer env:TOKEN"),
     ]
-    assert entry["env_vars"] == ["USER_ID", "TOKEN"]  # Codex passes few variables on
+    assert entry["env_vars"] == ["USER_ID", "TOKEN"]  # Codex passes few own on
     assert entry["env"]["WRAP_URL"] == "https://mcp.example.org/mcp?key=k3y"
     assert entry["env"]["WRAP_HEADER_0"] == "t3am"
     assert entry["enabled"] is False
@@ -393,20 +393,20 @@ class Remote(BaseHTTPRequestHandler):
 @pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_wrapped_server_over_http_gets_its_headers(env: Environment) -> None:
-    file = HOSTS["codex"].file(env)
-    file.parent.mkdir()
     with ThreadingHTTPServer(("127.0.0.1", 0), Remote) as remote:
         threading.Thread(target=remote.serve_forever, args=(0.02,), daemon=True).start()
-        file.write_text(
+        file = settings(
+            env,
+            "codex",
             f'[mcp_servers.w]\nurl = "http://127.0.0.1:{remote.server_port}/mcp"\n'
-            'bearer_token_env_var = "TOKEN"\nhttp_headers = { X-User = "tool_of_ann" }\n'
+            'bearer_token_env_var = "TOKEN"\nhttp_headers = { X-User = "tool_of_ann" }\n',
         )
         wrap(HOSTS["codex"], (), [FETCHSTASH, "serve"], env)
         wrapped = tomllib.loads(file.read_text())["mcp_servers"]["w"]
         passed_on = {"TOKEN": "t0ken", "OTHER": "not for it"}
-        env = {name: passed_on[name] for name in wrapped["env_vars"]} | wrapped["env"]
-        env["FETCHSTASH_STORE_FOLDER"] = str(env.home / "store")
-        server = StdioServerParameters(command=wrapped["command"], args=wrapped["args"], env=env)
+        own = {name: passed_on[name] for name in wrapped["env_vars"]} | wrapped["env"]
+        own["FETCHSTASH_STORE_FOLDER"] = str(env.home / "store")
+        server = StdioServerParameters(command=wrapped["command"], args=wrapped["args"], env=own)
         async with Client(server, mode="legacy") as client:
             tools = (await client.list_tools()).tools
         remote.shutdown()
