@@ -133,7 +133,9 @@ def sources_argument(metavar: str = "SOURCE...") -> Callable[[F], F]:
     )
 
 
-def max_chars_flag(help_text: str = "Characters to show at the most, 200 or more.") -> Any:
+def max_chars_flag(
+    help_text: str = "Characters to show at the most, 200 or more.",
+) -> Callable[[F], F]:
     """Add ``--max-chars``."""
     return click.option("--max-chars", type=click.IntRange(min=200), metavar="N", help=help_text)
 

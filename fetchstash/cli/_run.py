@@ -66,8 +66,12 @@ class View:
         """Print a value as data, nothing of it cut."""
         from fetchstash.render import Host, view_of  # noqa: PLC0415 - heavy
 
-        whole = {"default_max_chars": _ALL, "max_chars_ceiling": _ALL, "count_bytes": False}
-        limits = replace(self.settings.views, **whole)
+        limits = replace(
+            self.settings.views,
+            default_max_chars=_ALL,
+            max_chars_ceiling=_ALL,
+            count_bytes=False,
+        )
         view = view_of(Host(limits, preview=self.settings.context), value)
         print_objects(view.records or view.facts)
 

@@ -109,7 +109,7 @@ COLUMNS = (
     Column("from", least=6),
     Column("end", right=True),
 )
-ROWS = [
+ROWS: list[list[str | Link]] = [
     [
         "@1",
         "abcdefg",

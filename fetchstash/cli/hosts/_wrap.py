@@ -82,8 +82,8 @@ def _change(
                     continue
                 try:
                     decision = decide(servers, name, entry)
-                except BadArgument as refusal:
-                    refusals[name] = refusal
+                except BadArgument as error:
+                    refusals[name] = error
                     continue
                 if decision:
                     _apply(decision, servers, name, entry)
