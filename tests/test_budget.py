@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 BUDGET = {
     "bench": (20, 3_403),
     "fetchstash": (4, 919),
-    "fetchstash/cli": (28, 5_695),
+    "fetchstash/cli": (28, 5_268),
     "fetchstash/client": (28, 6_811),
     "fetchstash/config": (4, 1_020),
     "fetchstash/fetch": (17, 4_416),

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import stat
 import sys
 import tomllib
@@ -11,11 +12,12 @@ from click.testing import CliRunner, Result
 
 from fetchstash.cli import commands
 from fetchstash.cli.hosts._hosts import HOSTS, Environment, Host
-from fetchstash.cli.hosts._register import register, unregister
+from fetchstash.cli.hosts._register import register, shown, unregister
 from fetchstash.errors import BadArgument, Busy, StoreError
 from tests.cli.hosts.conftest import settings
 
 CURSOR = HOSTS["cursor"]
+README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
 START = ["/opt/fetchstash", "serve"]
 FILE_HOSTS = [host for host in HOSTS.values() if not host.program]
 COMMAND_HOSTS = [host for host in HOSTS.values() if host.program]
@@ -287,10 +289,10 @@ def run(home: Path, *arguments: str) -> Result:
 
 @posix
 def test_print_shows_what_would_be_added_and_adds_nothing(tmp_path: Path) -> None:
-    shown = run(tmp_path, "zed", "--print")
-    entry = json.loads(shown.stdout)["context_servers"]["fetchstash"]
+    done = run(tmp_path, "zed", "--print")
+    entry = json.loads(done.stdout)["context_servers"]["fetchstash"]
     assert Path(entry["command"]).is_absolute()
-    assert str(tmp_path / ".config" / "zed" / "settings.json") in shown.stderr
+    assert str(tmp_path / ".config" / "zed" / "settings.json") in done.stderr
     line = run(tmp_path, "claude-code", "--print").stdout
     assert line.startswith("claude mcp add -s user fetchstash -- /")
     assert list(tmp_path.iterdir()) == []
@@ -307,3 +309,15 @@ def test_the_command_registers_and_removes(tmp_path: Path) -> None:
     refused = run(tmp_path, "cursor")
     assert refused.exit_code == 2
     assert refused.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
+def test_readme_shows_what_register_does(host: Host) -> None:
+    start = ["uvx", "fetchstash"]
+    if host.program:
+        assert f"\n{' '.join(host.add('fetchstash', start))}\n" in README
+        return
+    section = README.partition(f"**{host.title}**")[2]
+    block = re.search(r"```json\n(.*?)```", section, re.DOTALL)
+    assert block
+    assert json.loads(block[1]) == json.loads(shown(host, start))

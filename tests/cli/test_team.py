@@ -1,15 +1,21 @@
-"""The command ``token``, in a pipe and on a terminal."""
+"""The commands ``token`` and ``store``, and what commands ask of a bucket."""
 
 import json
 import re
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from fetchstash.cli import commands
 from tests.cli.terminal import Terminal, plain
 from tests.loopback import Site
 from tests.service.access.provider import AUDIENCE, Provider
+from tests.store.buckets import every_bucket_is, new_objects
 
 pytestmark = pytest.mark.slow
+
+LINES = 400_000
 
 
 def test_a_token_is_printed_once_listed_without_its_secret_and_revoked(run: Terminal) -> None:
@@ -75,3 +81,48 @@ def test_what_cannot_be_done_is_one_line_on_stderr(
     assert done.stdout == ""
     assert line in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_rules_are_printed_with_the_command_that_applies_them(
+    run: Terminal, tmp_path: Path
+) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text("[tenants.acme.store]\nmax_age_days = 30\n")
+    done = run("store", "init", "--url", "gs://bucket/team", "--config", str(settings))
+    rules = json.loads(done.stdout)["lifecycle"]["rule"]
+    days = {rule["condition"]["matchesPrefix"][0]: rule["condition"]["age"] for rule in rules[::2]}
+    # As long as the tenant that keeps artifacts longest.
+    assert days == {"team/blobs/": 39, "team/records/": 32, "team/urls/": 32}
+    assert "gcloud storage buckets update gs://bucket" in done.stderr
+
+
+def test_a_store_that_is_no_bucket_has_no_rules(run: Terminal) -> None:
+    assert run("store", "init", code=2).stderr.startswith("[bad_argument] ")
+
+
+def test_doctor_says_what_keeps_a_bucket_from_being_used(run: Terminal) -> None:
+    pytest.importorskip("obstore", reason="obstore is in the extra team")
+    words = ["--url", "s3://bucket/team", "--endpoint", "http://127.0.0.1:9", "--json"]
+    run.env |= {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret-of-the-test"}
+    done = run("doctor", *words, code=3)
+    (fault,) = [
+        line for line in map(json.loads, done.stdout.splitlines()) if line["level"] == "fault"
+    ]
+    assert fault["what"] == "store: The bucket does not answer."
+    assert "secret-of-the-test" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("command", [["grep", "line 399999"], ["get"]])
+def test_a_whole_text_is_opened_once_and_read_ahead(command: list[str], tmp_path: Path) -> None:
+    objects = new_objects()
+    document = tmp_path / "document.txt"
+    document.write_text("".join(f"line {n}\n" for n in range(LINES)))
+    with every_bucket_is(objects):
+        place = ["--url", "s3://bucket", "--run", "default", "--folder"]
+        words = ["fetch", str(document), *place, str(tmp_path / "a")]
+        assert CliRunner().invoke(commands, words).exit_code == 0
+        for most in (6, 0):  # the second time all of it is here
+            objects.requests.clear()
+            done = CliRunner().invoke(commands, [*command, "@1", *place, str(tmp_path / "b")])
+            assert done.output.endswith("line 399999\n")
+            assert objects.names().count("get_range") <= most
