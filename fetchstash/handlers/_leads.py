@@ -58,9 +58,14 @@ _SOURCES = frozenset((
 
 @dataclass(slots=True)
 class _Tags:
-    """What the tags of a page say; ``chars`` counts its text outside of them."""
+    """What the tags of a page say.
 
-    base: str = ""
+    ``base`` is the page's base address, ``chars`` counts its text outside of tags. ``is_whole``:
+    that is all of the page.
+    """
+
+    base: str
+    is_whole: bool
     meta: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     links: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     frames: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
@@ -76,14 +81,13 @@ def checked_lead(source: Path, kind: str, charset: str, url: str, verdict: str) 
     """
     if kind != "html" or verdict not in LEADING:
         return (verdict if kind == "html" else ""), ""
-    tags, is_whole = _read(source, charset, REACH)
-    base = absolute(url, tags.base) or url
+    tags = _read(source, charset, url, REACH)
     if verdict == "empty_shell":
-        return verdict, alternate(tags.links, base)
+        return verdict, alternate(tags.links, tags.base)
     if tags.chars > MOST_TEXT:
         return "", ""
-    frames, scripts = (tags.frames, tags.scripts) if is_whole else ([], [])
-    address = absolute(base, leads_to(tags.meta, frames, scripts))
+    frames, scripts = (tags.frames, tags.scripts) if tags.is_whole else ([], [])
+    address = absolute(tags.base, leads_to(tags.meta, frames, scripts))
     return ("leads_on", address) if address else ("no_text", "")
 
 
@@ -91,9 +95,8 @@ def is_picture(source: Path, kind: str, charset: str, url: str, address: str) ->
     """Return whether ``address`` is that of a picture, film or sound of a page. Blocking."""
     if kind != "html":
         return False
-    tags, _ = _read(source, charset, PICTURES_REACH)
-    base = absolute(url, tags.base) or url
-    return any(address == absolute(base, reference) for reference in tags.sources)
+    tags = _read(source, charset, url, PICTURES_REACH)
+    return any(address == absolute(tags.base, reference) for reference in tags.sources)
 
 
 def leads_to(
@@ -111,10 +114,9 @@ def leads_to(
             return match[2].strip()
     frames = [frame for frame in frames if frame.get("src", "about:").strip("#/")]
     if len(frames) > 1:
-        named = (f"{frame.get('name', '')} {frame.get('id', '')}" for frame in frames)
-        frames = [f for f, name in zip(frames, named, strict=True) if _MAIN_FRAME.search(name)]
+        frames = [f for f in frames if _MAIN_FRAME.search(f"{f.get('name', '')} {f.get('id', '')}")]
     if len(frames) == 1:
-        return frames[0]["src"].strip()
+        return frames[0].get("src", "").strip()
     script = "".join(text[: MAX_REDIRECTING_SCRIPT + 1] for text in islice(scripts, 99))
     match = _SCRIPTED.search(script) if len(script) <= MAX_REDIRECTING_SCRIPT else None
     return match[2].strip() if match else ""
@@ -147,13 +149,12 @@ def absolute(base: str, reference: str) -> str:
     return address if address.startswith(("http://", "https://")) else ""
 
 
-def _read(source: Path, charset: str, reach: int) -> tuple[_Tags, bool]:
-    """Return what the tags say, and whether that is all of the page."""
+def _read(source: Path, charset: str, url: str, reach: int) -> _Tags:
+    """Return what the tags among the first bytes say."""
     with source.open("rb") as file:
         data = file.read(reach)
-        is_whole = not file.read(1)
+        tags = _Tags("", is_whole=not file.read(1))
     codec = charset_named(charset) or charset_named(declared_charset(data)) or "utf-8"
-    tags = _Tags()
     text_from = 0
     page = data.decode(codec, "replace")
     for name, attributes, text, begin, end in _tags(page):
@@ -174,7 +175,8 @@ def _read(source: Path, charset: str, reach: int) -> tuple[_Tags, bool]:
             case _:
                 pass
     tags.chars += _words(_MARKUP.sub("", page[text_from:]))
-    return tags, is_whole
+    tags.base = absolute(url, tags.base) or url
+    return tags
 
 
 def _tags(page: str) -> Iterator[tuple[str, dict[str, str], str, int, int]]:
@@ -192,7 +194,8 @@ def _tags(page: str) -> Iterator[tuple[str, dict[str, str], str, int, int]]:
         attributes: dict[str, str] = {}
         while match := _ATTRIBUTE.match(page, at):
             value = match[2] or match[3] or match[4] or ""
-            attributes.setdefault(match[1].lower(), _REFERENCE.sub(_character, value))
+            value = _REFERENCE.sub(lambda reference: html.unescape(reference[0]), value)
+            attributes.setdefault(match[1].lower(), value)
             at = match.end()
         end = _END.match(page, at)
         if end is None:
@@ -203,10 +206,6 @@ def _tags(page: str) -> Iterator[tuple[str, dict[str, str], str, int, int]]:
             text = page[at : closing.start() if closing else len(page)]
             at = closing.end() if closing else len(page)
         yield name, attributes, text, tag.start(), at
-
-
-def _character(reference: re.Match[str]) -> str:
-    return html.unescape(reference[0])
 
 
 def _sources(attributes: Mapping[str, str]) -> Iterator[str]:

@@ -86,7 +86,7 @@ def read(job: tuple[Path, dict[str, Any]]) -> Sample:
     """Return one page of the corpus as a sample. A job is the corpus and a line of its index."""
     corpus, row = job
     page = _tree.parse(
-        _element.check(decode(gzip.decompress((corpus / row["path"]).read_bytes()))).source
+        _element.check(decode(gzip.decompress((corpus / row["path"]).read_bytes())))[0]
     )
     gold = json.loads(gzip.decompress((corpus / row["gold"]).read_bytes()))["text"]
     blocks = _blocks.texts(_blocks.cut(page))

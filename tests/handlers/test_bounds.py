@@ -73,9 +73,9 @@ def test_cells_that_lie_too_far_apart_are_refused(
 @pytest.mark.parametrize("separator", [" ", "", "/", "\n"])
 def test_attributes_beyond_the_limit_are_left_out(separator: str) -> None:
     attributes = separator.join(f'a{n}="{n}"' for n in range(5_000))
-    checked = check(f"<p {attributes}>The gate is open.</p>")
-    assert checked.source.count("=") == MAX_ATTRIBUTES
-    assert checked.source.endswith(">The gate is open.</p>")
+    checked, _ = check(f"<p {attributes}>The gate is open.</p>")
+    assert checked.count("=") == MAX_ATTRIBUTES
+    assert checked.endswith(">The gate is open.</p>")
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,10 @@ def test_attributes_beyond_the_limit_are_left_out(separator: str) -> None:
 )
 def test_a_tag_of_few_attributes_costs_no_combinations(attribute: str) -> None:
     source = f"<p {attribute * (MAX_ATTRIBUTES // 2 - 9)}<>gate</p>"
-    assert check(source).source == source
+    assert check(source)[0] == source
 
 
 @pytest.mark.parametrize("equals", ["=", "='a'", '="'])
 def test_a_tag_of_more_equals_signs_than_one_match_takes_is_one_tag(equals: str) -> None:
     source = "<div>" * 2 * HARMLESS_TAGS + f"<div {equals * 2_500}>gate"
-    assert check(source).source == "<div>" * MAX_DEPTH + "gate"
+    assert check(source)[0] == "<div>" * MAX_DEPTH + "gate"

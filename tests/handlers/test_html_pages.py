@@ -140,10 +140,13 @@ def test_a_page_that_only_leads_on_names_the_address(tmp_path: Path, html: str) 
     assert (facts.page_verdict, facts.leads_to) == ("leads_on", "https://example.org/b.html")
 
 
-def test_a_page_does_not_lead_to_a_script(tmp_path: Path) -> None:
-    extracted, _ = extract(
-        tmp_path, '<meta http-equiv=refresh content="0;url=javascript:alert(1)">'
-    )
+@pytest.mark.parametrize(
+    "html",
+    ['<meta http-equiv=refresh content="0;url=javascript:alert(1)">', "<iframe title=ad></iframe>"],
+    ids=["to a script", "a frame without an address"],
+)
+def test_a_page_that_leads_nowhere_has_no_text(tmp_path: Path, html: str) -> None:
+    extracted, _ = extract(tmp_path, html)
     assert (extracted.facts.page_verdict, extracted.facts.leads_to) == ("no_text", "")
 
 

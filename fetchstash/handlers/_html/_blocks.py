@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise, zip_longest
+from itertools import chain, islice, pairwise, zip_longest
+from typing import NamedTuple
 
 from fetchstash.handlers._contract import Part
 from fetchstash.handlers._html._element import (
@@ -12,24 +13,25 @@ from fetchstash.handlers._html._element import (
     HEADINGS,
     Element,
     Node,
+    elements_in,
     is_code,
     is_read,
 )
 from fetchstash.handlers._html._inline import (
     Inline,
-    caption,
-    code_block,
     code_lines,
     code_text,
     heading_in,
     is_data_table,
     is_equation,
     is_gutter,
+    language,
     row_elements,
     rows,
 )
 from fetchstash.handlers._html._media import MEDIA, shown
 from fetchstash.handlers._html._tree import Page
+from fetchstash.handlers._shared._prose import fence_for
 from fetchstash.text.ranges import Heading
 
 PARAGRAPH, HEADING, CODE, TABLE, MEDIUM = "paragraph", "heading", "code", "table", "medium"
@@ -66,93 +68,117 @@ def cut(page: Page) -> list[Block]:
     The noscript elements are used instead if they hold more text than the rest of the page.
     """
     blocks: list[Block] = []
-    _cut(page.body, (), "", blocks)
+    _Cutter(blocks, (), "").cut(page.body)
     noscript: list[Block] = []
     for element in page.without_scripts:
-        _cut(element, (), "", noscript)
-    return noscript + blocks if _size(noscript) > _size(blocks) else blocks
+        _Cutter(noscript, (), "").cut(element)
+    return noscript + blocks if size_of(noscript) > size_of(blocks) else blocks
 
 
-def _size(blocks: list[Block]) -> int:
+def size_of(blocks: Iterable[Block]) -> int:
+    """Return the characters of the words of blocks."""
     return sum(len(block.words) for block in blocks)
 
 
-def _cut(parent: Element, containers: tuple[Element, ...], link: str, out: list[Block]) -> None:
-    """Add the blocks inside an element to ``out``."""
-    run: list[Node] = []
-    for child in parent.children:
-        if isinstance(child, str):
-            if run or not child.isspace():
-                run.append(child)
-        elif not (child.tag in BLOCKS or child.holds_blocks):
-            if is_read(child):
-                if child.tag == "br" and _ends_with_break(run):
-                    _add_paragraph(run, parent, containers, link, out)
+class _Cutter(NamedTuple):
+    """Cuts what stands in some containers and a link into blocks, which are added to ``blocks``."""
+
+    blocks: list[Block]
+    containers: tuple[Element, ...]
+    link: str
+
+    def cut(self, parent: Element) -> None:
+        """Add the blocks inside an element."""
+        run: list[Node] = []
+        for child in parent.children:
+            if isinstance(child, str):
+                if run or not child.isspace():
+                    run.append(child)
+            elif not (child.tag in BLOCKS or child.holds_blocks):
+                if is_read(child):
+                    if child.tag == "br" and _ends_with_break(run):
+                        self._add_paragraph(run, parent)
+                        run = []
+                    run.append(child)
+            else:
+                if run:
+                    self._add_paragraph(run, parent)
                     run = []
-                run.append(child)
-        else:
-            if run:
-                _add_paragraph(run, parent, containers, link, out)
-                run = []
-            _add_element(child, containers, link, out)
-    if run:
-        _add_paragraph(run, parent, containers, link, out)
+                self._add_element(child)
+        if run:
+            self._add_paragraph(run, parent)
 
+    def _add(
+        self, kind: str, nodes: list[Node], parent: Element, words: str, level: int = 0
+    ) -> None:
+        self.blocks.append(Block(kind, nodes, parent, self.containers, words, self.link, level))
 
-def _add_element(
-    element: Element, containers: tuple[Element, ...], link: str, out: list[Block]
-) -> None:
-    tag = element.tag
-    if tag == "table" and (is_data_table(element) or code_lines(element) is not None):
-        _add_table(element, containers, link, out)
-    elif tag in HEADINGS or is_code(element):
-        words = " ".join(code_text(element).split()) if tag == "div" else element.text()
-        if words and (tag in HEADINGS or not _is_line_numbers(element)):
-            kind = HEADING if tag in HEADINGS else CODE
-            nodes: list[Node] = element.children if kind == HEADING else [element]
-            out.append(Block(kind, nodes, element, containers, words, link, HEADINGS.get(tag, 0)))
-    elif tag == "table" and is_equation(element):
-        for row in row_elements(element):
-            _add_paragraph(list(row.elements()), row, containers, link, out)
-    elif is_read(element) and not (tag == "td" and is_gutter(element)):
-        if tag in _ITEMS:
-            containers = (*containers, element)
-        elif tag == "a":
-            link = element.attributes.get("href", "") or link
-        _cut(element, containers, link, out)
+    def _add_element(self, element: Element) -> None:
+        tag = element.tag
+        if tag in HEADINGS:
+            if words := element.text():
+                self._add(HEADING, element.children, element, words, HEADINGS[tag])
+        elif is_code(element):
+            words = " ".join(code_text(element).split()) if tag == "div" else element.text()
+            if words and not _is_line_numbers(element):
+                self._add(CODE, [element], element, words)
+        elif tag == "table" and code_lines(element) is not None:
+            self._add(CODE, [element], element, element.text())
+        elif tag == "table" and is_data_table(element):
+            self._add_table(element)
+        elif tag == "table" and is_equation(element):
+            for row in row_elements(element):
+                self._add_paragraph(list(row.elements()), row)
+        elif is_read(element) and not (tag == "td" and is_gutter(element)):
+            containers, link = self.containers, self.link
+            if tag in _ITEMS:
+                containers = (*containers, element)
+            elif tag == "a":
+                link = element.get("href") or link
+            _Cutter(self.blocks, containers, link).cut(element)
 
-
-def _add_table(
-    table: Element, containers: tuple[Element, ...], link: str, out: list[Block]
-) -> None:
-    """Add a table of data or code; a row that is a heading or shows code parts it in two."""
-    if code_lines(table) is not None:
-        out.append(Block(CODE, [table], table, containers, table.text(), link))
-        return
-    head = _column_names(table)
-    part = Element("table", table.attributes, table.parent)
-    part.children += [child for child in table.elements() if child.tag == "caption"]
-    is_parted = False
-    for row in row_elements(table):
-        heading = heading_in(row)
-        if heading is None and not _shows_code(row):
-            part.children.append(row)
-            continue
-        is_parted = True
-        cells = [heading] if heading is not None else list(row.elements())
-        names = list(head.elements()) if head is not None and heading is None else []
-        if len(names) != len(cells):
-            names = []
-        elif part.children[-1:] == [head]:  # its names stand before each cell
-            part.children.pop()
-        _add_whole_table(part, containers, link, out)
-        for pair in zip_longest(names, cells):
-            for element in filter(None, pair):
-                _add_element(element, containers, link, out)
+    def _add_table(self, table: Element) -> None:
+        """Add a table of data; a row that is a heading or shows code parts it in two."""
+        head = _column_names(table)
         part = Element("table", table.attributes, table.parent)
-        part.children += [head] if names and head is not None else []
-    if not is_parted or part.children != [head]:
-        _add_whole_table(part if is_parted else table, containers, link, out)
+        part.children += [child for child in table.elements() if child.tag == "caption"]
+        is_parted = False
+        for row in row_elements(table):
+            heading = heading_in(row)
+            if heading is None and not _shows_code(row):
+                part.children.append(row)
+                continue
+            is_parted = True
+            cells = [heading] if heading is not None else list(row.elements())
+            names = list(head.elements()) if head is not None and heading is None else []
+            if len(names) != len(cells):
+                names = []
+            elif part.children[-1:] == [head]:  # its names stand before each cell
+                part.children.pop()
+            self._add_whole_table(part)
+            for element in filter(None, chain.from_iterable(zip_longest(names, cells))):
+                self._add_element(element)
+            part = Element("table", table.attributes, table.parent)
+            part.children += [head] if names and head is not None else []
+        if not is_parted or part.children != [head]:
+            self._add_whole_table(part if is_parted else table)
+
+    def _add_whole_table(self, table: Element) -> None:
+        if words := table.text():
+            self._add(TABLE, [table], table, words)
+
+    def _add_paragraph(self, run: list[Node], parent: Element) -> None:
+        texts = (node if isinstance(node, str) else "".join(node.texts()) for node in run)
+        words = " ".join("".join(texts).split())
+        match [node for node in run if not (isinstance(node, str) and node.isspace())]:
+            case [Element() as code] if _code_lines(code) > 1:
+                self._add(CODE, [code], code, words)
+            case _ if words:
+                self._add(PARAGRAPH, run, parent, words)
+            case _ if any(e.tag in MEDIA and shown(e) for e in elements_in(run)):
+                self._add(MEDIUM, run, parent, "")
+            case _:
+                pass
 
 
 def _column_names(table: Element) -> Element | None:
@@ -190,18 +216,9 @@ def _code_lines(element: Element) -> int:
     return code_text(element).count("\n") + 1
 
 
-def _add_whole_table(
-    table: Element, containers: tuple[Element, ...], link: str, out: list[Block]
-) -> None:
-    if words := table.text():
-        out.append(Block(TABLE, [table], table, containers, words, link))
-
-
 def _is_line_numbers(code: Element) -> bool:
     """Return whether this is a column of numbers, one a line, beside the code in a later cell."""
-    cell = code.parent
-    while cell is not None and cell.tag == "div":
-        cell = cell.parent
+    cell = next((around for around in islice(code.outward(), 1, None) if around.tag != "div"), None)
     if cell is None or cell.tag != "td" or cell.parent is None:
         return False
     if cell is list(cell.parent.elements())[-1]:
@@ -210,31 +227,6 @@ def _is_line_numbers(code: Element) -> bool:
     if not all(line.isdecimal() and len(line) < 8 for line in lines):
         return False
     return all(int(line) < int(below) for line, below in pairwise(lines))
-
-
-def _add_paragraph(
-    run: list[Node], parent: Element, containers: tuple[Element, ...], link: str, out: list[Block]
-) -> None:
-    if len(run) == 1 and isinstance(run[0], str):
-        words = " ".join(run[0].split())
-    else:
-        texts = (node if isinstance(node, str) else "".join(node.texts()) for node in run)
-        words = " ".join("".join(texts).split())
-        match [node for node in run if not (isinstance(node, str) and node.isspace())]:
-            case [Element() as code] if _code_lines(code) > 1:
-                out.append(Block(CODE, [code], code, containers, words, link))
-                return
-            case _:
-                pass
-    if words:
-        out.append(Block(PARAGRAPH, run, parent, containers, words, link))
-    elif any(not isinstance(node, str) and _shows_medium(node) for node in run):
-        out.append(Block(MEDIUM, run, parent, containers, "", link))
-
-
-def _shows_medium(node: Element) -> bool:
-    inside = (node, *node.descendants()) if node.children else (node,)
-    return any(element.tag in MEDIA and shown(element) for element in inside)
 
 
 def texts(blocks: list[Block]) -> list[Block]:
@@ -267,7 +259,7 @@ def table_lines(table: Element, inline: Inline) -> Iterator[str]:
 
     A cell that spans columns leaves the others empty; one that spans rows is repeated in them.
     """
-    title = caption(table)
+    title = next((element for element in table.elements() if element.tag == "caption"), None)
     if title is not None and (text := inline.text(title.children, breaks=" ")):
         yield text
     grid = _Grid()
@@ -290,7 +282,9 @@ class _Grid:
         texts: list[str] = []
         for cell in cells:
             self._take_spans(texts)
-            breaks = "<br>" if any(map(_has_lines, cell.descendants())) else " "
+            # Line breaks tell one piece of code from the next.
+            has_code = any(e.tag in CODE_TAGS or is_code(e) for e in cell.descendants())
+            breaks = "<br>" if has_code else " "
             text = inline.text(cell.children, breaks=breaks).replace("|", "\\|")
             self._spare += len(text) + 2
             columns = _span(cell, "colspan", MAX_COLSPAN)
@@ -316,13 +310,8 @@ class _Grid:
             texts.append(value)
 
 
-def _has_lines(element: Element) -> bool:
-    """Return whether line breaks beside this element tell one piece of code from the next."""
-    return element.tag in CODE_TAGS or is_code(element)
-
-
 def _span(cell: Element, name: str, most: int) -> int:
-    value = cell.attributes.get(name, "").strip()
+    value = cell.get(name).strip()
     if not value.isdecimal() or len(value) > 5:
         return 1
     return max(1, min(int(value), most))
@@ -365,7 +354,11 @@ def parts(blocks: Iterable[Block], inline: Inline) -> Iterator[Part]:
 
 def _lines(block: Block, inline: Inline) -> Iterator[str]:
     if block.kind == CODE:
-        yield from code_block(block.parent).split("\n")
+        text = code_text(block.parent)
+        fence = fence_for(text)
+        yield f"{fence}{language(block.parent)}"
+        yield from text.split("\n")
+        yield fence
     elif block.kind == TABLE:
         yield from table_lines(block.parent, inline)
     elif block.kind == HEADING:

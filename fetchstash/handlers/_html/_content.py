@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import compress, islice
+from operator import not_
 from typing import cast
 from urllib.parse import unquote
 
 from fetchstash.handlers._html import _features
-from fetchstash.handlers._html._blocks import CODE, HEADING, MEDIUM, PARAGRAPH, Block, texts
-from fetchstash.handlers._html._element import Element
-from fetchstash.handlers._html._features import GROUPS, groups, linked_words
+from fetchstash.handlers._html._blocks import CODE, MEDIUM, PARAGRAPH, Block, size_of, texts
+from fetchstash.handlers._html._element import HEADINGS, Element, elements_in
+from fetchstash.handlers._html._features import GROUPS, Kind, groups, kind_of, linked_words
 from fetchstash.handlers._html._repairs import (
     by_rules_alone,
     complete_cards,
@@ -94,25 +95,22 @@ def left_out(blocks: Sequence[Block], keep: Sequence[bool]) -> tuple[int, str]:
     """Return the characters of the blocks that are not kept, and those of each region in words."""
     known: dict[Element, str] = {}
     sizes: Counter[str] = Counter()
-    for block in compress(blocks, (not kept for kept in keep)):
+    for block in compress(blocks, map(not_, keep)):
         sizes[_region(block.parent, known)] += len(block.words)
     named = [f"{name} {size:,}" for name, size in sizes.most_common(MAX_REGIONS)]
     return sizes.total(), ", ".join(named)
 
 
-def _region(element: Element | None, known: dict[Element, str]) -> str:
+def _region(element: Element, known: dict[Element, str]) -> str:
     """Return the name of the region that the nearest element around tells."""
     chain: list[Element] = []
-    name = "other"
-    while element is not None:
-        if element in known:
-            name = known[element]
+    name = ""
+    for around in element.outward():
+        name = known.get(around) or _named(groups(around))
+        if name:
             break
-        chain.append(element)
-        if here := _named(groups(element)):
-            name = here
-            break
-        element = element.parent
+        chain.append(around)
+    name = name or "other"
     known.update(dict.fromkeys(chain, name))
     return name
 
@@ -129,46 +127,33 @@ def section(blocks: Sequence[Block], body: Element, fragment: str) -> range | No
     They go from the element of that id or name (HTML Standard, 7.4.2.3.3) to the next heading of
     the same level or above.
     """
-    target, order = _target(body, {fragment, unquote(fragment)})
+    elements = list(body.subtree())
+    names = {fragment, unquote(fragment)}
+    by_id = (e for e in elements if e.attributes.get("id") in names)
+    by_name = (e for e in elements if e.tag == "a" and e.attributes.get("name") in names)
+    target = next(by_id, None) or next(by_name, None)
     if target is None:
         return None
+    behind = set(elements[elements.index(target) :])
     start = next(
-        (number for number, block in enumerate(blocks) if _begins_at(block, target, order)), None
+        (
+            number
+            for number, block in enumerate(blocks)
+            if block.parent in behind
+            or any(
+                target in node.outward() or target in node.subtree()
+                for node in block.nodes
+                if not isinstance(node, str)
+            )
+        ),
+        None,
     )
     if start is None:
         return None
-    level = blocks[start].level if blocks[start].kind == HEADING else max(_LEVELS)
+    level = blocks[start].level or len(HEADINGS)
     following = range(start + 1, len(blocks))
-    end = next(
-        (n for n in following if blocks[n].kind == HEADING and blocks[n].level <= level),
-        len(blocks),
-    )
+    end = next((n for n in following if 0 < blocks[n].level <= level), len(blocks))
     return range(start, end)
-
-
-_LEVELS = range(1, 7)
-
-
-def _target(body: Element, names: set[str]) -> tuple[Element | None, dict[Element, int]]:
-    """Return the element that a fragment names, and the place of each element in the page."""
-    order = {element: number for number, element in enumerate((body, *body.descendants()))}
-    by_name: Element | None = None
-    for element in order:
-        if element.attributes.get("id") in names:
-            return element, order
-        if by_name is None and element.tag == "a" and element.attributes.get("name") in names:
-            by_name = element
-    return by_name, order
-
-
-def _begins_at(block: Block, target: Element, order: dict[Element, int]) -> bool:
-    """Return whether a block holds the target or is the first behind its beginning."""
-    elements = [node for node in block.nodes if not isinstance(node, str)]
-    if any(target is element or target in element.ancestors() for element in elements):
-        return True
-    if any(target in element.descendants() for element in elements):
-        return True
-    return order.get(block.parent, -1) >= order[target]
 
 
 LEAST_ITEMS = 3
@@ -180,8 +165,6 @@ MIN_SHARE = 0.8
 """Of the elements of one kind beside each other; a list has titles in as many."""
 RUNNING_WORDS, RUNNING_PARAGRAPHS, RUNNING_IN_ALL = 15, 4, 150
 """Words of a paragraph of running text, and how much of it an article has."""
-
-_Kind = tuple[Element, str, str]
 
 
 def drop_teasers(blocks: list[Block], keep: list[bool]) -> None:
@@ -206,31 +189,29 @@ def drop_teasers(blocks: list[Block], keep: list[bool]) -> None:
     for numbers in lists:
         if numbers[0] > running[-1] or numbers[-1] < running[0]:
             title = numbers[0] - 1
-            if title >= 0 and blocks[title].kind == HEADING and blocks[title].level > 1:
-                keep[title] = False
-            for number in numbers:
+            is_titled = title >= 0 and blocks[title].level > 1
+            for number in (title, *numbers) if is_titled else numbers:
                 keep[number] = False
 
 
 def _lists(blocks: list[Block], words: list[int]) -> list[list[int]]:
     """Return the numbers of the blocks of each list of teasers."""
-    titles: defaultdict[_Kind, dict[Element, int]] = defaultdict(dict)
+    titles: defaultdict[Kind, dict[Element, int]] = defaultdict(dict)
     for number, block in enumerate(blocks):
         if _is_title(block, words[number]):
-            for element in islice((block.parent, *block.parent.ancestors()), REACH):
-                if element.parent is not None:
-                    titles[_kind(element.parent, element)].setdefault(element, words[number])
-    items: dict[Element, _Kind] = {}
+            for element in islice(block.parent.outward(), REACH):
+                titles[kind_of(element)].setdefault(element, words[number])
+    items: dict[Element, Kind] = {}
     for kind, by_item in titles.items():
-        if len(by_item) >= LEAST_ITEMS and sum(by_item.values()) >= LEAST_TITLE_WORDS * len(
-            by_item
-        ):
-            beside = sum(_kind(kind[0], element) == kind for element in kind[0].elements())
-            if len(by_item) >= MIN_SHARE * beside:
+        count = len(by_item)
+        if count >= LEAST_ITEMS and sum(by_item.values()) >= LEAST_TITLE_WORDS * count:
+            siblings = kind[0].elements() if kind[0] is not None else ()
+            beside = sum(kind_of(element) == kind for element in siblings)
+            if count >= MIN_SHARE * beside:
                 items.update(dict.fromkeys(by_item, kind))
-    numbers: defaultdict[_Kind, list[int]] = defaultdict(list)
+    numbers: defaultdict[Kind, list[int]] = defaultdict(list)
     for number, block in enumerate(blocks if items else ()):
-        near = islice((block.parent, *block.parent.ancestors()), REACH + 2)
+        near = islice(block.parent.outward(), REACH + 2)
         item = next((element for element in near if element in items), None)
         if item is not None:
             numbers[items[item]].append(number)
@@ -241,21 +222,14 @@ def _lists(blocks: list[Block], words: list[int]) -> list[list[int]]:
     ]
 
 
-def _kind(parent: Element, element: Element) -> _Kind:
-    return parent, element.tag, element.attributes.get("class", "")
-
-
 def _is_title(block: Block, words: int) -> bool:
     """Return whether a block is all link, and leads to another page."""
     if block.link:
         return not block.link.startswith("#")
-    if linked_words(block.nodes) < MIN_SHARE * words:
-        return False
-    elements = (node for node in block.nodes if not isinstance(node, str))
-    links = (
-        inner for node in elements for inner in (node, *node.descendants()) if inner.tag == "a"
+    links = (element for element in elements_in(block.nodes) if element.tag == "a")
+    return linked_words(block.nodes) >= MIN_SHARE * words and any(
+        not link.attributes.get("href", "#").startswith("#") for link in links
     )
-    return any(not link.attributes.get("href", "#").startswith("#") for link in links)
 
 
 MAX_SCORED = 5_000
@@ -284,14 +258,14 @@ def content(blocks: list[Block], *, is_article: bool = False) -> list[bool]:
 
 
 def _choose(blocks: list[Block]) -> list[bool]:
-    sizes = [len(block.words) for block in blocks]
-    is_short = sum(sizes) < SHORT_PAGE_CHARS
-    by_place = by_rules_alone(blocks) if is_short or len(blocks) > MAX_SCORED else []
-    if len(blocks) > MAX_SCORED or sum(sizes) < MIN_SCORED_CHARS:
-        return by_place
+    size = size_of(blocks)
+    if len(blocks) > MAX_SCORED or size < MIN_SCORED_CHARS:
+        return by_rules_alone(blocks)
     keep = likeliest(log_odds(blocks), [len(block.words.split()) for block in blocks])
-    if is_short and sum(compress(sizes, keep)) < MIN_AGREED * sum(compress(sizes, by_place)):
-        keep = by_place
+    if size < SHORT_PAGE_CHARS:
+        by_place = by_rules_alone(blocks)
+        agreed = MIN_AGREED * size_of(compress(blocks, by_place))
+        keep = by_place if size_of(compress(blocks, keep)) < agreed else keep
     if any(block.kind == CODE for block in blocks):
         fill_gaps(blocks, keep)
     keep_tables(blocks, keep)

@@ -72,12 +72,10 @@ class _Painter:
             return
         if isinstance(value, str):
             self._add_text(value, parent, key)
+        elif is_array(value) and _is_element(value):
+            self._add_component(value, parent, depth)
         elif is_array(value):
-            items = value
-            if _is_element(items):
-                self._add_component(items, parent, depth)
-                return
-            for item in items:
+            for item in value:
                 self.add(item, parent, key, depth + 1)
         elif is_object(value):
             self._add_object(value, parent, depth)
@@ -88,7 +86,7 @@ class _Painter:
         self._seen.add(text)
         if _TAG.search(text) and self._parsed < MAX_HTML_TEXTS:
             self._parsed += 1
-            inner = _tree.parse(_element.check(text).source).body
+            inner = _tree.parse(_element.check(text)[0]).body
             box = _new("div", parent)
             for child in inner.children:
                 box.children.append(child)
@@ -111,15 +109,14 @@ class _Painter:
                 self.add(inner, box, key, depth + 1)
         facts = [f"{key}: {fact}" for key in value if key in _FACTS and (fact := _fact(value[key]))]
         title = " ".join(title.split())[:MAX_FACT_CHARS]
+        line = ", ".join(facts)
         if title and box.children:
             _new("h2", box, first=True).children.append(title)
-        if facts and (title or box.children):
-            line = (
-                f"{title}: {', '.join(facts)}" if title and not box.children else ", ".join(facts)
-            )
-            if line not in self._seen:
-                self._seen.add(line)
-                _new("li", box).children.append(line)
+        elif title:
+            line = f"{title}: {line}"
+        if facts and (title or box.children) and line not in self._seen:
+            self._seen.add(line)
+            _new("li", box).children.append(line)
         if not box.children:
             parent.children.remove(box)
 
@@ -133,8 +130,7 @@ class _Painter:
             parent.children.append(leaf)
             return True
         if inner is not None and heading:
-            level = heading[1] or heading[2] or str(_level(value))
-            tag = f"h{level}"
+            tag = f"h{heading[1] or heading[2] or _level(value)}"
         if inner is None or not tag:
             return False
         element = _new(tag, parent)
@@ -221,8 +217,7 @@ def _is_prose(text: str, key: str) -> bool:
 def _fact(value: Any) -> str:
     """Return a short value on one line; of an object its name, of a list its values."""
     if is_object(value):
-        named = value
-        return _fact(next((named[k] for k in ("name", "title", "text") if k in named), ""))
+        return _fact(next((value[k] for k in ("name", "title", "text") if k in value), ""))
     if is_array(value):
         return ", ".join(filter(None, map(_fact, value[:5])))
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):

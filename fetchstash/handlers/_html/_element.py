@@ -8,8 +8,8 @@ removed; their text stays.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 
 def names(text: str) -> frozenset[str]:
@@ -58,12 +58,25 @@ class Element:
                 yield child
                 pending += child.children[::-1]
 
-    def ancestors(self) -> Iterator["Element"]:
-        """Yield the elements around this one, the nearest first."""
-        element = self.parent
+    def subtree(self) -> Iterator["Element"]:
+        """Yield this element and all elements inside, in document order."""
+        yield self
+        yield from self.descendants()
+
+    def outward(self) -> Iterator["Element"]:
+        """Yield this element and those around it, the nearest first."""
+        element: Element | None = self
         while element is not None:
             yield element
             element = element.parent
+
+    def get(self, attribute: str) -> str:
+        """Return the value of an attribute, "" if it has none."""
+        return self.attributes.get(attribute, "")
+
+    def classes(self) -> list[str]:
+        """Return the names of its classes."""
+        return self.attributes.get("class", "").split()
 
     def texts(self) -> Iterator[str]:
         """Yield all texts inside as they stand, in document order."""
@@ -87,13 +100,8 @@ def is_read(element: Element) -> bool:
     """
     if element.tag != "button":
         return element.tag != "noscript"
-    attributes = element.attributes
-    return (
-        "aria-controls" in attributes
-        or "aria-expanded" in attributes
-        or attributes.get("role") == "tab"
-        or "accordion" in attributes.get("class", "")
-    )
+    opens = not element.attributes.keys().isdisjoint(("aria-controls", "aria-expanded"))
+    return opens or element.get("role") == "tab" or "accordion" in element.get("class")
 
 
 def is_code(element: Element) -> bool:
@@ -104,13 +112,12 @@ def is_code(element: Element) -> bool:
     if element.tag != "div":
         return element.tag == "pre"
     first = next(element.elements(), None)
-    if first is None or _OF_CODE.isdisjoint(classes(first)):
+    if first is None or _OF_CODE.isdisjoint(first.classes()):
         return False
-    around = (element, element.parent) if element.parent is not None else (element,)
-    if not any(_HOLDS_CODE.search(holder.attributes.get("class", "")) for holder in around):
+    if not any(_HOLDS_CODE.search(holder.get("class")) for holder in islice(element.outward(), 2)):
         return False
     return all(
-        child.isspace() if isinstance(child, str) else not _OF_CODE.isdisjoint(classes(child))
+        child.isspace() if isinstance(child, str) else not _OF_CODE.isdisjoint(child.classes())
         for child in element.children
     )
 
@@ -118,19 +125,21 @@ def is_code(element: Element) -> bool:
 def lines_of_code(element: Element) -> Iterator[Element]:
     """Yield the lines of a ``div`` of code, without the tips that Doxygen shows over names."""
     for child in element.elements():
-        if "line" in (names_of := classes(child)):
+        if "line" in (classes := child.classes()):
             yield child
-        elif "ttc" not in names_of:
+        elif "ttc" not in classes:
             yield from lines_of_code(child)
-
-
-def classes(element: Element) -> list[str]:
-    """Return the names of an element's classes."""
-    return element.attributes.get("class", "").split()
 
 
 Node = Element | str
 """A child of an element: an element or a text."""
+
+
+def elements_in(nodes: Iterable[Node]) -> Iterator[Element]:
+    """Yield all elements among and inside of nodes, in document order."""
+    for node in nodes:
+        if not isinstance(node, str):
+            yield from node.subtree()
 
 
 MAX_SOURCE_CHARS = 16_000_000
@@ -175,22 +184,17 @@ _OPTIONS = names("option optgroup")
 _FOREIGN = names("svg math")
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A source that is safe to parse. ``cut``: the end of the page is missing."""
+def check(source: str) -> tuple[str, bool]:
+    """Return ``source`` safe to parse, and whether its end was cut off.
 
-    source: str
-    cut: bool
-
-
-def check(source: str) -> Checked:
-    """Return ``source`` without the tags and attributes beyond the limits."""
+    Tags and attributes beyond the limits are removed.
+    """
     cut = len(source) > MAX_SOURCE_CHARS
     source = source[:MAX_SOURCE_CHARS]
     if _is_harmless(source):
-        return Checked(source, cut)
-    checked = _Scan().run(source)
-    return Checked(checked.source, cut or checked.cut)
+        return source, cut
+    source, cut_by_tags = _Scan().run(source)
+    return source, cut or cut_by_tags
 
 
 def _is_harmless(source: str) -> bool:
@@ -199,15 +203,6 @@ def _is_harmless(source: str) -> bool:
     if tags > HARMLESS_TAGS or _CROWDED_TAG.search(source):
         return False
     return tags * len(_FORMATTING_TAG.findall(source)) <= HARMLESS_PRODUCT
-
-
-def _end_of_tag(source: str, at: int) -> int:
-    """Return where a tag ends that is read up to ``at``: at its ``>`` or the end of the source."""
-    while at < len(source) and source[at] != ">":
-        rest = _MORE.match(source, at)
-        assert rest is not None
-        at = rest.end()
-    return at
 
 
 class _Scan:
@@ -220,30 +215,25 @@ class _Scan:
         self._left_out: defaultdict[str, int] = defaultdict(int)
         self._formatting: set[tuple[str, str]] = set()
 
-    def run(self, source: str) -> Checked:
-        """Return ``source`` without tags beyond the limits, up to the last element that fits."""
+    def run(self, source: str) -> tuple[str, bool]:
+        """Return ``source`` up to the last element that fits, and whether that is not all."""
         kept: list[str] = []
         kept_to = skip_to = 0
         for number, tag in enumerate(_TAG.finditer(source)):
             start = tag.start()
             if number > MAX_TAGS:
-                return Checked("".join((*kept, source[kept_to:start])), cut=True)
+                return "".join((*kept, source[kept_to:start])), True
             if start < skip_to:
                 continue
-            closing, name, _ = tag.groups()
-            if name is None:  # a comment
+            if tag[2] is None:  # a comment
                 end = source.find("-->", start + 2)
                 skip_to = end if end >= 0 else len(source)
                 continue
-            name = name.lower()
-            end = tag.end()
-            if source.startswith(">", end):
-                rest = tag[3]
-                skip_to = end = end + 1
-            else:
-                end = _end_of_tag(source, end)
-                rest = source[tag.start(3) : end]
-                skip_to = end = end + source.startswith(">", end)
+            closing, name, end = tag[1], tag[2].lower(), tag.end()
+            while end < len(source) and source[end] != ">" and (more := _MORE.match(source, end)):
+                end = more.end()
+            rest = source[tag.start(3) : end]
+            skip_to = end = end + source.startswith(">", end)
             replacement: str | None = None
             if closing:
                 if name not in _FLAT and self._closes_left_out(name):
@@ -258,11 +248,11 @@ class _Scan:
             if replacement != "":
                 self._elements += self._makes_element(name, closing=bool(closing))
                 if self._elements > MAX_ELEMENTS:
-                    return Checked("".join((*kept, source[kept_to:start])), cut=True)
+                    return "".join((*kept, source[kept_to:start])), True
             if replacement is not None:
                 kept += (source[kept_to:start], replacement)
                 kept_to = end
-        return Checked("".join((*kept, source[kept_to:])) if kept else source, cut=False)
+        return "".join((*kept, source[kept_to:])) if kept else source, False
 
     def _makes_element(self, name: str, *, closing: bool) -> bool:
         """Return whether a tag makes an element.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from operator import mul
-from typing import cast
+from typing import NamedTuple, cast
 
 from fetchstash.handlers._html._blocks import CODE, HEADING, PARAGRAPH, TABLE, Block
 from fetchstash.handlers._html._element import Element, Node
@@ -96,8 +96,7 @@ _RUNNING = 10
 """Words; a paragraph with as many is running text."""
 
 
-@dataclass(slots=True)
-class _Text:
+class _Text(NamedTuple):
     """Measures of the text of one block."""
 
     words: int
@@ -115,8 +114,7 @@ class _Span:
     distances: tuple[int, ...]  # for each of _NEAR: how far above one of its words stands
 
 
-@dataclass(slots=True)
-class _Region:
+class _Region(NamedTuple):
     """The element that holds the running text or the title."""
 
     span: _Span
@@ -247,10 +245,7 @@ def _regions(
     blocks: list[Block], texts: list[_Text], block_places: list[Place], spans: dict[Element, _Span]
 ) -> list[_Region]:
     """Return a region for each of the shares, and the region of the title if there is one."""
-    running = [
-        0,
-        *accumulate(_running(*row) for row in zip(blocks, texts, block_places, strict=True)),
-    ]
+    running = [0, *accumulate(map(_running, blocks, texts, block_places))]
     held = {
         element: running[span.last + 1] - running[span.first] for element, span in spans.items()
     }
@@ -267,7 +262,7 @@ def _regions(
 
 def _common_depths(region: Element, spans: dict[Element, _Span]) -> dict[Element, int]:
     """Return for each element the depth of the innermost element that holds it and the region."""
-    around = {region, *region.ancestors()}
+    around = set(region.outward())
     depths: dict[Element, int] = {}
     for element, span in spans.items():  # a parent comes before its children
         is_common = element in around or element.parent is None
@@ -299,18 +294,16 @@ def _surrounding_rows(
         row += [-1] * 3 * (len(_SHARES) + 1 - len(regions))
         element = parent
         for _ in range(_GENERATIONS):
-            measures = held.get(element)
-            if measures is None:
-                span = spans[element]
-                first, end = span.first, span.last + 1
+            if element not in held:
+                first, end = spans[element].first, spans[element].last + 1
                 inside, count = words[end] - words[first], end - first
-                measures = held[element] = [
+                held[element] = [
                     inside / all_words,
                     (linked[end] - linked[first]) / (inside or 1),
                     math.log1p(inside / count),
                     (sentences[end] - sentences[first]) / count,
                 ]
-            row += measures
+            row += held[element]
             element = element.parent or element
         rows[parent] = row
     return rows
@@ -345,13 +338,13 @@ def _lists(spans: dict[Element, _Span], sums: _Sums) -> dict[Element | None, Row
     page.
     """
     words, linked, links = sums.words, sums.linked, sums.links
-    alike: defaultdict[tuple[Element | None, str, str], list[_Span]] = defaultdict(list)
+    alike: defaultdict[Kind, list[_Span]] = defaultdict(list)
     for element, span in spans.items():
-        alike[element.parent, element.tag, element.attributes.get("class", "")].append(span)
+        alike[kind_of(element)].append(span)
     rows: dict[Element | None, Row] = {None: _NO_LIST}
-    known: dict[tuple[Element | None, str, str], Row] = {}
+    known: dict[Kind, Row] = {}
     for element in spans:  # a parent comes before its children
-        key = (element.parent, element.tag, element.attributes.get("class", ""))
+        key = kind_of(element)
         items = alike[key]
         if len(items) < _LEAST_ITEMS:
             above = rows[element.parent]
@@ -383,12 +376,10 @@ def _inner(distances: tuple[int, ...], here: tuple[int, ...]) -> tuple[int, ...]
 
 def groups(element: Element) -> tuple[int, ...]:
     """Return the numbers of GROUPS that the element's names match."""
-    attributes = element.attributes
-    if not attributes:
+    if not element.attributes:
         return _groups_in(element.tag)
-    get = attributes.get
-    names = f"{element.tag} {get('role', '')} {get('class', '')} {get('id', '')}"
-    return _groups_in(names[:MAX_NAMES])
+    get = element.get
+    return _groups_in(f"{element.tag} {get('role')} {get('class')} {get('id')}"[:MAX_NAMES])
 
 
 @lru_cache(30_000)
@@ -403,11 +394,15 @@ def _groups_of(word: str) -> tuple[int, ...]:
     return tuple(number for number, pattern in enumerate(GROUPS.values()) if pattern.search(word))
 
 
+Kind = tuple[Element | None, str, str]
+
+
+def kind_of(element: Element) -> Kind:
+    """Return what elements of one kind beside each other share: parent, tag and classes."""
+    return element.parent, element.tag, element.attributes.get("class", "")
+
+
 def _signature(block: Block) -> tuple[str, str, str]:
-    parent = block.parent
-    above = parent.parent
-    return (
-        parent.tag,
-        parent.attributes.get("class", ""),
-        above.attributes.get("class", "") if above is not None else "",
-    )
+    _, tag, classes = kind_of(block.parent)
+    above = block.parent.parent
+    return tag, classes, above.get("class") if above is not None else ""

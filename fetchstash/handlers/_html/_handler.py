@@ -1,8 +1,9 @@
 """Read HTML pages as Markdown of their content."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import compress
+from operator import not_
 from pathlib import Path
 
 from fetchstash.handlers import _leads
@@ -45,15 +46,12 @@ class HtmlHandler:
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
         """Return the content of a page as Markdown; its headings become the outline."""
-        checked = _reading.load(source, hints.charset)
-        if (
-            "<" not in checked.source and checked.source.strip()
-        ):  # plain text labelled HTML: keep its lines
-            plain = Extracted(None, DocumentFacts(extraction_truncated=checked.cut))
-            text = Part(checked.source.rstrip("\n") + "\n")
-            plain.parts = _bounded(iter([text]), limits.max_chars, plain)
+        text, cut = _reading.load(source, hints.charset)
+        if "<" not in text and text.strip():  # plain text labelled HTML: keep its lines
+            plain = Extracted(None, DocumentFacts(extraction_truncated=cut))
+            plain.parts = _bounded(iter([Part(text.rstrip("\n") + "\n")]), limits, plain)
             return plain
-        reading = _reading.read(checked.source, hints.url)
+        reading = _reading.read(text, hints.url)
         page, metadata, verdict = reading.page, reading.metadata, reading.verdict
         left_out_chars, left_out = _content.left_out(reading.blocks, reading.keep)
         inline = reading.inline()
@@ -75,7 +73,7 @@ class HtmlHandler:
                 structure_info=_facts(reading),
                 page_verdict=verdict,
                 leads_to=address,
-                extraction_truncated=checked.cut,
+                extraction_truncated=cut,
                 hidden_removed=page.hidden,
                 left_out_chars=left_out_chars,
                 left_out=left_out,
@@ -83,10 +81,9 @@ class HtmlHandler:
         )
         if not reading.content:
             tags = PageReason.PAGE_TAGS.cause(limit=_element.MAX_TAGS)
-            extracted.fail(tags if checked.cut else PageReason.PAGE_WITHOUT_TEXT.cause())
+            extracted.fail(tags if cut else PageReason.PAGE_WITHOUT_TEXT.cause())
         extracted.preview = _preview(reading.content, metadata.title, reading.inline())
-        parts = _blocks.parts(reading.content, inline)
-        extracted.parts = _bounded(parts, limits.max_chars, extracted)
+        extracted.parts = _bounded(_blocks.parts(reading.content, inline), limits, extracted)
         return extracted
 
     def part(self, request: PartRequest) -> PartText:
@@ -102,8 +99,8 @@ class HtmlHandler:
             raise PageReason.PAGE_NO_PICTURE.error()
         if path not in PATHS and not path.startswith(("#", PICTURE)):
             raise PageReason.PAGE_NO_PART.error()
-        checked = _reading.load(request.source, request.hints.charset)
-        reading = _reading.read(checked.source, request.hints.url)
+        text, _ = _reading.load(request.source, request.hints.charset)
+        reading = _reading.read(text, request.hints.url)
         if request.render == "image":
             return PartText(_reading.address(reading, path), 1)
         if path == "links":
@@ -115,20 +112,20 @@ class HtmlHandler:
         elif path == "images" or path.startswith(PICTURE):
             text = _reading.images(reading, path)
         else:
-            pieces = _blocks.parts(_chosen(path, reading), reading.inline())
-            text = "".join(piece.text for piece in pieces)
+            parts = _blocks.parts(_chosen(path, reading), reading.inline())
+            text = "".join(part.text for part in parts)
         return part_text(text[: request.limits.max_chars], request)
 
 
-def _chosen(path: str, reading: Reading) -> Sequence[_blocks.Block]:
+def _chosen(path: str, reading: Reading) -> Iterable[_blocks.Block]:
     """Return the blocks that a path names. Raises OutOfRange for a fragment that names nothing."""
     blocks, keep = reading.blocks, reading.keep
     if path == "page":
         return blocks
     if path == "tables":
-        return [block for block in blocks if block.kind == _blocks.TABLE]
+        return (block for block in blocks if block.kind == _blocks.TABLE)
     if path == "left_out":
-        return list(compress(blocks, (not kept for kept in keep)))
+        return compress(blocks, map(not_, keep))
     numbers = _content.section(blocks, reading.page.body, path[1:])
     if numbers is None:
         raise PageReason.PAGE_NO_SECTION.error()
@@ -167,12 +164,7 @@ def _preview(content: list[_blocks.Block], page_title: str, inline: Inline) -> P
     shown = [*titles, *lead, *content[end : end + PREVIEW_BLOCKS]]
     if shown[:PREVIEW_BLOCKS] == content[:PREVIEW_BLOCKS]:
         return Preview()
-    text = ""
-    for piece in _blocks.parts(shown, inline):
-        text += piece.text
-        if len(text) > PREVIEW_CHARS:
-            break
-    text = text[:PREVIEW_CHARS]
+    text = next(_blocks.parts(shown, inline), Part("")).text[:PREVIEW_CHARS]
     return Preview(text, lines_shown=text.count("\n"))
 
 
@@ -216,12 +208,12 @@ def _links(block: _blocks.Block) -> int:
         return bool(words)
     if not words or linked_words(block.nodes) * 5 < words * 4:
         return 0
-    nodes = [node for node in block.nodes if not isinstance(node, str)]
-    return sum(e.tag == "a" for node in nodes for e in (node, *node.descendants()))
+    return sum(element.tag == "a" for element in _element.elements_in(block.nodes))
 
 
-def _bounded(parts: Iterator[Part], max_chars: int, extracted: Extracted) -> Iterator[Part]:
-    """Yield the parts up to ``max_chars``; the last is cut there."""
+def _bounded(parts: Iterator[Part], limits: ExtractLimits, extracted: Extracted) -> Iterator[Part]:
+    """Yield the parts up to the most characters; the last is cut there."""
+    max_chars = limits.max_chars
     for part in parts:
         if len(part.text) > max_chars:
             extracted.learn(extraction_truncated=True)
@@ -234,11 +226,10 @@ def _bounded(parts: Iterator[Part], max_chars: int, extracted: Extracted) -> Ite
 
 
 def _facts(reading: Reading) -> str:
-    metadata = reading.metadata
-    named = (
-        ("site", metadata.site),
-        ("canonical", metadata.canonical),
-        ("text from its data", reading.data),
-    )
-    facts = [f"{name}: {value}" for name, value in named if value]
-    return " · ".join([*facts, reading.playing] if reading.playing else facts)
+    named = {
+        "site": reading.metadata.site,
+        "canonical": reading.metadata.canonical,
+        "text from its data": reading.data,
+    }
+    facts = (f"{name}: {value}" for name, value in named.items() if value)
+    return " · ".join(filter(None, (*facts, reading.playing)))

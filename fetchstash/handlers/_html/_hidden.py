@@ -94,24 +94,18 @@ def style_of(element: Element, sheet: StyleSheet, identity: int) -> Style | None
 
     ``identity`` is the element's id for the sheet.
     """
-    attributes = element.attributes
-    if not attributes:
-        return sheet.style(element.tag, "", "", identity)
-    style = sheet.style(
-        element.tag, attributes.get("class", ""), attributes.get("id", ""), identity
-    )
-    inline = read_style(attributes["style"]) if attributes.get("style") else None
-    background = attributes.get("bgcolor", "")
-    shade = attributes.get(_COLOUR_ATTRIBUTES.get(element.tag, ""), "")
+    get = element.get
+    style = sheet.style(element.tag, get("class"), get("id"), identity)
+    inline = read_style(get("style"))
+    background = get("bgcolor")
+    shade = get(_COLOUR_ATTRIBUTES.get(element.tag, ""))
     if inline is None and not background and not shade:
         return style
-    merged = Style()
-    if style is not None:
-        merged.update(style)
+    merged = Style(**style) if style else Style()
     if background:
-        merged.update(Style(has_background=True, background=colour(background)))
+        merged["background"] = colour(background)
     if shade:
-        merged.update(Style(has_colour=True, colour=colour(shade)))
+        merged["colour"] = colour(shade)
     if inline is not None:
         merged.update(inline)
     return merged
@@ -127,17 +121,17 @@ def hidden_by(element: Element, style: Style | None, around: Paint) -> HiddenBy 
     if "hidden" in attributes:
         # Text that a search in the page finds counts as seen (HTML Standard, 6.1).
         return None if attributes["hidden"].lower() == "until-found" else HiddenBy.ATTRIBUTE
-    classes = attributes.get("class", "").split()
+    classes = element.classes()
     shown_again = any(map(_SHOWN_AGAIN.match, classes))
     if not _UNSEEN_CLASSES.isdisjoint(classes) and not shown_again:
         return HiddenBy.FOR_GOOD
     if style is None:
         return None
-    if style.behind and style.positioned and around.covered:
+    if style.get("behind") and style.get("positioned") and around.covered:
         return HiddenBy.FOR_GOOD
-    if style.displayed is False and not shown_again:
+    if style.get("displayed") is False and not shown_again:
         return HiddenBy.STYLE
-    return HiddenBy.STYLE if style.out_of_sight else None
+    return HiddenBy.STYLE if "out_of_sight" in style else None
 
 
 def is_plain(attributes: dict[str, str]) -> bool:
@@ -158,23 +152,21 @@ def is_closed_panel(element: Element, controlled: set[str]) -> bool:
 
     ``controlled`` are the ids in the page's aria-controls attributes (WAI-ARIA 1.2).
     """
-    role = element.attributes.get("role", "")
-    if role in _NOT_PANELS or any(
-        ancestor.tag in _CHROME or ancestor.attributes.get("role") in _NOT_PANELS
-        for ancestor in element.ancestors()
+    if any(
+        around.get("role") in _NOT_PANELS or (around.tag in _CHROME and around is not element)
+        for around in element.outward()
     ):
         return False
-    near = islice((element, *element.ancestors()), _CLOSED_REACH)
     return (
-        role == "tabpanel"
-        or element.attributes.get("id", "") in controlled
-        or any(_CLOSED.search(around.attributes.get("class", "")) for around in near)
+        element.get("role") == "tabpanel"
+        or element.get("id") in controlled
+        or any(_CLOSED.search(e.get("class")) for e in islice(element.outward(), _CLOSED_REACH))
     )
 
 
 def is_slide(element: Element) -> bool:
     """Return whether this is a slide of a carousel, which a script turns to."""
-    classes = element.attributes.get("class", "")
+    classes = element.get("class")
     return _SLIDE.search(classes) is not None and "clone" not in classes
 
 
@@ -183,37 +175,28 @@ def paint(element: Element, style: Style | None, around: Paint, *, complete: boo
     attributes = element.attributes
     knows = around.colour is not None or around.background is not None
     if knows and not complete and ("class" in attributes or "id" in attributes):
-        around = _uncertain(around)
+        around = _repainted(around, None, None)
     is_link = element.tag == "a" and "href" in attributes
     if style is None:
         if is_link and around.colour is not None:
-            around = _of_link(around)
+            return _repainted(around, _LINK_BLUE, around.background)
         return around
-    tiny = around.tiny if style.tiny is None else style.tiny
-    invisible = around.invisible if style.visible is None else not style.visible
-    shade = _LINK_BLUE if is_link else around.colour
-    background = around.background
-    covered = around.covered and not style.stacks
-    if style.has_background:
-        background = style.background
+    stacks = style.get("stacks", False)
+    covered = around.covered and not stacks
+    if "background" in style:
         # The background of the body is painted on the canvas, under all layers (CSS 2, 14.2).
-        covered = covered or (not style.stacks and element.tag not in {"body", "html"})
+        covered = covered or (not stacks and element.tag not in {"body", "html"})
     return Paint(
-        style.colour if style.has_colour else shade,
-        background,
-        tiny,
-        invisible,
-        around.clips_to_text if style.clips_to_text is None else style.clips_to_text,
+        style.get("colour", _LINK_BLUE if is_link else around.colour),
+        style.get("background", around.background),
+        style.get("tiny", around.tiny),
+        not style.get("visible", not around.invisible),
+        style.get("clips_to_text", around.clips_to_text),
         covered,
     )
 
 
 @lru_cache(1024)
-def _uncertain(around: Paint) -> Paint:
-    unknown = around._replace(colour=None, background=None)
-    return UNKNOWN_PAINT if unknown == UNKNOWN_PAINT else unknown
-
-
-@lru_cache(1024)
-def _of_link(around: Paint) -> Paint:
-    return around._replace(colour=_LINK_BLUE)
+def _repainted(around: Paint, colour: Colour | None, background: Colour | None) -> Paint:
+    repainted = around._replace(colour=colour, background=background)
+    return UNKNOWN_PAINT if repainted == UNKNOWN_PAINT else repainted

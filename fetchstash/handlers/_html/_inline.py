@@ -17,7 +17,6 @@ from fetchstash.handlers._html._element import (
     names,
 )
 from fetchstash.handlers._html._media import MEDIA, labelled, shown
-from fetchstash.handlers._shared._prose import fence_for
 
 LONGEST_CELL = 1_000
 """Characters; a longer cell is a column of a layout."""
@@ -33,7 +32,7 @@ _LAYOUT_INSIDE = frozenset(("form", "blockquote", "h1"))
 
 def is_data_table(table: Element) -> bool:
     """Return whether a table holds data and is not the layout of a page."""
-    if table.attributes.get("role") in {"presentation", "none"} or is_equation(table):
+    if table.get("role") in {"presentation", "none"} or is_equation(table):
         return False
     headed = has_heads(table)
     headings = False
@@ -45,15 +44,14 @@ def is_data_table(table: Element) -> bool:
             return False
         headings = headings or tag in HEADINGS
     count = columns = 0
+    most = SHORT_CELL if headings else LONGEST_CELL
     for row in rows(table):
         count += 1
         columns = max(columns, len(row))
-        longest = max(sum(map(len, cell.texts())) for cell in row)
-        if longest > (SHORT_CELL if headings else LONGEST_CELL) and not headed:
+        if not headed and any(sum(map(len, cell.texts())) > most for cell in row):
             return False
-    if headings and not headed and count < MIN_ROWS_WITH_HEADINGS:
-        return False
-    return (count > 1 or headed) and columns > 1
+    least = 1 if headed else MIN_ROWS_WITH_HEADINGS if headings else 2
+    return count >= least and columns > 1
 
 
 def has_heads(table: Element) -> bool:
@@ -65,7 +63,7 @@ def has_heads(table: Element) -> bool:
 
 def is_equation(table: Element) -> bool:
     """Return whether a table sets one formula and its number, as LaTeXML does."""
-    return _EQUATION.search(table.attributes.get("class", "")) is not None
+    return _EQUATION.search(table.get("class")) is not None
 
 
 def rows(table: Element) -> Iterator[list[Element]]:
@@ -85,11 +83,6 @@ def row_elements(table: Element) -> Iterator[Element]:
             yield from row_elements(element)
 
 
-def caption(table: Element) -> Element | None:
-    """Return the caption, None if there is none."""
-    return next((element for element in table.elements() if element.tag == "caption"), None)
-
-
 def heading_in(row: Element) -> Element | None:
     """Return the heading that is all of a row, None if the row holds anything else."""
     heading = next((element for element in row.descendants() if element.tag in HEADINGS), None)
@@ -103,7 +96,7 @@ def code_lines(table: Element) -> list[str] | None:
     for row in rows(table):
         if len(row) != 2 or row[0].tag == "th":
             return None
-        label = row[0].text() or row[0].attributes.get("data-line-number", "")
+        label = row[0].text() or row[0].get("data-line-number")
         if not label.isdecimal() or len(label) > 7 or (lines and int(label) != number + 1):
             return None
         number = int(label)
@@ -111,12 +104,12 @@ def code_lines(table: Element) -> list[str] | None:
     if len(lines) < 2:
         return None
     first = next(rows(table))
-    named = " ".join(element.attributes.get("class", "") for element in (table, *first))
+    named = " ".join(element.get("class") for element in (table, *first))
     return lines if _CODE.search(named) else None
 
 
-_STRONG = frozenset(("strong", "b"))
 _STRUCK = frozenset(("del", "s", "strike"))
+_MARKS = {"strong": "**", "b": "**", "em": "*", "i": "*", **dict.fromkeys(_STRUCK, "~~")}
 _ORDINALS = names("st nd rd th er re e ème ième eme o a os as º ª")
 MAX_SCRIPT_CHARS = 30
 """Characters of a superscript or subscript that is marked; a longer one is a note."""
@@ -220,20 +213,17 @@ class Inline:
                 self._write_link(node, out, emphasis)
             elif tag in CODE_TAGS:
                 self._write_code(node, out)
-            elif tag in _STRONG and emphasis:
-                self._write_marked(node, out, "**")
-            elif tag in {"em", "i"} and emphasis:
-                self._write_marked(node, out, "*")
+            elif tag in _MARKS and (emphasis or tag in _STRUCK):
+                self._write_marked(node, out, _MARKS[tag])
             elif tag in MEDIA:
                 out.append(self.medium(node) if emphasis else "")
             elif is_code(node):
                 out.append(_code_spans(code_text(node)))
             elif tag in {"sup", "sub"}:
                 self._write_script(node, out, emphasis)
-            elif tag in _STRUCK:
-                self._write_marked(node, out, "~~")
-            elif tag == "ins":
-                self._write_inserted(node, out, emphasis)
+            elif tag == "ins":  # no mark of Markdown, which takes HTML (CommonMark, 6.6)
+                text = self.text(node.children, breaks=" ", emphasis=emphasis)
+                out.append(_keep_spaces(node, f"<ins>{text}</ins>") if text else "")
             elif is_read(node):
                 if tag in BLOCKS:
                     out.append(" • " if tag == "li" else " ")
@@ -242,14 +232,14 @@ class Inline:
                     out.append(" ")
 
     def _write_link(self, node: Element, out: list[str], emphasis: bool) -> None:
-        href = node.attributes.get("href", "")
+        href = node.get("href")
         text = self.text(node.children, breaks=" ", emphasis=False)
-        if not text:
-            image = next((inner for inner in node.descendants() if inner.tag == "img"), None)
-            if image is not None and emphasis and shown(image):
+        image = None if text else next((e for e in node.descendants() if e.tag == "img"), None)
+        if image is not None:
+            if emphasis and shown(image):
                 out.append(self.medium(image))
                 return
-            text = labelled(image)[0][:MAX_LINKED_ALT_CHARS] if image is not None else ""
+            text = labelled(image)[0][:MAX_LINKED_ALT_CHARS]
         if href.startswith("#") and _PERMALINK.match(text):
             return
         if not href:
@@ -258,23 +248,17 @@ class Inline:
             out.append(_keep_spaces(node, self.link(_whole_brackets(text), href)))
 
     def _write_code(self, node: Element, out: list[str]) -> None:
-        links = [e for e in node.descendants() if e.tag == "a" and e.attributes.get("href")]
+        links = [e for e in node.descendants() if e.tag == "a" and e.get("href")]
         if len(links) == 1 and links[0].text() == node.text():
-            out.append(self.link(f"`{node.text()}`", links[0].attributes["href"]))
-            return
-        if links:
+            out.append(self.link(f"`{node.text()}`", links[0].get("href")))
+        elif links:
             self._write(node.children, out, emphasis=False)
-            return
-        out.append(_keep_spaces(node, _code_spans(code_text(node))))
+        else:
+            out.append(_keep_spaces(node, _code_spans(code_text(node))))
 
     def _write_marked(self, node: Element, out: list[str], mark: str) -> None:
         text = self.text(node.children, breaks=" ", emphasis=False)
         out.append(_keep_spaces(node, f"{mark}{text}{mark}") if text and mark not in text else text)
-
-    def _write_inserted(self, node: Element, out: list[str], emphasis: bool) -> None:
-        """Write inserted text; Markdown has no mark for it, but takes HTML (CommonMark, 6.6)."""
-        text = self.text(node.children, breaks=" ", emphasis=emphasis)
-        out.append(_keep_spaces(node, f"<ins>{text}</ins>") if text else "")
 
     def _write_script(self, node: Element, out: list[str], emphasis: bool) -> None:
         """Write ``x^2``, ``10^{-3}``, ``CO_2``; references and endings of ordinals as they are."""
@@ -316,13 +300,6 @@ def _code_spans(code: str) -> str:
     return "\n".join(spans)
 
 
-def code_block(code: Element) -> str:
-    """Return a fenced block with the text of an element of code."""
-    text = code_text(code)
-    fence = fence_for(text)
-    return f"{fence}{language(code)}\n{text}\n{fence}"
-
-
 def code_text(code: Element) -> str:
     """Return the text of an element of code, without line numbers and buttons.
 
@@ -353,31 +330,32 @@ def _write_verbatim(element: Element, out: list[str], *, folds: bool = False) ->
             out.append("\n")
         elif child.tag in _NOT_SHOWN or is_gutter(child):
             continue
-        else:
-            starts_line = child.tag in BLOCKS
-            if starts_line and out and not out[-1].endswith("\n"):
-                out.append("\n")
+        elif child.tag in BLOCKS:
+            _begin_line(out)
             _write_verbatim(child, out, folds=folds and child.tag != "pre")
-            if starts_line and out and not out[-1].endswith("\n"):
-                out.append("\n")
+            _begin_line(out)
+        else:
+            _write_verbatim(child, out, folds=folds)
+
+
+def _begin_line(out: list[str]) -> None:
+    if out and not out[-1].endswith("\n"):
+        out.append("\n")
 
 
 def is_gutter(element: Element) -> bool:
     """Return whether an element numbers lines of code."""
-    classes = element.attributes.get("class", "")
-    return _GUTTER.search(classes) is not None and not any(
-        map(str.isalpha, "".join(element.texts()))
-    )
+    is_named = _GUTTER.search(element.get("class")) is not None
+    return is_named and not any(map(str.isalpha, "".join(element.texts())))
 
 
 def language(pre: Element) -> str:
     """Return the programming language named in and around a ``pre``, "" if none."""
     inside = [child for child in pre.elements() if child.tag == "code"]
-    for element in (*inside, pre, *islice(pre.ancestors(), 3)):
-        for name in ("data-lang", "data-language"):
-            if value := element.attributes.get(name, ""):
-                return value.split()[0].lower() if value.split() else ""
-        match = _LANGUAGE.search(element.attributes.get("class", ""))
+    for element in (*inside, *islice(pre.outward(), 4)):
+        if value := element.get("data-lang") or element.get("data-language"):
+            return value.split()[0].lower() if value.split() else ""
+        match = _LANGUAGE.search(element.get("class"))
         if match and match[1].lower() not in _NO_LANGUAGE:
             return match[1].lower()
     return ""

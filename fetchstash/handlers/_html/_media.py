@@ -53,12 +53,13 @@ def with_dollars(text: str) -> str:
     return _DELIMITED.sub(lambda match: marked(match[1] or match[2] or "") or match[0], text)
 
 
-def picture(attributes: dict[str, str]) -> str:
+def picture(image: Element) -> str:
     """Return the formula that an image shows, "" for any other image."""
-    names_ = f"{attributes.get('class', '')} {attributes.get('id', '')}"
-    source = attributes.get("src", "")
-    is_formula = _PICTURE.search(names_) or "/math/render/" in source or "latex" in source
-    return marked(attributes.get("alt", "")) if is_formula else ""
+    source = image.get("src")
+    is_formula = _PICTURE.search(f"{image.get('class')} {image.get('id')}")
+    if is_formula or "/math/render/" in source or "latex" in source:
+        return marked(image.get("alt"))
+    return ""
 
 
 def rendered(tag: str, classes: str, node: "LexborNode", *, has_sources: bool) -> str | None:
@@ -109,36 +110,27 @@ class MathNode(Protocol):
 
 
 def latex(math: MathNode) -> str:
-    """Return presentation MathML as LaTeX between dollar signs, "" if it is empty."""
-    tex = " ".join(_Writer().write(math, 0).split())
-    return f"${tex}$" if tex else ""
+    """Return presentation MathML (MathML Core) as LaTeX between dollar signs, "" if it is empty."""
+    spare = MAX_NODES
 
-
-class _Writer:
-    """Writes presentation MathML (MathML Core) as LaTeX."""
-
-    def __init__(self) -> None:
-        self._nodes = 0
-
-    def write(self, node: MathNode, depth: int) -> str:
-        """Return one element; beyond the limits only its text."""
-        self._nodes += 1
+    def write(node: MathNode, depth: int) -> str:
+        nonlocal spare
+        spare -= 1
         tag = node.tag or ""
-        if depth > MAX_DEPTH or self._nodes > MAX_NODES:
+        if depth > MAX_DEPTH or spare < 0:
             return node.text(deep=True)
         if tag in {"annotation", "annotation-xml", "mphantom"}:
             return ""
         if tag in _TOKENS:
             return _TOKENS[tag](node.text(deep=True).strip())
-        parts = [self.write(child, depth + 1) for child in node.iter()]
+        parts = [write(child, depth + 1) for child in node.iter()]
         if tag in _LAYOUTS and len(parts) == _LAYOUTS[tag][0]:
             return _LAYOUTS[tag][1](*parts)
         match tag:
             case "msqrt":
                 return f"\\sqrt{{{''.join(parts)}}}"
             case "mtable":
-                rows = " \\\\ ".join(parts)
-                return f"\\begin{{matrix}} {rows} \\end{{matrix}}"
+                return "\\begin{matrix} " + " \\\\ ".join(parts) + " \\end{matrix}"
             case "mtr":
                 return " & ".join(parts)
             case "mspace":
@@ -149,6 +141,9 @@ class _Writer:
                 return f"{opened}{', '.join(parts)}{closed}"
             case _:
                 return "".join(parts)
+
+    tex = " ".join(write(math, 0).split())
+    return f"${tex}$" if tex else ""
 
 
 def _operator(text: str) -> str:
@@ -217,21 +212,20 @@ _SCHEMA_TYPES = names("VideoObject AudioObject Clip Movie PodcastEpisode MusicRe
 _ADDRESSES = ("contentUrl", "embedUrl", "url")
 _IMAGE_FILE = re.compile(r"\.(?:jpe?g|png|gif|webp|avif|svg|bmp|tiff?)(?:[?#]|$)", re.IGNORECASE)
 _WIKI_PAGE = re.compile(r"/[A-Za-z]+:[^/]*$")
-_LINK_REACH = 6
-"""Elements above a picture in which its link is searched."""
+_REACH = 6
+"""Elements above a picture in which its link and its figure are searched."""
 
 
 def is_medium(element: Element) -> bool:
     """Return whether an element shows a picture, a film or a sound that a listing names."""
-    if element.tag != "img":
-        return bool(_source(element))
-    attributes = element.attributes
     source = _source(element)
-    if not source or attributes.get("role") in {"presentation", "none"}:
+    if not source or element.tag != "img":
+        return bool(source)
+    if element.get("role") in {"presentation", "none"}:
         return False
-    if any(_is_small(attributes.get(side, "")) for side in ("width", "height")):
+    if _is_small(element.get("width")) or _is_small(element.get("height")):
         return False
-    named = f"{attributes.get('class', '')} {attributes.get('id', '')} {source.partition('?')[0]}"
+    named = f"{element.get('class')} {element.get('id')} {source.partition('?')[0]}"
     return not _NO_PICTURE.search(named[:1_000]) and not _TRACKER.search(source[:1_000])
 
 
@@ -246,7 +240,8 @@ def shown(element: Element) -> tuple[str, str] | None:
         return (label, source) if source else None
     if not label and not _is_figure(element):
         return None
-    link = _link(element)
+    around = _around(element, "a")
+    link = around.get("href").strip() if around is not None else ""
     if (link and not _IMAGE_FILE.search(link)) or not is_medium(element):
         return None
     return label, source if not link or _WIKI_PAGE.search(link) else link
@@ -254,27 +249,20 @@ def shown(element: Element) -> tuple[str, str] | None:
 
 def labelled(element: Element) -> tuple[str, str]:
     """Return the label and the address of a medium; a label may be ""."""
-    attributes = element.attributes
     source = _source(element)
     if element.tag == "img":
-        alt = " ".join(attributes.get("alt", "").split())[:MAX_ALT_CHARS]
+        alt = " ".join(element.get("alt").split())[:MAX_ALT_CHARS]
         return "" if _FILE_NAME.fullmatch(alt) else alt, source
     is_sound = element.tag == "audio" or (element.tag == "iframe" and _SOUNDS.search(source))
-    title = attributes.get("title") or attributes.get("aria-label") or ""
-    words = [" ".join(title.split())[:MAX_ALT_CHARS], attributes.get("data-duration", "")]
-    about = ", ".join(filter(None, words))
+    title = " ".join((element.get("title") or element.get("aria-label")).split())[:MAX_ALT_CHARS]
+    about = ", ".join(filter(None, (title, element.get("data-duration"))))
     kind = "Audio" if is_sound else "Video"
     return f"{kind}: {about}" if about else kind, source
 
 
-def still(element: Element) -> str:
-    """Return the address of the picture that an element shows: of a film its poster, or ""."""
-    return _source(element) if element.tag == "img" else element.attributes.get("poster", "")
-
-
-def is_player(attributes: dict[str, str]) -> bool:
+def is_player(frame: Element) -> bool:
     """Return whether a frame plays films or sounds."""
-    return _PLAYERS.match(attributes.get("src") or attributes.get("data-src", "")) is not None
+    return _PLAYERS.match(frame.get("src") or frame.get("data-src")) is not None
 
 
 def describe(media: Iterable[Element], linked_data: Iterable[dict[str, Any]]) -> str:
@@ -289,7 +277,7 @@ def describe(media: Iterable[Element], linked_data: Iterable[dict[str, Any]]) ->
         by_source[_source(element)].append(element)
     line = ""
     for record in records:
-        addresses = {str(record[name]) for name in _ADDRESSES if name in record}
+        addresses = [str(record[name]) for name in _ADDRESSES if name in record]
         name = " ".join(str(record.get("name", "")).split())[:MAX_ALT_CHARS]
         duration = clock(str(record.get("duration", "")))
         playing = [element for address in addresses for element in by_source.get(address, ())]
@@ -299,7 +287,7 @@ def describe(media: Iterable[Element], linked_data: Iterable[dict[str, Any]]) ->
             element.attributes.setdefault("title", name)
             element.attributes["data-duration"] = duration
         if not playing and not line:
-            address = next((str(record[key]) for key in _ADDRESSES if key in record), "")
+            address = addresses[0] if addresses else ""
             kind = "audio" if "Audio" in str(record.get("@type")) else "video"
             line = f"{kind}: {', '.join(filter(None, (name, duration, address[:500])))}"
     return line
@@ -324,13 +312,12 @@ def clock(duration: str) -> str:
 
 def _source(element: Element) -> str:
     """Return the address of a medium as the page spells it, "" if it holds its own data."""
-    attributes = element.attributes
     for name in _SOURCES:
-        value = attributes.get(name, "").strip()
+        value = element.get(name).strip()
         if value and not value.startswith(("data:", "blob:", "javascript:", "about:", "#")):
             return value
     for name in _SOURCE_SETS:
-        first = attributes.get(name, "").strip()[:2_000].split(maxsplit=1)[:1]
+        first = element.get(name).strip()[:2_000].split(maxsplit=1)[:1]
         if first and not first[0].startswith("data:"):
             return first[0].rstrip(",")
     return ""
@@ -343,8 +330,7 @@ def _is_small(size: str) -> bool:
 
 def _is_figure(picture: Element) -> bool:
     """Return whether a picture stands in a figure that has a caption."""
-    near = islice(picture.ancestors(), _LINK_REACH)
-    figure = next((element for element in near if element.tag == "figure"), None)
+    figure = _around(picture, "figure")
     if figure is None:
         return False
     inside = [child for child in figure.children[:CAPTION_REACH] if not isinstance(child, str)]
@@ -352,7 +338,6 @@ def _is_figure(picture: Element) -> bool:
     return any(element.tag == "figcaption" for element in inside)
 
 
-def _link(picture: Element) -> str:
-    near = islice(picture.ancestors(), _LINK_REACH)
-    link = next((element for element in near if element.tag == "a"), None)
-    return link.attributes.get("href", "").strip() if link is not None else ""
+def _around(picture: Element, tag: str) -> Element | None:
+    near = islice(picture.outward(), 1, _REACH + 1)
+    return next((element for element in near if element.tag == tag), None)

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from operator import itemgetter
-from typing import Any, cast
+from typing import Any
 
 from fetchstash.handlers._data._json_values import is_array, is_object
 from fetchstash.handlers._html._tree import Page
@@ -44,9 +43,8 @@ Source = tuple[str, str]
 
 def is_data(attributes: dict[str, str], text: str) -> str:
     """Return the name of the data that a script holds, "" if it holds none."""
-    identity = attributes.get("id", "")
     if _JSON_TYPES.match(attributes.get("type", "")):
-        return identity or "JSON"
+        return attributes.get("id") or "JSON"
     match = _MARKER.search(text)
     return match[0] if match else ""
 
@@ -59,21 +57,22 @@ def values(sources: list[Source]) -> Iterator[tuple[str, Any]]:
         spare -= len(text)
         if spare < 0:
             return
-        pieces = [value for _, value in _values_behind(_PUSHED, text)]
-        if pieces:
-            streams.setdefault(name, []).extend(filter(None, map(_piece, pieces)))
+        pushed = [value for _, value in _values_behind(_PUSHED, text)]
+        if pushed:  # strings, or [1, string]
+            pieces = (value[-1] if is_array(value) and value else value for value in pushed)
+            streams.setdefault(name, []).extend(piece for piece in pieces if isinstance(piece, str))
             continue
         value = _assigned(text) if name in _MARKERS else _loaded(text)
         if value is None:
             value = _strings(text)
-        yield name, unflattened(value) if _is_flat(value) else value
+        yield name, _unflattened(value)
     for name, parts in streams.items():
         stream = "".join(parts)
         if name == "__next_f":
-            yield name, flight(stream)
+            yield name, _Rows(stream).all()
             continue
         rows = [value for line in stream.split("\n")[:MAX_STRINGS] if (value := _loaded(line))]
-        yield name, [unflattened(row) if _is_flat(row) else row for row in rows]
+        yield name, list(map(_unflattened, rows))
 
 
 def _loaded(text: str) -> Any:
@@ -83,28 +82,16 @@ def _loaded(text: str) -> Any:
         return None
 
 
-def _at(text: str, start: int) -> Any:
-    try:
-        return _DECODER.raw_decode(text, start)[0]
-    except (ValueError, RecursionError):
-        return None
-
-
-def _piece(pushed: Any) -> str:
-    """Return the text that was pushed: a string, or the last of [1, string]."""
-    last = pushed[-1:] if is_array(pushed) else [pushed]
-    return last[0] if last and isinstance(last[0], str) else ""
-
-
 def _assigned(text: str) -> Any:
     """Return the largest JSON value that a script assigns, None if there is none."""
-    values: list[tuple[int, Any]] = []
+    largest: Any = None
+    most = -1
     for size, assigned in _values_behind(_ASSIGNED, text):
         # A string is what JSON.parse is called with.
         value = _loaded(assigned) if isinstance(assigned, str) else assigned
-        if is_object(value) or is_array(value):
-            values.append((size, value))
-    return max(values, key=itemgetter(0))[1] if values else None
+        if size > most and (is_object(value) or is_array(value)):
+            largest, most = value, size
+    return largest
 
 
 def _values_behind(start: re.Pattern[str], text: str) -> Iterator[tuple[int, Any]]:
@@ -126,8 +113,7 @@ def _values_behind(start: re.Pattern[str], text: str) -> Iterator[tuple[int, Any
 
 def _strings(text: str) -> list[str]:
     """Return the strings of a script that is no JSON: Nuxt 2 passes them to a function."""
-    matches = islice(_STRING.finditer(text), MAX_STRINGS)
-    strings = (_at(match[0], 0) for match in matches)
+    strings = (_loaded(match[0]) for match in islice(_STRING.finditer(text), MAX_STRINGS))
     return [string for string in strings if isinstance(string, str)]
 
 
@@ -136,21 +122,22 @@ def _is_flat(value: Any) -> bool:
     if not is_array(value) or len(value) < 2:
         return False
     first: Any = value[0]
+    numbers: list[Any] = []
     if is_object(first):
         numbers = list(first.values())
     elif is_array(first) and first and isinstance(first[0], str):
         numbers = first[1:]
-    else:
-        return False
     return bool(numbers) and all(type(number) is int for number in numbers)
 
 
-def unflattened(flat: list[Any]) -> Any:
-    """Return the value that a flat array stands for: its items refer to each other by number."""
-    return _Flat(flat).value(0, 0)
+def _unflattened(value: Any) -> Any:
+    """Return the value that a flat array stands for, any other value as it is."""
+    return _Flat(value).value(0, 0) if _is_flat(value) else value
 
 
 class _Flat:
+    """A flat array, whose items refer to each other by number."""
+
     def __init__(self, items: list[Any]) -> None:
         self._items = items
         self._nodes = 0
@@ -164,14 +151,12 @@ class _Flat:
             return None
         item = self._items[number]
         if is_object(item):
-            pairs = item.items()
-            return {self._key(key): self.value(inner, depth + 1) for key, inner in pairs}
+            return {self._key(key): self.value(at, depth + 1) for key, at in item.items()}
+        if is_array(item) and item and isinstance(item[0], str):  # ["Reactive", 7], ["Date", "…"]
+            inner = [self.value(at, depth + 1) for at in item[1:] if type(at) is int]
+            return inner[0] if len(inner) == 1 else inner or item[-1]
         if is_array(item):
-            references = item
-            if references and isinstance(references[0], str):  # ["Reactive", 7], ["Date", "…"]
-                inner = [self.value(i, depth + 1) for i in references[1:] if type(i) is int]
-                return inner[0] if len(inner) == 1 else inner or references[-1]
-            return [self.value(inner, depth + 1) for inner in references]
+            return [self.value(at, depth + 1) for at in item]
         return item
 
     def _key(self, key: str) -> str:
@@ -180,37 +165,28 @@ class _Flat:
         return name if isinstance(name, str) else key
 
 
-def flight(stream: str) -> Any:
-    """Return the rows of a stream of React Server Components, references put in, once each."""
-    rows: dict[str, Any] = {}
-    data = stream.encode("utf-8", "replace")
-    at = 0
-    while (row := _ROW.match(data, at)) is not None and len(rows) < MAX_STRINGS:
-        if row[3]:  # a text of so many bytes
-            end = row.end() + int(row[3], 16)
-            rows[row[1].decode()] = data[row.end() : end].decode("utf-8", "replace")
-            at = end
-            continue
-        end = data.find(b"\n", row.end())
-        end = end if end >= 0 else len(data)
-        rows[row[1].decode()] = _loaded(data[row.end() : end].decode("utf-8", "replace"))
-        at = end + 1
-    return _Rows(rows).all()
-
-
 class _Rows:
-    def __init__(self, rows: dict[str, Any]) -> None:
-        self._rows = rows
+    """The rows of a stream of React Server Components, which refer to each other by name."""
+
+    def __init__(self, stream: str) -> None:
+        self._rows: dict[str, Any] = {}
         self._nodes = 0
+        data = stream.encode("utf-8", "replace")
+        at = 0
+        while (row := _ROW.match(data, at)) is not None and len(self._rows) < MAX_STRINGS:
+            if row[3]:  # a text of so many bytes
+                at = end = row.end() + int(row[3], 16)
+            else:
+                end = data.find(b"\n", row.end())
+                end = end if end >= 0 else len(data)
+                at = end + 1
+            text = data[row.end() : end].decode("utf-8", "replace")
+            self._rows[row[1].decode()] = text if row[3] else _loaded(text)
 
     def all(self) -> list[Any]:
         """Return the rows in order, each where it is first referred to."""
-        placed: list[Any] = []
-        for name in list(self._rows):
-            row = self._rows.pop(name, None)
-            if row is not None:
-                placed.append(self._filled(row, 0))
-        return placed
+        rows = (self._rows.pop(name, None) for name in list(self._rows))
+        return [self._filled(row, 0) for row in rows if row is not None]
 
     def _filled(self, value: Any, depth: int) -> Any:
         self._nodes += 1
@@ -223,8 +199,7 @@ class _Rows:
         if is_array(value):
             return [self._filled(item, depth + 1) for item in value]
         if is_object(value):
-            pairs = value.items()
-            return {key: self._filled(item, depth + 1) for key, item in pairs}
+            return {key: self._filled(item, depth + 1) for key, item in value.items()}
         return value
 
 
@@ -314,21 +289,15 @@ def _first(meta: dict[str, str], names: tuple[str, ...]) -> str:
 def _linked_data(sources: list[str]) -> Iterator[dict[str, Any]]:
     """Yield the objects of JSON-LD, outer objects first (JSON-LD 1.1, @graph)."""
     for source in sources:
-        if len(source) > MAX_JSON_LD:
-            continue
-        try:
-            pending: list[Any] = [json.loads(source)]
-        except (ValueError, RecursionError):
-            continue
+        pending: list[Any] = [_loaded(source)] if len(source) <= MAX_JSON_LD else []
         for _ in range(MAX_JSON_NODES):
             if not pending:
                 break
             item = pending.pop(0)
-            if isinstance(item, dict):
-                properties = cast("dict[str, Any]", item)
-                yield properties
-                pending += [properties[key] for key in _INNER_OBJECTS if key in properties]
-            elif isinstance(item, list):
+            if is_object(item):
+                yield item
+                pending += [item[key] for key in _INNER_OBJECTS if key in item]
+            elif is_array(item):
                 pending += item
 
 
@@ -336,8 +305,8 @@ def _name(author: object) -> str:
     """Return the names of a schema.org author: a string, a Person or a list of them."""
     if isinstance(author, str):
         return " ".join(author.split())[:VALUE_CHARS]
-    if isinstance(author, dict):
-        return _name(cast("dict[str, Any]", author).get("name"))
-    if isinstance(author, list):
-        return ", ".join(filter(None, map(_name, cast("list[object]", author)[:5])))[:VALUE_CHARS]
+    if is_object(author):
+        return _name(author.get("name"))
+    if is_array(author):
+        return ", ".join(filter(None, map(_name, author[:5])))[:VALUE_CHARS]
     return ""

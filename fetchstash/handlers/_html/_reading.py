@@ -23,7 +23,7 @@ from fetchstash.handlers._html import (
     _metadata,
     _tree,
 )
-from fetchstash.handlers._html._blocks import HEADING, Block
+from fetchstash.handlers._html._blocks import HEADING, Block, size_of
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._html._tree import Page
 
@@ -149,20 +149,20 @@ class Reading:
     data: str
     playing: str
     base: str
-    source_chars: int
+    spare: int
 
     def inline(self) -> Inline:
         """Return a writer of links that are resolved against the page's address."""
-        return Inline(self.base, self.source_chars // 2)
+        return Inline(self.base, self.spare)
 
 
-def load(source: Path, charset: str) -> _element.Checked:
-    """Return the source of a page, safe to parse."""
+def load(source: Path, charset: str) -> tuple[str, bool]:
+    """Return the source of a page, safe to parse, and whether its end is missing."""
     with source.open("rb") as file:
         raw = file.read(MAX_SOURCE_BYTES)
         more = bool(file.read(1))
-    checked = _element.check(decode(raw, charset))
-    return _element.Checked(checked.source, checked.cut or more)
+    checked, cut = _element.check(decode(raw, charset))
+    return checked, cut or more
 
 
 def read(source: str, url: str) -> Reading:
@@ -173,17 +173,20 @@ def read(source: str, url: str) -> Reading:
     keep = _content.content(blocks, is_article=metadata.is_article)
     content = list(compress(blocks, keep))
     verdict = verdict_of(_words(content), _words(blocks), page)
-    name = ""
-    shown = sum(len(block.words) for block in content)
+    data_name = ""
+    shown = size_of(content)
     if (page.script_texts or page.json_ld) and verdict in _SHELLS and shown <= READING_FEW_CHARS:
         name, drawn = _from_data(page, metadata.title)
-        if sum(len(block.words) for block in drawn) >= max(MIN_DATA_CHARS, MIN_TIMES * shown):
-            content, verdict, keep = drawn, "", [False] * len(blocks)
-        else:
-            name = ""
+        if size_of(drawn) >= max(MIN_DATA_CHARS, MIN_TIMES * shown):
+            data_name, content, verdict, keep = name, drawn, "", [False] * len(blocks)
     playing = _media.describe(page.media, metadata.linked_data)
-    base = _base(url, page, metadata)
-    return Reading(page, metadata, blocks, keep, content, verdict, name, playing, base, len(source))
+    base = url or metadata.canonical
+    if page.base:  # HTML Standard, 4.2.3
+        with suppress(ValueError):
+            base = url
+            base = urljoin(url, page.base)
+    spare = len(source) // 2
+    return Reading(page, metadata, blocks, keep, content, verdict, data_name, playing, base, spare)
 
 
 def embedded(page: _tree.Page) -> list[tuple[str, Any]]:
@@ -195,12 +198,11 @@ def embedded(page: _tree.Page) -> list[tuple[str, Any]]:
 
 def _from_data(page: _tree.Page, title: str) -> tuple[str, list[Block]]:
     """Return the name and the blocks of those data of a page that hold the most text."""
-    best_name, best, most = "", list[Block](), 0
+    best_name, best = "", list[Block]()
     for name, value in embedded(page):
         blocks = _blocks.texts(_blocks.cut(_tree.Page(_drawn.drawn(value))))
-        size = sum(len(block.words) for block in blocks)
-        if size > most:
-            best_name, best, most = name, blocks, size
+        if size_of(blocks) > size_of(best):
+            best_name, best = name, blocks
     if best and title and all(block.level != 1 for block in best):
         best.insert(0, Block(HEADING, [title], page.body, (), title, level=1))
     return best_name, best
@@ -216,14 +218,6 @@ def _words(blocks: list[Block]) -> str:
         if size > 4 * MOST_CHARS:
             break
     return " ".join(texts)
-
-
-def _base(url: str, page: _tree.Page, metadata: _metadata.Metadata) -> str:
-    """Return the page's base address (HTML Standard, 4.2.3)."""
-    try:
-        return urljoin(url, page.base) if page.base else url or metadata.canonical
-    except ValueError:
-        return url
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +237,9 @@ def whole(source: str, url: str = "") -> Whole:
 
     Relative links are resolved against ``url``, and stay as they are without one.
     """
-    checked = _element.check(source)
-    page = _tree.parse(checked.source)
-    parts = _blocks.parts(_blocks.cut(page), Inline(url, len(checked.source) // 2))
+    checked, _ = _element.check(source)
+    page = _tree.parse(checked)
+    parts = _blocks.parts(_blocks.cut(page), Inline(url, len(checked) // 2))
     return Whole(tuple(parts), _metadata.read(page).title, page.hidden)
 
 
@@ -263,12 +257,9 @@ def links(reading: Reading) -> str:
 def _links(block: Block, inline: Inline) -> Iterator[str]:
     if block.link:
         yield inline.link(block.words, block.link)
-    for node in block.nodes:
-        for element in () if isinstance(node, str) else (node, *node.descendants()):
-            if element.tag == "a" and (
-                address := inline.absolute(element.attributes.get("href", ""))
-            ):
-                yield f"[{element.text()}]({address})"
+    for element in _element.elements_in(block.nodes):
+        if element.tag == "a" and (address := inline.absolute(element.get("href"))):
+            yield f"[{element.text()}]({address})"
 
 
 def data(reading: Reading) -> str:
@@ -309,7 +300,8 @@ def _listed(reading: Reading) -> list[tuple[str, str]]:
         if source not in listed and len(listed) < _media.MAX_LISTED:
             mark = "!" if element.tag == "img" else ""
             line = f"{len(listed) + 1}. {mark}[{label}]({inline.destination(source)})"
-            listed[source] = line, inline.absolute(_media.still(element))
+            still = source if element.tag == "img" else element.get("poster")
+            listed[source] = line, inline.absolute(still)
     return list(listed.values())
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import compress, islice, pairwise
 from typing import NamedTuple
 
-from fetchstash.handlers._html._blocks import CODE, HEADING, MEDIUM, TABLE, Block
+from fetchstash.handlers._html._blocks import CODE, HEADING, MEDIUM, TABLE, Block, size_of
 from fetchstash.handlers._html._element import Element, names
 from fetchstash.handlers._html._inline import has_heads
 
@@ -60,12 +60,12 @@ def places(blocks: Sequence[Block]) -> list[Place]:
 
 def _inside(element: Element, around: Place) -> Place:
     tag = element.tag
-    role = element.attributes.get("role", "")
+    role = element.get("role")
     if not role and tag not in _TELLING:
         return around
     # The header of an article is its title and author; the footer of a quotation its source.
-    is_own = (tag == "header" and around.content) or (
-        tag in {"header", "footer"} and any(a.tag in _QUOTING for a in element.ancestors())
+    is_own = tag in {"header", "footer"} and (
+        (tag == "header" and around.content) or any(e.tag in _QUOTING for e in element.outward())
     )
     content = around.content or tag in _CONTENT or role == "main"
     is_chrome = role in _CHROME_ROLES or (tag in _CHROME and not is_own)
@@ -128,7 +128,7 @@ _BYLINE = re.compile(r"author|user|byline|poster|nick|(?<![a-z])(?:date|time|nam
 
 def keep_title(blocks: list[Block], keep: list[bool]) -> None:
     """Keep the main heading above the first kept block."""
-    first = next((number for number, kept in enumerate(keep) if kept), 0)
+    first = keep.index(True) if True in keep else 0
     for number in range(first - 1, max(first - TITLE_REACH, 0) - 1, -1):
         if blocks[number].level == 1:
             keep[number] = True
@@ -145,22 +145,21 @@ def keep_tables(blocks: list[Block], keep: list[bool]) -> None:
     if not candidates:
         return
     sizes: Counter[Element] = Counter()
-    kept = [block for block, is_kept in zip(blocks, keep, strict=True) if is_kept]
+    kept = list(compress(blocks, keep))
     for block in kept:
-        for element in block.parent.ancestors():
+        for element in islice(block.parent.outward(), 1, None):
             sizes[element] += len(block.words)
-    enough = CONTENT_SHARE * sum(len(block.words) for block in kept)
+    enough = CONTENT_SHARE * size_of(kept)
     where = places([blocks[number] for number in candidates])
     for number, place in zip(candidates, where, strict=True):
-        table = blocks[number]
-        near = islice(table.parent.ancestors(), TABLE_REACH)
-        holds_content = any(sizes[element] >= enough for element in near)
-        keep[number] = holds_content and not place.chrome and not _is_links(table)
-
-
-def _is_links(table: Block) -> bool:
-    links = (element for element in table.parent.descendants() if element.tag == "a")
-    return sum(len(link.text()) for link in links) > MAX_LINK_SHARE * len(table.words)
+        table = blocks[number].parent
+        near = islice(table.outward(), 1, TABLE_REACH + 1)
+        linked = sum(len(link.text()) for link in table.descendants() if link.tag == "a")
+        keep[number] = (
+            not place.chrome
+            and any(sizes[element] >= enough for element in near)
+            and linked <= MAX_LINK_SHARE * len(blocks[number].words)
+        )
 
 
 def fill_gaps(blocks: list[Block], keep: list[bool]) -> None:
@@ -176,8 +175,8 @@ def fill_gaps(blocks: list[Block], keep: list[bool]) -> None:
 
 def _share_region(block: Block, other: Block) -> bool:
     """Return whether both blocks stand in an element at most three levels above the first."""
-    near = list(islice((block.parent, *block.parent.ancestors()), 4))
-    return any(element in near for element in (other.parent, *other.parent.ancestors()))
+    near = list(islice(block.parent.outward(), 4))
+    return any(element in near for element in other.parent.outward())
 
 
 def complete_cards(blocks: list[Block], keep: list[bool]) -> None:
@@ -185,8 +184,8 @@ def complete_cards(blocks: list[Block], keep: list[bool]) -> None:
     cards: defaultdict[Element, list[int]] = defaultdict(list)
     for number, block in enumerate(blocks):
         if block.link:
-            link = next((a for a in block.parent.ancestors() if a.tag == "a"), block.parent)
-            cards[block.parent if block.parent.tag == "a" else link].append(number)
+            link = next((e for e in block.parent.outward() if e.tag == "a"), block.parent)
+            cards[link].append(number)
     for numbers in cards.values():
         words = sum(len(blocks[number].words.split()) for number in numbers)
         if words <= CARD_WORDS and any(keep[number] for number in numbers):
@@ -199,7 +198,7 @@ def keep_bylines(blocks: list[Block], keep: list[bool]) -> None:
     known: dict[Element, bool] = {}
     by_parent = {parent: _post(parent, known) for parent in {block.parent for block in blocks}}
     posts = [by_parent[block.parent] for block in blocks]
-    kept = {post for post, is_kept in zip(posts, keep, strict=True) if is_kept and post}
+    kept = set(filter(None, compress(posts, keep)))
     if len(kept) < 2:
         return
     for number, (block, post) in enumerate(zip(blocks, posts, strict=True)):
@@ -210,25 +209,19 @@ def keep_bylines(blocks: list[Block], keep: list[bool]) -> None:
 
 def _post(element: Element, known: dict[Element, bool]) -> Element | None:
     """Return the element around that is a post of a thread. ``known`` says which are."""
-    around: Element | None = element
-    for _ in range(POST_REACH):
-        if around is None:
-            return None
+    for around in islice(element.outward(), POST_REACH):
         is_post = known.get(around)
         if is_post is None:
             is_post = known[around] = _is_post(around)
         if is_post:
             return around
-        around = around.parent
     return None
 
 
 def _is_post(element: Element) -> bool:
     attributes = element.attributes
-    if not attributes:
-        return False
     if "itemtype" in attributes or "itemprop" in attributes:
-        kind = attributes.get("itemtype", "") + attributes.get("itemprop", "")
+        kind = element.get("itemtype") + element.get("itemprop")
         if "Comment" in kind or "Posting" in kind or kind == "comment":
             return True
     return (
@@ -241,10 +234,9 @@ def _is_post(element: Element) -> bool:
 
 def _is_byline(block: Block) -> bool:
     inner = (node for node in block.nodes if not isinstance(node, str))
-    near = (*inner, *islice((block.parent, *block.parent.ancestors()), 2))
     return any(
-        element.tag == "time" or _BYLINE.search(element.attributes.get("class", "").lower())
-        for element in near
+        element.tag == "time" or _BYLINE.search(element.get("class").lower())
+        for element in (*inner, *islice(block.parent.outward(), 2))
     )
 
 
@@ -252,30 +244,26 @@ def keep_media(blocks: list[Block], keep: list[bool]) -> None:
     """Keep pictures and films beside kept blocks, and the captions of their figures."""
     numbers = [number for number, block in enumerate(blocks) if block.kind == MEDIUM]
     for number in numbers[:MAX_MEDIA]:
-        figure = _figure(blocks[number].parent)
-        near = _neighbours(blocks, number, figure)
-        around = list((figure or blocks[number].parent).ancestors())
-        distances = [_distance(around, blocks[n].parent) for n in near]
-        closest = [n for n, far in zip(near, distances, strict=True) if far == min(distances)]
-        keep[number] = not near or any(keep[n] for n in closest)
+        parent = blocks[number].parent
+        near = islice(parent.outward(), FIGURE_REACH)
+        figure = next((element for element in near if element.tag == "figure"), None)
+        beside = _neighbours(blocks, number, figure)
+        around = list(islice((figure or parent).outward(), 1, None))
+        distances = [_distance(around, blocks[n].parent) for n in beside]
+        closest = [n for n, far in zip(beside, distances, strict=True) if far == min(distances)]
+        keep[number] = not beside or any(keep[n] for n in closest)
         caption = number + 1
         if keep[number] and figure is not None and caption < len(blocks):
-            is_caption = len(blocks[caption].words.split()) <= CAPTION_WORDS
-            inside = (blocks[caption].parent, *blocks[caption].parent.ancestors())
-            keep[caption] = keep[caption] or (is_caption and figure in inside)
-
-
-def _figure(element: Element) -> Element | None:
-    near = islice((element, *element.ancestors()), FIGURE_REACH)
-    return next((around for around in near if around.tag == "figure"), None)
+            is_short = len(blocks[caption].words.split()) <= CAPTION_WORDS
+            if is_short and figure in blocks[caption].parent.outward():
+                keep[caption] = True
 
 
 def _neighbours(blocks: list[Block], number: int, figure: Element | None) -> list[int]:
     """Return the numbers of the blocks with words before and after a block and its figure."""
 
     def is_text(n: int) -> bool:
-        parent = blocks[n].parent
-        inside = figure is not None and (parent is figure or figure in parent.ancestors())
+        inside = figure is not None and figure in blocks[n].parent.outward()
         return blocks[n].kind != MEDIUM and not inside
 
     sides = (range(number - 1, -1, -1), range(number + 1, len(blocks)))
@@ -285,5 +273,5 @@ def _neighbours(blocks: list[Block], number: int, figure: Element | None) -> lis
 
 def _distance(around: Sequence[Element], other: Element) -> int:
     """Return how far up in ``around`` the first element stands that holds ``other``, too."""
-    holders = {other, *other.ancestors()}
+    holders = set(other.outward())
     return next((n for n, element in enumerate(around) if element in holders), len(around))

@@ -2,15 +2,19 @@
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from math import comb
+from operator import attrgetter
+from typing import NamedTuple
 
 from fetchstash.handlers._html._element import names
 from fetchstash.handlers._html._style import (
     EVERYWHERE,
     MAY_MATTER,
+    Rule,
     Style,
+    hides,
     may_hide,
     read_style,
     rules,
@@ -46,29 +50,30 @@ Select = Callable[[str], frozenset[int]]
 """Returns the ids of the elements that a selector matches."""
 
 
-@dataclass(slots=True)
+@dataclass
 class _Entry:
     """A rule for one selector. ``matches``: the elements of a complex selector, once selected."""
 
     selector: str
     tag: str
     names: frozenset[str]
-    declarations: str
-    widths: int
+    rule: Rule
     is_complex: bool
     precedence: tuple[int, int]
-    style: Style | None = None
-    is_read: bool = False
     matches: frozenset[int] | None = None
 
+    @cached_property
+    def style(self) -> Style | None:
+        """What its declarations say, read when an element first asks."""
+        return read_style(self.rule.declarations)
 
-@dataclass(slots=True)
-class _Rules:
-    """The rules for elements of one tag with the same classes and id."""
+
+class _Rules(NamedTuple):
+    """The rules for elements of one tag with the same classes and id; ``style`` of the simple."""
 
     style: Style | None
-    simple: list[_Entry] = field(default_factory=list[_Entry])
-    complex: list[_Entry] = field(default_factory=list[_Entry])
+    simple: list[_Entry]
+    complex: list[_Entry]
 
 
 class StyleSheet:
@@ -100,23 +105,16 @@ class StyleSheet:
         self._merged: dict[tuple[int, ...], Style] = {}
         self._shown: set[str] = set()
         matters = MAY_MATTER.search if complete else may_hide
-        order = 0
-        for source in sources:
-            for rule in rules(source):
-                order += 1
-                declared = rule.declarations
-                both = "color:" in declared and "backgr" in declared
-                if not both and not matters(declared):
-                    continue
+        for order, rule in enumerate(rule for source in sources for rule in rules(source)):
+            declared = rule.declarations
+            if ("color:" in declared and "backgr" in declared) or matters(declared):
                 shows = _shows(declared)
                 for selector in split_selectors(rule.selectors):
-                    self._add(selector, declared, rule.widths, order, shows=shows)
+                    self._add(selector, rule, order, shows=shows)
 
-    def _add(
-        self, selector: str, declarations: str, widths: int, order: int, *, shows: bool
-    ) -> None:
+    def _add(self, selector: str, rule: Rule, order: int, *, shows: bool) -> None:
         match = _SIMPLE.fullmatch(selector)
-        applies = widths and selector and len(selector) <= MAX_SELECTOR_CHARS
+        applies = rule.widths and selector and len(selector) <= MAX_SELECTOR_CHARS
         if match is None and ":" in selector and applies:
             applies = _STATIC.issuperset(_PSEUDO.findall(selector.lower()))
         if not applies and not shows:
@@ -129,18 +127,13 @@ class StyleSheet:
             return
         tag_match = _TAG.match(last)
         tag = tag_match[0].lower() if tag_match else ""
-        key = min(names, default=tag or "*")
-        entries = self._entries.setdefault(key, [])
+        entries = self._entries.setdefault(min(names, default=tag or "*"), [])
         if len(entries) < MAX_RULES_ALIKE:
             precedence = len(_NAME.findall(selector)), order
-            entries.append(
-                _Entry(selector, tag, names, declarations, widths, match is None, precedence)
-            )
+            entries.append(_Entry(selector, tag, names, rule, match is None, precedence))
 
     def is_silent(self, tag: str, classes: str) -> bool:
         """Return whether no rule can apply to an element of these classes without an id."""
-        if not self._entries:
-            return True
         known = self._rules(tag, classes, "")
         return known.style is None and not known.complex
 
@@ -153,39 +146,32 @@ class StyleSheet:
 
         ``element`` is its id as ``select`` gives it.
         """
-        if not self._entries:
-            return None
-        name = f"#{identifier}"
-        known = self._rules(tag, classes, name if name in self._entries else "")
+        known = self._rules(tag, classes, identifier if self.has_rule_for(identifier) else "")
         if not known.complex:
             return known.style
         also = [entry for entry in known.complex if element in self._matches(entry)]
         return self._merge([*known.simple, *also]) if also else known.style
 
-    def _rules(self, tag: str, classes: str, name: str) -> _Rules:
-        key = (tag, classes, name)
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._look_up(tag, classes.split(), name)
-        return known
-
-    def _look_up(self, tag: str, classes: list[str], name: str) -> _Rules:
-        own = {f".{class_name}" for class_name in classes} | {name}
-        rules = _Rules(None)
+    def _rules(self, tag: str, classes: str, identifier: str) -> _Rules:
+        known = self._known.get((tag, classes, identifier))
+        if known is not None:
+            return known
+        own = {f".{class_name}" for class_name in classes.split()} | {f"#{identifier}"}
+        simple: list[_Entry] = []
+        complex_: list[_Entry] = []
         for key in (tag, *sorted(own), "*"):
             for entry in self._entries.get(key, ()):
                 if entry.tag in {"", tag} and entry.names <= own and self._has_style(entry):
-                    (rules.complex if entry.is_complex else rules.simple).append(entry)
-        rules.style = self._merge(rules.simple) if rules.simple else None
-        return rules
+                    (complex_ if entry.is_complex else simple).append(entry)
+        known = _Rules(self._merge(simple) if simple else None, simple, complex_)
+        self._known[tag, classes, identifier] = known
+        return known
 
     def _has_style(self, entry: _Entry) -> bool:
-        if not entry.is_read:
-            entry.is_read = True
-            entry.style = read_style(entry.declarations)
-        if entry.style is None or self.complete or not entry.is_complex:
-            return entry.style is not None
-        return entry.style.hides or entry.style.visible is False
+        style = entry.style
+        if style is None or self.complete or not entry.is_complex:
+            return style is not None
+        return hides(style) or style.get("visible") is False
 
     def _merge(self, entries: list[_Entry]) -> Style:
         """Return one style of all entries, by precedence; hiding counts only at all WIDTHS."""
@@ -194,29 +180,34 @@ class StyleSheet:
         if merged is not None:
             return merged
         merged = self._merged[key] = Style()
-        displayed_none = out_of_sight = invisible = 0
-        for entry in sorted(entries, key=lambda entry: entry.precedence):
-            style = entry.style or Style()
-            if entry.widths == EVERYWHERE:
+        not_displayed = out_of_sight = invisible = 0  # masks of WIDTHS
+        for entry in sorted(entries, key=attrgetter("precedence")):
+            style, widths = entry.style or Style(), entry.rule.widths
+            if widths == EVERYWHERE:
                 merged.update(style)
             if not entry.names & self._shown and entry.tag not in {"html", "body"}:
-                displayed_none |= entry.widths if style.displayed is False else 0
-                out_of_sight |= entry.widths if style.out_of_sight else 0
-                invisible |= entry.widths if style.visible is False else 0
-        merged.displayed = False if displayed_none == EVERYWHERE else None
-        merged.out_of_sight = True if out_of_sight == EVERYWHERE else None
-        merged.visible = False if invisible == EVERYWHERE else merged.visible or None
+                not_displayed |= widths if style.get("displayed") is False else 0
+                out_of_sight |= widths if "out_of_sight" in style else 0
+                invisible |= widths if style.get("visible") is False else 0
+        is_visible = merged.pop("visible", False)
+        merged.pop("displayed", None)
+        merged.pop("out_of_sight", None)
+        if not_displayed == EVERYWHERE:
+            merged["displayed"] = False
+        if out_of_sight == EVERYWHERE:
+            merged["out_of_sight"] = True
+        if is_visible or invisible == EVERYWHERE:
+            merged["visible"] = invisible != EVERYWHERE
         return merged
 
     def _matches(self, entry: _Entry) -> frozenset[int]:
         if entry.matches is None:
+            entry.matches = frozenset()
             cost = self._size * (self._size if _COSTLY.search(entry.selector) else 1)
-            self._spare -= cost
-            is_off = (
-                self._spare < 0 or self._is_slow(entry) or self._waits_for_class(entry.selector)
-            )
-            entry.matches = frozenset() if is_off else self._select(entry.selector)
-            self._spare += cost if self._spare < 0 else 0
+            if cost <= self._spare:
+                self._spare -= cost
+                if not self._is_slow(entry) and not self._waits_for_class(entry.selector):
+                    entry.matches = self._select(entry.selector)
         return entry.matches
 
     def _is_slow(self, entry: _Entry) -> bool:

@@ -6,8 +6,7 @@ CSS Syntax 3, Media Queries 4, Color 4. Pure functions over strings.
 import colorsys
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 MAX_SHEET_CHARS = 2_000_000
 WIDTHS = (360, 800, 1280, 1920)
@@ -74,8 +73,7 @@ def rules(source: str) -> Iterator[Rule]:
             declarations, _, prelude = text.rpartition(";")
             if open_rules:
                 open_rules[-1][2].append(declarations)
-            selectors, widths = _context(prelude.strip(), open_rules)
-            open_rules.append((selectors, widths, []))
+            open_rules.append((*_context(prelude.strip(), open_rules), []))
         elif open_rules:
             selectors, widths, declared = open_rules.pop()
             if selectors:
@@ -247,6 +245,7 @@ _CLIPS_TEXT = re.compile(r"background-clip:[^;]*text")
 _TINY = re.compile(r"(?:0*\.\d+|[01](?:\.\d+)?)(?:px|pt)|0*\.?0*(?:em|rem|%|vw|vh)?")
 _FONT_OF_ZERO = re.compile(r"(?:[^;]*,)?0(?:px|pt|em|%)?[/,]")
 _RELATIVE = re.compile(r"[\d.]+(?:em|%)|inherit|smaller|larger")
+_NO_BACKGROUND = frozenset(("none", "initial", "unset", "inherit", "0", "0,0"))
 MAY_MATTER = re.compile(
     r"display|visib|opacity|colo|backgr|font|-\d\d|\d{4}|calc|100%|\d{3}vw|overflow|scale|rotate|"
     r"clip|filter|mask|text-security|z-index|position|isolation|\\",
@@ -271,56 +270,34 @@ _FAR_NUMBER = re.compile(r"-[0-9][0-9]|[0-9]{4}|[0-9]{3}vw")
 def may_hide(declarations: str) -> bool:
     """Return whether declarations may hide text by themselves, whatever other rules say."""
     lower = declarations.lower()
-    for word in _HIDING_WORDS:
+    for word in _HIDING_WORDS:  # any() takes twice as long
         if word in lower:
-            break
-    else:
-        if not _FAR_NUMBER.search(lower):
-            return False
-    return _MAY_HIDE.search(declarations) is not None
+            return _MAY_HIDE.search(declarations) is not None
+    return _FAR_NUMBER.search(lower) is not None and _MAY_HIDE.search(declarations) is not None
 
 
-@dataclass(slots=True)
-class Style:
-    """What declarations say of an element; None where they say nothing.
+class Style(TypedDict, total=False):
+    """What declarations say of an element.
 
-    ``colour`` and ``background`` are None, too, where the value is in no plain notation; the flags
-    beside them say whether there is one. ``behind``: the element stands behind others.
-    ``stacks``: it begins a stacking context (CSS 2, appendix E).
+    ``colour`` and ``background`` are None where the value is in no plain notation. ``behind``: the
+    element stands behind others. ``stacks``: it begins a stacking context (CSS 2, appendix E).
     """
 
-    displayed: bool | None = None
-    visible: bool | None = None
-    out_of_sight: bool | None = None
-    tiny: bool | None = None
-    has_colour: bool | None = None
-    colour: Colour | None = None
-    has_background: bool | None = None
-    background: Colour | None = None
-    clips_to_text: bool | None = None
-    positioned: bool | None = None
-    behind: bool | None = None
-    stacks: bool | None = None
-
-    @property
-    def hides(self) -> bool:
-        """Whether nothing of the element and its content is seen."""
-        return self.displayed is False or bool(self.out_of_sight)
-
-    def update(self, other: "Style") -> None:
-        """Take over what ``other`` says."""
-        for name in _FIELDS:
-            value = getattr(other, name)
-            if value is not None:
-                setattr(self, name, value)
-        if other.has_colour:
-            self.colour = other.colour
-        if other.has_background:
-            self.background = other.background
+    displayed: bool
+    visible: bool
+    out_of_sight: bool
+    tiny: bool
+    colour: Colour | None
+    background: Colour | None
+    clips_to_text: bool
+    positioned: bool
+    behind: bool
+    stacks: bool
 
 
-_FIELDS = tuple(field.name for field in fields(Style))
-_EMPTY = Style()
+def hides(style: Style) -> bool:
+    """Return whether nothing of the element and its content is seen."""
+    return style.get("displayed") is False or "out_of_sight" in style
 
 
 def read_style(declarations: str) -> Style | None:
@@ -328,13 +305,44 @@ def read_style(declarations: str) -> Style | None:
     if not MAY_MATTER.search(declarations):
         return None
     text = compact(declarations)
-    style = Style()
-    style.out_of_sight = _is_out_of_sight(text) or None
+    style: Style = {}
+    if _is_out_of_sight(text):
+        style["out_of_sight"] = True
     for declaration in text.split(";"):
         name, _, value = declaration.partition(":")
-        if name in _READERS:
-            _READERS[name](style, value.removesuffix("!important"))
-    return None if style == _EMPTY else style
+        value = value.removesuffix("!important")
+        match name:
+            case "display":
+                style["displayed"] = value != "none"
+            case "visibility" if value not in {"inherit", "unset"}:
+                style["visible"] = value not in {"hidden", "collapse"}
+            case "color" if value not in {"inherit", "currentcolor", "unset"}:
+                style["colour"] = colour(value)
+            case "background" | "background-color" | "background-image":
+                shade = colour(value)
+                if value not in _NO_BACKGROUND and (shade is None or shade.alpha):
+                    style["background"] = shade if shade and shade.alpha == 1 else None
+            case "background-clip" | "-webkit-background-clip":
+                style["clips_to_text"] = "text" in value
+            case "font-size":
+                is_tiny = _TINY.fullmatch(value) is not None
+                if is_tiny or not _RELATIVE.fullmatch(value):  # a share of nothing is nothing
+                    style["tiny"] = is_tiny
+            case "font":
+                style.pop("tiny", None)
+                if "," in value:
+                    style["tiny"] = _FONT_OF_ZERO.match(value) is not None
+            case "position":
+                style["positioned"] = value != "static"
+            case "z-index":
+                style["behind"] = value.startswith("-")
+                style["stacks"] = value != "auto"
+            case "opacity" | "transform" | "filter" | "isolation":
+                if value not in {"none", "auto", "1"}:
+                    style["stacks"] = True
+            case _:
+                pass
+    return style or None
 
 
 def _is_out_of_sight(text: str) -> bool:
@@ -342,74 +350,3 @@ def _is_out_of_sight(text: str) -> bool:
         return True
     cuts_off = "overflow:hidden" in text or "overflow:clip" in text
     return cuts_off and _NO_SIZE.search(text) is not None
-
-
-def _display(style: Style, value: str) -> None:
-    style.displayed = value != "none"
-
-
-def _visibility(style: Style, value: str) -> None:
-    if value not in {"inherit", "unset"}:
-        style.visible = value not in {"hidden", "collapse"}
-
-
-def _colour(style: Style, value: str) -> None:
-    if value not in {"inherit", "currentcolor", "unset"}:
-        style.has_colour, style.colour = True, colour(value)
-
-
-def _background(style: Style, value: str) -> None:
-    shade = colour(value)
-    if value in {"none", "initial", "unset", "inherit", "0", "0,0"} or (shade and not shade.alpha):
-        return
-    style.has_background = True
-    style.background = shade if shade is not None and shade.alpha == 1 else None
-
-
-def _background_clip(style: Style, value: str) -> None:
-    style.clips_to_text = "text" in value
-
-
-def _font_size(style: Style, value: str) -> None:
-    if _TINY.fullmatch(value):
-        style.tiny = True
-    elif not _RELATIVE.fullmatch(value):  # a share of nothing is nothing
-        style.tiny = False
-
-
-def _font(style: Style, value: str) -> None:
-    style.tiny = bool(_FONT_OF_ZERO.match(value)) if "," in value else None
-
-
-def _position(style: Style, value: str) -> None:
-    style.positioned = value != "static"
-
-
-def _z_index(style: Style, value: str) -> None:
-    style.behind = value.startswith("-")
-    style.stacks = value != "auto"
-
-
-def _stacking(style: Style, value: str) -> None:
-    if value not in {"none", "auto", "1"}:
-        style.stacks = True
-
-
-_READERS = {
-    "display": _display,
-    "visibility": _visibility,
-    "color": _colour,
-    "background": _background,
-    "background-color": _background,
-    "background-image": _background,
-    "background-clip": _background_clip,
-    "-webkit-background-clip": _background_clip,
-    "font-size": _font_size,
-    "font": _font,
-    "position": _position,
-    "z-index": _z_index,
-    "opacity": _stacking,
-    "transform": _stacking,
-    "filter": _stacking,
-    "isolation": _stacking,
-}

@@ -28,7 +28,7 @@ from fetchstash.handlers._html._media import (
     with_dollars,
 )
 from fetchstash.handlers._html._sheet import StyleSheet
-from fetchstash.handlers._html._style import Style, media, read_style
+from fetchstash.handlers._html._style import Style, hides, media, read_style
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -90,14 +90,12 @@ def parse(source: str) -> Page:
     page = Page(Element("body", {}, None))
     sheets: list[str] = []
     for node in parser.css("title, base, meta, link, script, style, frame, iframe"):
-        if node.tag == "style":
-            sheets += _sheet_text(node)
-        else:
-            _add_to_head(node, page)
+        _add_to_head(node, page, sheets)
     root, body = parser.root, parser.body
     if root is None or body is None:  # a frameset has no body
         return page
-    page.language = _attributes(root).get("lang", "")
+    html = Element("html", _attributes(root), None)
+    page.language = html.get("lang")
     page.body.attributes = _attributes(body)
     page.asks_password = body.css_first('input[type="password"]') is not None
 
@@ -113,7 +111,11 @@ def parse(source: str) -> Page:
         complete = False
     size = source.count("<") // 2
     sheet = StyleSheet(sheets, select, size, lambda: _depth(root), complete=complete)
-    _Copy(page, sheet, body).run(root)
+    around = Paint()
+    for element, node in ((html, root), (page.body, body)):
+        style = style_of(element, sheet, node.mem_id)
+        around = paint(element, style, around, complete=complete)
+    _Copy(page, sheet, body).run(around)
     return page
 
 
@@ -126,18 +128,7 @@ def _depth(root: "LexborNode") -> int:
     return max(depths.values())
 
 
-def _sheet_text(node: "LexborNode") -> list[str]:
-    """Return the text of a style element, as it applies where scripts run."""
-    if node.parent is not None and node.parent.tag == "noscript":
-        return []
-    condition = _attributes(node).get("media", "")
-    text = node.text(deep=True)
-    if not condition:
-        return [text]
-    return [f"@media {condition} {{{text}}}"] if media(condition) else []
-
-
-def _add_to_head(node: "LexborNode", page: Page) -> None:
+def _add_to_head(node: "LexborNode", page: Page, sheets: list[str]) -> None:
     attributes = _attributes(node)
     match node.tag:
         case "title":
@@ -150,16 +141,19 @@ def _add_to_head(node: "LexborNode", page: Page) -> None:
             page.links.append(attributes)
         case "script":
             page.scripts += 1
-            page.has_tex = (
-                page.has_tex or _FORMULA_SCRIPT.search(attributes.get("src", "")) is not None
-            )
+            page.has_tex |= _FORMULA_SCRIPT.search(attributes.get("src", "")) is not None
             if attributes.get("type", "").lower() == "application/ld+json":
                 page.json_ld.append(node.text(deep=True))
             elif "src" not in attributes:
                 page.script_texts.append((attributes, node.text(deep=True)))
-        case "frame" | "iframe":
-            if _is_seen_frame(attributes):
-                page.frames.append(attributes)
+        case "frame" | "iframe" if _is_seen_frame(attributes):
+            page.frames.append(attributes)
+        case "style":
+            condition, around = attributes.get("media", ""), node.parent
+            is_for_scripts = around is None or around.tag != "noscript"
+            if is_for_scripts and (not condition or media(condition)):
+                text = node.text(deep=True)
+                sheets.append(f"@media {condition} {{{text}}}" if condition else text)
         case _:
             pass
 
@@ -167,7 +161,7 @@ def _add_to_head(node: "LexborNode", page: Page) -> None:
 def _is_seen_frame(attributes: dict[str, str]) -> bool:
     """Return whether a frame is for a reader, and not for scripts and counters."""
     style = read_style(attributes.get("style", "")) or Style()
-    if style.hides or style.visible is False or "hidden" in attributes:
+    if hides(style) or style.get("visible") is False or "hidden" in attributes:
         return False
     return {attributes.get("width", ""), attributes.get("height", "")}.isdisjoint({"0", "1"})
 
@@ -194,20 +188,14 @@ class _Copy:
         # React streams parts of a page in hidden elements (S:0). A script moves them to where
         # their templates (B:0, P:0) stand.
         self._streamed = {(node.id or "")[2:]: node for node in body.css('div[hidden][id^="S:"]')}
-        self._has_tex = page.has_tex
         self._seen_paint: Paint | None = None  # the paint of the last text that is seen
         self._has_sources = body.css_first('script[type^="math/tex"]') is not None
         self._placed: set[str] = set()
         self._silent: dict[tuple[str, str], bool] = {}  # by tag and classes: no rule applies
         self._emptied: set[Element] = set()
 
-    def run(self, root: "LexborNode") -> None:
+    def run(self, paints: Paint) -> None:
         """Copy the body without recursion: the source decides how deep it is."""
-        paints = Paint()
-        html = Element("html", _attributes(root), None)
-        for element, source in ((html, root), (self._page.body, self._body)):
-            style = style_of(element, self._sheet, source.mem_id)
-            paints = paint(element, style, paints, complete=self._sheet.complete)
         pending: list[tuple[LexborNode | None, Element, Paint]] = [
             (self._body.child, self._page.body, paints)
         ]
@@ -250,7 +238,7 @@ class _Copy:
         if paints is not self._seen_paint and self._is_invisible(parent, paints):
             return
         self._seen_paint = paints
-        is_code = not self._has_tex or parent.tag in {"code", "pre", "tt"}
+        is_code = not self._page.has_tex or parent.tag in {"code", "pre", "tt"}
         parent.children.append(text if is_code else with_dollars(text))
 
     def _add_tex(self, script: "LexborNode", parent: Element, paints: Paint) -> None:
@@ -273,9 +261,7 @@ class _Copy:
         style = style_of(player, self._sheet, node.mem_id)
         if paint(player, style, around, complete=self._sheet.complete).invisible:
             return
-        if player.tag == "iframe" and not (
-            is_player(player.attributes) and _is_seen_frame(player.attributes)
-        ):
+        if player.tag == "iframe" and not (is_player(player) and _is_seen_frame(player.attributes)):
             return
         source = node.css_first("source[src]")
         if source is not None:
@@ -294,21 +280,20 @@ class _Copy:
             is_silent = self._silent.get(key)
             if is_silent is None:
                 is_silent = self._silent[key] = self._sheet.is_silent(*key)
-            if "id" in attributes and self._sheet.has_rule_for(attributes["id"]):
-                is_silent = False
-            if is_silent:
+            if is_silent and not (
+                "id" in attributes and self._sheet.has_rule_for(attributes["id"])
+            ):
                 if around is UNKNOWN_PAINT:
                     return element, around
                 return element, paint(element, None, around, complete=self._sheet.complete)
-        if "editsection" in element.attributes.get("class", ""):  # "[edit]" in MediaWiki
+        classes = element.get("class")
+        if "editsection" in classes:  # "[edit]" in MediaWiki
             return None
         if tag == "noscript":
             self._page.without_scripts.append(element)
-        inline = rendered(
-            tag, element.attributes.get("class", ""), node, has_sources=self._has_sources
-        )
+        inline = rendered(tag, classes, node, has_sources=self._has_sources)
         if tag == "img":
-            inline = picture(element.attributes) or None
+            inline = picture(element) or None
         style = style_of(element, self._sheet, node.mem_id)
         painted = paint(element, style, around, complete=self._sheet.complete)
         if inline is not None:
@@ -316,12 +301,12 @@ class _Copy:
                 parent.children.append(inline)
             return None
         cause = hidden_by(element, style, around)
-        if cause is None and element.attributes.get("aria-hidden") == "true":
+        if cause is None and element.get("aria-hidden") == "true":
             words = node.text(deep=True, separator=" ").split()
             if len(words) >= MIN_ARIA_HIDDEN_WORDS and not is_slide(element):
                 cause = HiddenBy.STYLE
         if cause is not None and not self._is_shown_by_script(element, node, cause):
-            if element.attributes.get("id", "") not in self._placed:
+            if element.get("id") not in self._placed:
                 # The MathML of a formula whose picture is seen is no hidden text.
                 is_formula = node.css_first("math") is not None
                 self._page.hidden += not is_formula and bool(node.text(deep=True, strip=True))
@@ -374,7 +359,7 @@ def _add_field(tag: str, node: "LexborNode", parent: Element) -> None:
             parent.children.append(" ")
         return
     is_task = "disabled" in attributes or "task" in attributes.get("class", "")
-    if is_task and any(a.tag == "li" for a in islice((parent, *parent.ancestors()), 3)):
+    if is_task and any(around.tag == "li" for around in islice(parent.outward(), 3)):
         parent.children.append("[x] " if "checked" in attributes else "[ ] ")
 
 
