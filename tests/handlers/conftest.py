@@ -11,7 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.handlers import Extracted, ExtractLimits, Handler, Hints, handler_named
+from fetchstash.handlers import (
+    Extracted,
+    ExtractLimits,
+    Handler,
+    Hints,
+    PartRequest,
+    handler_named,
+)
+from fetchstash.handlers._contract import Render
+from tests.handlers.parts import PAGE_URL, text_part
 
 Install = Callable[..., None]
 Save = Callable[[bytes], Path]
@@ -158,6 +167,33 @@ def read(save: Save) -> Read:
         found = handler.extract(save(data), Hints(), limits or ExtractLimits())
         text = "".join(part.text for part in found.parts or ())
         return found, text
+
+    return run
+
+
+@pytest.fixture
+def read_page(save: Save) -> Read:
+    """Extract a web page; return the facts and the whole text."""
+
+    def run(
+        html: str | bytes, *, url: str = PAGE_URL, charset: str = "", max_chars: int = 1_000_000
+    ) -> tuple[Extracted, str]:
+        data = html if isinstance(html, bytes) else html.encode("utf-8", "surrogatepass")
+        hints = Hints(url=url, charset=charset)
+        found = handler_named("html").extract(save(data), hints, ExtractLimits(max_chars=max_chars))
+        return found, "".join(part.text for part in found.parts or ())
+
+    return run
+
+
+@pytest.fixture
+def page_part(save: Save) -> Callable[..., str]:
+    """Return a part of a web page, or the address of a picture of it."""
+
+    def run(html: str, path: str, *, url: str = PAGE_URL, render: Render = "text") -> str:
+        source = save(html.encode())
+        request = PartRequest(source=source, path=path, hints=Hints(url=url), render=render)
+        return text_part("html", request).text
 
     return run
 

@@ -6,34 +6,9 @@ from pathlib import Path
 import pytest
 
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
-
-URL = "https://example.org/guide/page.html"
-PROSE = (
-    "The reservoir fills slowly in spring, and the wardens open the lower gate "
-    "when the mark is reached. "
-) * 3
+from tests.handlers.parts import PROSE
 
 Read = Callable[..., tuple[Extracted, str]]
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    """Return a function that extracts a page and returns the result with its text."""
-
-    def run(
-        html: str | bytes, *, url: str = URL, charset: str = "", max_chars: int = 1_000_000
-    ) -> tuple[Extracted, str]:
-        source = tmp_path / "page.html"
-        source.write_bytes(
-            html if isinstance(html, bytes) else html.encode("utf-8", "surrogatepass")
-        )
-        extracted = handler_named("html").extract(
-            source, Hints(url=url, charset=charset), ExtractLimits(max_chars=max_chars)
-        )
-        assert extracted.parts is not None
-        return extracted, "".join(part.text for part in extracted.parts)
-
-    return run
 
 
 def article(body: str) -> str:
@@ -360,13 +335,13 @@ FRAGMENTS = {
 
 
 @pytest.mark.parametrize(("html", "markdown"), FRAGMENTS.values(), ids=FRAGMENTS.keys())
-def test_a_fragment_becomes_this_markdown(read: Read, html: str, markdown: str) -> None:
-    _, text = read(article(html))
+def test_a_fragment_becomes_this_markdown(read_page: Read, html: str, markdown: str) -> None:
+    _, text = read_page(article(html))
     assert f"\n{markdown}\n" in text
 
 
-def test_content_is_kept_and_chrome_is_dropped(read: Read) -> None:
-    extracted, text = read(article(""))
+def test_content_is_kept_and_chrome_is_dropped(read_page: Read) -> None:
+    extracted, text = read_page(article(""))
     assert text.count("reservoir") == 6
     assert "menu" not in text
     assert "Imprint" not in text
@@ -374,55 +349,55 @@ def test_content_is_kept_and_chrome_is_dropped(read: Read) -> None:
     assert extracted.facts.language == "en"
 
 
-def test_a_table_with_heads_inside_of_the_content_is_kept(read: Read) -> None:
+def test_a_table_with_heads_inside_of_the_content_is_kept(read_page: Read) -> None:
     facts = "".join(f"<tr><th>Fact {n}</th><td>{n}</td></tr>" for n in range(5))
     box = f'<div class="module-header"><table class="caption">{facts}</table></div>'
-    _, text = read(article(f"{box}{f'<p>{PROSE}</p>' * 9}"))
+    _, text = read_page(article(f"{box}{f'<p>{PROSE}</p>' * 9}"))
     assert "| Fact 4 | 4 |" in text
 
 
-def test_a_page_that_is_a_form_is_content(read: Read) -> None:
-    _, text = read(
+def test_a_page_that_is_a_form_is_content(read_page: Read) -> None:
+    _, text = read_page(
         "<nav><a href=/>Home menu</a></nav><form><h1>Report a fault</h1>"
         "<p>Tell us which gate it is and what you saw.</p><label>Your name</label></form>"
     )
     assert text == ("# Report a fault\n\nTell us which gate it is and what you saw.\n\nYour name\n")
 
 
-def test_a_short_page_is_not_cut_to_less(read: Read) -> None:
+def test_a_short_page_is_not_cut_to_less(read_page: Read) -> None:
     items = "".join(f"<li><a href=/{n}>Gate {n} of the upper river</a></li>" for n in range(30))
-    _, text = read(f"<nav><a href=/>Home menu</a></nav><h1>All gates</h1><ul>{items}</ul>")
+    _, text = read_page(f"<nav><a href=/>Home menu</a></nav><h1>All gates</h1><ul>{items}</ul>")
     assert "Gate 29" in text
     assert "Home menu" not in text
 
 
-def test_a_card_keeps_its_price(read: Read) -> None:
+def test_a_card_keeps_its_price(read_page: Read) -> None:
     cards = "".join(
         f'<a class=card href=/{n}><h3>Gate model {n}</h3><p>{PROSE}</p><div class="footer meta">'
         f"<p>{n}9 €</p></div></a>"
         for n in range(9)
     )
-    _, text = read(article(f"<div class=grid>{cards}</div>"))
+    _, text = read_page(article(f"<div class=grid>{cards}</div>"))
     assert "Gate model 8" in text
     assert "89 €" in text
 
 
-def test_posts_of_a_thread_keep_author_and_date(read: Read) -> None:
+def test_posts_of_a_thread_keep_author_and_date(read_page: Read) -> None:
     posts = "".join(
         f'<div class="post"><div class="post-meta sidebar"><a class="username" href=/u{n}>'
         f'Warden {n}</a></div><div class="footer"><time>2026-11-{n + 10}</time></div>'
         f"<p>{PROSE}</p></div>"
         for n in range(8)
     )
-    _, text = read(f"<nav><a href=/>Home menu</a></nav><h1>Which gate?</h1>{posts}")
+    _, text = read_page(f"<nav><a href=/>Home menu</a></nav><h1>Which gate?</h1>{posts}")
     assert text.count("Warden") == 8
     assert text.count("2026-11-1") == 8
 
 
-def test_a_preview_does_not_begin_with_a_list_of_links(read: Read) -> None:
+def test_a_preview_does_not_begin_with_a_list_of_links(read_page: Read) -> None:
     contents = "".join(f"<li><a href=#s{n}>Section {n}</a></li>" for n in range(9))
     body = f"<main><h1>Guide</h1><ul>{contents}</ul><h2 id=s0>Section 0</h2>{f'<p>{PROSE}</p>' * 9}"
-    extracted, text = read(body)
+    extracted, text = read_page(body)
     assert text.startswith("# Guide\n\n- [Section 0](#s0)\n")
     assert extracted.preview.text.startswith("# Guide\n\n## Section 0\n\nThe reservoir")
 
@@ -450,42 +425,40 @@ PREVIEWS = {
 
 
 @pytest.mark.parametrize("above", PREVIEWS.values(), ids=PREVIEWS.keys())
-def test_a_preview_begins_with_the_title_and_the_text(read: Read, above: str) -> None:
-    extracted, text = read(
+def test_a_preview_begins_with_the_title_and_the_text(read_page: Read, above: str) -> None:
+    extracted, text = read_page(
         f"<title>Gate works \u2014 Handbook</title><main>{above}<p>{PROSE}</p></main>"
     )
     assert not text.startswith("# Gate works\n\nThe reservoir")
     assert extracted.preview.text.startswith("# Gate works\n\nThe reservoir")
 
 
-def test_a_preview_keeps_text_above_a_heading_that_the_page_is_named_after(read: Read) -> None:
-    extracted, text = read(
+def test_a_preview_keeps_text_above_a_heading_that_the_page_is_named_after(read_page: Read) -> None:
+    extracted, text = read_page(
         f"<title>Opening - Gates</title><p>{PROSE * 3}</p><h1>Opening</h1><p>{PROSE}</p>"
     )
     assert text.startswith("The reservoir")
     assert extracted.preview.text == ""
 
 
-def test_a_page_of_links_alone_is_previewed_as_it_is(read: Read) -> None:
+def test_a_page_of_links_alone_is_previewed_as_it_is(read_page: Read) -> None:
     links = "".join(f"<li><a href=/{n}>Gate number {n} of the river</a></li>" for n in range(40))
-    extracted, text = read(f"<title>Gates</title><main><h1>Gates</h1><ul>{links}</ul></main>")
+    extracted, text = read_page(f"<title>Gates</title><main><h1>Gates</h1><ul>{links}</ul></main>")
     assert text.startswith("# Gates\n\n- [Gate number 0")
     assert extracted.preview.text == ""
 
 
-def test_a_page_that_begins_with_text_needs_no_preview_of_its_own(read: Read) -> None:
-    extracted, _ = read(article(f"<p>{PROSE}</p>"))
+def test_a_page_that_begins_with_text_needs_no_preview_of_its_own(read_page: Read) -> None:
+    extracted, _ = read_page(article(f"<p>{PROSE}</p>"))
     assert extracted.preview.text == ""
 
 
 def test_the_outline_gives_the_lines_of_the_headings_in_each_part(
-    read: Read, tmp_path: Path
+    save: Callable[[bytes], Path],
 ) -> None:
     body = "".join(f"<h2>Section {n}</h2><p>{PROSE}</p>" for n in range(600))
-    read(article(body))
-    extracted = handler_named("html").extract(
-        tmp_path / "page.html", Hints(url=URL), ExtractLimits()
-    )
+    source = save(article(body).encode())
+    extracted = handler_named("html").extract(source, Hints(), ExtractLimits())
     parts = list(extracted.parts or ())
     assert len(parts) > 2
     for part in parts:
@@ -498,7 +471,7 @@ def test_the_outline_gives_the_lines_of_the_headings_in_each_part(
     assert sum(len(part.headings) for part in parts) == 601
 
 
-def test_text_beyond_the_limit_is_truncated_and_marked(read: Read) -> None:
-    extracted, text = read(article(f"<p>{PROSE}</p>" * 2_000), max_chars=200_000)
+def test_text_beyond_the_limit_is_truncated_and_marked(read_page: Read) -> None:
+    extracted, text = read_page(article(f"<p>{PROSE}</p>" * 2_000), max_chars=200_000)
     assert extracted.facts.extraction_truncated
     assert 100_000 < len(text) <= 200_000

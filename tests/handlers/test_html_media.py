@@ -1,40 +1,26 @@
 """Pictures, films and sounds of a page leave a trace in its text and are listed."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from fetchstash.errors import BadArgument, OutOfRange
-from fetchstash.handlers import ExtractLimits, Hints, PartRequest, handler_named
-from tests.handlers.parts import text_part
+from fetchstash.handlers import Extracted
+from tests.handlers.parts import PROSE
 
 EMBEDDED = "https://www.youtube.com/embed/abc"
-PROSE = (
-    "The reservoir fills slowly in spring, and the wardens open the lower gate "
-    "when the mark is reached. "
-) * 3
-HINTS = Hints(url="https://example.org/a/page.html")
-Read = Callable[[str], str]
+Read = Callable[[str], tuple[Extracted, str]]
 
 
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    """Return a function that returns the text of a page with this in its content."""
-
-    def run(body: str) -> str:
-        source = tmp_path / "page.html"
-        source.write_text(f"<main><h1>Gates</h1><p>{PROSE}</p>{body}<p>{PROSE}</p></main>", "utf-8")
-        extracted = handler_named("html").extract(source, HINTS, ExtractLimits())
-        return "".join(part.text for part in extracted.parts or ())
-
-    return run
+def page(body: str) -> str:
+    """Return a page with this in its content."""
+    return f"<main><h1>Gates</h1><p>{PROSE}</p>{body}<p>{PROSE}</p></main>"
 
 
 SHOWN = {
     "a picture with a text of its own": (
         '<p>See <img src=gate.png alt="The low gate, open"> here.</p>',
-        "See ![The low gate, open](https://example.org/a/gate.png) here.",
+        "See ![The low gate, open](https://example.org/guide/gate.png) here.",
     ),
     "a picture that is a paragraph": (
         "<p><img src=/gate.png alt='The low gate'></p>",
@@ -84,8 +70,8 @@ SHOWN = {
 
 
 @pytest.mark.parametrize(("html", "markdown"), SHOWN.values(), ids=SHOWN.keys())
-def test_the_text_shows(read: Read, html: str, markdown: str) -> None:
-    assert f"\n{markdown}\n" in read(html)
+def test_the_text_shows(read_page: Read, html: str, markdown: str) -> None:
+    assert f"\n{markdown}\n" in read_page(page(html))[1]
 
 
 NOT_SHOWN = {
@@ -105,39 +91,33 @@ NOT_SHOWN = {
 
 
 @pytest.mark.parametrize("html", NOT_SHOWN.values(), ids=NOT_SHOWN.keys())
-def test_the_text_does_not_show(read: Read, html: str) -> None:
-    text = read(html)
+def test_the_text_does_not_show(read_page: Read, html: str) -> None:
+    _, text = read_page(page(html))
     assert "![" not in text
     assert "Video" not in text
 
 
-def test_a_picture_is_shown_once(read: Read) -> None:
+def test_a_picture_is_shown_once(read_page: Read) -> None:
     picture = '<p><img src=/gate.png alt="The low gate"></p>'
-    assert read(picture * 3).count("![") == 1
+    assert read_page(page(picture * 3))[1].count("![") == 1
 
 
-def test_a_picture_goes_with_the_text_it_stands_beside(tmp_path: Path) -> None:
-    source = tmp_path / "page.html"
-    source.write_text(
+def test_a_picture_goes_with_the_text_it_stands_beside(read_page: Read) -> None:
+    _, text = read_page(
         "<nav><p><img src=/n.png alt='Way home'></p><a href=/>Home menu</a></nav>"
         f"<main><p>{PROSE}</p><div><img src=/gate.png alt='The low gate'></div>"
-        f"<p>{PROSE}</p><p>{PROSE}</p></main>",
-        "utf-8",
+        f"<p>{PROSE}</p><p>{PROSE}</p></main>"
     )
-    extracted = handler_named("html").extract(source, HINTS, ExtractLimits())
-    text = "".join(part.text for part in extracted.parts or ())
     assert "![The low gate]" in text
     assert "Way home" not in text
 
 
-def test_a_film_that_only_linked_data_name_is_a_fact(tmp_path: Path) -> None:
-    source = tmp_path / "page.html"
+def test_a_film_that_only_linked_data_name_is_a_fact(read_page: Read) -> None:
     film = (
         '{"@type": "NewsArticle", "video": {"@type": "VideoObject", "name": "How it opens", '
         '"duration": "PT1H2M3S", "contentUrl": "https://example.org/f.mp4"}}'
     )
-    source.write_text(f"<script type=application/ld+json>{film}</script><p>{PROSE}</p>", "utf-8")
-    extracted = handler_named("html").extract(source, HINTS, ExtractLimits())
+    extracted, _ = read_page(f"<script type=application/ld+json>{film}</script><p>{PROSE}</p>")
     line = "video: How it opens, 1:02:03, https://example.org/f.mp4"
     assert extracted.facts.structure_info == line
 
@@ -147,52 +127,44 @@ LISTED = f"""<p>{PROSE}</p><p><img src=/a.png alt="Gate A"><img src=/b.png><img 
 <audio src=/bell.mp3></audio>"""
 
 
-@pytest.fixture
-def part(tmp_path: Path) -> Callable[..., str]:
-    source = tmp_path / "page.html"
-    source.write_text(LISTED, "utf-8")
-
-    def run(path: str, **options: str) -> str:
-        request = PartRequest(source=source, path=path, hints=HINTS, **options)  # type: ignore[arg-type]
-        return text_part("html", request).text
-
-    return run
-
-
-def test_pictures_and_films_are_listed_once_each(part: Callable[..., str]) -> None:
-    assert part("images") == (
+def test_pictures_and_films_are_listed_once_each(page_part: Callable[..., str]) -> None:
+    assert page_part(LISTED, "images") == (
         "1. ![Gate A](https://example.org/a.png)\n"
         "2. ![](https://example.org/b.png)\n"
         "3. [Video: Opening](https://example.org/o.mp4)\n"
         "4. [Audio](https://example.org/bell.mp3)\n"
     )
-    assert part("images/2") == "2. ![](https://example.org/b.png)\n"
+    assert page_part(LISTED, "images/2") == "2. ![](https://example.org/b.png)\n"
 
 
-def test_a_picture_or_a_film_is_shown_by_its_address(
-    part: Callable[..., str],
-) -> None:
-    assert part("images/1", render="image") == "https://example.org/a.png"
-    assert part("images/3", render="image") == "https://example.org/p.jpg"  # its poster
+def test_a_picture_or_a_film_is_shown_by_its_address(page_part: Callable[..., str]) -> None:
+    assert page_part(LISTED, "images/1", render="image") == "https://example.org/a.png"
+    poster = page_part(LISTED, "images/3", render="image")
+    assert poster == "https://example.org/p.jpg"
 
 
 @pytest.mark.parametrize("path", ["images/0", "images/5", "images/x", "images/4"])
-def test_a_picture_that_is_not_there_is_out_of_range(part: Callable[..., str], path: str) -> None:
+def test_a_picture_that_is_not_there_is_out_of_range(
+    page_part: Callable[..., str], path: str
+) -> None:
     with pytest.raises(OutOfRange):
-        part(path, render="image")
+        page_part(LISTED, path, render="image")
 
 
-def test_a_page_itself_is_no_picture(part: Callable[..., str]) -> None:
+@pytest.mark.parametrize("path", ["images", "links"])
+def test_a_page_itself_is_no_picture(page_part: Callable[..., str], path: str) -> None:
     with pytest.raises(BadArgument):
-        part("images", render="image")
+        page_part(LISTED, path, render="image")
 
 
 @pytest.mark.parametrize(
     ("duration", "written"),
     [("PT3M45S", "3:45"), ("PT90M", "1:30:00"), ("P0DT0H0M7S", "0:07"), ("3:45", ""), ("PT", "")],
 )
-def test_a_duration_is_written_as_a_clock_shows_it(read: Read, duration: str, written: str) -> None:
+def test_a_duration_is_written_as_a_clock_shows_it(
+    read_page: Read, duration: str, written: str
+) -> None:
     film = f'{{"@type": "VideoObject", "name": "Gates", "duration": "{duration}"'
     data = f'<script type="application/ld+json">{film}, "embedUrl": "{EMBEDDED}"}}</script>'
     shown = f"[Video: Gates, {written}]" if written else "[Video: Gates]"
-    assert f"{shown}({EMBEDDED})" in read(f'<iframe src="{EMBEDDED}"></iframe>{data}')
+    assert f"{shown}({EMBEDDED})" in read_page(page(f'<iframe src="{EMBEDDED}"></iframe>{data}'))[1]

@@ -2,37 +2,26 @@
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from fetchstash.errors import BadArgument, OutOfRange
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, handler_named
+from fetchstash.errors import OutOfRange
+from fetchstash.handlers import Extracted
 from fetchstash.text.facts import PAGE_VERDICTS
 from tests.handlers.hostile.pages import pages
-from tests.handlers.parts import text_part
+from tests.handlers.parts import PROSE
 
-PROSE = (
-    "The reservoir fills slowly in spring, and the wardens open the lower gate "
-    "when the mark is reached. "
-) * 3
+Read = Callable[..., tuple[Extracted, str]]
+Part = Callable[..., str]
+
 HEAD = """<html lang="en-GB"><head><title>Gate works</title>
 <link rel="canonical" href="https://example.org/gate">
 <meta property="og:site_name" content="The Wardens"><meta name="author" content="A. Warden">
 <meta property="article:published_time" content="2026-11-02T08:00:00Z"></head>"""
 
 
-def extract(tmp_path: Path, html: str) -> tuple[Extracted, str]:
-    source = tmp_path / "page.html"
-    source.write_text(html, "utf-8")
-    extracted = handler_named("html").extract(
-        source, Hints(url="https://example.org/a/page.html"), ExtractLimits()
-    )
-    return extracted, "".join(part.text for part in extracted.parts or ())
-
-
-def test_facts_come_from_the_head(tmp_path: Path) -> None:
-    extracted, _ = extract(tmp_path, f"{HEAD}<body><h1>Gate works</h1><p>{PROSE}</p><p>{PROSE}</p>")
+def test_facts_come_from_the_head(read_page: Read) -> None:
+    extracted, _ = read_page(f"{HEAD}<body><h1>Gate works</h1><p>{PROSE}</p><p>{PROSE}</p>")
     assert (extracted.facts.title, extracted.facts.author, extracted.facts.language) == (
         "Gate works",
         "A. Warden",
@@ -44,10 +33,10 @@ def test_facts_come_from_the_head(tmp_path: Path) -> None:
     )
 
 
-def test_author_and_date_come_from_linked_data_too(tmp_path: Path) -> None:
+def test_author_and_date_come_from_linked_data_too(read_page: Read) -> None:
     article = '{"author":[{"name":"B. Warden"}],"datePublished":"2026-10-01"}'
     script = f'<script type="application/ld+json">{{"@graph":[{article}]}}</script>'
-    extracted, _ = extract(tmp_path, f"{script}<p>{PROSE}</p>")
+    extracted, _ = read_page(f"{script}<p>{PROSE}</p>")
     assert (extracted.facts.author, extracted.facts.published) == ("B. Warden", "2026-10-01")
 
 
@@ -100,8 +89,8 @@ NO_CONTENT = {
 
 
 @pytest.mark.parametrize(("html", "verdict"), NO_CONTENT.values(), ids=NO_CONTENT.keys())
-def test_a_page_without_content_gets_a_verdict(tmp_path: Path, html: str, verdict: str) -> None:
-    extracted, _ = extract(tmp_path, html)
+def test_a_page_without_content_gets_a_verdict(read_page: Read, html: str, verdict: str) -> None:
+    extracted, _ = read_page(html)
     assert extracted.facts.page_verdict == verdict
     assert verdict in PAGE_VERDICTS
 
@@ -118,8 +107,8 @@ CONTENT = {
 
 
 @pytest.mark.parametrize("html", CONTENT.values(), ids=CONTENT.keys())
-def test_a_page_with_content_gets_no_verdict(tmp_path: Path, html: str) -> None:
-    extracted, _ = extract(tmp_path, html)
+def test_a_page_with_content_gets_no_verdict(read_page: Read, html: str) -> None:
+    extracted, _ = read_page(html)
     assert (extracted.facts.page_verdict, extracted.facts.leads_to) == ("", "")
 
 
@@ -134,8 +123,8 @@ LEADS_ON = {
 
 
 @pytest.mark.parametrize("html", LEADS_ON.values(), ids=LEADS_ON.keys())
-def test_a_page_that_only_leads_on_names_the_address(tmp_path: Path, html: str) -> None:
-    extracted, _ = extract(tmp_path, html)
+def test_a_page_that_only_leads_on_names_the_address(read_page: Read, html: str) -> None:
+    extracted, _ = read_page(html)
     facts = extracted.facts
     assert (facts.page_verdict, facts.leads_to) == ("leads_on", "https://example.org/b.html")
 
@@ -145,67 +134,47 @@ def test_a_page_that_only_leads_on_names_the_address(tmp_path: Path, html: str) 
     ['<meta http-equiv=refresh content="0;url=javascript:alert(1)">', "<iframe title=ad></iframe>"],
     ids=["to a script", "a frame without an address"],
 )
-def test_a_page_that_leads_nowhere_has_no_text(tmp_path: Path, html: str) -> None:
-    extracted, _ = extract(tmp_path, html)
+def test_a_page_that_leads_nowhere_has_no_text(read_page: Read, html: str) -> None:
+    extracted, _ = read_page(html)
     assert (extracted.facts.page_verdict, extracted.facts.leads_to) == ("no_text", "")
 
 
-def test_text_inside_of_very_deep_tags_is_read(tmp_path: Path) -> None:
-    _, text = extract(tmp_path, f"{'<b>' * 300_000}The gate is open.")
+def test_text_inside_of_very_deep_tags_is_read(read_page: Read) -> None:
+    _, text = read_page(f"{'<b>' * 300_000}The gate is open.")
     assert "The gate is open." in text
 
 
-def test_text_after_too_many_tags_is_reported_as_unread(tmp_path: Path) -> None:
-    extracted, text = extract(tmp_path, f"{'<b>' * 900_000}The gate is open.")
+def test_text_after_too_many_tags_is_reported_as_unread(read_page: Read) -> None:
+    extracted, text = read_page(f"{'<b>' * 900_000}The gate is open.")
     assert (text, extracted.facts.extraction_truncated) == ("", True)
     assert "800,000" in extracted.facts.extraction_error
 
 
-def test_links_and_tables_of_the_whole_page_are_parts(tmp_path: Path) -> None:
-    source = tmp_path / "page.html"
-    source.write_text(
+def test_links_and_tables_of_the_whole_page_are_parts(page_part: Part) -> None:
+    page = (
         f"{HEAD}<nav><a href=/b>Beta</a></nav><p>{PROSE}<a href=c>C</a></p>"
-        "<table><tr><th>a<th>b<tr><td>1<td>2</table>",
-        "utf-8",
+        "<table><tr><th>a<th>b<tr><td>1<td>2</table>"
     )
-
-    def part(path: str) -> str:
-        return text_part("html", PartRequest(source=source, path=path)).text
-
-    assert part("links") == "- [Beta](https://example.org/b)\n- [C](https://example.org/c)\n"
-    assert part("tables") == "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
+    links = page_part(page, "links", url="")
+    assert links == "- [Beta](https://example.org/b)\n- [C](https://example.org/c)\n"
+    assert page_part(page, "tables") == "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
     with pytest.raises(OutOfRange):
-        part("pictures")
-    with pytest.raises(BadArgument):
-        text_part("html", PartRequest(source=source, path="links", render="image"))
+        page_part(page, "pictures")
 
 
 GUIDE = f"""<nav id=menu><a href=/b>Beta menu</a></nav>
 <main><h1 id=top>Guide</h1><p>{PROSE}</p>
 <h2><a name=open></a>Opening</h2><p>Turn the key.</p><h3>At night</h3><p>Use a lamp.</p>
-<h2 id="sch%C3%B6n">Closing</h2><p id=note>Turn it back.</p><p>{PROSE}</p><p>{PROSE}</p></main>
+<h2 id="schön">Closing</h2><p id=note>Turn it back.</p><p>{PROSE}</p><p>{PROSE}</p></main>
 <div class=comments><p>{PROSE} says a visitor.</p></div><footer>Imprint</footer>"""
 
 
-@pytest.fixture
-def guide(tmp_path: Path) -> Callable[[str], str]:
-    """Return a function that reads a part of a guide with navigation and comments."""
-    source = tmp_path / "guide.html"
-    source.write_text(GUIDE, "utf-8")
-
-    def read(path: str) -> str:
-        found = text_part("html", PartRequest(source=source, path=path))
-        return found.text
-
-    return read
-
-
 def test_the_whole_page_and_what_was_left_out_of_it_can_be_read(
-    tmp_path: Path, guide: Callable[[str], str]
+    read_page: Read, page_part: Part
 ) -> None:
-    extracted, text = extract(tmp_path, GUIDE)
+    extracted, text = read_page(GUIDE)
     assert "Beta menu" not in text
-    page, left_out = guide("page"), guide("left_out")
+    page, left_out = page_part(GUIDE, "page"), page_part(GUIDE, "left_out")
     assert "Beta menu" in page
     assert "Turn the key." in page
     assert "Beta menu" in left_out
@@ -217,40 +186,34 @@ def test_the_whole_page_and_what_was_left_out_of_it_can_be_read(
     assert "footer 7" in facts.left_out
 
 
-def test_a_page_that_is_kept_whole_leaves_nothing_out(tmp_path: Path) -> None:
-    extracted, _ = extract(tmp_path, f"<main><p>{PROSE}</p></main>")
+def test_a_page_that_is_kept_whole_leaves_nothing_out(read_page: Read) -> None:
+    extracted, _ = read_page(f"<main><p>{PROSE}</p></main>")
     assert (extracted.facts.left_out_chars, extracted.facts.left_out) == (0, "")
 
 
 SECTIONS = {
     "#open": "## Opening\n\nTurn the key.\n\n### At night\n\nUse a lamp.\n",
     "#note": f"Turn it back.\n\n{PROSE.strip()}\n\n{PROSE.strip()}\n",
-    "#menu": "[Beta menu](/b)\n",
+    "#menu": "[Beta menu](https://example.org/b)\n",
+    "#sch%C3%B6n": "## Closing\n",
+    "#schön": "## Closing\n",
 }
 
 
 @pytest.mark.parametrize("fragment", SECTIONS)
-def test_a_fragment_names_the_section_that_begins_there(
-    guide: Callable[[str], str], fragment: str
-) -> None:
-    assert guide(fragment).startswith(SECTIONS[fragment])
+def test_a_fragment_names_the_section_that_begins_there(page_part: Part, fragment: str) -> None:
+    assert page_part(GUIDE, fragment).startswith(SECTIONS[fragment])
 
 
-def test_a_fragment_is_taken_with_and_without_its_escapes(guide: Callable[[str], str]) -> None:
-    assert guide("#sch%C3%B6n").startswith("## Closing\n")
-
-
-def test_a_fragment_that_names_nothing_is_out_of_range(guide: Callable[[str], str]) -> None:
+def test_a_fragment_that_names_nothing_is_out_of_range(page_part: Part) -> None:
     with pytest.raises(OutOfRange):
-        guide("#nowhere")
+        page_part(GUIDE, "#nowhere")
 
 
-def test_links_are_absolute_by_the_address_of_the_page(tmp_path: Path) -> None:
-    source = tmp_path / "page.html"
-    source.write_text(f"<p>{PROSE}<a href=/b>B</a> and <a href=c>C</a></p>", "utf-8")
-    hints = Hints(url="https://example.net/docs/page")
-    links = text_part("html", PartRequest(source=source, path="links", hints=hints))
-    assert links.text == "- [B](https://example.net/b)\n- [C](https://example.net/docs/c)\n"
+def test_links_are_absolute_by_the_address_of_the_page(page_part: Part) -> None:
+    page = f"<p>{PROSE}<a href=/b>B</a> and <a href=c>C</a></p>"
+    links = page_part(page, "links", url="https://example.net/docs/page")
+    assert links == "- [B](https://example.net/b)\n- [C](https://example.net/docs/c)\n"
 
 
 # A share of each size; scripts/ci torture sends the full sizes through a server.
@@ -259,10 +222,10 @@ HOSTILE = pages(2**16)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", HOSTILE)
-def test_a_hostile_page_ends_in_bounded_text(tmp_path: Path, page: str) -> None:
+def test_a_hostile_page_ends_in_bounded_text(read_page: Read, page: str) -> None:
     html = HOSTILE[page].decode()
     start = time.process_time()
-    _, text = extract(tmp_path, html)
+    _, text = read_page(html)
     assert time.process_time() - start < 10  # a runaway, not a figure: scripts/ci torture has those
     assert "gate" in text
     assert len(text) <= 2 * len(html)

@@ -4,19 +4,16 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fetchstash.errors import OutOfRange
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, handler_named
-from tests.handlers.parts import text_part
+from fetchstash.handlers import Extracted
 
 PROSE = "The reservoir fills slowly in spring, and the wardens open the lower gate then."
 LONG = " ".join(f"Rule {n}: {PROSE}" for n in range(9))
-HINTS = Hints(url="https://example.org/blog")
-Read = Callable[[str], tuple[Extracted, str]]
+Read = Callable[..., tuple[Extracted, str]]
 
 
 def shell(script: str) -> str:
@@ -36,17 +33,6 @@ def pushed(*rows: str) -> str:
         middle += 1
     pieces = (f'{text[:middle]}"', f'"{text[middle:]}')
     return shell("".join(f"<script>self.__next_f.push([1,{piece}])</script>" for piece in pieces))
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    def run(html: str) -> tuple[Extracted, str]:
-        source = tmp_path / "page.html"
-        source.write_text(html, "utf-8")
-        extracted = handler_named("html").extract(source, HINTS, ExtractLimits())
-        return extracted, "".join(part.text for part in extracted.parts or ())
-
-    return run
 
 
 PROSEMIRROR = {
@@ -141,8 +127,8 @@ DATA: dict[str, str] = {
 
 
 @pytest.mark.parametrize("html", DATA.values(), ids=DATA.keys())
-def test_the_text_is_that_of(read: Read, html: str) -> None:
-    extracted, text = read(html)
+def test_the_text_is_that_of(read_page: Read, html: str) -> None:
+    extracted, text = read_page(html)
     assert text.startswith("# Gates\n\n## Opening\n\n")
     assert LONG in text
     assert "Turn the key" in text
@@ -151,9 +137,9 @@ def test_the_text_is_that_of(read: Read, html: str) -> None:
     assert "text from its data: " in extracted.facts.structure_info
 
 
-def test_items_of_data_keep_their_prices(read: Read) -> None:
+def test_items_of_data_keep_their_prices(read_page: Read) -> None:
     items = [{"name": f"Gate {n}", "price": n + 0.5, "id": "abc", "slug": "g"} for n in range(60)]
-    _, text = read(next_data({"products": items}))
+    _, text = read_page(next_data({"products": items}))
     assert "- Gate 7: price: 7.5\n" in text
 
 
@@ -167,40 +153,33 @@ NO_TEXT: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("properties", NO_TEXT.values(), ids=NO_TEXT.keys())
-def test_a_shell_stays_a_shell_with(read: Read, properties: object) -> None:
-    extracted, text = read(next_data(properties))
+def test_a_shell_stays_a_shell_with(read_page: Read, properties: object) -> None:
+    extracted, text = read_page(next_data(properties))
     assert extracted.facts.page_verdict == "empty_shell"
     assert extracted.facts.left_out.startswith("data ")
     assert text == ""
 
 
-def test_a_page_that_shows_its_text_is_not_read_from_data(read: Read) -> None:
+def test_a_page_that_shows_its_text_is_not_read_from_data(read_page: Read) -> None:
     page = next_data({"post": {"body": LONG}})
     shown = "".join(f"<p>Part {n}. {PROSE}</p>" for n in range(12))
-    extracted, text = read(page.replace("<div id=root>", f"<div id=root><main>{shown}</main>"))
+    extracted, text = read_page(page.replace("<div id=root>", f"<div id=root><main>{shown}</main>"))
     assert "Part 3." in text
     assert "Rule 3:" not in text
     assert "data" not in extracted.facts.structure_info
 
 
-def test_noscript_is_the_text_of_a_page_of_scripts(read: Read) -> None:
-    _, text = read(shell(f"<noscript><h1>Gates</h1><p>{LONG}</p></noscript>"))
+def test_noscript_is_the_text_of_a_page_of_scripts(read_page: Read) -> None:
+    _, text = read_page(shell(f"<noscript><h1>Gates</h1><p>{LONG}</p></noscript>"))
     assert LONG in text
 
 
-def test_all_data_of_a_page_are_a_part(tmp_path: Path) -> None:
-    source = tmp_path / "page.html"
-    source.write_text(next_data({"note": [1, 2.50]}), "utf-8")
-    text = text_part("html", PartRequest(source=source, path="data")).text
+def test_all_data_of_a_page_are_a_part(page_part: Callable[..., str]) -> None:
+    text = page_part(next_data({"note": [1, 2.50]}), "data")
     assert text.startswith("[__NEXT_DATA__]\n{")
     assert '"note": [1, 2.5]' in text
-
-
-def test_a_page_without_data_has_no_such_part(tmp_path: Path) -> None:
-    source = tmp_path / "page.html"
-    source.write_text(f"<p>{LONG}</p>", "utf-8")
     with pytest.raises(OutOfRange):
-        text_part("html", PartRequest(source=source, path="data"))
+        page_part(f"<p>{LONG}</p>", "data")
 
 
 ALTERNATES = {
@@ -214,8 +193,10 @@ ALTERNATES = {
 
 
 @pytest.mark.parametrize(("link", "address"), ALTERNATES.items())
-def test_a_shell_leads_to_its_markdown_or_its_own_feed(read: Read, link: str, address: str) -> None:
-    extracted, _ = read(link + shell(""))
+def test_a_shell_leads_to_its_markdown_or_its_own_feed(
+    read_page: Read, link: str, address: str
+) -> None:
+    extracted, _ = read_page(link + shell(""), url="https://example.org/blog")
     assert (extracted.facts.page_verdict, extracted.facts.leads_to) == ("empty_shell", address)
 
 
@@ -231,16 +212,16 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_data_end_in_bounded_text(read: Read, data: str) -> None:
+def test_hostile_data_end_in_bounded_text(read_page: Read, data: str) -> None:
     html = shell(f'<script type="application/json">{data}</script>')
-    _, text = read(html)
+    _, text = read_page(html)
     assert len(text) <= 2 * len(html)
 
 
-def test_a_stream_whose_rows_refer_to_each_other_ends(read: Read) -> None:
+def test_a_stream_whose_rows_refer_to_each_other_ends(read_page: Read) -> None:
     rows = "".join(
         f'{n:x}:["$","p",null,{{"children":["$L{n + 1:x}","$L{n - 1:x}"]}}]\n'
         for n in range(1, 2_000)
     )
-    extracted, _ = read(shell(f"<script>self.__next_f.push([1,{json.dumps(rows)}])</script>"))
+    extracted, _ = read_page(shell(f"<script>self.__next_f.push([1,{json.dumps(rows)}])</script>"))
     assert extracted.facts.page_verdict == "empty_shell"

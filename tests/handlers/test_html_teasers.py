@@ -3,11 +3,10 @@
 # ruff: noqa: E501 - a page on one line reads better than in pieces
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from fetchstash.handlers import ExtractLimits, Hints, handler_named
+from fetchstash.handlers import Extracted
 
 SENTENCES = (
     "The council voted on Tuesday to repair the lower gate before the floods, after months of argument over its cost.",
@@ -45,27 +44,17 @@ AROUND = {
     "an archive": f"<div>{ARTICLE}</div><div><h3>Archive</h3><ul>{ARCHIVE}</ul></div>",
 }  # fmt: skip
 
-Read = Callable[[str], str]
+Read = Callable[[str], tuple[Extracted, str]]
 
 
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    """Return a function that returns the text of an article's page with this body."""
-
-    def run(body: str) -> str:
-        source = tmp_path / "page.html"
-        source.write_text(
-            f'<title>Gate</title><meta property="og:type" content="article"><body>{body}', "utf-8"
-        )
-        extracted = handler_named("html").extract(source, Hints(), ExtractLimits())
-        return "".join(part.text for part in extracted.parts or ())
-
-    return run
+def page(body: str) -> str:
+    """Return the page of an article with this body."""
+    return f'<title>Gate</title><meta property="og:type" content="article"><body>{body}'
 
 
 @pytest.mark.parametrize("body", AROUND.values(), ids=AROUND.keys())
-def test_the_text_of_an_article_has_no(read: Read, body: str) -> None:
-    text = read(body)
+def test_the_text_of_an_article_has_no(read_page: Read, body: str) -> None:
+    _, text = read_page(page(body))
     assert "Story" not in text
     assert "short word" not in text
     assert "2026" not in text
@@ -84,9 +73,10 @@ INSIDE = {
 
 
 @pytest.mark.parametrize("body", INSIDE.values(), ids=INSIDE.keys())
-def test_the_text_of_an_article_keeps(read: Read, body: str) -> None:
-    assert "Story 1" in read(f"<main><article>{body}</article></main>")
+def test_the_text_of_an_article_keeps(read_page: Read, body: str) -> None:
+    assert "Story 1" in read_page(page(f"<main><article>{body}</article></main>"))[1]
 
 
-def test_a_page_that_is_a_list_of_teasers_keeps_them(read: Read) -> None:
-    assert read(f"<main><h1>News</h1>{cards('x', 'Today')}</main>").count("Story") == 9
+def test_a_page_that_is_a_list_of_teasers_keeps_them(read_page: Read) -> None:
+    _, text = read_page(page(f"<main><h1>News</h1>{cards('x', 'Today')}</main>"))
+    assert text.count("Story") == 9
