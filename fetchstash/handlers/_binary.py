@@ -9,7 +9,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from fetchstash.handlers._contract import Extracted, Format, Head, Hints, Sniffed, family
+from fetchstash.handlers._contract import Extracted, Format, Head, Hints, Sniffed, family, variant
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 from fetchstash.text.facts import DocumentFacts
@@ -91,16 +91,14 @@ def _sniff_dbf(head: Head) -> Sniffed | None:
         return None
     month, day, length = data[2], data[3], int.from_bytes(data[8:10], "little")
     is_header = length % 32 in {0, 1} and 64 < length <= len(data) and data[length - 1] == 13
-    if (
-        1 <= month <= 12
-        and 1 <= day <= 31
-        and (is_header or data[length - 264 : length - 263] == b"\r")
-    ):
+    is_header = is_header or data[length - 264 : length - 263] == b"\r"
+    if is_header and 1 <= month <= 12 and 1 <= day <= 31:
         return Sniffed("application/vnd.dbf", "header of a dBASE table")
     return None
 
 
 _DBF_VERSIONS = (0x02, 0x03, 0x04, 0x05, 0x30, 0x31, 0x32, 0x43, 0x7B, 0x83, 0x8B, 0x8E, 0xF5)
+_INDESIGN = bytes.fromhex("0606edf5d81d46e5")
 _ONENOTE = bytes.fromhex("e4525c7b8cd8a74daeb15378d02996d3")
 
 FORMATS = (
@@ -111,6 +109,7 @@ FORMATS = (
         ("binary", "application/x-hdf5", "", b"\x89HDF\r\n\x1a\n"),
         ("binary", "application/x-npy", "", b"\x93NUMPY"),
         ("binary", "application/vnd.apache.avro", "", b"Obj\1"),
+        ("binary", "application/vnd.tcpdump.pcap", "", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4"),
         ("binary", "application/x-python-pickle", "", b"\x80\4\x95"),
         ("ELF executable", "application/x-elf", "", b"\x7fELF"),
         ("Windows executable", "application/vnd.microsoft.portable-executable", "", b"MZ"),
@@ -131,30 +130,25 @@ FORMATS = (
         ("{} font", "font/woff", "woff", b"wOFF"),
         ("{} font", "font/woff2", "woff2", b"wOF2"),
     ),
-    replace(
+    variant(
         _BINARY,
-        word="Mach-O executable",
-        media_types=("application/x-mach-binary",),
-        signatures=(
-            (0, b"\xcf\xfa\xed\xfe"),
-            (0, b"\xfe\xed\xfa\xcf"),
-            (0, b"\xce\xfa\xed\xfe"),
-            # For one processor or for two; as versions of Java such numbers never were.
-            (0, b"\xca\xfe\xba\xbe\0\0\0\1"),
-            (0, b"\xca\xfe\xba\xbe\0\0\0\2"),
-        ),
+        "Mach-O executable",
+        "application/x-mach-binary",
+        "",
+        b"\xcf\xfa\xed\xfe",
+        b"\xfe\xed\xfa\xcf",
+        b"\xce\xfa\xed\xfe",
+        # For one processor or for two; as versions of Java such numbers never were.
+        b"\xca\xfe\xba\xbe\0\0\0\1",
+        b"\xca\xfe\xba\xbe\0\0\0\2",
     ),
-    replace(
-        _BINARY,
-        media_types=("application/vnd.tcpdump.pcap",),
-        signatures=((0, b"\xd4\xc3\xb2\xa1"), (0, b"\xa1\xb2\xc3\xd4")),
-    ),
-    replace(
+    variant(
         _UNREAD,
-        word="Kindle book (MOBI)",
-        extensions=("mobi", "azw3"),
-        media_types=("application/x-mobipocket-ebook",),
-        signatures=((60, b"BOOKMOBI"),),
+        "Kindle book (MOBI)",
+        "application/x-mobipocket-ebook",
+        "mobi azw3",
+        b"BOOKMOBI",
+        at=60,
     ),
     *family(
         _UNREAD,
@@ -164,34 +158,25 @@ FORMATS = (
         ("AutoCAD drawing (DWG)", "image/vnd.dwg application/acad", "dwg", b"AC10"),
         ("Access database", "application/x-msaccess", "mdb accdb", b"\0\1\0\0Standard "),
         ("WordPerfect document", "application/vnd.wordperfect", "wpd", b"\xffWPC"),
-        (
-            "InDesign document",
-            "application/x-indesign",
-            "indd",
-            b"\x06\x06\xed\xf5\xd8\x1d\x46\xe5",
-        ),
+        ("InDesign document", "application/x-indesign", "indd", _INDESIGN),
     ),
-    replace(
+    variant(
         _UNREAD,
-        word="dBASE table (DBF)",
-        media_types=("application/vnd.dbf", "application/x-dbf"),
-        extensions=("dbf",),
+        "dBASE table (DBF)",
+        "application/vnd.dbf application/x-dbf",
+        "dbf",
         sniff=_sniff_dbf,
         signed=True,
     ),
-    replace(
+    variant(
         _UNREAD,
-        word="Visio drawing",
-        media_types=("application/vnd.ms-visio.drawing", "application/vnd.visio"),
-        extensions=("vsdx", "vsd"),
+        "Visio drawing",
+        "application/vnd.ms-visio.drawing application/vnd.visio",
+        "vsdx vsd",
         zip_members=("[Content_Types].xml", "visio/"),
         ole_members=("VisioDocument",),
     ),
-    replace(
-        _UNREAD,
-        word="Publisher document",
-        media_types=("application/x-mspublisher",),
-        extensions=("pub",),
-        ole_members=("Quill",),
+    variant(
+        _UNREAD, "Publisher document", "application/x-mspublisher", "pub", ole_members=("Quill",)
     ),
 )

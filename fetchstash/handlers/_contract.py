@@ -24,8 +24,8 @@ PagesRead = Callable[[int, int | None], None]
 
 P = ParamSpec("P")
 
-Row = tuple[str, str, str] | tuple[str, str, str, bytes]
-"""Word, media types, extensions (each a list parted by spaces), and a signature at offset 0."""
+Row = tuple[str, str, str, *tuple[bytes, ...]]
+"""Word, media types, extensions (each a list parted by spaces), and signatures at offset 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,23 +379,29 @@ class Format:
 
 
 def variant(
-    base: Format, word: str, media_types: str, extensions: str, *signatures: bytes, **changes: Any
+    base: Format,
+    word: str,
+    media_types: str,
+    extensions: str,
+    *signatures: bytes,
+    at: int = 0,
+    **changes: Any,
 ) -> Format:
     """Return a format like ``base`` with these names (lists parted by spaces) and ``changes``.
 
-    A signature stands at offset 0.
+    Its signatures stand at offset ``at``.
     """
     return replace(
         base,
         word=word,
         media_types=tuple(media_types.split()),
         extensions=tuple(extensions.split()),
-        signatures=tuple((0, signature) for signature in signatures) or base.signatures,
+        signatures=tuple((at, signature) for signature in signatures) or base.signatures,
         **changes,
     )
 
 
 def family(base: Format, *rows: Row) -> Iterator[Format]:
     """Yield a variant of ``base`` for each row."""
-    for word, media_types, extensions, *signatures in rows:
-        yield variant(base, word, media_types, extensions, *signatures)
+    for row in rows:
+        yield variant(base, *row)

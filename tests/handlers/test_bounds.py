@@ -61,7 +61,7 @@ def test_a_document_of_too_many_tokens_is_cut_and_says_so(
 def test_cells_that_lie_too_far_apart_are_refused(
     read: Read, xlsx: Workbook, monkeypatch: pytest.MonkeyPatch, cell: str, refused: bool
 ) -> None:
-    monkeypatch.setattr("fetchstash.handlers._data._sheets._MAX_CELLS", 1_000)
+    monkeypatch.setattr("fetchstash.handlers._data._sheet_cells._MAX_SPAN", 1_000)
     data = xlsx({"S": f"<row>{number('A1', 1)}</row><row>{number(cell, 2)}</row>"})
     if refused:
         with pytest.raises(NoText, match="its cells lie too far apart"):

@@ -4,7 +4,7 @@ from dataclasses import replace
 from enum import unique
 
 from fetchstash.errors import OutOfRange
-from fetchstash.handlers._contract import Format, Head, Sniffed, family
+from fetchstash.handlers._contract import Format, Head, Sniffed, family, variant
 from fetchstash.handlers._reasons import FETCH_AGAIN, KEPT, ReasonTable
 
 
@@ -40,22 +40,17 @@ _ARCHIVE = Format(
 )
 
 
-_WARC = replace(
-    _ARCHIVE,
-    word="web archive (WARC)",
-    handler="fetchstash.handlers._archive._warc:WarcHandler",
-    media_types=("application/warc",),
-    extensions=("warc",),
+_WARC = variant(
+    replace(_ARCHIVE, handler="fetchstash.handlers._archive._warc:WarcHandler"),
+    "web archive (WARC)",
+    "application/warc",
+    "warc",
 )
 
 
 def _sniff_warc(head: Head) -> Sniffed | None:
     is_warc = head.data.startswith(b"WARC/1.")
     return Sniffed("application/warc", "signature WARC/1.") if is_warc else None
-
-
-def _zip(member: str) -> Format:
-    return replace(_ARCHIVE, zip_members=(member,))
 
 
 FORMATS = (
@@ -80,21 +75,19 @@ FORMATS = (
         ("archive", "application/x-lz4", "", b"\x04\x22\x4d\x18"),
         ("archive", "application/x-lzip", "", b"LZIP\1"),
         ("archive", "application/x-compress", "", b"\x1f\x9d"),
+        ("archive", "application/x-cpio", "", b"070701", b"070707"),
     ),
-    replace(
+    variant(_ARCHIVE, "TAR", "application/x-tar", "tar", b"ustar", at=257),
+    variant(_ARCHIVE, "archive", "application/x-iso9660-image", "", b"CD001", at=32_769),
+    variant(
         _ARCHIVE,
-        word="TAR",
-        media_types=("application/x-tar",),
-        extensions=("tar",),
-        signatures=((257, b"ustar"),),
+        "APK",
+        "application/vnd.android.package-archive",
+        "",
+        zip_members=("AndroidManifest.xml",),
     ),
-    replace(
-        _ARCHIVE, media_types=("application/x-cpio",), signatures=((0, b"070701"), (0, b"070707"))
+    variant(
+        _ARCHIVE, "JAR", "application/java-archive", "jar", zip_members=("META-INF/MANIFEST.MF",)
     ),
-    replace(
-        _ARCHIVE, media_types=("application/x-iso9660-image",), signatures=((32_769, b"CD001"),)
-    ),
-    *family(_zip("AndroidManifest.xml"), ("APK", "application/vnd.android.package-archive", "")),
-    *family(_zip("META-INF/MANIFEST.MF"), ("JAR", "application/java-archive", "jar")),
-    *family(_zip("doc.kml"), ("archive", "application/vnd.google-earth.kmz", "")),
+    variant(_ARCHIVE, "archive", "application/vnd.google-earth.kmz", "", zip_members=("doc.kml",)),
 )

@@ -12,14 +12,14 @@ import lzma
 import sys
 import tarfile
 import zlib
-from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any, Protocol, cast
+from typing import IO, Any, cast
 
-from fetchstash.errors import FetchstashError, NoText
+from fetchstash.errors import NoText
 from fetchstash.handlers._archive import ArchiveReason
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._shared._parts import MemberParts, Streamed
@@ -32,31 +32,8 @@ _LONGEST_MAGIC = 6
 _SKIPPABLE = tuple(bytes((low, 0x2A, 0x4D, 0x18)) for low in range(0x50, 0x60))
 
 
-class Unpacker(Protocol):
-    """Unpacks one stream: the interface of bz2, lzma and zstd."""
-
-    @property
-    def eof(self) -> bool:
-        """Whether the stream has ended."""
-        ...
-
-    @property
-    def needs_input(self) -> bool:
-        """Whether more data are needed before there is more output."""
-        ...
-
-    @property
-    def unused_data(self) -> bytes:
-        """The data behind the end of the stream."""
-        ...
-
-    def decompress(self, data: bytes, max_length: int = -1, /) -> bytes:
-        """Return at limit ``max_length`` bytes of what ``data`` and the data before it hold."""
-        ...
-
-
 class _Gunzip:
-    """An Unpacker for gzip."""
+    """Unpacks one stream of gzip, with the interface that bz2, lzma and zstd share."""
 
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(16 + zlib.MAX_WBITS)
@@ -70,7 +47,7 @@ class _Gunzip:
     def unused_data(self) -> bytes:
         return self._stream.unused_data
 
-    def decompress(self, data: bytes, max_length: int = -1, /) -> bytes:
+    def decompress(self, data: bytes, max_length: int) -> bytes:
         piece = self._stream.decompress(self._stream.unconsumed_tail + data, max_length)
         self.needs_input = len(piece) < max_length and not self._stream.unconsumed_tail
         return piece
@@ -89,7 +66,7 @@ def unpacked(file: IO[bytes], head: bytes, size: int) -> Iterator[bytes] | None:
 
 
 def _streams(
-    file: IO[bytes], magic: tuple[bytes, ...], unpacker: Callable[[], Unpacker], limit: int
+    file: IO[bytes], magic: tuple[bytes, ...], unpacker: Callable[[], Any], limit: int
 ) -> Iterator[bytes]:
     data = file.read(STEP)
     count = 0
@@ -115,7 +92,7 @@ def _streams(
             data += file.read(STEP)
 
 
-def _zstd() -> Unpacker:
+def _zstd() -> Any:
     if sys.version_info >= (3, 14):
         from compression import zstd  # noqa: PLC0415 - few need it
     else:
@@ -123,7 +100,7 @@ def _zstd() -> Unpacker:
     return zstd.ZstdDecompressor()
 
 
-_FORMATS: tuple[tuple[tuple[bytes, ...], Callable[[], Unpacker]], ...] = (
+_FORMATS: tuple[tuple[tuple[bytes, ...], Callable[[], Any]], ...] = (
     ((b"\x1f\x8b",), _Gunzip),
     ((b"BZh",), bz2.BZ2Decompressor),
     ((b"\xfd7zXZ\0",), lzma.LZMADecompressor),
@@ -151,30 +128,6 @@ class Member:
     refused: ArchiveReason | None = None
 
 
-def members(source: Path) -> Iterator[Member]:
-    """Yield the members of an archive.
-
-    Raises NoText if it is no archive, is damaged or unpacks to too much.
-    """
-    for member, _ in _walk(source):
-        yield member
-
-
-@contextmanager
-def opened(source: Path, name: str) -> Generator[Iterator[bytes]]:
-    """Open the member ``name``; give its content in pieces.
-
-    Raises OutOfRange if there is no such member, NoText if it is not read.
-    """
-    for member, content in _walk(source):
-        if member.name == name:
-            if member.refused:
-                raise ArchiveReason.UNREAD_MEMBER.error(name=name, why=member.refused)
-            yield content
-            return
-    raise ArchiveReason.NO_MEMBER.error(name=name)
-
-
 def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
     """Yield each member with its content, which must be read before the next member."""
     with source.open("rb") as file:
@@ -188,24 +141,20 @@ def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
         if content is None and not _is_tar(head):
             raise ArchiveReason.UNLISTED_ARCHIVE.error()
         stream = _Capped(content or iter(lambda: file.read(STEP), b""))
-        try:
+        with ArchiveReason.DAMAGED_ARCHIVE.instead_of(*_BROKEN):
             if _is_tar(stream.peek(512)):
                 yield from _tar_members(stream, None if content else size)
             else:
                 yield Member(_inner_name(head), None), _pieces(stream)
-        except _BROKEN:
-            raise ArchiveReason.DAMAGED_ARCHIVE.error() from None
 
 
 def _zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
     with Zip(source) as container:
-        if _overlap(list(container.entries())):
+        if _overlap(container.entries()):
             raise ArchiveReason.OVERLAP.error()
         for entry in container.entries():
-            yield (
-                Member(entry.name, entry.size, _refusal(entry)),
-                container.chunks(entry, MAX_MEMBER),
-            )
+            content = container.chunks(entry, MAX_MEMBER)
+            yield Member(entry.name, entry.size, _refusal(entry)), content
 
 
 def _refusal(entry: Entry) -> ArchiveReason | None:
@@ -218,7 +167,7 @@ def _refusal(entry: Entry) -> ArchiveReason | None:
     return ArchiveReason.IS_FOLDER if entry.is_folder else None
 
 
-def _overlap(entries: list[Entry]) -> bool:
+def _overlap(entries: Iterable[Entry]) -> bool:
     """Return whether two members share bytes: so a small file could unpack to petabytes."""
     spans = sorted(
         (entry.offset, entry.offset + entry.packed) for entry in entries if not entry.is_folder
@@ -244,7 +193,8 @@ def _tar_members(stream: "_Capped", size: int | None) -> Iterator[tuple[Member, 
                 _pieces(content or io.BytesIO()),
             )
             if not info.offset_data <= archive.offset <= end:
-                raise _too_much() if size is None else ArchiveReason.DAMAGED_ARCHIVE.error()
+                large = ArchiveReason.LARGE_ARCHIVE.error(limit=MAX_UNPACKED)
+                raise large if size is None else ArchiveReason.DAMAGED_ARCHIVE.error()
     stream.peek(1)  # raises if the stream is cut short behind the last member
 
 
@@ -289,24 +239,14 @@ def _inner_name(head: bytes) -> str:
 
 
 def _pieces(stream: "IO[bytes] | _Capped") -> Iterator[bytes]:
-    return _bounded(iter(lambda: stream.read(STEP), b""))
-
-
-def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the content of a member. Raises NoText behind MAX_MEMBER bytes."""
     left = MAX_MEMBER
-    try:
-        for piece in pieces:
+    with ArchiveReason.DAMAGED_ARCHIVE.instead_of(*_BROKEN):
+        while piece := stream.read(STEP):
             left -= len(piece)
             if left < 0:
                 raise ArchiveReason.LARGE_MEMBER.error(limit=MAX_MEMBER)
             yield piece
-    except _BROKEN:
-        raise ArchiveReason.DAMAGED_ARCHIVE.error() from None
-
-
-def _too_much() -> FetchstashError:
-    return ArchiveReason.LARGE_ARCHIVE.error(limit=MAX_UNPACKED)
 
 
 class _Capped:
@@ -323,7 +263,7 @@ class _Capped:
         while len(self._buffer) - self._at < size and (piece := next(self._pieces, b"")):
             self._left -= len(piece)
             if self._left < 0:
-                raise _too_much()
+                raise ArchiveReason.LARGE_ARCHIVE.error(limit=MAX_UNPACKED)
             self._buffer = self._buffer[self._at :] + piece
             self._at = 0
         return self._buffer[self._at : self._at + size]
@@ -352,37 +292,36 @@ class ArchiveHandler(Streamed, MemberParts):
         lines: list[str] = []
         yield Part("Size\tName\n", table="", columns=2)
         try:
-            for member in members(source):
+            for member, _ in _walk(source):
                 count += 1
                 size += member.size or 0
                 lines.append(_line(member))
                 if len(lines) == _LINES_A_PART:
-                    yield _rows(lines)
-                    lines = []
+                    yield Part("".join(lines), rows=len(lines))
+                    lines.clear()
         except NoText:
             if lines:
-                yield _rows(lines)
+                yield Part("".join(lines), rows=len(lines))
             raise
         finally:
-            extracted.learn(
-                members=count,
-                rows=count,
-                columns=2,
-                structure_info=f"{count:,} members, {size:,} bytes unpacked",
-            )
+            info = f"{count:,} members, {size:,} bytes unpacked"
+            extracted.learn(members=count, rows=count, columns=2, structure_info=info)
         if lines:
-            yield _rows(lines)
+            yield Part("".join(lines), rows=len(lines))
 
-    def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterator[bytes]]:
+    @contextmanager
+    def open_member(self, source: Path, name: str) -> Generator[Iterator[bytes]]:
         """Open a member; give its content in pieces.
 
         Raises OutOfRange if there is no such member, NoText if it is not read.
         """
-        return opened(source, name)
-
-
-def _rows(lines: list[str]) -> Part:
-    return Part("".join(lines), rows=len(lines))
+        for member, content in _walk(source):
+            if member.name == name:
+                if member.refused:
+                    raise ArchiveReason.UNREAD_MEMBER.error(name=name, why=member.refused)
+                yield content
+                return
+        raise ArchiveReason.NO_MEMBER.error(name=name)
 
 
 def _line(member: Member) -> str:

@@ -1,8 +1,8 @@
 """Web archives (WARC, ISO 28500): the responses that they hold, each read as a document."""
 
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -38,13 +38,11 @@ class WarcHandler(Streamed, MemberParts):
     def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
         """Yield a row for each response. Raises NoText if there is none."""
         count = 0
-        rows = ["| number | address | status | type | bytes |\n| --- | --- | --- | --- | --- |\n"]
         title: str | None = "responses"
+        rows = ["| number | address | status | type | bytes |\n| --- | --- | --- | --- | --- |\n"]
         for count, record in enumerate(_records(source), start=1):
-            rows.append(
-                f"| {count} | {record.address} | {record.status} | {record.media_type} "
-                f"| {record.size} |\n"
-            )
+            cells = (count, record.address, record.status, record.media_type, record.size)
+            rows.append(f"| {' | '.join(map(str, cells))} |\n")
             if len(rows) > _ROWS_A_PART:
                 yield Part("".join(rows), table=title, columns=5, rows=_ROWS_A_PART)
                 rows, title = [], None
@@ -54,14 +52,16 @@ class WarcHandler(Streamed, MemberParts):
         yield Part("".join(rows), table=title, columns=5, rows=held)
         extracted.learn(members=count, structure_info=counted(count, "response"))
 
-    def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterable[bytes]]:
-        """Return the content of a response. Raises OutOfRange if there is no such one."""
+    @contextmanager
+    def open_member(self, source: Path, name: str) -> Generator[Iterable[bytes]]:
+        """Give the content of a response. Raises OutOfRange if there is no such one."""
         for number, record in enumerate(_records(source), start=1):
             if name in {str(number), record.address}:
                 with source.open("rb") as file:
                     file.seek(record.start)
                     data = file.read(min(record.size, _MAX_BODY))
-                return nullcontext([_decoded(data, record.codings)])
+                yield [_decoded(data, record.codings)]
+                return
         raise ArchiveReason.NO_MEMBER.error(name=name)
 
 
@@ -113,11 +113,8 @@ def _decoded(data: bytes, codings: str) -> bytes:
     if "chunked" in codings:
         data = b"".join(_chunks(data))
     if "gzip" in codings or "deflate" in codings:
-        engine = zlib.decompressobj(zlib.MAX_WBITS | 32)
-        try:
-            return engine.decompress(data, _MAX_BODY)
-        except zlib.error:
-            return data
+        with suppress(zlib.error):
+            return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(data, _MAX_BODY)
     return data
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from fetchstash.handlers._binary import UnreadHandler
-from fetchstash.handlers._contract import Format, Head, Sniffed, family
+from fetchstash.handlers._contract import Format, Head, Sniffed, family, variant
 from fetchstash.handlers._routing._containers import printable
 
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
@@ -62,7 +62,7 @@ _AUDIO = Format(
 _VIDEO = replace(_AUDIO, kind="video", word="{} video")
 
 FORMATS = (
-    *family(replace(_AUDIO, sniff=sniff), ("MP3 audio", "audio/mpeg", "mp3", b"ID3")),
+    variant(_AUDIO, "MP3 audio", "audio/mpeg", "mp3", b"ID3", sniff=sniff),
     *family(
         _AUDIO,
         ("M4A audio", "audio/mp4", "m4a"),
@@ -91,14 +91,9 @@ FORMATS = (
         ("{} video", "video/mp2t", ""),
         ("{} video", "video/*", ""),
     ),
-    replace(
-        _VIDEO,
-        media_types=("video/mpeg",),
-        extensions=("mpg", "mpeg"),
-        signatures=((0, b"\0\0\1\xba"), (0, b"\0\0\1\xb3")),
-    ),
-    *family(replace(_VIDEO, signed=True), ("{} video", "video/mp4", "mp4 m4v")),
-    *family(replace(_VIDEO, handler=UnreadHandler), ("AVI video", "video/x-msvideo", "avi")),
+    variant(_VIDEO, "{} video", "video/mpeg", "mpg mpeg", b"\0\0\1\xba", b"\0\0\1\xb3"),
+    variant(_VIDEO, "{} video", "video/mp4", "mp4 m4v", signed=True),
+    variant(_VIDEO, "AVI video", "video/x-msvideo", "avi", handler=UnreadHandler),
     *family(
         replace(_VIDEO, handler=UnreadHandler, signed=True),
         ("{} video", "video/webm", "webm"),
