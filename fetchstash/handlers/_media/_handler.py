@@ -1,7 +1,9 @@
 """Sound and film: what their headers say."""
 
+import re
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -29,13 +31,17 @@ class Media:
     codecs: list[str] = field(default_factory=list[str])
     tags: dict[str, str] = field(default_factory=dict[str, str])
 
+    def learn_size(self, width: int, height: int) -> None:
+        """Keep the size of the largest track or picture."""
+        if width * height > (self.width or 0) * (self.height or 0):
+            self.width, self.height = width, height
+
     def line(self) -> str:
         """Return the facts in one line: duration, sound, codecs, tags."""
         facts = [clock(self.seconds)] if self.seconds is not None else []
         facts += [f"{self.sample_rate:,} Hz"] if self.sample_rate else []
-        facts += (
-            [f"{self.channels} channels" if self.channels > 1 else "mono"] if self.channels else []
-        )
+        if self.channels:
+            facts.append(f"{self.channels} channels" if self.channels > 1 else "mono")
         facts += dict.fromkeys(self.codecs)
         facts += [f"{name} {self.tags[name]}" for name in TAGS if self.tags.get(name)]
         return ", ".join(facts)
@@ -72,27 +78,13 @@ def read_at(file: BinaryIO, place: int, size: int) -> bytes:
     return file.read(max(min(size, MAX_PIECE), 0))
 
 
-# Boxes with boxes in them, and the bytes before those ("meta" is a full box).
 _CONTAINERS = {
-    b"moov": 0,
-    b"trak": 0,
-    b"mdia": 0,
-    b"minf": 0,
-    b"stbl": 0,
-    b"udta": 0,
-    b"ilst": 0,
-    b"meta": 4,
-    b"iprp": 0,
-    b"ipco": 0,
-}
+    b"moov", b"trak", b"mdia", b"minf", b"stbl", b"udta", b"ilst", b"meta", b"iprp", b"ipco",
+}  # fmt: skip
 _TAGS = {
-    b"\xa9nam": "title",
-    b"\xa9ART": "artist",
-    b"\xa9alb": "album",
-    b"\xa9day": "date",
-    b"\xa9gen": "genre",
-    b"\xa9cmt": "comment",
-}
+    b"\xa9nam": "title", b"\xa9ART": "artist", b"\xa9alb": "album", b"\xa9day": "date",
+    b"\xa9gen": "genre", b"\xa9cmt": "comment",
+}  # fmt: skip
 _MAX_DEPTH = 12
 
 
@@ -100,15 +92,11 @@ def mp4(file: BinaryIO, size: int) -> Media:
     """Return the facts of an open file of ``size`` bytes."""
     media = Media()
     for name, place, length in _boxes(file, 0, size, 0):
-        if name in _READERS or name in _TAGS:
-            data = read_at(file, place, length)
-            try:
-                if name in _TAGS:
-                    media.tags[_TAGS[name]] = data[16:].decode("utf-8", "replace")
-                else:
-                    _READERS[name](data, media)
-            except struct.error:  # the box is too short
-                continue
+        if name in _TAGS:
+            media.tags[_TAGS[name]] = read_at(file, place, length)[16:].decode("utf-8", "replace")
+        elif name in _READERS:
+            with suppress(struct.error):  # the box is too short
+                _READERS[name](read_at(file, place, length), media)
     return media
 
 
@@ -129,7 +117,8 @@ def _boxes(file: BinaryIO, start: int, end: int, depth: int) -> Iterator[tuple[b
         stop = min(start + size, end)
         yield name, start + header, stop - start - header
         if name in _CONTAINERS and depth < _MAX_DEPTH:
-            yield from _boxes(file, start + header + _CONTAINERS[name], stop, depth + 1)
+            inner = start + header + (4 if name == b"meta" else 0)  # it is a full box
+            yield from _boxes(file, inner, stop, depth + 1)
         start += size
 
 
@@ -142,16 +131,13 @@ def _movie_header(data: bytes, media: Media) -> None:
 
 def _track_header(data: bytes, media: Media) -> None:
     """Read width and height, fixed-point numbers at the end, 0 for a sound (section 8.3.2)."""
-    width, height = (value >> 16 for value in struct.unpack(">LL", data[-8:]))
-    if width * height > (media.width or 0) * (media.height or 0):
-        media.width, media.height = width, height
+    width, height = struct.unpack(">LL", data[-8:])
+    media.learn_size(width >> 16, height >> 16)
 
 
 def _spatial_extent(data: bytes, media: Media) -> None:
-    """Read the size of a still picture; the largest counts (ISO 23008-12, section 6.5.3)."""
-    width, height = struct.unpack_from(">4xLL", data)
-    if width * height > (media.width or 0) * (media.height or 0):
-        media.width, media.height = width, height
+    """Read the size of a still picture (ISO 23008-12, section 6.5.3)."""
+    media.learn_size(*struct.unpack_from(">4xLL", data))
 
 
 def _sample_description(data: bytes, media: Media) -> None:
@@ -170,28 +156,24 @@ _READERS = {
 
 
 _INFO = {
-    b"INAM": "title",
-    b"IART": "artist",
-    b"IPRD": "album",
-    b"ICRD": "date",
-    b"IGNR": "genre",
+    b"INAM": "title", b"IART": "artist", b"IPRD": "album", b"ICRD": "date", b"IGNR": "genre",
     b"ICMT": "comment",
-}
+}  # fmt: skip
 _WAVE_CODECS = {1: "PCM", 3: "float PCM", 6: "A-law", 7: "mu-law", 0x55: "MP3", 0xFFFE: "PCM"}
 _ID3 = {
-    b"TIT2": "title",
-    b"TPE1": "artist",
-    b"TALB": "album",
-    b"TDRC": "date",
-    b"TYER": "date",
+    b"TIT2": "title", b"TPE1": "artist", b"TALB": "album", b"TDRC": "date", b"TYER": "date",
     b"TCON": "genre",
-}
+}  # fmt: skip
 _ID3_CHARSETS = ("latin-1", "utf-16", "utf-16-be", "utf-8")
 # Bit rates of layer III in kbit/s, and sampling rates of version 1; versions 2 and 2.5 have a half
 # and a quarter of those (section 2.4.2.3).
 _BITRATES_1 = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
 _BITRATES_2 = (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
 _RATES = (44_100, 48_000, 32_000)
+# The sync word of a frame of layer III, and the frame that counts the others: its flags, of which
+# the last says that the number is there.
+_SYNC = re.compile(rb"\xff[\xe2\xe3\xea\xeb\xf2\xf3\xfa\xfb]")
+_XING = re.compile(rb"(?:Xing|Info).{3}(.)(.{4})", re.DOTALL)
 
 
 def wav(file: BinaryIO, size: int) -> Media:
@@ -206,11 +188,10 @@ def wav(file: BinaryIO, size: int) -> Media:
         elif name == b"data" and byte_rate:
             media.seconds = min(length, size - place) / byte_rate
         elif name == b"LIST" and data[:4] == b"INFO":
-            for tag, at, tag_length in chunks(file, "<L", place + 4, min(place + length, size)):
+            for tag, at, size_of_tag in chunks(file, "<L", place + 4, min(place + length, size)):
                 if tag in _INFO:
-                    media.tags[_INFO[tag]] = (
-                        read_at(file, at, tag_length).rstrip(b"\0").decode("utf-8", "replace")
-                    )
+                    value = read_at(file, at, size_of_tag).rstrip(b"\0")
+                    media.tags[_INFO[tag]] = value.decode("utf-8", "replace")
     return media
 
 
@@ -246,10 +227,8 @@ def ogg(file: BinaryIO, size: int) -> Media:
         media.channels, media.sample_rate = struct.unpack_from("<BL", head, at + 11)
     elif (at := head.find(b"OpusHead")) >= 0 and len(head) >= at + 12:
         media.codecs.append("Opus")
-        media.channels, media.sample_rate = (
-            head[at + 9],
-            48_000,
-        )  # granules always count 48 kHz (RFC 7845, section 4)
+        # Granules always count 48 kHz (RFC 7845, section 4).
+        media.channels, media.sample_rate = head[at + 9], 48_000
     elif b"\x80theora" in head:
         media.codecs.append("Theora")
     for mark in (b"\x03vorbis", b"OpusTags"):
@@ -267,20 +246,14 @@ def mp3(file: BinaryIO, size: int) -> Media:
     media = Media(codecs=["MP3"])
     start = _id3(file, media)
     head = read_at(file, start, 65_536)
-    for at in range(len(head) - 4):
-        if (
-            head[at] == 0xFF
-            and head[at + 1] & 0xE6 == 0xE2
-            and (frame := _mp3_frame(head[at : at + 4]))
-        ):
+    for sync in _SYNC.finditer(head, 0, max(len(head) - 3, 0)):
+        at = sync.start()
+        if frame := _mp3_frame(head[at : at + 4]):
             bitrate, media.sample_rate, media.channels, samples = frame
             media.seconds = (size - start - at) * 8 / (bitrate * 1000)
-            for mark in (b"Xing", b"Info"):
-                mark_at = head.find(mark, at, at + 64)
-                if mark_at >= 0 and len(head) >= mark_at + 12 and head[mark_at + 7] & 1:
-                    media.seconds = (
-                        struct.unpack_from(">L", head, mark_at + 8)[0] * samples / media.sample_rate
-                    )
+            counted = _XING.search(head, at, at + 72)
+            if counted and counted[1][0] & 1:
+                media.seconds = int.from_bytes(counted[2]) * samples / media.sample_rate
             break
     return media
 
@@ -312,14 +285,11 @@ def _id3(file: BinaryIO, media: Media) -> int:
         if place + 10 > end or len(frame) < 10 or not frame[0]:
             break
         size = _synchsafe(frame[4:8]) if head[3] == 4 else int.from_bytes(frame[4:8])
-        if (
-            frame[:4] in _ID3
-            and (data := read_at(file, place + 10, min(size, 4096)))
-            and data[0] < len(_ID3_CHARSETS)
-        ):
-            media.tags[_ID3[frame[:4]]] = (
-                data[1:].decode(_ID3_CHARSETS[data[0]], "replace").strip("\0\ufeff")
-            )
+        if frame[:4] in _ID3:
+            data = read_at(file, place + 10, min(size, 4096))
+            if data and data[0] < len(_ID3_CHARSETS):
+                value = data[1:].decode(_ID3_CHARSETS[data[0]], "replace")
+                media.tags[_ID3[frame[:4]]] = value.strip("\0\ufeff")
         place += 10 + size
     return end
 
@@ -337,22 +307,19 @@ def _vorbis_comment(data: bytes, media: Media) -> None:
     place = 4 + int.from_bytes(data[:4], "little") + 4
     while place + 4 <= len(data):
         length = int.from_bytes(data[place : place + 4], "little")
-        name, equals, value = (
-            data[place + 4 : place + 4 + length].decode("utf-8", "replace").partition("=")
-        )
+        text = data[place + 4 : place + 4 + length].decode("utf-8", "replace")
+        name, equals, value = text.partition("=")
         if equals and name.lower() in TAGS:
             media.tags[name.lower()] = value
         place += 4 + length
 
 
-# The place of a signature, the signature, and the reader.
-_BY_SIGNATURE: tuple[tuple[int, bytes, Callable[[BinaryIO, int], Media]], ...] = (
-    (4, b"ftyp", mp4),
-    (4, b"moov", mp4),
-    (0, b"RIFF", wav),
-    (0, b"fLaC", flac),
-    (0, b"OggS", ogg),
-    (0, b"ID3", mp3),
+_BY_SIGNATURE: tuple[tuple[re.Pattern[bytes], Callable[[BinaryIO, int], Media]], ...] = (
+    (re.compile(rb".{4}(?:ftyp|moov)", re.DOTALL), mp4),
+    (re.compile(b"RIFF"), wav),
+    (re.compile(b"fLaC"), flac),
+    (re.compile(b"OggS"), ogg),
+    (re.compile(rb"ID3|" + _SYNC.pattern), mp3),
 )
 
 
@@ -365,7 +332,8 @@ class MediaHandler:
         """Return the facts, none for an unknown or broken container."""
         with source.open("rb") as file:
             head = file.read(16)
-            media = _reader(head)(file, source.stat().st_size)
+            readers = (reader for signature, reader in _BY_SIGNATURE if signature.match(head))
+            media = next(readers, _unknown)(file, source.stat().st_size)
         tags = media.tags
         facts = DocumentFacts(
             title=tags.get("title", ""),
@@ -379,9 +347,5 @@ class MediaHandler:
         return Extracted(None, facts)
 
 
-def _reader(head: bytes) -> Callable[[BinaryIO, int], Media]:
-    for place, signature, reader in _BY_SIGNATURE:
-        if head.startswith(signature, place):
-            return reader
-    is_mp3 = head[:1] == b"\xff" and len(head) > 1 and head[1] & 0xE6 == 0xE2
-    return mp3 if is_mp3 else lambda _file, _size: Media()
+def _unknown(_file: BinaryIO, _size: int) -> Media:
+    return Media()
