@@ -18,7 +18,7 @@ BUDGET = {
     "fetchstash/config": (4, 1_020),
     "fetchstash/fetch": (17, 4_416),
     "fetchstash/gateway": (14, 3_330),
-    "fetchstash/handlers": (90, 21_595),
+    "fetchstash/handlers": (90, 21_474),
     "fetchstash/render": (6, 1_140),
     "fetchstash/server": (18, 3_262),
     "fetchstash/service": (18, 4_347),
