@@ -14,33 +14,19 @@ from fetchstash.server.tools import ToolSpec, tool_specs
 if TYPE_CHECKING:
     import mcp_types as types
 
-# Strokes in a square of 16: an arrow into a box, lines, a lens, scissors, a lens on lines, an i.
-_STROKES = {
-    "fetchstash": "M8 1v8M5 6l3 3 3-3M2 10v4h12v-4",
-    "fetch_content": "M8 1v8M5 6l3 3 3-3M2 14h12",
-    "get_search_content": "M2 4h12M2 8h8M13 7l-3 5h6z",
-    "artifact_grep": "M11 11l4 4M7 12a5 5 0 1 1 0-10 5 5 0 0 1 0 10z",
-    "artifact_slice": "M2 3h12M2 13h12M2 8h3M7 8h3M12 8h2",
-    "artifact_search": "M2 3h12M2 7h5M2 11h4M13 13l2 2M11 14a3 3 0 1 1 0-6 3 3 0 0 1 0 6z",
-    "artifact_info": "M8 7v6M8 3v1",
-    "stash_file": "M3 1h7l3 3v11H3z",
-}
 
-
-def _icon(strokes: str) -> Mapping[str, str]:
+def icon(strokes: str) -> Mapping[str, str]:
+    """Return an icon as MCP has it, of strokes in a square of 16."""
     svg = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><path d='{strokes}'"
     svg += " fill='none' stroke='#777'/></svg>"
     return {"src": "data:image/svg+xml," + quote(svg, safe="'/=:")}
 
 
-ICONS = {name: _icon(strokes) for name, strokes in _STROKES.items()}
-"""The icon of the server and of each tool, as MCP has it."""
-
+ICON = icon("M8 1v8M5 6l3 3 3-3M2 10v4h12v-4")
+"""The server's: an arrow into a box."""
 
 EXTENSION = "io.modelcontextprotocol/ui"
 VIEW_URI = "ui://fetchstash/view.html"
-TOOLS = ("fetch_content", "artifact_info")
-"""The tools whose results the view opens."""
 MEDIA_TYPE = "text/html;profile=mcp-app"
 
 TOOL_META: dict[str, Any] = {
@@ -78,13 +64,13 @@ def _tool(spec: ToolSpec, settings: Settings) -> dict[str, Any]:
         # Claude Code spills longer results to a file; this raises its limit to ours, and above
         # the one that its user may have set. Other hosts do not read it.
         meta["anthropic/maxResultSizeChars"] = settings.views.max_chars_ceiling + FRAME_CHARS
-    if spec.name in TOOLS:
+    if spec.in_view:
         meta |= TOOL_META
     hints = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": spec.open_world}
     return {
         "name": spec.name,
         "title": spec.title,
-        "icons": [ICONS[spec.name]],
+        "icons": [icon(spec.icon)],
         "description": spec.description,
         "inputSchema": spec.input_schema,
         "annotations": hints,

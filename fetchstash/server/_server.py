@@ -9,7 +9,7 @@ from mcp.server import CacheHint, Server
 from fetchstash import __version__
 from fetchstash.server import _resources
 from fetchstash.server._lazy import Context, StashSource
-from fetchstash.server._listing import EXTENSION, ICONS, listed_tools
+from fetchstash.server._listing import EXTENSION, ICON, listed_tools
 from fetchstash.server.tools import tool_specs
 
 # The lists of tools, prompts and templates never change while the server runs; artifacts belong to
@@ -58,7 +58,7 @@ def build_server(stash: StashSource, *, announces: bool = True) -> Server[StashS
         "fetchstash",
         version=__version__,
         title="fetchstash",
-        icons=[types.Icon.model_validate(ICONS["fetchstash"])],
+        icons=[types.Icon.model_validate(ICON)],
         instructions=_INSTRUCTIONS,
         lifespan=lifespan,
         # No schema of ours binds an argument to a header (x-mcp-header): the SDK need not look for

@@ -1,6 +1,7 @@
 """Take a document in: fetched or from a file, read, rendered where it is scripts, kept."""
 
 import hashlib
+import math
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -135,40 +136,6 @@ def wants_browser(facts: Facts, limits: FetchLimits) -> bool:
     return any(host.endswith(f".{domain.lstrip('.')}") for domain in limits.browser)
 
 
-@dataclass(frozen=True, slots=True)
-class Screenshots:
-    """Pictures of web pages as a browser shows them."""
-
-    settings: Settings
-    store: ArtifactStore
-    renderer: Renderer | None
-
-    def can_show(self, facts: Facts) -> bool:
-        """Return whether there is a browser for this document."""
-        return self.renderer is not None and is_web_page(facts)
-
-    async def picture(self, facts: Facts) -> Picture:
-        """Return the page as it is now, within the bounds of pictures."""
-        assert self.renderer is not None
-        if _MASK in facts.final_url:
-            again = Call("read", {"ref": facts.artifact_ref})
-            what = "The page's address holds a secret that is not kept, so it cannot be shown."
-            raise BadArgument(what, "Try {}.", again)
-        limits = self.settings.context
-        rendered = await self.renderer.render(
-            facts.final_url,
-            self.store.spool,
-            seconds=self.settings.fetch.deadline_seconds,
-            edge=limits.max_image_edge_px,
-            max_bytes=limits.max_image_size_bytes,
-        )
-        try:
-            data = await anyio.to_thread.run_sync(rendered.path.read_bytes)
-        finally:
-            rendered.path.unlink(missing_ok=True)
-        return Picture(facts, data, rendered.media_type, rendered.width, rendered.height)
-
-
 _LEAST_EXTRACT_SECONDS = 1
 _RESERVED_SECONDS = 4
 """For the extraction of a page that a browser rendered."""
@@ -176,13 +143,14 @@ _RESERVED_SECONDS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call: when it must end, on the loop's clock, and who is told of the pages read."""
+    """One call: when it must end, on the loop's clock, and who is told of bytes and pages."""
 
     deadline: float
-    reading: Progress | None = None
+    progress: Progress | None = None
+    on_page: Progress | None = None
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         return max(self.deadline - anyio.current_time(), 0)
 
 
@@ -206,52 +174,80 @@ class Intake:
     )
 
     async def url(
-        self, url: str, *, refresh: bool, progress: Progress | None, reading: Progress | None = None
+        self,
+        url: str,
+        *,
+        refresh: bool = False,
+        progress: Progress | None = None,
+        on_page: Progress | None = None,
     ) -> tuple[Facts, CacheUse | None]:
         """Return the facts of what a URL leads to now, and whether a stored copy answered.
 
-        A fresh copy is used; a stale one is revalidated (RFC 9111, section 4). ``progress`` is told
-        of the bytes that came, ``reading`` of the pages that were read.
+        A fresh copy is used; a stale one is revalidated (RFC 9111, section 4). ``progress`` is
+        called with the bytes that came, ``on_page`` with the pages that were read.
         """
         async with self.in_flight.setdefault(url, anyio.Lock()):
             deadline = anyio.current_time() + self.settings.fetch.deadline_seconds
-            call = _Call(deadline, reading)
-            return await self._url(url, call, refresh=refresh, progress=progress)
+            call = _Call(deadline, progress, on_page)
+            known = await self._known(url)
+            cached = cached_of(known) if known else None
+            if known and cached and not refresh:
+                use = await anyio.to_thread.run_sync(fresh_use, cached)
+                if use:
+                    await self.fetcher.check(url, known.final_url)
+                    telemetry.count("cache", outcome="fresh")
+                    return await self.store.touch(known.artifact_ref), use
+            fetched = await self._fetch(url, cached, call)
+            outcome = "not_modified" if fetched.not_modified else "stale" if known else "miss"
+            telemetry.count("cache", outcome=outcome)
+            if fetched.path is None:
+                assert known is not None  # only a conditional request is answered without a body
+                facts = await self.store.touch(known.artifact_ref, revalidated(known, fetched))
+                return facts, CacheUse()
+            facts = await self._keep(fetched, fetched.path, known, call)
+            facts, fetched = await self._follow(facts, fetched, known, call)
+            if self.renderer and wants_browser(facts, self.settings.fetch):
+                facts = await self._rendered(facts, fetched, self.renderer, call)
+            return facts, None
 
-    async def _url(
-        self, url: str, call: _Call, *, refresh: bool, progress: Progress | None
-    ) -> tuple[Facts, CacheUse | None]:
-        known = await self._known(url)
-        cached = cached_of(known) if known else None
-        if known and cached and not refresh:
-            use = await anyio.to_thread.run_sync(fresh_use, cached)
-            if use:
-                await self.fetcher.check(url, known.final_url)
-                telemetry.count("cache", outcome="fresh")
-                return await self.store.touch(known.artifact_ref), use
+    async def _fetch(self, url: str, cached: Cached | None, call: _Call) -> Fetched:
+        """Fetch a URL; of a source host's page the file that it shows, where that can be had."""
+        spool, progress = self.store.spool, call.progress
         with telemetry.span("fetch"):
-            raw = raw_address(url)
-            fetched = await self._file_shown(url, raw, call, progress) if raw else None
+            fetched: Fetched | None = None
+            seconds: float | None = None
+            if raw := raw_address(url):
+                with suppress(FetchstashError):  # the page is fetched then, and says why
+                    fetched = await self.fetcher.fetch(
+                        raw, spool, progress=progress, seconds=call.seconds_left / 2
+                    )
+                seconds = call.seconds_left
+            if fetched:
+                declared = fetched.headers.get("content-type", "")
+                if fetched.path and declared.startswith("text/html"):  # a form to sign in
+                    fetched.path.unlink(missing_ok=True)
+                    fetched = None
+                else:
+                    fetched = replace(fetched, url=url, masked_url=url)
             fetched = fetched or await self.fetcher.fetch(
-                url,
-                self.store.spool,
-                cached=cached,
-                progress=progress,
-                seconds=call.left if raw else None,
+                url, spool, cached=cached, progress=progress, seconds=seconds
             )
         telemetry.count("bytes_in", fetched.size_bytes)
-        outcome = "not_modified" if fetched.not_modified else "stale" if known else "miss"
-        telemetry.count("cache", outcome=outcome)
-        if fetched.path is None:
-            assert known is not None  # only a conditional request is answered without a body
-            facts = await self.store.touch(known.artifact_ref, revalidated(known, fetched))
-            return facts, CacheUse()
-        facts = await self._keep(fetched, fetched.path, known, call)
+        return fetched
+
+    async def _follow(
+        self, facts: Facts, fetched: Fetched, known: Facts | None, call: _Call
+    ) -> tuple[Facts, Fetched]:
+        """Follow pages without text to where they lead; each counts as one more redirect."""
         responses = {facts.artifact_ref: fetched}
         while facts.page_verdict in LEADING and facts.leads_to:
             page = facts
             try:
-                fetched, facts = await self._follow(facts.leads_to, fetched, known, call)
+                fetched = await self.fetcher.fetch(
+                    facts.leads_to, self.store.spool, after=fetched, seconds=call.seconds_left
+                )
+                assert fetched.path is not None  # the request was not conditional
+                facts = await self._keep(fetched, fetched.path, known, call)
             except FetchstashError:
                 break  # the page stays, and names the address
             responses[facts.artifact_ref] = fetched
@@ -259,28 +255,10 @@ class Intake:
             if page.page_verdict == "empty_shell" and not is_text:
                 page, facts = facts, page
             if page.artifact_ref != facts.artifact_ref:
-                with suppress(FetchstashError):
-                    await self.store.delete(page.artifact_ref)
+                await self._delete(page)
             if facts.page_verdict == "empty_shell":
                 break
-        if self.renderer and wants_browser(facts, self.settings.fetch):
-            facts = await self._rendered(facts, responses[facts.artifact_ref], self.renderer, call)
-        return facts, None
-
-    async def _file_shown(
-        self, url: str, raw: str, call: _Call, progress: Progress | None
-    ) -> Fetched | None:
-        """Fetch the file that a page of a source host shows, None if there is none to be had."""
-        try:
-            fetched = await self.fetcher.fetch(
-                raw, self.store.spool, progress=progress, seconds=call.left / 2
-            )
-        except FetchstashError:
-            return None  # the page is fetched then, and says why
-        if fetched.path and fetched.headers.get("content-type", "").startswith("text/html"):
-            fetched.path.unlink(missing_ok=True)  # a form to sign in
-            return None
-        return replace(fetched, url=url, masked_url=url)
+        return facts, responses[facts.artifact_ref]
 
     async def _rendered(
         self, facts: Facts, fetched: Fetched, renderer: Renderer, call: _Call
@@ -288,39 +266,54 @@ class Intake:
         """Return the facts of a page as a browser renders it; of the page itself if it cannot."""
         reason = "it has no text then either"
         try:
-            seconds = max(call.left - _RESERVED_SECONDS, 0)
+            seconds = max(call.seconds_left - _RESERVED_SECONDS, 0)
             with telemetry.span("render"):
                 page = await renderer.render(fetched.final_url, self.store.spool, seconds=seconds)
         except FetchstashError as error:
             reason = error.what
         else:
             try:
-                hints = Hints(fetched.masked_final_url, "text/html; charset=utf-8")
-                new = replace(with_response(Facts(), fetched), rendered=page.browser)
-                rendered = await self._take_in(
-                    page.path, replace(hints, name=fetched.name), new, url=fetched.url, call=call
+                hints = Hints(
+                    fetched.masked_final_url, "text/html; charset=utf-8", name=fetched.name
                 )
+                new = replace(with_response(Facts(), fetched), rendered=page.browser)
+                rendered = await self._take_in(page.path, hints, new, fetched.url, call)
             finally:
                 page.path.unlink(missing_ok=True)
             if not may_keep(fetched.headers):
                 self.ephemeral_refs.add(rendered.artifact_ref)
             has_text = rendered.extracted_chars and rendered.page_verdict != "empty_shell"
-            unwanted = facts if has_text else rendered
-            with suppress(FetchstashError):
-                await self.store.delete(unwanted.artifact_ref)
+            await self._delete(facts if has_text else rendered)
             if has_text:
                 return rendered
         return await self.store.touch(facts.artifact_ref, replace(facts, rendered=f"no: {reason}"))
 
-    async def _follow(
-        self, address: str, page: Fetched, known: Facts | None, call: _Call
-    ) -> tuple[Fetched, Facts]:
-        """Fetch what a page without text leads to; it counts as one more redirect."""
-        fetched = await self.fetcher.fetch(address, self.store.spool, after=page, seconds=call.left)
-        assert fetched.path is not None  # the request was not conditional
-        return fetched, await self._keep(fetched, fetched.path, known, call)
+    def can_screenshot(self, facts: Facts) -> bool:
+        """Return whether there is a browser for this document."""
+        return self.renderer is not None and is_web_page(facts)
 
-    async def file(self, path: Path, name: str, reading: Progress | None = None) -> Facts:
+    async def screenshot(self, facts: Facts) -> Picture:
+        """Return a web page as a browser shows it now, within the bounds of pictures."""
+        assert self.renderer is not None
+        if _MASK in facts.final_url:
+            again = Call("read", {"ref": facts.artifact_ref})
+            what = "The page's address holds a secret that is not kept, so it cannot be shown."
+            raise BadArgument(what, "Try {}.", again)
+        limits = self.settings.context
+        rendered = await self.renderer.render(
+            facts.final_url,
+            self.store.spool,
+            seconds=self.settings.fetch.deadline_seconds,
+            edge=limits.max_image_edge_px,
+            max_bytes=limits.max_image_size_bytes,
+        )
+        try:
+            data = await anyio.to_thread.run_sync(rendered.path.read_bytes)
+        finally:
+            rendered.path.unlink(missing_ok=True)
+        return Picture(facts, data, rendered.media_type, rendered.width, rendered.height)
+
+    async def file(self, path: Path, name: str, on_page: Progress | None = None) -> Facts:
         """Return the facts of a file that is in the spool, stored under ``name``.
 
         The same bytes under the same name stay the same artifact.
@@ -330,13 +323,18 @@ class Intake:
         known = await self._known(key)
         if known and not known.extraction_error:
             return await self.store.touch(known.artifact_ref)
-        return await self._take_in(path, Hints(name=name), Facts(), url=key, reading=reading)
+        call = _Call(math.inf, on_page=on_page)
+        return await self._take_in(path, Hints(name=name), Facts(), key, call)
 
     async def delete_ephemeral(self) -> None:
         """Delete what must not be kept."""
         for ref in self.ephemeral_refs:
             with suppress(FetchstashError):
                 await self.store.delete(ref)
+
+    async def _delete(self, facts: Facts) -> None:
+        with suppress(FetchstashError):
+            await self.store.delete(facts.artifact_ref)
 
     async def _known(self, url: str) -> Facts | None:
         try:
@@ -347,31 +345,21 @@ class Intake:
     async def _keep(self, fetched: Fetched, raw: Path, known: Facts | None, call: _Call) -> Facts:
         """Store a response. If the body is unchanged, keep the stored copy and update its facts."""
         try:
-            return await self._store(fetched, raw, known, call)
+            if known and same_again(
+                known, renewed := with_response(known, fetched), fetched.sha256
+            ):
+                return await self.store.touch(known.artifact_ref, renewed)
+            declared = fetched.headers.get("content-type", "")
+            hints = Hints(url=fetched.masked_final_url, declared_type=declared, name=fetched.name)
+            facts = with_response(Facts(), fetched)
+            facts = await self._take_in(raw, hints, facts, fetched.url, call)
+            if not may_keep(fetched.headers):
+                self.ephemeral_refs.add(facts.artifact_ref)
+            return facts
         finally:
             raw.unlink(missing_ok=True)  # noqa: ASYNC240 -- it is in the spool
 
-    async def _store(self, fetched: Fetched, raw: Path, known: Facts | None, call: _Call) -> Facts:
-        if known and same_again(known, renewed := with_response(known, fetched), fetched.sha256):
-            return await self.store.touch(known.artifact_ref, renewed)
-        declared = fetched.headers.get("content-type", "")
-        hints = Hints(url=fetched.masked_final_url, declared_type=declared, name=fetched.name)
-        facts = with_response(Facts(), fetched)
-        facts = await self._take_in(raw, hints, facts, url=fetched.url, call=call)
-        if not may_keep(fetched.headers):
-            self.ephemeral_refs.add(facts.artifact_ref)
-        return facts
-
-    async def _take_in(
-        self,
-        raw: Path,
-        hints: Hints,
-        facts: Facts,
-        *,
-        url: str,
-        call: _Call | None = None,
-        reading: Progress | None = None,
-    ) -> Facts:
+    async def _take_in(self, raw: Path, hints: Hints, facts: Facts, url: str, call: _Call) -> Facts:
         """Route, extract and store one file."""
         shadow = self.settings.ingest.router == "shadow"
         headers = {"content-type": hints.declared_type} if hints.declared_type else {}
@@ -379,11 +367,11 @@ class Intake:
             lambda: route_file(raw, headers, hints.name or hints.url, shadow=shadow)
         )
         hints = replace(hints, charset=decision.charset)
-        seconds = max(int(call.left), _LEAST_EXTRACT_SECONDS) if call else None
-        reading = call.reading if call else reading
+        is_bound = call.deadline < math.inf
+        seconds = max(int(call.seconds_left), _LEAST_EXTRACT_SECONDS) if is_bound else None
         with telemetry.span("extract", content_kind=decision.kind):
             extraction = await self.extractor.extract(
-                raw, decision, hints, self.store.spool, seconds=seconds, on_page=reading
+                raw, decision, hints, self.store.spool, seconds=seconds, on_page=call.on_page
             )
         threshold = self.settings.views.inline_threshold
         facts = with_extraction(

@@ -22,7 +22,7 @@ from fetchstash.fetch import Fetcher, Renderer, browser_of, open_fetcher
 from fetchstash.handlers import Extractor, PageReader, WorkerPool, ocr_is_installed, ocr_limits
 from fetchstash.stash._artifact import Artifact, StoredDocument
 from fetchstash.stash._documents import Documents
-from fetchstash.stash._intake import Intake, Screenshots
+from fetchstash.stash._intake import Intake
 from fetchstash.stash._scans import Scans
 from fetchstash.stash._stash import Stash
 from fetchstash.stash._values import Failure
@@ -68,11 +68,10 @@ async def open_stash(
         if renderer is None:
             renderer = browser_of(fetcher, settings.fetch)
         intake = Intake(settings, fetcher, extractor, store, renderer)
-        screenshots = Screenshots(settings, store, renderer)
         documents = Documents(settings, store, extractor)
         try:
             scans = Scans(settings, documents, page_reader)
-            yield Stash(settings, store, documents, intake, scans, screenshots)
+            yield Stash(settings, store, documents, intake, scans)
         finally:
             with anyio.CancelScope(shield=True):
                 await intake.delete_ephemeral()

@@ -29,7 +29,7 @@ from fetchstash.stash import _read
 from fetchstash.stash._artifact import Artifact
 from fetchstash.stash._documents import Documents, copy_in, copy_out, replacing
 from fetchstash.stash._facts import Excerpt
-from fetchstash.stash._intake import Intake, Screenshots
+from fetchstash.stash._intake import Intake
 from fetchstash.stash._read import Part
 from fetchstash.stash._scans import Scans, is_image
 from fetchstash.stash._values import (
@@ -68,7 +68,6 @@ class Stash:
     documents: Documents
     intake: Intake
     scans: Scans
-    screenshots: Screenshots
 
     # --- taking in --------------------------------------------------------------------------------
 
@@ -92,7 +91,7 @@ class Stash:
         _check_one(url)
         limit, deadline = self._preview_limit(max_chars), self._deadline()
         facts, cache = await self.intake.url(
-            url, refresh=refresh, progress=progress, reading=reading
+            url, refresh=refresh, progress=progress, on_page=reading
         )
         facts = await self.scans.first_pages(facts, limit, deadline, reading)
         return await self._artifact(facts, focus, limit, cache, fragment=urldefrag(url).fragment)
@@ -117,7 +116,7 @@ class Stash:
         async def fetch(position: int, url: str) -> None:
             try:
                 _check_one(url)
-                facts, cache = await self.intake.url(url, refresh=refresh, progress=None)
+                facts, cache = await self.intake.url(url, refresh=refresh)
                 facts = await self.scans.first_pages(facts, limit, deadline, None)
                 results[position] = await self._artifact(
                     facts, focus, limit, cache, fragment=urldefrag(url).fragment
@@ -300,11 +299,11 @@ class Stash:
         Without a path a web page is its screenshot, where a browser is switched on.
         """
         facts = await self.store.get(ref_or_url)
-        if not path and self.screenshots.can_show(facts):
-            return await self.screenshots.picture(facts)
+        if not path and self.intake.can_screenshot(facts):
+            return await self.intake.screenshot(facts)
         shown = await self.documents.picture(facts, page, path)
         if isinstance(shown, str):
-            facts, _ = await self.intake.url(shown, refresh=False, progress=None)
+            facts, _ = await self.intake.url(shown)
             shown = await self.documents.picture(facts, None, "")
             assert isinstance(shown, Picture)  # only a path leads to an address
         return shown

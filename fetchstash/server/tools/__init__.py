@@ -6,7 +6,6 @@ from fetchstash.system.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.server.tools._answer import (
-        Reports,
         answer,
         log_call,
         log_of,
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
         tool_named,
     )
     from fetchstash.server.tools._arguments import HOST_ARGUMENTS, meant
-    from fetchstash.server.tools._specs import ToolSpec, tool_specs
+    from fetchstash.server.tools._specs import Reports, ToolSpec, tool_specs
 
 __all__ = [
     "HOST_ARGUMENTS",
@@ -32,8 +31,8 @@ __all__ = [
 ]
 
 _MODULES = {
-    "_answer": "Reports answer log_call log_of logged_calls tool_functions tool_named",
+    "_answer": "answer log_call log_of logged_calls tool_functions tool_named",
     "_arguments": "HOST_ARGUMENTS meant",
-    "_specs": "ToolSpec tool_specs",
+    "_specs": "Reports ToolSpec tool_specs",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

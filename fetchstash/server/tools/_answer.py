@@ -9,16 +9,22 @@ artifact its ``ref``, ``how`` it was shown, and ``spans`` as [unit, first, last]
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Literal, Optional, cast
 
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, FetchstashError, did_you_mean
-from fetchstash.fetch import Progress, mask_url
+from fetchstash.fetch import mask_url
 from fetchstash.render import Host, Value, View, error_line, view_of
 from fetchstash.server.tools._arguments import checked
-from fetchstash.server.tools._specs import Schema, ToolSpec, tool_specs
+from fetchstash.server.tools._specs import (
+    NO_REPORTS,
+    Arguments,
+    Reports,
+    Schema,
+    ToolSpec,
+    tool_specs,
+)
 from fetchstash.stash import Matches, Passages, Picture, Slice, Stash, StoredDocument
 from fetchstash.store import Facts, project_of, store_folder
 from fetchstash.system import telemetry
@@ -154,27 +160,12 @@ def _lines(body: str) -> list[Span]:
     return spans
 
 
-Arguments = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Reports:
-    """Who is told how far a call is: bytes that came, pages that were read, URLs that are done."""
-
-    received: Progress | None = None
-    read: Progress | None = None
-    fetched: Progress | None = None
-
-
-NO_REPORTS = Reports()
-
-
 async def answer(
     stash: Stash, host: Host, tool: ToolSpec, arguments: Arguments, reports: Reports = NO_REPORTS
 ) -> View:
     """Check a tool's arguments, run it, and return the view. Raises FetchstashError."""
     checked_arguments = checked(tool, arguments)
-    value = await _CALLS[tool.name](stash, checked_arguments, reports)
+    value = await tool.run(stash, checked_arguments, reports)
     view = view_of(host, value, checked_arguments.get("maxChars"))
     log_call(stash, tool.name, arguments, value, view)
     return view
@@ -186,83 +177,6 @@ def tool_named(name: str, tools: Mapping[str, ToolSpec]) -> ToolSpec:
         advice = did_you_mean(name, tools) or f"There are {', '.join(tools)}."
         raise BadArgument(f"There is no tool {clip(name, 60)!r}.", advice)
     return tools[name]
-
-
-def _limit(stash: Stash, arguments: Arguments) -> int:
-    """Return how many characters a read needs at most."""
-    views = stash.settings.views
-    return views.max_chars(arguments["maxChars"], views.default_max_chars)
-
-
-async def _fetch_content(stash: Stash, arguments: Arguments, reports: Reports) -> Value:
-    options: dict[str, Any] = {
-        "focus": arguments["focus"],
-        "max_chars": arguments["maxChars"],
-        "refresh": arguments["refresh"],
-    }
-    urls = arguments["urls"] or [arguments["url"]]
-    if len(urls) == 1:
-        received, read = reports.received, reports.read
-        return await stash.fetch(urls[0], **options, progress=received, reading=read)
-    return await stash.fetch_many(urls, **options, progress=reports.fetched)
-
-
-async def _get_search_content(stash: Stash, arguments: Arguments, _: Reports) -> Value:
-    limit = _limit(stash, arguments)
-    return await stash.read(arguments["artifact_ref"], arguments["offset"], max_chars=limit)
-
-
-async def _artifact_grep(stash: Stash, arguments: Arguments, _: Reports) -> Value:
-    refs = arguments["artifact_refs"] or [arguments["artifact_ref"]]
-    names = ("literal", "ignore_case", "context", "max_matches", "offset")
-    return await stash.grep(arguments["pattern"], refs, **{name: arguments[name] for name in names})
-
-
-async def _artifact_slice(stash: Stash, arguments: Arguments, reports: Reports) -> Value:
-    ref, path, start = arguments["artifact_ref"], arguments["path"], arguments["start"]
-    if arguments["render"] == "image":
-        shown = await stash.picture(ref, start, path=path)
-        return replace(shown, asked_end=arguments["end"])
-    return await stash.slice(
-        ref,
-        path=path,
-        unit=arguments["unit"],
-        start=start,
-        end=arguments["end"],
-        max_chars=_limit(stash, arguments),
-        progress=reports.read,
-    )
-
-
-async def _artifact_search(stash: Stash, arguments: Arguments, _: Reports) -> Value:
-    refs = arguments["artifact_refs"] or ()
-    return await stash.search(arguments["query"], refs, max_results=arguments["max_results"])
-
-
-async def _artifact_info(stash: Stash, arguments: Arguments, _: Reports) -> Value:
-    if ref := arguments["artifact_ref"]:
-        return await stash.store.get(ref)
-    return await stash.list()
-
-
-async def _stash_file(stash: Stash, arguments: Arguments, _: Reports) -> Value:
-    return await stash.add_file(
-        arguments["path"],
-        within=stash.settings.ingest.read_roots,
-        focus=arguments["focus"],
-        max_chars=arguments["maxChars"],
-    )
-
-
-_CALLS: Mapping[str, Callable[[Stash, Arguments, Reports], Awaitable[Value]]] = {
-    "fetch_content": _fetch_content,
-    "get_search_content": _get_search_content,
-    "artifact_grep": _artifact_grep,
-    "artifact_slice": _artifact_slice,
-    "artifact_search": _artifact_search,
-    "artifact_info": _artifact_info,
-    "stash_file": _stash_file,
-}
 
 
 _TYPES: dict[str, Any] = {"string": str, "integer": int, "boolean": bool, "array": list[str]}

@@ -13,15 +13,6 @@ from fetchstash.errors import BadArgument, Call, did_you_mean
 from fetchstash.server.tools._specs import Schema, ToolSpec
 from fetchstash.text import clip
 
-_METHODS = {
-    "fetch_content": "fetch",
-    "get_search_content": "read",
-    "artifact_grep": "grep",
-    "artifact_slice": "slice",
-    "artifact_search": "search",
-    "artifact_info": "info",
-    "stash_file": "add_file",
-}
 _METHODS_NAMES = {"artifact_ref": "ref", "artifact_refs": "refs", "maxChars": "max_chars"}
 _COUNTS = "limit count headlimit maxcount maxresults numresults topk top k n m"
 _LENGTHS = "length chars characters size maxlength maxlen maxcharacters maxsize limit"
@@ -67,7 +58,7 @@ def meant(tool: ToolSpec, arguments: Mapping[str, Any]) -> tuple[Call, bool]:
     """
     known = {name: value for name, value in arguments.items() if name in tool.properties}
     unknown = {name: value for name, value in arguments.items() if name not in tool.properties}
-    method, count, all_meant = _METHODS[tool.name], None, True
+    method, count, all_meant = tool.action, None, True
     for name, value in unknown.items():
         part = _part(plain(name), value)
         target = next((t for t in tool.properties if plain(name) in _OTHERS.get(t, "").split()), "")

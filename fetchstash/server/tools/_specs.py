@@ -1,24 +1,52 @@
-"""The table of tools: names, descriptions and the schemas of their arguments."""
+"""The table of tools: names, descriptions, the schemas of their arguments, and what each does.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+A host lists them before it calls one, so that this imports none of the rooms.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from fetchstash.config import Settings
 from fetchstash.text import MIN_MAX_CHARS
 
+if TYPE_CHECKING:
+    from fetchstash.fetch import Progress
+    from fetchstash.render import Value
+    from fetchstash.stash import Stash
+
 Schema = Mapping[str, Any]
+Arguments = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """Who is told how far a call is: bytes that came, pages that were read, URLs that are done."""
+
+    received: "Progress | None" = None
+    read: "Progress | None" = None
+    fetched: "Progress | None" = None
+
+
+NO_REPORTS = Reports()
+Run = Callable[["Stash", Arguments, Reports], Awaitable["Value"]]
+"""What a tool does with its checked arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
     """One tool. ``one_of``: exactly one of these arguments is required.
 
-    ``body``: its result carries stored or fetched text. Hosts that defer tools find them by the
-    words of ``description`` and ``search_hint``, so both hold the words that people search with.
+    ``action`` is what a ``Call`` of it is named, ``icon`` strokes in a square of 16. ``body``: its
+    result carries stored or fetched text; ``in_view``: the view opens its results. Hosts that defer
+    tools find them by the words of ``description`` and ``search_hint``, so both hold the words that
+    people search with.
     """
 
     name: str
+    action: str
+    run: Run
+    icon: str
     title: str
     search_hint: str
     description: str
@@ -27,6 +55,7 @@ class ToolSpec:
     one_of: tuple[str, ...] = ()
     open_world: bool = False
     body: bool = True
+    in_view: bool = False
     defaults: Mapping[str, Any] = field(init=False, repr=False)
     """The value of each argument that is not given."""
 
@@ -94,6 +123,72 @@ def _schema(kind: str, description: str, default: object, more: Mapping[str, Any
     return schema
 
 
+def _limit(stash: "Stash", arguments: Arguments) -> int:
+    """Return how many characters a read needs at most."""
+    views = stash.settings.views
+    return views.max_chars(arguments["maxChars"], views.default_max_chars)
+
+
+async def _fetch_content(stash: "Stash", arguments: Arguments, reports: Reports) -> "Value":
+    options: dict[str, Any] = {
+        "focus": arguments["focus"],
+        "max_chars": arguments["maxChars"],
+        "refresh": arguments["refresh"],
+    }
+    urls = arguments["urls"] or [arguments["url"]]
+    if len(urls) == 1:
+        received, read = reports.received, reports.read
+        return await stash.fetch(urls[0], **options, progress=received, reading=read)
+    return await stash.fetch_many(urls, **options, progress=reports.fetched)
+
+
+async def _get_search_content(stash: "Stash", arguments: Arguments, _: Reports) -> "Value":
+    limit = _limit(stash, arguments)
+    return await stash.read(arguments["artifact_ref"], arguments["offset"], max_chars=limit)
+
+
+async def _artifact_grep(stash: "Stash", arguments: Arguments, _: Reports) -> "Value":
+    refs = arguments["artifact_refs"] or [arguments["artifact_ref"]]
+    names = ("literal", "ignore_case", "context", "max_matches", "offset")
+    return await stash.grep(arguments["pattern"], refs, **{name: arguments[name] for name in names})
+
+
+async def _artifact_slice(stash: "Stash", arguments: Arguments, reports: Reports) -> "Value":
+    ref, path, start = arguments["artifact_ref"], arguments["path"], arguments["start"]
+    if arguments["render"] == "image":
+        shown = await stash.picture(ref, start, path=path)
+        return replace(shown, asked_end=arguments["end"])
+    return await stash.slice(
+        ref,
+        path=path,
+        unit=arguments["unit"],
+        start=start,
+        end=arguments["end"],
+        max_chars=_limit(stash, arguments),
+        progress=reports.read,
+    )
+
+
+async def _artifact_search(stash: "Stash", arguments: Arguments, _: Reports) -> "Value":
+    refs = arguments["artifact_refs"] or ()
+    return await stash.search(arguments["query"], refs, max_results=arguments["max_results"])
+
+
+async def _artifact_info(stash: "Stash", arguments: Arguments, _: Reports) -> "Value":
+    if ref := arguments["artifact_ref"]:
+        return await stash.store.get(ref)
+    return await stash.list()
+
+
+async def _stash_file(stash: "Stash", arguments: Arguments, _: Reports) -> "Value":
+    return await stash.add_file(
+        arguments["path"],
+        within=stash.settings.ingest.read_roots,
+        focus=arguments["focus"],
+        max_chars=arguments["maxChars"],
+    )
+
+
 def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     """Return the tools with the defaults of the profile; stash_file only if folders may be read."""
     limits = settings.views
@@ -108,6 +203,9 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     focus = _text("What you look for, in words: a preview then shows the best passages", default="")
     fetch = ToolSpec(
         "fetch_content",
+        "fetch",
+        _fetch_content,
+        "M8 1v8M5 6l3 3 3-3M2 14h12",
         "Fetch a URL",
         "open website, scrape page, download file, read pdf",
         "Fetch a URL (HTTP GET): open a website, browse the web, read or scrape a web page or "
@@ -124,9 +222,13 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
         },
         one_of=("url", "urls"),
         open_world=True,
+        in_view=True,
     )
     read = ToolSpec(
         "get_search_content",
+        "read",
+        _get_search_content,
+        "M2 4h12M2 8h8M13 7l-3 5h6z",
         "Read on",
         "read more, continue long page",
         "Read on in a fetched page or document: continue its full text from a character offset. "
@@ -140,6 +242,9 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     )
     grep = ToolSpec(
         "artifact_grep",
+        "grep",
+        _artifact_grep,
+        "M11 11l4 4M7 12a5 5 0 1 1 0-10 5 5 0 0 1 0 10z",
         "Grep",
         "grep, regex search, find text",
         "Grep fetched pages and documents: search for a regex (RE2 pattern: no look-around, no "
@@ -161,6 +266,9 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     )
     part = ToolSpec(
         "artifact_slice",
+        "slice",
+        _artifact_slice,
+        "M2 3h12M2 13h12M2 8h3M7 8h3M12 8h2",
         "Read a part",
         "pdf pages, spreadsheet rows, page as image",
         "Read exactly a part of a fetched document: lines, PDF pages, table or spreadsheet rows, a "
@@ -184,6 +292,9 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     )
     search = ToolSpec(
         "artifact_search",
+        "search",
+        _artifact_search,
+        "M2 3h12M2 7h5M2 11h4M13 13l2 2M11 14a3 3 0 1 1 0-6 3 3 0 0 1 0 6z",
         "Search",
         "full-text search",
         "Full-text search in everything that was fetched, or in some documents: find the passages "
@@ -198,18 +309,25 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     )
     info = ToolSpec(
         "artifact_info",
+        "info",
+        _artifact_info,
+        "M8 7v6M8 3v1",
         "Facts and list",
         "list fetched documents, history",
         "List fetched pages and documents (history), newest first; with artifact_ref the facts "
         "(metadata) and the outline (table of contents) of one, and how to read it.",
         {"artifact_ref": _text("", at_most=url_chars, default="")},
         body=False,
+        in_view=True,
     )
     specs = (fetch, read, grep, part, search, info)
     if not settings.ingest.read_roots:
         return specs
     file = ToolSpec(
         "stash_file",
+        "add_file",
+        _stash_file,
+        "M3 1h7l3 3v11H3z",
         "Read a file",
         "read a local file: pdf, docx, xlsx, csv, log",
         "Read a local file of this machine as fetch_content does a URL.",
