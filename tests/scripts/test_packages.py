@@ -41,19 +41,28 @@ def test_the_bundle_installs_the_versions_of_the_lock(bundle: zipfile.ZipFile) -
 
 
 def test_the_manifest_lists_the_tools() -> None:
-    manifest = packages.manifest()
-    assert [tool["name"] for tool in manifest["tools"]] == [
-        spec.name for spec in tool_specs(load())
+    tools = json.loads((ROOT / "manifest.json").read_text())["tools"]
+    assert tools == [
+        {"name": spec.name, "description": spec.description} for spec in tool_specs(load({}))
     ]
-    assert manifest["version"] == __version__
 
 
-def test_readme_proves_the_name_of_server_json() -> None:
-    assert packages.check_server_json() == 0
+def test_all_that_names_a_version_names_this_one() -> None:
+    said = json.loads((ROOT / "server.json").read_text())
+    named = [said, *said["packages"], json.loads((ROOT / "manifest.json").read_text())]
+    assert {item["version"] for item in named} == {__version__}
+    assert f"version: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_server_json_keeps_the_rules_of_the_registry_and_readme_proves_its_name() -> None:
+    said, readme = json.loads((ROOT / "server.json").read_text()), (ROOT / "README.md").read_text()
+    assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", said["name"])
+    assert f"<!-- mcp-name: {said['name']} -->" in readme
+    assert all(1 <= len(said[name]) <= 100 for name in ("title", "description"))
 
 
 def test_the_container_is_no_root_and_writes_to_one_volume() -> None:
-    lines = (ROOT / "scripts" / "parts" / "packages.d" / "Dockerfile").read_text().splitlines()
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
     assert "USER 10001:10001" in lines
     assert [line for line in lines if line.startswith("VOLUME")] == ["VOLUME /data"]
     written = next(line for line in lines if line.startswith("ENV ")).split()[1:]

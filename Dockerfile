@@ -1,14 +1,16 @@
-# Made for dist/docker, where scripts/ci packages puts the wheel and its lock beside this file:
-#   docker build -t fetchstash dist/docker
-#   docker run -i --rm --read-only -v fetchstash:/data fetchstash
+# docker build -t fetchstash .
+# docker run -i --rm --read-only -v fetchstash:/data fetchstash
 # For a team, with the extra team, which is in it: deploy/compose.yaml and deploy/kubernetes.yaml.
 # The base has glibc: RE2, the library of regular expressions, has no wheel for musl (Alpine).
 ARG BASE=python:3.13-slim-bookworm
 FROM ${BASE} AS build
-COPY requirements.txt fetchstash-*.whl /tmp/
+COPY requirements/team.txt /tmp/requirements.txt
 RUN python -m venv /opt/fetchstash \
- && /opt/fetchstash/bin/pip install --no-cache-dir --require-hashes --only-binary :all: -r /tmp/requirements.txt \
- && /opt/fetchstash/bin/pip install --no-cache-dir --no-deps --no-index /tmp/fetchstash-*.whl
+ && /opt/fetchstash/bin/pip install --no-cache-dir --require-hashes --only-binary :all: -r /tmp/requirements.txt
+# What builds the wheel is locked with the rest.
+COPY pyproject.toml README.md LICENSE THIRD_PARTY.md /src/
+COPY fetchstash /src/fetchstash
+RUN /opt/fetchstash/bin/pip install --no-cache-dir --no-deps --no-build-isolation /src
 
 FROM ${BASE}
 COPY --from=build /opt/fetchstash /opt/fetchstash
