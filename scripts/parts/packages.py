@@ -53,8 +53,8 @@ for (const file of process.argv.slice(3))
 
 def build_wheel(folder: Path = DIST) -> Path:
     """Build the wheel and the archive of the sources; return the wheel's path."""
-    command = [sys.executable, "-P", "-m", "build", "--no-isolation", "--outdir", folder, ROOT]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    words = ["-P", "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{done.stdout}{done.stderr}\nthe wheel could not be built")
     return max(folder.glob("fetchstash-*.whl"), key=os.path.getmtime)
