@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def icon(strokes: str) -> Mapping[str, str]:
     """Return an icon as MCP has it, of strokes in a square of 16."""
-    svg = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><path d='{strokes}'"
-    svg += " fill='none' stroke='#777'/></svg>"
+    path = f"<path d='{strokes}' fill='none' stroke='#777'/>"
+    svg = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'>{path}</svg>"
     return {"src": "data:image/svg+xml," + quote(svg, safe="'/=:")}
 
 
@@ -55,10 +55,10 @@ _OUTPUT = {"type": "object", "properties": {"result": {"type": "string"}}, "requ
 
 def listed_tools(settings: Settings) -> list[dict[str, Any]]:
     """Return all tools."""
-    return [_tool(spec, settings) for spec in tool_specs(settings)]
+    return [_listed(spec, settings) for spec in tool_specs(settings)]
 
 
-def _tool(spec: ToolSpec, settings: Settings) -> dict[str, Any]:
+def _listed(spec: ToolSpec, settings: Settings) -> dict[str, Any]:
     meta: dict[str, Any] = {"anthropic/searchHint": spec.search_hint}
     if settings.profile in ("auto", "claude-code") and spec.body and not settings.output_is_bounded:
         # Claude Code spills longer results to a file; this raises its limit to ours, and above

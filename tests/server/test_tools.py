@@ -51,6 +51,14 @@ async def call(client: Client, tool: str, **arguments: Any) -> str:
     return text
 
 
+async def fetched(client: Client, url: str, **options: Any) -> str:
+    return await call(client, "fetch_content", url=url, **options)
+
+
+async def sliced(client: Client, ref: str, **part: Any) -> str:
+    return await call(client, "artifact_slice", artifact_ref=ref, **part)
+
+
 async def fail(client: Client, tool: str, **arguments: Any) -> str:
     result = await client.call_tool(tool, arguments)
     text = text_of(result)
@@ -79,7 +87,7 @@ async def test_one_pdf_under_five_labels_gives_the_same_text(
             "application/octet-stream",
             None,
         ):
-            text = await call(client, "fetch_content", url=site.put("/report.pdf", REPORT, label))
+            text = await fetched(client, site.put("/report.pdf", REPORT, label))
             assert re.match(
                 r"\[Fetched PDF artifact: report\.pdf, \d+ KB, pages 48\. "
                 r"Extracted \d+ chars \(truncated=false\)\. "
@@ -102,9 +110,7 @@ def long_text(chars: int) -> str:
 async def test_reading_on_is_bounded_exact_and_complete(connect: Connect, site: Site) -> None:
     text = long_text(250_000)
     async with connect() as client:
-        ref = ref_in(
-            await call(client, "fetch_content", url=site.put("/long.txt", text, "text/plain"))
-        )
+        ref = ref_in(await fetched(client, site.put("/long.txt", text, "text/plain")))
         for asked, shown in (
             (None, 30_000),
             (50_000, 50_000),
@@ -136,9 +142,7 @@ async def test_thirty_thousand_characters_come_whole_and_one_more_does_not(
     chars: int, connect: Connect, site: Site
 ) -> None:
     async with connect() as client:
-        result = await call(
-            client, "fetch_content", url=site.put("/t.txt", long_text(chars), "text/plain")
-        )
+        result = await fetched(client, site.put("/t.txt", long_text(chars), "text/plain"))
         assert ("[Preview: 2000 of 30001 chars." in result) is (chars > 30_000)
         assert ("Preview" in result) is (chars > 30_000)
         read = await call(client, "get_search_content", artifact_ref=ref_in(result))
@@ -149,9 +153,7 @@ async def test_grep_and_sed_on_the_saved_path_give_the_same_lines(
     connect: Connect, site: Site
 ) -> None:
     async with connect() as client:
-        preview = await call(
-            client, "fetch_content", url=site.put("/long.txt", long_text(90_000), "text/plain")
-        )
+        preview = await fetched(client, site.put("/long.txt", long_text(90_000), "text/plain"))
         path = re.search(r"saved to (\S+)", preview)
         assert path
         ref = ref_in(preview)
@@ -165,7 +167,7 @@ async def test_grep_and_sed_on_the_saved_path_give_the_same_lines(
         theirs = subprocess.run(
             ["sed", "-n", "200,260p", path[1]], check=True, capture_output=True, text=True
         ).stdout
-        ours = await call(client, "artifact_slice", artifact_ref=ref, start=200, end=260)
+        ours = await sliced(client, ref, start=200, end=260)
         assert body_of(ours) == theirs
         assert ours.startswith(f"[{ref}: lines 200 to 260 of ")
 
@@ -174,9 +176,7 @@ async def test_an_ephemeral_server_leaves_no_file(
     connect: Connect, site: Site, tmp_path: Path
 ) -> None:
     async with connect(store__ephemeral=True) as client:
-        preview = await call(
-            client, "fetch_content", url=site.put("/long.txt", long_text(90_000), "text/plain")
-        )
+        preview = await fetched(client, site.put("/long.txt", long_text(90_000), "text/plain"))
         path = re.search(r"saved to (\S+)", preview)
         assert path
         assert Path(path[1]).exists()
@@ -250,9 +250,7 @@ async def test_every_mistake_of_a_model_is_one_line_and_the_server_lives_on(
     mode: str, connect: Connect, site: Site
 ) -> None:
     async with connect(mode=mode) as client:
-        ref = ref_in(
-            await call(client, "fetch_content", url=site.put("/a.txt", "one\ntwo\n", "text/plain"))
-        )
+        ref = ref_in(await fetched(client, site.put("/a.txt", "one\ntwo\n", "text/plain")))
         wrong: dict[str, tuple[str, dict[str, Any]]] = {
             "[bad_argument] There is no tool 'fetch_contents'. Did you mean fetch_content?": (
                 "fetch_contents",
@@ -336,27 +334,21 @@ async def test_bad_documents_are_one_clear_line_each_and_stay_artifacts(
 ) -> None:
     async with connect(mode=mode) as client:
         for body in (REPORT[:300], REPORT[:2_000] + bytes(5_000)):
-            text = await call(
-                client, "fetch_content", url=site.put("/broken.pdf", body, "application/pdf")
-            )
+            text = await fetched(client, site.put("/broken.pdf", body, "application/pdf"))
             assert re.search(
                 r"^(Failed to extract text from PDF: |\[Fetched PDF artifact: .* Extracted )",
                 text,
                 re.MULTILINE,
             )
             assert "Traceback" not in text
-        empty = await call(
-            client, "fetch_content", url=site.put("/empty.pdf", b"", "application/pdf")
-        )
+        empty = await fetched(client, site.put("/empty.pdf", b"", "application/pdf"))
         assert "0 bytes" in empty
         noise = bytes(range(256)) * 40
-        text = await call(client, "fetch_content", url=site.put("/noise.txt", noise, "text/plain"))
+        text = await fetched(client, site.put("/noise.txt", noise, "text/plain"))
         assert "<untrusted" not in text
         ref = ref_in(text)
         assert (await fail(client, "get_search_content", artifact_ref=ref)).startswith("[no_text] ")
-        dump = body_of(
-            await call(client, "artifact_slice", artifact_ref=ref, unit="bytes", start=256, end=272)
-        )
+        dump = body_of(await sliced(client, ref, unit="bytes", start=256, end=272))
         assert dump.startswith("00000100  00 01 02 03")
 
 
@@ -365,13 +357,11 @@ async def test_a_page_of_lone_surrogates_does_not_kill_the_server(
 ) -> None:
     async with connect() as client:
         page = b"<p>before \\ud800 &#xD800;&#55357; after</p>" + b"<p>\xed\xa0\x80 raw</p>"
-        text = await call(client, "fetch_content", url=site.put("/s.html", page))
+        text = await fetched(client, site.put("/s.html", page))
         assert "before" in text
         text.encode()
         data = '{"a": "\\ud800", "b": "fine"}'
-        assert "fine" in await call(
-            client, "fetch_content", url=site.put("/s.json", data, "application/json")
-        )
+        assert "fine" in await fetched(client, site.put("/s.json", data, "application/json"))
 
 
 async def test_a_body_that_breaks_off_is_kept_and_marked_as_incomplete(
@@ -387,7 +377,7 @@ async def test_a_body_that_breaks_off_is_kept_and_marked_as_incomplete(
 
     url = site.put("/cut.txt", script=break_off)
     async with connect() as client:
-        text = await call(client, "fetch_content", url=url)
+        text = await fetched(client, url)
         assert "the beginning" in text
         assert "[Incomplete: " in text
 
@@ -425,11 +415,8 @@ async def test_focus_shows_the_passages_that_match(connect: Connect, site: Site)
         "Paragraph 1234 speaks of nothing", "Paragraph 1234 explains the torque of the flywheel"
     )
     async with connect() as client:
-        result = await call(
-            client,
-            "fetch_content",
-            url=site.put("/p.txt", text, "text/plain"),
-            focus="flywheel torque",
+        result = await fetched(
+            client, site.put("/p.txt", text, "text/plain"), focus="flywheel torque"
         )
         body = body_of(result)
         assert "explains the torque of the flywheel" in body
@@ -445,33 +432,18 @@ async def test_json_csv_and_pages_can_be_pointed_into(connect: Connect, site: Si
     table = "id,name\n" + "".join(f"{n},item {n}\n" for n in range(1, 3_001))
     async with connect() as client:
         ref = ref_in(
-            await call(
-                client,
-                "fetch_content",
-                url=site.put("/d.json", json.dumps({"items": records}), "application/json"),
+            await fetched(
+                client, site.put("/d.json", json.dumps({"items": records}), "application/json")
             )
         )
-        assert (
-            json.loads(
-                body_of(await call(client, "artifact_slice", artifact_ref=ref, path="/items/1234"))
-            )
-            == records[1_234]
+        assert json.loads(body_of(await sliced(client, ref, path="/items/1234"))) == records[1_234]
+        assert "item 77" in await sliced(client, ref, path="$.items[77].name")
+        ref = ref_in(await fetched(client, site.put("/t.csv", table, "text/csv")))
+        assert body_of(await sliced(client, ref, unit="rows", start=2_500, end=2_501)) == (
+            "2500,item 2500\n2501,item 2501\n"
         )
-        assert "item 77" in await call(
-            client, "artifact_slice", artifact_ref=ref, path="$.items[77].name"
-        )
-        ref = ref_in(await call(client, "fetch_content", url=site.put("/t.csv", table, "text/csv")))
-        assert body_of(
-            await call(
-                client, "artifact_slice", artifact_ref=ref, unit="rows", start=2_500, end=2_501
-            )
-        ) == ("2500,item 2500\n2501,item 2501\n")
-        ref = ref_in(
-            await call(client, "fetch_content", url=site.put("/r.pdf", REPORT, "application/pdf"))
-        )
-        page = body_of(
-            await call(client, "artifact_slice", artifact_ref=ref, unit="pages", start=30, end=30)
-        )
+        ref = ref_in(await fetched(client, site.put("/r.pdf", REPORT, "application/pdf")))
+        page = body_of(await sliced(client, ref, unit="pages", start=30, end=30))
         assert "The number of this page is 210." in page
         assert "The number of this page is 217." not in page
 
@@ -485,34 +457,28 @@ async def test_links_of_a_whole_page_and_columns_of_a_table_come_by_path(
         "<main><h1>Title</h1><p>Some words.</p></main>"
     )
     async with connect() as client:
-        ref = ref_in(await call(client, "fetch_content", url=site.put("/p.html", page)))
-        assert "https://example.org/menu" in await call(
-            client, "artifact_slice", artifact_ref=ref, path="links"
-        )
+        ref = ref_in(await fetched(client, site.put("/p.html", page)))
+        assert "https://example.org/menu" in await sliced(client, ref, path="links")
         ref = ref_in(
-            await call(
-                client,
-                "fetch_content",
-                url=site.put("/t.csv", "id,name,size\n1,one,5\n2,two,6\n", "text/csv"),
+            await fetched(
+                client, site.put("/t.csv", "id,name,size\n1,one,5\n2,two,6\n", "text/csv")
             )
         )
-        columns = body_of(await call(client, "artifact_slice", artifact_ref=ref, path="name,id"))
+        columns = body_of(await sliced(client, ref, path="name,id"))
         assert "one" in columns
         assert "5" not in columns
 
 
 async def test_a_text_that_is_called_html_keeps_its_lines(connect: Connect, site: Site) -> None:
     async with connect() as client:
-        text = await call(client, "fetch_content", url=site.put("/t", "first line\nsecond line\n"))
+        text = await fetched(client, site.put("/t", "first line\nsecond line\n"))
         assert "first line\nsecond line" in text
 
 
 @both_stores
 async def test_a_page_can_be_seen_as_a_picture(connect: Connect, site: Site) -> None:
     async with connect() as client:
-        ref = ref_in(
-            await call(client, "fetch_content", url=site.put("/r.pdf", REPORT, "application/pdf"))
-        )
+        ref = ref_in(await fetched(client, site.put("/r.pdf", REPORT, "application/pdf")))
         result: Any = await client.call_tool(
             "artifact_slice", {"artifact_ref": ref, "unit": "pages", "start": 3, "render": "image"}
         )
@@ -525,9 +491,7 @@ async def test_the_call_in_the_notice_about_pages_without_text_shows_a_page(
 ) -> None:
     scan = make_pdf(["", ""], title="A scan")
     async with connect() as client:
-        ref = ref_in(
-            await call(client, "fetch_content", url=site.put("/scan.pdf", scan, "application/pdf"))
-        )
+        ref = ref_in(await fetched(client, site.put("/scan.pdf", scan, "application/pdf")))
         told = (await call(client, "artifact_info", artifact_ref=ref)).splitlines()[-1]
         assert told == f'artifact_slice(artifact_ref="{ref}", render="image")'
         result: Any = await client.call_tool(
@@ -552,9 +516,7 @@ async def test_the_resource_template_gives_the_text_and_completes_references(
 ) -> None:
     text = long_text(150_000)
     async with connect() as client:
-        ref = ref_in(
-            await call(client, "fetch_content", url=site.put("/long.txt", text, "text/plain"))
-        )
+        ref = ref_in(await fetched(client, site.put("/long.txt", text, "text/plain")))
         (template,) = (await client.list_resource_templates()).resource_templates
         assert template.uri_template == "fetchstash://artifact/{artifact_ref}"
         read: Any = (await client.read_resource(f"fetchstash://artifact/{ref}")).contents[0]

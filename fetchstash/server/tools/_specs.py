@@ -130,16 +130,12 @@ def _limit(stash: "Stash", arguments: Arguments) -> int:
 
 
 async def _fetch_content(stash: "Stash", arguments: Arguments, reports: Reports) -> "Value":
-    options: dict[str, Any] = {
-        "focus": arguments["focus"],
-        "max_chars": arguments["maxChars"],
-        "refresh": arguments["refresh"],
-    }
+    focus, limit, refresh = (arguments[name] for name in ("focus", "maxChars", "refresh"))
+    options: dict[str, Any] = {"focus": focus, "max_chars": limit, "refresh": refresh}
     urls = arguments["urls"] or [arguments["url"]]
-    if len(urls) == 1:
-        received, read = reports.received, reports.read
-        return await stash.fetch(urls[0], **options, progress=received, reading=read)
-    return await stash.fetch_many(urls, **options, progress=reports.fetched)
+    if len(urls) > 1:
+        return await stash.fetch_many(urls, **options, progress=reports.fetched)
+    return await stash.fetch(urls[0], **options, progress=reports.received, reading=reports.read)
 
 
 async def _get_search_content(stash: "Stash", arguments: Arguments, _: Reports) -> "Value":
@@ -158,15 +154,9 @@ async def _artifact_slice(stash: "Stash", arguments: Arguments, reports: Reports
     if arguments["render"] == "image":
         shown = await stash.picture(ref, start, path=path)
         return replace(shown, asked_end=arguments["end"])
-    return await stash.slice(
-        ref,
-        path=path,
-        unit=arguments["unit"],
-        start=start,
-        end=arguments["end"],
-        max_chars=_limit(stash, arguments),
-        progress=reports.read,
-    )
+    part = {name: arguments[name] for name in ("path", "unit", "start", "end")}
+    limit = _limit(stash, arguments)
+    return await stash.slice(ref, **part, max_chars=limit, progress=reports.read)
 
 
 async def _artifact_search(stash: "Stash", arguments: Arguments, _: Reports) -> "Value":
@@ -175,18 +165,17 @@ async def _artifact_search(stash: "Stash", arguments: Arguments, _: Reports) -> 
 
 
 async def _artifact_info(stash: "Stash", arguments: Arguments, _: Reports) -> "Value":
-    if ref := arguments["artifact_ref"]:
-        return await stash.store.get(ref)
-    return await stash.list()
+    ref = arguments["artifact_ref"]
+    return await (stash.store.get(ref) if ref else stash.list())
 
 
 async def _stash_file(stash: "Stash", arguments: Arguments, _: Reports) -> "Value":
-    return await stash.add_file(
-        arguments["path"],
-        within=stash.settings.ingest.read_roots,
-        focus=arguments["focus"],
-        max_chars=arguments["maxChars"],
+    focus, limit, roots = (
+        arguments["focus"],
+        arguments["maxChars"],
+        stash.settings.ingest.read_roots,
     )
+    return await stash.add_file(arguments["path"], within=roots, focus=focus, max_chars=limit)
 
 
 def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
