@@ -20,14 +20,14 @@ BUDGET = {
     "fetchstash/gateway": (14, 3_330),
     "fetchstash/handlers": (90, 21_474),
     "fetchstash/render": (6, 1_140),
-    "fetchstash/server": (18, 3_262),
+    "fetchstash/server": (18, 3_259),
     "fetchstash/service": (18, 4_347),
-    "fetchstash/stash": (10, 2_930),
+    "fetchstash/stash": (10, 2_916),
     "fetchstash/store": (30, 8_148),
     "fetchstash/system": (5, 569),
     "fetchstash/text": (7, 1_060),
-    "scripts": (48, 7_702),
-    "tests": (298, 52_605),
+    "scripts": (47, 7_649),
+    "tests": (298, 52_575),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
