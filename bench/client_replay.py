@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from fetchstash.client import Policy, State, compact, orphans
-from fetchstash.client._formats import as_json, parts
+from fetchstash.client._formats import parts
+from fetchstash.client._parts import as_json
 from fetchstash.client._sizes import CALL_TOKENS, MESSAGE_TOKENS
 from fetchstash.text import tokens
 

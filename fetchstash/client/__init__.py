@@ -17,24 +17,15 @@ from fetchstash.system.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.client._classify import Verdict, classify
-    from fetchstash.client._compact import (
-        CompactionResult,
-        HistoryCompactor,
-        compact,
-        extractor_prompt,
-    )
-    from fetchstash.client._formats import EXTRACTION_MARK, Format
-    from fetchstash.client._oversized import (
-        ToolCall,
-        context_window,
-        learned_windows,
-        stub_oversized,
-    )
-    from fetchstash.client._policy import CompactionConfig, Offload, Policy, RequestInfo, State
+    from fetchstash.client._compact import compact, rewrite
+    from fetchstash.client._formats import EXTRACTION_MARK
+    from fetchstash.client._history import CompactionResult, HistoryCompactor, extractor_prompt
+    from fetchstash.client._policy import CompactionConfig, Format, Offload, Policy, Request, State
     from fetchstash.client._protect import orphans
     from fetchstash.client._recovery import Recovery, overflow_report
-    from fetchstash.client._rewrite import Target, rewrite
-    from fetchstash.client._sizes import Change, Report, count_tokens
+    from fetchstash.client._sizes import Change, Report, Target, count_tokens
+    from fetchstash.client._stubs import ToolCall, stub_oversized
+    from fetchstash.client._windows import context_window, learned_windows
 
 __all__ = [
     "EXTRACTION_MARK",
@@ -47,7 +38,7 @@ __all__ = [
     "Policy",
     "Recovery",
     "Report",
-    "RequestInfo",
+    "Request",
     "State",
     "Target",
     "ToolCall",
@@ -66,14 +57,15 @@ __all__ = [
 
 _MODULES = {
     "_classify": "Verdict classify",
-    "_compact": "CompactionResult HistoryCompactor compact extractor_prompt",
-    "_formats": "EXTRACTION_MARK Format",
-    "_oversized": "ToolCall context_window learned_windows stub_oversized",
-    "_policy": "CompactionConfig Offload Policy RequestInfo State",
+    "_compact": "compact rewrite",
+    "_formats": "EXTRACTION_MARK",
+    "_history": "CompactionResult HistoryCompactor extractor_prompt",
+    "_policy": "CompactionConfig Format Offload Policy Request State",
     "_protect": "orphans",
     "_recovery": "Recovery overflow_report",
-    "_rewrite": "Target rewrite",
-    "_sizes": "Change Report count_tokens",
+    "_sizes": "Change Report Target count_tokens",
+    "_stubs": "ToolCall stub_oversized",
+    "_windows": "context_window learned_windows",
 }
 __getattr__ = lazy_names(__name__, _MODULES)
 

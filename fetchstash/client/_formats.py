@@ -29,16 +29,14 @@ from typing import Any, Literal, cast
 from fetchstash.client._parts import (
     CHAT_ROLES,
     Kind,
-    Message,
     Part,
     Place,
     Role,
     Shape,
-    as_json,
     content_parts,
-    plain,
     responses_parts,
 )
+from fetchstash.client._policy import Format, Message
 from fetchstash.client._streams import a_string, an_object, is_list, is_object, objects
 
 EXTRACTION_MARK = "[background extraction]"
@@ -80,21 +78,6 @@ def sections(text: str) -> Iterator[Section]:
             role,
             name or "",
         )
-
-
-__all__ = [
-    "Format",
-    "Message",
-    "Part",
-    "Place",
-    "as_json",
-    "parts",
-    "plain",
-    "replace_values",
-    "user_text",
-]
-
-Format = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
 
 
 def parts(messages: Sequence[Message], format: Format) -> list[Part]:

@@ -1,18 +1,22 @@
-"""What an agent decides: policies, state, and what is known of a request."""
+"""What an agent says and decides: requests, policies, and the state of a conversation."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal, Protocol
 
 from fetchstash.text import setting
 
+Message = Any
+Format = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
+
 
 @dataclass(frozen=True, slots=True)
-class RequestInfo:
-    """The parts of a request that adapters know besides its messages; each field may be left out.
+class Request:
+    """A request: its messages, their format, and what else is known of it.
 
+    ``max_output``, in tokens, lets a ``send`` that takes ``max_output=`` ask for less output.
     ``model`` and ``endpoint`` name the model or deployment and the address that serves it.
     ``fixed`` is the rest that fills the window and cannot shrink, as plain data: the system prompt
     and the tools. ``window`` is what the SDK or framework itself says of the model, in tokens.
@@ -21,16 +25,15 @@ class RequestInfo:
     request does not have, such as ``previous_response_id``.
     """
 
+    messages: Sequence[Message]
+    format: Format = "openai_chat"
+    max_output: int | None = None
     model: str = ""
     endpoint: str = ""
     fixed: Any = None
     window: int | None = None
     output: int | None = None
     kept_by_provider: str = ""
-
-
-NOTHING_KNOWN = RequestInfo()
-"""A request of which only the messages are known."""
 
 
 class Offload(Protocol):
@@ -83,7 +86,7 @@ StubKey = tuple[str, int, str]
 """The hash of a content, the target in tokens, and the label that says what kind of stub it is."""
 
 ContentKey = tuple[str, str]
-"""The id of a call ("" for a text) and the hash of a content."""
+"""The kind of a part with the id of its call ("" for a text), and the hash of its content."""
 
 
 @dataclass(slots=True)
@@ -116,13 +119,6 @@ class State:
         default_factory=dict[int, tuple[str | bytes, str]]
     )
     calls: Counter[str] = field(default_factory=Counter[str])
-
-    def remembered(self, key: StubKey, make: Callable[[], Any]) -> tuple[Any, bool]:
-        """Return the stub of ``key`` and whether it was made only now."""
-        fresh = key not in self.memo
-        if fresh:
-            self.memo[key] = make()
-        return self.memo[key], fresh
 
 
 def content_hash(content: str | bytes) -> str:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fetchstash.client._formats import Format, Message, Part, parts
+from fetchstash.client._formats import parts
+from fetchstash.client._parts import Part
+from fetchstash.client._policy import Format, Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """Recovery: one retry of a request that was too large, made smaller; and nothing else.
 
-What happens is one generator without I/O, ``steps``: it says what to send and is told what came of
-it. The four public methods only carry it out, with or without streams, in threads or in an event
-loop.
+What happens is one generator without I/O, ``steps``: it yields what to send and takes what came of
+it. The public methods only carry it out, with or without streams, in threads or in an event loop.
 """
 
 import logging
@@ -13,20 +12,14 @@ from functools import partial
 from typing import Any, Literal
 
 from fetchstash.client._classify import UNSATISFIABLE, Verdict, classify
-from fetchstash.client._compact import compact, reapply
-from fetchstash.client._formats import Format, Message
-from fetchstash.client._oversized import LearnedWindows, learned_windows, usable_window
-from fetchstash.client._policy import NOTHING_KNOWN, Policy, RequestInfo, State
-from fetchstash.client._rewrite import (
-    clamped_output,
-    fixed_size,
-    rewrite_for_retry,
-    target_of,
-    unit_of,
-)
+from fetchstash.client._compact import compact, reapply, shrink
+from fetchstash.client._draft import Draft
+from fetchstash.client._policy import Message, Offload, Policy, Request, State
 from fetchstash.client._sizes import (
     OnEvent,
     Report,
+    SizeUnit,
+    Target,
     count_tokens,
     emit,
     json_tokens,
@@ -36,21 +29,32 @@ from fetchstash.client._sizes import (
 from fetchstash.client._streaming import (
     AsyncRecoveringStream,
     Attempt,
-    Conversations,
     Outcome,
     RecoveringStream,
     Send,
+    States,
     Steps,
     adrive,
     drive,
     is_large,
 )
 from fetchstash.client._streams import aclose, close, empty_answer, failure, get, reported_input
-from fetchstash.client._stubs import ObservedOffload
+from fetchstash.client._windows import LearnedWindows, learned_windows, usable_window
 
 _log = logging.getLogger("fetchstash.client")
 
 Trigger = Literal["provider_error", "stream_event"]
+Messages = Request | Sequence[Message]
+"""A request. Messages alone are in the format of Chat Completions, and nothing else is known."""
+
+HEADROOM = 0.9
+"""Share of the limit to aim at: counts differ, and the next request is larger again."""
+
+UNKNOWN_SHARE = 0.5
+"""What to keep of the messages where the provider does not state how much is too much."""
+
+DOUBT = 1.15
+"""How much more than stated a provider may count where it states its limit alone."""
 
 KEPT_BY_PROVIDER = (
     "The provider keeps the earlier conversation ({}), which cannot be shrunk from here: "
@@ -62,7 +66,7 @@ class Recovery:
     """Sends requests, and saves those that are too large for the model.
 
     On an overflow the request is rewritten and sent once more: only if it got smaller, never after
-    output was seen, never twice. ``on_event`` is told of every decision. The first ``prefix``
+    output was seen, never twice. ``on_event`` gets every decision. The first ``prefix``
     messages of each request stay byte for byte. ``provider`` settles what only one provider's error
     means. One Recovery serves many conversations at once: the state of each keeps its stubs where
     they are from request to request, so that prompt caches stay warm and the same overflow does not
@@ -81,31 +85,21 @@ class Recovery:
     ) -> None:
         self.policy = policy or Policy()
         if self.policy.offload is not None:
-            offload = ObservedOffload(self.policy.offload, on_event)
+            offload = _ObservedOffload(self.policy.offload, on_event)
             self.policy = replace(self.policy, offload=offload)
         self.on_event = on_event
         self.prefix = prefix
         self.provider = provider
         self.state = state
         self.report: Report | None = None
-        self._conversations = Conversations()
+        self._states = States()
         self._learned = LearnedWindows()
 
-    def call(
-        self,
-        send: Send,
-        messages: Sequence[Message],
-        format: Format = "openai_chat",
-        *,
-        max_output: int | None = None,
-        request: RequestInfo = NOTHING_KNOWN,
-    ) -> Any:
+    def call(self, send: Send, request: Messages) -> Any:
         """Return what ``send(messages)`` returns, after at most one retry with smaller messages.
 
-        Give ``max_output``, the output tokens that the request asks for, if ``send`` takes
-        ``max_output=`` to ask for fewer. Raises what ``send`` raises; an overflow that was not
-        cured, and whatever the retry raises, is not retryable, and ``overflow_report(error)`` tells
-        of it.
+        Raises what ``send`` raises; an overflow that was not cured, and whatever the retry raises,
+        is not retryable, and ``overflow_report(error)`` has its report.
         """
 
         def attempt(sent: Attempt) -> Outcome:
@@ -115,17 +109,9 @@ class Recovery:
                 return Outcome(error=error)
             return _outcome(response)
 
-        return drive(self.steps(messages, format, max_output, "provider_error", request), attempt)
+        return drive(self.steps(request), attempt)
 
-    async def acall(
-        self,
-        send: Callable[..., Awaitable[Any]],
-        messages: Sequence[Message],
-        format: Format = "openai_chat",
-        *,
-        max_output: int | None = None,
-        request: RequestInfo = NOTHING_KNOWN,
-    ) -> Any:
+    async def acall(self, send: Callable[..., Awaitable[Any]], request: Messages) -> Any:
         """Do as ``call`` does, where ``send`` is awaited."""
 
         async def attempt(sent: Attempt) -> Outcome:
@@ -135,21 +121,10 @@ class Recovery:
                 return Outcome(error=error)
             return _outcome(response)
 
-        return await adrive(
-            self.steps(messages, format, max_output, "provider_error", request),
-            attempt,
-            large=is_large(messages),
-        )
+        request = _as_request(request)
+        return await adrive(self.steps(request), attempt, large=is_large(request.messages))
 
-    def stream(
-        self,
-        send: Send,
-        messages: Sequence[Message],
-        format: Format = "openai_chat",
-        *,
-        max_output: int | None = None,
-        request: RequestInfo = NOTHING_KNOWN,
-    ) -> Generator[Any]:
+    def stream(self, send: Send, request: Messages) -> Generator[Any]:
         """Yield what the stream of ``send(messages)`` yields, each event when it arrives.
 
         Until the answer itself begins the request may be retried once, as in ``call``; the events
@@ -157,24 +132,16 @@ class Recovery:
         own first event. Nothing is sent before the first event is asked for, and a stream that is
         abandoned is closed.
         """
-        opened = self.open(send, messages, format, max_output=max_output, request=request)
+        opened = self.open(send, request)
         try:
             for event in opened:  # noqa: UP028 - "yield from" would close the stream itself, and twice
                 yield event
         finally:
             close(opened.stream)
 
-    async def astream(
-        self,
-        send: Callable[..., Any],
-        messages: Sequence[Message],
-        format: Format = "openai_chat",
-        *,
-        max_output: int | None = None,
-        request: RequestInfo = NOTHING_KNOWN,
-    ) -> AsyncGenerator[Any]:
+    async def astream(self, send: Callable[..., Any], request: Messages) -> AsyncGenerator[Any]:
         """Do as ``stream`` does; ``send`` is awaited, or returns an asynchronous iterator."""
-        opened = await self.aopen(send, messages, format, max_output=max_output, request=request)
+        opened = await self.aopen(send, request)
         try:
             async for event in opened:
                 yield event
@@ -184,95 +151,74 @@ class Recovery:
     def open(
         self,
         send: Send,
-        messages: Sequence[Message],
-        format: Format = "openai_chat",
+        request: Messages,
         *,
-        max_output: int | None = None,
-        request: RequestInfo = NOTHING_KNOWN,
         read: Callable[[Any], Any] | None = None,
         held: bool = False,
     ) -> RecoveringStream:
         """Open a stream at once and return it, as SDKs do, which send before they are iterated.
 
-        ``read`` gives what an event of the SDK says. ``held``: nothing is passed on before the
+        ``read`` returns what an event of the SDK says. ``held``: nothing is passed on before the
         answer or its reasoning begins, for readers of the SDK that cannot begin again.
         """
-        steps, on_end = self._stream_steps(messages, format, max_output, request)
+        steps, on_end = self._stream_steps(_as_request(request))
         return RecoveringStream(steps, send, read, held=held, on_end=on_end).open()
 
     async def aopen(
         self,
         send: Send,
-        messages: Sequence[Message],
-        format: Format = "openai_chat",
+        request: Messages,
         *,
-        max_output: int | None = None,
-        request: RequestInfo = NOTHING_KNOWN,
         read: Callable[[Any], Any] | None = None,
         held: bool = False,
     ) -> AsyncRecoveringStream:
         """Do as ``open`` does, with an asynchronous stream."""
-        steps, on_end = self._stream_steps(messages, format, max_output, request)
+        request = _as_request(request)
+        steps, on_end = self._stream_steps(request)
         stream = AsyncRecoveringStream(steps, send, read, held=held, on_end=on_end)
-        return await stream.open(large=is_large(messages))
+        return await stream.open(large=is_large(request.messages))
 
-    def _stream_steps(
-        self,
-        messages: Sequence[Message],
-        format: Format,
-        max_output: int | None,
-        request: RequestInfo,
-    ) -> tuple[Steps, Callable[[Any, Attempt], None]]:
+    def _stream_steps(self, request: Request) -> tuple[Steps, Callable[[Any, Attempt], None]]:
         """Return the steps of a stream, and what is called at its end."""
-        steps = self.steps(messages, format, max_output, "stream_event", request)
-        on_end = partial(self._check_prompt, self._state(messages), format, request)
-        return steps, on_end
+        on_end = partial(self._check_prompt, request, self._state(request))
+        return self.steps(request, "stream_event"), on_end
 
-    def steps(
-        self,
-        messages: Sequence[Message],
-        format: Format = "openai_chat",
-        max_output: int | None = None,
-        event_trigger: Trigger = "provider_error",
-        request: RequestInfo = NOTHING_KNOWN,
-    ) -> Steps:
+    def steps(self, request: Messages, event_trigger: Trigger = "provider_error") -> Steps:
         """Yield what to send, take what came of it, and return the outcome that is the caller's."""
-        state = self._state(messages)
-        first = Attempt(self._prepared(messages, format, state, request))
+        request = _as_request(request)
+        state = self._state(request)
+        first = Attempt(self._prepared(request, state))
         outcome = yield first
         with suppress(KeyError):  # an unknown format: the rewrite reports it
-            self._check_prompt(state, format, request, outcome.response, first)
+            self._check_prompt(request, state, outcome.response, first)
         if outcome.problem is None or outcome.committed:
             return outcome
-        trigger: Trigger = "provider_error" if outcome.error is not None else event_trigger
         verdict = classify(outcome.problem, self.provider)
-        with suppress(KeyError):  # an unknown format: the rewrite reports it
-            self._learn(verdict, first.messages, format, state, request)
-        retry = self._retry(
-            verdict, outcome.error, messages, first, format, state, max_output, trigger, request
-        )
+        with suppress(KeyError):  # as above
+            self._learn(verdict, request, state, first)
+        trigger = "provider_error" if outcome.error is not None else event_trigger
+        tell = partial(self._emit_compression, trigger, verdict)
+        retry = self._retry(verdict, request, state, first, outcome.error, tell)
         if retry is None:
             if outcome.error is not None and verdict.overflow and request.kept_by_provider:
                 _note(outcome.error, KEPT_BY_PROVIDER.format(request.kept_by_provider))
             return outcome
         attempt, report = retry
         outcome = yield attempt
-        self._tell(trigger, verdict, "success" if outcome.problem is None else "retry_failed")
+        tell("success" if outcome.problem is None else "retry_failed")
         if outcome.error is not None:
             _mark(outcome.error, report)
         return outcome
 
-    def _state(self, messages: Sequence[Message]) -> State:
-        return self.state or self._conversations.state(messages)
+    def _state(self, request: Request) -> State:
+        return self.state or self._states.of(request.messages)
 
-    def _check_prompt(
-        self, state: State, format: Format, request: RequestInfo, response: Any, sent: Attempt
-    ) -> None:
+    def _check_prompt(self, request: Request, state: State, response: Any, sent: Attempt) -> None:
         """Report an answer to a prompt that the provider truncated in silence."""
         response = get(response, "response") or response  # an event that ends a Responses stream
         if reported_input(response) is None:
             return
-        size = count_tokens(sent.messages, format, state) + json_tokens(request.fixed)
+        size = _counted(request, state, sent)
         verdict = classify(response, self.provider, sent_tokens=size)
         if verdict.kind == "truncated_silently":
             attributes = {
@@ -283,62 +229,46 @@ class Recovery:
             }
             emit(self.on_event, "prompt.truncated", attributes)
 
-    def _learned_windows(self, request: RequestInfo) -> LearnedWindows:
+    def _learned_windows(self, request: Request) -> LearnedWindows:
         """Return what this process learned, or only this Recovery if the model has no name."""
         return learned_windows if request.model or request.endpoint else self._learned
 
-    def _learn(
-        self,
-        verdict: Verdict,
-        messages: Sequence[Message],
-        format: Format,
-        state: State,
-        request: RequestInfo,
-    ) -> None:
+    def _learn(self, verdict: Verdict, request: Request, state: State, sent: Attempt) -> None:
         """Remember the window that a refusal states, and how its count relates to ours."""
         if verdict.kind != "overflow_tokens" or not verdict.limit:
             return
-        if verdict.rule_id == UNSATISFIABLE:
-            return
-        counted = count_tokens(messages, format, state) + json_tokens(request.fixed)
-        learned = self._learned_windows(request)
-        learned.learn(request, verdict.limit, verdict.requested_input, counted)
+        if verdict.rule_id != UNSATISFIABLE:
+            counted = _counted(request, state, sent)
+            learned = self._learned_windows(request)
+            learned.learn(request, verdict.limit, verdict.requested_input, counted)
 
-    def _window(self, request: RequestInfo) -> int | None:
-        """Return the context window of the request's model in tokens, None if it is not known."""
-        learned = self._learned_windows(request).of(request)
-        return usable_window(self.policy.window, request, learned)
-
-    def _budget(self, request: RequestInfo, window: int) -> int:
-        """Return the tokens that messages may have in the model's window."""
-        output = request.output or self.policy.max_output or 0
-        reserve = json_tokens(request.fixed) + min(output, window // 4)
-        return max(window - reserve, window // 10)
-
-    def _prepared(
-        self, messages: Sequence[Message], format: Format, state: State, request: RequestInfo
-    ) -> Sequence[Message]:
+    def _prepared(self, request: Request, state: State) -> Sequence[Message]:
         """Return what the first attempt sends: the messages, compacted as the policy says.
 
         What cannot be compacted (an offload that fails, a format that is none) is sent as it is: it
         may fit all the same.
         """
-        if self.policy.compaction_mode == "legacy":
+        messages, policy = request.messages, self.policy
+        if policy.compaction_mode == "legacy":
             return messages
         try:
-            window = self._window(request)
+            learned = self._learned_windows(request).of(request)
+            window = usable_window(policy.window, request, learned)
             if window is None:
-                return reapply(messages, format, state, self.policy, self.prefix)
-            budget = self._budget(request, window)
-            remaining = self.policy.remaining_seconds
-            options: dict[str, Any] = {
-                "window": window,
-                "remaining_seconds": remaining() if remaining else None,
-                "policy": self.policy,
-                "prefix": self.prefix,
-                "on_event": self.on_event,
-            }
-            compacted, report = compact(messages, format, budget, state, **options)
+                return reapply(messages, request.format, state, policy, self.prefix)
+            output = request.output or policy.max_output or 0
+            reserve = json_tokens(request.fixed) + min(output, window // 4)
+            compacted, report = compact(
+                messages,
+                request.format,
+                max(window - reserve, window // 10),
+                state,
+                policy.remaining_seconds() if policy.remaining_seconds else None,
+                policy=policy,
+                prefix=self.prefix,
+                window=window,
+                on_event=self.on_event,
+            )
         except Exception as failed:  # noqa: BLE001 - whatever it is, it is no reason not to ask the model
             _log.warning(
                 "The request is sent as it is, for its compaction failed: %s", type(failed).__name__
@@ -349,42 +279,41 @@ class Recovery:
     def _retry(
         self,
         verdict: Verdict,
-        error: Exception | None,
-        messages: Sequence[Message],
-        sent: Attempt,
-        format: Format,
+        request: Request,
         state: State,
-        max_output: int | None,
-        trigger: Trigger,
-        request: RequestInfo,
+        sent: Attempt,
+        error: Exception | None,
+        tell: Callable[[str], None],
     ) -> tuple[Attempt, Report] | None:
         """Return a smaller attempt and what made it so, None where there is none to make."""
         if verdict.action == "none" or not self.policy.overflow_fallback:
             return None
         try:
-            clamped = clamped_output(verdict, max_output)
-            if clamped is not None and max_output is not None:
-                self.report = Report("tokens", max_output, clamped, clamped)
-                return Attempt(sent.messages, clamped), self.report
-            size = measure(sent.messages, format, unit_of(verdict), state)
-            target = target_of(verdict, size, fixed_size(verdict, request))
-            rewritten, report = rewrite_for_retry(
-                messages, format, target, self.policy, state, self.prefix, size
-            )
+            clamped = clamped_output(verdict, request.max_output)
+            if clamped is not None and request.max_output is not None:
+                self.report = report = Report("tokens", request.max_output, clamped, clamped)
+                return Attempt(sent.messages, clamped), report
+            unit = _unit_of(verdict)
+            size = measure(sent.messages, request.format, unit, state)
+            fixed = None if request.fixed is None else _fixed_size(request, unit)
+            goal = target_of(verdict, size, fixed).size
+            draft = Draft(request.messages, request.format, state, self.policy, self.prefix, unit)
+            report = shrink(draft, goal, size, for_retry=True)
+            rewritten = draft.result()
         except Exception as failed:  # noqa: BLE001 - whatever it is, the provider's error is raised from it
-            self._tell(trigger, verdict, "compression_failed")
+            tell("compression_failed")
             if error is not None:
                 error.__cause__ = failed
             return None
         self.report = report
         if not report.smaller or size_in_bytes(rewritten) >= size_in_bytes(sent.messages):
-            self._tell(trigger, verdict, "not_smaller")
+            tell("not_smaller")
             if error is not None:
                 _mark(error, report)
             return None
         return Attempt(rewritten), report
 
-    def _tell(self, trigger: Trigger, verdict: Verdict, outcome: str) -> None:
+    def _emit_compression(self, trigger: Trigger, verdict: Verdict, outcome: str) -> None:
         attributes = {
             "compression.trigger": trigger,
             "compression.provider": self.provider,
@@ -394,6 +323,80 @@ class Recovery:
             "overflow.rule_id": verdict.rule_id,
         }
         emit(self.on_event, "compression", attributes)
+
+
+class _ObservedOffload:
+    """An offload whose failures are events."""
+
+    def __init__(self, offload: Offload, on_event: OnEvent | None) -> None:
+        self._offload = offload
+        self._on_event = on_event
+
+    def keep(self, text: str, name: str) -> str:
+        try:
+            return self._offload.keep(text, name)
+        except Exception as error:
+            attributes = {"error": type(error).__name__, "chars": len(text)}
+            emit(self._on_event, "offload.failed", attributes)
+            raise
+
+
+def _as_request(request: Messages) -> Request:
+    return request if isinstance(request, Request) else Request(request)
+
+
+def _counted(request: Request, state: State, sent: Attempt) -> int:
+    """Return the tokens of an attempt with all that is sent besides its messages."""
+    return count_tokens(sent.messages, request.format, state) + json_tokens(request.fixed)
+
+
+def _unit_of(verdict: Verdict) -> SizeUnit:
+    return "bytes" if verdict.kind == "overflow_bytes" else "tokens"
+
+
+def _fixed_size(request: Request, unit: SizeUnit) -> int:
+    return size_in_bytes(request.fixed) if unit == "bytes" else json_tokens(request.fixed)
+
+
+def target_of(verdict: Verdict, before: int, fixed: int | None = None) -> Target:
+    """Return the size to aim at, in the verdict's unit, for messages that measure ``before`` here.
+
+    ``fixed`` is the size of the rest of the request, which does not shrink; None if it is not
+    known. The stated excess is subtracted, in our measure: the provider's count of the request
+    tells how the two relate. Where the rest is not known and the provider counts more than we do,
+    the difference is taken for the rest. The target is always below ``before``.
+    """
+    unit = _unit_of(verdict)
+    if not verdict.limit:
+        return Target(int(before * UNKNOWN_SHARE), unit)
+    left = verdict.limit - (verdict.requested_output or 0)
+    room = left if left * 10 >= verdict.limit else verdict.limit
+    aim = room * HEADROOM
+    if verdict.requested_input:
+        scale = verdict.requested_input / max(before + (fixed or 0), 1)
+        scale = min(scale, 1.0) if fixed is None else scale
+        size = before - (verdict.requested_input - aim) / scale
+    elif fixed is not None or unit == "bytes":
+        # It was refused: the provider counts at least as much as its limit.
+        scale = room / max(before + (fixed or 0), 1)
+        size = aim / max(scale * DOUBT, 1.0 if unit == "bytes" else DOUBT) - (fixed or 0)
+    else:
+        size = min(room, before) * UNKNOWN_SHARE
+    return Target(max(int(min(size, before * HEADROOM)), 0), unit)
+
+
+def clamped_output(verdict: Verdict, max_output: int | None) -> int | None:
+    """Return the output tokens to ask for instead of ``max_output``; None where that is no cure."""
+    if (
+        verdict.action != "clamp_output"
+        or max_output is None
+        or verdict.limit is None
+        or verdict.requested_input is None
+    ):
+        return None
+    # A hundredth for what the provider adds by itself.
+    room = verdict.limit - verdict.requested_input - verdict.limit // 100
+    return room if 0 < room < max_output else None
 
 
 def overflow_report(error: BaseException) -> Report | None:

@@ -5,14 +5,24 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from fetchstash.client._formats import Format, Message, Part, as_json, parts
+from fetchstash.client._formats import parts
 from fetchstash.client._media import Media, media_tokens, strip_media
-from fetchstash.client._policy import State, content_hash
+from fetchstash.client._parts import Part, as_json
+from fetchstash.client._policy import Format, Message, State, content_hash
 from fetchstash.client._streams import is_list, is_object
 from fetchstash.system import telemetry
 from fetchstash.text import tokens
 
 SizeUnit = Literal["tokens", "bytes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The size that a request may have."""
+
+    size: int
+    unit: SizeUnit = "tokens"
+
 
 MESSAGE_TOKENS = 4
 """What frames a message in the documented chat templates (OpenAI cookbook, counting tokens)."""
@@ -65,17 +75,40 @@ class _Container:
 
 
 class Sizes:
-    """The sizes of parts in tokens, remembered in the state of a conversation.
+    """The sizes of parts in ``unit``; tokens are remembered in the state of a conversation.
 
     A long string is known again by its identity, and an equal one by its hash, wherever it stands.
     Sizes not asked for since the last ``Sizes`` of the same state are forgotten.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, unit: SizeUnit = "tokens") -> None:
+        self._unit = unit
         self._counts = state.token_counts
         self._before, self._digests = state.digests, dict[int, tuple[str | bytes, str]]()
         self._containers: dict[int, _Container] = {}
         state.digests = self._digests
+
+    def of(self, part: Part) -> int:
+        """Return the size of a part."""
+        if self._unit == "bytes":
+            return size_in_bytes(part.value)
+        if isinstance(part.value, str):
+            return self._count(part.value)
+        container = self._container(part)
+        texts = sum(map(self._count, container.texts))
+        return self._count(container.rest) + texts + container.media
+
+    def of_value(self, value: Any) -> int:
+        """Return the size of what would stand in the place of a part."""
+        return self.of(Part((0, ()), "text", "user", value))
+
+    def total(self, messages: Sequence[Message], all_parts: Sequence[Part]) -> int:
+        """Return the size of a request: in tokens all parts, and what frames messages and calls."""
+        if self._unit == "bytes":
+            return size_in_bytes(messages)
+        calls = sum(part.kind in {"call", "result"} for part in all_parts)
+        framing = MESSAGE_TOKENS * len(messages) + CALL_TOKENS * calls
+        return sum(map(self.of, all_parts)) + framing
 
     def digest(self, part: Part) -> str:
         """Return the hash of a part's text. Media count by their type and size alone."""
@@ -84,19 +117,11 @@ class Sizes:
         container = self._container(part)
         return content_hash("\0".join([container.rest, *map(self._digest, container.texts)]))
 
-    def tokens(self, part: Part) -> int:
-        """Return the tokens of a part."""
-        if isinstance(part.value, str):
-            return self.count(part.value)
-        container = self._container(part)
-        return self.count(container.rest) + sum(map(self.count, container.texts)) + container.media
-
     def has_media(self, part: Part) -> bool:
         """Return whether there is a picture, a document or the like in a part."""
         return not isinstance(part.value, str) and self._container(part).media > 0
 
-    def count(self, text: str) -> int:
-        """Return the tokens of a text."""
+    def _count(self, text: str) -> int:
         if len(text) < REMEMBERED_CHARS:
             return text_tokens(text)
         key = self._digest(text)
@@ -132,12 +157,6 @@ class Sizes:
             entry = (content, content_hash(content))
         self._digests[id(content)] = entry
         return entry[1]
-
-    def total(self, messages: Sequence[Message], all_parts: Sequence[Part]) -> int:
-        """Return the tokens of a request: all its parts, and what frames each message and call."""
-        calls = sum(part.kind in {"call", "result"} for part in all_parts)
-        framing = MESSAGE_TOKENS * len(messages) + CALL_TOKENS * calls
-        return sum(map(self.tokens, all_parts)) + framing
 
 
 def _without_long_texts(value: Any, texts: list[str]) -> Any:

@@ -15,8 +15,8 @@ from inspect import isawaitable
 from threading import Lock
 from typing import Any, Self, TypeVar
 
-from fetchstash.client._formats import Message, as_json
-from fetchstash.client._policy import State, content_hash
+from fetchstash.client._parts import as_json
+from fetchstash.client._policy import Message, State, content_hash
 from fetchstash.client._streams import (
     aclose,
     an_object,
@@ -152,7 +152,7 @@ MAX_CONVERSATIONS = 256
 """How many states are kept, the most recently used. A lost one costs a cold prompt cache."""
 
 
-class Conversations:
+class States:
     """Finds the state of a conversation by its messages up to the first that a user wrote.
 
     Conversations that begin alike share a state. That is safe: a stub is known by the id of its
@@ -163,7 +163,7 @@ class Conversations:
         self._states: OrderedDict[str, State] = OrderedDict()
         self._lock = Lock()
 
-    def state(self, messages: Sequence[Message]) -> State:
+    def of(self, messages: Sequence[Message]) -> State:
         """Return the state of these messages' conversation, a new one for a new conversation."""
         key = _head_hash(messages)
         with self._lock:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fetchstash.client import Target, Verdict, classify
-from fetchstash.client._rewrite import target_of
+from fetchstash.client._recovery import target_of
 from fetchstash.client._rules import CODE_WORDINGS, Rule
 from fetchstash.client._wordings import EMPTY_400, FIRST, SERVER_ERRORS, WORDINGS as RULES
 

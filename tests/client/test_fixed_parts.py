@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import Policy, Recovery, RequestInfo
+from fetchstash.client import Policy, Recovery, Request
 from fetchstash.text import tokens
 from tests.client.fakes import Kept, conversation, prose
 
@@ -42,7 +42,7 @@ class Provider:
         return "Go on."
 
 
-def run(provider: Provider, recovery: Recovery, request: RequestInfo, steps: int = 40) -> None:
+def run(provider: Provider, recovery: Recovery, fixed: str | None, steps: int = 40) -> None:
     """Run an agent whose tool returns 200 to 2,500 tokens at each step, and that is steered."""
     messages = conversation()
     for number in range(steps):
@@ -51,7 +51,7 @@ def run(provider: Provider, recovery: Recovery, request: RequestInfo, steps: int
         messages += exchange
         if number % 9 == 8:
             messages.append({"role": "user", "content": f"Now look at part {number}."})
-        recovery.call(provider, list(messages), request=request)
+        recovery.call(provider, Request(list(messages), fixed=fixed))
 
 
 def fixed_part(share: float) -> str:
@@ -69,8 +69,7 @@ def test_no_request_is_refused_twice(
 ) -> None:
     fixed = fixed_part(share / scale)
     provider = Provider(fixed, scale, states_size)
-    request = RequestInfo(fixed=fixed if told else None)
-    run(provider, Recovery(Policy(offload=Kept())), request)
+    run(provider, Recovery(Policy(offload=Kept())), fixed if told else None)
     assert provider.refused.count(True)
     assert not any(map(all, itertools.pairwise(provider.refused)))
 
@@ -79,5 +78,5 @@ def test_no_request_is_refused_twice(
 def test_no_request_is_refused_at_all_where_the_window_is_known(share: float) -> None:
     fixed = fixed_part(share)
     provider = Provider(fixed)
-    run(provider, Recovery(Policy(offload=Kept(), window=WINDOW)), RequestInfo(fixed=fixed))
+    run(provider, Recovery(Policy(offload=Kept(), window=WINDOW)), fixed)
     assert not any(provider.refused)

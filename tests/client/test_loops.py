@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import Format, Policy, Recovery, RequestInfo, orphans
+from fetchstash.client import Format, Policy, Recovery, Request, orphans
 from fetchstash.text import tokens
 from tests.client.conversations import FORMATS, Turn, render, texts_of
 from tests.client.fakes import Kept, prose
@@ -111,7 +111,7 @@ def test_a_loop_runs_to_its_end_with_half_of_the_window_fixed(fmt: Format, known
     for number in range(55):
         messages += steps(fmt, number)
         before = json.dumps(messages)
-        recovery.call(provider, messages, fmt, request=RequestInfo(fixed=fixed))
+        recovery.call(provider, Request(messages, fmt, fixed=fixed))
         sent = provider.sent[-1]
         assert json.dumps(messages) == before
         assert not orphans(sent, fmt)

@@ -10,6 +10,7 @@ from fetchstash.client import (
     Format,
     Policy,
     Recovery,
+    Request,
     ToolCall,
     context_window,
     orphans,
@@ -143,7 +144,7 @@ def test_a_recovery_that_knows_the_window_replaces_an_oversized_result_before_it
     large, small = prose(40_000, "large"), prose(4_000, "small")
     recovery = Recovery(policy, lambda name, _: events.append(name))
     for _ in range(2):
-        recovery.call(sent.append, with_results(small, large, fmt=fmt), fmt)
+        recovery.call(sent.append, Request(with_results(small, large, fmt=fmt), fmt))
     before = with_results(small, large, fmt=fmt)
     holder, key = results(before, fmt)[-1]
     after = results(sent[0], fmt)[-1][0][key]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import Policy, Recovery, State, count_tokens, overflow_report
+from fetchstash.client import Policy, Recovery, Request, State, count_tokens, overflow_report
 from fetchstash.client._streaming import Outcome
 from fetchstash.text import tokens
 from tests.client.fakes import FullMemo, Kept, Overflow, bytes_of, conversation, prose
@@ -500,7 +500,7 @@ def test_an_output_dominant_overflow_is_retried_with_less_output_and_the_same_me
         "(158 in the messages, 8134 in the completion)"
     )
     provider = Provider(Overflow(words), {"ok": 1})
-    assert Recovery().call(provider, HISTORY, max_output=8134) == {"ok": 1}
+    assert Recovery().call(provider, Request(HISTORY, max_output=8134)) == {"ok": 1}
     assert provider.sizes[0] == provider.sizes[1]
     assert provider.options == {"max_output": 8192 - 158 - 81}
 
@@ -573,9 +573,9 @@ async def test_odd_messages_are_sent_as_they_are_and_the_providers_error_is_the_
 
 def test_an_unknown_format_raises_the_providers_error_from_the_rewrites() -> None:
     no_format: Any = "no_format"
-    assert Recovery(Policy(window=1)).call(Provider({"ok": 1}), HISTORY, no_format) == {"ok": 1}
+    assert Recovery(Policy(window=1)).call(Provider({"ok": 1}), Request(HISTORY, no_format)) == {"ok": 1}
     with pytest.raises(Overflow) as caught:
-        Recovery().call(Provider(Overflow()), HISTORY, no_format)
+        Recovery().call(Provider(Overflow()), Request(HISTORY, no_format))
     assert isinstance(caught.value.__cause__, KeyError)
     assert "There is no format " in str(caught.value.__cause__)
     assert "openai_chat, openai_responses, anthropic, gemini" in str(caught.value.__cause__)

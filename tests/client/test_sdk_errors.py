@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import Recovery, RequestInfo, Verdict, classify, learned_windows
+from fetchstash.client import Recovery, Request, Verdict, classify, learned_windows
 from tests.client import test_classify, test_wordings
 from tests.client.fakes import conversation, prose
 from tests.client.sdk_errors import APIS, Refusing, envelope, error_of, refusing
@@ -125,7 +125,7 @@ def test_the_window_that_a_repeated_sentence_teaches_is_the_one_it_states(
     shape: Callable[[int, str], Said],
 ) -> None:
     learned_windows.clear()
-    request = RequestInfo(model="m", endpoint=shape.__name__)
+    request = Request(conversation(prose(400_000)), model="m", endpoint=shape.__name__)
     answers = iter([shape(400, AZURE), "good"])
 
     def send(_: Any) -> Any:
@@ -134,7 +134,7 @@ def test_the_window_that_a_repeated_sentence_teaches_is_the_one_it_states(
             raise answer
         return answer
 
-    assert Recovery().call(send, conversation(prose(400_000)), request=request) == "good"
+    assert Recovery().call(send, request) == "good"
     learned = learned_windows.of(request)
     assert learned
     assert learned.limit == 128_000

@@ -1,14 +1,15 @@
 """Windows: which of the caller, a profile, the table and a refusal wins."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from fetchstash.client import Policy, Recovery, RequestInfo, learned_windows
+from fetchstash.client import Policy, Recovery, Request, learned_windows
 from fetchstash.text import tokens
 from tests.client.fakes import Kept, Overflow, conversation, prose, tokens_of
 
-MODEL = RequestInfo("some-model", "https://provider.example/v1")
+MODEL = Request((), model="some-model", endpoint="https://provider.example/v1")
 REFUSAL = "prompt is too long: 6000 tokens > 5000 maximum"
 
 
@@ -20,7 +21,7 @@ def forget() -> None:
 def sent(
     recovery: Recovery,
     messages: list[Any],
-    request: RequestInfo,
+    request: Request,
     *,
     limit: int,
     words: str = REFUSAL,
@@ -34,7 +35,7 @@ def sent(
             raise Overflow(words)
         return "ok"
 
-    recovery.call(send, messages, request=request)
+    recovery.call(send, replace(request, messages=messages))
     return sizes
 
 
@@ -49,9 +50,9 @@ def test_a_stated_limit_is_of_one_model_at_one_endpoint() -> None:
     messages = conversation(*[prose(9_000, f"w{number}") for number in range(4)])
     sent(Recovery(), messages, MODEL, limit=24_000)
     for request in (
-        RequestInfo("other-model", MODEL.endpoint),
-        RequestInfo(MODEL.model, "https://other.example"),
-        RequestInfo(),
+        replace(MODEL, model="other-model"),
+        replace(MODEL, endpoint="https://other.example"),
+        Request(()),
     ):
         assert sent(Recovery(), messages, request, limit=10**6) == [len(str(messages))]
 
@@ -59,25 +60,25 @@ def test_a_stated_limit_is_of_one_model_at_one_endpoint() -> None:
 def test_a_recovery_remembers_the_limit_of_a_model_without_a_name_for_itself() -> None:
     messages = conversation(*[prose(9_000, f"w{number}") for number in range(4)])
     recovery = Recovery()
-    assert len(sent(recovery, messages, RequestInfo(), limit=24_000)) == 2
+    assert len(sent(recovery, messages, Request(()), limit=24_000)) == 2
     other = conversation(*[prose(9_000, f"v{number}") for number in range(4)], ask="another task")
-    assert len(sent(recovery, other, RequestInfo(), limit=24_000)) == 1
+    assert len(sent(recovery, other, Request(()), limit=24_000)) == 1
 
 
 @pytest.mark.parametrize(
     ("policy", "request_info", "compacted"),
     [
-        (Policy(), RequestInfo("gpt-4"), True),
-        (Policy(window=1_000_000), RequestInfo("gpt-4"), False),
-        (Policy(), RequestInfo("gpt-4", window=1_000_000), False),
-        (Policy(), RequestInfo("gpt-5", window=8_000), True),
-        (Policy(), RequestInfo("nobody-1"), False),
-        (Policy(compaction_mode="legacy"), RequestInfo("gpt-4"), False),
+        (Policy(), Request((), model="gpt-4"), True),
+        (Policy(window=1_000_000), Request((), model="gpt-4"), False),
+        (Policy(), Request((), model="gpt-4", window=1_000_000), False),
+        (Policy(), Request((), model="gpt-5", window=8_000), True),
+        (Policy(), Request((), model="nobody-1"), False),
+        (Policy(compaction_mode="legacy"), Request((), model="gpt-4"), False),
     ],
     ids=["table", "configured", "profile", "profile over table", "unknown", "legacy"],
 )
 def test_the_configured_window_goes_before_the_profile_and_the_profile_before_the_table(
-    policy: Policy, request_info: RequestInfo, compacted: bool
+    policy: Policy, request_info: Request, compacted: bool
 ) -> None:
     messages = conversation(*[prose(9_000, f"w{number}") for number in range(4)])
     sizes = sent(Recovery(policy), messages, request_info, limit=10**6)
@@ -87,7 +88,7 @@ def test_the_configured_window_goes_before_the_profile_and_the_profile_before_th
 @pytest.mark.parametrize("known", [True, False], ids=["known window", "unknown window"])
 def test_a_long_conversation_is_refused_at_most_twice_in_a_small_window(known: bool) -> None:
     """55 steps of 3,000 tokens in a window of 50,000, with system prompt and tools besides."""
-    request = RequestInfo("gpt-x", "https://p.example", "x" * 20_000, 50_000 if known else None)
+    request = Request((), model="gpt-x", fixed="x" * 20_000, window=50_000 if known else None)
     window, refused, sizes = 50_000, 0, list[int]()
     fixed = tokens.count("x" * 20_000).tokens
 
@@ -108,7 +109,7 @@ def test_a_long_conversation_is_refused_at_most_twice_in_a_small_window(known: b
         history.append({"role": "assistant", "content": None, "tool_calls": [call]})
         result = {"role": "tool", "tool_call_id": f"c{step}", "content": prose(7_000, f"s{step}x")}
         history.append(result)
-        assert recovery.call(send, history, request=request) == "ok"
+        assert recovery.call(send, replace(request, messages=history)) == "ok"
     assert refused <= (0 if known else 2)
     assert len(sizes) == 55 + refused
 

@@ -1,14 +1,13 @@
-"""Wrap a method of an SDK's client, and say which extra an adapter needs."""
+"""What adapters share: the extra they need, their options, and requests of an SDK's arguments."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, cast
 
-from fetchstash.client._formats import Format
-from fetchstash.client._policy import Policy, RequestInfo
+from fetchstash.client._policy import Format, Policy, Request
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streams import a_string, is_list
 
@@ -78,35 +77,38 @@ class Shape:
         return next((name for name in self.outputs if isinstance(arguments.get(name), int)), "")
 
     def request(
-        self, arguments: Mapping[str, Any], endpoint: str = "", window: int | None = None
-    ) -> RequestInfo:
-        """Return what these arguments say besides the messages."""
-        output = self.output(arguments)
-        return RequestInfo(
+        self,
+        arguments: Mapping[str, Any],
+        messages: Sequence[Any],
+        endpoint: str = "",
+        window: int | None = None,
+    ) -> Request:
+        """Return the request that these arguments make, its messages as plain data."""
+        output = arguments.get(self.output(arguments))
+        return Request(
+            messages,
+            self.format,
+            output,
             model=a_string(arguments.get("model")),
             endpoint=endpoint,
             fixed={name: arguments[name] for name in self.fixed if arguments.get(name)} or None,
             window=window,
-            output=arguments[output] if output else None,
+            output=output,
             kept_by_provider=next((name for name in self.kept if arguments.get(name)), ""),
         )
 
     def sending(
         self, create: Callable[[dict[str, Any]], Any], arguments: Mapping[str, Any]
-    ) -> tuple[Callable[..., Any], dict[str, Any]]:
-        """Return what sends this call with other messages, and the options of Recovery for it.
-
-        They have ``max_output`` where the call bounds its output.
-        """
-        output = self.output(arguments)
+    ) -> Callable[..., Any]:
+        """Return what sends this call with other messages, and with less output where it says."""
 
         def send(messages: Any, *, max_output: int | None = None) -> Any:
             changes: dict[str, Any] = {self.messages: messages}
             if max_output is not None:
-                changes[output] = max_output
+                changes[self.output(arguments)] = max_output
             return create({**arguments, **changes})
 
-        return send, {"max_output": arguments[output]} if output else {}
+        return send
 
 
 def as_data(messages: Any) -> list[Any] | None:
@@ -114,12 +116,9 @@ def as_data(messages: Any) -> list[Any] | None:
 
     Objects of an SDK are dumped as the SDKs do it themselves: the fields that were set.
     """
-    if messages is None or isinstance(messages, str | bytes | Mapping):
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
         return None
-    if not isinstance(messages, Iterable):
-        return None
-    listed: list[Any] = [plain_data(message) for message in messages]
-    return listed
+    return [plain_data(message) for message in cast("Iterable[Any]", messages)]
 
 
 def plain_data(value: Any) -> Any:
@@ -130,42 +129,3 @@ def plain_data(value: Any) -> Any:
         return [plain_data(inner) for inner in value]
     dump = getattr(value, "model_dump", None)
     return dump(mode="json", exclude_unset=True, by_alias=True) if callable(dump) else value
-
-
-Describe = Callable[[Mapping[str, Any]], RequestInfo]
-"""Returns what the arguments of a call say besides its messages."""
-
-
-def recovering(
-    create: Callable[..., Any], recovery: Recovery, shape: Shape, describe: Describe
-) -> Callable[..., Any]:
-    """Return ``create`` with recovery.
-
-    A call whose messages are a bare string has nothing to shrink, and passes.
-    """
-
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        messages = as_data(kwargs.get(shape.messages))
-        if messages is None:
-            return create(*args, **kwargs)
-        send, options = shape.sending(lambda arguments: create(*args, **arguments), kwargs)
-        run = recovery.open if kwargs.get("stream") else recovery.call
-        return run(send, messages, shape.format, **options, request=describe(kwargs))
-
-    return wrapped
-
-
-def arecovering(
-    create: Callable[..., Awaitable[Any]], recovery: Recovery, shape: Shape, describe: Describe
-) -> Callable[..., Awaitable[Any]]:
-    """Do as ``recovering`` does, with an asynchronous function."""
-
-    async def wrapped(*args: Any, **kwargs: Any) -> Any:
-        messages = as_data(kwargs.get(shape.messages))
-        if messages is None:
-            return await create(*args, **kwargs)
-        send, options = shape.sending(lambda arguments: create(*args, **arguments), kwargs)
-        run: Any = recovery.aopen if kwargs.get("stream") else recovery.acall
-        return await run(send, messages, shape.format, **options, request=describe(kwargs))
-
-    return wrapped

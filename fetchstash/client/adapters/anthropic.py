@@ -13,6 +13,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Unpack
 
+from fetchstash.client._policy import Request
 from fetchstash.client._recovery import Recovery, overflow_report
 from fetchstash.client._streams import failure, is_list, is_object
 from fetchstash.client.adapters._wrapped import Needs, Options, Shape, configured
@@ -40,65 +41,43 @@ class RecoveryMiddleware(Middleware):
         """Return the answer of a synchronous client's request."""
         if not _has_messages(request):
             return call_next(request)
-        refused = _Refused()
+        refused = _Refused(request)
 
         def send(body: dict[str, Any]) -> Any:
             for answer in refused.answers.values():
                 answer.close()
             response = call_next(_changed(request, body))
-            if response.status_code >= 400:
+            if refused.has_to_read(response):
                 response.read()
-                raise refused.error(response)
-            if _streams(request, response):
-                return _Events(response)
-            if not request.stream:
-                response.read()
-                refused.check(response)
-            return response
+            return refused.checked(response)
 
-        sent, options = _arguments(request, send)
         try:
             if not request.stream:
-                return self.recovery.call(sent, request.json["messages"], "anthropic", **options)
-            opened = self.recovery.open(
-                sent, request.json["messages"], "anthropic", read=_read, **options
-            )
+                return self.recovery.call(*_arguments(request, send))
+            return _with_body(self.recovery.open(*_arguments(request, send), read=_read))
         except Exception as error:  # noqa: BLE001 - raised again, unless the SDK is to make its own of it
             return refused.returned(error)
-        return _with_body(opened)
 
     async def handle_async(self, request: Any, call_next: Any) -> Any:
         """Return the answer of an asynchronous client's request."""
         if not _has_messages(request):
             return await call_next(request)
-        refused = _Refused()
+        refused = _Refused(request)
 
         async def send(body: dict[str, Any]) -> Any:
             for answer in refused.answers.values():
                 await answer.close()
             response = await call_next(_changed(request, body))
-            if response.status_code >= 400:
+            if refused.has_to_read(response):
                 await response.read()
-                raise refused.error(response)
-            if _streams(request, response):
-                return _Events(response)
-            if not request.stream:
-                await response.read()
-                refused.check(response)
-            return response
+            return refused.checked(response)
 
-        sent, options = _arguments(request, send)
         try:
             if not request.stream:
-                return await self.recovery.acall(
-                    sent, request.json["messages"], "anthropic", **options
-                )
-            opened = await self.recovery.aopen(
-                sent, request.json["messages"], "anthropic", read=_read, **options
-            )
+                return await self.recovery.acall(*_arguments(request, send))
+            return _with_body(await self.recovery.aopen(*_arguments(request, send), read=_read))
         except Exception as error:  # noqa: BLE001 - as in handle
             return refused.returned(error)
-        return _with_body(opened)
 
 
 def recovery_middleware(
@@ -114,19 +93,14 @@ def _has_messages(request: Any) -> bool:
     return is_object(body) and is_list(body.get("messages")) and "/count_tokens" not in request.url
 
 
-def _streams(request: Any, response: Any) -> bool:
-    """Return whether the answer is a stream that can be read: not one that is compressed."""
-    return request.stream and not response.http_response.headers.get("content-encoding")
-
-
 def _arguments(
     request: Any, send: Callable[[dict[str, Any]], Any]
-) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """Return what sends this request with other messages, and the options of Recovery for it."""
-    sent, options = MESSAGES.sending(send, request.json)
-    # A middleware is not told the address, but what decides a model's window is a beta feature.
+) -> tuple[Callable[..., Any], Request]:
+    """Return what sends this request with other messages, and the request itself."""
+    body = request.json
+    # A middleware is not given the address, but what decides a model's window is a beta feature.
     endpoint = f"{request.url} {request.headers.get('anthropic-beta', '')}"
-    return sent, {**options, "request": MESSAGES.request(request.json, endpoint)}
+    return MESSAGES.sending(send, body), MESSAGES.request(body, body["messages"], endpoint)
 
 
 def _changed(request: Any, body: dict[str, Any]) -> Any:
@@ -140,26 +114,34 @@ class _NothingAnsweredError(Exception):
 class _Refused:
     """The answers that refused a request, by the SDK's error that each became."""
 
-    def __init__(self) -> None:
+    def __init__(self, request: Any) -> None:
+        self.request = request
         self.answers: dict[Exception, Any] = {}
 
-    def error(self, response: Any) -> Exception:
-        """Return the error that the SDK makes of an answer."""
-        client = response._client  # noqa: SLF001 - nothing public leads to what makes the SDK's own errors
-        error: Exception = client._make_status_error_from_response(response.http_response)  # noqa: SLF001 - as above
-        self.answers[error] = response
-        return error
+    def has_to_read(self, response: Any) -> bool:
+        """Return whether an answer is read here, and not passed on as a stream."""
+        return response.status_code >= 400 or not self.request.stream
 
-    def check(self, response: Any) -> None:
-        """Raise an error for an answer with status 200 that says that nothing fitted."""
+    def checked(self, response: Any) -> Any:
+        """Return an answer, or its events; raise what the SDK makes of one that refuses."""
+        if response.status_code >= 400:
+            client = response._client  # noqa: SLF001 - nothing public leads to what makes the SDK's own errors
+            error = client._make_status_error_from_response(response.http_response)  # noqa: SLF001 - as above
+            self.answers[error] = response
+            raise error
+        if self.request.stream:
+            # A compressed stream cannot be read here.
+            compressed = response.http_response.headers.get("content-encoding")
+            return response if compressed else _Events(response)
         try:
             reason = failure(json.loads(response.http_response.content))
         except ValueError:
-            return
-        if reason is not None:
+            return response
+        if reason is not None:  # status 200, and nothing fitted
             error = _NothingAnsweredError(str(reason))
             self.answers[error] = response
             raise error
+        return response
 
     def returned(self, error: Any) -> Any:
         """Return the answer behind ``error``, or raise an error with a report or a cause."""
@@ -192,7 +174,7 @@ def _read(event: _Event) -> Any:
     except ValueError:
         said = None
     if is_object(said) and said.get("type") == "error":
-        client = event.response._client  # noqa: SLF001 - as in _Refused.error
+        client = event.response._client  # noqa: SLF001 - as in _Refused.checked
         response = event.response.http_response
         raise client._make_status_error(str(said), body=said, response=response)  # noqa: SLF001 - as above
     return said

@@ -8,20 +8,22 @@ It replaces the one function of the SDK's models that sends a request: the publi
 it once for each round of automatic function calling, each of which may overflow.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from fetchstash.client._policy import RequestInfo
+from fetchstash.client._policy import Request
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streams import a_string, is_list
 from fetchstash.client.adapters._wrapped import Needs, Options, Shape, configured
+
+if TYPE_CHECKING:
+    from google.genai.models import AsyncModels, Models
 
 with Needs("google-genai", "google-genai", "3"):
     from google import genai
     from google.genai import types
     from google.genai.chats import AsyncChats, Chats
-    from google.genai.models import AsyncModels, Models
 
 CONTENTS = Shape("contents", "gemini")
 
@@ -31,7 +33,7 @@ class RecoveringClient:
 
     def __init__(self, client: genai.Client, recovery: Recovery) -> None:
         self._client = client
-        self.models: Models = _models(client, recovery)
+        self.models: "Models" = _recovering(client.models, client, recovery.call, recovery.stream)
         self.chats = Chats(modules=self.models)
         self.aio = AsyncRecoveringClient(client, recovery)
 
@@ -44,7 +46,9 @@ class AsyncRecoveringClient:
 
     def __init__(self, client: genai.Client, recovery: Recovery) -> None:
         self._client = client.aio
-        self.models: AsyncModels = _amodels(client, recovery)
+        self.models: "AsyncModels" = _recovering(
+            client.aio.models, client, recovery.acall, recovery.aopen
+        )
         self.chats = AsyncChats(modules=self.models)
 
     def __getattr__(self, name: str) -> Any:
@@ -58,64 +62,36 @@ def recovering(
     return RecoveringClient(client, configured(recovery, options))
 
 
-def _models(client: genai.Client, recovery: Recovery) -> Models:
-    made: Any = copy(client.models)
+def _recovering(
+    models: Any, client: genai.Client, call: Callable[..., Any], stream: Callable[..., Any]
+) -> Any:
+    """Return a copy of ``models`` that recovers."""
+    made = copy(models)
     made._client = client  # noqa: SLF001 - a client that nothing refers to closes its connections
-    generate: Callable[..., Any] = made._generate_content  # noqa: SLF001 - the one place where all requests pass
-    stream: Callable[..., Any] = made._generate_content_stream  # noqa: SLF001 - as above
 
-    def generate_content(**kwargs: Any) -> Any:
-        contents = _as_data(kwargs["contents"])
-        if contents is None:
-            return generate(**kwargs)
-        send, _ = CONTENTS.sending(lambda arguments: generate(**arguments), kwargs)
-        return recovery.call(send, contents, CONTENTS.format, request=_described(made, kwargs))
+    def wrapped(generate: Callable[..., Any], run: Callable[..., Any]) -> Callable[..., Any]:
+        def recovering_generate(**kwargs: Any) -> Any:
+            contents = _as_data(kwargs["contents"])
+            if contents is None:
+                return generate(**kwargs)
+            send = CONTENTS.sending(lambda arguments: generate(**arguments), kwargs)
+            return run(send, _request(made, kwargs, contents))
 
-    def generate_content_stream(**kwargs: Any) -> Iterator[Any]:
-        contents = _as_data(kwargs["contents"])
-        if contents is None:
-            return stream(**kwargs)  # type: ignore[no-any-return]
-        send, _ = CONTENTS.sending(lambda arguments: stream(**arguments), kwargs)
-        return recovery.stream(send, contents, CONTENTS.format, request=_described(made, kwargs))
+        return recovering_generate
 
-    made._generate_content = generate_content  # noqa: SLF001 - as above
-    made._generate_content_stream = generate_content_stream  # noqa: SLF001 - as above
-    return made  # type: ignore[no-any-return]
+    made._generate_content = wrapped(made._generate_content, call)  # noqa: SLF001 - the one place where all requests pass
+    made._generate_content_stream = wrapped(made._generate_content_stream, stream)  # noqa: SLF001 - as above
+    return made
 
 
-def _amodels(client: genai.Client, recovery: Recovery) -> AsyncModels:
-    made: Any = copy(client.aio.models)
-    made._client = client  # noqa: SLF001 - as in _models
-    generate: Callable[..., Any] = made._generate_content  # noqa: SLF001 - as in _models
-    stream: Callable[..., Any] = made._generate_content_stream  # noqa: SLF001 - as above
-
-    async def generate_content(**kwargs: Any) -> Any:
-        contents = _as_data(kwargs["contents"])
-        if contents is None:
-            return await generate(**kwargs)
-        send, _ = CONTENTS.sending(lambda arguments: generate(**arguments), kwargs)
-        request = _described(made, kwargs)
-        return await recovery.acall(send, contents, CONTENTS.format, request=request)
-
-    async def generate_content_stream(**kwargs: Any) -> AsyncIterator[Any]:
-        contents = _as_data(kwargs["contents"])
-        if contents is None:
-            return await stream(**kwargs)  # type: ignore[no-any-return]
-        send, _ = CONTENTS.sending(lambda arguments: stream(**arguments), kwargs)
-        request = _described(made, kwargs)
-        return await recovery.aopen(send, contents, CONTENTS.format, request=request)
-
-    made._generate_content = generate_content  # noqa: SLF001 - as above
-    made._generate_content_stream = generate_content_stream  # noqa: SLF001 - as above
-    return made  # type: ignore[no-any-return]
-
-
-def _described(models: Any, arguments: Mapping[str, Any]) -> RequestInfo:
+def _request(models: Any, arguments: Mapping[str, Any], contents: list[Any]) -> Request:
     config = _dumped(arguments.get("config")) or {}
     options = getattr(models._api_client, "_http_options", None)  # noqa: SLF001 - nothing public has the address
     output = config.get("max_output_tokens")
     fixed = {key: config[key] for key in ("system_instruction", "tools") if config.get(key)}
-    return RequestInfo(
+    return Request(
+        contents,
+        "gemini",
         model=a_string(arguments.get("model")),
         endpoint=a_string(getattr(options, "base_url", "")),
         fixed=fixed or None,

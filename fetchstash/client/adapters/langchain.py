@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Unpack
 
-from fetchstash.client._policy import RequestInfo
+from fetchstash.client._policy import Request
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streaming import Attempt, Outcome, adrive, drive, is_large
 from fetchstash.client._streams import a_string, an_object, commits, failure, is_list, is_object
@@ -82,7 +82,7 @@ class RecoveryMiddleware(AgentMiddleware[Any, Any, Any]):
                 except Exception as error:  # noqa: BLE001 - the steps raise it, unless they retry
                     return Outcome(error=error, committed=watch.output)
 
-        return drive(self._steps(request, original), attempt)
+        return drive(self.recovery.steps(_request(request)), attempt)
 
     async def awrap_model_call(self, request: Any, handler: Any) -> Any:
         """Return the answer of a model call in an asynchronous run."""
@@ -97,10 +97,7 @@ class RecoveryMiddleware(AgentMiddleware[Any, Any, Any]):
                     return Outcome(error=error, committed=watch.output)
 
         large = is_large([message.content for message in original])
-        return await adrive(self._steps(request, original), attempt, large=large)
-
-    def _steps(self, request: Any, original: Sequence[BaseMessage]) -> Any:
-        return self.recovery.steps(_data(original), request=_described(request))
+        return await adrive(self.recovery.steps(_request(request)), attempt, large=large)
 
 
 def recovery_middleware(
@@ -117,13 +114,14 @@ def _outcome(response: Any) -> Outcome:
     return Outcome(response, event=reason)
 
 
-def _described(request: Any) -> RequestInfo:
+def _request(request: Any) -> Request:
     model, settings = request.model, an_object(request.model_settings)
     system = getattr(request.system_message, "content", None)
     window = an_object(getattr(model, "profile", None)).get("max_input_tokens")
     output = settings.get("max_tokens") or getattr(model, "max_tokens", None)
     tools = [_tool(tool) for tool in request.tools or ()]
-    return RequestInfo(
+    return Request(
+        _data(request.messages),
         model=a_string(getattr(model, "model_name", "") or getattr(model, "model", "")),
         endpoint=str(getattr(model, "openai_api_base", "") or ""),
         fixed=[part for part in (system, tools) if part] or None,

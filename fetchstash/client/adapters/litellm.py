@@ -4,20 +4,12 @@ complete = completion(Recovery())
 complete(model=…, messages=[…])
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Unpack
 
-from fetchstash.client._policy import RequestInfo
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streams import a_string
-from fetchstash.client.adapters._wrapped import (
-    Needs,
-    Options,
-    Shape,
-    arecovering,
-    configured,
-    recovering,
-)
+from fetchstash.client.adapters._wrapped import Needs, Options, Shape, as_data, configured
 
 with Needs("litellm", "litellm", "1.100"):
     import litellm
@@ -32,19 +24,42 @@ CHAT = Shape(
 
 def completion(recovery: Recovery | None = None, **options: Unpack[Options]) -> Callable[..., Any]:
     """Return ``litellm.completion`` with recovery. ``messages`` is given by name."""
-    return recovering(litellm.completion, configured(recovery, options), CHAT, _described)
+    made = configured(recovery, options)
+    return _recovering(litellm.completion, made.call, made.open)
 
 
 def acompletion(
     recovery: Recovery | None = None, **options: Unpack[Options]
 ) -> Callable[..., Awaitable[Any]]:
     """Return ``litellm.acompletion`` with recovery."""
-    return arecovering(litellm.acompletion, configured(recovery, options), CHAT, _described)
+    made = configured(recovery, options)
+    complete = _recovering(litellm.acompletion, made.acall, made.aopen)
+
+    async def acomplete(*args: Any, **kwargs: Any) -> Any:
+        return await complete(*args, **kwargs)
+
+    return acomplete
 
 
-def _described(arguments: Mapping[str, Any]) -> RequestInfo:
-    endpoint = a_string(arguments.get("api_base") or arguments.get("base_url"))
-    return CHAT.request(arguments, endpoint, _window(a_string(arguments.get("model"))))
+def _recovering(
+    create: Callable[..., Any], call: Callable[..., Any], stream: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return ``create`` with recovery: what it returns is awaited where that of ``create`` is.
+
+    A call whose messages are a bare string has nothing to shrink, and passes.
+    """
+
+    def complete(*args: Any, **kwargs: Any) -> Any:
+        messages = as_data(kwargs.get("messages"))
+        if messages is None:
+            return create(*args, **kwargs)
+        endpoint = a_string(kwargs.get("api_base") or kwargs.get("base_url"))
+        window = _window(a_string(kwargs.get("model")))
+        send = CHAT.sending(lambda arguments: create(*args, **arguments), kwargs)
+        run = stream if kwargs.get("stream") else call
+        return run(send, CHAT.request(kwargs, messages, endpoint, window))
+
+    return complete
 
 
 def _window(model: str) -> int | None:

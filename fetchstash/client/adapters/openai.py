@@ -51,7 +51,7 @@ def recovering(
 
 def _recovering(client: Client, recovery: Recovery) -> Client:
     made = client.copy()
-    post = _apost(made, recovery) if isinstance(made, AsyncOpenAI) else _post(made, recovery)
+    post = _post(made, recovery)
 
     def copy(**changes: Any) -> Any:
         return _recovering(type(made).copy(made, **changes), recovery)
@@ -75,39 +75,23 @@ def _mark_streams(responses: Any) -> None:
 
 
 def _post(client: Any, recovery: Recovery) -> Any:
+    """Return a ``post`` that recovers: what it returns is awaited where the client's is."""
     post = client.post
+    asynchronous = isinstance(client, AsyncOpenAI)
+    call: Any = recovery.acall if asynchronous else recovery.call
+    stream: Any = recovery.aopen if asynchronous else recovery.open
 
     def recovering_post(path: str, **kwargs: Any) -> Any:
         plan = _plan(path, kwargs)
         if plan is None:
             return post(path, **kwargs)
         shape, messages, held = plan
-        send, options = shape.sending(
-            lambda body: post(path, **kwargs | {"body": body}), kwargs["body"]
-        )
-        options["request"] = shape.request(kwargs["body"], str(client.base_url))
+        body = kwargs["body"]
+        send = shape.sending(lambda changed: post(path, **kwargs | {"body": changed}), body)
+        request = shape.request(body, messages, str(client.base_url))
         if kwargs.get("stream") and held is not None:
-            return recovery.open(send, messages, shape.format, held=held, **options)
-        return recovery.call(send, messages, shape.format, **options)
-
-    return recovering_post
-
-
-def _apost(client: Any, recovery: Recovery) -> Any:
-    post = client.post
-
-    async def recovering_post(path: str, **kwargs: Any) -> Any:
-        plan = _plan(path, kwargs)
-        if plan is None:
-            return await post(path, **kwargs)
-        shape, messages, held = plan
-        send, options = shape.sending(
-            lambda body: post(path, **kwargs | {"body": body}), kwargs["body"]
-        )
-        options["request"] = shape.request(kwargs["body"], str(client.base_url))
-        if kwargs.get("stream") and held is not None:
-            return await recovery.aopen(send, messages, shape.format, held=held, **options)
-        return await recovery.acall(send, messages, shape.format, **options)
+            return stream(send, request, held=held)
+        return call(send, request)
 
     return recovering_post
 

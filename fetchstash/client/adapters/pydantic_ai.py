@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from fetchstash.client._policy import RequestInfo
+from fetchstash.client._policy import Request
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streaming import Attempt, Outcome, Steps, astep, is_large
 from fetchstash.client._streams import a_string, an_object
@@ -58,9 +58,7 @@ class RecoveryCapability(AbstractCapability[Any]):
             self._original = list(request_context.messages)
             data = to_data(self._original)
             self._large = is_large(data)
-            self._steps = self._recovery.steps(
-                data, "anthropic", request=_described(request_context)
-            )
+            self._steps = self._recovery.steps(_request(request_context, data))
             first = await astep(self._steps, large=self._large)
             assert isinstance(first, Attempt)
             self._next = first
@@ -107,7 +105,7 @@ class RecoveryCapability(AbstractCapability[Any]):
         raise error
 
 
-def _described(context: Any) -> RequestInfo:
+def _request(context: Any, data: list[dict[str, Any]]) -> Request:
     model, parameters = context.model, context.model_request_parameters
     settings = an_object(context.model_settings)
     tools = [
@@ -117,7 +115,9 @@ def _described(context: Any) -> RequestInfo:
     instructions = [a_string(getattr(last, "instructions", "")) for last in context.messages[-1:]]
     window = an_object(getattr(model, "profile", None)).get("context_window")
     output = settings.get("max_tokens")
-    return RequestInfo(
+    return Request(
+        data,
+        "anthropic",
         model=a_string(getattr(model, "model_name", "")),
         endpoint=a_string(getattr(model, "base_url", "")),
         fixed=[part for part in (*instructions, tools) if part] or None,
