@@ -110,7 +110,8 @@ def compact(
     """
     policy = policy or Policy()
     draft = Draft(messages, format, state, policy, prefix)
-    before, tier = draft.size, "normal"
+    before = draft.size
+    tier: Tier = "normal"
     hurried = remaining_seconds is not None and remaining_seconds < SHORT_ON_TIME_SECONDS
     if policy.compaction_mode == "legacy":
         draft.skipped["no_pressure"] += 1

@@ -175,11 +175,11 @@ def responses_parts(number: int, item: dict[str, Any]) -> Iterator[Part]:
         call_id = a_string(item.get("approval_request_id"))
     diff = an_object(item.get("operation")).get("diff")
     if kind == "apply_patch_call" and isinstance(diff, str):
-        place = (number, ("operation", "diff"))
-        yield Part(place, "call", "assistant", diff, call_id, "apply_patch")
+        at = (number, ("operation", "diff"))
+        yield Part(at, "call", "assistant", diff, call_id, "apply_patch")
         return
     for part_kind, key, shape in rows:
-        place = (number, (key,) if key else ())
+        place: Place = (number, (key,) if key else ())
         value = item.get(key, "") if key else item
         if part_kind == "call":
             yield Part(place, "call", "assistant", value, call_id, name, shape=shape)
