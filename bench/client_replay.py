@@ -37,12 +37,7 @@ class Kept:
     def keep(self, text: str, name: str) -> str:  # noqa: ARG002 - the protocol's parameter
         """Keep ``text``."""
         self.texts.append(text)
-        return (
-            f"art_{len(self.texts):026d}".replace("0", "a")
-            .replace("1", "b")
-            .replace("8", "h")
-            .replace("9", "i")
-        )
+        return f"art_{len(self.texts):026d}".translate(str.maketrans("0189", "abhi"))
 
 
 def replay(messages: list[Any], share: float, figures: Counter[str]) -> None:

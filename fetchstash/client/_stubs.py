@@ -8,6 +8,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -115,13 +116,13 @@ class Kept:
         return f", kept as {self.ref}" if self.ref else ""
 
 
-def keep(offload: Offload | None, text: str, name: str) -> Kept:
-    """Keep a content and return where.
+def keep(offload: Offload | None, text: str, name: str, artifact_ref: str = "") -> Kept:
+    """Keep a content that is not an artifact already, and return where.
 
     Never raises: what cannot be kept has to leave the context all the same.
     """
-    if offload is None:
-        return Kept()
+    if artifact_ref or offload is None:
+        return Kept(artifact_ref)
     try:
         return Kept(offload.keep(text, name))
     except Exception as error:  # noqa: BLE001 - whatever a store raises, the model still has to be asked
@@ -154,15 +155,14 @@ _SENTENCE = re.compile(r"[^\n]{8,240}?(?:[.!?](?=\s|$)|(?=\n|$))")
 def result_stub(text: str, tool: str, offload: Offload | None) -> dict[str, Any]:
     """Return the overflow stub of a result: a summary, key facts, and ``overflow_fallback``."""
     facts = facts_of(text)
-    kept = Kept(facts.artifact_ref) if facts.artifact_ref else keep(offload, text, tool or "result")
+    kept = keep(offload, text, tool or "result", facts.artifact_ref)
+    size = facts.size_bytes
     stub: dict[str, Any] = {
         "summary": _summary(text, tool, facts.line, kept),
         "artifact_ref": kept.ref,
         "content_kind": facts.content_kind or TEXT_KIND,
         "media_type": facts.media_type,
-        "size_bytes": facts.size_bytes
-        if facts.size_bytes is not None
-        else len(text.encode("utf-8", "replace")),
+        "size_bytes": len(text.encode("utf-8", "replace")) if size is None else size,
         "source_url": facts.source_url,
     }
     return {key: value for key, value in stub.items() if value != ""} | {"overflow_fallback": True}
@@ -200,16 +200,13 @@ def _beginning(text: str, chars: int) -> str:
 def arguments_stub(part: Part, offload: Offload | None) -> dict[str, Any] | None:
     """Return a call's arguments with each long text replaced by its size and reference.
 
-    None if there is no long text.
-
-    Parameters stay as they are.
+    Parameters stay as they are. None if there is no long text.
     """
     value = part.value
     if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            value = {"arguments": value}
+        value = {"arguments": value}
+        with suppress(ValueError, RecursionError):
+            value = json.loads(part.value)
     if _shortened(value, "") == value:
         return None
     kept = keep(offload, part.text, f"arguments of {part.name}")
@@ -262,10 +259,8 @@ def as_value(part: Part, stub: Mapping[str, Any] | str) -> Any:
 
 
 def _summary(text: str, tool: str, line: str, kept: Kept) -> str:
-    what = (
-        line
-        or f"Result of {tool or 'a tool'}: {len(text)} characters, {text.count(chr(10)) + 1} lines."
-    )
+    lines = text.count(chr(10)) + 1
+    what = line or f"Result of {tool or 'a tool'}: {len(text)} characters, {lines} lines."
     began = "" if line else first_sentence(text)
     how = " Call the tool again if it is needed."
     if kept.ref:
@@ -336,11 +331,8 @@ def merged_text(count: int, all_parts: Sequence[Part], kept: str = "") -> str:
     ]
     lines = [f"(Earlier part of this conversation: {count} messages{kept}."]
     if tools:
-        lines.append(
-            "Tools were called: "
-            + ", ".join(f"{name} {times}x" for name, times in tools.most_common(QUOTED))
-            + "."
-        )
+        named = ", ".join(f"{name} {times}x" for name, times in tools.most_common(QUOTED))
+        lines.append(f"Tools were called: {named}.")
     quoted = [sentence for sentence in sentences if sentence][-QUOTED:]
     if quoted:
         lines.append("The user said, among other things:\n- " + "\n- ".join(quoted))
@@ -397,15 +389,17 @@ def oversized_stub(
 ) -> dict[str, Any]:
     """Return the stub of a result of ``size`` tokens, too large for a ``window`` in tokens."""
     text = plain(result)
-    facts = facts_of(text)
-    kept = Kept(facts.artifact_ref) if facts.artifact_ref else keep(policy.offload, text, call.name)
-    ref = kept.ref
-    emit(
-        on_event,
-        "tool.result.oversized_excluded",
-        {"tool": call.name, "tokens": size, "window": window, "artifact_ref": ref or None},
-    )
+    kept = keep(policy.offload, text, call.name, facts_of(text).artifact_ref)
+    attributes = {"tool": call.name, "tokens": size, "window": window}
+    attributes |= {"artifact_ref": kept.ref or None}
+    emit(on_event, "tool.result.oversized_excluded", attributes)
     share = f"{policy.oversized_fraction:.0%}"
+    again = "Call the tool again for less: a smaller range, a filter, or fewer items."
+    if kept.ref:
+        tools = "artifact_grep or artifact_slice"
+        again = f'Read what is needed of it: {tools}, artifact_ref="{kept.ref}".'
+    elif kept.lost:
+        again = f"It could not be kept, so that it is gone. {again}"
     return {
         "status": "oversized",
         "toolCallId": call.id,
@@ -417,36 +411,26 @@ def oversized_stub(
             "toolArgs": _clean(call.args),
             "structureInfo": structure_info(result),
         },
-        "recommendation": _recommendation(kept),
-        "artifact_ref": ref,
+        "recommendation": again,
+        "artifact_ref": kept.ref,
     }
-
-
-def _recommendation(kept: Kept) -> str:
-    if kept.ref:
-        tools = "artifact_grep or artifact_slice"
-        return f'Read what is needed of it: {tools}, artifact_ref="{kept.ref}".'
-    lost = "It could not be kept, so that it is gone. " if kept.lost else ""
-    return f"{lost}Call the tool again for less: a smaller range, a filter, or fewer items."
 
 
 def structure_info(result: Any) -> str:
     """Return in one line how a result is built: its keys, its items, its lines."""
+    data = result
     if isinstance(result, str):
-        try:
-            data: Any = json.loads(result)
-        except (ValueError, RecursionError):
-            data = result
+        with suppress(ValueError, RecursionError):
+            data = json.loads(result)
         if isinstance(data, str):
             return f"text of {len(result)} characters, {result.count(chr(10)) + 1} lines"
-        result = data
-    if is_object(result):
-        return f"object of {len(result)} keys, among them {_names(result)}"
-    if is_list(result):
-        first = result[0] if result else None
+    if is_object(data):
+        return f"object of {len(data)} keys, among them {_names(data)}"
+    if is_list(data):
+        first = data[0] if data else None
         keys = f", the first with the keys {_names(first)}" if is_object(first) else ""
-        return f"array of {len(result)} items{keys}"
-    return type(result).__name__
+        return f"array of {len(data)} items{keys}"
+    return type(data).__name__
 
 
 def _names(data: Mapping[Any, Any]) -> str:

@@ -573,7 +573,9 @@ async def test_odd_messages_are_sent_as_they_are_and_the_providers_error_is_the_
 
 def test_an_unknown_format_raises_the_providers_error_from_the_rewrites() -> None:
     no_format: Any = "no_format"
-    assert Recovery(Policy(window=1)).call(Provider({"ok": 1}), Request(HISTORY, no_format)) == {"ok": 1}
+    assert Recovery(Policy(window=1)).call(Provider({"ok": 1}), Request(HISTORY, no_format)) == {
+        "ok": 1
+    }
     with pytest.raises(Overflow) as caught:
         Recovery().call(Provider(Overflow()), Request(HISTORY, no_format))
     assert isinstance(caught.value.__cause__, KeyError)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fetchstash.client import Recovery, Request, Verdict, classify, learned_windows
-from tests.client import test_classify, test_wordings
+from tests.client import test_wordings
 from tests.client.fakes import conversation, prose
 from tests.client.sdk_errors import APIS, Refusing, envelope, error_of, refusing
 from tests.client.test_adapters import needs
@@ -23,8 +23,7 @@ AZURE = "This model's maximum context length is 128000 tokens. However, your mes
 WORDINGS = [
     (400, IN_PARTS),
     (400, AZURE),
-    *((400, words) for _, words in test_classify.WORDINGS),
-    *((status or 400, words) for _, _, status, words in test_wordings.TABLE),
+    *((int(row["status"] or 400), row["words"]) for row in test_wordings.WORDINGS),
 ]
 
 
@@ -104,7 +103,7 @@ def reading(verdict: Verdict) -> tuple[Any, ...]:
 
 def bare(status: int, words: str) -> tuple[Any, ...]:
     """Return how a sentence is read by itself."""
-    return reading(classify(test_classify.ProviderError(words, status)))
+    return reading(classify(test_wordings.ProviderError(words, status)))
 
 
 def test_sizes_that_are_stated_in_parts_are_read_from_a_bare_sentence() -> None:

@@ -33,7 +33,7 @@ class RecoveringClient:
 
     def __init__(self, client: genai.Client, recovery: Recovery) -> None:
         self._client = client
-        self.models: "Models" = _recovering(client.models, client, recovery.call, recovery.stream)
+        self.models: Models = _recovering(client.models, client, recovery.call, recovery.stream)
         self.chats = Chats(modules=self.models)
         self.aio = AsyncRecoveringClient(client, recovery)
 
@@ -46,7 +46,7 @@ class AsyncRecoveringClient:
 
     def __init__(self, client: genai.Client, recovery: Recovery) -> None:
         self._client = client.aio
-        self.models: "AsyncModels" = _recovering(
+        self.models: AsyncModels = _recovering(
             client.aio.models, client, recovery.acall, recovery.aopen
         )
         self.chats = AsyncChats(modules=self.models)
