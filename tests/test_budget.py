@@ -11,10 +11,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 BUDGET = {
-    "bench": (20, 3_403),
+    "bench": (20, 3_399),
     "fetchstash": (4, 919),
     "fetchstash/cli": (28, 5_268),
-    "fetchstash/client": (28, 6_811),
+    "fetchstash/client": (28, 6_458),
     "fetchstash/config": (4, 1_020),
     "fetchstash/fetch": (17, 4_416),
     "fetchstash/gateway": (14, 3_330),
@@ -27,7 +27,7 @@ BUDGET = {
     "fetchstash/system": (5, 569),
     "fetchstash/text": (7, 1_060),
     "scripts": (47, 7_649),
-    "tests": (298, 52_575),
+    "tests": (297, 51_976),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
