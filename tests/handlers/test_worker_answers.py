@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fetchstash.handlers import PartRequest, PartText, Picture
-from fetchstash.handlers._worker._answers import Measured, Pieces, failure, measure, part
+from fetchstash.handlers._worker._answers import Pieces, failure, measure, part
 from fetchstash.handlers._worker._protocol import ProtocolError, read_facts
 from tests.server.hostile_worker import FACTS, LINE, MARK, PIECE
 
@@ -26,7 +26,7 @@ def pieces(*reported: tuple[int, int]) -> Pieces:
 def test_a_text_is_taken_that_is_as_it_was_reported(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(TEXT.encode() + b"never reported")
-    assert measure(path, pieces((3, 3), (SIZE, CHARS))) == Measured(CHARS, 2)
+    assert measure(path, pieces((3, 3), (SIZE, CHARS))) == 2
     assert path.read_bytes() == TEXT.encode()
 
 

@@ -27,6 +27,7 @@ from fetchstash.handlers._contract import (
 from fetchstash.handlers._reasons import Cause
 from fetchstash.handlers._registry import describe, format_of
 from fetchstash.handlers._worker._protocol import (
+    MAX_FRAME,
     MAX_HEADINGS,
     MAX_LINE,
     MAX_PART_TEXT,
@@ -37,8 +38,10 @@ from fetchstash.handlers._worker._protocol import (
     count,
     flag,
     headings,
+    items,
     line,
     lines,
+    mapping,
     member,
     read_cause,
     read_facts,
@@ -86,18 +89,24 @@ class Pieces:
         """Add one report. Raises ProtocolError."""
         if "loaded" in frame:
             self.loaded, self.plugin = True, ""
-            return
-        if "plugin" in frame:
-            self._add_plugin(frame)
-            return
-        if "handler" in frame:
+        elif "plugin" in frame:
+            self.plugin = line(frame, "plugin")
+            if self.plugin and self.plugin not in self.brought:
+                raise ProtocolError
+            if self.plugin and "format" in frame:
+                formats = self.brought[self.plugin]
+                self.declared = formats[count(frame, "format", len(formats) - 1)]
+        elif "handler" in frame:
             self.handler = line(frame, "handler", MAX_WORD)
-            return
-        piece = member(frame, "piece")
-        size, chars = count(piece, "bytes"), count(piece, "chars")
-        if not self.bytes <= size <= self.most_bytes or chars < self.chars:
+        else:
+            self._add_piece(member(frame, "piece"))
+
+    def _add_piece(self, piece: dict[str, Any]) -> None:
+        size, chars = count(piece, "bytes", self.most_bytes), count(piece, "chars")
+        if size < self.bytes or chars < self.chars:
             raise ProtocolError
-        if piece.get("starts_page") is True:
+        starts_page = piece.get("starts_page") is True
+        if starts_page:
             self.pages.append(self.chars)
         self.bytes, self.chars = size, chars
         self.outline += headings(piece, "headings", MAX_HEADINGS)
@@ -108,19 +117,9 @@ class Pieces:
             or len(self.outline) > MAX_HEADINGS
         ):
             raise ProtocolError
-        if self.on_page and piece.get("starts_page") is True:
+        if self.on_page and starts_page:
             total = None if piece.get("page_count") is None else count(piece, "page_count")
             self.on_page(len(self.pages), total)
-
-    def _add_plugin(self, frame: dict[str, Any]) -> None:
-        self.plugin = line(frame, "plugin")
-        if self.plugin and self.plugin not in self.brought:
-            raise ProtocolError
-        if self.plugin and "format" in frame:
-            formats, number = self.brought[self.plugin], count(frame, "format")
-            if number >= len(formats):
-                raise ProtocolError
-            self.declared = formats[number]
 
     def _add_rows(self, piece: dict[str, Any]) -> None:
         rows, columns = count(piece, "rows"), count(piece, "columns")
@@ -144,16 +143,8 @@ def most_bytes(source: Path, max_chars: int) -> int:
     return max(4 * max_chars, 32 * source.stat().st_size if source.exists() else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Characters and lines that are in the file."""
-
-    chars: int
-    lines: int
-
-
-def measure(path: Path, pieces: Pieces) -> Measured:
-    """Cut the file to the reported size, and count its text. Blocking.
+def measure(path: Path, pieces: Pieces) -> int:
+    """Cut the file to the reported size, check its text, and return its lines. Blocking.
 
     Raises ProtocolError if the text is not as reported.
     """
@@ -176,11 +167,11 @@ def measure(path: Path, pieces: Pieces) -> Measured:
             last = text[-1:] or last
     if chars != pieces.chars:
         raise ProtocolError
-    return Measured(chars, newlines + (last not in ("", "\n")))
+    return newlines + (last not in ("", "\n"))
 
 
 def extraction(
-    text: Path, done: dict[str, Any], decision: Decision, pieces: Pieces, measured: Measured
+    text: Path, done: dict[str, Any], decision: Decision, pieces: Pieces, lines_of_text: int
 ) -> Extraction:
     """Return the extraction of a job that ended well. Raises ProtocolError."""
     facts = read_facts(done)
@@ -195,9 +186,9 @@ def extraction(
     return Extraction(
         text=text if done.get("has_text") is True else None,
         handler=pieces.handler,
-        chars=measured.chars,
-        lines=measured.lines,
-        tokens=count(done, "tokens") if "tokens" in done else measured.chars // 4,
+        chars=pieces.chars,
+        lines=lines_of_text,
+        tokens=count(done, "tokens") if "tokens" in done else pieces.chars // 4,
         tokens_exact=done.get("tokens_exact") is True,
         notes=(f"read by plugin {pieces.plugin}",) if pieces.plugin else (),
         ranges=Ranges(tuple(pieces.pages), tuple(pieces.tables), _preview(member(done, "preview"))),
@@ -205,16 +196,16 @@ def extraction(
     )
 
 
-def remains(text: Path, pieces: Pieces, measured: Measured, error: str) -> Extraction:
+def remains(text: Path, pieces: Pieces, lines_of_text: int, error: str) -> Extraction:
     """Return the extraction of a job whose worker died: what it had written."""
-    if not measured.chars:
+    if not pieces.chars:
         return Extraction(None, pieces.handler, extraction_error=error)
     return Extraction(
         text=text,
         handler=pieces.handler,
-        chars=measured.chars,
-        lines=measured.lines,
-        tokens=measured.chars // 4,
+        chars=pieces.chars,
+        lines=lines_of_text,
+        tokens=pieces.chars // 4,
         tokens_exact=False,
         ranges=Ranges(tuple(pieces.pages), tuple(pieces.tables)),
         outline=tuple(pieces.outline),
@@ -247,39 +238,26 @@ def part(answer: dict[str, Any], max_bytes: int) -> PartText | Picture:
 
 def page(answer: dict[str, Any]) -> PageText:
     """Return the text that OCR read. Raises ProtocolError."""
-    if (confidence := count(answer, "confidence")) > 1_000:
-        raise ProtocolError
+    confidence = count(answer, "confidence", 1_000)
     return PageText(text(answer, "text", MAX_PART_TEXT), confidence / 1_000)
 
 
 def plugins(answer: dict[str, Any]) -> list[PluginReport]:
     """Return the answer about plugins. Raises ProtocolError."""
-    match answer.get("plugins"):
-        case list(rows):  # pyright: ignore[reportUnknownVariableType]
-            return [_report(row) for row in rows]  # pyright: ignore[reportUnknownVariableType]
-        case _:
-            raise ProtocolError
-
-
-def _report(row: Any) -> PluginReport:
-    match row:
-        case {"package": str(package), "formats": list(formats), "failure": str(failed)} if (  # pyright: ignore[reportUnknownVariableType]
-            len(formats) <= MAX_FORMATS  # pyright: ignore[reportUnknownArgumentType]
-        ):
-            return PluginReport(
-                clean_line(package[:MAX_LINE]),
-                tuple(map(_format, formats)),  # pyright: ignore[reportUnknownArgumentType]
-                clean_line(failed[:MAX_LINE]),
-            )
-        case _:
-            raise ProtocolError
+    reports = map(mapping, items(answer, "plugins", MAX_FRAME))
+    return [
+        PluginReport(
+            clean_line(string(report.get("package"), MAX_FRAME)[:MAX_LINE]),
+            tuple(_format(declared) for declared in items(report, "formats", MAX_FORMATS)),
+            clean_line(string(report.get("failure"), MAX_FRAME)[:MAX_LINE]),
+        )
+        for report in reports
+    ]
 
 
 def _format(declared: Any) -> Format:
     """Return what the server needs of a plugin's format; only the worker can read by it."""
-    if not isinstance(declared, dict):
-        raise ProtocolError
-    data: dict[str, Any] = declared  # pyright: ignore[reportUnknownVariableType]
+    data = mapping(declared)
     kind: Any = data.get("kind")
     unit: Any = data.get("unit")
     if kind not in get_args(ContentKind) or unit not in get_args(Unit):
@@ -307,10 +285,8 @@ def failure(frame: dict[str, Any], request: PartRequest | None = None) -> Fetchs
 
 
 def _cause(data: Any, path: str) -> Cause:
-    if not isinstance(data, dict):
-        raise ProtocolError
     try:
-        return read_cause(data, path)  # pyright: ignore[reportUnknownArgumentType]
+        return read_cause(mapping(data), path)
     except ValueError as error:
         raise ProtocolError from error
 

@@ -11,7 +11,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from fetchstash.handlers._contract import (
     Hints,
     Part,
     PartRequest,
-    PartText,
     Picture,
 )
 from fetchstash.handlers._limits import ExtractLimits
@@ -44,7 +43,6 @@ from fetchstash.handlers._worker._protocol import (
 )
 from fetchstash.text import PreviewLimits, clip
 from fetchstash.text.hygiene import clean, clean_line
-from fetchstash.text.ranges import Heading, Preview
 from fetchstash.text.tokens import Counter
 
 Send = Callable[[dict[str, Any]], None]
@@ -69,13 +67,6 @@ class TextWriter:
     outline_room: int = MAX_HEADINGS
     counter: Counter = field(default_factory=Counter)
 
-    def write_all(self, parts: Iterable[Part]) -> None:
-        """Write parts until they end or ``full`` is set. Raises what reading them raises."""
-        for part in parts:
-            self.write(part)
-            if self.full:
-                return
-
     def write(self, part: Part) -> None:
         """Write one part; if it does not fit, its beginning, and set ``full``."""
         cleaned = clean(part.text)
@@ -90,7 +81,10 @@ class TextWriter:
                 return
         newlines = text.count("\n")
         standing = [h for h in part.headings if h.unit != "lines" or h.start <= newlines + 1]
-        headings = [_shifted(h, self.newlines) for h in standing[: self.outline_room]]
+        headings = [
+            replace(h, start=h.start + self.newlines) if h.unit == "lines" else h
+            for h in standing[: self.outline_room]
+        ]
         self.outline_room -= len(headings)
         data = text.encode("utf-8")
         _write_all(self.fd, data)
@@ -117,12 +111,6 @@ def _lines(text: str) -> int:
     return text.count("\n") + (not text.endswith("\n"))
 
 
-def _shifted(heading: Heading, lines_before: int) -> Heading:
-    if heading.unit != "lines":
-        return heading
-    return Heading(heading.title, heading.level, heading.unit, heading.start + lines_before)
-
-
 def _write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
@@ -137,7 +125,7 @@ def main() -> None:
 
         arguments = restricted(arguments)
     # The pipe moves to other descriptors, because libraries print and read.
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
@@ -155,9 +143,7 @@ def main() -> None:
     def send(frame: dict[str, Any]) -> None:
         if frame.get("sound") and is_worn_out():
             frame["sound"] = False
-        view = memoryview(encode(frame))
-        while view:
-            view = view[answers.write(view) :]
+        _write_all(answers, encode(frame))
 
     send({"ready": os.getpid(), "missing": missing})
     while (job := read_frame(requests)) is not None:
@@ -172,8 +158,7 @@ def run(job: dict[str, Any], send: Send) -> bool:
         decision, hints, limits = _read_job(job)
         with job_limits(limits.memory_mb, limits.cpu_seconds, limits.wall_seconds):
             if job["do"] == "plugins":
-                listed = [_plugins.to_json(row) for row in _plugins.report(limits.plugins)]
-                send({"found": {"plugins": listed}, "sound": True})
+                send({"found": {"plugins": _plugins.report(limits.plugins)}, "sound": True})
                 return True
             for name in limits.plugins:
                 send({"plugin": name})
@@ -229,7 +214,10 @@ def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send)
 
     writer = TextWriter(fd, report, max_chars)
     try:
-        writer.write_all(extracted.parts)
+        for part in extracted.parts:
+            writer.write(part)
+            if writer.full:
+                break
     except BaseException as error:  # noqa: BLE001 - as above; text and facts so far are kept
         sound, raised = _is_sound(error), True
         extracted.learn(extraction_truncated=writer.chars > 0)
@@ -254,7 +242,16 @@ def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send)
 
 def part(choice: _plugins.Choice, request: PartRequest) -> dict[str, Any]:
     """Return the part that was asked for as JSON. Raises what the handler raises."""
-    answer = _part(choice, request)
+    try:
+        answer = _registry.read_part(_registry.handler_of(choice.format), request)
+    except FetchstashError:
+        raise
+    except Exception:
+        if not choice.package:
+            raise
+        # A plugin failed: the built-in format answers, if there is one.
+        built_in = _registry.format_of(choice.decision)
+        answer = _registry.read_part(_registry.handler_of(built_in), request)
     if isinstance(answer, Picture):
         return {
             "picture": base64.b64encode(answer.data).decode("ascii"),
@@ -278,19 +275,6 @@ def page(choice: _plugins.Choice, source: Path, number: int) -> dict[str, Any]:
     return {"text": text, "confidence": round(1_000 * reading.confidence)}
 
 
-def _part(choice: _plugins.Choice, request: PartRequest) -> PartText | Picture:
-    try:
-        return _registry.read_part(_registry.handler_of(choice.format), request)
-    except FetchstashError:
-        raise
-    except Exception:
-        if not choice.package:
-            raise
-    # A plugin failed: the built-in format answers, if there is one.
-    built_in = _registry.format_of(choice.decision)
-    return _registry.read_part(_registry.handler_of(built_in), request)
-
-
 def _read_job(job: dict[str, Any]) -> tuple[Decision, Hints, ExtractLimits]:
     decision = Decision(**(job["decision"] | {"evidence": tuple(job["decision"]["evidence"])}))
     preview = PreviewLimits(**job["limits"]["preview"])
@@ -302,19 +286,13 @@ def _read_job(job: dict[str, Any]) -> tuple[Decision, Hints, ExtractLimits]:
 
 
 def _facts(extracted: Extracted) -> dict[str, Any]:
+    sample = clean(extracted.preview.sample).text
+    preview = asdict(extracted.preview) | {
+        "text": clip(clean(extracted.preview.text).text, MAX_PREVIEW),
+        "sample": sample if len(sample) <= MAX_PREVIEW else "",
+    }
     cause = extracted.cause.to_json() if extracted.cause else None
-    return facts_json(extracted.facts) | {"cause": cause, "preview": _preview(extracted.preview)}
-
-
-def _preview(preview: Preview) -> dict[str, Any]:
-    sample = clean(preview.sample).text
-    return asdict(
-        replace(
-            preview,
-            text=clip(clean(preview.text).text, MAX_PREVIEW),
-            sample=sample if len(sample) <= MAX_PREVIEW else "",
-        )
-    )
+    return facts_json(extracted.facts) | {"cause": cause, "preview": preview}
 
 
 def _cause(error: BaseException) -> Cause:

@@ -95,7 +95,7 @@ def missing() -> list[str]:
     return list(_failures(zip(_LACKS[1:], (_linux.check_files, _linux.check_calls), strict=True)))
 
 
-def _failures(steps: Iterable[tuple[str, Callable[[], None]]]) -> Iterator[str]:
+def _failures(steps: Iterable[tuple[str, Callable[[], object]]]) -> Iterator[str]:
     for lack, step in steps:
         try:
             step()
@@ -107,8 +107,7 @@ def python_folders() -> Iterator[Path]:
     """Yield the folders that Python and its packages are imported from, and the system's own."""
     yield from map(Path, _SYSTEM)
     yield PACKAGE
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    yield from (Path(sysconfig.get_path(name)) for name in names)
+    yield from map(Path, map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")))
     yield from (Path(prefix) / "lib" for prefix in (sys.prefix, sys.base_prefix))
     private = [PACKAGE.parent]
     with suppress(RuntimeError):  # a user without a home, as a container's number has none
@@ -174,13 +173,13 @@ else:
 
     def limit_process() -> None:
         """Allow this process no core dumps, few open files of a bounded size, and some threads."""
-        _limit(resource.RLIMIT_CORE, 0, hard=0)
-        _limit(resource.RLIMIT_FSIZE, MAX_FILE_BYTES, hard=MAX_FILE_BYTES)
-        _limit(resource.RLIMIT_NOFILE, MAX_OPEN_FILES, hard=MAX_OPEN_FILES)
-        _limit(resource.RLIMIT_MEMLOCK, 0, hard=0)
+        _limit(resource.RLIMIT_CORE, 0, 0)
+        _limit(resource.RLIMIT_FSIZE, MAX_FILE_BYTES, MAX_FILE_BYTES)
+        _limit(resource.RLIMIT_NOFILE, MAX_OPEN_FILES, MAX_OPEN_FILES)
+        _limit(resource.RLIMIT_MEMLOCK, 0, 0)
         with suppress(OSError, ValueError, IndexError):  # proc_loadavg(5); it holds for users alone
             threads = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
-            _limit(resource.RLIMIT_NPROC, threads + MORE_THREADS, hard=threads + MORE_THREADS)
+            _limit(resource.RLIMIT_NPROC, threads + MORE_THREADS, threads + MORE_THREADS)
 
     @contextmanager
     def job_limits(memory_mb: int, cpu_seconds: float, wall_seconds: float) -> Generator[None]:
@@ -192,8 +191,8 @@ else:
         """
         used = _cpu_seconds()
         life = math.ceil(used + JOBS_OF_CPU * cpu_seconds)
-        _limit(resource.RLIMIT_CPU, math.ceil(used + cpu_seconds), hard=life)
-        _limit(resource.RLIMIT_AS, memory_mb * 2**20, hard=memory_mb * 2**20)
+        _limit(resource.RLIMIT_CPU, math.ceil(used + cpu_seconds), life)
+        _limit(resource.RLIMIT_AS, memory_mb * 2**20, memory_mb * 2**20)
         signal.alarm(math.ceil(wall_seconds) + ORPHAN_SECONDS)
         try:
             yield
@@ -209,14 +208,10 @@ else:
         used = resource.getrusage(resource.RUSAGE_SELF)
         return used.ru_utime + used.ru_stime
 
-    def _limit(kind: int, soft: int, *, hard: int | None = None) -> None:
+    def _limit(kind: int, soft: int, hard: int) -> None:
         try:
             top = resource.getrlimit(kind)[1]
-            highest = (
-                top if hard is None else hard if top == resource.RLIM_INFINITY else min(hard, top)
-            )
-            resource.setrlimit(
-                kind, (soft if highest == resource.RLIM_INFINITY else min(soft, highest), highest)
-            )
+            hard = hard if top == resource.RLIM_INFINITY else min(hard, top)
+            resource.setrlimit(kind, (min(soft, hard), hard))
         except (OSError, ValueError):  # macOS refuses some of them; the wall limit remains
             return

@@ -151,14 +151,9 @@ class _Rule(ctypes.Structure):
     _fields_ = (("rights", c_uint64), ("folder", c_int32))
 
 
-def version() -> int:
-    """Return the version of the kernel's interface, 0 if it has none or it is turned off."""
-    return max(_call(_CREATE_RULESET, None, 0, _GET_VERSION), 0)
-
-
-def check_files() -> None:
-    """Raise OSError if the kernel has no Landlock, or it is turned off."""
-    _checked(_call(_CREATE_RULESET, None, 0, _GET_VERSION))
+def check_files() -> int:
+    """Return the version of Landlock. Raises OSError if there is none, or it is turned off."""
+    return _checked(_call(_CREATE_RULESET, None, 0, _GET_VERSION))
 
 
 def restrict_files(rules: Iterable[tuple[Path, int]]) -> None:
@@ -166,7 +161,7 @@ def restrict_files(rules: Iterable[tuple[Path, int]]) -> None:
 
     Paths that are missing are passed over. Raises OSError where the kernel refuses.
     """
-    known = version()
+    known = check_files()
     handled = sum(rights for since, rights in _HANDLED.items() if since <= known)
     ruleset = _Ruleset(
         handled, _TCP if known >= 4 else 0, _ABSTRACT_SOCKETS_AND_SIGNALS if known >= 6 else 0

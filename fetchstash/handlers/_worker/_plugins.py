@@ -5,7 +5,7 @@ has its package's name on it, so that the built-in formats can take over.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -73,11 +73,19 @@ def choose(decision: Decision, hints: Hints, source: Path | None, names: tuple[s
     return Choice(format_of(decision), decision)
 
 
-def report(names: tuple[str, ...]) -> Iterator[PluginReport]:
-    """Yield what the named packages bring, and the names of the others that are installed."""
+def report(names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return as JSON what the named packages bring, and the names of others that are installed."""
     enabled = set(map(package_name, names))
-    for package in sorted({*enabled, *_installed()}):
-        yield load(package) if package in enabled else PluginReport(package)
+    packages = sorted({*enabled, *_installed()})
+    reports = [load(name) if name in enabled else PluginReport(name) for name in packages]
+    return [
+        {
+            "package": report.package,
+            "formats": [{name: getattr(f, name) for name in SHOWN} for f in report.formats],
+            "failure": report.failure,
+        }
+        for report in reports
+    ]
 
 
 def locate(names: tuple[str, ...]) -> list[Path]:
@@ -106,22 +114,19 @@ def locate(names: tuple[str, ...]) -> list[Path]:
     ]
 
 
-def to_json(plugin: PluginReport) -> dict[str, Any]:
-    """Return what a package brings: of each format what the server says of its documents."""
-    formats = [{name: getattr(f, name) for name in SHOWN} for f in plugin.formats]
-    return {"package": plugin.package, "formats": formats, "failure": plugin.failure}
-
-
 @cache
 def load(package: str) -> PluginReport:
     """Load what a package declares. An error is in ``failure``."""
-    declared = _installed().get(package_name(package))
-    if not declared:
+    entries = _installed().get(package_name(package))
+    if not entries:
         return PluginReport(package, failure=f"no installed package of this name has {GROUP}")
+    formats: list[Any] = []
     try:
-        formats = tuple(f for entry in declared for f in _formats_of(entry.load()))
-        for declared_format in formats:
-            check(declared_format)
+        for entry in entries:
+            declared: Any = entry.load()
+            formats += declared if isinstance(declared, tuple) else (declared,)
+        for declared in formats:
+            check(declared)
     except Exception as error:  # noqa: BLE001 - somebody else's package must not break ours
         reason = clip(clean_line(f"{type(error).__name__}: {error}"), MAX_REASON)
         return PluginReport(package, failure=reason)
@@ -172,10 +177,6 @@ def _installed() -> "dict[str, list[EntryPoint]]":
         if entry.dist:
             packages.setdefault(package_name(entry.dist.name), []).append(entry)
     return packages
-
-
-def _formats_of(declared: Any) -> tuple[Any, ...]:
-    return declared if isinstance(declared, tuple) else (declared,)  # pyright: ignore[reportUnknownVariableType]
 
 
 def _guarded(

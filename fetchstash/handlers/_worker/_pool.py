@@ -5,7 +5,6 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,14 +32,12 @@ T = TypeVar("T")
 
 WORKERS = 2
 IDLE_SECONDS = 60
-_log = logging.getLogger("fetchstash.handlers")
-
-# How long a job waits for a free worker, in jobs that take all their time.
-WAIT_JOBS = 3
-# A page for OCR is bounded by its CPU time: on a busy machine ten seconds of it take minutes.
+WAIT_JOBS = 3  # how long a job waits for a free worker, in jobs that take all their time
 OCR_PATIENCE = 5
+"""A page for OCR is bounded by its CPU time: on a busy machine ten seconds of it take minutes."""
 NO_ANSWER = "its reader sent what is no answer"
 NO_DECISION = Decision("unknown_binary", "", "", "fallback", (), mismatch=False)
+_log = logging.getLogger("fetchstash.handlers")
 
 
 class WorkerPool:
@@ -84,74 +81,72 @@ class WorkerPool:
         on_page: PagesRead | None = None,
     ) -> Extraction:
         """Read ``source`` (see Extractor). If a plugin fails, a built-in format takes over."""
-        ended = await self._look_at_plugins()
+        turned_off = await self._look_at_plugins()
         limits = self._limits
         if seconds is not None:
             limits = replace(limits, wall_seconds=min(limits.wall_seconds, seconds))
-        document = source, decision, hints, folder
-        extraction, failure = await self._extract(*document, limits, on_page)
+        job = self._job("extract", source, decision, hints, limits)
+        extraction, failure = await self._extract(job, source, decision, folder, limits, on_page)
         if not failure:
-            return replace(extraction, notes=(*extraction.notes, *ended))
-        extraction, _ = await self._extract(*document, replace(limits, plugins=()), on_page)
+            return replace(extraction, notes=(*extraction.notes, *turned_off))
+        limits = replace(limits, plugins=())
+        job["limits"]["plugins"] = ()
+        extraction, _ = await self._extract(job, source, decision, folder, limits, on_page)
         note = f"plugin {failure}"
         if extraction.text is None and not extraction.extraction_error:
             extraction = replace(extraction, extraction_error=note)
-        return replace(extraction, notes=(f"{note}; a built-in format took over", *ended))
+        return replace(extraction, notes=(f"{note}; a built-in format took over", *turned_off))
 
-    async def plugins(self) -> list[PluginReport]:
-        """Return what is known of the packages that bring formats. Raises Busy or Internal."""
-        await self._look_at_plugins()
-        installed = {report.package: report for report in await self._plugins(())}
-        return [report for _, report in sorted((installed | self._reports).items())]
-
-    async def _look_at_plugins(self) -> list[str]:
-        """Look once at what each enabled plugin brings, and turn off those that end a worker.
-
-        Return a note for each that was turned off now.
-        """
-        notes: list[str] = []
-        async with self._looking:
-            for name in [name for name in self._limits.plugins if name not in self._reports]:
-                try:
-                    reports = await self._plugins((name,))
-                    self._reports |= {r.package: r for r in reports if r.package == name}
-                except (WorkerDied, ProtocolError) as error:
-                    notes.append(self._turn_off(name, str(error) or NO_ANSWER))
-        return notes
-
-    def _turn_off(self, name: str, reason: str) -> str:
-        """Leave a plugin out from now on, and say so in the log; return a note."""
-        self._reports[name] = PluginReport(name, failure=reason, ended=True)
-        kept = tuple(plugin for plugin in self._limits.plugins if plugin != name)
-        self._limits = replace(self._limits, plugins=kept)
-        note = f"plugin {name}: {reason}; it is off until the next start"
-        _log.warning("%s. `fetchstash doctor` tries it again.", note)
-        return note
-
-    async def _plugins(self, names: tuple[str, ...]) -> list[PluginReport]:
-        """Ask a new worker, because one that has read a document could say anything."""
-        job = self._job("plugins", Path(), NO_DECISION, NO_HINTS)
-        job["limits"] |= {"plugins": names}
-        async with self._worker(None, new=True) as worker:
-            last = await worker.job(job, self._limits.wall_seconds, _no_report)
-            if "found" not in last:
-                raise WorkerDied(answers.failure(last).what)
-            return answers.plugins(member(last, "found"))
+    async def _extract(
+        self,
+        job: dict[str, Any],
+        source: Path,
+        decision: Decision,
+        folder: Path,
+        limits: ExtractLimits,
+        on_page: PagesRead | None,
+    ) -> tuple[Extraction, str]:
+        """Return the extraction, and which plugin failed at it and why ("" if none)."""
+        text = new_file(folder, "text-")
+        brought = {name: self._reports[name].formats for name in limits.plugins}
+        extraction = Extraction(None, "", extraction_error=NO_ANSWER)
+        failure, kept = NO_ANSWER, False
+        try:
+            most = await asyncio.to_thread(answers.most_bytes, source, limits.max_chars)
+            pieces = answers.Pieces(brought, most, on_page)
+            with contextlib.suppress(ProtocolError):
+                async with self._worker(source, text) as worker:
+                    extraction, failure = await _run(
+                        worker, job, limits.wall_seconds, text, decision, pieces
+                    )
+            if failure and limits.plugins and (pieces.plugin or not pieces.handler):
+                # Else each document would wait for it. A worker that has read a document before
+                # could blame any plugin.
+                if pieces.new_worker and not pieces.loaded and pieces.plugin:
+                    self._turn_off(pieces.plugin, failure)
+                names = pieces.plugin or ", ".join(limits.plugins)
+                return extraction, f"{names}: {failure}"
+            kept = extraction.text is not None
+            return extraction, ""
+        finally:
+            if not kept:
+                with contextlib.suppress(OSError):  # Windows keeps what a dying worker has open
+                    text.unlink()
 
     async def part(self, decision: Decision, request: PartRequest) -> PartText | Picture:
         """Read one part of a document (see Extractor)."""
         await self._look_at_plugins()
-        named = {
-            name: getattr(request, name) for name in ("path", "unit", "start", "end", "render")
-        }
-        job = self._job("part", request.source, decision, request.hints) | {"request": named}
-        read = partial(answers.part, max_bytes=self._limits.preview.max_image_size_bytes)
-        return await self._answer(request.source, job, read, request)
+        names = ("path", "unit", "start", "end", "render")
+        job = self._job("part", request.source, decision, request.hints, self._limits)
+        job["request"] = {name: getattr(request, name) for name in names}
+        most = self._limits.preview.max_image_size_bytes
+        return await self._answer(
+            request.source, job, lambda answer: answers.part(answer, most), request
+        )
 
     async def read_page(self, decision: Decision, source: Path, page: int) -> PageText:
         """Read the text of a page by OCR (see PageReader)."""
-        job = self._job("ocr", source, decision, NO_HINTS)
-        job["page"] = page
+        job = self._job("ocr", source, decision, NO_HINTS, self._limits) | {"page": page}
         job["limits"]["wall_seconds"] *= OCR_PATIENCE
         return await self._answer(source, job, answers.page)
 
@@ -166,7 +161,7 @@ class WorkerPool:
         try:
             async with self._worker(source) as worker:
                 try:
-                    last = await worker.job(job, job["limits"]["wall_seconds"], _no_report)
+                    last = await worker.job(job, job["limits"]["wall_seconds"])
                 except WorkerDied as error:
                     await worker.gone()
                     next_step = "Ask for a smaller part, or read its text."
@@ -176,6 +171,46 @@ class WorkerPool:
                 return read(member(last, "found"))
         except ProtocolError as error:
             raise Internal("A worker sent what is no answer.", "Try again.") from error
+
+    async def plugins(self) -> list[PluginReport]:
+        """Return what is known of the packages that bring formats. Raises Busy or Internal."""
+        await self._look_at_plugins()
+        installed = {report.package: report for report in await self._ask_plugins()}
+        return [report for _, report in sorted((installed | self._reports).items())]
+
+    async def _look_at_plugins(self) -> list[str]:
+        """Look once at what each enabled plugin brings, and turn off those that end a worker.
+
+        Return a note for each that was turned off now.
+        """
+        notes: list[str] = []
+        async with self._looking:
+            for name in [name for name in self._limits.plugins if name not in self._reports]:
+                try:
+                    reports = await self._ask_plugins(name)
+                    self._reports |= {r.package: r for r in reports if r.package == name}
+                except (WorkerDied, ProtocolError) as error:
+                    notes.append(self._turn_off(name, str(error) or NO_ANSWER))
+        return notes
+
+    async def _ask_plugins(self, *names: str) -> list[PluginReport]:
+        """Ask a new worker, because one that has read a document could say anything."""
+        limits = replace(self._limits, plugins=names)
+        job = self._job("plugins", Path(), NO_DECISION, NO_HINTS, limits)
+        async with self._worker(None, new=True) as worker:
+            last = await worker.job(job, limits.wall_seconds)
+            if "found" not in last:
+                raise WorkerDied(answers.failure(last).what)
+            return answers.plugins(member(last, "found"))
+
+    def _turn_off(self, name: str, reason: str) -> str:
+        """Leave a plugin out from now on, and say so in the log; return a note."""
+        self._reports[name] = PluginReport(name, failure=reason, ended=True)
+        kept = tuple(plugin for plugin in self._limits.plugins if plugin != name)
+        self._limits = replace(self._limits, plugins=kept)
+        note = f"plugin {name}: {reason}; it is off until the next start"
+        _log.warning("%s. `fetchstash doctor` tries it again.", note)
+        return note
 
     @property
     def unconfined(self) -> list[str]:
@@ -191,81 +226,17 @@ class WorkerPool:
             worker.kill()
         await asyncio.gather(*(worker.gone() for worker in self._all))
 
-    async def _extract(
-        self,
-        source: Path,
-        decision: Decision,
-        hints: Hints,
-        folder: Path,
-        limits: ExtractLimits,
-        on_page: PagesRead | None,
-    ) -> tuple[Extraction, str]:
-        """Return the extraction, and which plugin failed at it and why ("" if none)."""
-        text = new_file(folder, "text-")
-        kept = False
-        brought = {n: self._reports[n].formats for n in limits.plugins}
-        most = await asyncio.to_thread(answers.most_bytes, source, limits.max_chars)
-        pieces = answers.Pieces(brought, most, on_page)
-        try:
-            try:
-                extraction, failure = await self._extract_in_worker(
-                    source, decision, hints, text, limits, pieces
-                )
-            except ProtocolError:
-                failure = NO_ANSWER
-                extraction = Extraction(None, "", extraction_error=failure)
-            if failure and limits.plugins and (pieces.plugin or not pieces.handler):
-                # Else each document would wait for it. A worker that has read a document before
-                # could blame any plugin.
-                if pieces.new_worker and not pieces.loaded and pieces.plugin:
-                    self._turn_off(pieces.plugin, failure)
-                names = pieces.plugin or ", ".join(limits.plugins)
-                return extraction, f"{names}: {failure}"
-            kept = extraction.text is not None
-            return extraction, ""
-        finally:
-            if not kept:
-                with contextlib.suppress(OSError):  # Windows keeps what a dying worker has open
-                    text.unlink()
+    def end_idle(self) -> None:
+        """End the workers that have nothing to do."""
+        while self._idle:
+            self._idle.pop().end()
 
-    async def _extract_in_worker(
-        self,
-        source: Path,
-        decision: Decision,
-        hints: Hints,
-        text: Path,
-        limits: ExtractLimits,
-        pieces: answers.Pieces,
-    ) -> tuple[Extraction, str]:
-        """Return the extraction, and why the handler failed if it did."""
-        job = self._job("extract", source, decision, hints)
-        job |= {"limits": asdict(limits)}
-        async with self._worker(source, text) as worker:
-            pieces.new_worker = worker.jobs == 0
-            try:
-                last = await worker.job(job, limits.wall_seconds, pieces.add)
-                if "done" not in last:
-                    error = answers.failure(last).what
-                    return Extraction(None, pieces.handler, extraction_error=error), error
-                await worker.take_text(pieces.bytes)
-                measured = await asyncio.to_thread(answers.measure, text, pieces)
-                done = member(last, "done")
-                extraction = answers.extraction(text, done, decision, pieces, measured)
-                return extraction, extraction.extraction_error if done.get("raised") else ""
-            except WorkerDied as error:
-                if not await worker.gone(pieces.bytes):
-                    return Extraction(None, pieces.handler, extraction_error=str(error)), str(error)
-                measured = await asyncio.to_thread(answers.measure, text, pieces)
-                return answers.remains(text, pieces, measured, str(error)), str(error)
-
-    def _job(self, do: str, source: Path, decision: Decision, hints: Hints) -> dict[str, Any]:
-        return {
-            "do": do,
-            "source": str(source),
-            "decision": asdict(decision),
-            "hints": asdict(hints),
-            "limits": asdict(self._limits),
-        }
+    @staticmethod
+    def _job(
+        do: str, source: Path, decision: Decision, hints: Hints, limits: ExtractLimits
+    ) -> dict[str, Any]:
+        asked = {"decision": asdict(decision), "hints": asdict(hints), "limits": asdict(limits)}
+        return {"do": do, "source": str(source), **asked}
 
     @contextlib.asynccontextmanager
     async def _worker(
@@ -281,9 +252,8 @@ class WorkerPool:
                 async with asyncio.timeout(WAIT_JOBS * self._limits.wall_seconds):
                     await self._free.acquire()
         except TimeoutError:
-            raise Busy(
-                "All workers are busy with other documents.", "Try again in a minute."
-            ) from None
+            what = "All workers are busy with other documents."
+            raise Busy(what, "Try again in a minute.") from None
         finally:
             telemetry.adjust("queue", -1, queue="workers")
         try:
@@ -306,50 +276,39 @@ class WorkerPool:
     async def _take_idle(self, source: Path | None, text: Path | None) -> Worker | None:
         """Return an idle worker that can read ``source``, and end one that cannot in its place."""
         while self._idle:
-            worker = self._idle.pop()
+            worker, lent = self._idle.pop(), False
             try:
-                if worker.alive and await asyncio.to_thread(worker.room.lend, source, text):
-                    return worker
-            except BaseException:
-                worker.end()
-                raise
-            worker.end()
+                lent = worker.alive and await asyncio.to_thread(worker.room.lend, source, text)
+            finally:
+                if not lent:
+                    worker.end()
+            if lent:
+                return worker
         return None
 
     async def _start(self, source: Path | None, text: Path | None) -> Worker:
+        """Start a worker. Raises Internal, also where it must be confined and cannot be."""
         if self._closed:
             raise Internal("The workers have ended.", "Start the program again.")
         room = Room(self._folder)
-        if source is not None and not room.lend(
-            source, text
-        ):  # on another file system, or not ours
-            room.readable = (source,)
+        if source is not None and not room.lend(source, text):
+            room.readable = (source,)  # on another file system, or not ours
             room.lend(source, text)
         worker = await Worker.start(room, self._niceness, self._limits.plugins)
         self._all = {w for w in self._all if w.alive} | {worker}  # so that aclose waits for it
         await worker.ready()
-        self._check_confined(worker)
+        lacks, confine = worker.unconfined, self._limits.confine
+        if lacks and not self._says_unconfined:
+            self._says_unconfined = True
+            telemetry.event("worker.unconfined", lacks=lacks, confine=confine)
+        if lacks and confine == "required":
+            worker.end()
+            what = f"This system cannot confine a reader of documents: {lacks[0]}."
+            allow = Call("setting", {"name": "extract.confine", "value": "auto"})
+            raise Internal(what, "{}.", allow)
         if self._closed:  # in the meantime
             worker.end()
         return worker
-
-    def _check_confined(self, worker: Worker) -> None:
-        """Write to the event log, once, that the system cannot confine a worker.
-
-        Raises Internal where it must.
-        """
-        if not worker.unconfined:
-            return
-        if not self._says_unconfined:
-            self._says_unconfined = True
-            telemetry.event(
-                "worker.unconfined", lacks=worker.unconfined, confine=self._limits.confine
-            )
-        if self._limits.confine == "required":
-            worker.end()
-            what = f"This system cannot confine a reader of documents: {worker.unconfined[0]}."
-            allow = Call("setting", {"name": "extract.confine", "value": "auto"})
-            raise Internal(what, "{}.", allow)
 
     def _give_back(self, worker: Worker) -> None:
         if worker.fit and not self._closed:
@@ -360,11 +319,29 @@ class WorkerPool:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(self._idle_seconds, self.end_idle)
 
-    def end_idle(self) -> None:
-        """End the workers that have nothing to do."""
-        while self._idle:
-            self._idle.pop().end()
 
-
-def _no_report(_frame: dict[str, Any]) -> None:
-    """Ignore a report: an answer about a part needs none."""
+async def _run(
+    worker: Worker,
+    job: dict[str, Any],
+    seconds: float,
+    text: Path,
+    decision: Decision,
+    pieces: answers.Pieces,
+) -> tuple[Extraction, str]:
+    """Return the extraction, and why the handler failed if it did. Raises ProtocolError."""
+    pieces.new_worker = worker.jobs == 0
+    try:
+        last = await worker.job(job, seconds, pieces.add)
+        if "done" not in last:
+            error = answers.failure(last).what
+            return Extraction(None, pieces.handler, extraction_error=error), error
+        await worker.take_text(pieces.bytes)
+        lines = await asyncio.to_thread(answers.measure, text, pieces)
+        extraction = answers.extraction(text, member(last, "done"), decision, pieces, lines)
+        return extraction, extraction.extraction_error if last["done"].get("raised") else ""
+    except WorkerDied as died:
+        error = str(died)
+        if not await worker.gone(pieces.bytes):
+            return Extraction(None, pieces.handler, extraction_error=error), error
+        lines = await asyncio.to_thread(answers.measure, text, pieces)
+        return answers.remains(text, pieces, lines, error), error

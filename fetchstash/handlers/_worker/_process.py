@@ -93,34 +93,32 @@ class Room:
         worker that goes on puts files of its own in the way.
         """
         self.document, self.text = source, None
-        if not self._clear():
-            return False
-        if source is not None and source not in self.readable:
-            self.document = self._in / "document"
-            try:
+        try:
+            if not self._clear():
+                return False
+            if source is not None and source not in self.readable:
+                self.document = self._in / "document"
                 # A link to a symbolic link would lead out of the room.
                 os.link(source.resolve(), self.document)
-            except OSError:
-                return False
-        return text is None or self._lend_text(text)
-
-    def _lend_text(self, target: Path) -> bool:
-        self._target, self.text = target, self._out / "text"
-        # On Windows a worker may only write files that were made in its folder (_windows).
-        self._linked = sys.platform != "win32"
-        try:
-            if self._linked:
-                os.link(target, self.text)
-        except FileExistsError:
-            return False
-        except OSError:  # the text is wanted on another file system
-            self._linked = False
-        try:
-            if not self._linked:
-                self.text.touch(0o600, exist_ok=False)
+            if text is not None:
+                self._lend_text(text)
         except OSError:
             return False
         return True
+
+    def _lend_text(self, target: Path) -> None:
+        self._target, self.text = target, self._out / "text"
+        # On Windows a worker may only write files that were made in its folder (_windows).
+        self._linked = sys.platform != "win32"
+        if self._linked:
+            try:
+                os.link(target, self.text)
+            except FileExistsError:
+                raise
+            except OSError:  # the text is wanted on another file system
+                self._linked = False
+        if not self._linked:
+            self.text.touch(0o600, exist_ok=False)
 
     def take_text(self, size: int) -> None:
         """Take the text back, of one that was copied ``size`` bytes. Blocking.
@@ -134,17 +132,14 @@ class Room:
             _copy(self.text, self._target, size)
 
     def _clear(self) -> bool:
-        """Remove what earlier jobs left; return whether all of it is gone."""
-        try:
-            for folder in (self._in, self._out):
-                with os.scandir(folder) as entries:
-                    for entry in islice(entries, MAX_LEFT):
-                        path = Path(entry)
-                        path.rmdir() if entry.is_dir(follow_symlinks=False) else path.unlink()
-                    if next(entries, None):
-                        return False
-        except OSError:
-            return False
+        """Remove what earlier jobs left; return whether all of it is gone. Raises OSError."""
+        for folder in (self._in, self._out):
+            with os.scandir(folder) as entries:
+                for entry in islice(entries, MAX_LEFT):
+                    path = Path(entry)
+                    path.rmdir() if entry.is_dir(follow_symlinks=False) else path.unlink()
+                if next(entries, None):
+                    return False
         return True
 
     def remove(self) -> None:
@@ -230,16 +225,11 @@ class Worker:
         environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
         before = (*confined_command(room.path, room.readable), *COMMAND, str(room.path))
         after = (",".join(plugins), *map(str, room.readable))
+        command = *before, str(os.getpid()), *after
+        pipes: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "stderr": DEVNULL}
         try:
             process = await asyncio.create_subprocess_exec(
-                *before,
-                str(os.getpid()),
-                *after,
-                stdin=PIPE,
-                stdout=PIPE,
-                stderr=DEVNULL,
-                env=environment,
-                creationflags=NO_WINDOW,
+                *command, **pipes, env=environment, creationflags=NO_WINDOW
             )
         except BaseException as error:
             room.remove()
@@ -268,20 +258,27 @@ class Worker:
         self.unconfined = [clean_line(str(line)[:200]) for line in ready.get("missing", ())]
 
     async def job(
-        self, request: dict[str, Any], wall_seconds: float, on_report: OnReport
+        self, request: dict[str, Any], wall_seconds: float, on_report: OnReport | None = None
     ) -> dict[str, Any]:
         """Send ``request``, call ``on_report`` for each report, and return the last frame.
 
         The job is about what the room was lent. Raises WorkerDied, and what ``on_report`` raises.
         After any exception, also a cancellation, the process is dead.
         """
+        assert self._process.stdin is not None
         inside = {"source": str(self.room.document or ""), "text": str(self.room.text or "")}
         self.jobs += 1
         self.sound = False  # until it says otherwise
         try:
             try:
                 async with asyncio.timeout(wall_seconds):
-                    return await self._talk(request | inside, on_report)
+                    self._process.stdin.write(encode(request | inside))
+                    await self._process.stdin.drain()
+                    while "sound" not in (frame := await self._receive()):
+                        if on_report:
+                            on_report(frame)
+                    self.sound = frame["sound"] is True
+                    return frame
             except TimeoutError:
                 unit = "second" if wall_seconds == 1 else "seconds"
                 raise _died("time", f"it took longer than {wall_seconds:g} {unit}") from None
@@ -297,12 +294,11 @@ class Worker:
         """Take the text of a job that says it is done: ``size`` bytes. Raises as ``job`` does."""
         try:
             await asyncio.to_thread(self.room.take_text, size)
-        except KeptOpen:
+        except (KeptOpen, OSError) as error:
             self.kill()
-            raise _died("protocol", "its reader kept its text open") from None
-        except OSError:
-            self.kill()
-            raise _died("protocol", "its reader sent what is no answer") from None
+            kept = isinstance(error, KeptOpen)
+            what = "kept its text open" if kept else "sent what is no answer"
+            raise _died("protocol", f"its reader {what}") from None
 
     @property
     def alive(self) -> bool:
@@ -340,36 +336,24 @@ class Worker:
         await asyncio.to_thread(clear_up)
         return is_gone
 
-    async def _talk(self, request: dict[str, Any], on_report: OnReport) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        self._process.stdin.write(encode(request))
-        await self._process.stdin.drain()
-        while "sound" not in (frame := await self._receive()):
-            on_report(frame)
-        self.sound = frame["sound"] is True
-        return frame
-
     async def _receive(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         prefix = await self._process.stdout.readexactly(LENGTH_BYTES)
         return decode(await self._process.stdout.readexactly(body_length(prefix)))
 
     async def _cause_of_death(self) -> tuple[str, str]:
+        """Return why the process ended, as a code and in words."""
         try:
             async with asyncio.timeout(EXIT_GRACE_SECONDS):
                 status = await self._process.wait()
         except TimeoutError:
             return "silence", "its reader stopped answering"
-        return cause(status)
-
-
-def cause(status: int) -> tuple[str, str]:
-    """Return why a process ended with ``status``, as a code and in words; below 0 is a signal."""
-    if status >= 0:
-        return "exit", f"its reader ended unexpectedly (exit status {status})"
-    if hasattr(signal, "SIGXCPU") and status == -signal.SIGXCPU:
-        return "cpu", "it took more CPU time than extract.cpu_seconds allows"
-    return "crash", f"its reader crashed ({signal.Signals(-status).name})"
+        if status >= 0:
+            return "exit", f"its reader ended unexpectedly (exit status {status})"
+        name = signal.Signals(-status).name
+        if name == "SIGXCPU":
+            return "cpu", "it took more CPU time than extract.cpu_seconds allows"
+        return "crash", f"its reader crashed ({name})"
 
 
 def _died(reason: str, words: str) -> WorkerDied:

@@ -7,18 +7,20 @@ ProtocolError for anything else, and cleans strings, because JSON can spell lone
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
-from typing import IO, Any, get_args
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import IO, Any, TypeVar, get_args
 
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers._contract import Format
 from fetchstash.handlers._reasons import Cause, Reason, ReasonTable, Value, is_known
 from fetchstash.handlers._registry import built_in, reasons, words
 from fetchstash.text import clip
-from fetchstash.text.facts import FACTS, PAGE_VERDICTS, DocumentFacts, Fact, Shape
+from fetchstash.text.facts import FACTS, PAGE_VERDICTS, DocumentFacts, Fact
 from fetchstash.text.hygiene import clean, clean_line
 from fetchstash.text.ranges import Heading, Unit
+
+T = TypeVar("T")
 
 LENGTH_BYTES = 4
 MAX_FRAME = 16 * 2**20
@@ -33,12 +35,9 @@ MAX_PREVIEW = 50_000
 # A result shows at most a tenth of this. A longer part is cut, and the result says so.
 MAX_PART_TEXT = 1_000_000
 
-MAX_NUMBER = 2**53
-
-MAX_VALUE = 2**63
-
-MAX_COUNT = 10**12
-"""Of pages, rows, members: more than any document has."""
+MAX_NUMBER = 2**53 - 1
+MAX_VALUE = 2**63  # of the numbers in a reason
+MAX_COUNT = 10**12  # of pages, rows, members: more than any document has
 
 OF_SERVER = frozenset((
     "content_kind", "word", "is_text", "paths", "unit", "page_word", "pictures",
@@ -99,12 +98,9 @@ def decode(body: bytes) -> dict[str, Any]:
     if len(body) > MAX_STRUCTURE and _structure(body) > MAX_STRUCTURE:
         raise ProtocolError
     try:
-        frame: Any = json.loads(body)
+        return mapping(json.loads(body))
     except (ValueError, RecursionError) as error:
         raise ProtocolError from error
-    if not isinstance(frame, dict):
-        raise ProtocolError
-    return frame  # pyright: ignore[reportUnknownVariableType] - values are checked one by one
 
 
 def _structure(body: bytes) -> int:
@@ -120,40 +116,44 @@ def _structure(body: bytes) -> int:
 def read_frame(stream: IO[bytes]) -> dict[str, Any] | None:
     """Read one frame, blocking; None at the end of the stream. Raises ProtocolError."""
     prefix = stream.read(LENGTH_BYTES)
-    if len(prefix) < LENGTH_BYTES:
-        return None
-    return decode(stream.read(body_length(prefix)))
+    return decode(stream.read(body_length(prefix))) if len(prefix) == LENGTH_BYTES else None
+
+
+def _typed(value: Any, kind: type[T]) -> T:
+    """Return ``value`` if it is of this very type: true is no number."""
+    if isinstance(value, kind) and type(value) is kind:
+        return value
+    raise ProtocolError
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """Return ``value`` if it is an object, whose values are unchecked."""
+    return _typed(value, dict)  # pyright: ignore[reportUnknownVariableType]
 
 
 def member(data: dict[str, Any], name: str) -> dict[str, Any]:
     """Return an object."""
-    value = data.get(name)
-    if not isinstance(value, dict):
-        raise ProtocolError
-    return value  # pyright: ignore[reportUnknownVariableType] - its values are checked one by one
+    return mapping(data.get(name))
 
 
-def count(data: dict[str, Any], name: str) -> int:
-    """Return a number from 0."""
-    value = data.get(name)
-    if type(value) is not int or not 0 <= value < MAX_NUMBER:
+def count(data: dict[str, Any], name: str, most: int = MAX_NUMBER) -> int:
+    """Return a number from 0 to ``most``."""
+    value = _typed(data.get(name), int)
+    if not 0 <= value <= most:
         raise ProtocolError
     return value
 
 
 def flag(data: dict[str, Any], name: str) -> bool:
     """Return true or false."""
-    value = data.get(name)
-    if not isinstance(value, bool):
-        raise ProtocolError
-    return value
+    return _typed(data.get(name), bool)
 
 
 def string(value: Any, max_chars: int) -> str:
     """Return ``value`` if it is a string, as it is."""
-    if not isinstance(value, str) or len(value) > max_chars:
-        raise ProtocolError
-    return value
+    if isinstance(value, str) and len(value) <= max_chars:
+        return value
+    raise ProtocolError
 
 
 def line(data: dict[str, Any], name: str, max_chars: int = MAX_LINE) -> str:
@@ -163,7 +163,7 @@ def line(data: dict[str, Any], name: str, max_chars: int = MAX_LINE) -> str:
 
 def lines(data: dict[str, Any], name: str, max_items: int, max_chars: int) -> tuple[str, ...]:
     """Return a list of lines, clean."""
-    return tuple(clean_line(string(item, max_chars)) for item in _items(data, name, max_items))
+    return tuple(clean_line(string(item, max_chars)) for item in items(data, name, max_items))
 
 
 def text(data: dict[str, Any], name: str, max_chars: int) -> str:
@@ -171,31 +171,31 @@ def text(data: dict[str, Any], name: str, max_chars: int) -> str:
     return clean(string(data.get(name), max_chars)).text
 
 
+def items(data: dict[str, Any], name: str, max_items: int) -> list[Any]:
+    """Return a list, its items unchecked."""
+    value: list[Any] = _typed(data.get(name), list)  # pyright: ignore[reportUnknownVariableType]
+    if len(value) > max_items:
+        raise ProtocolError
+    return value
+
+
 def headings(data: dict[str, Any], name: str, max_items: int) -> list[Heading]:
     """Return an outline."""
-    return [_heading(item) for item in _items(data, name, max_items)]
+    outline: list[Heading] = []
+    for item in items(data, name, max_items):
+        match item:
+            case [str(title), int(level), unit, int(start)] if (
+                unit in get_args(Unit) and 0 <= level <= MAX_NUMBER and 0 <= start <= MAX_NUMBER
+            ):
+                outline.append(Heading(clean_line(title[:MAX_TITLE]), level, unit, start))
+            case _:
+                raise ProtocolError
+    return outline
 
 
 def headings_json(headings: Iterable[Heading]) -> list[list[Any]]:
     """Return headings as JSON, each title clean and on one line."""
     return [[clip(clean_line(h.title), MAX_TITLE), h.level, h.unit, h.start] for h in headings]
-
-
-def _items(data: dict[str, Any], name: str, max_items: int) -> list[Any]:
-    value: Any = data.get(name)
-    if not isinstance(value, list) or len(value) > max_items:  # pyright: ignore[reportUnknownArgumentType]
-        raise ProtocolError
-    return value  # pyright: ignore[reportUnknownVariableType]
-
-
-def _heading(item: Any) -> Heading:
-    match item:
-        case [str(title), int(level), unit, int(start)] if (
-            unit in get_args(Unit) and 0 <= level < MAX_NUMBER and 0 <= start < MAX_NUMBER
-        ):
-            return Heading(clean_line(title[:MAX_TITLE]), level, unit, start)
-        case _:
-            raise ProtocolError
 
 
 def cause_of(error: FetchstashError) -> Cause:
@@ -231,9 +231,8 @@ def _checked(name: str, value: Any, request_text: str | None) -> Value:
     match name:
         case "why":
             why = _reason(value)
-            if why.names:
-                raise ValueError
-            return why
+            if not why.names:
+                return why
         case "name":
             if isinstance(value, str) and (request_text is None or value in request_text):
                 return value
@@ -250,45 +249,13 @@ def _checked(name: str, value: Any, request_text: str | None) -> Value:
     raise ValueError
 
 
-_READERS: dict[Shape, Callable[[dict[str, Any], str, Fact], Any]] = {
-    "line": lambda data, name, fact: line(data, name, fact.max_chars),
-    "lines": lambda data, name, fact: lines(data, name, fact.max_items, fact.max_chars),
-    "count": lambda data, name, _: None if data.get(name) is None else _count(data, name),
-    "flag": lambda data, name, _: flag(data, name),
-    "headings": lambda data, name, fact: tuple(headings(data, name, fact.max_items)),
-}
-
-
-def _count(data: dict[str, Any], name: str) -> int:
-    if (value := count(data, name)) > MAX_COUNT:
-        raise ProtocolError
-    return value
-
-
 def facts_json(facts: DocumentFacts) -> dict[str, Any]:
     """Return facts as JSON, clean and each within its bound."""
     return {
-        f.name: _bounded(getattr(facts, f.name), f.metadata["fact"])
-        for f in fields(facts)
-        if f.name not in OF_SERVER
-    }
-
-
-def read_facts(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts in a frame. Raises ProtocolError.
-
-    What stands outside the fence is not among them, but for page_verdict, a key of a table.
-    """
-    facts = {
-        name: _READERS[fact.shape](data, name, fact)
+        name: _bounded(getattr(facts, name), fact)
         for name, fact in FACTS.items()
         if name not in OF_SERVER
     }
-    if facts["page_verdict"] not in ("", *PAGE_VERDICTS):
-        raise ProtocolError
-    if not _MEDIA_TYPE.fullmatch(facts["media_type"]):
-        facts["media_type"] = ""
-    return facts
 
 
 def _bounded(value: Any, fact: Fact) -> Any:
@@ -301,3 +268,30 @@ def _bounded(value: Any, fact: Fact) -> Any:
             return headings_json(value[: fact.max_items])
         case _:
             return value
+
+
+def read_facts(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts in a frame. Raises ProtocolError.
+
+    What stands outside the fence is not among them, but for page_verdict, a key of a table.
+    """
+    facts = {n: _read_fact(data, n, fact) for n, fact in FACTS.items() if n not in OF_SERVER}
+    if facts["page_verdict"] not in ("", *PAGE_VERDICTS):
+        raise ProtocolError
+    if not _MEDIA_TYPE.fullmatch(facts["media_type"]):
+        facts["media_type"] = ""
+    return facts
+
+
+def _read_fact(data: dict[str, Any], name: str, fact: Fact) -> Any:
+    match fact.shape:
+        case "line":
+            return line(data, name, fact.max_chars)
+        case "lines":
+            return lines(data, name, fact.max_items, fact.max_chars)
+        case "headings":
+            return tuple(headings(data, name, fact.max_items))
+        case "flag":
+            return flag(data, name)
+        case "count":
+            return None if data.get(name) is None else count(data, name, MAX_COUNT)
