@@ -15,14 +15,8 @@ if TYPE_CHECKING:
         Rendered,
         Renderer,
     )
-    from fetchstash.fetch._fetcher import (
-        HttpFetcher,
-        browser_fault,
-        browser_of,
-        certificate_fault,
-        open_fetcher,
-        tls_context,
-    )
+    from fetchstash.fetch._exchange import certificate_fault, tls_context
+    from fetchstash.fetch._fetcher import HttpFetcher, browser_fault, browser_of
     from fetchstash.fetch._mask import mask_url
     from fetchstash.fetch._policy import OriginHeaders, origin_headers
     from fetchstash.fetch._responses import age_seconds, is_fresh, may_keep
@@ -47,7 +41,6 @@ __all__ = [
     "join_host_port",
     "mask_url",
     "may_keep",
-    "open_fetcher",
     "origin_headers",
     "plain",
     "tls_context",
@@ -57,7 +50,8 @@ __all__ = [
 _MODULES = {
     "_addresses": "Address plain why_not_public",
     "_contract": "Cached FetchLimits Fetched Fetcher Progress Rendered Renderer",
-    "_fetcher": "HttpFetcher browser_fault browser_of certificate_fault open_fetcher tls_context",
+    "_exchange": "certificate_fault tls_context",
+    "_fetcher": "HttpFetcher browser_fault browser_of",
     "_mask": "mask_url",
     "_policy": "OriginHeaders origin_headers",
     "_responses": "age_seconds is_fresh may_keep",

@@ -35,7 +35,7 @@ Network = IPv4Network | IPv6Network
 
 # The first block that holds an address decides, so a reachable exception stands before the block
 # around it. An empty reason: globally reachable.
-_V4: tuple[tuple[str, str], ...] = (
+_V4 = (
     ("168.63.129.16/32", "a cloud platform's own service (Azure WireServer)"),
     ("192.0.0.9/32", ""),  # Port Control Protocol anycast, RFC 7723
     ("192.0.0.10/32", ""),  # TURN anycast, RFC 8155
@@ -59,7 +59,7 @@ _V4: tuple[tuple[str, str], ...] = (
     ("240.0.0.0/4", "reserved (RFC 1112)"),
 )
 
-_V6: tuple[tuple[str, str], ...] = (
+_V6 = (
     ("::1/128", "loopback: the machine fetchstash runs on (RFC 4291)"),
     ("::/128", "the unspecified address (RFC 4291)"),
     ("fd00:ec2::254/128", "a cloud platform's metadata service"),
@@ -92,7 +92,7 @@ _BLOCKS: tuple[tuple[Network, str], ...] = tuple(
 
 # Prefixes whose last 32 bits are an IPv4 address that the packet, or a translator on its way,
 # really goes to.
-_LAST_32_BITS: tuple[tuple[IPv6Network, str], ...] = (
+_LAST_32_BITS = (
     (IPv6Network("::ffff:0:0/96"), "IPv4-mapped"),  # RFC 4291, section 2.5.5.2
     (IPv6Network("::ffff:0:0:0/96"), "IPv4-translated"),  # RFC 2765
     (IPv6Network("64:ff9b::/96"), "NAT64"),  # RFC 6052
@@ -140,8 +140,7 @@ def why_not_public(address: Address) -> str:
             return "an address that the local network translates (RFC 8215)"
         inner = embedded_ipv4(address)
         if inner is not None:
-            why = why_not_public(inner[0])
-            if why:
+            if why := why_not_public(inner[0]):
                 return f"an {inner[1]} form of an address that is {why}"
             if address in _NAT64_WELL_KNOWN:
                 return ""
@@ -158,6 +157,14 @@ def plain(text: str) -> Address:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped
     return address
+
+
+def target_of(scheme: str, host: str, port: int) -> Target:
+    """Return the target of a connection to a parsed host, for which no path is known."""
+    try:
+        return Target(scheme, host, plain(host), port, "/")
+    except ValueError:
+        return Target(scheme, host, None, port, "/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,10 +245,8 @@ class SystemResolver:
         if lookup.addresses:
             return lookup.addresses
         if lookup.error in {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", None)}:
-            raise FetchFailed(
-                f"There is no address for the name {host}.",
-                "Check the spelling, or look for the document elsewhere.",
-            )
+            what = f"There is no address for the name {host}."
+            raise FetchFailed(what, "Check the spelling, or look for the document elsewhere.")
         raise FetchFailed(f"No name server answered for {host}.", "Try again later.")
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
+from http import HTTPStatus
 from io import FileIO
 from itertools import chain
 from pathlib import Path
@@ -20,9 +21,9 @@ import anyio.to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from fetchstash.errors import Call, FetchstashError, StoreError, TooLarge
-from fetchstash.fetch._coding import BrokenCoding, Decoder
+from fetchstash.fetch._coding import BrokenCoding, Decoder, codings, decoders
 from fetchstash.fetch._contract import FetchLimits, Progress
-from fetchstash.fetch._responses import PAST_DEADLINE
+from fetchstash.fetch._responses import PAST_DEADLINE, nothing_came
 
 if TYPE_CHECKING:
     from fetchstash.fetch._exchange import Exchange
@@ -40,13 +41,18 @@ _PROGRESS_SECONDS = 0.1
 _THREADS = 4
 _DECODING = 3  # one thread is left for bodies that are small or not encoded
 _WINDOWS = 16
+_UNKNOWN_CODING = "it has an unknown content coding and is kept as sent"
 
 Batch = tuple[list[bytes], bool]
 """Received chunks, and whether they are the last."""
 
 
+class BrokenBody(Exception):
+    """The body did not come to its end. Its text is half a sentence."""
+
+
 class Spool:
-    """One new file, decoded by ``stages``. ``size`` and ``sha256`` are of the decoded bytes.
+    """One new file, decoded by ``stages``. ``size`` and ``hash`` are of the decoded bytes.
 
     Every method blocks: call it in a worker thread. A lock protects the file, because a task can
     be cancelled while its thread still writes, and the file is then discarded.
@@ -60,7 +66,7 @@ class Spool:
         self._produced = [0] * len(stages)
         self._taken = 0
         self._max = max_decoded_bytes
-        self._hash = hashlib.sha256()
+        self.hash = hashlib.sha256()
         self._pending: Iterator[bytes] = iter(())
         self._file: FileIO | None = None
         self._lock = Lock()
@@ -70,11 +76,6 @@ class Spool:
     def needs_window(self) -> bool:
         """Say whether a decoder holds much memory between two batches."""
         return any(stage.has_large_window for stage in self._stages)
-
-    @property
-    def sha256(self) -> str:
-        """Return the SHA-256 of the written bytes, in hexadecimal."""
-        return self._hash.hexdigest()
 
     def open(self) -> None:
         """Create the file, 0600, in the folder. Raises StoreError."""
@@ -92,7 +93,9 @@ class Spool:
         """Begin to write a batch, and say whether ``go_on`` has more to do. Raises as that does."""
         with self._lock:
             self._taken += sum(map(len, batch))
-            self._pending = self._decoded(batch)
+            self._pending = iter(batch)
+            for number, stage in enumerate(self._stages):
+                self._pending = self._bounded(number, stage, self._pending)
         return self.go_on(_PIECES_AT_FIRST)
 
     def go_on(self, pieces: int = _PIECES_A_CALL) -> bool:
@@ -106,7 +109,17 @@ class Spool:
                 piece = next(self._pending, None)
                 if piece is None or self._file is None:
                     return False
-                self._write(self._file, piece)
+                if self.size + len(piece) > self._max:
+                    raise too_large("decoded", self._max)
+                self.hash.update(piece)
+                try:
+                    view = memoryview(piece)
+                    while view:
+                        view = view[self._file.write(view) :]
+                except OSError as error:
+                    what = f"The body could not be written: {error.strerror}."
+                    raise StoreError(what, "Make space on the disk.") from None
+                self.size += len(piece)
             return True
 
     def finish(self, *, whole: bool) -> None:
@@ -130,12 +143,6 @@ class Spool:
             self._file.close()
             self._file = None
 
-    def _decoded(self, batch: Sequence[bytes]) -> Iterator[bytes]:
-        pieces = iter(batch)
-        for number, stage in enumerate(self._stages):
-            pieces = self._bounded(number, stage, pieces)
-        return pieces
-
     def _bounded(self, number: int, stage: Decoder, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """Decode one coding. The limits hold for each stage: the next one may drop its output."""
         for piece in chain.from_iterable(map(stage.feed, pieces)):
@@ -143,25 +150,9 @@ class Spool:
             if self._produced[number] > self._max:
                 raise too_large("decoded", self._max)
             if self._produced[number] > max(_GROWTH_UNASKED, self._taken * _MAX_GROWTH):
-                raise TooLarge(
-                    f"The body grows more than {_MAX_GROWTH}-fold when it is decoded.",
-                    "Fetch another document.",
-                )
+                what = f"The body grows more than {_MAX_GROWTH}-fold when it is decoded."
+                raise TooLarge(what, "Fetch another document.")
             yield piece
-
-    def _write(self, file: FileIO, piece: bytes) -> None:
-        if self.size + len(piece) > self._max:
-            raise too_large("decoded", self._max)
-        self._hash.update(piece)
-        try:
-            view = memoryview(piece)
-            while view:
-                view = view[file.write(view) :]
-        except OSError as error:
-            raise StoreError(
-                f"The body could not be written: {error.strerror}.", "Make space on the disk."
-            ) from None
-        self.size += len(piece)
 
 
 def too_large(kind: str, limit: int) -> TooLarge:
@@ -232,8 +223,6 @@ class BodyReader:
     async def _receive_all(
         self, batches: MemoryObjectSendStream[Batch], progress: Progress | None
     ) -> None:
-        from fetchstash.fetch._exchange import BrokenBody  # noqa: PLC0415 -- it imports httpcore2
-
         try:
             async for chunk in self._exchange.chunks():
                 if self._exchange.received > self._max_wire:
@@ -290,10 +279,52 @@ class BodyReader:
                     more = await anyio.to_thread.run_sync(self._spool.go_on, limiter=threads)
 
 
+async def spool_body(
+    exchange: "Exchange",
+    folder: Path,
+    limits: FetchLimits,
+    workers: Workers,
+    deadline: float,
+    progress: Progress | None,
+) -> tuple[Spool, str]:
+    """Read a body into a new file in ``folder``; return that, and why it is not whole, or "".
+
+    Raises TooLarge, StoreError, and FetchFailed or TimedOut where nothing of it came, and then
+    leaves no file.
+    """
+    if (exchange.announced or 0) > limits.max_wire_bytes:
+        raise too_large("wire", limits.max_wire_bytes)
+    applied = codings(exchange.headers.get("content-encoding", ""))
+    try:
+        stages = decoders(applied or ())
+    except BrokenCoding as broken:
+        raise nothing_came(exchange.target, f"it {broken}", limits) from None
+    spool = Spool(folder, stages, limits.max_decoded_bytes)
+    in_thread = partial(anyio.to_thread.run_sync, limiter=workers.threads)
+    try:
+        await in_thread(spool.open)
+        reader = BodyReader(exchange, spool, limits, workers)
+        await reader.read(deadline, progress)
+        incomplete = reader.incomplete or (_UNKNOWN_CODING if applied is None else "")
+        try:
+            await in_thread(partial(spool.finish, whole=not incomplete))
+        except BrokenCoding as broken:
+            incomplete = f"it {broken}"
+        if exchange.status == HTTPStatus.PARTIAL_CONTENT:  # unasked for (RFC 9110, 15.3.7)
+            incomplete = incomplete or "the server sent only a part of it"
+        if incomplete and not spool.size:
+            raise nothing_came(exchange.target, incomplete, limits)  # noqa: TRY301 -- see below
+    except BaseException:
+        with anyio.CancelScope(shield=True):  # whatever went wrong, no file stays
+            await in_thread(spool.discard)
+        raise
+    if not spool.size:
+        incomplete = f"the server answered {exchange.phrase} and sent no content"
+    return spool, incomplete
+
+
 async def read_beginning(exchange: "Exchange", max_bytes: int, deadline: float) -> bytes:
     """Return the first ``max_bytes`` of a body as sent, or what came by the ``deadline``."""
-    from fetchstash.fetch._exchange import BrokenBody  # noqa: PLC0415 -- it imports httpcore2
-
     body = bytearray()
     with anyio.move_on_at(deadline), suppress(BrokenBody):
         async for chunk in exchange.chunks():

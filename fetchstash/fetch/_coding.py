@@ -7,9 +7,8 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from itertools import chain
-from typing import Protocol
+from typing import Any
 
 STEP = 64 * 1024  # brotli fills whole blocks of its own and goes over it, to 96 KiB
 # Input goes in by slices: zlib returns the rest of each as a copy, which must stay cheap.
@@ -28,18 +27,161 @@ class BrokenCoding(Exception):
     """The bytes do not match Content-Encoding, or end too soon. Its text is half a sentence."""
 
 
-class Decoder(Protocol):
-    """Decodes one coding. ``has_large_window``: it may hold many MiB between two calls."""
+class Decoder:
+    """Decodes one coding: the only member of a body, or all of them one after the other.
 
-    has_large_window: bool
+    ``members_are`` is what its members are called; "" if there is one, and what follows it is left
+    out. ``has_large_window``: it may hold many MiB between two calls.
+    """
+
+    name: str
+    members_are = ""
+    has_large_window = False
+    error: type[Exception] = zlib.error
+
+    def __init__(self) -> None:
+        self._member: Any = None
+        self._members = 0
+        self._is_over = False
+        self._head = b""  # the beginning of a member, too short to tell what it is
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Yield ``data`` decoded in pieces of 0 to 96 KiB. Raises BrokenCoding."""
-        ...
+        for begin in range(0, len(data), _SLICE):
+            rest = data[begin : begin + _SLICE]
+            while rest and not self._is_over:
+                if self._member is None:
+                    rest = self._begin(rest)
+                if self._member is None:
+                    break
+                try:
+                    yield from self._decode(rest)
+                except self.error:
+                    raise BrokenCoding(f"has a {self.name} coding that is broken") from None
+                unused = self._unused()
+                rest = unused or b""
+                if unused is not None:
+                    self._member, self._is_over = None, not self.members_are
 
     def finish(self) -> None:
         """Raise BrokenCoding unless the coded stream is complete."""
-        ...
+        if self._member is not None or self._head:
+            raise BrokenCoding(f"has a {self.name} coding that ends too soon")
+
+    def _begin(self, data: bytes) -> bytes:
+        """Begin a member if one begins here, and return its bytes."""
+        if self._members >= _MAX_MEMBERS:
+            raise BrokenCoding(f"has more than {_MAX_MEMBERS} {self.members_are}")
+        self._members += 1
+        self._member = self._new(data)
+        return data
+
+    def _new(self, data: bytes) -> Any:
+        """Return the decompressor of a member that begins with ``data``."""
+        raise NotImplementedError
+
+    def _decode(self, data: bytes) -> Iterator[bytes]:
+        """Yield all of ``data`` inflated, and what zlib holds back after a step of full size."""
+        while True:
+            piece = self._member.decompress(data, STEP)
+            yield piece
+            data = self._member.unconsumed_tail
+            if self._member.eof or (not data and len(piece) < STEP):
+                return
+
+    def _unused(self) -> bytes | None:
+        """Return the bytes after the member's end, None before it."""
+        return self._member.unused_data if self._member.eof else None
+
+
+class _Gzip(Decoder):
+    """All members of a gzip body (RFC 1952, section 2.2). Ignores trailing garbage, as gzip."""
+
+    name, members_are = "gzip", "gzip members"
+
+    def _begin(self, data: bytes) -> bytes:
+        if self._members:
+            data = data.lstrip(b"\0")  # padding between members
+            self._is_over = bool(data) and not data.startswith(b"\x1f")
+            if not data or self._is_over:
+                return b""
+        return super()._begin(data)
+
+    def _new(self, data: bytes) -> Any:
+        del data
+        return zlib.decompressobj(16 + zlib.MAX_WBITS)
+
+
+class _Deflate(Decoder):
+    """The zlib format (RFC 1950), and bare deflate (RFC 1951), which some servers send as well."""
+
+    name = "deflate"
+
+    def _begin(self, data: bytes) -> bytes:
+        data, self._head = self._head + data, b""
+        if len(data) < 2:
+            self._head = data
+            return b""
+        return super()._begin(data)
+
+    def _new(self, data: bytes) -> Any:
+        # RFC 1950, section 2.2
+        has_header = data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
+        return zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+
+
+class _Brotli(Decoder):
+    """Brotli (RFC 7932); its window is 16 MiB at the most."""
+
+    name, has_large_window = "br", True
+
+    def _new(self, data: bytes) -> Any:
+        del data
+        import brotli  # noqa: PLC0415 -- most bodies need one decoder or none
+
+        self.error = brotli.error
+        return brotli.Decompressor()
+
+    def _decode(self, data: bytes) -> Iterator[bytes]:
+        piece = self._member.process(data, output_buffer_limit=STEP)
+        # can_accept_more_data does not count decoded bytes that wait to be returned.
+        while piece or not self._member.can_accept_more_data():
+            yield piece
+            piece = self._member.process(b"", output_buffer_limit=STEP)
+
+    def _unused(self) -> bytes | None:
+        return b"" if self._member.is_finished() else None
+
+
+class _Zstd(Decoder):
+    """All frames of a zstd stream (RFC 8878, RFC 9659)."""
+
+    name, members_are, has_large_window = "zstd", "zstd frames", True
+
+    def _new(self, data: bytes) -> Any:
+        del data
+        if sys.version_info >= (3, 14):
+            from compression import zstd  # noqa: PLC0415 -- most bodies need one decoder or none
+        else:
+            from backports import zstd  # noqa: PLC0415 -- see above
+
+        self.error = zstd.ZstdError
+        window = int(zstd.DecompressionParameter.window_log_max)
+        return zstd.ZstdDecompressor(options={window: _ZSTD_WINDOW_LOG})
+
+    def _decode(self, data: bytes) -> Iterator[bytes]:
+        yield self._member.decompress(data, STEP)
+        while not self._member.eof and not self._member.needs_input:
+            yield self._member.decompress(b"", STEP)
+
+
+_DECODERS: dict[str, Callable[[], Decoder]] = {
+    "gzip": _Gzip,
+    "x-gzip": _Gzip,  # RFC 9110, section 8.4.1.3
+    "deflate": _Deflate,
+    "br": _Brotli,
+    "zstd": _Zstd,
+}
 
 
 def codings(header: str) -> tuple[str, ...] | None:
@@ -73,189 +215,3 @@ def decode_beginning(body: bytes, content_encoding: str, max_bytes: int) -> byte
         while len(decoded) < max_bytes and (piece := next(pieces, None)) is not None:
             decoded += piece
     return bytes(decoded[:max_bytes])
-
-
-class _Inflater(Protocol):
-    """The type of zlib.decompressobj(), which has no public name."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unconsumed_tail(self) -> bytes: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
-
-
-def _inflate(member: _Inflater, data: bytes, coding: str) -> Iterator[bytes]:
-    """Yield all of ``data`` inflated, and what zlib holds back after a step of full size."""
-    while True:
-        try:
-            piece = member.decompress(data, STEP)
-        except zlib.error:
-            raise BrokenCoding(f"has a {coding} coding that is broken") from None
-        yield piece
-        data = member.unconsumed_tail
-        if member.eof or (not data and len(piece) < STEP):
-            return
-
-
-class _Gzip:
-    """All members of a gzip body (RFC 1952, section 2.2). Ignores trailing garbage, as gzip."""
-
-    has_large_window = False
-
-    def __init__(self) -> None:
-        self._member: _Inflater | None = None
-        self._members = 0
-        self._trailer = False
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        for begin in range(0, len(data), _SLICE):
-            rest = data[begin : begin + _SLICE]
-            while rest and not self._trailer:
-                if self._member is None:
-                    rest = self._next_member(rest)
-                if self._member is None:
-                    break
-                yield from _inflate(self._member, rest, "gzip")
-                rest = b""
-                if self._member.eof:
-                    rest, self._member = self._member.unused_data, None
-
-    def _next_member(self, data: bytes) -> bytes:
-        """Begin a member if one begins here, and return its bytes, else b""."""
-        if self._members:
-            data = data.lstrip(b"\0")  # padding between members
-            self._trailer = bool(data) and not data.startswith(b"\x1f")
-            if not data or self._trailer:
-                return b""
-        if self._members >= _MAX_MEMBERS:
-            raise BrokenCoding(f"has more than {_MAX_MEMBERS} gzip members")
-        self._members += 1
-        self._member = zlib.decompressobj(16 + zlib.MAX_WBITS)
-        return data
-
-    def finish(self) -> None:
-        if self._member is not None:
-            raise BrokenCoding("has a gzip coding that ends too soon")
-
-
-class _Deflate:
-    """The zlib format (RFC 1950), and bare deflate (RFC 1951), which some servers send as well."""
-
-    has_large_window = False
-
-    def __init__(self) -> None:
-        self._head = b""
-        self._stream: _Inflater | None = None
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        if self._stream is None:
-            data = self._head = self._head + data
-            if len(data) < 2:
-                return
-            # RFC 1950, section 2.2
-            has_header = data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
-            self._stream = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
-        for begin in range(0, len(data), _SLICE):
-            if not self._stream.eof:
-                yield from _inflate(self._stream, data[begin : begin + _SLICE], "deflate")
-
-    def finish(self) -> None:
-        if self._head and (self._stream is None or not self._stream.eof):
-            raise BrokenCoding("has a deflate coding that ends too soon")
-
-
-class _Brotli:
-    """Brotli (RFC 7932); its window is 16 MiB at the most."""
-
-    has_large_window = True
-
-    def __init__(self) -> None:
-        import brotli  # noqa: PLC0415 -- most bodies need one decoder or none
-
-        self._decoder = brotli.Decompressor()
-        self._error = brotli.error
-        self._begun = False
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        for begin in range(0, len(data), _SLICE):
-            if self._decoder.is_finished():
-                return
-            self._begun = True
-            piece = self._process(data[begin : begin + _SLICE])
-            # can_accept_more_data does not count decoded bytes that wait to be returned.
-            while piece or not self._decoder.can_accept_more_data():
-                yield piece
-                piece = self._process(b"")
-
-    def _process(self, data: bytes) -> bytes:
-        try:
-            return self._decoder.process(data, output_buffer_limit=STEP)
-        except self._error:
-            raise BrokenCoding("has a br coding that is broken") from None
-
-    def finish(self) -> None:
-        if self._begun and not self._decoder.is_finished():
-            raise BrokenCoding("has a br coding that ends too soon")
-
-
-class _Zstd:
-    """All frames of a zstd stream (RFC 8878, RFC 9659)."""
-
-    has_large_window = True
-
-    def __init__(self) -> None:
-        if sys.version_info >= (3, 14):
-            from compression import zstd  # noqa: PLC0415 -- most bodies need one decoder or none
-        else:
-            from backports import zstd  # noqa: PLC0415 -- see above
-
-        self._new = partial(
-            zstd.ZstdDecompressor,
-            options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG},
-        )
-        self._error = zstd.ZstdError
-        self._frame = self._new()
-        self._frames = 0
-        self._inside = False
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        for begin in range(0, len(data), _SLICE):
-            rest = data[begin : begin + _SLICE]
-            while rest:
-                if not self._inside:
-                    self._begin_frame()
-                yield self._decompress(rest)
-                while not self._frame.eof and not self._frame.needs_input:
-                    yield self._decompress(b"")
-                rest = b""
-                if self._frame.eof:
-                    rest, self._inside = self._frame.unused_data, False
-
-    def _begin_frame(self) -> None:
-        if self._frames >= _MAX_MEMBERS:
-            raise BrokenCoding(f"has more than {_MAX_MEMBERS} zstd frames")
-        self._frame = self._new()
-        self._frames += 1
-        self._inside = True
-
-    def _decompress(self, data: bytes) -> bytes:
-        try:
-            return self._frame.decompress(data, STEP)
-        except self._error:
-            raise BrokenCoding("has a zstd coding that is broken") from None
-
-    def finish(self) -> None:
-        if self._inside:
-            raise BrokenCoding("has a zstd coding that ends too soon")
-
-
-_DECODERS: dict[str, Callable[[], Decoder]] = {
-    "gzip": _Gzip,
-    "x-gzip": _Gzip,  # RFC 9110, section 8.4.1.3
-    "deflate": _Deflate,
-    "br": _Brotli,
-    "zstd": _Zstd,
-}

@@ -167,23 +167,14 @@ class Fetcher(Protocol):
 
         With ``cached``, the request is conditional (``not_modified``). A body that is not whole is
         kept and marked (``incomplete``), unless nothing of it came. ``after`` is the page that
-        leads to ``url``, an absolute or relative reference, by a refresh or a lone frame: it
-        counts as a redirect of ``after``, whose ``url`` the result has. ``seconds`` is the time
-        that is left, if less than the limits allow.
+        leads to ``url``, a reference, by a refresh or a lone frame: it counts as a redirect of
+        ``after``, whose ``url`` the result has. ``seconds``: the time that is left, if less than
+        the limits allow.
 
-        Raises one of these and then leaves no file in ``folder``:
-
-        - BadArgument: no URL, or one that is too long
-        - Refused: a scheme, host, port, domain or address that policy forbids (details: host,
-          port, address; private, what it is, if a person may be asked to allow it)
-        - RobotsRefused: robots.txt forbids it
-        - HttpError: a 4xx or 5xx (details: status, retry_after_seconds; excerpt of at most 500
-          characters)
-        - FetchFailed: no such name, no connection, no HTTP, too many redirects, or an empty body
-          that should not be
-        - TimedOut: the deadline passed before anything came
-        - TooLarge: a header or body above its limit
-        - StoreError: the file could not be created or written
+        Raises BadArgument, Refused (details: host, port, address; private, what it is, if a person
+        may be asked to allow it), RobotsRefused, HttpError (details: status, retry_after_seconds;
+        an excerpt of at most 500 characters), FetchFailed, TimedOut, TooLarge or StoreError, and
+        then leaves no file.
         """
         ...
 

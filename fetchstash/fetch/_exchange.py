@@ -1,5 +1,6 @@
 """Send one request over httpcore2 in its host's turn, and read its response."""
 
+import os
 import ssl
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
@@ -10,8 +11,10 @@ from typing import cast
 import anyio
 import anyio.lowlevel
 import httpcore2
+import httpx2
 
-from fetchstash.errors import FetchFailed
+from fetchstash.errors import BadArgument, FetchFailed
+from fetchstash.fetch._body import BrokenBody
 from fetchstash.fetch._framing import GuardedStream, NotHttp
 from fetchstash.fetch._guard import Guard
 from fetchstash.fetch._url import Target
@@ -80,18 +83,8 @@ class Gates:
     def _leave(self, gate: _Gate) -> None:
         gate.users -= 1
         if not gate.users:
-            now = anyio.current_time()
-            gone = [
-                name
-                for name, other in self._gates.items()
-                if not other.users and other.next_at <= now
-            ]
-            for name in gone:
-                del self._gates[name]
-
-
-class BrokenBody(Exception):
-    """The body did not come to its end. Its text is half a sentence."""
+            now, gates = anyio.current_time(), self._gates
+            self._gates = {name: g for name, g in gates.items() if g.users or g.next_at > now}
 
 
 class Exchange:
@@ -157,7 +150,9 @@ class Exchange:
                     await anyio.lowlevel.checkpoint()
                     yielded_at = time.monotonic()
         except httpcore2.RemoteProtocolError as error:
-            raise BrokenBody(_why_broken(str(error))) from None
+            if "complete message body" in str(error) or "closed connection" in str(error):
+                raise BrokenBody("the connection closed before its end") from None
+            raise BrokenBody("its chunked framing is broken") from None
         except (httpcore2.NetworkError, httpcore2.TimeoutException, OSError):
             raise BrokenBody("the connection broke") from None
 
@@ -172,13 +167,44 @@ class Exchange:
             self._leave()
 
 
+def tls_context() -> ssl.SSLContext:
+    """Return the TLS context of all connections. Takes some 20 ms.
+
+    SSL_CERT_FILE or SSL_CERT_DIR replace the system's certificates. Raises BadArgument if what
+    they name cannot be read.
+    """
+    file, folder = (os.environ.get(name, "") for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
+    try:
+        if folder and not file:
+            os.scandir(folder).close()
+        return httpx2.create_ssl_context()
+    except ssl.SSLError:
+        why = "holds no certificates in PEM format"
+    except OSError as error:
+        why = f"cannot be read: {error.strerror or error}"
+    name, path = ("SSL_CERT_FILE", file) if file else ("SSL_CERT_DIR", folder)
+    if not path:
+        what = f"The system's certificates: the file or folder {why}."
+        raise BadArgument(what, "Install the system's certificates (ca-certificates).")
+    raise BadArgument(f"{name} is {path}, which {why}.", "The operator has to correct or unset it.")
+
+
+def certificate_fault() -> str:
+    """Return what is wrong with the certificates that servers are verified by, or ""."""
+    try:
+        tls_context()
+    except BadArgument as error:
+        return error.what
+    return ""
+
+
 class Connections:
     """The connection pool over the guard. HTTP/1.1 only: HTTP/2 is one more parser to attack."""
 
-    def __init__(self, guard: Guard, ssl_context: ssl.SSLContext, gates: Gates) -> None:
+    def __init__(self, guard: Guard, gates: Gates) -> None:
         self._gates = gates
         self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=ssl_context,
+            ssl_context=tls_context(),
             max_connections=_MAX_CONNECTIONS,
             max_keepalive_connections=_KEPT_CONNECTIONS,
             keepalive_expiry=_KEPT_SECONDS,
@@ -233,52 +259,32 @@ def joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
 
 def failure(target: Target, error: Exception) -> FetchFailed:
     """Return the error for a connection that failed. details: temporary, if a retry may help."""
-    cause = _tls_cause(error)
+    elsewhere = "Look for the document on another site."
+    later = "Check the URL, or try again later."
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLError):
+        cause = cause.__cause__ or cause.__context__
     if isinstance(cause, ssl.SSLCertVerificationError):
         what = f"The certificate of {target.host} is not valid: {cause.verify_message.rstrip('.')}."
-        return FetchFailed(what, "Look for the document on another site.")
+        return FetchFailed(what, elsewhere)
     if cause is not None and cause.reason in _NO_TLS:
         what = f"{target.host_and_port} does not speak TLS."
         return FetchFailed(what, "Check the port. For a plain web server, write http://.")
     if cause is not None:
         what = f"No secure connection to {target.authority} could be made."
-        return FetchFailed(what, "Look for the document on another site.")
+        return FetchFailed(what, elsewhere)
     if isinstance(error, NotHttp) and error.protocol == "TLS":
         return FetchFailed(f"{target.host_and_port} speaks TLS.", "Write https:// in the URL.")
     if isinstance(error, NotHttp) and error.protocol:
         what = f"{target.host_and_port} speaks {error.protocol}, no HTTP."
         return FetchFailed(what, "Check the URL and its port.")
     if isinstance(error, httpcore2.ConnectTimeout):  # and once more would take as long again
-        what = f"{target.authority} does not answer."
-        return FetchFailed(what, "Check the URL, or try again later.")
+        return FetchFailed(f"{target.authority} does not answer.", later)
     if isinstance(error, httpcore2.ConnectError):
-        return FetchFailed(
-            f"{target.authority} cannot be reached.",
-            "Check the URL, or try again later.",
-            temporary=True,
-        )
-    if isinstance(error, (httpcore2.ProtocolError, ValueError)) and "disconnected" not in str(
-        error
-    ):
-        return FetchFailed(
-            f"What {target.authority} answered is no HTTP.", "Check the URL and its port."
-        )
-    return FetchFailed(
-        f"{target.authority} closed the connection without an answer.",
-        "Try again later.",
-        temporary=True,
-    )
-
-
-def _tls_cause(error: BaseException | None) -> ssl.SSLError | None:
-    while error is not None:
-        if isinstance(error, ssl.SSLError):
-            return error
-        error = error.__cause__ or error.__context__
-    return None
-
-
-def _why_broken(message: str) -> str:
-    if "complete message body" in message or "closed connection" in message:
-        return "the connection closed before its end"
-    return "its chunked framing is broken"
+        return FetchFailed(f"{target.authority} cannot be reached.", later, temporary=True)
+    is_answer = isinstance(error, (httpcore2.ProtocolError, ValueError))
+    if is_answer and "disconnected" not in str(error):
+        what = f"What {target.authority} answered is no HTTP."
+        return FetchFailed(what, "Check the URL and its port.")
+    what = f"{target.authority} closed the connection without an answer."
+    return FetchFailed(what, "Try again later.", temporary=True)

@@ -1,11 +1,13 @@
-"""HttpFetcher: a URL in, a file out, under one deadline; and the certificates it trusts."""
+"""HttpFetcher: a URL in, a file out, under one deadline.
+
+Redirects are followed hop by hop: each is vetted, asks robots.txt and is retried like the first.
+"""
 
 import logging
-import os
-import ssl
+from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from http import HTTPStatus
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,10 +16,17 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from fetchstash.errors import BadArgument, FetchFailed, FetchstashError, HttpError, Refused
+from fetchstash.errors import (
+    Call,
+    FetchFailed,
+    FetchstashError,
+    HttpError,
+    Refused,
+    RobotsRefused,
+)
 from fetchstash.fetch._addresses import Interfaces, Resolver, SystemResolver, addresses_of
-from fetchstash.fetch._body import BodyReader, Spool, Workers, read_beginning, too_large
-from fetchstash.fetch._coding import ACCEPT_ENCODING, BrokenCoding, codings, decoders
+from fetchstash.fetch._body import Workers, read_beginning, spool_body
+from fetchstash.fetch._coding import ACCEPT_ENCODING, decode_beginning
 from fetchstash.fetch._contract import (
     Cached,
     Fetched,
@@ -27,7 +36,6 @@ from fetchstash.fetch._contract import (
     Rendered,
     Renderer,
 )
-from fetchstash.fetch._exchange import Gates
 from fetchstash.fetch._guard import Proxy
 from fetchstash.fetch._mask import mask_url
 from fetchstash.fetch._policy import Policy, origin_headers, without
@@ -37,17 +45,29 @@ from fetchstash.fetch._responses import (
     conditions,
     excerpt,
     file_name,
-    nothing_came,
+    next_target,
     retry_after_seconds,
     timed_out,
+    wait_after_failure,
+    wait_after_status,
     what_next,
+)
+from fetchstash.fetch._robots import (
+    MAX_BYTES,
+    MAX_BYTES_KEPT,
+    MAX_REDIRECTS,
+    MAX_SITES_KEPT,
+    SECONDS,
+    UNAVAILABLE,
+    UNREACHABLE,
+    Robots,
+    read_robots,
 )
 from fetchstash.fetch._url import Target, join, parse
 
 if TYPE_CHECKING:
     from fetchstash.fetch._browser import Browser
-    from fetchstash.fetch._client import Client
-    from fetchstash.fetch._exchange import Exchange
+    from fetchstash.fetch._exchange import Connections, Exchange
 
 _log = logging.getLogger("fetchstash.fetch")
 
@@ -55,40 +75,6 @@ _ACCEPT = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, */*;q=0.
 _ERROR_BODY_BYTES = 16 * 1024
 _ERROR_BODY_SECONDS = 5
 _ANY_LENGTH = 2**20  # of a URL that was fetched before
-_UNKNOWN_CODING = "it has an unknown content coding and is kept as sent"
-
-
-def tls_context() -> ssl.SSLContext:
-    """Return the TLS context of all connections. Takes some 20 ms.
-
-    SSL_CERT_FILE or SSL_CERT_DIR replace the system's certificates. Raises BadArgument if what
-    they name cannot be read.
-    """
-    import httpx2  # noqa: PLC0415 -- it takes 0.1 s, and is not needed before the first fetch
-
-    file, folder = (os.environ.get(name, "") for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
-    try:
-        if folder and not file:
-            os.scandir(folder).close()
-        return httpx2.create_ssl_context()
-    except ssl.SSLError:
-        why = "holds no certificates in PEM format"
-    except OSError as error:
-        why = f"cannot be read: {error.strerror or error}"
-    name, path = ("SSL_CERT_FILE", file) if file else ("SSL_CERT_DIR", folder)
-    if not path:
-        what = f"The system's certificates: the file or folder {why}."
-        raise BadArgument(what, "Install the system's certificates (ca-certificates).")
-    raise BadArgument(f"{name} is {path}, which {why}.", "The operator has to correct or unset it.")
-
-
-def certificate_fault() -> str:
-    """Return what is wrong with the certificates that servers are verified by, or ""."""
-    try:
-        tls_context()
-    except BadArgument as error:
-        return error.what
-    return ""
 
 
 class HttpFetcher:
@@ -103,10 +89,12 @@ class HttpFetcher:
         self._resolver = resolver or SystemResolver()
         self._agent = limits.user_agent or f"fetchstash/{_version()}"
         self._interfaces = Interfaces()
-        self._client: Client | None = None
+        self._connections: Connections | None = None
         self._browser: Browser | None = None
         self._connecting = anyio.Lock()
         self._workers = Workers()
+        self._robots: OrderedDict[str, tuple[float, Robots]] = OrderedDict()
+        self._asking: dict[str, anyio.Lock] = {}
 
     async def fetch(
         self,
@@ -119,25 +107,24 @@ class HttpFetcher:
         seconds: float | None = None,
     ) -> Fetched:
         """Fetch ``url`` and spool its decoded body to a new file in ``folder``; see Fetcher."""
-        left = self._limits.fetch_seconds if seconds is None else seconds
-        deadline = anyio.current_time() + min(left, self._limits.fetch_seconds)
-        first, target, redirects = self._begin(url, after)
+        most = self._limits.fetch_seconds
+        deadline = anyio.current_time() + (most if seconds is None else min(seconds, most))
         exchange: Exchange | None = None
+        if after is None:
+            first = target = parse(url, self._limits.max_url_chars)
+            redirects, left_origin = 0, False
+        else:
+            redirects, left_origin = after.redirects + 1, after.left_origin
+            check_count(redirects, self._limits.max_redirects)
+            first, page = (parse(text, _ANY_LENGTH) for text in (after.url, after.final_url))
+            target = join(page, url, self._limits.max_url_chars)
         with anyio.move_on_at(deadline):
             if after is not None:
                 await self._check_leaving(parse(after.final_url, _ANY_LENGTH))
-            if not redirects:
+            else:
                 self._policy.check(target)  # a plain refusal waits for no library
-            client = await self._connect()
-            headers = {"Accept": _ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
-            exchange = await client.open(
-                target,
-                headers,
-                deadline,
-                cached,
-                first,
-                redirects,
-                left_origin=after is not None and after.left_origin,
+            exchange = await self._open(
+                first, target, redirects, deadline, cached, left_origin=left_origin
             )
         if exchange is None:
             raise timed_out(first, self._limits)
@@ -166,15 +153,15 @@ class HttpFetcher:
         self, url: str, folder: Path, *, seconds: float, edge: int = 0, max_bytes: int = 0
     ) -> Rendered:
         """Render ``url`` in a browser behind the guard; see Renderer."""
-        client = await self._connect()
-        assert self._browser is not None  # made with the client
+        await self._connect()
+        assert self._browser is not None  # made with the connections
         deadline = anyio.current_time() + seconds
         rendered = await self._browser.render(
             url, folder, seconds=seconds, edge=edge, max_bytes=max_bytes
         )
         try:
             if self._limits.respect_robots:  # its scripts may have changed the address
-                await client.ask_robots(parse(rendered.url, _ANY_LENGTH), deadline)
+                await self._ask_robots(parse(rendered.url, _ANY_LENGTH), deadline)
         except BaseException:
             rendered.path.unlink(missing_ok=True)
             raise
@@ -186,6 +173,12 @@ class HttpFetcher:
         A person said so. Rules on domains hold, and metadata services are never let through.
         """
         self._policy.grant(host, port)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._connections is not None:
+            connections, self._connections = self._connections, None
+            await connections.aclose()
 
     async def _check(self, target: Target) -> None:
         self._policy.check(target)
@@ -203,55 +196,181 @@ class HttpFetcher:
             what = f"A page of {page.host}, which the operator allowed, leads to another address."
             raise Refused(what, "Fetch that, if it is the right one.", rule="inside")
 
-    def _begin(self, url: str, after: Fetched | None) -> tuple[Target, Target, int]:
-        """Return the first URL's target, the one to fetch now, and the redirects between them."""
-        if after is None:
-            target = parse(url, self._limits.max_url_chars)
-            return target, target, 0
-        redirects = after.redirects + 1
-        check_count(redirects, self._limits.max_redirects)
-        first, page = (parse(text, _ANY_LENGTH) for text in (after.url, after.final_url))
-        return first, join(page, url, self._limits.max_url_chars), redirects
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        if self._client is not None:
-            client, self._client = self._client, None
-            await client.aclose()
-
-    async def _connect(self) -> "Client":
+    async def _connect(self) -> "Connections":
         async with self._connecting:
-            if self._client is None:
-                self._client = await anyio.to_thread.run_sync(
-                    self._new_client, limiter=self._workers.threads
+            if self._connections is None:
+                self._connections = await anyio.to_thread.run_sync(
+                    self._new_connections, limiter=self._workers.threads
                 )
-            return self._client
+            return self._connections
 
-    def _new_client(self) -> "Client":
+    def _new_connections(self) -> "Connections":
         """Import the HTTP library and read the certificates: 0.1 s, so run it in a thread."""
         from fetchstash.fetch._browser import Browser  # noqa: PLC0415 -- see above
-        from fetchstash.fetch._client import Client  # noqa: PLC0415 -- see above
-        from fetchstash.fetch._exchange import Connections  # noqa: PLC0415 -- see above
+        from fetchstash.fetch._exchange import Connections, Gates  # noqa: PLC0415 -- see above
         from fetchstash.fetch._guard import Guard  # noqa: PLC0415 -- see above
 
         for logger in ("httpx2", "httpcore2"):  # they log URLs, secrets included
             logging.getLogger(logger).setLevel(logging.CRITICAL)
+        limits = self._limits
 
         def guard_of(policy: Policy) -> Guard:
-            most = self._limits.max_header_bytes
+            most = limits.max_header_bytes
             return Guard(policy, self._resolver, self._interfaces, most, self._proxy)
 
-        guard = guard_of(self._policy)
         self._browser = Browser(
-            self._limits, self._policy, self._resolver, lambda policy: guard_of(policy).tunnel
+            limits, self._policy, self._resolver, lambda policy: guard_of(policy).tunnel
         )
-        gates = Gates(self._limits.per_host_concurrency, self._limits.per_host_rate)
-        return Client(
-            self._limits,
-            self._policy,
-            Connections(guard, tls_context(), gates),
-            self._agent,
-            self._own_headers,
+        gates = Gates(limits.per_host_concurrency, limits.per_host_rate)
+        return Connections(guard_of(self._policy), gates)
+
+    async def _open(
+        self,
+        first: Target,
+        target: Target,
+        redirects: int,
+        deadline: float,
+        cached: Cached | None,
+        *,
+        left_origin: bool,
+    ) -> "Exchange":
+        """Return the response after all redirects, each hop vetted like the first.
+
+        ``first`` led to ``target`` by so many ``redirects``; ``left_origin`` says that one of them
+        led to another origin.
+        """
+        headers = {"User-Agent": self._agent, "Accept": _ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
+        while True:
+            # A server that is asked first, or in between, chose this URL: it must not choose what
+            # the operator's headers open.
+            left_origin = left_origin or target.origin != first.origin
+            own = {} if left_origin else self._own_headers.get(target.origin, {})
+            try:
+                self._policy.check(target)
+                if self._limits.respect_robots:
+                    await self._ask_robots(target, deadline)
+                fields = {name: value for name, value in headers.items() if name.lower() not in own}
+                fields |= own | conditions(cached, target, redirects)
+                exchange, further = await self._hop(
+                    target, fields, deadline, redirects, self._limits.max_redirects
+                )
+            except FetchstashError as error:
+                raise (after_redirect(error, first, target) if redirects else error) from None
+            if further is None:
+                exchange.redirects, exchange.left_origin = redirects, left_origin
+                return exchange
+            target, redirects = further, redirects + 1
+
+    async def _hop(
+        self,
+        target: Target,
+        headers: Mapping[str, str],
+        deadline: float,
+        redirects: int,
+        max_redirects: int,
+    ) -> "tuple[Exchange, Target | None]":
+        """Send a request; return the response, and where it redirects to, after closing it."""
+        exchange = await self._send(target, headers, deadline)
+        is_last = False
+        try:
+            further = next_target(exchange, redirects, max_redirects, self._limits.max_url_chars)
+            is_last = further is None
+        finally:
+            if not is_last:
+                await exchange.aclose()
+        return exchange, further
+
+    async def _send(
+        self, target: Target, headers: Mapping[str, str], deadline: float
+    ) -> "Exchange":
+        """Send one request, and up to twice more if that may help; a refusal is never retried."""
+        connections = await self._connect()
+        attempt = 0
+        while True:
+            try:
+                exchange = await connections.get(target, headers)
+            except FetchFailed as failed:
+                wait = wait_after_failure(attempt, deadline - anyio.current_time())
+                if wait is None or not failed.details.get("temporary"):
+                    raise
+            else:
+                left = deadline - anyio.current_time()
+                wait = wait_after_status(
+                    exchange.status, exchange.headers, attempt, left, datetime.now(UTC)
+                )
+                if wait is None:
+                    return exchange
+                await exchange.aclose()
+            await anyio.sleep(wait)
+            attempt += 1
+
+    async def _ask_robots(self, target: Target, deadline: float) -> None:
+        """Raise RobotsRefused unless the origin's robots.txt lets us fetch ``target``."""
+        if target.path == "/robots.txt":  # RFC 9309, section 2.2.2
+            return
+        robots = await self._robots_of(target, deadline)
+        if await anyio.to_thread.run_sync(robots.allows, target.path):
+            return
+        ignore = Call("setting", {"name": "fetch.respect_robots", "value": False})
+        if robots.unreachable:
+            what = f"The robots.txt of {target.host} is unavailable, which forbids every page."
+            raise RobotsRefused(what, "Try again in some minutes; or {}.", ignore)
+        what = f"The robots.txt of {target.host} forbids this URL."
+        raise RobotsRefused(what, "Look for the document elsewhere; or {}.", ignore)
+
+    async def _robots_of(self, target: Target, deadline: float) -> Robots:
+        """Return the origin's rules. Fetches that wait for the same rules share one request."""
+        lock = self._asking.setdefault(target.origin, anyio.Lock())
+        try:
+            async with lock:
+                now = anyio.current_time()
+                until, robots = self._robots.get(target.origin, (now, UNREACHABLE))
+                if until <= now:
+                    robots = await self._fetch_robots(target, deadline)
+                    self._robots[target.origin] = now + robots.keep_seconds, robots
+                    size = sum(kept.size_bytes for _, kept in self._robots.values())
+                    while len(self._robots) > MAX_SITES_KEPT or (
+                        size > MAX_BYTES_KEPT and len(self._robots) > 1
+                    ):
+                        size -= self._robots.popitem(last=False)[1][1].size_bytes
+                return robots
+        finally:
+            if not lock.statistics().tasks_waiting and not lock.locked():
+                self._asking.pop(target.origin, None)
+
+    async def _fetch_robots(self, target: Target, deadline: float) -> Robots:
+        """Fetch and read robots.txt. Raises FetchFailed if the site cannot be reached."""
+        headers = {
+            "User-Agent": self._agent,
+            "Accept": "text/plain, */*;q=0.5",
+            "Accept-Encoding": "gzip",
+        }
+        until = min(deadline, anyio.current_time() + SECONDS)
+        exchange: Exchange | None = None
+        further: Target | None = replace(target, path="/robots.txt")
+        redirects = 0
+        with anyio.move_on_at(until):
+            try:
+                while further is not None:
+                    self._policy.check(further)
+                    exchange, further = await self._hop(
+                        further, headers, until, redirects, MAX_REDIRECTS
+                    )
+                    redirects += 1
+            except FetchstashError as failed:
+                if isinstance(failed, FetchFailed) and "redirects" not in failed.details:
+                    raise
+                return UNAVAILABLE  # redirected to a forbidden place, or in circles
+        if exchange is None or further is not None:
+            return UNREACHABLE
+        try:
+            body = await read_beginning(exchange, MAX_BYTES, until)
+        finally:
+            await exchange.aclose()
+        coding = exchange.headers.get("content-encoding", "")
+        status, agent = exchange.status, self._agent
+        return await anyio.to_thread.run_sync(
+            lambda: read_robots(status, decode_beginning(body, coding, MAX_BYTES), agent)
         )
 
     async def _keep(
@@ -285,58 +404,26 @@ class HttpFetcher:
             return replace(fetched, not_modified=True)
         if exchange.status >= HTTPStatus.BAD_REQUEST or exchange.status == HTTPStatus.NOT_MODIFIED:
             raise await self._http_error(exchange, deadline)
-        if (exchange.announced or 0) > self._limits.max_wire_bytes:
-            raise too_large("wire", self._limits.max_wire_bytes)
-        applied = codings(exchange.headers.get("content-encoding", ""))
-        try:
-            stages = decoders(applied or ())
-        except BrokenCoding as broken:
-            raise nothing_came(exchange.target, f"it {broken}", self._limits) from None
-        spool = Spool(folder, stages, self._limits.max_decoded_bytes)
-        in_thread = partial(anyio.to_thread.run_sync, limiter=self._workers.threads)
-        try:
-            await in_thread(spool.open)
-            reader = BodyReader(exchange, spool, self._limits, self._workers)
-            await reader.read(deadline, progress)
-            incomplete = reader.incomplete or (_UNKNOWN_CODING if applied is None else "")
-            try:
-                await in_thread(partial(spool.finish, whole=not incomplete))
-            except BrokenCoding as broken:
-                incomplete = f"it {broken}"
-            if exchange.status == HTTPStatus.PARTIAL_CONTENT:  # unasked for (RFC 9110, 15.3.7)
-                incomplete = incomplete or "the server sent only a part of it"
-            if incomplete and not spool.size:
-                raise nothing_came(exchange.target, incomplete, self._limits)  # noqa: TRY301 -- see below
-            if not spool.size:
-                incomplete = f"the server answered {exchange.phrase} and sent no content"
-        except BaseException:
-            with anyio.CancelScope(shield=True):  # whatever went wrong, no file stays
-                await in_thread(spool.discard)
-            raise
-        size, digest = spool.size, spool.sha256
+        spool, incomplete = await spool_body(
+            exchange, folder, self._limits, self._workers, deadline, progress
+        )
+        size, digest = spool.size, spool.hash.hexdigest()
         return replace(
             fetched, path=spool.path, size_bytes=size, sha256=digest, incomplete=incomplete
         )
 
     async def _http_error(self, exchange: "Exchange", deadline: float) -> HttpError:
         """Return the error for a 4xx or 5xx, with the beginning of its body in the details."""
-        body = await read_beginning(
-            exchange, _ERROR_BODY_BYTES, min(deadline, anyio.current_time() + _ERROR_BODY_SECONDS)
-        )
+        until = min(deadline, anyio.current_time() + _ERROR_BODY_SECONDS)
+        body = await read_beginning(exchange, _ERROR_BODY_BYTES, until)
         own = self._own_headers.get(exchange.target.origin, {})
         text = without(own.values(), excerpt(body, exchange.headers))
         wait = retry_after_seconds(exchange.headers.get("retry-after", ""), datetime.now(UTC))
-        details = {"status": exchange.status} | (
-            {} if wait is None else {"retry_after_seconds": wait}
-        )
+        details = {} if wait is None else {"retry_after_seconds": wait}
         what = f"{exchange.target.host} answered {exchange.phrase}."
         _log.info("%s The answer begins: %s", what, text)
-        return HttpError(
-            what,
-            what_next(exchange.target, exchange.status, wait),
-            excerpt=text,
-            **details,
-        )
+        next_step = what_next(exchange.target, exchange.status, wait)
+        return HttpError(what, next_step, excerpt=text, status=exchange.status, **details)
 
 
 def _version() -> str:
@@ -357,8 +444,3 @@ def browser_of(fetcher: Fetcher, limits: FetchLimits) -> Renderer | None:
     """Return the browser of a fetcher, None where there is none or it is switched off."""
     is_on = any(entry != "off" for entry in limits.browser)
     return fetcher if is_on and isinstance(fetcher, HttpFetcher) else None
-
-
-def open_fetcher(limits: FetchLimits) -> Fetcher:
-    """Return a fetcher with these limits. Raises BadArgument for an invalid one."""
-    return HttpFetcher(limits)

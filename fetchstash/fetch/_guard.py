@@ -11,6 +11,7 @@ import ssl
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
@@ -18,7 +19,14 @@ import anyio
 import httpcore2
 
 from fetchstash.errors import BadArgument, FetchFailed, Refused
-from fetchstash.fetch._addresses import Address, Interfaces, Resolver, addresses_of, plain
+from fetchstash.fetch._addresses import (
+    Address,
+    Interfaces,
+    Resolver,
+    addresses_of,
+    plain,
+    target_of,
+)
 from fetchstash.fetch._framing import GuardedStream
 from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._url import Target, join_host_port
@@ -59,71 +67,50 @@ class Proxy:
         except ValueError:
             host, port, parts = None, None, urlsplit("")
         if parts.scheme not in {"http", "https"} or not host:
-            raise BadArgument(
-                "fetch.proxy is no URL of an HTTP proxy.",
-                "Give one such as http://proxy.example.org:3128.",
-            )
+            what = "fetch.proxy is no URL of an HTTP proxy."
+            raise BadArgument(what, "Give one such as http://proxy.example.org:3128.")
         login = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
         credentials = b64encode(login.encode()).decode() if parts.username else ""
-        return cls(
-            host,
-            port or (443 if parts.scheme == "https" else 80),
-            parts.scheme == "https",
-            credentials,
-        )
+        tls = parts.scheme == "https"
+        return cls(host, port or (443 if tls else 80), tls, credentials)
 
-    def request(self, address: Address, port: int) -> bytes:
-        """Return the CONNECT request for a numeric address."""
+    async def connect(self, stream: "AsyncNetworkStream", address: Address, port: int) -> None:
+        """Turn a ``stream`` to this proxy into a tunnel to ``address``. Raises FetchFailed."""
         authority = join_host_port(str(address), port)
         login = f"Proxy-Authorization: Basic {self.credentials}\r\n" if self.credentials else ""
-        return f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{login}\r\n".encode("ascii")
+        request = f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{login}\r\n"
+        await stream.write(request.encode("ascii"))
+        advice = "Tell the operator to check fetch.proxy."
+        answer = b""
+        while b"\r\n\r\n" not in answer:
+            some = await stream.read(_MAX_ANSWER_BYTES)
+            answer += some
+            if not some or len(answer) > _MAX_ANSWER_BYTES:
+                raise FetchFailed("The proxy did not answer as a proxy.", advice)
+        status = _STATUS.match(answer)
+        if status is None or not status[1].startswith(b"2"):
+            code = status[1].decode() if status else "nothing that is HTTP"
+            raise FetchFailed(f"The proxy answered {code} and made no connection.", advice)
+        # Bytes before a request answer none (RFC 9110, section 9.3.6).
+        if not answer.endswith(b"\r\n\r\n"):
+            raise FetchFailed("The proxy sent more than an answer.", advice)
 
 
-async def open_tunnel(
-    stream: "AsyncNetworkStream", proxy: Proxy, address: Address, port: int
-) -> None:
-    """Turn ``stream`` to ``proxy`` into a tunnel to ``address``. Raises FetchFailed."""
-    await stream.write(proxy.request(address, port))
-    answer = b""
-    while b"\r\n\r\n" not in answer:
-        some = await stream.read(_MAX_ANSWER_BYTES)
-        answer += some
-        if not some or len(answer) > _MAX_ANSWER_BYTES:
-            raise FetchFailed(
-                "The proxy did not answer as a proxy.", "Tell the operator to check fetch.proxy."
-            )
-    status = _STATUS.match(answer)
-    if status is None or not status[1].startswith(b"2"):
-        code = status[1].decode() if status else "nothing that is HTTP"
-        raise FetchFailed(
-            f"The proxy answered {code} and made no connection.",
-            "Tell the operator to check fetch.proxy.",
-        )
-    if not answer.endswith(b"\r\n\r\n"):  # bytes before a request answer none (RFC 9110, 9.3.6)
-        raise FetchFailed(
-            "The proxy sent more than an answer.", "Tell the operator to check fetch.proxy."
-        )
+def _anyio_backend() -> httpcore2.AsyncNetworkBackend:
+    # httpcore2 declares AnyIOBackend in two ways, one for where anyio is missing.
+    return cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
 
 
+@dataclass(eq=False)
 class Guard(httpcore2.AsyncNetworkBackend):
     """The network backend of our connection pool."""
 
-    def __init__(
-        self,
-        policy: Policy,
-        resolver: Resolver,
-        interfaces: Interfaces,
-        max_header_bytes: int,
-        proxy: Proxy | None = None,
-        network: httpcore2.AsyncNetworkBackend | None = None,
-    ) -> None:
-        self._policy = policy
-        self._resolver = resolver
-        self._interfaces = interfaces
-        self._max_header_bytes = max_header_bytes
-        self._proxy = proxy
-        # httpcore2 declares AnyIOBackend in two ways, one for where anyio is missing.
-        self._network = network or cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
+    policy: Policy
+    resolver: Resolver
+    interfaces: Interfaces
+    max_header_bytes: int
+    proxy: Proxy | None = None
+    network: httpcore2.AsyncNetworkBackend = field(default_factory=_anyio_backend)
 
     async def connect_tcp(
         self,
@@ -139,11 +126,13 @@ class Guard(httpcore2.AsyncNetworkBackend):
         """
         # The pool sets none of these: one deadline covers the whole fetch.
         del timeout, local_address, socket_options
-        return GuardedStream(await self.tunnel(_target(host, port)), self._max_header_bytes)
+        target = target_of("http", host, port)  # the URL's scheme was checked before
+        return GuardedStream(await self.tunnel(target), self.max_header_bytes)
 
     async def tunnel(self, target: Target) -> httpcore2.AsyncNetworkStream:
         """Connect to a vetted address of ``target``. Raises as ``connect_tcp`` does."""
-        addresses = await self.vetted(target)
+        addresses = await addresses_of(target, self.resolver)  # the one look-up
+        self.policy.vet(target, addresses, self.interfaces.machine())
         try:
             with anyio.fail_after(_CONNECT_SECONDS):
                 return await race(addresses, lambda address: self._dial(address, target.port))
@@ -158,40 +147,29 @@ class Guard(httpcore2.AsyncNetworkBackend):
     ) -> httpcore2.AsyncNetworkStream:
         """Raise Refused: a Unix socket is no public server."""
         del path, timeout, socket_options
-        raise Refused(
-            "Sockets in the file system are not fetched from.", "Give an http or https URL."
-        )
+        what = "Sockets in the file system are not fetched from."
+        raise Refused(what, "Give an http or https URL.")
 
     async def sleep(self, seconds: float) -> None:
         """Sleep."""
         await anyio.sleep(seconds)
 
-    async def vetted(self, target: Target) -> list[Address]:
-        """Look the name up once and return its vetted addresses. Raises Refused and FetchFailed."""
-        addresses = await addresses_of(target, self._resolver)
-        self._policy.vet(target, addresses, self._interfaces.machine())
-        return addresses
-
     async def _dial(self, address: Address, port: int) -> httpcore2.AsyncNetworkStream:
         """Connect to a vetted address, directly or by proxy, and check the peer's address."""
-        if self._proxy is not None:
-            return await self._dial_through(self._proxy, address, port)
-        stream = await self._network.connect_tcp(str(address), port)
-        peer = stream.get_extra_info("server_addr")
-        if peer is None or plain(str(peer[0])) != address:
-            await stream.aclose()
-            what = "The connection went elsewhere than it was sent."
-            raise FetchFailed(what, "Tell the operator that something redirects connections.")
-        return stream
-
-    async def _dial_through(
-        self, proxy: Proxy, address: Address, port: int
-    ) -> httpcore2.AsyncNetworkStream:
-        stream = await self._network.connect_tcp(proxy.host, proxy.port)
+        proxy = self.proxy
+        if proxy is None:
+            stream = await self.network.connect_tcp(str(address), port)
+            peer = stream.get_extra_info("server_addr")
+            if peer is None or plain(str(peer[0])) != address:
+                await stream.aclose()
+                what = "The connection went elsewhere than it was sent."
+                raise FetchFailed(what, "Tell the operator that something redirects connections.")
+            return stream
+        stream = await self.network.connect_tcp(proxy.host, proxy.port)
         try:
             if proxy.tls:
                 stream = await stream.start_tls(ssl.create_default_context(), proxy.host)
-            await open_tunnel(stream, proxy, address, port)
+            await proxy.connect(stream, address, port)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await stream.aclose()
@@ -247,17 +225,4 @@ def interleaved(addresses: Sequence[Address]) -> list[Address]:
     """Return ``addresses`` with alternating families, the first one's first (RFC 8305, 4)."""
     first = [address for address in addresses if address.version == addresses[0].version]
     other = [address for address in addresses if address.version != addresses[0].version]
-    mixed: list[Address] = []
-    while first or other:
-        mixed += first[:1] + other[:1]
-        del first[:1], other[:1]
-    return mixed
-
-
-def _target(host: str, port: int) -> Target:
-    """Return host and port as a Target; the URL's scheme was checked before."""
-    try:
-        address = plain(host)
-    except ValueError:
-        return Target("http", host, None, port, "/")
-    return Target("http", host, address, port, "/")
+    return [address for pair in zip_longest(first, other) for address in pair if address]

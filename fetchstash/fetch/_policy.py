@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_network
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from fetchstash.errors import BadArgument, Call, FetchstashError, Refused
 from fetchstash.fetch._addresses import Address, Machine, Network, plain, why_not_public
@@ -110,45 +110,27 @@ class Policy:
         """Raise Refused unless domain, host name and port are allowed. Looks up no name."""
         name = target.host.removesuffix(".")
         if any(_is_in_domain(name, domain) for domain in self.never_domains):
-            raise Refused(
-                f"{name} is among the domains that the operator denies.",
-                "Only the operator can change that.",
-                rule="domain_denied",
-            )
-        if self.only_domains and not any(
-            _is_in_domain(name, domain) for domain in self.only_domains
-        ):
-            raise Refused(
-                f"{name} is not among the domains that the operator allows.",
-                "{}.",
-                Call("setting", {"name": "fetch.allow_domains", "value": [name]}),
-                rule="domain_not_allowed",
-            )
+            what = f"{name} is among the domains that the operator denies."
+            raise Refused(what, "Only the operator can change that.", rule="domain_denied")
+        only = self.only_domains
+        if only and not any(_is_in_domain(name, domain) for domain in only):
+            what = f"{name} is not among the domains that the operator allows."
+            allow = Call("setting", {"name": "fetch.allow_domains", "value": [name]})
+            raise Refused(what, "{}.", allow, rule="domain_not_allowed")
         if self.is_exempt(target.host, target.port) or self._is_granted(target):
             return
         private = _private_by_name(target)
         if target.port not in self.ports:
             allowed = ", ".join(str(port) for port in sorted(self.ports))
-            _refuse(
-                name,
-                target,
-                f"Port {target.port} of {name} is not among the allowed ports ({allowed}).",
-                private=private,
-                rule="port",
-            )
+            what = f"Port {target.port} of {name} is not among the allowed ports ({allowed})."
+            _refuse(target, what, private, rule="port")
         if target.address is None:
             if "." not in name and name != "localhost":
-                _refuse(
-                    name,
-                    target,
-                    f"{name} is a name without a dot, and such names are of a local network.",
-                    private=private,
-                    rule="name",
-                )
+                what = f"{name} is a name without a dot, and such names are of a local network."
+                _refuse(target, what, private, rule="name")
             for inside, what in _INSIDE_NAMES.items():
                 if _is_in_domain(name, inside):
-                    why = f"{name} is a name of {what}."
-                    _refuse(name, target, why, private=private, rule="name")
+                    _refuse(target, f"{name} is a name of {what}.", private, rule="name")
 
     def vet(self, target: Target, addresses: Sequence[Address], machine: Machine) -> None:
         """Raise Refused unless all ``addresses`` may be dialled for ``target``.
@@ -168,10 +150,9 @@ class Policy:
             return
         for address, why in forbidden.items():
             name = target.host.removesuffix(".")
-            is_are = "is" if target.address is not None else "leads to an address that is"
-            private = f"{is_are} {why}" if may_be_asked else ""
-            what = f"{name} {is_are} {why}."
-            _refuse(name, target, what, address, private=private, rule="address")
+            what = f"{'leads to an address that is' if target.address is None else 'is'} {why}"
+            private = what if may_be_asked else ""
+            _refuse(target, f"{name} {what}.", private, address=str(address), rule="address")
 
 
 def why_refused(address: Address, machine: Machine) -> str:
@@ -195,24 +176,13 @@ def _private_by_name(target: Target) -> str:
     return next((f"is a name of {_INSIDE_NAMES[i]}" for i in inside), "")
 
 
-def _refuse(
-    name: str,
-    target: Target,
-    what: str,
-    address: Address | None = None,
-    *,
-    private: str,
-    rule: str,
-) -> NoReturn:
-    details: dict[str, Any] = {"host": name, "port": target.port}
-    if address is not None:
-        details["address"] = str(address)
+def _refuse(target: Target, what: str, private: str, *, rule: str, **details: str) -> NoReturn:
+    name = target.host.removesuffix(".")
     if private:
         details["private"] = private
-    host = _plain_name(name)
-    entry = join_host_port(host, target.port)
+    entry = join_host_port(_plain_name(name), target.port)
     allow = Call("setting", {"name": "fetch.allow_hosts", "value": [entry]})
-    raise Refused(what, "{}.", allow, rule=rule, **details)
+    raise Refused(what, "{}.", allow, rule=rule, host=name, port=target.port, **details)
 
 
 def _plain_name(host: str) -> str:
@@ -241,17 +211,13 @@ def _host_and_port(entry: str) -> tuple[str, int | None]:
         host, _, port = host.partition(":")
     elif ":" in host:
         host = f"[{host}]"
+    advice = "Give NAME, NAME:PORT or [::1]:PORT."
     if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
-        raise BadArgument(
-            f"fetch.allow_hosts has {entry!r}, and {port!r} is no port.",
-            "Give NAME, NAME:PORT or [::1]:PORT.",
-        )
+        raise BadArgument(f"fetch.allow_hosts has {entry!r}, and {port!r} is no port.", advice)
     try:
         parsed = parse_host(host)
     except BadHost as bad:
-        raise BadArgument(
-            f"fetch.allow_hosts has {entry!r}, which {bad}.", "Give NAME, NAME:PORT or [::1]:PORT."
-        ) from None
+        raise BadArgument(f"fetch.allow_hosts has {entry!r}, which {bad}.", advice) from None
     return _plain_name(str(parsed)), int(port) if port else None
 
 
@@ -259,19 +225,16 @@ def _net(entry: str) -> Network:
     try:
         return ip_network(entry.strip(), strict=False)
     except ValueError:
-        raise BadArgument(
-            f"fetch.allow_nets has {entry!r}, which is no network.",
-            "Give one such as 10.1.0.0/16 or fd00::/8.",
-        ) from None
+        what = f"fetch.allow_nets has {entry!r}, which is no network."
+        raise BadArgument(what, "Give one such as 10.1.0.0/16 or fd00::/8.") from None
 
 
 def _domain(entry: str, setting: str) -> str:
     try:
         parsed = parse_host(entry.strip().removeprefix("*").removeprefix("."))
     except BadHost as bad:
-        raise BadArgument(
-            f"fetch.{setting} has {entry!r}, which {bad}.", "Give a domain such as example.org."
-        ) from None
+        what = f"fetch.{setting} has {entry!r}, which {bad}."
+        raise BadArgument(what, "Give a domain such as example.org.") from None
     return str(parsed).removesuffix(".")
 
 

@@ -120,15 +120,9 @@ def retry_after_seconds(value: str, now: datetime) -> int | None:
     value = value.strip()[:_MAX_VALUE_CHARS]
     if value.isascii() and value.isdigit():
         return min(int(value), _MAX_SECONDS)
-    try:
-        date = parsedate_to_datetime(value)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    try:
-        seconds = ((date if date.tzinfo else date.replace(tzinfo=UTC)) - now).total_seconds()
-    except OverflowError:
-        return None
-    return min(max(0, round(seconds)), _MAX_SECONDS)
+    date = _date(value)
+    seconds = 0 if date is None else round((date - now).total_seconds())
+    return None if date is None else min(max(0, seconds), _MAX_SECONDS)
 
 
 def wait_after_failure(
@@ -229,7 +223,7 @@ def _dated(cached: Cached) -> dict[str, str]:
 
 def _date(value: str) -> datetime | None:
     try:
-        date = parsedate_to_datetime(value[:64])
+        date = parsedate_to_datetime(value[:_MAX_VALUE_CHARS])
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None

@@ -85,14 +85,13 @@ def _ipv4(name: str) -> IPv4Address:
     four decimal numbers pass, because the others serve to get past checks.
     """
     labels = name.removesuffix(".").split(".")
-    if len(labels) > 4 or not all(_NUMBER.match(label) for label in labels):
-        raise BadHost("ends in a number and is no IPv4 address")
     try:
         numbers = [_number(label) for label in labels]
     except ValueError:
-        raise BadHost("ends in a number and is no IPv4 address") from None
-    *head, last = numbers
-    if any(number > 255 for number in head) or last >= 256 ** (5 - len(numbers)):
+        numbers = []
+    *head, last = numbers or [-1]
+    is_valid = 0 < len(numbers) <= 4 and all(number <= 255 for number in head)
+    if not is_valid or last >= 256 ** (5 - len(numbers)):
         raise BadHost("ends in a number and is no IPv4 address")
     address = IPv4Address(
         last + sum(number << (24 - 8 * place) for place, number in enumerate(head))
@@ -103,6 +102,8 @@ def _ipv4(name: str) -> IPv4Address:
 
 
 def _number(label: str) -> int:
+    if not _NUMBER.match(label):
+        raise ValueError
     if label[:2] in ("0x", "0X"):
         return int(label[2:] or "0", 16)
     return int(label, 8) if len(label) > 1 and label.startswith("0") else int(label)
@@ -186,15 +187,11 @@ def parse(text: str, max_chars: int) -> Target:
     """
     text = text.strip(" ")
     if len(text) > max_chars:
-        raise BadArgument(
-            f"The URL has {len(text)} characters, and at most {max_chars} are taken.",
-            "Give a shorter URL.",
-        )
+        what = f"The URL has {len(text)} characters, and at most {max_chars} are taken."
+        raise BadArgument(what, "Give a shorter URL.")
     if _NEVER.search(text):
-        raise BadArgument(
-            "The URL holds line breaks, control characters or invisible characters.",
-            "Give it without them.",
-        )
+        what = "The URL holds line breaks, control characters or invisible characters."
+        raise BadArgument(what, "Give it without them.")
     scheme_match = _ABSOLUTE.match(text)
     if scheme_match is None:
         advice = "Put https:// before it." if _HOST_FIRST.match(text) else _REWRITE
@@ -238,11 +235,8 @@ def join(base: Target, reference: str, max_chars: int) -> Target:
 
 def _authority(text: str, scheme: str) -> tuple[str, IPv4Address | IPv6Address | None, int]:
     if "@" in text:
-        raise Refused(
-            "URLs with a user name or password in them are not fetched.",
-            "Give the URL without what stands before the @.",
-            rule="user_name",
-        )
+        what = "URLs with a user name or password in them are not fetched."
+        raise Refused(what, "Give the URL without what stands before the @.", rule="user_name")
     match = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::([0-9]{0,5}))?", text)
     if match is None:
         raise BadArgument("The URL's host and port cannot be read.", _REWRITE)

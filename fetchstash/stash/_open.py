@@ -18,7 +18,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from fetchstash.config import Settings, load
 from fetchstash.errors import StoreError
-from fetchstash.fetch import Fetcher, Renderer, browser_of, open_fetcher
+from fetchstash.fetch import Fetcher, HttpFetcher, Renderer, browser_of
 from fetchstash.handlers import Extractor, PageReader, WorkerPool, ocr_is_installed, ocr_limits
 from fetchstash.stash._artifact import Artifact, StoredDocument
 from fetchstash.stash._documents import Documents
@@ -54,7 +54,7 @@ async def open_stash(
     telemetry.configure(settings.telemetry.event_log, settings.telemetry.event_log_max_bytes)
     async with AsyncExitStack() as opened:
         if fetcher is None:
-            fetcher = open_fetcher(settings.fetch)
+            fetcher = HttpFetcher(settings.fetch)
             opened.push_async_callback(_close, fetcher)
         if store is None:
             store = await open_store(settings.store)

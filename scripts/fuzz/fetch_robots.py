@@ -9,7 +9,7 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["fetchstash.fetch"]):
-    from fetchstash.fetch._client import read_robots
+    from fetchstash.fetch._robots import read_robots
 
 BEGINNINGS = [b"", b"user-agent: *\n", b"user-agent: x\nuser-agent: fetchstash\nallow: "]
 

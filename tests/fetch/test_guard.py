@@ -14,7 +14,7 @@ from fetchstash.errors import BadArgument, FetchFailed, Refused, TooLarge
 from fetchstash.fetch import Address, FetchLimits, HttpFetcher, plain
 from fetchstash.fetch._addresses import Interfaces, SystemResolver
 from fetchstash.fetch._framing import GuardedStream
-from fetchstash.fetch._guard import Guard, Proxy, interleaved, open_tunnel, race
+from fetchstash.fetch._guard import Guard, Proxy, interleaved, race
 from fetchstash.fetch._policy import Policy
 from tests.loopback import Site
 
@@ -293,7 +293,7 @@ def test_a_proxy_that_cannot_be_read_is_an_error_that_does_not_repeat_it(setting
 
 async def test_a_tunnel_is_asked_for_by_number_with_the_proxy_s_login() -> None:
     stream = Stream(b"HTTP/1.1 200 Connection", b" established\r\n\r\n")
-    await open_tunnel(stream, Proxy("p", 80, tls=False, credentials="abc"), V6, 443)
+    await Proxy("p", 80, tls=False, credentials="abc").connect(stream, V6, 443)
     assert stream.written == (
         b"CONNECT [2001:db8::1]:443 HTTP/1.1\r\nHost: [2001:db8::1]:443\r\n"
         b"Proxy-Authorization: Basic abc\r\n\r\n"
@@ -312,7 +312,7 @@ async def test_a_tunnel_is_asked_for_by_number_with_the_proxy_s_login() -> None:
 )
 async def test_a_proxy_that_makes_no_tunnel_is_an_error(answer: bytes) -> None:
     with pytest.raises(FetchFailed, match="The proxy"):
-        await open_tunnel(Stream(answer), Proxy("p", 80, tls=False, credentials=""), V4, 80)
+        await Proxy("p", 80, tls=False, credentials="").connect(Stream(answer), V4, 80)
 
 
 async def test_a_hundred_and_fifty_cancelled_fetches_leave_the_pool_as_good_as_new(

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fetchstash.errors import FetchFailed, HttpError, RobotsRefused
-from fetchstash.fetch._client import MAX_BYTES, read_robots
 from fetchstash.fetch._responses import retry_after_seconds, wait_after_failure, wait_after_status
+from fetchstash.fetch._robots import MAX_BYTES, read_robots
 from tests.fetch.sending import Fetch, Make, sends
 from tests.loopback import Site
 

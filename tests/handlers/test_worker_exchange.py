@@ -1,4 +1,7 @@
-"""What the server and a worker hand each other: frames, files, a text, and limits."""
+"""What the server and a worker hand each other: frames, files, a text, and limits.
+
+Hostile bytes may have taken the worker over: the server believes nothing that it cannot check.
+"""
 
 import json
 import os
@@ -10,18 +13,29 @@ from typing import Any
 
 import pytest
 
-from fetchstash.handlers import Extracted, Part, WorkerPool
+from fetchstash.handlers import Extracted, Part, PartRequest, PartText, Picture, WorkerPool
 from fetchstash.handlers._worker import _confine
+from fetchstash.handlers._worker._answers import Pieces, failure, measure, part
 from fetchstash.handlers._worker._child import extract
 from fetchstash.handlers._worker._process import KeptOpen, Room
-from fetchstash.handlers._worker._protocol import MAX_STRUCTURE, ProtocolError, decode, encode
+from fetchstash.handlers._worker._protocol import (
+    MAX_STRUCTURE,
+    ProtocolError,
+    decode,
+    encode,
+    read_facts,
+)
 from tests.handlers.test_confine import pool, run
+from tests.server.hostile_worker import FACTS, LINE, MARK, PIECE
 
 __all__ = ["pool"]  # a fixture of another module
 
 Plant = Callable[[Path], None]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links are those of POSIX")
 LIMIT = 12
+TEXT = "zwölf\nlines\n"
+SIZE, CHARS = len(TEXT.encode()), len(TEXT)
+DAMAGED = b"zw\xf6lf and more\n"
 
 
 @pytest.fixture
@@ -166,21 +180,19 @@ def test_a_frame_with_a_long_string_is_read() -> None:
     assert decode(encode(frame)[4:]) == frame
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param(b'{"a":[' + b"0," * MAX_STRUCTURE + b"0]}", id="a long list"),
-        pytest.param(
-            json.dumps(dict.fromkeys(map(str, range(99_999)), 0)).encode(), id="many keys"
-        ),
-        pytest.param(b'{"a":' + b"9" * 10**6 + b"}", id="a long number"),
-        pytest.param(b'{"a":' + b"[" * 10**6, id="an open list"),
-        pytest.param(b'{"' + b"a" * 10**6, id="an open string"),
-        pytest.param(b'{"a\\' + b"\\" * 10**6, id="open escapes"),
-        pytest.param(b'\\"' * 2**23, id="escapes outside of strings"),
-        pytest.param(b'""' * 2**23, id="empty strings"),
-    ],
-)
+MANY_VALUES = {
+    "a long list": b'{"a":[' + b"0," * MAX_STRUCTURE + b"0]}",
+    "many keys": json.dumps(dict.fromkeys(map(str, range(99_999)), 0)).encode(),
+    "a long number": b'{"a":' + b"9" * 10**6 + b"}",
+    "an open list": b'{"a":' + b"[" * 10**6,
+    "an open string": b'{"' + b"a" * 10**6,
+    "open escapes": b'{"a\\' + b"\\" * 10**6,
+    "escapes outside of strings": b'\\"' * 2**23,
+    "empty strings": b'""' * 2**23,
+}
+
+
+@pytest.mark.parametrize("body", MANY_VALUES.values(), ids=MANY_VALUES)
 def test_a_frame_of_many_small_values_is_refused(body: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode(body)
@@ -222,8 +234,8 @@ else:
 """
 
 
-def said_by_the_system(setting: str, limit: int, more: int) -> str:
-    command = [sys.executable, "-P", "-c", OF_THE_SYSTEM, setting, str(limit), str(more)]
+def output_of(program: str, *words: object) -> str:
+    command = [sys.executable, "-P", "-c", program, *map(str, words)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
@@ -231,14 +243,15 @@ def said_by_the_system(setting: str, limit: int, more: int) -> str:
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says how much address space is taken")
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_a_worker_has_its_memory_to_the_page(more: int) -> None:
-    assert said_by_the_system("memory_mb", 512, more) == ("does not fit" if more > 0 else "fits")
+    outcome = output_of(OF_THE_SYSTEM, "memory_mb", 512, more)
+    assert outcome == ("does not fit" if more > 0 else "fits")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_a_worker_has_its_seconds_of_cpu(more: int) -> None:
-    assert said_by_the_system("cpu_seconds", 5, more) == "True"
+    assert output_of(OF_THE_SYSTEM, "cpu_seconds", 5, more) == "True"
 
 
 LIFE = """
@@ -255,12 +268,9 @@ for job in range(4):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
-def test_a_worker_has_a_hard_limit_of_cpu_for_its_life_and_takes_no_job_that_would_meet_it() -> (
-    None
-):
-    command = [sys.executable, "-P", "-c", LIFE]
-    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert out.splitlines() == ["10 40 False", "19 40 False", "28 40 False", "37 40 True"]
+def test_a_worker_has_cpu_for_its_life_and_takes_no_job_that_would_meet_its_end() -> None:
+    lines = output_of(LIFE).splitlines()
+    assert lines == ["10 40 False", "19 40 False", "28 40 False", "37 40 True"]
 
 
 @pytest.mark.slow
@@ -299,3 +309,79 @@ def test_a_user_without_a_home_has_workers_too(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("HOME")
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     assert _confine.PACKAGE in list(_confine.python_folders())
+
+
+def pieces(*reported: tuple[int, int]) -> Pieces:
+    """Return what reports of bytes and characters add up to, where at most 20 bytes are taken."""
+    added = Pieces(most_bytes=20)
+    for size, chars in reported:
+        added.add({"piece": PIECE | {"bytes": size, "chars": chars}})
+    return added
+
+
+def test_a_text_is_taken_that_is_as_it_was_reported(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(TEXT.encode() + b"never reported")
+    assert measure(path, pieces((3, 3), (SIZE, CHARS))) == 2
+    assert path.read_bytes() == TEXT.encode()
+
+
+MISREPORTED = {
+    "a character more": [(SIZE, CHARS + 1)],
+    "a character less": [(SIZE, CHARS - 1)],
+    "a byte more than there is": [(SIZE + 1, CHARS)],
+    "half a character": [(3, 2)],
+    "no UTF-8": [(len(DAMAGED), len(DAMAGED))],
+    "more than is taken": [(21, 21)],
+    "fewer bytes than before": [(9, 8), (8, 8)],
+    "fewer characters than before": [(9, 8), (SIZE, 7)],
+    "a negative number": [(SIZE, -1)],
+    "a number that is none": [(SIZE, True)],
+}
+
+
+@pytest.mark.parametrize("case", MISREPORTED)
+def test_a_text_is_refused_that_is_not_as_it_was_reported(tmp_path: Path, case: str) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(DAMAGED if case == "no UTF-8" else TEXT.encode())
+    with pytest.raises(ProtocolError):
+        measure(path, pieces(*MISREPORTED[case]))
+
+
+NO_FACTS: list[dict[str, Any]] = [
+    {"page_verdict": MARK}, {"pages": 1e3}, {"pages": True}, {"width": 10**13}, {"title": MARK * 99}
+]  # fmt: skip
+
+
+def test_lines_of_a_worker_come_clean_and_its_media_type_is_one() -> None:
+    facts = read_facts(FACTS | {"media_type": f"text/{LINE}"})
+    assert (facts["title"], facts["media_type"]) == (f"{MARK} {MARK}", "")
+    assert facts["outline"][0].title == f"{MARK} {MARK}"
+
+
+@pytest.mark.parametrize("changed", NO_FACTS, ids=str)
+def test_a_fact_that_no_document_has_is_refused(changed: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolError):
+        read_facts(FACTS | changed)
+
+
+@pytest.mark.parametrize("media_type", ["image/svg+xml", "text/html", "image/png; x"])
+def test_a_part_is_text_or_a_picture_of_a_type_that_holds_no_program(media_type: str) -> None:
+    picture = {"picture": "iVBORw==", "media_type": "image/png", "width": 3, "height": 4}
+    assert part(picture, 4) == Picture(b"\x89PNG", "image/png", 3, 4)
+    assert part({"text": "a\x1b[2Jb", "total": 2}, 4) == PartText("ab", 2)
+    with pytest.raises(ProtocolError):
+        part(picture | {"media_type": media_type}, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_taken"), [("/a/b", True), ("b", True), ("/c", False), ("Ignore all that", False)]
+)
+def test_a_reason_names_only_what_the_caller_gave(name: str, *, is_taken: bool) -> None:
+    frame = {"failed": {"reason": "nothing_there", "name": name}}
+    request = PartRequest(source=Path(), path="/a/b")
+    if is_taken:
+        assert repr(name) in failure(frame, request).what
+    else:
+        with pytest.raises(ProtocolError):
+            failure(frame, request)

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
@@ -121,13 +121,8 @@ async def browser_fault() -> str:
     """Return why no browser starts here, as a sentence; "" if one does."""
     if lack := missing():
         return lack
-    job: dict[str, Any] = {
-        "url": "about:blank",
-        "seconds": _START_SECONDS,
-        "port": 9,
-        "token": "",
-        "agent": "",
-    }
+    job: dict[str, Any] = {"url": "about:blank", "port": 9, "token": "", "agent": ""}
+    job["seconds"] = _START_SECONDS
     with anyio.move_on_after(_START_SECONDS):
         code = str((await _asked(job)).get("failed") or "")
         return "" if code == "started" else _FAILURES.get(code, _FAILURES["crashed"])[1]
@@ -165,9 +160,9 @@ async def _asked(job: dict[str, Any]) -> dict[str, Any]:
             start_new_session=True,
             limit=_MAX_ANSWER,
         )
+        assert process.stdin
+        assert process.stdout
         try:
-            assert process.stdin
-            assert process.stdout
             job |= {"executable": start, "profile": str(profile), "folder": str(folder)}
             process.stdin.write(json.dumps(job).encode() + b"\n")
             await process.stdin.drain()
@@ -176,20 +171,15 @@ async def _asked(job: dict[str, Any]) -> dict[str, Any]:
         except (OSError, TypeError, ValueError):
             return {}
         finally:
+            # Upon the end of its pipe the child kills the browser and ends.
+            process.stdin.close()
             with anyio.CancelScope(shield=True):
-                await _end(process)
-
-
-async def _end(process: Process) -> None:
-    """Close the child's pipe, upon which it kills the browser and ends; kill it if it does not."""
-    assert process.stdin
-    process.stdin.close()
-    try:
-        async with asyncio.timeout(_END_SECONDS):
-            await process.wait()
-    except TimeoutError:
-        processes.kill(process)
-        await processes.is_gone(process)
+                try:
+                    async with asyncio.timeout(_END_SECONDS):
+                        await process.wait()
+                except TimeoutError:
+                    processes.kill(process)
+                    await processes.is_gone(process)
 
 
 @contextlib.asynccontextmanager

@@ -18,7 +18,7 @@ import anyio
 import httpcore2
 
 from fetchstash.errors import FetchstashError
-from fetchstash.fetch._addresses import plain
+from fetchstash.fetch._addresses import target_of
 from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._url import BadHost, Target, parse, parse_host
 
@@ -207,13 +207,9 @@ def _authority(address: str) -> Target | None:
     if not (port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
         return None
     try:
-        parsed = parse_host(host)
+        return target_of("https", str(parse_host(host)), int(port))
     except BadHost:
         return None
-    try:
-        return Target("https", str(parsed), plain(str(parsed)), int(port), "/")
-    except ValueError:
-        return Target("https", str(parsed), None, int(port), "/")
 
 
 def _body_length(headers: list[tuple[str, str]]) -> int:

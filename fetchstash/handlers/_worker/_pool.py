@@ -146,7 +146,8 @@ class WorkerPool:
 
     async def read_page(self, decision: Decision, source: Path, page: int) -> PageText:
         """Read the text of a page by OCR (see PageReader)."""
-        job = self._job("ocr", source, decision, NO_HINTS, self._limits) | {"page": page}
+        job = self._job("ocr", source, decision, NO_HINTS, self._limits)
+        job["page"] = page
         job["limits"]["wall_seconds"] *= OCR_PATIENCE
         return await self._answer(source, job, answers.page)
 

@@ -126,10 +126,25 @@ class Room:
         Raises KeptOpen if the worker could still change it, and OSError if there is none.
         """
         assert self.text is not None
-        if self._linked:
-            _take_back(self.text, self._target)
-        else:
+        if not self._linked:
             _copy(self.text, self._target, size)
+            return
+        self.text.unlink(missing_ok=True)
+        if self._target.stat().st_nlink != 1:
+            raise KeptOpen
+        # A read lease is refused while a file is open for writing, or mapped so (fcntl(2),
+        # F_SETLEASE). Where the file system has no leases nothing is known.
+        if sys.platform == "linux":
+            fd = os.open(self._target, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+                fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+            except BlockingIOError:
+                raise KeptOpen from None
+            except OSError:
+                return
+            finally:
+                os.close(fd)
 
     def _clear(self) -> bool:
         """Remove what earlier jobs left; return whether all of it is gone. Raises OSError."""
@@ -145,28 +160,6 @@ class Room:
     def remove(self) -> None:
         """Remove the room, in a thread: nothing waits for what a worker left in heaps."""
         Thread(target=remove_tree, args=(self.path,)).start()
-
-
-def _take_back(text: Path, target: Path) -> None:
-    """Remove a worker's name of its text. Raises KeptOpen if it kept another, or the file open.
-
-    A read lease is refused while a file is open for writing, or mapped so (fcntl(2), F_SETLEASE).
-    Where the file system has no leases nothing is known.
-    """
-    text.unlink(missing_ok=True)
-    if target.stat().st_nlink != 1:
-        raise KeptOpen
-    if sys.platform == "linux":
-        fd = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-        except BlockingIOError:
-            raise KeptOpen from None
-        except OSError:
-            return
-        finally:
-            os.close(fd)
 
 
 def _copy(text: Path, target: Path, size: int) -> None:

@@ -48,60 +48,30 @@ _INFINITE = 0xFFFFFFFF
 Load = Callable[[str], Any]
 
 
-class BasicLimits(ctypes.Structure):
-    """JOBOBJECT_BASIC_LIMIT_INFORMATION."""
-
-    _fields_ = (
-        ("process_time", c_int64),
-        ("job_time", c_int64),
-        ("flags", c_uint32),
-        ("smallest_set", c_size_t),
-        ("largest_set", c_size_t),
-        ("active_processes", c_uint32),
-        ("affinity", c_size_t),
-        ("priority", c_uint32),
-        ("scheduling", c_uint32),
-    )
+def _structure(**fields: Any) -> Any:
+    return type("Structure", (ctypes.Structure,), {"_fields_": [*fields.items()]})
 
 
-class ExtendedLimits(ctypes.Structure):
-    """JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
-
-    _fields_ = (("basic", BasicLimits), ("io", c_uint64 * 6), ("memory", c_size_t * 4))
-
-
-class Label(ctypes.Structure):
-    """TOKEN_MANDATORY_LABEL."""
-
-    _fields_ = (("sid", c_void_p), ("attributes", c_uint32))
-
-
-class StartupInfo(ctypes.Structure):
-    """STARTUPINFOW."""
-
-    _fields_ = (
-        ("size", c_uint32),
-        ("reserved", c_void_p),
-        ("desktop", c_wchar_p),
-        ("title", c_wchar_p),
-        ("geometry", c_uint32 * 7),
-        ("flags", c_uint32),
-        ("show", c_uint16),
-        ("reserved_size", c_uint16),
-        ("reserved_bytes", c_void_p),
-        ("handles", c_void_p * 3),
-    )
-
-
-class ProcessInformation(ctypes.Structure):
-    """PROCESS_INFORMATION."""
-
-    _fields_ = (
-        ("process", c_void_p),
-        ("thread", c_void_p),
-        ("process_id", c_uint32),
-        ("thread_id", c_uint32),
-    )
+# JOBOBJECT_BASIC_LIMIT_INFORMATION
+BasicLimits = _structure(
+    process_time=c_int64, job_time=c_int64, flags=c_uint32, smallest_set=c_size_t,
+    largest_set=c_size_t, active_processes=c_uint32, affinity=c_size_t, priority=c_uint32,
+    scheduling=c_uint32,
+)  # fmt: skip
+# JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+ExtendedLimits = _structure(basic=BasicLimits, io=c_uint64 * 6, memory=c_size_t * 4)
+# TOKEN_MANDATORY_LABEL
+Label = _structure(sid=c_void_p, attributes=c_uint32)
+# STARTUPINFOW
+StartupInfo = _structure(
+    size=c_uint32, reserved=c_void_p, desktop=c_wchar_p, title=c_wchar_p, geometry=c_uint32 * 7,
+    flags=c_uint32, show=c_uint16, reserved_size=c_uint16, reserved_bytes=c_void_p,
+    handles=c_void_p * 3,
+)  # fmt: skip
+# PROCESS_INFORMATION
+ProcessInformation = _structure(
+    process=c_void_p, thread=c_void_p, process_id=c_uint32, thread_id=c_uint32
+)
 
 
 def missing(arguments: Sequence[str]) -> list[str]:
@@ -198,7 +168,7 @@ def _job(kernel: Any) -> c_void_p:
     return job
 
 
-def _start(kernel: Any, security: Any, token: c_void_p, command: str) -> ProcessInformation:
+def _start(kernel: Any, security: Any, token: c_void_p, command: str) -> Any:
     """Start a process with this token and our standard streams, not running yet."""
     startup, started = StartupInfo(), ProcessInformation()
     startup.size, startup.flags = sizeof(startup), _USE_HANDLES
