@@ -114,7 +114,7 @@ _MAX_THREADS = 128
 _MAX_ADDRESSES = 64  # all are vetted; the largest sites have some twenty
 
 
-def embedded_ipv4(address: IPv6Address) -> tuple[IPv4Address, str] | None:
+def _embedded_ipv4(address: IPv6Address) -> tuple[IPv4Address, str] | None:
     """Return the IPv4 address that ``address`` carries and the name of the form, or None."""
     number = int(address)
     for network, form in _LAST_32_BITS:
@@ -138,7 +138,7 @@ def why_not_public(address: Address) -> str:
     if isinstance(address, IPv6Address):
         if address in _LOCAL_NAT64:
             return "an address that the local network translates (RFC 8215)"
-        inner = embedded_ipv4(address)
+        inner = _embedded_ipv4(address)
         if inner is not None:
             if why := why_not_public(inner[0]):
                 return f"an {inner[1]} form of an address that is {why}"
@@ -184,26 +184,21 @@ class Interfaces:
 
     def machine(self) -> Machine:
         """Return the addresses and on-link networks. Blocks for about a millisecond."""
+        import ifaddr  # noqa: PLC0415 -- not needed before the first fetch
+
         now = time.monotonic()
-        if now - self._read_at >= _KEEP_SECONDS:
-            self._machine, self._read_at = read_interfaces(), now
-        return self._machine
-
-
-def read_interfaces() -> Machine:
-    """Read all interfaces. Not the route table: it also lists networks behind a router."""
-    import ifaddr  # noqa: PLC0415 -- not needed before the first fetch
-
-    addresses: set[Address] = set()
-    networks: list[Network] = []
-    for adapter in ifaddr.get_adapters():
-        for ip in adapter.ips:
-            text = ip.ip if isinstance(ip.ip, str) else ip.ip[0]
-            address = plain(text)
+        if now - self._read_at < _KEEP_SECONDS:
+            return self._machine
+        addresses: set[Address] = set()
+        networks: list[Network] = []
+        # Not the route table: it also lists networks behind a router.
+        for ip in (ip for adapter in ifaddr.get_adapters() for ip in adapter.ips):
+            address = plain(ip.ip if isinstance(ip.ip, str) else ip.ip[0])
             addresses.add(address)
             if ip.network_prefix >= _WIDEST_PREFIX[address.version]:
                 networks.append(ip_interface(f"{address}/{ip.network_prefix}").network)
-    return Machine(frozenset(addresses), tuple(networks))
+        self._machine, self._read_at = Machine(frozenset(addresses), tuple(networks)), now
+        return self._machine
 
 
 class Resolver(Protocol):

@@ -63,6 +63,7 @@ class Spool:
         self._folder = folder
         self.size = 0
         self._stages = stages
+        self.needs_window = any(stage.has_large_window for stage in stages)
         self._produced = [0] * len(stages)
         self._taken = 0
         self._max = max_decoded_bytes
@@ -71,11 +72,6 @@ class Spool:
         self._file: FileIO | None = None
         self._lock = Lock()
         self._discarded = False
-
-    @property
-    def needs_window(self) -> bool:
-        """Say whether a decoder holds much memory between two batches."""
-        return any(stage.has_large_window for stage in self._stages)
 
     def open(self) -> None:
         """Create the file, 0600, in the folder. Raises StoreError."""

@@ -110,6 +110,7 @@ class HttpFetcher:
         most = self._limits.fetch_seconds
         deadline = anyio.current_time() + (most if seconds is None else min(seconds, most))
         exchange: Exchange | None = None
+        page: Target | None = None
         if after is None:
             first = target = parse(url, self._limits.max_url_chars)
             redirects, left_origin = 0, False
@@ -119,10 +120,13 @@ class HttpFetcher:
             first, page = (parse(text, _ANY_LENGTH) for text in (after.url, after.final_url))
             target = join(page, url, self._limits.max_url_chars)
         with anyio.move_on_at(deadline):
-            if after is not None:
-                await self._check_leaving(parse(after.final_url, _ANY_LENGTH))
-            else:
+            if page is None:
                 self._policy.check(target)  # a plain refusal waits for no library
+            elif self._policy.is_inside(page, await addresses_of(page, self._resolver)):
+                # An address could carry what the page says outside.
+                what = f"A page of {page.host}, which the operator allowed, leads"
+                advice = "Fetch that, if it is the right one."
+                raise Refused(f"{what} to another address.", advice, rule="inside")
             exchange = await self._open(
                 first, target, redirects, deadline, cached, left_origin=left_origin
             )
@@ -189,12 +193,6 @@ class HttpFetcher:
         except FetchFailed:
             return
         self._policy.vet(target, addresses, self._interfaces.machine())
-
-    async def _check_leaving(self, page: Target) -> None:
-        """Raise Refused for a page inside, whose text an address could carry outside."""
-        if self._policy.is_inside(page, await addresses_of(page, self._resolver)):
-            what = f"A page of {page.host}, which the operator allowed, leads to another address."
-            raise Refused(what, "Fetch that, if it is the right one.", rule="inside")
 
     async def _connect(self) -> "Connections":
         async with self._connecting:

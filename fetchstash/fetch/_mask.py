@@ -82,19 +82,19 @@ _PASSWORD = re.compile(r"\A([A-Za-z][A-Za-z0-9+.\-]*:[/\\]{2,})[^/\\?#:]*:[^/\\?
 _USERINFO = re.compile(r"\A([A-Za-z][A-Za-z0-9+.\-]*:[/\\]{2,})[^/\\?#]*@")
 
 
-def mask_segments(path: str, mask: str) -> str:
+def _mask_segments(path: str) -> str:
     """Return ``path`` with the keys in its segments replaced; words and extensions stay."""
     masked: list[str] = []
     before = ""
     for segment in path.split("/"):
         extension = _EXTENSION.search(segment)
         stem = segment[: extension.start()] if extension else segment
-        masked.append(_masked(stem, before, mask) + segment[len(stem) :])
+        masked.append(_masked(stem, before) + segment[len(stem) :])
         before = segment.lower()
     return "/".join(masked)
 
 
-def _masked(segment: str, before: str, mask: str) -> str:
+def _masked(segment: str, before: str) -> str:
     """Return a segment without its keys; all of it is replaced unless the rest are words."""
     text = unquote(segment[:_MAX_CHARS])
     if before in _PUBLIC and _HASHES.fullmatch(text):
@@ -103,14 +103,14 @@ def _masked(segment: str, before: str, mask: str) -> str:
     runs = _RUN.findall(rest)
     keys = {run for run in runs if _is_random(run, is_shared=before in _SHARED)}
     if rest == text and not keys:
-        return mask if _is_scattered(runs) else segment
+        return _MASK if _is_scattered(runs) else segment
     if text == segment and all(run in keys or _is_word(run) for run in runs):
-        parts = _UUID.sub(mask, segment)
-        return _RUN.sub(lambda run: mask if run[0] in keys else run[0], parts)
-    return mask
+        parts = _UUID.sub(_MASK, segment)
+        return _RUN.sub(lambda run: _MASK if run[0] in keys else run[0], parts)
+    return _MASK
 
 
-def is_words(text: str) -> bool:
+def _is_words(text: str) -> bool:
     """Return whether a value of a parameter is words, names or a short number, and no key."""
     return len(text) <= _MAX_WORDS and all(
         len(run) <= (5 if run.isdigit() else 20) and (len(run) < 2 or _is_word(run))
@@ -144,11 +144,8 @@ def _is_scattered(runs: list[str]) -> bool:
 
 
 def _changes(run: str) -> int:
-    return sum(_kind(first) != _kind(second) for first, second in pairwise(run))
-
-
-def _kind(char: str) -> int:
-    return 0 if char.isdigit() else 1 if char.islower() else 2
+    kinds = (0 if char.isdigit() else 1 if char.islower() else 2 for char in run)
+    return sum(first != second for first, second in pairwise(kinds))
 
 
 def mask_url(url: str) -> str:
@@ -173,7 +170,7 @@ def _mask_path(path: str) -> str:
     """Mask the keys in a path, with or without scheme and host, which are left as they are."""
     host = _SCHEME_AND_HOST.match(path)
     begin = host.end() if host else 0
-    return path[:begin] + mask_segments(_SECRET_SHAPE.sub(_MASK, path[begin:]), _MASK)
+    return path[:begin] + _mask_segments(_SECRET_SHAPE.sub(_MASK, path[begin:]))
 
 
 def _mask_pairs(query: str, depth: int) -> str:
@@ -187,12 +184,12 @@ def _mask_pair(pair: str, depth: int, *, of_login: bool = False) -> str:
     if not equals:
         return _MASK if _OPAQUE.match(pair) else _SECRET_SHAPE.sub(_MASK, pair)
     decoded = unquote_plus(value)
-    is_state = _plain(name) in _STATE_NAMES and (of_login or not is_words(decoded))
-    if value and (is_state or _is_secret_name(name) or _OPAQUE.match(decoded)):
+    is_state = _plain(name) in _STATE_NAMES and (of_login or not _is_words(decoded))
+    is_secret = _plain(name) in _SECRET_NAMES or _SECRET_ENDING.search(_plain(name))
+    if value and (is_state or is_secret or _OPAQUE.match(decoded)):
         return f"{name}={_MASK}"
-    if "://" in decoded and (
-        depth == _MAX_DEPTH or _mask(decoded, depth + 1) != decoded
-    ):  # redirect=https%3A…
+    is_url = "://" in decoded  # redirect=https%3A…
+    if is_url and (depth == _MAX_DEPTH or _mask(decoded, depth + 1) != decoded):
         return f"{name}={_MASK}"
     return name + equals + _SECRET_SHAPE.sub(_MASK, value)
 
@@ -200,13 +197,8 @@ def _mask_pair(pair: str, depth: int, *, of_login: bool = False) -> str:
 def _is_of_login(pair: str) -> bool:
     name, _, value = pair.partition("=")
     plain = _plain(name)
-    return plain in _LOGIN_NAMES or (plain == "code" and not is_words(unquote_plus(value)))
+    return plain in _LOGIN_NAMES or (plain == "code" and not _is_words(unquote_plus(value)))
 
 
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", unquote_plus(name).lower())
-
-
-def _is_secret_name(name: str) -> bool:
-    plain = _plain(name)
-    return plain in _SECRET_NAMES or _SECRET_ENDING.search(plain) is not None

@@ -71,8 +71,8 @@ class Policy:
                 _domain(entry, "browser")
         return cls(
             ports=frozenset(limits.ports),
-            hosts=frozenset(_host_and_port(entry) for entry in limits.allow_hosts),
-            nets=tuple(_net(entry) for entry in limits.allow_nets),
+            hosts=frozenset(map(_host_and_port, limits.allow_hosts)),
+            nets=tuple(map(_net, limits.allow_nets)),
             only_domains=tuple(_domain(entry, "allow_domains") for entry in limits.allow_domains),
             never_domains=tuple(_domain(entry, "deny_domains") for entry in limits.deny_domains),
         )
@@ -140,11 +140,14 @@ class Policy:
         """
         if self.is_exempt(target.host, target.port):
             return
-        reasons = {
-            address: "" if _is_in(address, self.nets) else why_refused(address, machine)
-            for address in addresses
-        }
-        forbidden = {address: why for address, why in reasons.items() if why}
+        forbidden: dict[Address, str] = {}
+        for address in addresses:
+            if address in machine.addresses:
+                why = "this machine's own address"
+            elif not (why := why_not_public(address)) and _is_in(address, machine.networks):
+                why = "on this machine's own network"
+            if why and not _is_in(address, self.nets):
+                forbidden[address] = why
         may_be_asked = all(why.startswith(_MAY_BE_ASKED) for why in forbidden.values())
         if may_be_asked and self._is_granted(target):
             return
@@ -153,15 +156,6 @@ class Policy:
             what = f"{'leads to an address that is' if target.address is None else 'is'} {why}"
             private = what if may_be_asked else ""
             _refuse(target, f"{name} {what}.", private, address=str(address), rule="address")
-
-
-def why_refused(address: Address, machine: Machine) -> str:
-    """Return why ``address`` must not be dialled, or ""."""
-    if address in machine.addresses:
-        return "this machine's own address"
-    return why_not_public(address) or (
-        "on this machine's own network" if _is_in(address, machine.networks) else ""
-    )
 
 
 def _private_by_name(target: Target) -> str:

@@ -72,7 +72,11 @@ def disposition_name(header: str) -> str:
         if value.startswith('"'):
             value = re.sub(r"\\(.)", r"\1", value[1:-1])
         parameters.setdefault(match[1].lower(), value)
-    return _extended(parameters.get("filename*", "")) or parameters.get("filename", "")
+    extended = _EXTENDED.fullmatch(parameters.get("filename*", ""))
+    name = ""
+    if extended and extended[1].lower() in {"utf-8", "iso-8859-1"}:
+        name = unquote_to_bytes(extended[2]).decode(extended[1].lower(), "replace")
+    return name or parameters.get("filename", "")
 
 
 def safe_name(name: str) -> str:
@@ -83,13 +87,6 @@ def safe_name(name: str) -> str:
         return plain
     suffix = PurePosixPath(plain).suffix[:20]
     return plain[: _MAX_CHARS - len(suffix)] + suffix
-
-
-def _extended(value: str) -> str:
-    match = _EXTENDED.fullmatch(value)
-    if match is None or match[1].lower() not in {"utf-8", "iso-8859-1"}:
-        return ""
-    return unquote_to_bytes(match[2]).decode(match[1].lower(), "replace")
 
 
 def next_target(exchange: "Exchange", hops: int, max_hops: int, max_chars: int) -> Target | None:
@@ -279,7 +276,8 @@ def after_redirect(error: _Error, first: Target, target: Target) -> _Error:
     first one, and a refusal says nothing about how to allow it.
     """
     is_refusal = isinstance(error, (Refused, RobotsRefused))
-    if _belong_together(first.host, target.host) and not is_refusal:
+    hosts = f".{first.host}", f".{target.host}"
+    if not is_refusal and (hosts[0].endswith(hosts[1]) or hosts[1].endswith(hosts[0])):
         return error
     what = error.what
     for name in (target.host_and_port, target.authority, target.host):
@@ -288,7 +286,3 @@ def after_redirect(error: _Error, first: Target, target: Target) -> _Error:
     if is_refusal:
         return type(error)(what, "Look for the document elsewhere.", redirected=True)
     return type(error)(what, error.next_step, *error.calls, excerpt=error.excerpt, **error.details)
-
-
-def _belong_together(first: str, second: str) -> bool:
-    return f".{first}".endswith(f".{second}") or f".{second}".endswith(f".{first}")

@@ -48,7 +48,12 @@ def parse_host(text: str) -> str | IPv4Address | IPv6Address:
     if len(text) > _MAX_INPUT_CHARS:
         raise BadHost("is too long for a host name")
     if text.startswith("["):
-        return _ipv6(text)
+        if not text.endswith("]") or "%" in text:
+            raise BadHost("is no IPv6 address (zones are not fetched from)")
+        try:
+            return IPv6Address(text[1:-1])
+        except AddressValueError:
+            raise BadHost("is no IPv6 address") from None
     try:
         decoded = unquote_to_bytes(text).decode("utf-8")
     except UnicodeError:
@@ -67,15 +72,6 @@ def parse_host(text: str) -> str | IPv4Address | IPv6Address:
 def join_host_port(host: str, port: int) -> str:
     """Return both as a URL has them: an IPv6 address in brackets (RFC 3986, section 3.2.2)."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _ipv6(text: str) -> IPv6Address:
-    if not text.endswith("]") or "%" in text:
-        raise BadHost("is no IPv6 address (zones are not fetched from)")
-    try:
-        return IPv6Address(text[1:-1])
-    except AddressValueError:
-        raise BadHost("is no IPv6 address") from None
 
 
 def _ipv4(name: str) -> IPv4Address:

@@ -6,9 +6,11 @@ from http.server import BaseHTTPRequestHandler
 
 from fetchstash.errors import FetchFailed
 from fetchstash.fetch import Address, Fetched, HttpFetcher, plain
+from tests.loopback import Site
 
 Make = Callable[..., HttpFetcher]
 Fetch = Callable[..., Awaitable[Fetched]]
+OK = b"HTTP/1.1 200 OK\r\n"
 
 
 def sends(
@@ -26,6 +28,17 @@ def sends(
             pass  # the client had enough
 
     return script
+
+
+def raw(site: Site, *parts: bytes, pause: float = 0, times: int = 1) -> str:
+    """Serve ``parts`` as ``sends`` does; return the URL."""
+    return site.put("/x", script=sends(*parts, pause=pause, times=times))
+
+
+def content(fetched: Fetched) -> bytes:
+    """Return the body that was fetched."""
+    assert fetched.path is not None
+    return fetched.path.read_bytes()
 
 
 class Answers:

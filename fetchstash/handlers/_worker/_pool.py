@@ -270,7 +270,14 @@ class WorkerPool:
                 worker.kill()
                 raise
             finally:
-                self._give_back(worker)
+                if worker.fit and not self._closed:
+                    self._idle.append(worker)
+                else:
+                    worker.end()
+                if self._timer:
+                    self._timer.cancel()
+                loop = asyncio.get_running_loop()
+                self._timer = loop.call_later(self._idle_seconds, self.end_idle)
         finally:
             self._free.release()
 
@@ -310,15 +317,6 @@ class WorkerPool:
         if self._closed:  # in the meantime
             worker.end()
         return worker
-
-    def _give_back(self, worker: Worker) -> None:
-        if worker.fit and not self._closed:
-            self._idle.append(worker)
-        else:
-            worker.end()
-        if self._timer:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(self._idle_seconds, self.end_idle)
 
 
 async def _run(
