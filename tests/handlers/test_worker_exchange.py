@@ -326,7 +326,7 @@ def test_a_text_is_taken_that_is_as_it_was_reported(tmp_path: Path) -> None:
     assert path.read_bytes() == TEXT.encode()
 
 
-MISREPORTED = {
+MISREPORTED: dict[str, list[tuple[int, int]]] = {
     "a character more": [(SIZE, CHARS + 1)],
     "a character less": [(SIZE, CHARS - 1)],
     "a byte more than there is": [(SIZE + 1, CHARS)],
