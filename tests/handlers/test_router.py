@@ -54,12 +54,8 @@ XLSX_BYTES = zipped("[Content_Types].xml", "_rels/.rels", "xl/workbook.xml")
 PPTX_BYTES = zipped("[Content_Types].xml", "_rels/.rels", "ppt/presentation.xml")
 EPUB = zipped("META-INF/container.xml", mimetype="application/epub+zip")
 ODS = zipped("content.xml", mimetype="application/vnd.oasis.opendocument.spreadsheet")
-OLE = (
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-    + bytes(500)
-    + "WordDocument".encode("utf-16-le")
-    + bytes(500)
-)
+OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+OLE = OLE_MAGIC + bytes(500) + "WordDocument".encode("utf-16-le") + bytes(500)
 MP3 = b"\xff\xfb\x90\x64" + bytes(range(256)) * 4
 MP4 = b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom" + bytes(300)
 HTML = b"<!DOCTYPE html>\n<html><head><title>t</title></head><body><p>hello</p></body></html>"
@@ -84,11 +80,7 @@ MISLABELLED = {
     "PPTX as HTML": (PPTX_BYTES, "text/html", "/a", "office_doc", PPTX),
     "EPUB as ZIP": (EPUB, "application/zip", "/a.zip", "office_doc", "application/epub+zip"),
     "ODS as octets": (
-        ODS,
-        OCTETS,
-        "/a",
-        "spreadsheet",
-        "application/vnd.oasis.opendocument.spreadsheet",
+        ODS, OCTETS, "/a", "spreadsheet", "application/vnd.oasis.opendocument.spreadsheet",
     ),
     "DOCX as DOC": (DOCX_BYTES, "application/msword", "/a.doc", "office_doc", DOCX),
     "DOC as octets": (OLE, OCTETS, "/a", "office_doc", "application/msword"),
@@ -97,11 +89,7 @@ MISLABELLED = {
     "PDF as octets": (PDF, OCTETS, "/a", "pdf", "application/pdf"),
     "PDF without a label": (PDF, "", "/a", "pdf", "application/pdf"),
     "PDF after a mark and a line": (
-        b"\xef\xbb\xbf\n" + PDF,
-        "text/plain",
-        "/a",
-        "pdf",
-        "application/pdf",
+        b"\xef\xbb\xbf\n" + PDF, "text/plain", "/a", "pdf", "application/pdf",
     ),
     "PNG as PDF": (PNG, "application/pdf", "/a.pdf", "image", "image/png"),
     "JPEG as PNG": (JPEG, "image/png", "/a.png", "image", "image/jpeg"),
@@ -110,11 +98,7 @@ MISLABELLED = {
     "MP4 as octets": (MP4, OCTETS, "/a", "video", "video/mp4"),
     "TAR as text": (tarred(), "text/plain", "/a.txt", "archive", "application/x-tar"),
     "gzip as JSON": (
-        b"\x1f\x8b\x08\0" + NOISE,
-        "application/json",
-        "/a.json",
-        "archive",
-        "application/gzip",
+        b"\x1f\x8b\x08\0" + NOISE, "application/json", "/a.json", "archive", "application/gzip",
     ),
     "JSON as HTML": (JSON, "text/html; charset=utf-8", "/api", "json", "application/json"),
     "JSON as text": (JSON, "text/plain", "/api", "json", "application/json"),
@@ -122,18 +106,10 @@ MISLABELLED = {
     "JSON Lines as JSON": (JSONL, "application/json", "/a", "jsonl", "application/jsonl"),
     "JSON Lines as octets": (JSONL, OCTETS, "/a", "jsonl", "application/jsonl"),
     "notebook as JSON": (
-        NOTEBOOK,
-        "application/json",
-        "/a",
-        "notebook",
-        "application/x-ipynb+json",
+        NOTEBOOK, "application/json", "/a", "notebook", "application/x-ipynb+json",
     ),
     "notebook as text": (
-        NOTEBOOK,
-        "text/plain",
-        "/a.ipynb",
-        "notebook",
-        "application/x-ipynb+json",
+        NOTEBOOK, "text/plain", "/a.ipynb", "notebook", "application/x-ipynb+json",
     ),
     "HTML as text": (HTML, "text/plain", "/a", "html", "text/html"),
     "HTML as JSON": (HTML, "application/json", "/api", "html", "text/html"),
@@ -157,7 +133,7 @@ MISLABELLED = {
     "noise as HTML": (NOISE, "text/html", "/a", "unknown_binary", OCTETS),
     "noise as PDF": (NOISE, "application/pdf", "/a.pdf", "unknown_binary", OCTETS),
     "noise as JSON": (NOISE, "application/json", "/a.json", "unknown_binary", OCTETS),
-}
+}  # fmt: skip
 
 
 def route(data: bytes, label: str, url: str, *, shadow: bool = False) -> Decision:
@@ -171,53 +147,34 @@ def route(data: bytes, label: str, url: str, *, shadow: bool = False) -> Decisio
 
 
 @pytest.mark.parametrize("case", MISLABELLED)
-def test_a_mislabelled_file_is_routed_by_what_it_is(case: str) -> None:
-    data, label, url, kind, media_type = MISLABELLED[case]
-    decision = route(data, label, url)
-    assert (decision.kind, decision.media_type) == (kind, media_type), decision
-
-
-@pytest.mark.parametrize("case", MISLABELLED)
-def test_a_file_is_routed_like_its_bytes(case: str, tmp_path: Path) -> None:
+def test_a_mislabelled_file_is_routed_by_what_it_is(case: str, tmp_path: Path) -> None:
     data, label, url, kind, media_type = MISLABELLED[case]
     path = tmp_path / "body"
     path.write_bytes(data)
-    decision = route_file(path, {"content-type": label}, f"https://example.org{url}")
-    assert (decision.kind, decision.media_type) == (kind, media_type), decision
+    of_file = route_file(path, {"content-type": label}, f"https://example.org{url}")
+    for decision in (route(data, label, url), of_file):
+        assert (decision.kind, decision.media_type) == (kind, media_type), decision
+
+
+REASONS = {
+    "a specific label and the bytes agree": (PDF, "application/pdf", "/a", "mime", False),
+    "a signature without a label": (PDF, OCTETS, "/a", "magic", False),
+    "a signature against the label": (PDF, "text/html", "/a", "magic", True),
+    "a signature against text": (PDF, "text/plain", "/a", "magic", True),
+    "members say more than a ZIP": (DOCX_BYTES, "application/zip", "/a", "magic", False),
+    "structure without a label": (JSON, "", "/a", "structure", False),
+    "structure against the label": (JSON, "text/html", "/a", "structure", True),
+    "a more specific label of one family": (JSON, "application/ld+json", "/a", "mime", False),
+    "the extension of a text": (TEXT, "", "/a.md", "extension", False),
+    "the text test alone": (TEXT, "", "/a", "structure", False),
+    "nothing": (NOISE, "", "/a", "fallback", False),
+    "noise that claims to be text": (NOISE, "text/plain", "/a", "fallback", True),
+    "a label of a format without signature": (NOISE, "audio/x-foo", "/a", "mime", False),
+}
 
 
 @pytest.mark.parametrize(
-    ("data", "label", "url", "by", "mismatch"),
-    [
-        pytest.param(
-            PDF, "application/pdf", "/a", "mime", False, id="a specific label and the bytes agree"
-        ),
-        pytest.param(PDF, OCTETS, "/a", "magic", False, id="a signature without a label"),
-        pytest.param(PDF, "text/html", "/a", "magic", True, id="a signature against the label"),
-        pytest.param(PDF, "text/plain", "/a", "magic", True, id="a signature against text"),
-        pytest.param(
-            DOCX_BYTES, "application/zip", "/a", "magic", False, id="members say more than a ZIP"
-        ),
-        pytest.param(JSON, "", "/a", "structure", False, id="structure without a label"),
-        pytest.param(JSON, "text/html", "/a", "structure", True, id="structure against the label"),
-        pytest.param(
-            JSON,
-            "application/ld+json",
-            "/a",
-            "mime",
-            False,
-            id="a more specific label of one family",
-        ),
-        pytest.param(TEXT, "", "/a.md", "extension", False, id="the extension of a text"),
-        pytest.param(TEXT, "", "/a", "structure", False, id="the text test alone"),
-        pytest.param(NOISE, "", "/a", "fallback", False, id="nothing"),
-        pytest.param(
-            NOISE, "text/plain", "/a", "fallback", True, id="noise that claims to be text"
-        ),
-        pytest.param(
-            NOISE, "audio/x-foo", "/a", "mime", False, id="a label of a format without signature"
-        ),
-    ],
+    ("data", "label", "url", "by", "mismatch"), REASONS.values(), ids=REASONS.keys()
 )
 def test_the_decision_records_reason_and_mismatch(
     data: bytes, label: str, url: str, by: str, *, mismatch: bool
@@ -245,17 +202,10 @@ def test_a_label_is_read_however_it_is_written(value: str, media_type: str, char
     assert (decision.declared_type, decision.charset) == (media_type, charset)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "not a url",
-        "http://[bad",
-        "https://example.org/a%2Fb.csv?x=.pdf#.html",
-        "file.CSV",
-        "/a/.csv",
-    ],
-)
+URLS = ("", "x y", "http://[bad", "https://a.org/a%2Fb.csv?x=.pdf#.html", "file.CSV", "/a/.csv")
+
+
+@pytest.mark.parametrize("url", URLS)
 def test_the_extension_is_read_from_any_url(url: str) -> None:
     decision = detect_content_kind({}, TEXT, url)
     assert (decision.kind == "csv") is url.lower().partition("?")[0].endswith(".csv")
@@ -276,52 +226,22 @@ def test_an_empty_file_is_routed_by_label_and_name(
     assert (decision.kind, decision.decided_by, decision.mismatch) == (kind, by, False)
 
 
-@pytest.mark.parametrize(
-    ("data", "label", "kind", "own"),
-    [
-        pytest.param(
-            PDF + NOISE,
-            "text/html",
-            "unknown_binary",
-            "pdf (application/pdf, magic)",
-            id="PDF as HTML is not decoded",
-        ),
-        pytest.param(
-            PNG,
-            "text/plain",
-            "unknown_binary",
-            "image (image/png, magic)",
-            id="PNG as text is not decoded",
-        ),
-        pytest.param(
-            JSON,
-            "text/html",
-            "html",
-            "json (application/json, structure)",
-            id="JSON as HTML is HTML",
-        ),
-        pytest.param(
-            HTML, "text/plain", "text", "html (text/html, structure)", id="HTML as text is text"
-        ),
-        pytest.param(
-            HTML, "", "text", "html (text/html, structure)", id="HTML without a label is text"
-        ),
-        pytest.param(
-            NOISE,
-            "",
-            "unknown_binary",
-            "unknown_binary (application/octet-stream, fallback)",
-            id="noise",
-        ),
-        pytest.param(
-            DOCX_BYTES,
-            "application/zip",
-            "archive",
-            f"office_doc ({DOCX}, magic)",
-            id="DOCX as ZIP is a ZIP",
-        ),
-    ],
-)
+SHADOWED = {
+    "PDF as HTML is not decoded": (
+        PDF + NOISE, "text/html", "unknown_binary", "pdf (application/pdf, magic)"
+    ),
+    "PNG as text is not decoded": (PNG, "text/plain", "unknown_binary", "image (image/png, magic)"),
+    "JSON as HTML is HTML": (JSON, "text/html", "html", "json (application/json, structure)"),
+    "HTML as text is text": (HTML, "text/plain", "text", "html (text/html, structure)"),
+    "HTML without a label is text": (HTML, "", "text", "html (text/html, structure)"),
+    "noise": (NOISE, "", "unknown_binary", f"unknown_binary ({OCTETS}, fallback)"),
+    "DOCX as ZIP is a ZIP": (
+        DOCX_BYTES, "application/zip", "archive", f"office_doc ({DOCX}, magic)"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "label", "kind", "own"), SHADOWED.values(), ids=SHADOWED.keys())
 def test_the_label_decides_in_shadow_mode_and_the_routers_decision_is_recorded(
     data: bytes, label: str, kind: str, own: str
 ) -> None:
@@ -394,19 +314,20 @@ def test_members_are_found_behind_a_self_extractor_and_before_a_comment(tmp_path
     assert (decision.kind, kind_word(decision)) == ("office_doc", "DOCX")
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        pytest.param(XLSX_BYTES[:30], id="cut in its first header"),
-        pytest.param(XLSX_BYTES[:-30], id="cut in its directory"),
-        pytest.param(XLSX_BYTES[:-10] + b"\xff" * 10, id="with an end that lies"),
-        pytest.param(b"PK\3\4" + bytes(26), id="of zeros"),
-        pytest.param(b"PK\5\6" + bytes(18), id="without members"),
-        pytest.param((b"PK\3\4" + bytes(26)) * 3_000, id="of headers alone"),
-        pytest.param(OLE[:512], id="OLE, cut"),
-        pytest.param(OLE[:8] + b"\xff" * 1_000, id="OLE with sectors that are nowhere"),
-    ],
-)
+DAMAGED = {
+    "cut in its first header": XLSX_BYTES[:30],
+    "cut in its directory": XLSX_BYTES[:-30],
+    "with an end that lies": XLSX_BYTES[:-10] + b"\xff" * 10,
+    "of zeros": b"PK\3\4" + bytes(26),
+    "without members": b"PK\5\6" + bytes(18),
+    "of headers alone": (b"PK\3\4" + bytes(26)) * 3_000,
+    "OLE, cut": OLE[:512],
+    "OLE, cut in its header": OLE[:9],
+    "OLE with sectors that are nowhere": OLE[:8] + b"\xff" * 1_000,
+}
+
+
+@pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED.keys())
 def test_a_damaged_container_is_still_a_container(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(data)

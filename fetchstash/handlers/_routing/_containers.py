@@ -73,7 +73,10 @@ def members_of_file(path: Path) -> tuple[str, ...]:
         file.seek(0)
         head = file.read(512)
         if head.startswith(OLE_MAGIC):
-            return members_in_head(head + _ole_directory(head, path))
+            # The first sector of the directory names the streams of the root.
+            shift, first = struct.unpack_from("<H16xI", head.ljust(512), 30)
+            file.seek((first + 1) << shift if shift in {9, 12} else size)
+            return members_in_head(head + file.read(4_096))
         reach = min(size, _END_REACH)
         file.seek(size - reach)
         tail = file.read(reach)
@@ -94,26 +97,14 @@ def identify(head: bytes, members: Sequence[str], formats: Formats) -> Sniffed:
             if name in members:
                 return Sniffed(media_type, f"OLE member {name}")
         return Sniffed(OLE_STORAGE, "signature of OLE")
-    return (
-        _by_mimetype(head, formats)
-        or _by_names(members, formats)
-        or Sniffed("application/zip", "signature PK")
-    )
-
-
-def _by_mimetype(head: bytes, formats: Formats) -> Sniffed | None:
     member = _MIMETYPE.match(head[:256])
     media_type = member[1].decode("ascii") if member else ""
-    if not formats.by_media_type(media_type):
-        return None
-    return Sniffed(media_type, "ZIP member mimetype")
-
-
-def _by_names(members: Sequence[str], formats: Formats) -> Sniffed | None:
+    if formats.by_media_type(media_type):
+        return Sniffed(media_type, "ZIP member mimetype")
     for required, media_type in formats.zip_members:
         if all(any(member.startswith(name) for member in members) for name in required):
             return Sniffed(media_type, f"ZIP member {required[-1]}")
-    return None
+    return Sniffed("application/zip", "signature PK")
 
 
 def _local_names(head: bytes) -> Iterator[str]:
@@ -138,13 +129,3 @@ def _central_names(directory: bytes) -> Iterator[str]:
         name_length, extra_length, comment_length = struct.unpack_from("<HHH", directory, at + 28)
         yield directory[at + 46 : at + 46 + name_length].decode("utf-8", "replace")
         at += 46 + name_length + extra_length + comment_length
-
-
-def _ole_directory(header: bytes, path: Path) -> bytes:
-    """Return the first sector of the directory, which names the streams of the root."""
-    shift, first = struct.unpack_from("<H16xI", header, 30)
-    if shift not in {9, 12}:
-        return b""
-    with path.open("rb") as file:
-        file.seek((first + 1) << shift)
-        return file.read(4_096)

@@ -47,6 +47,10 @@ _WIDE_LABELS = GENERIC_MEDIA_TYPES - {"text/plain"} | {
     "application/x-zip-compressed",
 }
 
+# token "/" token (RFC 9110, section 8.3.1), and the one parameter that matters here.
+_MEDIA_TYPE = re.compile(r"\s*([\w.+*-]{1,100}/[\w.+*-]{1,100})\s*(?:;|,|$)")
+_CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([\w.:+-]{1,40})", re.IGNORECASE)
+
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
@@ -85,8 +89,11 @@ def detect_content_kind(
     decision. ``formats`` are those that it may be of: by default the built-in ones.
     """
     formats = formats or built_in()
-    label, charset = _label(headers, formats)
-    routing = _Routing(label, _name(url, formats), charset, formats)
+    content_type = next((v for k, v in headers.items() if k.lower() == "content-type"), "")
+    declared, charset = _MEDIA_TYPE.match(content_type), _CHARSET.search(content_type)
+    label = _label(declared[1].lower() if declared else "", formats)
+    charset_label = charset[1].lower() if charset else ""
+    routing = _Routing(label, _name(url, formats), charset_label, formats)
     decision = routing.decide(first_bytes, members, complete=complete)
     return routing.as_declared(decision, first_bytes) if shadow else decision
 
@@ -134,7 +141,8 @@ class _Routing:
         decoded = decode_head(data[: 4 * TEXT_REACH], text.charset)
         whole = complete and len(data) <= 4 * TEXT_REACH and len(decoded) <= TEXT_REACH
         head = Head(data, is_text=True, text=decoded[:TEXT_REACH], whole=whole)
-        return self._by_text(text, decoded, self._structure(head))
+        sniffed = (sniff(head) for sniff in self.formats.text_sniffers)
+        return self._by_text(text, decoded, next(filter(None, sniffed), None))
 
     def as_declared(self, decision: Decision, head: bytes) -> Decision:
         """Let the declared type alone decide, but that binary is never decoded as text."""
@@ -152,10 +160,6 @@ class _Routing:
             shadow=shadow,
         )
 
-    def _structure(self, head: Head) -> Sniffed | None:
-        sniffed = (sniff(head) for sniff in self.formats.text_sniffers)
-        return next(filter(None, sniffed), None)
-
     def _by_signature(self, signature: Sniffed) -> Decision:
         kind, media_type = self.formats.kind(signature.media_type), signature.media_type
         evidence = [signature.evidence]
@@ -165,19 +169,17 @@ class _Routing:
             if claim := next(claims, None):
                 kind, media_type = claim.kind or kind, claim.media_type
                 evidence.append(f"called {media_type}")
-        label = self.label
-        agrees = label.kind == kind
-        contradicted = not agrees and label.media_type not in _WIDE_LABELS
+        agrees = self.label.kind == kind
+        mismatch = not agrees and self.label.media_type not in _WIDE_LABELS
         by: DecidedBy = "mime" if agrees else "magic"
-        return self._decision(kind, media_type, by, evidence, mismatch=contradicted)
+        return self._decision(kind, media_type, by, evidence, mismatch=mismatch)
 
     def _by_claims(self, evidence: list[str]) -> Decision:
         """Decide on no bytes at all: nothing contradicts what they are called."""
         if self.label.kind:
             return self._decision(self.label.kind, self.label.media_type, "mime", evidence)
         if self.name.kind:
-            evidence = [*evidence, self.name.evidence]
-            return self._decision(self.name.kind, self.name.media_type, "extension", evidence)
+            return self._as_claimed(self.name, "extension", evidence)
         return self._decision("text", "text/plain", "fallback", evidence)
 
     def _by_claims_of_binary(self) -> Decision:
@@ -186,18 +188,13 @@ class _Routing:
         Only a format without a signature can be what label or name say.
         """
         evidence = ["not text", "no known signature"]
-        claims: tuple[tuple[_Claim, DecidedBy], ...] = (
-            (self.label, "mime"),
-            (self.name, "extension"),
-        )
-        for claim, by in claims:
-            if claim.kind and not claim.is_text and not (claim.format and claim.format.signed):
-                evidence.append(claim.evidence)
-                return self._decision(claim.kind, claim.media_type, by, evidence)
-        label = self.label
-        claims_more = label.kind is not None or label.media_type == "text/plain"
-        unnamed = claims_more or label.media_type in GENERIC_MEDIA_TYPES
-        media_type = OCTETS if unnamed else label.media_type
+        for claim in (self.label, self.name):
+            if claim.format and not claim.is_text and not claim.format.signed:
+                by: DecidedBy = "mime" if claim is self.label else "extension"
+                return self._as_claimed(claim, by, evidence)
+        label = self.label.media_type
+        claims_more = self.label.kind is not None or label == "text/plain"
+        media_type = OCTETS if claims_more or label in GENERIC_MEDIA_TYPES else label
         return self._decision(
             "unknown_binary", media_type, "fallback", evidence, mismatch=claims_more
         )
@@ -208,20 +205,14 @@ class _Routing:
             return self._by_structure(structure, evidence)
         label, name = self.label, self.name
         if label.kind and label.is_text and looks_like(label.kind, head):
-            evidence.append(label.evidence)
-            return self._decision(label.kind, label.media_type, "mime", evidence)
+            return self._as_claimed(label, "mime", evidence)
         mismatch = label.kind is not None
         named = name.is_text and name.media_type != "text/plain"
         if name.kind and named and looks_like(name.kind, head):
-            evidence.append(name.evidence)
-            return self._decision(
-                name.kind, name.media_type, "extension", evidence, mismatch=mismatch
-            )
+            return self._as_claimed(name, "extension", evidence, mismatch=mismatch)
         if structure:
-            kind = self.formats.kind(structure.media_type)
-            return self._decision(
-                kind, structure.media_type, "structure", evidence, mismatch=mismatch
-            )
+            kind, media_type = self.formats.kind(structure.media_type), structure.media_type
+            return self._decision(kind, media_type, "structure", evidence, mismatch=mismatch)
         by: DecidedBy = "mime" if label.media_type == "text/plain" else "structure"
         return self._decision("text", "text/plain", by, evidence, mismatch=mismatch)
 
@@ -235,16 +226,21 @@ class _Routing:
         family = _FAMILIES.get(kind, {kind})
         plain = structure.media_type in _FAMILY_NAMES
         agrees = label.is_text and label.kind in family
-        if label.kind and agrees and (plain or label.media_type not in _FAMILY_NAMES):
-            evidence.append(label.evidence)
-            return self._decision(label.kind, label.media_type, "mime", evidence)
+        if agrees and (plain or label.media_type not in _FAMILY_NAMES):
+            return self._as_claimed(label, "mime", evidence)
         by: DecidedBy = "mime" if agrees else "structure"
         mismatch = label.kind is not None and not agrees
         says_more = name.is_text and name.kind in family and name.media_type not in _FAMILY_NAMES
-        if plain and name.kind and says_more:
-            evidence.append(name.evidence)
-            return self._decision(name.kind, name.media_type, by, evidence, mismatch=mismatch)
+        if plain and says_more:
+            return self._as_claimed(name, by, evidence, mismatch=mismatch)
         return self._decision(kind, structure.media_type, by, evidence, mismatch=mismatch)
+
+    def _as_claimed(
+        self, claim: _Claim, by: DecidedBy, evidence: list[str], *, mismatch: bool = False
+    ) -> Decision:
+        kind = claim.kind or "unknown_binary"
+        evidence = [*evidence, claim.evidence]
+        return self._decision(kind, claim.media_type, by, evidence, mismatch=mismatch)
 
     def _decision(
         self,
@@ -259,20 +255,10 @@ class _Routing:
         return Decision(kind, media_type, declared, by, tuple(evidence), mismatch, self.charset)
 
 
-# token "/" token (RFC 9110, section 8.3.1), and the one parameter that matters here.
-_MEDIA_TYPE = re.compile(r"\s*([\w.+*-]{1,100}/[\w.+*-]{1,100})\s*(?:;|,|$)")
-_CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([\w.:+-]{1,40})", re.IGNORECASE)
-
-
-def _label(headers: Mapping[str, str], formats: Formats) -> tuple[_Claim, str]:
-    """Return the declared media type and its charset."""
-    value = next((v for k, v in headers.items() if k.lower() == "content-type"), "")
-    declared, charset = _MEDIA_TYPE.match(value), _CHARSET.search(value)
-    media_type = declared[1].lower() if declared else ""
+def _label(media_type: str, formats: Formats) -> _Claim:
     named = formats.by_label(media_type)
     shown = named.declared_name(media_type) if named else ""
-    claim = _Claim(media_type, named, f"label {shown}")
-    return claim, charset[1].lower() if charset else ""
+    return _Claim(media_type, named, f"label {shown}")
 
 
 def _name(url: str, formats: Formats) -> _Claim:

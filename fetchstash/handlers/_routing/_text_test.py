@@ -8,6 +8,7 @@ import codecs
 import re
 import unicodedata
 from dataclasses import dataclass
+from typing import TypeGuard
 
 # C0 controls that no text has a use for. Tab, line feed, form feed, carriage return, backspace (man
 # pages), bell, escape (terminal logs, ISO 2022, which shifts with 0x0E and 0x0F), 0x1E (RFC 7464)
@@ -18,19 +19,10 @@ _NON_ASCII = re.compile(rb"[\x80-\xff]")
 _MULTI_BYTE = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
 
 # Small letters, capitals and digits of code page 037 and its relatives.
-_EBCDIC_LETTERS = bytes(
-    b
-    for start, count in (
-        (0x81, 9),
-        (0x91, 9),
-        (0xA2, 8),
-        (0xC1, 9),
-        (0xD1, 9),
-        (0xE2, 8),
-        (0xF0, 10),
-    )
-    for b in range(start, start + count)
-)
+_EBCDIC_LETTERS = bytes((
+    *range(0x81, 0x8A), *range(0x91, 0x9A), *range(0xA2, 0xAA),
+    *range(0xC1, 0xCA), *range(0xD1, 0xDA), *range(0xE2, 0xEA), *range(0xF0, 0xFA),
+))  # fmt: skip
 
 BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -63,10 +55,8 @@ def decode_head(head: bytes, charset: str) -> str:
 
 def _by_bom(head: bytes) -> TextTest | None:
     for bom, charset in BOMS:
-        if head.startswith(bom):
-            text = _decode(head[len(bom) :], charset)
-            if text is not None and _reads_well(text):
-                return TextTest(charset, f"byte order mark of {charset}")
+        if head.startswith(bom) and _reads_well(_decode(head[len(bom) :], charset)):
+            return TextTest(charset, f"byte order mark of {charset}")
     return None
 
 
@@ -101,7 +91,7 @@ def _utf16_or_32(head: bytes) -> TextTest | None:
     else:
         return None
     text = _decode(head, charset)
-    if text is None or not _reads_well(text) or not any(c in text for c in " \n"):
+    if not _reads_well(text) or not any(c in text for c in " \n"):
         return None
     return TextTest(charset, f"{charset} by its NULs")
 
@@ -115,19 +105,12 @@ def _eight_bit(head: bytes) -> TextTest | None:
     blanks = sum(head.count(c) for c in (b" ", b"\n", b"\t"))
     # Words between blanks, mostly ASCII, or strictly valid in one of the charsets of East Asia,
     # which need no blanks.
-    if (
+    is_text = (
         printable_ascii * 2 > len(head)
         or blanks * 25 > len(head)
-        or any(_is_in(head, charset) for charset in _MULTI_BYTE)
-    ):
-        return TextTest("", "8-bit text")
-    return None
-
-
-def _is_in(head: bytes, charset: str) -> bool:
-    """Return whether ``head`` is text in ``charset``; some decode bytes that no text uses."""
-    text = _decode(head, charset)
-    return text is not None and _reads_well(text)
+        or any(_reads_well(_decode(head, charset)) for charset in _MULTI_BYTE)
+    )
+    return TextTest("", "8-bit text") if is_text else None
 
 
 def _ebcdic(head: bytes) -> TextTest | None:
@@ -149,11 +132,13 @@ def _decode(data: bytes, charset: str) -> str | None:
         return None
 
 
-def _reads_well(text: str) -> bool:
-    """Return whether at most 1 % are controls, unassigned or of private use.
+def _reads_well(text: str | None) -> TypeGuard[str]:
+    """Return whether bytes are decoded, and to at most 1 % controls, unassigned or private ones.
 
     Of random 16-bit units about 15 % are.
     """
+    if text is None:
+        return False
     sample = text[:2_000]
     odd = sum(
         unicodedata.category(c) in {"Cc", "Cn", "Co", "Cs"} and c not in "\t\n\r\f\x1b\0"
