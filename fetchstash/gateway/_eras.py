@@ -25,8 +25,8 @@ from fetchstash.gateway._upstream import Upstream
 ROUNDS = 10
 """How often a server may ask within one call."""
 
-PARKED_SECONDS = 600.0
-PARKED_CALLS = 64
+PENDING_SECONDS = 600.0
+PENDING_CALLS = 64
 Ask = Callable[[str, Params | None], Awaitable[dict[str, Any]]]
 
 
@@ -92,20 +92,20 @@ class _Call:
         self.changed = anyio.Event()
 
 
-class Parked:
+class PendingCalls:
     """The calls of a host of the 2026 era to servers that ask in the middle of one."""
 
     def __init__(self, tasks: TaskGroup) -> None:
         self._tasks = tasks
         self._running: list[_Call] = []
-        self._parked: dict[str, _Call] = {}
+        self._pending: dict[str, _Call] = {}
 
     async def call(self, upstream: Upstream, method: str, params: Params | None) -> dict[str, Any]:
-        """Start a call, or go on with a parked one; return its result or what it asks for."""
+        """Start a call, or go on with a pending one; return its result or what it asks for."""
         own = dict(params or {})
         answers = own.pop("inputResponses", None)
         state = own.pop("requestState", None)
-        call = self._parked.pop(state, None) if isinstance(state, str) else None
+        call = self._pending.pop(state, None) if isinstance(state, str) else None
         if call is None:
             if state is not None:
                 what = "The request state is unknown, or the call has ended."
@@ -125,7 +125,7 @@ class Parked:
             raise
         if call.error is not None:
             raise call.error
-        return call.result if call.result is not None else self._park(call)
+        return call.result if call.result is not None else self._keep(call)
 
     async def ask(self, upstream: Upstream, method: str, params: Params | None) -> dict[str, Any]:
         """Hand a server's request to the host with the newest call to it; return the answer."""
@@ -142,12 +142,12 @@ class Parked:
             call.asked.pop(key, None)  # the server may have cancelled it
         return call.answers.pop(key)
 
-    def _park(self, call: _Call) -> dict[str, Any]:
-        if len(self._parked) >= PARKED_CALLS:
-            self._parked.pop(next(iter(self._parked))).scope.cancel()
+    def _keep(self, call: _Call) -> dict[str, Any]:
+        if len(self._pending) >= PENDING_CALLS:
+            self._pending.pop(next(iter(self._pending))).scope.cancel()
         state = secrets.token_urlsafe(24)
-        self._parked[state] = call
-        call.scope.deadline = anyio.current_time() + PARKED_SECONDS
+        self._pending[state] = call
+        call.scope.deadline = anyio.current_time() + PENDING_SECONDS
         return {
             "resultType": "input_required",
             "inputRequests": dict(call.asked),

@@ -7,14 +7,13 @@ the whole ``structuredContent`` go to files as they arrive, and a ``Spooled`` st
 import codecs
 import json
 import re
-import secrets
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from fetchstash.gateway._protocol import as_value
-from fetchstash.gateway._rpc import Spooled, filled
+from fetchstash.gateway._rpc import Spooled, StandIns, drop_spooled, mapped
 
 LINE_BYTES = 2**18
 VALUE_BYTES = 2**16
@@ -108,7 +107,7 @@ def parsed(line: bytes) -> dict[str, Any]:
     try:
         message = as_value(line.decode("utf-8", "replace"))
         if _SURROGATE_ESCAPE.search(line):
-            message = _well_formed(message)
+            message = mapped(message, _without_lone_surrogates, names=True)
     except (ValueError, RecursionError) as error:
         raise UnreadableMessage(f"a line that is no JSON ({error})", line) from None
     if not isinstance(message, dict):
@@ -116,15 +115,9 @@ def parsed(line: bytes) -> dict[str, Any]:
     return cast("dict[str, Any]", message)
 
 
-def _well_formed(value: Any) -> Any:
-    """Return a JSON value whose strings can be encoded."""
+def _without_lone_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [_well_formed(item) for item in cast("Sequence[Any]", value)]
-    if isinstance(value, dict):
-        items = cast("dict[str, Any]", value).items()
-        return {_well_formed(name): _well_formed(item) for name, item in items}
     return value
 
 
@@ -145,7 +138,7 @@ class Unescaper:
             text: str = json.loads(f'"{escaped[:cut]}"', strict=False)
         except ValueError as error:
             raise UnreadableMessage(f"a string with a wrong escape ({error})") from None
-        return str(_well_formed(text))
+        return str(_without_lone_surrogates(text))
 
 
 class _Sink:
@@ -206,9 +199,7 @@ class _LongMessage:
         self._spool = spool
         self._left = limit
         self._skeleton = bytearray()
-        self._values: dict[str, Spooled] = {}
-        # A server cannot guess it, so no value of its own is taken for one that was spooled.
-        self._mark = secrets.token_hex(16)
+        self._stand_ins = StandIns()
         self._depth = 0
         self._string: _Sink | None = None
         self._half = b""
@@ -231,24 +222,19 @@ class _LongMessage:
     def finish(self) -> dict[str, Any]:
         """Return the message. Raises UnreadableMessage, and then leaves no file."""
         try:
-            self._check_end()
-            message = parsed(bytes(self._skeleton))
-            return cast("dict[str, Any]", filled(message, self._mark, self._values))
+            if self._string or self._json or self._depth:
+                self._error = self._error or UnreadableMessage("a message that ends in the middle")
+            if self._error is not None:
+                raise self._error
+            return self._stand_ins.filled(parsed(bytes(self._skeleton)))
         except UnreadableMessage as error:
             self.discard()
             raise UnreadableMessage(str(error), bytes(self._skeleton)) from None
 
-    def _check_end(self) -> None:
-        if self._error is not None:
-            raise self._error
-        if self._string or self._json or self._depth:
-            raise UnreadableMessage("a message that ends in the middle")
-
     def discard(self) -> None:
         """Remove the files of the values."""
-        for value in self._values.values():
-            value.path.unlink(missing_ok=True)
-        self._values.clear()
+        drop_spooled(self._stand_ins.values)
+        self._stand_ins.values.clear()
         if self._string is not None:
             self._string.discard()
             self._string = None
@@ -306,7 +292,7 @@ class _LongMessage:
         self._string = None
         value = sink.finish()
         if isinstance(value, Spooled):
-            self._append(b'"' + self._placed(value).encode() + b'"')
+            self._append_name(value)
         else:
             self._key = value
             self._append(value)
@@ -316,7 +302,7 @@ class _LongMessage:
         """Copy structuredContent to its file; return where it ends."""
         file = cast("BinaryIO", self._json)
         piece = data[position:]
-        if _trailing_backslashes(piece) % 2:
+        if (len(piece) - len(piece.rstrip(b"\\"))) % 2:
             piece, self._half = piece[:-1], b"\\"
         brackets, in_string = _brackets(piece, in_string=self._in_string)
         depth = self._depth
@@ -333,7 +319,7 @@ class _LongMessage:
         self._json_bytes += file.write(piece[:end])
         file.close()
         value = Spooled(Path(file.name), self._json_bytes, is_json=True)
-        self._append(b'"' + self._placed(value).encode() + b'"')
+        self._append_name(value)
         return position + end
 
     def _end_of_json(self, piece: bytes) -> int:
@@ -346,10 +332,8 @@ class _LongMessage:
                     return token.end()
         raise UnreadableMessage("brackets that do not match")
 
-    def _placed(self, value: Spooled) -> str:
-        name = f"{self._mark}:{len(self._values)}"
-        self._values[name] = value
-        return name
+    def _append_name(self, value: Spooled) -> None:
+        self._append(f'"{self._stand_ins.name(value)}"'.encode())
 
     def _append(self, data: bytes) -> None:
         self._skeleton += data
@@ -361,10 +345,6 @@ def _opened(piece: bytes) -> int:
     """Return how many more brackets open than close."""
     count = piece.count
     return count(b"{") + count(b"[") - count(b"}") - count(b"]")
-
-
-def _trailing_backslashes(data: bytes) -> int:
-    return len(data) - len(data.rstrip(b"\\"))
 
 
 def _brackets(piece: bytes, *, in_string: bool) -> tuple[bytes, bool]:

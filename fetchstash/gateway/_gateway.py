@@ -1,16 +1,15 @@
 """The gateway: one MCP server towards the host, in front of any number of others."""
 
 import json
-import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from fetchstash.config import Settings
 from fetchstash.errors import FetchstashError
 from fetchstash.gateway._catalog import LISTS, Catalog, Subscriptions, merged, without_subscription
-from fetchstash.gateway._eras import Parked, answered, signed, with_signed_questions
+from fetchstash.gateway._eras import PendingCalls, answered, signed, with_signed_questions
 from fetchstash.gateway._protocol import (
     CLIENT_CAPABILITIES_KEY,
     CLIENT_INFO_KEY,
@@ -27,30 +26,27 @@ from fetchstash.gateway._protocol import (
     meta_of,
 )
 from fetchstash.gateway._rpc import Params, Peer, RequestId, RpcError
-from fetchstash.gateway._upstream import FOR_MODELS, Hello, Upstream
+from fetchstash.gateway._upstream import FOR_MODELS, HostInfo, Upstream
 from fetchstash.text import clip
 
 if TYPE_CHECKING:
-    from fetchstash.render import Host
     from fetchstash.stash import Stash
 
 UNKNOWN = {"name": "unknown", "version": "0"}
 """A client that does not say its name."""
 
-_log = logging.getLogger("fetchstash.gateway")
-
-Handler = Callable[[RequestId, Params], Awaitable[dict[str, Any]]]
+Handler = Callable[[str, Params], Awaitable[dict[str, Any]]]
 
 
 class Gateway:
     """Answers a host with what the servers behind it answer, long results made short.
 
     ``own`` is fetchstash itself, run like one of the servers; its results are never replaced.
-    ``listed`` is called when the host has a list, to open what later calls need.
+    ``on_listed`` is called when the host has a list, to open what later calls need.
     """
 
     _tasks: anyio.abc.TaskGroup
-    _parked: Parked
+    _pending: PendingCalls
     _subscriptions: Subscriptions
 
     def __init__(
@@ -62,14 +58,16 @@ class Gateway:
         own: Upstream,
         *,
         with_fetch: bool,
-        listed: Callable[[], Coroutine[Any, Any, None]],
+        on_listed: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
         self._host = host
         self._settings = settings
         self._stash = stash
         self._catalog = Catalog(upstreams, own, with_fetch=with_fetch)
-        self._hello: Hello | None = None
-        self._listed = listed
+        for upstream in self._catalog.all:
+            upstream.for_host = self
+        self._host_info: HostInfo | None = None
+        self._on_listed = on_listed
         self._last_token = 0
         self._asked: dict[str, tuple[Upstream, str | int]] = {}
         """What servers asked of the host: whose it is and its own token, by the token we sent."""
@@ -77,97 +75,100 @@ class Gateway:
         self._handlers: Mapping[str, Handler] = {
             "initialize": self._initialize,
             "server/discover": self._discover,
-            "ping": self._ping,
             "tools/call": self._call_tool,
             "prompts/get": self._get_prompt,
             "completion/complete": self._complete,
             "resources/read": self._read_resource,
             "resources/subscribe": self._subscribe,
-            "resources/unsubscribe": self._unsubscribe,
+            "resources/unsubscribe": self._subscribe,
             "logging/setLevel": self._set_level,
-            "subscriptions/listen": self._listen,
         }
 
     @property
-    def _reader(self) -> "Host":
-        """Whom previews are made for."""
-        from fetchstash.render import Host  # noqa: PLC0415 - heavy: where a result comes
-
-        name = str(cast("Hello", self._hello).client_info.get("name"))
-        return Host(self._settings.views_for(name), True, self._settings.context)
+    def _modern(self) -> bool:
+        """Whether the host is of the 2026 era."""
+        return self._host_info is not None and self._host_info.modern
 
     async def run(self) -> None:
         """Serve until the host closes the connection."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
-            self._parked = Parked(tasks)
+            self._pending = PendingCalls(tasks)
             self._subscriptions = Subscriptions(self._host, tasks)
-            await self._host.run(self._on_request, self._on_notify, self._on_answered)
+            await self._host.run(self._on_host_request, self._on_host_notify, self._on_answered)
             tasks.cancel_scope.cancel()
 
     # --- from the host ----------------------------------------------------------------------------
 
-    async def _on_request(
+    async def _on_host_request(
         self, request_id: RequestId, method: str, params: Params | None
     ) -> dict[str, Any]:
         own = dict(params or {})
-        if method != "initialize" and self._greet(own) is None and method != "ping":
-            raise RpcError(INVALID_PARAMS, "The first request must be initialize.")
+        if method != "initialize":
+            self._note_modern_host(own)
+            if self._host_info is None and method != "ping":
+                raise RpcError(INVALID_PARAMS, "The first request must be initialize.")
         try:
+            if method == "ping":
+                return {}
             if method in LISTS:
-                return {**await self._catalog.listed(method, own), **self._cacheable()}
+                listed = await self._catalog.listed(method, own)
+                # A list of the 2026 era says how long it holds; it may change at any time.
+                holds = {"ttlMs": 0, "cacheScope": "private"} if self._modern else {}
+                return {**listed, **self._complete_type(), **holds}
+            if method == "subscriptions/listen":
+                here = await self._catalog.here()
+                return await self._subscriptions.serve(request_id, own, here)
             if method in self._handlers:
-                return await self._handlers[method](request_id, own)
+                return await self._handlers[method](method, own)
             return await self._ask(self._catalog.only(method), method, own)
         except FetchstashError as error:
             raise RpcError(INTERNAL_ERROR, _line(error)) from None
 
     def _on_answered(self, method: str) -> None:
         if method in LISTS:
-            self._tasks.start_soon(self._listed)
+            self._tasks.start_soon(self._on_listed)
 
-    async def _on_notify(self, method: str, params: Params | None) -> None:
+    async def _on_host_notify(self, method: str, params: Params | None) -> None:
+        token = (params or {}).get("progressToken")
         if method == "notifications/progress":
-            self._pass_progress_on(params or {})
+            if isinstance(token, str) and token in self._asked:  # of what a server asked
+                upstream, theirs = self._asked[token]
+                ours = {**(params or {}), "progressToken": theirs}
+                self._tasks.start_soon(upstream.notify, method, ours)
         elif method not in ("notifications/initialized", "notifications/cancelled"):
             for upstream in self._catalog.all:
                 # A server that does not read must not keep us from reading.
                 self._tasks.start_soon(upstream.notify, method, params)
 
-    def _greet(self, params: Params) -> Hello | None:
-        """Return what the host is, from the first request of the 2026 era if from no other."""
+    def _note_modern_host(self, params: Params) -> None:
+        """Note what the host is, if this is its first request, and of the 2026 era."""
         meta = meta_of(params)
         version = meta.get(PROTOCOL_VERSION_KEY)
-        if self._hello is None and isinstance(version, str):
-            if version not in MODERN_VERSIONS:
-                data = {"supported": list(MODERN_VERSIONS), "requested": version}
-                what = f"The protocol version {clip(version, 40)!r} is not known."
-                raise RpcError(UNSUPPORTED_PROTOCOL_VERSION, what, data)
-            self._connect(
-                Hello(
-                    True,
-                    version,
-                    as_object(meta.get(CLIENT_INFO_KEY)) or UNKNOWN,
-                    as_object(meta.get(CLIENT_CAPABILITIES_KEY)),
-                )
-            )
-        return self._hello
+        if self._host_info is not None or not isinstance(version, str):
+            return
+        if version not in MODERN_VERSIONS:
+            data = {"supported": list(MODERN_VERSIONS), "requested": version}
+            what = f"The protocol version {clip(version, 40)!r} is not known."
+            raise RpcError(UNSUPPORTED_PROTOCOL_VERSION, what, data)
+        info = as_object(meta.get(CLIENT_INFO_KEY)) or UNKNOWN
+        self._connect(HostInfo(True, version, info, as_object(meta.get(CLIENT_CAPABILITIES_KEY))))
 
-    def _connect(self, hello: Hello) -> None:
+    def _connect(self, host: HostInfo) -> None:
         """Note what the host is, and start the servers.
 
         A host that found us too slow for ``server/discover`` goes on with ``initialize``.
         """
-        is_first, self._hello = self._hello is None, hello
+        is_first, self._host_info = self._host_info is None, host
         for upstream in self._catalog.all if is_first else ():
-            self._tasks.start_soon(upstream.run, hello)
+            self._tasks.start_soon(upstream.run, host)
 
-    async def _initialize(self, _: RequestId, params: Params) -> dict[str, Any]:
+    async def _initialize(self, _: str, params: Params) -> dict[str, Any]:
         version = params.get("protocolVersion")
         if version not in HANDSHAKE_VERSIONS:
             version = LATEST_HANDSHAKE_VERSION
         info = as_object(params.get("clientInfo")) or UNKNOWN
-        self._connect(Hello(False, version, info, as_object(params.get("capabilities"))))
+        self._connect(HostInfo(False, version, info, as_object(params.get("capabilities"))))
         here = await self._catalog.here()
         versions = {str(up.about.get("protocolVersion")) for up in here if not up.modern}
         capabilities = merged(up.capabilities for up in here)
@@ -182,7 +183,7 @@ class Gateway:
             **self._catalog.instructions(here),
         }
 
-    async def _discover(self, _: RequestId, __: Params) -> dict[str, Any]:
+    async def _discover(self, _: str, __: Params) -> dict[str, Any]:
         here = await self._catalog.here()
         return {
             "supportedVersions": [LATEST_MODERN_VERSION],
@@ -194,73 +195,67 @@ class Gateway:
             **self._catalog.instructions(here),
         }
 
-    async def _ping(self, _: RequestId, __: Params) -> dict[str, Any]:
-        return {}
-
     # --- calls ------------------------------------------------------------------------------------
 
-    async def _call_tool(self, _: RequestId, params: Params) -> dict[str, Any]:
+    async def _call_tool(self, method: str, params: Params) -> dict[str, Any]:
         exposed = str(params.get("name"))
         try:
             upstream, name = await self._catalog.route("tools/list", exposed, "tool")
             alone = name in upstream.server.leave_alone or upstream is self._catalog.own
             try:
-                result = await self._ask(upstream, "tools/call", {**params, "name": name})
+                result = await self._ask(upstream, method, {**params, "name": name})
             except RpcError as error:
                 text = error.message + ("" if error.data is None else f"\n{json.dumps(error.data)}")
                 if alone or len(text) <= upstream.server.threshold:
                     raise
                 content = [{"type": "text", "text": text}]
                 result = {"content": content, "isError": True, **self._complete_type()}
-            if alone or result.get("resultType") == "input_required":
-                return result
-            from fetchstash.gateway._results import bounded_call  # noqa: PLC0415 - heavy
-
-            return await bounded_call(self._stash, self._reader, upstream.server, exposed, result)
+            return result if alone else await self._shortened(method, upstream, exposed, result)
         except FetchstashError as error:
-            text = _line(error)
             meta = {"fetchstash/error": {"code": error.code}}
-            content = [{"type": "text", "text": text}]
+            content = [{"type": "text", "text": _line(error)}]
             return {"content": content, "isError": True, "_meta": meta, **self._complete_type()}
 
-    async def _get_prompt(self, _: RequestId, params: Params) -> dict[str, Any]:
+    async def _get_prompt(self, method: str, params: Params) -> dict[str, Any]:
         exposed = str(params.get("name"))
         upstream, name = await self._catalog.route("prompts/list", exposed, "prompt")
-        result = await self._ask(upstream, "prompts/get", {**params, "name": name})
+        result = await self._ask(upstream, method, {**params, "name": name})
+        return await self._shortened(method, upstream, exposed, result)
+
+    async def _read_resource(self, method: str, params: Params) -> dict[str, Any]:
+        uri = str(params.get("uri"))
+        upstream = await self._catalog.owner(uri)
+        result = await self._ask(upstream, method, params)
+        if uri.startswith("ui://"):  # a page of an MCP App: the host shows it, no model reads it
+            return result
+        return await self._shortened(method, upstream, uri, result)
+
+    async def _shortened(
+        self, method: str, upstream: Upstream, name: str, result: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return a result made short for the host's model."""
         if upstream is self._catalog.own or result.get("resultType") == "input_required":
             return result
-        from fetchstash.gateway._results import bounded_prompt  # noqa: PLC0415 - heavy
+        from fetchstash.gateway._results import bounded  # noqa: PLC0415 - heavy
+        from fetchstash.render import Host  # noqa: PLC0415 - as above
 
-        return await bounded_prompt(self._stash, self._reader, upstream.server, exposed, result)
+        assert self._host_info
+        views = self._settings.views_for(str(self._host_info.client_info.get("name")))
+        host = Host(views, True, self._settings.context)
+        return await bounded(method, self._stash, host, upstream.server, name, result)
 
-    async def _read_resource(self, _: RequestId, params: Params) -> dict[str, Any]:
-        uri = str(params.get("uri"))
-        upstream = await self._catalog.owner(uri)
-        result = await self._ask(upstream, "resources/read", params)
-        is_page = uri.startswith("ui://")  # of an MCP App: the host shows it, no model reads it
-        if is_page or upstream is self._catalog.own or result.get("resultType") == "input_required":
-            return result
-        from fetchstash.gateway._results import bounded_read  # noqa: PLC0415 - heavy
-
-        return await bounded_read(self._stash, self._reader, upstream.server, uri, result)
-
-    async def _subscribe(self, _: RequestId, params: Params) -> dict[str, Any]:
+    async def _subscribe(self, method: str, params: Params) -> dict[str, Any]:
         uri = str(params.get("uri"))
         upstream = await self._catalog.owner(uri)
         if not upstream.modern:
-            return await upstream.request("resources/subscribe", params)
-        self._subscriptions.hold(upstream, uri)
+            return await upstream.request(method, params)
+        if method == "resources/subscribe":
+            self._subscriptions.hold(upstream, uri)
+        else:
+            self._subscriptions.release(upstream, uri)
         return {}
 
-    async def _unsubscribe(self, _: RequestId, params: Params) -> dict[str, Any]:
-        uri = str(params.get("uri"))
-        upstream = await self._catalog.owner(uri)
-        if not upstream.modern:
-            return await upstream.request("resources/unsubscribe", params)
-        self._subscriptions.release(upstream, uri)
-        return {}
-
-    async def _complete(self, _: RequestId, params: Params) -> dict[str, Any]:
+    async def _complete(self, method: str, params: Params) -> dict[str, Any]:
         ref = as_object(params.get("ref"))
         if ref.get("type") == "ref/prompt":
             exposed = str(ref.get("name"))
@@ -268,41 +263,29 @@ class Gateway:
             params = {**params, "ref": {**ref, "name": name}}
         else:
             upstream = await self._catalog.owner(str(ref.get("uri")))
-        return await self._ask(upstream, "completion/complete", params)
+        return await self._ask(upstream, method, params)
 
-    async def _set_level(self, _: RequestId, params: Params) -> dict[str, Any]:
+    async def _set_level(self, method: str, params: Params) -> dict[str, Any]:
         for upstream in self._catalog.all:
             upstream.log_level = str(params.get("level"))
         for upstream in await self._catalog.here():
             if not upstream.modern and "logging" in upstream.capabilities:
-                await upstream.request("logging/setLevel", params)
+                await upstream.request(method, params)
         return {}
-
-    async def _listen(self, request_id: RequestId, params: Params) -> dict[str, Any]:
-        return await self._subscriptions.serve(request_id, params, await self._catalog.here())
 
     async def _ask(self, upstream: Upstream, method: str, params: Params) -> dict[str, Any]:
         """Ask a server, in the host's era or across the two."""
         await upstream.ready()  # its era is known from then on
-        modern_host = cast("Hello", self._hello).modern
-        if upstream.modern and not modern_host:
+        if upstream.modern and not self._modern:
             return await answered(upstream, method, params, self._host.request)
-        if modern_host and not upstream.modern:
-            if method in FOR_MODELS:
-                result = await self._parked.call(upstream, method, params)
-            else:
-                result = await upstream.request(method, params)
-            return {**self._complete_type(), **result}
+        if self._modern and not upstream.modern:
+            ask = self._pending.call if method in FOR_MODELS else Upstream.request
+            return {**self._complete_type(), **await ask(upstream, method, params)}
         return with_signed_questions(upstream, await upstream.request(method, params))
-
-    def _cacheable(self) -> dict[str, Any]:
-        """Return what a list of the 2026 era says of its life: it may change at any time."""
-        modern = cast("Hello", self._hello).modern
-        return {**self._complete_type(), "ttlMs": 0, "cacheScope": "private"} if modern else {}
 
     def _complete_type(self) -> dict[str, Any]:
         """Return what a result of the 2026 era says of itself."""
-        return {"resultType": "complete"} if cast("Hello", self._hello).modern else {}
+        return {"resultType": "complete"} if self._modern else {}
 
     # --- from a server ----------------------------------------------------------------------------
 
@@ -313,8 +296,8 @@ class Gateway:
         if method == "ping":
             return {}
         params = signed(upstream, method, params)
-        if cast("Hello", self._hello).modern:
-            return await self._parked.ask(upstream, method, params)
+        if self._modern:
+            return await self._pending.ask(upstream, method, params)
         token = meta_of(params).get("progressToken")
         if not isinstance(token, str | int):
             return await self._host.request(method, params)
@@ -328,25 +311,16 @@ class Gateway:
         finally:
             del self._asked[ours]
 
-    def _pass_progress_on(self, params: Params) -> None:
-        """Tell a server how far the host is with what it asked for."""
-        token = params.get("progressToken")
-        if isinstance(token, str) and token in self._asked:
-            upstream, theirs = self._asked[token]
-            ours = {**params, "progressToken": theirs}
-            self._tasks.start_soon(upstream.notify, "notifications/progress", ours)
-
     async def on_notify(self, upstream: Upstream, method: str, params: Params | None) -> None:
         """Pass on what a server tells."""
         if method.endswith("/list_changed"):
             self._catalog.forget()
         if method in ("notifications/cancelled", "notifications/subscriptions/acknowledged"):
             return  # the request that we passed on is cancelled with it; the other is of our stream
-        modern = cast("Hello", self._hello).modern
-        is_asked_for = not modern or upstream.modern or upstream.log_level
+        is_asked_for = not self._modern or upstream.modern or upstream.log_level
         if method == "notifications/message" and not is_asked_for:
             return  # a host of the 2026 era says so (server/utilities/logging)
-        if modern and self._subscriptions.carries(method):
+        if self._modern and self._subscriptions.carries(method):
             await self._subscriptions.tell(method, params)
         else:
             await self._host.notify(method, without_subscription(params))

@@ -60,46 +60,39 @@ class _Part:
     blocks: list[Block] = field(default_factory=list[Block])
 
 
-async def bounded_call(
-    get: Get, host: Host, server: WrappedServer, tool: str, result: dict[str, Any]
+async def bounded(
+    method: str, get: Get, host: Host, server: WrappedServer, name: str, result: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the result of a tool, made short enough for a model."""
-    content = as_objects(result.get("content"))
-    parts = _parts(tool, content, host.preview)
-    structured = result.get("structuredContent")
-    if structured is not None:
-        parts.append(_structured(tool, structured))
-    return await _bounded(get, host, server, parts, result, content)
-
-
-async def bounded_read(
-    get: Get, host: Host, server: WrappedServer, uri: str, result: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the contents of a resource, made short enough for a model."""
+    """Return the result of a tool, a prompt or a resource, made short enough for a model."""
+    if method == "tools/call":
+        content = as_objects(result.get("content"))
+        parts = _parts(name, content, host.preview)
+        structured = result.get("structuredContent")
+        if isinstance(structured, Spooled):
+            parts.append(_Part(name + STRUCTURED, structured.chars, [structured]))
+        elif structured is not None:
+            text = json.dumps(structured, ensure_ascii=False)
+            parts.append(_Part(name + STRUCTURED, len(text), [text]))
+        return await _bounded(get, host, server, parts, result, content)
+    if method == "prompts/get":
+        for message in as_objects(result.get("messages")):
+            block = message.get("content")
+            if isinstance(block, dict):
+                call: dict[str, Any] = {"content": [block]}
+                short = await bounded("tools/call", get, host, server, name, call)
+                message["content"] = short["content"][0]
+        return result
     contents = as_objects(result.get("contents"))
     blocks: list[Block] = [{"type": "resource", "resource": item} for item in contents]
-    parts = _parts(Path(uri).name or "resource", blocks, host.preview)
+    parts = _parts(Path(name).name or "resource", blocks, host.preview)
     if _fits(parts, server):
         return result
     replaced = await _bounded(get, host, server, parts, {}, blocks)
     texts = "\n".join(block["text"] for block in replaced["content"] if block["type"] == "text")
     meta = {**meta_of(result), **replaced["_meta"]}
-    shown = {"uri": uri, "mimeType": "text/plain", "text": texts}
+    shown = {"uri": name, "mimeType": "text/plain", "text": texts}
     rest = [block["resource"] for block in replaced["content"] if block["type"] == "resource"]
     return {**result, "contents": [shown, *rest], "_meta": meta}
-
-
-async def bounded_prompt(
-    get: Get, host: Host, server: WrappedServer, name: str, result: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the messages of a prompt, each made short enough for a model."""
-    messages = as_objects(result.get("messages"))
-    for message in messages:
-        block = message.get("content")
-        if isinstance(block, dict):
-            short = await bounded_call(get, host, server, name, {"content": [block]})
-            message["content"] = short["content"][0]
-    return result
 
 
 async def _bounded(
@@ -159,12 +152,13 @@ def _parts(name: str, content: Sequence[Block], limits: PreviewLimits) -> list[_
             text.chars += _length(block.get("text"))
             text.values.append(_text(block.get("text")))
             text.blocks.append(block)
-        elif kind == "resource" and _length(resource.get("text")):
+        elif kind == "resource":
             own = Path(str(resource.get("uri") or name)).name or name
-            parts.append(_part(own, resource["text"], block))
-        elif kind == "resource" and _length(resource.get("blob")):
-            own = Path(str(resource.get("uri") or name)).name or name
-            parts.append(_part(_with_suffix(own, resource), resource["blob"], block, encoded=True))
+            if _length(resource.get("text")):
+                parts.append(_part(own, resource["text"], block))
+            elif _length(resource.get("blob")):
+                own = _with_suffix(own, resource)
+                parts.append(_part(own, resource["blob"], block, encoded=True))
         elif kind in ("audio", "image"):
             data = _text(block.get("data"))
             if kind == "image" and not _too_large(data, limits, HELD_CHARS // 2 - shown):
@@ -196,13 +190,6 @@ def _too_large(data: str | Spooled, limits: PreviewLimits, most: int) -> bool:
     except ValueError:
         return False  # the host says what it thinks of it
     return size is not None and max(size) > limits.max_image_edge_px
-
-
-def _structured(tool: str, value: Any) -> _Part:
-    if isinstance(value, Spooled):
-        return _Part(tool + STRUCTURED, value.chars, [value])
-    text = json.dumps(value, ensure_ascii=False)
-    return _Part(tool + STRUCTURED, len(text), [text])
 
 
 def _fits(parts: Sequence[_Part], server: WrappedServer) -> bool:

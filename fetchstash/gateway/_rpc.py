@@ -4,7 +4,8 @@ Only the envelope is read, so messages of both protocol eras pass as they are.
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping, Sequence
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,30 +34,61 @@ HELD_CHARS = 2**24
 """What may be read back of the values of one message."""
 
 
+class StandIns:
+    """Names that stand in a message in place of its spooled values.
+
+    A server cannot guess one, so no value of its own is taken for one that was spooled.
+    """
+
+    def __init__(self) -> None:
+        self._mark, self._count = secrets.token_hex(16), 0
+        self.values: dict[str, Spooled] = {}
+
+    def name(self, value: Spooled) -> str:
+        """Return a name for a value."""
+        self._count += 1
+        name = f"{self._mark}:{self._count}"
+        self.values[name] = value
+        return name
+
+    def filled(self, message: "Message") -> "Message":
+        """Return a message with its values in place of their names, and forget them."""
+
+        def value(item: Any) -> Any:
+            return self.values.pop(item, item) if isinstance(item, str) else item
+
+        return cast("Message", mapped(message, value)) if self.values else message
+
+
+def mapped(value: Any, change: Callable[[Any], Any], *, names: bool = False) -> Any:
+    """Return a JSON value with ``change`` made to each value in it, and to its names if asked."""
+    if isinstance(value, list):
+        return [mapped(item, change, names=names) for item in cast("Sequence[Any]", value)]
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        return {
+            change(name) if names else name: mapped(item, change, names=names)
+            for name, item in items
+        }
+    return change(value)
+
+
 def read_back(value: Any) -> Any:
     """Return a JSON value with the spooled values in it read, and remove their files.
 
     Raises TooLarge if they have more than ``HELD_CHARS`` together.
     """
-    left = HELD_CHARS
 
-    def read(value: Any) -> Any:
-        nonlocal left
-        if isinstance(value, Spooled):
-            left -= value.chars
-            if left < 0:
-                raise TooLarge("The message is too long.", "Ask for less.")
-            text = value.path.read_text(encoding="utf-8")
-            return as_value(text) if value.is_json else text
-        if isinstance(value, list):
-            return list(map(read, cast("Sequence[Any]", value)))
-        if isinstance(value, dict):
-            items = cast("dict[str, Any]", value).items()
-            return {name: read(item) for name, item in items}
-        return value
+    def read(item: Any) -> Any:
+        if not isinstance(item, Spooled):
+            return item
+        text = item.path.read_text(encoding="utf-8")
+        return as_value(text) if item.is_json else text
 
     try:
-        return read(value)
+        if sum(spooled.chars for spooled in _spooled_in(value)) > HELD_CHARS:
+            raise TooLarge("The message is too long.", "Ask for less.")
+        return mapped(value, read)
     except (OSError, ValueError, RecursionError):
         raise TooLarge("The message cannot be read.", "Ask for less.") from None
     finally:
@@ -65,36 +97,25 @@ def read_back(value: Any) -> Any:
 
 def drop_spooled(value: Any) -> None:
     """Remove the files of the spooled values in a JSON value."""
-    if isinstance(value, Spooled):
+    for spooled in _spooled_in(value):
         with suppress(OSError):
-            value.path.unlink(missing_ok=True)
-    elif isinstance(value, Mapping):
-        for item in cast("Mapping[str, Any]", value).values():
-            drop_spooled(item)
-    elif isinstance(value, list):
-        for item in cast("Sequence[Any]", value):
-            drop_spooled(item)
+            spooled.path.unlink(missing_ok=True)
 
 
-def filled(value: Any, mark: str, spooled: MutableMapping[str, Spooled]) -> Any:
-    """Return a JSON value with the spooled values in place of their names, and take them out.
-
-    All the names begin with ``mark``.
-    """
-    if not spooled:
-        return value
-    if isinstance(value, str):
-        return spooled.pop(value, value) if value.startswith(mark) else value
-    if isinstance(value, list):
-        return [filled(item, mark, spooled) for item in cast("Sequence[Any]", value)]
-    if isinstance(value, dict):
-        items = cast("dict[str, Any]", value).items()
-        return {name: filled(item, mark, spooled) for name, item in items}
-    return value
+def _spooled_in(value: Any) -> Iterator[Spooled]:
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, Spooled):
+            yield item
+        elif isinstance(item, Mapping):
+            left += cast("Mapping[str, Any]", item).values()
+        elif isinstance(item, list):
+            left += cast("Sequence[Any]", item)
 
 
 AT_ONCE = 256
-"""Requests of one peer that are worked on side by side; more wait for their turn."""
+"""Requests of one peer that are worked on side by side; more wait."""
 
 MAX_WAITING = 4_096
 """Requests of one peer whose answers it has not taken yet; more are refused.
@@ -140,6 +161,7 @@ class ConnectionEnded(Exception):
 
 
 _TOO_MANY = RpcError(INTERNAL_ERROR, "Too many requests are unanswered. Wait for some of them.")
+_NO_PARAMS = RpcError(INVALID_REQUEST, "The parameters must be an object.")
 
 
 @dataclass
@@ -164,7 +186,7 @@ class Peer:
         self._waiting: dict[str, _Waiting] = {}
         self._handled: dict[str, anyio.CancelScope] = {}
         self._unanswered = 0
-        self._turns = anyio.CapacityLimiter(AT_ONCE)
+        self._at_once = anyio.CapacityLimiter(AT_ONCE)
         self._on_answered: OnAnswered
 
     @property
@@ -251,23 +273,26 @@ class Peer:
                 elif "id" in message:
                     await self._reply(message["id"], refusal)
                 return
+        params = message.get("params")
         match message:
             case {"method": str() as method, "id": int() | str() as number}:
-                if self._unanswered >= MAX_WAITING:
-                    await self._reply(number, {"error": _TOO_MANY.as_object})
+                if self._unanswered >= MAX_WAITING or not _are_params(params):
+                    fault = _TOO_MANY if _are_params(params) else _NO_PARAMS
+                    await self._reply(number, {"error": fault.as_object})
                     return
                 self._unanswered += 1
                 # Registered here, so that a cancellation that follows at once meets it.
                 scope = self._handled[str(number)] = anyio.CancelScope()
-                params = message.get("params")
                 tasks.start_soon(self._answer, number, method, params, scope, on_request)
-            case {"method": str() as method} if "id" not in message and _are_params(message):
-                params = message.get("params")
+            case {"method": str() as method} if "id" not in message and _are_params(params):
                 if method == "notifications/cancelled" and params:
                     cancelled = self._handled.get(str(params.get("requestId")))
                     if cancelled is not None:
                         cancelled.cancel()
-                await self._notified(method, params, on_notify)
+                try:
+                    await on_notify(method, params)
+                except Exception:  # noqa: BLE001 - a fault of ours must not end the session
+                    _log.exception("%s failed", method)
             case {"id": int() | str() as number} if "method" not in message:
                 self._resolve(str(number), message)
             case _:
@@ -278,7 +303,7 @@ class Peer:
         self,
         number: RequestId,
         method: str,
-        params: object,
+        params: Params | None,
         scope: anyio.CancelScope,
         on_request: OnRequest,
     ) -> None:
@@ -286,8 +311,8 @@ class Peer:
         answer: dict[str, Any] | None = None
         try:
             with scope:
-                async with self._turns:
-                    answer = {"result": await on_request(number, method, _checked(params))}
+                async with self._at_once:
+                    answer = {"result": await on_request(number, method, params)}
         except RpcError as error:
             answer = {"error": error.as_object}
         except ConnectionEnded:
@@ -308,12 +333,6 @@ class Peer:
         """Send an answer; a peer that is gone gets none."""
         with suppress(ConnectionEnded):
             await self._send({"jsonrpc": "2.0", "id": number, **answer})
-
-    async def _notified(self, method: str, params: Params | None, on_notify: OnNotify) -> None:
-        try:
-            await on_notify(method, params)
-        except Exception:  # noqa: BLE001 - as above
-            _log.exception("%s failed", method)
 
     def _resolve(self, number: str, message: Message) -> None:
         """Hand an answer to who waits for it. One that nobody waits for is passed over."""
@@ -344,11 +363,5 @@ def _call(method: str, params: Params | None) -> Message:
     return {"method": method} if params is None else {"method": method, "params": params}
 
 
-def _are_params(message: Message) -> bool:
-    return message.get("params") is None or isinstance(message["params"], dict)
-
-
-def _checked(params: object) -> Params | None:
-    if params is None or isinstance(params, dict):
-        return cast("Params | None", params)
-    raise RpcError(INVALID_REQUEST, "The parameters must be an object.")
+def _are_params(params: object) -> bool:
+    return params is None or isinstance(params, dict)

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -27,13 +28,12 @@ from fetchstash.gateway._rpc import (
     Connection,
     ConnectionEnded,
     Message,
-    Params,
     Peer,
     RpcError,
     read_back,
 )
 from fetchstash.gateway._start import Process, start
-from fetchstash.gateway._upstream import Open, Upstream
+from fetchstash.gateway._upstream import Upstream
 from fetchstash.server import (
     EXTENSION,
     LineWriter,
@@ -64,17 +64,15 @@ def host_connection() -> Connection:
         except OSError:
             raise ConnectionEnded from None
 
-    return _messages(stdin), send
+    async def messages() -> AsyncGenerator[Message]:
+        async for line in read_lines(stdin):
+            try:
+                if line.strip():
+                    yield parsed(line)
+            except UnreadableMessage as error:
+                _log.warning("The host sent %s.", error)
 
-
-async def _messages(stdin: int) -> AsyncGenerator[Message]:
-    """Yield what the host sends. What is no message is passed over."""
-    async for line in read_lines(stdin):
-        try:
-            if line.strip():
-                yield parsed(line)
-        except UnreadableMessage as error:
-            _log.warning("The host sent %s.", error)
+    return messages(), send
 
 
 def _line(message: Message) -> bytes:
@@ -97,8 +95,8 @@ OWN_ABOUT: dict[str, Any] = {
 """What fetchstash offers behind the gateway, known before its server runs."""
 
 
-class _Rooms:
-    """What opens each server, and the Stash that keeps their long results.
+class _Connections:
+    """Opens each server, and the Stash that keeps their long results.
 
     ``started`` has the processes that run already, by the names of their servers.
     """
@@ -106,43 +104,31 @@ class _Rooms:
     def __init__(self, settings: Settings, started: Mapping[str, Process]) -> None:
         self.settings = settings
         self._started = dict(started)
-        self._own_is_needed = anyio.Event()
+        self.own_is_needed = anyio.Event()
         self._stack = AsyncExitStack()
         self._lock = anyio.Lock()
         self._stash: Stash | None = None
 
-    def open_own(self) -> Open:
-        """Return what runs fetchstash itself in this process, once it is needed."""
+    @asynccontextmanager
+    async def own(self) -> AsyncGenerator[Connection]:
+        """Run fetchstash itself in this process, once it is needed."""
+        await self.own_is_needed.wait()
+        sdk = await _imported("fetchstash.gateway._sdk")
+        async with sdk.connected_to_own(self.settings) as connection:
+            yield connection
 
-        @asynccontextmanager
-        async def opened() -> AsyncGenerator[Connection]:
-            await self._own_is_needed.wait()
-            own = await _imported("fetchstash.gateway._own")
-            async with own.connected(self.settings) as connection:
-                yield connection
-
-        return opened
-
-    def open(self, server: WrappedServer) -> Open:
-        """Return what connects to a server, and starts it if it is a command."""
-
-        @asynccontextmanager
-        async def opened() -> AsyncGenerator[Connection]:
-            limit = self.settings.store.max_total_bytes
-            if server.url:
-                http = await _imported("fetchstash.gateway._http")
-                async with http.connected(server, self._spool, limit) as connection:
-                    yield connection
-                return
+    @asynccontextmanager
+    async def of(self, server: WrappedServer) -> AsyncGenerator[Connection]:
+        """Connect to a server, and start it if it is a command."""
+        limit = self.settings.store.max_total_bytes
+        if server.url:
+            sdk = await _imported("fetchstash.gateway._sdk")
+            opened = sdk.connected_over_http(server, self._spool, limit)
+        else:
             process = self._started.pop(server.name, None) or _start(server)
-            async with _process.connected(server, process, self._spool, limit) as connection:
-                yield connection
-
-        return opened
-
-    def need_own(self) -> None:
-        """Start fetchstash itself."""
-        self._own_is_needed.set()
+            opened = _process.connected(server, process, self._spool, limit)
+        async with opened as connection:
+            yield connection
 
     async def open_store(self) -> None:
         """Open the store, which long values are written into as they arrive."""
@@ -153,7 +139,7 @@ class _Rooms:
 
     async def stash(self) -> "Stash":
         """Return the Stash that keeps a long result. A model that sees its preview reads on."""
-        self.need_own()
+        self.own_is_needed.set()
         return await self._opened()
 
     async def _opened(self) -> "Stash":
@@ -205,52 +191,40 @@ async def serve(
     """Serve until the host closes our stdin or stdout, or ends us; then end the servers."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     hide_memory()
-    rooms = _Rooms(replace(settings, store=_one_run(settings.store)), started)
+    connections = _Connections(replace(settings, store=_one_run(settings.store)), started)
+    upstreams = [Upstream(server, partial(connections.of, server)) for server in servers]
+    own = Upstream(
+        OWN,
+        connections.own,
+        about=dict(OWN_ABOUT),
+        known={"tools/list": {"tools": listed_tools(connections.settings)}},
+        on_wait=connections.own_is_needed.set,
+    )
     ended_by: list[int] = []
     host = Peer("The host", host_connection())
+    gateway = Gateway(
+        host,
+        connections.settings,
+        connections.stash,
+        upstreams,
+        own,
+        with_fetch=with_fetch,
+        on_listed=connections.open_store,
+    )
     try:
         async with anyio.create_task_group() as tasks:
             if sys.platform != "win32":
                 tasks.start_soon(_end_on_signal, tasks.cancel_scope, ended_by)
-            await _gateway(rooms, host, servers, with_fetch=with_fetch).run()
+            await gateway.run()
             tasks.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
-            await rooms.aclose()
+            await connections.aclose()
         # The thread that reads stdin blocks until the host writes, so no task could end it.
         if ended_by:
             os._exit(128 + ended_by[0])
         if host.takes_nothing:
             os._exit(0)
-
-
-def _gateway(
-    rooms: _Rooms, host: Peer, servers: Sequence[WrappedServer], *, with_fetch: bool
-) -> Gateway:
-    """Return the gateway and its servers, which answer to it."""
-
-    async def on_request(
-        upstream: Upstream, method: str, params: Params | None
-    ) -> dict[str, object]:
-        return await gateway.on_request(upstream, method, params)
-
-    async def on_notify(upstream: Upstream, method: str, params: Params | None) -> None:
-        await gateway.on_notify(upstream, method, params)
-
-    upstreams = [Upstream(server, rooms.open(server), on_request, on_notify) for server in servers]
-    known = {"tools/list": {"tools": listed_tools(rooms.settings)}}
-    own = Upstream(OWN, rooms.open_own(), on_request, on_notify, about=dict(OWN_ABOUT), known=known)
-    own.on_wait = rooms.need_own
-    gateway = Gateway(
-        host,
-        rooms.settings,
-        rooms.stash,
-        upstreams,
-        own,
-        with_fetch=with_fetch,
-        listed=rooms.open_store,
-    )
-    return gateway
 
 
 def _one_run(limits: StoreLimits) -> StoreLimits:

@@ -6,10 +6,10 @@ client is, or the earlier revisions, which begin with ``initialize``.
 
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import anyio
 from anyio.abc import TaskStatus
@@ -63,15 +63,13 @@ FOR_MODELS = ("tools/call", "prompts/get", "resources/read")
 ENVELOPE = (PROTOCOL_VERSION_KEY, CLIENT_INFO_KEY, CLIENT_CAPABILITIES_KEY, LOG_LEVEL_KEY)
 
 Open = Callable[[], AbstractAsyncContextManager[Connection]]
-FromServer = Callable[["Upstream", str, Params | None], Awaitable[dict[str, Any]]]
-Notified = Callable[["Upstream", str, Params | None], Awaitable[None]]
 
 _log = logging.getLogger("fetchstash.gateway")
 
 
 @dataclass(frozen=True, slots=True)
-class Hello:
-    """What the host says of itself, and in which era: ``modern`` is 2026-07-28."""
+class HostInfo:
+    """The host's name and capabilities, and its era: ``modern`` is 2026-07-28."""
 
     modern: bool
     version: str
@@ -97,17 +95,29 @@ class Hello:
         }
 
 
+class ForHost(Protocol):
+    """Who takes what servers send to the host."""
+
+    async def on_request(
+        self, upstream: "Upstream", method: str, params: Params | None
+    ) -> dict[str, Any]:
+        """Answer what a server asks of the host."""
+        ...
+
+    async def on_notify(self, upstream: "Upstream", method: str, params: Params | None) -> None:
+        """Take a notification of a server."""
+        ...
+
+
 @dataclass
 class Upstream:
     """A server, started when the host has said who it is, and again when it ends.
 
-    ``on_request`` answers what the server asks of the host, ``on_notify`` takes its notifications.
+    ``for_host``, which the gateway sets, takes what the server sends to the host.
     """
 
     server: WrappedServer
     open: Open
-    on_request: FromServer
-    on_notify: Notified
     modern: bool = False
     about: dict[str, Any] = field(default_factory=dict[str, Any])
     """The result of ``initialize`` or ``server/discover``."""
@@ -121,6 +131,7 @@ class Upstream:
     log_level: str | None = None
     """The level that the host asked for, passed on to a server of the 2026 era."""
 
+    for_host: ForHost = field(init=False)
     _peer: Peer | None = None
     _failure: ServerFailed | None = None
     _is_startable: bool = True
@@ -142,12 +153,12 @@ class Upstream:
         """What the server said it can do."""
         return as_object(self.about.get("capabilities"))
 
-    async def run(self, hello: Hello) -> None:
+    async def run(self, host: HostInfo) -> None:
         """Keep the server running for as long as this task does."""
         failures, why = 0, ""
         while failures <= RESTARTS:
             self._began = anyio.current_time()
-            why = await self._serve(hello)
+            why = await self._serve(host)
             self._peer, self._is_late = None, True
             if anyio.current_time() - self._began > STEADY_SECONDS:
                 failures = 0
@@ -201,13 +212,17 @@ class Upstream:
             return self.known[method]
         peer = await self.ready()
         if method in ("resources/subscribe", "resources/unsubscribe"):
-            self._note_subscription(method, params or {})
+            uri = (params or {}).get("uri")
+            self._subscribed.pop(str(uri), None)
+            if method == "resources/subscribe":
+                self._subscribed[str(uri)] = {"uri": uri}
         level = meta_of(params).get(LOG_LEVEL_KEY)
         if isinstance(level, str) and level != self.log_level and not self.modern:
             self.log_level = level
             await self._set_log_level(peer)
         scope = anyio.CancelScope()
-        token = _progress_token(params)
+        token = meta_of(params).get("progressToken")
+        token = token if isinstance(token, str | int) else object()
         if method != "subscriptions/listen":
             scope.deadline = anyio.current_time() + self.server.timeout
         self._calls[token] = scope
@@ -235,12 +250,6 @@ class Upstream:
         finally:
             self._untaken -= 1
 
-    def _note_subscription(self, method: str, params: Params) -> None:
-        uri = str(params.get("uri"))
-        self._subscribed.pop(uri, None)
-        if method == "resources/subscribe":
-            self._subscribed[uri] = {"uri": params.get("uri")}
-
     async def _ask_again(self, peer: Peer) -> None:
         """Ask a server for what the host asked of the process before it, and what ended with it."""
         for params in tuple(self._subscribed.values()):
@@ -253,20 +262,20 @@ class Upstream:
             with suppress(RpcError, ConnectionEnded), anyio.move_on_after(self.server.timeout):
                 await peer.request("logging/setLevel", {"level": self.log_level})
 
-    async def _serve(self, hello: Hello) -> str:
+    async def _serve(self, host: HostInfo) -> str:
         """Connect and stay connected; return why that ended."""
         try:
             async with self.open() as connection:
                 self._is_startable = True
-                return await self._converse(Peer(self.name, connection), hello)
+                return await self._converse(Peer(self.name, connection), host)
         except FetchstashError as error:
             self._is_startable = False
-            return f"{error.what.rstrip('.')}"
+            return error.what.rstrip(".")
         except Exception as error:  # noqa: BLE001 - no server may end the session of the others
             _log.debug("%s failed", self.name, exc_info=True)
             return f"the connection failed ({_cause(error)})"
 
-    async def _converse(self, peer: Peer, hello: Hello) -> str:
+    async def _converse(self, peer: Peer, host: HostInfo) -> str:
         """Open the conversation and go on until the server ends; return why that ended."""
         why = "it ended"
         async with anyio.create_task_group() as tasks:
@@ -274,7 +283,7 @@ class Upstream:
             await tasks.start(self._drive, peer, ended)
             try:
                 with anyio.fail_after(START_SECONDS):
-                    await self._open_conversation(peer, hello)
+                    await self._open_conversation(peer, host)
             except ConnectionEnded:
                 self._first_era = not self.modern  # some end at a request that they do not know
             except TimeoutError:
@@ -295,14 +304,14 @@ class Upstream:
         """Tell a host that was answered without this server, or before it ended, to ask again."""
         for name in ("tools", "prompts", "resources"):
             if self._is_late and name in self.capabilities:
-                await self.on_notify(self, f"notifications/{name}/list_changed", None)
+                await self.for_host.on_notify(self, f"notifications/{name}/list_changed", None)
         self._is_late = False
 
     async def _drive(
         self, peer: Peer, ended: anyio.Event, *, task_status: TaskStatus[None]
     ) -> None:
         async def on_request(_: RequestId, method: str, params: Params | None) -> dict[str, Any]:
-            return await self.on_request(self, method, params)
+            return await self.for_host.on_request(self, method, params)
 
         async def on_notify(method: str, params: Params | None) -> None:
             if method == "notifications/progress":
@@ -312,50 +321,48 @@ class Upstream:
                     return  # the call has ended, or is another server's
                 # A call that reports progress is not silent.
                 scope.deadline = anyio.current_time() + self.server.timeout
-            await self.on_notify(self, method, params)
+            await self.for_host.on_notify(self, method, params)
 
         try:
             await peer.run(on_request, on_notify, task_status=task_status)
         finally:
             ended.set()
 
-    async def _open_conversation(self, peer: Peer, hello: Hello) -> None:
+    async def _open_conversation(self, peer: Peer, host: HostInfo) -> None:
         """Open the conversation in the host's era, else in the other.
 
         A server of an earlier era may also be silent about a method that it does not know, or end
         (basic/versioning): then the next start begins with the other era.
         """
-        self._hello = hello
-        first = hello.modern if self._first_era is None else self._first_era
+        self._host = host
+        first = host.modern if self._first_era is None else self._first_era
+        discover, initialize = {"_meta": host.envelope()}, host.initialize()
+        no_version = RpcError(METHOD_NOT_FOUND, "It shares no version of the 2026 era.")
         for modern in (first, not first):
             self.modern = modern
             seconds = DISCOVER_SECONDS if modern and first else math.inf
             with anyio.move_on_after(seconds):
                 try:
-                    await (self._discover(peer) if modern else self._initialize(peer))
+                    if modern:
+                        about = await peer.request("server/discover", discover, is_opening=True)
+                        if LATEST_MODERN_VERSION not in as_list(about.get("supportedVersions")):
+                            raise no_version
+                    else:
+                        about = await peer.request("initialize", initialize, is_opening=True)
+                        await peer.notify("notifications/initialized", None)
+                    self.about = about
                 except RpcError:
                     if modern is not first:
                         raise
                     continue
                 return
 
-    async def _discover(self, peer: Peer) -> None:
-        params = {"_meta": self._hello.envelope()}
-        result = await peer.request("server/discover", params, is_opening=True)
-        if LATEST_MODERN_VERSION not in as_list(result.get("supportedVersions")):
-            raise RpcError(METHOD_NOT_FOUND, "It shares no version of the 2026 era.")
-        self.about = result
-
-    async def _initialize(self, peer: Peer) -> None:
-        self.about = await peer.request("initialize", self._hello.initialize(), is_opening=True)
-        await peer.notify("notifications/initialized", None)
-
     def _in_its_era(self, params: Params | None) -> Params | None:
         """Return parameters with what each request of the server's era has in ``_meta``."""
         own, theirs = as_object(params), meta_of(params)
         meta = {name: value for name, value in theirs.items() if name not in ENVELOPE}
         if self.modern:
-            meta |= self._hello.envelope()
+            meta |= self._host.envelope()
             level = theirs.get(LOG_LEVEL_KEY) or self.log_level
             if level:
                 meta[LOG_LEVEL_KEY] = level
@@ -363,12 +370,6 @@ class Upstream:
         if meta:
             own["_meta"] = meta
         return own or None
-
-
-def _progress_token(params: Params | None) -> object:
-    """Return the token under which a call's progress comes, or an object of its own."""
-    token = meta_of(params).get("progressToken")
-    return token if isinstance(token, str | int) else object()
 
 
 def _cause(error: BaseException) -> str:

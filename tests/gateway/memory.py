@@ -198,22 +198,14 @@ async def gateway(
     async def nothing() -> None:
         return
 
-    async def on_request(up: Upstream, method: str, params: Params | None) -> dict[str, Any]:
-        return await served.on_request(up, method, params)
-
-    async def on_notify(up: Upstream, method: str, params: Params | None) -> None:
-        await served.on_notify(up, method, params)
-
     @asynccontextmanager
     async def never() -> AsyncGenerator[Connection]:
         await anyio.sleep_forever()
         yield connected()[0].connection
 
     host, ours = connected()
-    upstreams = [
-        Upstream(server.settings, server.open, on_request, on_notify) for server in servers
-    ]
-    own = Upstream(WrappedServer("fetchstash"), never, on_request, on_notify)
+    upstreams = [Upstream(server.settings, server.open) for server in servers]
+    own = Upstream(WrappedServer("fetchstash"), never)
     own.known = {"tools/list": {"tools": [{"name": "artifact_grep"}]}}
     own.about = {"capabilities": {"tools": {}}}
     served = Gateway(
@@ -223,7 +215,7 @@ async def gateway(
         upstreams,
         own,
         with_fetch=False,
-        listed=nothing,
+        on_listed=nothing,
     )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(served.run)

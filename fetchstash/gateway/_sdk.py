@@ -1,9 +1,18 @@
-"""A wrapped server over streamable HTTP. Large values in its answers go to files as they arrive."""
+"""Connections through the SDK: to a server over streamable HTTP, and to our own in this process.
+
+Large values in answers over HTTP go to files as they arrive.
+"""
 
 import json
 import logging
-import secrets
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterator,
+    Mapping,
+)
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -12,38 +21,18 @@ import anyio
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.inbound import encode_header_value, mcp_param_headers, x_mcp_header_map
-from mcp.shared.message import SessionMessage
+from mcp.shared.message import ClientMessageMetadata, SessionMessage
+from mcp_types import jsonrpc_message_adapter
 
-from fetchstash.config import WrappedServer, resolved
+from fetchstash.config import Settings, WrappedServer, resolved
 from fetchstash.gateway._framing import LINE_BYTES, MessageReader, UnreadableMessage
-from fetchstash.gateway._own import from_sdk, to_sdk
 from fetchstash.gateway._process import readable, say
 from fetchstash.gateway._protocol import PROTOCOL_VERSION_KEY, as_object, as_objects, meta_of
-from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message, RequestId, Spooled, filled
+from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message, RequestId, StandIns
+from fetchstash.server import LazyStash, build_server
 
 CONNECT_SECONDS = 30.0
 _NAME_HEADERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-
-
-class _Marks:
-    """Stand-ins for spooled values: the SDK parses strings, and gives us strings back."""
-
-    def __init__(self) -> None:
-        self._mark = secrets.token_hex(16)
-        self._values: dict[str, Spooled] = {}
-
-    def dump(self, message: Message) -> bytes:
-        """Return a message as JSON, a stand-in for each spooled value."""
-        return json.dumps(message, default=self._stand_in).encode()
-
-    def filled(self, message: Message) -> Message:
-        """Return a message with the spooled values back in their places."""
-        return cast("Message", filled(message, self._mark, self._values))
-
-    def _stand_in(self, value: object) -> str:
-        name = f"{self._mark}:{secrets.token_hex(8)}"
-        self._values[name] = cast("Spooled", value)
-        return name
 
 
 class _Headers:
@@ -87,11 +76,11 @@ class _Transport(httpx2.AsyncBaseTransport):
     """Sends requests as usual, and takes large values out of the answers."""
 
     def __init__(
-        self, server: WrappedServer, marks: _Marks, reader: Callable[[], MessageReader]
+        self, server: WrappedServer, stand_ins: StandIns, reader: Callable[[], MessageReader]
     ) -> None:
         self._inner = httpx2.AsyncHTTPTransport()
         self._server = server
-        self._marks = marks
+        self._stand_ins = stand_ins
         self._reader = reader
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -173,7 +162,7 @@ class _Transport(httpx2.AsyncBaseTransport):
             if isinstance(message, UnreadableMessage) and message.request_id is None:
                 message.request_id = number
             if (item := readable(self._server, message)) is not None:
-                yield self._marks.dump(item)
+                yield json.dumps(item, default=self._stand_ins.name).encode()
 
 
 def _request_id(http_method: str, body: bytes) -> RequestId | None:
@@ -199,15 +188,27 @@ class _Body(httpx2.AsyncByteStream):
         await self._body.aclose()
 
 
+def _to_sdk(message: Message, headers: Mapping[str, str] | None = None) -> SessionMessage:
+    """Return a message for the SDK, which sends ``headers`` with it over HTTP."""
+    parsed = jsonrpc_message_adapter.validate_python(message, by_name=False)
+    return SessionMessage(parsed, ClientMessageMetadata(headers=dict(headers)) if headers else None)
+
+
+async def _from_sdk(incoming: AsyncIterable[SessionMessage | Exception]) -> AsyncGenerator[Message]:
+    async for item in incoming:
+        if isinstance(item, SessionMessage):
+            yield item.message.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
 @asynccontextmanager
-async def connected(
+async def connected_over_http(
     server: WrappedServer, spool: Callable[[], Path], limit: int
 ) -> AsyncGenerator[Connection]:
     """Yield the connection to a server over HTTP."""
     # What it logs of a server would show without the server's name, and with its secrets.
     logging.getLogger("mcp.client.streamable_http").setLevel(logging.CRITICAL + 1)
-    marks, protocol_headers = _Marks(), _Headers()
-    transport = _Transport(server, marks, lambda: MessageReader(spool, limit))
+    stand_ins, protocol_headers = StandIns(), _Headers()
+    transport = _Transport(server, stand_ins, lambda: MessageReader(spool, limit))
     headers = resolved(server.name, server.headers)
     timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
     async with (
@@ -220,18 +221,32 @@ async def connected(
 
         async def send(message: Message) -> None:
             try:
-                await outgoing.send(to_sdk(message, protocol_headers.of(message)))
+                await outgoing.send(_to_sdk(message, protocol_headers.of(message)))
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 raise ConnectionEnded from None
 
-        yield _messages(incoming, marks, protocol_headers), send
+        async def messages() -> AsyncGenerator[Message]:
+            async for message in _from_sdk(incoming):
+                protocol_headers.learn(message)
+                yield stand_ins.filled(message)
+
+        yield messages(), send
 
 
-async def _messages(
-    incoming: AsyncIterable[SessionMessage | Exception], marks: _Marks, protocol_headers: _Headers
-) -> AsyncGenerator[Message]:
-    async for item in incoming:
-        if isinstance(item, SessionMessage):
-            message = from_sdk(item)
-            protocol_headers.learn(message)
-            yield marks.filled(message)
+@asynccontextmanager
+async def connected_to_own(settings: Settings) -> AsyncGenerator[Connection]:
+    """Yield the connection to fetchstash itself, a server in this process."""
+    to_us, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    to_send, from_us = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    server = build_server(LazyStash(settings, owns_process=True))
+
+    async def send(message: Message) -> None:
+        try:
+            await to_send.send(_to_sdk(message))
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            raise ConnectionEnded from None
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.run, from_us, to_us, server.create_initialization_options())
+        yield _from_sdk(received), send
+        tasks.cancel_scope.cancel()
