@@ -8,15 +8,19 @@ import os
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fetchstash.errors import NoText
 from fetchstash.handlers import (
     Extracted,
     ExtractLimits,
     Handler,
     Hints,
     PartRequest,
+    PartText,
+    Picture,
     handler_named,
 )
 from fetchstash.handlers._contract import Render
@@ -25,6 +29,7 @@ from tests.handlers.parts import PAGE_URL, text_part
 Install = Callable[..., None]
 Save = Callable[[bytes], Path]
 Read = Callable[..., tuple[Extracted, str]]
+Part = Callable[..., PartText | Picture]
 Pack = Callable[[Mapping[str, str | bytes]], bytes]
 
 # Does what the first line of its file says, in the worker, and yields some text before where it
@@ -165,8 +170,20 @@ def read(save: Save) -> Read:
     ) -> tuple[Extracted, str]:
         handler = handler_named(handler) if isinstance(handler, str) else handler
         found = handler.extract(save(data), Hints(), limits or ExtractLimits())
-        text = "".join(part.text for part in found.parts or ())
-        return found, text
+        if found.parts is None:
+            return found, ""
+        parts = found.parts = list(found.parts)
+        return found, "".join(part.text for part in parts)
+
+    return run
+
+
+@pytest.fixture
+def part(save: Save) -> Part:
+    """Return a part of a document by the name of its handler, as text by default."""
+
+    def run(handler: str, data: bytes, path: str = "", **request: Any) -> PartText | Picture:
+        return handler_named(handler).part(PartRequest(source=save(data), path=path, **request))
 
     return run
 
@@ -196,6 +213,33 @@ def page_part(save: Save) -> Callable[..., str]:
         return text_part("html", request).text
 
     return run
+
+
+def reads(handler: str, cases: Mapping[str, tuple[bytes, str]]) -> Callable[..., None]:
+    """Return a test that the documents of ``cases`` are read as the texts beside them."""
+
+    @pytest.mark.parametrize(("data", "text"), list(cases.values()), ids=list(cases))
+    def test(read: Read, data: bytes, text: str) -> None:
+        assert read(handler, data)[1] == text
+
+    return test
+
+
+def unreadable(handler: str, cases: Mapping[str, tuple[bytes, str]]) -> Callable[..., None]:
+    """Return a test that the documents of ``cases`` give the one line beside them."""
+
+    @pytest.mark.parametrize(("data", "reason"), list(cases.values()), ids=list(cases))
+    def test(read: Read, data: bytes, reason: str) -> None:
+        with pytest.raises(NoText) as caught:
+            read(handler, data)
+        assert reason in caught.value.what
+
+    return test
+
+
+def check_facts(extracted: Extracted, **expected: object) -> None:
+    """Check some facts of a document by name."""
+    assert {name: getattr(extracted.facts, name) for name in expected} == expected
 
 
 @pytest.fixture

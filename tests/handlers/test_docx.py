@@ -2,14 +2,11 @@
 
 # ruff: noqa: E501 - a document on one line reads better than in pieces
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from fetchstash.errors import NoText
 from fetchstash.handlers import ExtractLimits, Hints, handler_named
-from tests.handlers.conftest import Read
+from tests.handlers.conftest import Read, Save, check_facts, reads, unreadable
 from tests.handlers.hostile.documents import packed
 
 TYPES = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -83,52 +80,37 @@ def docx(body: str, **parts: str) -> bytes:
     )
 
 
-@pytest.mark.parametrize(
-    ("body", "text"),
-    [
-        (paragraph("Text."), "Text.\n\n"),
-        (paragraph("Big", "Titel") + paragraph("One", "H1") + paragraph("Based", "Chapter"), "# Big\n\n# One\n\n# Based\n\n"),
-        (paragraph("Level", properties='<w:outlineLvl w:val="2"/>'), "### Level\n\n"),
-        (paragraph("Round", "Loop"), "Round\n\n"),
-        (item("a", 1) + item("b", 1, 1) + paragraph("c", "Bullets"), "- a\n  - b\n- c\n\n"),
-        (item("a", 2) + item("b", 2) + item("b1", 2, 1) + item("c", 2) + item("c1", 2, 1), NUMBERED),
-        (item("none", 0), "none\n\n"),
-        (table(["Name", "Age"], ["Ada", "36 | 37"]), "| Name | Age |\n| --- | --- |\n| Ada | 36 \\| 37 |\n\n"),
-        (table(["A", table(["x", "y"])], ["B", "C"]), "| A | x \\| y |\n| --- | --- |\n| B | C |\n\n"),
-        (table(["boxed"]), "boxed\n\n"),
-        ('<w:p><w:hyperlink r:id="web"><w:r><w:t>site</w:t></w:r></w:hyperlink></w:p>', "[site](https://example.org/)\n\n"),
-        ("<w:p><w:r><w:t>a</w:t><w:tab/><w:t>b</w:t><w:br/><w:t>c</w:t></w:r></w:p>", "a\tb\nc\n\n"),
-        ("<w:p><w:del><w:r><w:delText>old</w:delText></w:r></w:del><w:ins><w:r><w:t>new</w:t></w:r></w:ins></w:p>", "~~old~~<ins>new</ins>\n\n"),
-        ("<w:p><w:moveFrom><w:r><w:t>gone </w:t></w:r></w:moveFrom><w:r><w:t>stays</w:t></w:r><w:moveTo><w:r><w:t> gone</w:t></w:r></w:moveTo></w:p>", "~~gone~~ stays <ins>gone</ins>\n\n"),
-        ("<w:p>" + run("10") + run("-", SUP) + run("3", SUP) + run(" CO") + run("2", SUB) + run(" on the 1") + run("st", SUP) + "</w:p>", "10^{-3} CO_2 on the 1st\n\n"),
-        ("<w:p>" + run("old ", "<w:strike/>") + run("new", '<w:strike w:val="0"/>') + "</w:p>", "~~old~~ new\n\n"),
-        ("<w:p>" + run("x", "<w:rPrChange><w:rPr><w:strike/></w:rPr></w:rPrChange>") + "</w:p>", "x\n\n"),
-        ("<w:p><w:r><w:instrText>PAGE</w:instrText></w:r><w:r><w:t>7</w:t></w:r></w:p>", "7\n\n"),
-        (TEXT_BOX, "box\n\nhost\n\n"),
-    ],
-    ids=[
-        "text", "styles", "outline level", "ring of styles", "bullets", "numbers", "no list",
-        "table", "table in table", "box", "link", "tab and break", "tracked change", "moved text",
-        "scripts", "struck out", "look before a change", "field code",
-        "text box once",
-    ],
-)  # fmt: skip
-def test_structure_becomes_markdown(read: Read, body: str, text: str) -> None:
-    assert read("docx", docx(body))[1] == text
+STRUCTURES = {
+    "text": (paragraph("Text."), "Text.\n\n"),
+    "styles": (paragraph("Big", "Titel") + paragraph("One", "H1") + paragraph("Based", "Chapter"), "# Big\n\n# One\n\n# Based\n\n"),
+    "outline level": (paragraph("Level", properties='<w:outlineLvl w:val="2"/>'), "### Level\n\n"),
+    "ring of styles": (paragraph("Round", "Loop"), "Round\n\n"),
+    "bullets": (item("a", 1) + item("b", 1, 1) + paragraph("c", "Bullets"), "- a\n  - b\n- c\n\n"),
+    "numbers": (item("a", 2) + item("b", 2) + item("b1", 2, 1) + item("c", 2) + item("c1", 2, 1), NUMBERED),
+    "no list": (item("none", 0), "none\n\n"),
+    "table": (table(["Name", "Age"], ["Ada", "36 | 37"]), "| Name | Age |\n| --- | --- |\n| Ada | 36 \\| 37 |\n\n"),
+    "table in table": (table(["A", table(["x", "y"])], ["B", "C"]), "| A | x \\| y |\n| --- | --- |\n| B | C |\n\n"),
+    "box": (table(["boxed"]), "boxed\n\n"),
+    "link": ('<w:p><w:hyperlink r:id="web"><w:r><w:t>site</w:t></w:r></w:hyperlink></w:p>', "[site](https://example.org/)\n\n"),
+    "tab and break": ("<w:p><w:r><w:t>a</w:t><w:tab/><w:t>b</w:t><w:br/><w:t>c</w:t></w:r></w:p>", "a\tb\nc\n\n"),
+    "tracked change": ("<w:p><w:del><w:r><w:delText>old</w:delText></w:r></w:del><w:ins><w:r><w:t>new</w:t></w:r></w:ins></w:p>", "~~old~~<ins>new</ins>\n\n"),
+    "moved text": ("<w:p><w:moveFrom><w:r><w:t>gone </w:t></w:r></w:moveFrom><w:r><w:t>stays</w:t></w:r><w:moveTo><w:r><w:t> gone</w:t></w:r></w:moveTo></w:p>", "~~gone~~ stays <ins>gone</ins>\n\n"),
+    "scripts": ("<w:p>" + run("10") + run("-", SUP) + run("3", SUP) + run(" CO") + run("2", SUB) + run(" on the 1") + run("st", SUP) + "</w:p>", "10^{-3} CO_2 on the 1st\n\n"),
+    "struck out": ("<w:p>" + run("old ", "<w:strike/>") + run("new", '<w:strike w:val="0"/>') + "</w:p>", "~~old~~ new\n\n"),
+    "look before a change": ("<w:p>" + run("x", "<w:rPrChange><w:rPr><w:strike/></w:rPr></w:rPrChange>") + "</w:p>", "x\n\n"),
+    "field code": ("<w:p><w:r><w:instrText>PAGE</w:instrText></w:r><w:r><w:t>7</w:t></w:r></w:p>", "7\n\n"),
+    "text box once": (TEXT_BOX, "box\n\nhost\n\n"),
+}  # fmt: skip
+test_structure_becomes_markdown = reads(
+    "docx", {name: (docx(body), text) for name, (body, text) in STRUCTURES.items()}
+)
 
 
 def test_headings_are_the_outline_with_their_lines(read: Read) -> None:
-    handler = handler_named("docx")
-    extracted, text = read(
-        handler, docx(paragraph("One", "H1") + paragraph("Text.") + paragraph("Two", "H1"))
-    )
+    body = paragraph("One", "H1") + paragraph("Text.") + paragraph("Two", "H1")
+    extracted, text = read("docx", docx(body))
     assert text.split("\n")[4] == "# Two"
-    assert extracted.facts.title == "A plan"
-    assert (extracted.facts.author, extracted.facts.published, extracted.facts.language) == (
-        "Ada",
-        "2026-05-01",
-        "en-GB",
-    )
+    check_facts(extracted, title="A plan", author="Ada", published="2026-05-01", language="en-GB")
 
 
 def test_hidden_text_is_left_out_and_counted(read: Read) -> None:
@@ -160,29 +142,20 @@ def test_notes_comments_headers_and_footers_follow_the_text(read: Read) -> None:
 LAUGHS = '<!DOCTYPE d [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]><w:document>&b;</w:document>'
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (docx(""), "holds no text"),
-        (docx("<w:p>"), "its XML is damaged"),
-        (docx("<w:p>" * 2_000), "nested deeper than 1,000"),
-        (packed({"word/document.xml": LAUGHS}), "it declares entities"),
-    ],
-    ids=["nothing", "open end", "deep", "entities"],
+test_a_document_that_cannot_be_read_gives_one_clear_line = unreadable(
+    "docx",
+    {
+        "nothing": (docx(""), "holds no text"),
+        "open end": (docx("<w:p>"), "its XML is damaged"),
+        "deep": (docx("<w:p>" * 2_000), "nested deeper than 1,000"),
+        "entities": (packed({"word/document.xml": LAUGHS}), "it declares entities"),
+    },
 )
-def test_a_document_that_cannot_be_read_gives_one_clear_line(
-    read: Read, data: bytes, reason: str
-) -> None:
-    with pytest.raises(NoText, match=reason):
-        read("docx", data)
 
 
-def test_text_before_damage_is_kept(save: Callable[[bytes], Path]) -> None:
-    extracted = handler_named("docx").extract(
-        save(docx(paragraph("Kept.") + "<broken")), Hints(), ExtractLimits()
-    )
-    assert extracted.parts is not None
-    parts = iter(extracted.parts)
+def test_text_before_damage_is_kept(save: Save) -> None:
+    broken = save(docx(paragraph("Kept.") + "<broken"))
+    parts = iter(handler_named("docx").extract(broken, Hints(), ExtractLimits()).parts or ())
     assert next(parts).text == "Kept.\n\n"
     with pytest.raises(NoText):
         next(parts)
@@ -274,15 +247,16 @@ FORMULAS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FORMULAS)
-def test_a_formula_of_a_document_is_latex(read: Read, name: str) -> None:
-    omml, latex = FORMULAS[name]
-    body = (
-        f"<w:p><w:r><w:t>We have </w:t></w:r><m:oMath>{omml}</m:oMath><w:r><w:t>.</w:t></w:r></w:p>"
-    )
+def with_formula(omml: str, after: str = ".") -> bytes:
+    body = f"<w:p>{run('We have ')}<m:oMath>{omml}</m:oMath>{run(after)}</w:p>"
     document = f'<w:document xmlns:w="{WORD}" xmlns:m="{M}"><w:body>{body}</w:body></w:document>'
-    text = read("docx", packed({"word/document.xml": document}))[1]
-    assert text == f"We have ${latex}$.\n\n"
+    return packed({"word/document.xml": document})
+
+
+test_a_formula_of_a_document_is_latex = reads(
+    "docx",
+    {name: (with_formula(omml), f"We have ${tex}$.\n\n") for name, (omml, tex) in FORMULAS.items()},
+)
 
 
 def slide(content: str) -> bytes:
@@ -312,8 +286,6 @@ def test_raised_and_struck_text_of_a_slide_keeps_its_meaning(read: Read) -> None
 
 def test_a_formula_nested_without_end_keeps_what_stands_beside_it(read: Read) -> None:
     deep = "<m:sSup><m:e>" * 400 + r("x") + "</m:e></m:sSup>" * 400
-    body = f"<w:p><w:r><w:t>Before </w:t></w:r><m:oMath>{deep}{r('y')}</m:oMath><w:r><w:t>after</w:t></w:r></w:p>"
-    document = f'<w:document xmlns:w="{WORD}" xmlns:m="{M}"><w:body>{body}</w:body></w:document>'
-    text = read("docx", packed({"word/document.xml": document}))[1]
-    assert text.startswith("Before $")
-    assert text.endswith("y$after\n\n")
+    text = read("docx", with_formula(deep + r("y"), " after"))[1]
+    assert text.startswith("We have $")
+    assert text.endswith("y$ after\n\n")

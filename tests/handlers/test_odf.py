@@ -2,14 +2,9 @@
 
 # ruff: noqa: E501 - a document on one line reads better than in pieces
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
-from fetchstash.errors import NoText
-from fetchstash.handlers import ExtractLimits, Hints, handler_named
-from tests.handlers.conftest import Read
+from tests.handlers.conftest import Read, check_facts, reads, unreadable
 from tests.handlers.hostile.documents import packed
 
 NAMES = ("office", "text", "table", "draw", "presentation", "xlink", "style", "dc", "meta")
@@ -55,44 +50,35 @@ def odf(body: str, **members: str) -> bytes:
     )
 
 
-@pytest.mark.parametrize(
-    ("body", "text"),
-    [
-        ("<text:p>One\n  line.</text:p>", "One line.\n\n"),
-        ('<text:h text:outline-level="2">Part</text:h><text:p>Text.</text:p>', "## Part\n\nText.\n\n"),
-        (items("a", "b"), "- a\n- b\n\n"), (items("a", "b", style="N"), "1. a\n2. b\n\n"),
-        (items("a", more=f"<text:list-item>{items('a1', 'a2')}</text:list-item>"), "- a\n  - a1\n  - a2\n\n"),
-        ('<text:p>a<text:s text:c="3"/>b<text:tab/>c<text:line-break/>d</text:p>', "a   b\tc\nd\n\n"),
-        ('<text:p>See <text:a xlink:href="https://example.org/">this</text:a>.</text:p>', "See [this](https://example.org/).\n\n"),
-        (f"<text:p>Claim{NOTE} made.</text:p>", "Claim[^1] made.\n\n[^1]: Source.\n\n"),
-        (table(["N", "V"], ["a", "1"]), "| N | V |\n| --- | --- |\n| a | 1 |\n\n"),
-        ("<text:tracked-changes><text:p>deleted</text:p></text:tracked-changes><text:p>kept</text:p>", "kept\n\n"),
-        (CHANGES + '<text:p>It <text:change text:change-id="c1"/>is <text:change-start text:change-id="c2"/>now</text:p><text:p>here<text:change-end text:change-id="c2"/>.</text:p>', "It ~~was~~is <ins>now</ins>\n\n<ins>here</ins>.\n\n"),
-        ('<text:p>10<text:span text:style-name="Up">-3</text:span> CO<text:span text:style-name="Down">2</text:span> <text:span text:style-name="Gone">x</text:span></text:p>', "10^{-3} CO_2 ~~x~~\n\n"),
-    ],
-    ids=["text", "heading", "list", "numbers", "nested list", "signs", "link", "note", "table", "tracked change", "marked changes", "scripts"],
-)  # fmt: skip
-def test_structure_becomes_markdown(read: Read, body: str, text: str) -> None:
-    assert read("odf", odf(body))[1] == text
+STRUCTURES = {
+    "text": ("<text:p>One\n  line.</text:p>", "One line.\n\n"),
+    "heading": ('<text:h text:outline-level="2">Part</text:h><text:p>Text.</text:p>', "## Part\n\nText.\n\n"),
+    "list": (items("a", "b"), "- a\n- b\n\n"),
+    "numbers": (items("a", "b", style="N"), "1. a\n2. b\n\n"),
+    "nested list": (items("a", more=f"<text:list-item>{items('a1', 'a2')}</text:list-item>"), "- a\n  - a1\n  - a2\n\n"),
+    "signs": ('<text:p>a<text:s text:c="3"/>b<text:tab/>c<text:line-break/>d</text:p>', "a   b\tc\nd\n\n"),
+    "link": ('<text:p>See <text:a xlink:href="https://example.org/">this</text:a>.</text:p>', "See [this](https://example.org/).\n\n"),
+    "note": (f"<text:p>Claim{NOTE} made.</text:p>", "Claim[^1] made.\n\n[^1]: Source.\n\n"),
+    "table": (table(["N", "V"], ["a", "1"]), "| N | V |\n| --- | --- |\n| a | 1 |\n\n"),
+    "tracked change": ("<text:tracked-changes><text:p>deleted</text:p></text:tracked-changes><text:p>kept</text:p>", "kept\n\n"),
+    "marked changes": (CHANGES + '<text:p>It <text:change text:change-id="c1"/>is <text:change-start text:change-id="c2"/>now</text:p><text:p>here<text:change-end text:change-id="c2"/>.</text:p>', "It ~~was~~is <ins>now</ins>\n\n<ins>here</ins>.\n\n"),
+    "scripts": ('<text:p>10<text:span text:style-name="Up">-3</text:span> CO<text:span text:style-name="Down">2</text:span> <text:span text:style-name="Gone">x</text:span></text:p>', "10^{-3} CO_2 ~~x~~\n\n"),
+}  # fmt: skip
+test_structure_becomes_markdown = reads(
+    "odf", {name: (odf(body), text) for name, (body, text) in STRUCTURES.items()}
+)
 
 
-def test_slides_are_pages_with_their_titles_and_notes(save: Callable[[bytes], Path]) -> None:
+def test_slides_are_pages_with_their_titles_and_notes(read: Read) -> None:
     title = '<draw:frame presentation:class="title"><draw:text-box><text:p>Plan</text:p></draw:text-box></draw:frame>'
     notes = "<presentation:notes><draw:frame><text:p>Say hello.</text:p></draw:frame></presentation:notes>"
     body = f"<draw:page>{title}{items('a')}{notes}</draw:page><draw:page><draw:frame/></draw:page>"
-    extracted = handler_named("odf").extract(save(odf(body)), Hints(), ExtractLimits())
-    parts = list(extracted.parts or ())
-    assert [part.text for part in parts] == [
-        "## Slide 1: Plan\n\n- a\n\nNotes: Say hello.\n\n",
-        "## Slide 2\n\n",
+    extracted, _ = read("odf", odf(body))
+    assert [(part.text, part.starts_page) for part in extracted.parts or ()] == [
+        ("## Slide 1: Plan\n\n- a\n\nNotes: Say hello.\n\n", True),
+        ("## Slide 2\n\n", True),
     ]
-    assert all(part.starts_page for part in parts)
-    assert (
-        extracted.facts.pages,
-        extracted.facts.title,
-        extracted.facts.author,
-        extracted.facts.published,
-    ) == (2, "A plan", "Ada", "2026-05-01")
+    check_facts(extracted, pages=2, title="A plan", author="Ada", published="2026-05-01")
 
 
 def test_pictures_on_slides_are_counted_but_not_those_that_replace_a_table(read: Read) -> None:
@@ -107,20 +93,13 @@ def test_pictures_on_slides_are_counted_but_not_those_that_replace_a_table(read:
 ENCRYPTED = "<manifest:manifest><manifest:file-entry><manifest:encryption-data/></manifest:file-entry></manifest:manifest>"
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (odf(""), "the document holds no text"),
-        (odf("<text:p>"), "its XML is damaged"),
-        (odf("<text:span>" * 1_100), "nested deeper than 1,000"),
-        (odf("<text:p>x</text:p>", **{"META-INF/manifest.xml": ENCRYPTED}), "is encrypted"),
-        (packed({"mimetype": "application/vnd.oasis.opendocument.text"}), "holds no document"),
-    ],
-    ids=["nothing", "open end", "deep", "encrypted", "no content"],
-)
-def test_an_unreadable_document_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
-    with pytest.raises(NoText, match=reason):
-        read("odf", data)
+test_an_unreadable_document_gives_one_clear_line = unreadable("odf", {
+    "nothing": (odf(""), "the document holds no text"),
+    "open end": (odf("<text:p>"), "its XML is damaged"),
+    "deep": (odf("<text:span>" * 1_100), "nested deeper than 1,000"),
+    "encrypted": (odf("<text:p>x</text:p>", **{"META-INF/manifest.xml": ENCRYPTED}), "is encrypted"),
+    "no content": (packed({"mimetype": "application/vnd.oasis.opendocument.text"}), "holds no document"),
+})  # fmt: skip
 
 
 def test_a_cell_that_repeats_a_billion_times_repeats_a_hundred_times(read: Read) -> None:

@@ -2,14 +2,9 @@
 
 # ruff: noqa: E501 - a document on one line reads better than in pieces
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
-import pytest
-
-from fetchstash.errors import NoText
-from fetchstash.handlers import ExtractLimits, Hints, handler_named
-from tests.handlers.conftest import Read
+from tests.handlers.conftest import Read, reads, unreadable
 from tests.handlers.hostile.documents import packed
 
 TYPES = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -60,51 +55,28 @@ def pptx(*slides: str, beside: Mapping[str, str] | None = None) -> bytes:
     )
 
 
-@pytest.mark.parametrize(
-    ("slide", "text"),
-    [
-        (
-            shape("title", paragraphs("Plan")) + shape("", paragraphs("Free text")),
-            "## Slide 1: Plan\n\nFree text\n\n",
-        ),
-        (shape("body", paragraphs("a") + paragraphs("b", level=1)), "## Slide 1\n\n- a\n  - b\n\n"),
-        (
-            shape("sldNum", paragraphs("17")) + shape("", paragraphs("Text")),
-            "## Slide 1\n\nText\n\n",
-        ),
-        (
-            "<a:tbl><a:tr><a:tc><a:p><a:r><a:t>N</a:t></a:r></a:p></a:tc><a:tc><a:p><a:r><a:t>V</a:t></a:r></a:p></a:tc></a:tr></a:tbl>",
-            "## Slide 1\n\n| N | V |\n| --- | --- |\n\n",
-        ),
-        ("<p:pic/>", "## Slide 1\n\n(1 picture)\n\n"),
-        (
-            '<p:pic><p:nvPicPr><p:cNvPr id="1" descr="A red  square"/></p:nvPicPr></p:pic><p:pic/>'
-            + shape("", paragraphs("Text")),
-            "## Slide 1\n\nText\n\n(2 pictures: A red square)\n\n",
-        ),
-    ],
-    ids=["title", "bullets", "slide number", "table", "picture alone", "pictures, one described"],
+SLIDES = {
+    "title": (shape("title", paragraphs("Plan")) + shape("", paragraphs("Free text")), "## Slide 1: Plan\n\nFree text\n\n"),
+    "bullets": (shape("body", paragraphs("a") + paragraphs("b", level=1)), "## Slide 1\n\n- a\n  - b\n\n"),
+    "slide number": (shape("sldNum", paragraphs("17")) + shape("", paragraphs("Text")), "## Slide 1\n\nText\n\n"),
+    "table": ("<a:tbl><a:tr><a:tc><a:p><a:r><a:t>N</a:t></a:r></a:p></a:tc><a:tc><a:p><a:r><a:t>V</a:t></a:r></a:p></a:tc></a:tr></a:tbl>", "## Slide 1\n\n| N | V |\n| --- | --- |\n\n"),
+    "picture alone": ("<p:pic/>", "## Slide 1\n\n(1 picture)\n\n"),
+    "pictures, one described": ('<p:pic><p:nvPicPr><p:cNvPr id="1" descr="A red  square"/></p:nvPicPr></p:pic><p:pic/>' + shape("", paragraphs("Text")), "## Slide 1\n\nText\n\n(2 pictures: A red square)\n\n"),
+}  # fmt: skip
+test_a_slide_becomes_markdown = reads(
+    "pptx", {name: (pptx(body), text) for name, (body, text) in SLIDES.items()}
 )
-def test_a_slide_becomes_markdown(read: Read, slide: str, text: str) -> None:
-    assert read("pptx", pptx(slide))[1] == text
 
 
-def test_slides_are_pages_in_the_order_of_the_list(save: Callable[[bytes], Path]) -> None:
+def test_slides_are_pages_in_the_order_of_the_list(read: Read) -> None:
     slides = [shape("title", paragraphs(name)) for name in ("first", "second", "third")]
-    extracted = handler_named("pptx").extract(save(pptx(*slides)), Hints(), ExtractLimits())
-    assert extracted.parts is not None
-    parts = list(extracted.parts)
-    assert [part.text for part in parts] == [
-        "## Slide 1: first\n\n",
-        "## Slide 2: second\n\n",
-        "## Slide 3: third\n\n",
+    extracted, _ = read("pptx", pptx(*slides))
+    titles = ["Slide 1: first", "Slide 2: second", "Slide 3: third"]
+    parts = list(extracted.parts or ())
+    assert [(part.text, part.starts_page) for part in parts] == [
+        (f"## {title}\n\n", True) for title in titles
     ]
-    assert all(part.starts_page for part in parts)
-    assert [heading.title for part in parts for heading in part.headings] == [
-        "Slide 1: first",
-        "Slide 2: second",
-        "Slide 3: third",
-    ]
+    assert [heading.title for part in parts for heading in part.headings] == titles
     assert extracted.facts.pages == 3
 
 
@@ -125,14 +97,7 @@ def test_charts_diagrams_and_notes_follow_their_slide(read: Read) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (pptx(), "the document holds no text"),
-        (packed({"other.xml": "<x/>"}), "the package holds no document"),
-    ],
-    ids=["no slides", "no presentation"],
-)
-def test_a_package_without_slides_is_reported(read: Read, data: bytes, reason: str) -> None:
-    with pytest.raises(NoText, match=reason):
-        read("pptx", data)
+test_a_package_without_slides_is_reported = unreadable("pptx", {
+    "no slides": (pptx(), "the document holds no text"),
+    "no presentation": (packed({"other.xml": "<x/>"}), "the package holds no document"),
+})  # fmt: skip

@@ -4,8 +4,7 @@
 
 import pytest
 
-from fetchstash.errors import NoText
-from tests.handlers.conftest import Read
+from tests.handlers.conftest import Read, reads, unreadable
 
 HEAD = rb"{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0\froman Times;}}{\colortbl;\red0\green0\blue0;}{\*\generator Word;}"
 
@@ -14,57 +13,39 @@ def rtf(body: bytes) -> bytes:
     return HEAD + body + b"}"
 
 
-@pytest.mark.parametrize(
-    ("body", "text"),
-    [
-        (rb"One.\par Two.\par", "One.\n\nTwo.\n\n"),
-        (rb"\pard\outlinelevel0 Title\par\pard Text\par", "# Title\n\nText\n\n"),
-        (rb"caf\'e9 \ldblquote quoted\rdblquote\par", "café “quoted”\n\n"),
-        (rb"\uc1\u8364 ?5 \u-10179 ?\u-8704 ?\par", "€5 😀\n\n"),
-        (rb"{\uc2\u12354 \'82\'a0}after\par", "あafter\n\n"),
-        (rb"\ansicpg932 \'82\'a0\'82\'a2\par", "あい\n\n"),
-        (rb"braces \{ \} and \\ and a\~b\_c\par", "braces { } and \\ and a b-c\n\n"),
-        (rb"{\pict\pngblip 89504e47}shown\par", "shown\n\n"),
-        (rb"{\field{\*\fldinst HYPERLINK x}{\fldrslt link}}\par", "link\n\n"),
-        (rb"{\pict\bin5 }}}}}}shown\par", "shown\n\n"),
-        (
-            rb"\trowd\pard\intbl N\cell V\cell\row\trowd\pard\intbl a\par b\cell 1\cell\row\pard after\par",
-            "| N | V |\n| --- | --- |\n| a b | 1 |\n\nafter\n\n",
-        ),
-        (rb"split \li" + b"\r\n" + rb"ne\par", "split ne\n\n"),
-    ],
-    ids=[
-        "text", "heading", "codes", "unicode", "fallback", "codepage", "symbols", "picture",
-        "field", "binary", "table", "break",
-    ],
-)  # fmt: skip
-def test_the_text_is_read(read: Read, body: bytes, text: str) -> None:
-    assert read("rtf", rtf(body))[1] == text
+TEXTS = {
+    "text": (rb"One.\par Two.\par", "One.\n\nTwo.\n\n"),
+    "heading": (rb"\pard\outlinelevel0 Title\par\pard Text\par", "# Title\n\nText\n\n"),
+    "codes": (rb"caf\'e9 \ldblquote quoted\rdblquote\par", "café “quoted”\n\n"),
+    "unicode": (rb"\uc1\u8364 ?5 \u-10179 ?\u-8704 ?\par", "€5 😀\n\n"),
+    "fallback": (rb"{\uc2\u12354 \'82\'a0}after\par", "あafter\n\n"),
+    "codepage": (rb"\ansicpg932 \'82\'a0\'82\'a2\par", "あい\n\n"),
+    "symbols": (rb"braces \{ \} and \\ and a\~b\_c\par", "braces { } and \\ and a b-c\n\n"),
+    "picture": (rb"{\pict\pngblip 89504e47}shown\par", "shown\n\n"),
+    "field": (rb"{\field{\*\fldinst HYPERLINK x}{\fldrslt link}}\par", "link\n\n"),
+    "binary": (rb"{\pict\bin5 }}}}}}shown\par", "shown\n\n"),
+    "table": (rb"\trowd\pard\intbl N\cell V\cell\row\trowd\pard\intbl a\par b\cell 1\cell\row\pard after\par", "| N | V |\n| --- | --- |\n| a b | 1 |\n\nafter\n\n"),
+    "break": (rb"split \li" + b"\r\n" + rb"ne\par", "split ne\n\n"),
+}  # fmt: skip
+test_the_text_is_read = reads(
+    "rtf", {name: (rtf(body), text) for name, (body, text) in TEXTS.items()}
+)
 
 
-@pytest.mark.parametrize(
-    ("body", "text"),
-    [
-        (rb"{\mmathPr\mmathFont34\mbrkBin0\mdefJc1\mintLim0\mnaryLim1}Text\par", "Text\n\n"),
-        (rb"{\themedata 504b0304}{\colorschememapping 3c3f786d6c}Text\par", "Text\n\n"),
-        (
-            rb"{\latentstyles\lsdstimax267{\lsdlockedexcept \lsdpriority0 Normal;}}Text\par",
-            "Text\n\n",
-        ),
-        (rb"{\listtable{\list{\listlevel{\leveltext\'01-;}}}}{\rsidtbl\rsid1}Text\par", "Text\n\n"),
-        (rb"{\userprops{\propname Office}\proptype30{\staticval Rome}}Text\par", "Text\n\n"),
-        (rb"\ApplyBrkRules\snapToGridInCell Text\par", "Text\n\n"),
-        (rb"Ash{\xe Trees} tree\par", "Ash tree\n\n"),
-        (rb"{\listtext\tab \u8226 \tab}First\par", "First\n\n"),
-        (rb"{\uc2 a\u8226 -}b\u8226 \tab c\u8226 {d}\par", "a•b•c•d\n\n"),
-    ],
-    ids=[
-        "formula settings", "theme", "styles", "lists", "properties", "capitals", "index entry",
-        "list mark", "fallback at a brace",
-    ],
-)  # fmt: skip
-def test_what_a_word_processor_does_not_show_is_no_text(read: Read, body: bytes, text: str) -> None:
-    assert read("rtf", rtf(body))[1] == text
+UNSEEN = {
+    "formula settings": (rb"{\mmathPr\mmathFont34\mbrkBin0\mdefJc1\mintLim0\mnaryLim1}Text\par", "Text\n\n"),
+    "theme": (rb"{\themedata 504b0304}{\colorschememapping 3c3f786d6c}Text\par", "Text\n\n"),
+    "styles": (rb"{\latentstyles\lsdstimax267{\lsdlockedexcept \lsdpriority0 Normal;}}Text\par", "Text\n\n"),
+    "lists": (rb"{\listtable{\list{\listlevel{\leveltext\'01-;}}}}{\rsidtbl\rsid1}Text\par", "Text\n\n"),
+    "properties": (rb"{\userprops{\propname Office}\proptype30{\staticval Rome}}Text\par", "Text\n\n"),
+    "capitals": (rb"\ApplyBrkRules\snapToGridInCell Text\par", "Text\n\n"),
+    "index entry": (rb"Ash{\xe Trees} tree\par", "Ash tree\n\n"),
+    "list mark": (rb"{\listtext\tab \u8226 \tab}First\par", "First\n\n"),
+    "fallback at a brace": (rb"{\uc2 a\u8226 -}b\u8226 \tab c\u8226 {d}\par", "a•b•c•d\n\n"),
+}  # fmt: skip
+test_what_a_word_processor_does_not_show_is_no_text = reads(
+    "rtf", {name: (rtf(body), text) for name, (body, text) in UNSEEN.items()}
+)
 
 
 def test_the_title_comes_from_the_information_group(read: Read) -> None:
@@ -79,19 +60,12 @@ def test_hidden_text_is_left_out_and_counted(read: Read) -> None:
     assert extracted.facts.hidden_removed == 2
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"", "no RTF"),
-        (b"plain", "no RTF"),
-        (rtf(b""), "holds no text"),
-        (rb"{\rtf1" + b"{" * 1_000_000, "holds no text"),
-    ],
-    ids=["empty", "text", "nothing", "a million groups"],
-)
-def test_a_document_without_text_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
-    with pytest.raises(NoText, match=reason):
-        read("rtf", data)
+test_a_document_without_text_gives_one_clear_line = unreadable("rtf", {
+    "empty": (b"", "no RTF"),
+    "text": (b"plain", "no RTF"),
+    "nothing": (rtf(b""), "holds no text"),
+    "a million groups": (rb"{\rtf1" + b"{" * 1_000_000, "holds no text"),
+})  # fmt: skip
 
 
 @pytest.mark.parametrize(
