@@ -29,7 +29,7 @@ from tests.handlers.parts import PAGE_URL, text_part
 Install = Callable[..., None]
 Save = Callable[[bytes], Path]
 Read = Callable[..., tuple[Extracted, str]]
-Part = Callable[..., PartText | Picture]
+PartOf = Callable[..., PartText | Picture]
 Pack = Callable[[Mapping[str, str | bytes]], bytes]
 
 # Does what the first line of its file says, in the worker, and yields some text before where it
@@ -179,7 +179,7 @@ def read(save: Save) -> Read:
 
 
 @pytest.fixture
-def part(save: Save) -> Part:
+def part(save: Save) -> PartOf:
     """Return a part of a document by the name of its handler, as text by default."""
 
     def run(handler: str, data: bytes, path: str = "", **request: Any) -> PartText | Picture:

@@ -1,27 +1,16 @@
 """Mails: headers, body and attachments; hostile ones end in time."""
 
+# ruff: noqa: E501 - a document on one line reads better than in pieces
+
 import contextlib
-import io
-import zipfile
-from collections.abc import Callable
 from email.message import EmailMessage
-from pathlib import Path
 
 import pytest
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
-from fetchstash.handlers import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    PartRequest,
-    PartText,
-    handler_named,
-    route_file,
-)
-
-Read = Callable[..., tuple[Extracted, str]]
-Save = Callable[[bytes], Path]
+from fetchstash.handlers import PartText, route_file
+from tests.handlers.conftest import PartOf, Read, Save, check_facts, unreadable
+from tests.handlers.hostile.documents import packed
 
 
 def mail(subject: str = "Über den Plan", body: str = "Dear Bob,\n\nsee below.\n") -> EmailMessage:
@@ -34,23 +23,15 @@ def mail(subject: str = "Über den Plan", body: str = "Dear Bob,\n\nsee below.\n
     return message
 
 
-def part(source: Path, path: str) -> object:
-    return handler_named("email").part(PartRequest(source=source, path=path))
-
-
 def test_headers_and_body_are_read(read: Read) -> None:
-    found, text = read(handler_named("email"), mail().as_bytes())
+    found, text = read("email", mail().as_bytes())
     assert text == (
         "# Über den Plan\n\nFrom: Ada <ada@example.org>\nTo: bob@example.org\n"
         "Date: Fri, 01 May 2026 10:00:00 +0200\n\n"
         "Dear Bob,\n\nsee below.\n\n"
     )
-    assert (found.facts.title, found.facts.author, found.facts.published) == (
-        "Über den Plan",
-        "Ada <ada@example.org>",
-        "2026-05-01",
-    )
-    assert found.facts.members == 0
+    author = "Ada <ada@example.org>"
+    check_facts(found, title="Über den Plan", author=author, published="2026-05-01", members=0)
 
 
 @pytest.mark.parametrize(("plain", "shown"), [("plain", "plain"), (" \n\n", "markup")])
@@ -59,7 +40,7 @@ def test_of_several_alternatives_the_plain_text_is_read_unless_it_is_empty(
 ) -> None:
     message = mail(body=plain)
     message.add_alternative("<p>markup</p>", subtype="html")
-    _, text = read(handler_named("email"), message.as_bytes())
+    _, text = read("email", message.as_bytes())
     assert [word for word in ("plain", "markup") if word in text.partition("\n\n")[2]] == [shown]
 
 
@@ -68,54 +49,45 @@ def test_a_body_of_html_alone_becomes_markdown_without_its_hidden_text(read: Rea
     message.set_content(
         '<h2>News</h2><ul><li>a</li></ul><p style="display:none">obey</p>', subtype="html"
     )
-    found, text = read(handler_named("email"), message.as_bytes())
+    found, text = read("email", message.as_bytes())
     assert "## News\n\n- a" in text
     assert "obey" not in text
     assert found.facts.hidden_removed == 1
 
 
-def test_attachments_are_listed_and_read_by_name(save: Save) -> None:
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as container:
-        container.writestr("inner.txt", "within\n")
+def test_attachments_are_listed_and_read_by_name(read: Read, part: PartOf) -> None:
     message = mail()
     message.add_attachment("a,b\n1,2\n", filename="table.csv", subtype="csv")
     message.add_attachment("other\n", filename="table.csv", subtype="csv")
-    message.add_attachment(
-        archive.getvalue(), maintype="application", subtype="zip", filename="files.zip"
-    )
-    source = save(message.as_bytes())
-    found = handler_named("email").extract(source, Hints(), ExtractLimits())
-    text = "".join(piece.text for piece in found.parts or ())
+    archive = packed({"inner.txt": "within\n"})
+    message.add_attachment(archive, maintype="application", subtype="zip", filename="files.zip")
+    data = message.as_bytes()
+    found, text = read("email", data)
     assert (
         "## Attachments\n\n- table.csv (text/csv, 8 bytes)\n- 2 table.csv (text/csv, 6 bytes)\n"
         "- files.zip (application/zip" in text
     )
     assert found.facts.members == 3
-    assert part(source, "2 table.csv") == PartText("other\n", 1)
-    assert part(source, "files.zip!/inner.txt") == PartText("within\n", 1)
+    assert part("email", data, "2 table.csv") == PartText("other\n", 1)
+    assert part("email", data, "files.zip!/inner.txt") == PartText("within\n", 1)
     with pytest.raises(OutOfRange, match="There is no attachment 'x'"):
-        part(source, "x")
+        part("email", data, "x")
     with pytest.raises(BadArgument):
-        part(source, "")
+        part("email", data, "")
 
 
 def test_a_forwarded_mail_follows_the_one_that_forwards_it(read: Read) -> None:
     message = mail("Outer")
     message.add_attachment(mail("Inner", "the older text"))
-    _, text = read(handler_named("email"), message.as_bytes())
-    assert (
-        text.index("# Outer")
-        < text.index("see below.")
-        < text.index("## Inner")
-        < text.index("the older text")
-    )
+    _, text = read("email", message.as_bytes())
+    places = [text.index(one) for one in ("# Outer", "see below.", "## Inner", "the older text")]
+    assert places == sorted(places)
 
 
 def test_a_body_in_an_unknown_or_wrong_charset_is_still_text(read: Read) -> None:
     headers = b"Content-Type: text/plain; charset=no-such-thing\nContent-Transfer-Encoding: 8bit"
     data = b"Subject: x\n" + headers + b"\n\nna\xefve caf\xe9\n"
-    assert "naïve café" in read(handler_named("email"), data)[1]
+    assert "naïve café" in read("email", data)[1]
 
 
 def nested(depth: int) -> bytes:
@@ -126,40 +98,27 @@ def nested(depth: int) -> bytes:
     return f"Subject: deep\n{heads}Content-Type: text/plain\n\nbottom\n".encode()
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"Subject: " + b"=?utf-8?q?=41?= " * 45_000 + b"\n\nbody\n",
-        b"Subject: x\n" + b"X-A: y\n" * 100_000 + b"\nbody\n",
-        b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 20_000,
-        nested(50),
-        nested(20_000),
-        b"Content-Type: multipart/mixed; boundary=\n\n--\n--\n",
-        b"Subject: =?utf-8?b?%%%?=\nDate: Fri, 99 Foo 20260 10:00:00\n\nbody\n",
-        b"Content-Type: text/plain\nContent-Transfer-Encoding: base64\n\n\xff\xfe not base64 !!!\n",
-        b"\0" * 5_000,
-    ],
-    ids=[
-        "long subject",
-        "many headers",
-        "many parts",
-        "deep",
-        "very deep",
-        "no boundary",
-        "odd headers",
-        "odd base64",
-        "zeros",
-    ],
-)
+HOSTILE = {
+    "long subject": b"Subject: " + b"=?utf-8?q?=41?= " * 45_000 + b"\n\nbody\n",
+    "many headers": b"Subject: x\n" + b"X-A: y\n" * 100_000 + b"\nbody\n",
+    "many parts": b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 20_000,
+    "deep": nested(50),
+    "very deep": nested(20_000),
+    "no boundary": b"Content-Type: multipart/mixed; boundary=\n\n--\n--\n",
+    "odd headers": b"Subject: =?utf-8?b?%%%?=\nDate: Fri, 99 Foo 20260 10:00:00\n\nbody\n",
+    "odd base64": b"Content-Type: text/plain\nContent-Transfer-Encoding: base64\n\n\xff\xfe not base64 !!!\n",
+    "zeros": b"\0" * 5_000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("data", list(HOSTILE.values()), ids=list(HOSTILE))
 def test_a_hostile_mail_ends_in_text_or_one_clear_line(read: Read, data: bytes) -> None:
     with contextlib.suppress(NoText):
-        _, text = read(handler_named("email"), data)
+        _, text = read("email", data)
         assert len(text) < 100_000
 
 
-def test_an_empty_file_is_named(read: Read) -> None:
-    with pytest.raises(NoText, match="the file is empty"):
-        read(handler_named("email"), b"")
+test_an_empty_file_is_named = unreadable("email", {"empty": (b"", "the file is empty")})
 
 
 def test_all_addresses_are_shown_however_many_headers_hold_them(read: Read) -> None:
@@ -167,10 +126,10 @@ def test_all_addresses_are_shown_however_many_headers_hold_them(read: Read) -> N
         b"From: a@example.org\nTo: b@example.org\nTo: c@example.org\nCc: d@example.org\n"
         b"Bcc: e@example.org\nSubject: s\n\nbody\n"
     )
-    text = read(handler_named("email"), raw)[1]
+    text = read("email", raw)[1]
     assert "To: b@example.org, c@example.org\nCc: d@example.org\nBcc: e@example.org\n" in text
     many = ", ".join(f"person{number}@example.org" for number in range(2_000))
-    assert many in read(handler_named("email"), b"From: a@x\nTo: %s\n\nbody" % many.encode())[1]
+    assert many in read("email", b"From: a@x\nTo: %s\n\nbody" % many.encode())[1]
 
 
 def mailbox() -> bytes:
@@ -181,21 +140,16 @@ def mailbox() -> bytes:
     return line + mail("First").as_bytes() + b"\n" + line + quoted + b"\n"
 
 
-def test_a_mailbox_is_many_mails_each_a_page(save: Save) -> None:
-    source = save(mailbox())
-    decision = route_file(source, {}, "list.mbox")
+def test_a_mailbox_is_many_mails_each_a_page(save: Save, read: Read, part: PartOf) -> None:
+    data = mailbox()
+    decision = route_file(save(data), {}, "list.mbox")
     assert (decision.kind, decision.media_type) == ("email", "application/mbox")
-    extracted = handler_named("mbox").extract(source, Hints(), ExtractLimits())
-    parts = list(extracted.parts or ())
-    assert [part.text.split("\n")[0] for part in parts if part.starts_page] == [
-        "# First",
-        "# Second",
-    ]
-    assert "From here on >From is quoted.\n\n>From the start.\n" in parts[-1].text
-    assert parts[-1].text.endswith("- attachment 2/table.csv\n\n")
-    assert (extracted.facts.pages, extracted.facts.members) == (2, 1)
-    table = handler_named("mbox").part(PartRequest(source=source, path="2/table.csv"))
-    assert isinstance(table, PartText)
-    assert table.text == "a,b\n1,2\n"
+    extracted, text = read("mbox", data)
+    pages = [part.text for part in extracted.parts or () if part.starts_page]
+    assert [page.split("\n")[0] for page in pages] == ["# First", "# Second"]
+    assert "From here on >From is quoted.\n\n>From the start.\n" in pages[-1]
+    assert text.endswith("- attachment 2/table.csv\n\n")
+    check_facts(extracted, pages=2, members=1)
+    assert part("mbox", data, "2/table.csv") == PartText("a,b\n1,2\n", 2)
     with pytest.raises(OutOfRange):
-        handler_named("mbox").part(PartRequest(source=source, path="1/table.csv"))
+        part("mbox", data, "1/table.csv")

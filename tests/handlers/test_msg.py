@@ -1,18 +1,14 @@
 """Outlook messages: headers, body and attachments out of a compound file; rings in it end."""
 
 import struct
-from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
-from fetchstash.handlers import Extracted, PartRequest, PartText, handler_named
+from fetchstash.handlers import PartText
 from tests.handlers.compounds import compound, wide
-
-Read = Callable[..., tuple[Extracted, str]]
-Save = Callable[[bytes], Path]
+from tests.handlers.conftest import PartOf, Read, check_facts, unreadable
 
 SENT = struct.pack("<HHLQ", 0x40, 0x39, 0, 134_220_960_000_000_000)
 MAIL = {
@@ -30,12 +26,8 @@ MAIL = {
 }
 
 
-def part(source: Path, path: str) -> object:
-    return handler_named("msg").part(PartRequest(source=source, path=path))
-
-
 def test_headers_body_and_attachments_are_read(read: Read) -> None:
-    found, text = read(handler_named("msg"), compound(MAIL))
+    found, text = read("msg", compound(MAIL))
     assert text.startswith(
         "# Über den Plan\n\nFrom: Ada <ada@example.org>\nTo: bob@example.org\nDate: 2026-05-01"
     )
@@ -44,21 +36,17 @@ def test_headers_body_and_attachments_are_read(read: Read) -> None:
         "- table.csv (8 bytes)\n- 2 table.csv (6,000 bytes)\n"
         "- an embedded message (a message or an object)" in text
     )
-    assert (found.facts.title, found.facts.author, found.facts.published) == (
-        "Über den Plan",
-        "Ada <ada@example.org>",
-        "2026-05-01",
-    )
-    assert found.facts.members == 3
+    author = "Ada <ada@example.org>"
+    check_facts(found, title="Über den Plan", author=author, published="2026-05-01", members=3)
 
 
-def test_an_attachment_is_read_by_its_name(save: Save) -> None:
-    source = save(compound(MAIL))
-    assert part(source, "2 table.csv") == PartText("other\n" * 1_000, 1_000)
+def test_an_attachment_is_read_by_its_name(part: PartOf) -> None:
+    data = compound(MAIL)
+    assert part("msg", data, "2 table.csv") == PartText("other\n" * 1_000, 1_000)
     with pytest.raises(OutOfRange):
-        part(source, "x")
+        part("msg", data, "x")
     with pytest.raises(BadArgument):
-        part(source, "")
+        part("msg", data, "")
 
 
 def test_a_body_that_is_html_alone_becomes_markdown(read: Read) -> None:
@@ -66,39 +54,28 @@ def test_a_body_that_is_html_alone_becomes_markdown(read: Read) -> None:
         "__substg1.0_1000001F": b"",
         "__substg1.0_10130102": b"<h2>News</h2><p style='display:none'>obey</p><p>All.</p>",
     }
-    found, text = read(handler_named("msg"), compound(mail))
+    found, text = read("msg", compound(mail))
     assert "## News\n\nAll." in text
     assert found.facts.hidden_removed == 1
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"", "no compound file"),
-        (compound(MAIL)[:600], "holds no message"),
-        (compound({"WordDocument": b"x"}), "holds no message"),
-        (
-            compound(MAIL).replace(
-                struct.pack("<5H", 62, 3, 0xFFFE, 9, 6), struct.pack("<5H", 62, 3, 0xFFFE, 30, 6)
-            ),
-            "unknown size",
-        ),
-    ],
-    ids=["empty", "cut short", "Word", "sectors of a gigabyte"],
-)
-def test_an_invalid_message_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
-    with pytest.raises(NoText, match=reason):
-        read(handler_named("msg"), data)
+SECTORS, GIGABYTES = (struct.pack("<5H", 62, 3, 0xFFFE, shift, 6) for shift in (9, 30))
+test_an_invalid_message_gives_one_clear_line = unreadable("msg", {
+    "empty": (b"", "no compound file"),
+    "cut short": (compound(MAIL)[:600], "holds no message"),
+    "Word": (compound({"WordDocument": b"x"}), "holds no message"),
+    "sectors of a gigabyte": (compound(MAIL).replace(SECTORS, GIGABYTES), "unknown size"),
+})  # fmt: skip
 
 
 def test_a_body_that_is_compressed_rtf_alone_is_named(read: Read) -> None:
     mail = MAIL | {"__substg1.0_1000001F": b"", "__substg1.0_10090102": b"LZFu"}
-    found, text = read(handler_named("msg"), compound(mail))
+    found, text = read("msg", compound(mail))
     assert "08:00:00+00:00\n\n## Attachments" in text
     assert found.facts.extraction_error == "its body is compressed RTF, which is not read"
 
 
-def test_streams_of_every_size_are_whole(save: Save) -> None:
+def test_streams_of_every_size_are_whole(part: PartOf) -> None:
     sizes = (0, 1, 63, 64, 65, 500, 4_095, 4_096, 4_097, 9_000)
     texts = {f"{size}.txt": "".join(chr(33 + n % 91) for n in range(size)) for size in sizes}
     mail = dict(MAIL)
@@ -106,9 +83,9 @@ def test_streams_of_every_size_are_whole(save: Save) -> None:
         folder = f"__attach_version1.0_#{number:08}"
         mail |= {f"{folder}/__substg1.0_3707001F": wide(name)}
         mail |= {f"{folder}/__substg1.0_37010102": text.encode()}
-    source = save(compound(mail))
+    data = compound(mail)
     for name, text in texts.items():
-        found = part(source, name)
+        found = part("msg", data, name)
         assert isinstance(found, PartText)
         assert found.text.rstrip("\n") == text
 
@@ -118,14 +95,14 @@ def test_chains_and_trees_that_are_rings_end(read: Read) -> None:
     fat_at = 512 * (struct.unpack_from("<L", data, 76)[0] + 1)
     struct.pack_into("<128L", data, fat_at, *[0] * 128)
     with suppress(NoText):
-        read(handler_named("msg"), bytes(data))
+        read("msg", bytes(data))
     whole = compound(MAIL)
     directory = 512 * (struct.unpack_from("<L", whole, 48)[0] + 1)
     ring = bytearray(whole)
     for number in range(8):
         struct.pack_into("<3L", ring, directory + 128 * number + 68, 1, 2, 1)
     with suppress(NoText):
-        found, _ = read(handler_named("msg"), bytes(ring))
+        found, _ = read("msg", bytes(ring))
         assert (found.facts.members or 0) <= 3
 
 
@@ -144,5 +121,5 @@ def test_recipients_come_with_all_their_addresses(read: Read) -> None:
             ("__substg1.0_39FE001F", wide(address)),
         )
     }
-    text = read(handler_named("msg"), compound(mail))[1]
+    text = read("msg", compound(mail))[1]
     assert "To: Bob <bob@example.org>; d@x\nCc: Carl <carl@example.org>\n" in text

@@ -4,8 +4,6 @@
 
 import io
 import time
-import zlib
-from pathlib import Path
 from unittest.mock import Mock
 
 import pypdf
@@ -15,34 +13,17 @@ from PIL import Image
 
 from fetchstash.cli.demo.pdf import Bookmark, make_pdf, stream, write_objects
 from fetchstash.errors import BadArgument, NoText, OutOfRange
-from fetchstash.handlers import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    Part,
-    PartRequest,
-    PartText,
-    Picture,
-    handler_named,
-)
+from fetchstash.handlers import ExtractLimits, PartText, Picture
 from fetchstash.text import PreviewLimits
 from fetchstash.text.ranges import Heading
-from tests.handlers.conftest import Read, Save
+from tests.handlers.conftest import PartOf, Read, check_facts, reads, unreadable
 
 HELVETICA = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
 
 
-def parts_of(source: Path, limits: ExtractLimits | None = None) -> tuple[Extracted, list[Part]]:
-    extracted = handler_named("pdf").extract(source, Hints(), limits or ExtractLimits())
-    return extracted, list(extracted.parts or ())
-
-
-def picture_of(source: Path, page: int = 1, **bounds: int) -> Picture:
+def picture_of(part: PartOf, data: bytes, page: int = 1, **bounds: int) -> Picture:
     limits = ExtractLimits(preview=PreviewLimits(**bounds))
-    request = PartRequest(
-        source=source, unit="pages", start=page, end=page, render="image", limits=limits
-    )
-    picture = handler_named("pdf").part(request)
+    picture = part("pdf", data, unit="pages", start=page, end=page, render="image", limits=limits)
     assert isinstance(picture, Picture)
     return picture
 
@@ -99,28 +80,22 @@ def with_form_field() -> bytes:
     ])  # fmt: skip
 
 
-def test_each_page_is_a_part_that_begins_with_its_number(save: Save) -> None:
-    extracted, parts = parts_of(save(three_pages()))
-    assert [part.text for part in parts] == [
-        "[Page 1]\nFirst page.\n\n",
-        "[Page 2]\nSecond page.\n\n",
-        "[Page 3]\nThird page.\n\n",
+def test_each_page_is_a_part_that_begins_with_its_number(read: Read) -> None:
+    extracted, _ = read("pdf", three_pages())
+    assert [(part.text, part.starts_page) for part in extracted.parts or ()] == [
+        ("[Page 1]\nFirst page.\n\n", True),
+        ("[Page 2]\nSecond page.\n\n", True),
+        ("[Page 3]\nThird page.\n\n", True),
     ]
-    assert all(part.starts_page for part in parts)
-    assert extracted.facts.pages == 3
-    assert not extracted.facts.extraction_truncated
-
-
-def test_title_and_bookmarks_become_title_and_outline(save: Save) -> None:
-    extracted, _ = parts_of(save(three_pages()))
-    assert extracted.facts.title == "Three pages"
-    assert extracted.facts.outline == (Heading("One", 1, "pages", 1), Heading("Two", 2, "pages", 2))
+    outline = Heading("One", 1, "pages", 1), Heading("Two", 2, "pages", 2)
+    check_facts(
+        extracted, pages=3, extraction_truncated=False, title="Three pages", outline=outline
+    )
 
 
 @pytest.mark.parametrize("title", ["", "untitled", "Microsoft Word - draft3.doc", "paper.dvi"])
-def test_a_meaningless_title_is_dropped(save: Save, title: str) -> None:
-    extracted, _ = parts_of(save(make_pdf(["x"], title)))
-    assert extracted.facts.title == ""
+def test_a_meaningless_title_is_dropped(read: Read, title: str) -> None:
+    check_facts(read("pdf", make_pdf(["x"], title))[0], title="")
 
 
 @pytest.mark.parametrize(
@@ -129,68 +104,42 @@ def test_a_meaningless_title_is_dropped(save: Save, title: str) -> None:
     ids=["one short", "just enough", "one over"],
 )
 def test_pages_beyond_the_limit_are_left_out_and_reported(
-    save: Save, max_pages: int, read_pages: int, truncated: bool
+    read: Read, max_pages: int, read_pages: int, truncated: bool
 ) -> None:
-    extracted, parts = parts_of(save(three_pages()), ExtractLimits(pdf_max_pages=max_pages))
-    assert (len(parts), extracted.facts.extraction_truncated, extracted.facts.pages) == (
-        read_pages,
-        truncated,
-        3,
-    )
-    assert extracted.facts.extraction_error == (
-        "only the first 2 of its 3 pages were read" if truncated else ""
-    )
-
-
-def test_a_page_without_text_keeps_its_place_among_others(save: Save) -> None:
-    _, parts = parts_of(save(make_pdf(["", "Text.", ""], "t")))
-    assert [part.text.split("\n")[:2] for part in parts] == [
-        ["[Page 1]", "(no text on this page)"],
-        ["[Page 2]", "Text."],
-        ["[Page 3]", "(no text on this page)"],
-    ]
-
-
-def test_a_document_encrypted_with_the_empty_password_is_read(save: Save) -> None:
-    _, parts = parts_of(save(encrypted("")))
-    assert "Second page." in parts[1].text
+    extracted, text = read("pdf", three_pages(), ExtractLimits(pdf_max_pages=max_pages))
+    assert text.count("[Page ") == read_pages
+    reason = "only the first 2 of its 3 pages were read" if truncated else ""
+    check_facts(extracted, extraction_truncated=truncated, pages=3, extraction_error=reason)
 
 
 GARBAGE = b"%PDF-1.7\n" + b"\x9c garbage " * 400
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (scanned(12), "the document has no text layer: its 12 pages are pictures"),
-        (scanned(1), "the document has no text layer: its page is a picture"),
-        (make_pdf(["", ""], "t"), "the document has no text: its 2 pages are blank"),
-        (encrypted("secret"), "the document is encrypted and opens only with its password"),
-        (b"", "the file is empty"),
-        (GARBAGE, "the file is cut short: not one page can be read"),
-        (GARBAGE + b"%%EOF", "the file is damaged: not one page can be read"),
-        (b"hello " * 500, "the file is no PDF: not one page can be read"),
-    ],
-    ids=["scans", "a scan", "blank", "password", "empty", "cut short", "damaged", "no PDF"],
-)
-def test_a_document_without_text_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
-    with pytest.raises(NoText) as caught:
-        read("pdf", data)
-    assert caught.value.what == reason
+test_a_document_without_text_gives_one_clear_line = unreadable("pdf", {
+    "scans": (scanned(12), "the document has no text layer: its 12 pages are pictures"),
+    "a scan": (scanned(1), "the document has no text layer: its page is a picture"),
+    "blank": (make_pdf(["", ""], "t"), "the document has no text: its 2 pages are blank"),
+    "password": (encrypted("secret"), "the document is encrypted and opens only with its password"),
+    "empty": (b"", "the file is empty"),
+    "cut short": (GARBAGE, "the file is cut short: not one page can be read"),
+    "damaged": (GARBAGE + b"%%EOF", "the file is damaged: not one page can be read"),
+    "no PDF": (b"hello " * 500, "the file is no PDF: not one page can be read"),
+})  # fmt: skip
 
 
-def test_the_fields_of_a_form_are_read(save: Save) -> None:
-    _, parts = parts_of(save(with_form_field()))
-    assert "Name:" in parts[0].text
-    assert "Filled in by hand" in parts[0].text
+test_pages_are_read = reads("pdf", {
+    "no text on some": (make_pdf(["", "Text.", ""], "t"), "[Page 1]\n(no text on this page)\n\n[Page 2]\nText.\n\n[Page 3]\n(no text on this page)\n\n"),
+    "empty password": (encrypted(""), "[Page 1]\nFirst page.\n\n[Page 2]\nSecond page.\n\n[Page 3]\nThird page.\n\n"),
+    "fields of a form": (with_form_field(), "[Page 1]\nName:\nFilled in by hand\n\n"),
+    "rotated": (make_pdf(["One line of text."], "R").replace(b"/Parent 2 0 R ", b"/Parent 2 0 R /Rotate 90 "), "[Page 1]\nOne line of text.\n\n"),
+})  # fmt: skip
 
 
 def test_pypdf_reads_a_page_that_pdfium_does_not(
-    save: Save, monkeypatch: pytest.MonkeyPatch
+    read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pypdfium2.PdfTextPage, "get_text_bounded", Mock(return_value=""))
-    _, parts = parts_of(save(three_pages()))
-    assert [part.text for part in parts][2] == "[Page 3]\nThird page.\n\n"
+    assert read("pdf", three_pages())[1].endswith("[Page 3]\nThird page.\n\n")
 
 
 @pytest.mark.parametrize(
@@ -210,16 +159,15 @@ def test_pypdf_reads_a_page_that_pdfium_does_not(
     ],
 )
 def test_text_is_cleaned(
-    save: Save, monkeypatch: pytest.MonkeyPatch, raw: str, mended: str
+    read: Read, monkeypatch: pytest.MonkeyPatch, raw: str, mended: str
 ) -> None:
     monkeypatch.setattr(pypdfium2.PdfTextPage, "get_text_bounded", Mock(return_value=raw))
-    _, parts = parts_of(save(three_pages()))
-    assert parts[0].text == f"[Page 1]\n{mended}\n\n"
+    assert read("pdf", three_pages())[1].startswith(f"[Page 1]\n{mended}\n\n[Page 2]")
 
 
-def test_a_page_is_a_picture_within_the_bounds(save: Save) -> None:
-    source = save(three_pages())
-    picture = picture_of(source, 2, max_image_edge_px=400, max_image_size_bytes=30_000)
+def test_a_page_is_a_picture_within_the_bounds(part: PartOf) -> None:
+    bounds = {"max_image_edge_px": 400, "max_image_size_bytes": 30_000}
+    picture = picture_of(part, three_pages(), 2, **bounds)
     with Image.open(io.BytesIO(picture.data)) as image:
         assert image.size == (picture.width, picture.height)
         assert max(image.size) == 400
@@ -228,7 +176,7 @@ def test_a_page_is_a_picture_within_the_bounds(save: Save) -> None:
     assert picture.media_type == "image/png"
 
 
-def test_a_page_too_large_as_png_becomes_a_jpeg(save: Save) -> None:
+def test_a_page_too_large_as_png_becomes_a_jpeg(part: PartOf) -> None:
     entries = "/Type /XObject /Subtype /Image /Width 300 /Height 300 /ColorSpace /DeviceGray /BitsPerComponent 8"
     noise = stream(Image.effect_noise((300, 300), 90).tobytes(), entries)
     data = write_objects([
@@ -238,21 +186,16 @@ def test_a_page_too_large_as_png_becomes_a_jpeg(save: Save) -> None:
         stream(b"300 0 0 300 0 0 cm /I Do"),
         b"<< /Type /Page /Parent 2 0 R /Resources << /XObject << /I 3 0 R >> >> /Contents 4 0 R >>",
     ])  # fmt: skip
-    picture = picture_of(save(data), max_image_size_bytes=40_000)
+    picture = picture_of(part, data, max_image_size_bytes=40_000)
     assert picture.media_type == "image/jpeg"
     assert len(picture.data) <= 40_000
 
 
-def test_a_missing_page_is_out_of_range(save: Save) -> None:
+def test_a_page_that_is_not_there_or_no_page_is_an_error(part: PartOf) -> None:
     with pytest.raises(OutOfRange, match="There is no page 4: the document has 3"):
-        picture_of(save(three_pages()), 4)
-
-
-def test_a_part_that_is_no_page_is_a_bad_argument(save: Save) -> None:
+        picture_of(part, three_pages(), 4)
     with pytest.raises(BadArgument):
-        handler_named("pdf").part(
-            PartRequest(source=save(three_pages()), unit="rows", start=1, end=1)
-        )
+        part("pdf", three_pages(), unit="rows", start=1, end=1)
 
 
 def image(side: int, grey: int) -> bytes:
@@ -283,23 +226,18 @@ def test_each_picture_is_named_once_behind_the_text_of_its_page(read: Read) -> N
     )
 
 
-def test_pictures_are_listed_and_shown_by_number(save: Save) -> None:
-    source, handler = save(document()), handler_named("pdf")
-    listed = handler.part(PartRequest(source=source, path="images"))
+def test_pictures_are_listed_and_shown_by_number(part: PartOf) -> None:
+    listed = part("pdf", document(), "images")
     assert listed == PartText("1. page 1, 50×50 px\n2. page 2, 64×64 px\n", 2)
-    shown = handler.part(PartRequest(source=source, path="images/2", render="image"))
+    shown = part("pdf", document(), "images/2", render="image")
     assert isinstance(shown, Picture)
     assert (shown.width, shown.height) == (64, 64)
     for path in ("images/3", "images/x"):
         with pytest.raises(OutOfRange, match="2 pictures"):
-            handler.part(PartRequest(source=source, path=path, render="image"))
+            part("pdf", document(), path, render="image")
     with pytest.raises(BadArgument):
-        handler.part(PartRequest(source=source, path="images", render="image"))
-
-
-def test_a_document_without_pictures_lists_none(save: Save) -> None:
-    request = PartRequest(source=save(three_pages()), path="images")
-    assert handler_named("pdf").part(request) == PartText("", 0)
+        part("pdf", document(), "images", render="image")
+    assert part("pdf", three_pages(), "images") == PartText("", 0)
 
 
 WHOLE = make_pdf([f"This is page {number} of twenty." for number in range(1, 21)], "Twenty pages")
@@ -310,9 +248,8 @@ def test_the_pages_before_the_cut_are_read_and_the_loss_is_reported(read: Read) 
     assert text.startswith("[Page 1]\nThis is page 1 of twenty.\n")
     pages = text.count("[Page ")
     assert 5 < pages < 20
-    facts = extracted.facts
-    assert (facts.pages, facts.extraction_truncated) == (pages, True)
-    assert facts.extraction_error == f"the file is cut short: {pages} pages were found in it"
+    lost = f"the file is cut short: {pages} pages were found in it"
+    check_facts(extracted, pages=pages, extraction_truncated=True, extraction_error=lost)
 
 
 @pytest.mark.parametrize("share", [0.3, 0.7, 0.95])
@@ -322,27 +259,22 @@ def test_each_complete_page_is_found_wherever_the_cut_is(read: Read, share: floa
     assert facts.pages == cut[: cut.rfind(b"endobj")].count(b"/Type /Page ")
 
 
-def test_a_page_of_a_cut_file_is_shown_as_a_picture(save: Save) -> None:
-    assert picture_of(save(WHOLE[: len(WHOLE) // 2]), 2).width
+def test_a_page_of_a_cut_file_is_shown_as_a_picture(part: PartOf) -> None:
+    assert picture_of(part, WHOLE[: len(WHOLE) // 2], 2).width
 
 
 def in_object_stream() -> bytes:
     """Return a PDF with its page in an object stream, cut before the cross-reference stream."""
     page = b"<< /Type /Page /Resources << /Font << /F1 3 0 R >> >> /Contents 4 0 R >>"
-    inner = zlib.compress(b"7 0 8 %d " % len(page) + page + b"<< /Other true >>")
-    head = b"<< /Type /ObjStm /N 2 /First %d /Filter /FlateDecode /Length %d >>" % (
-        len(b"7 0 8 %d " % len(page)),
-        len(inner),
-    )
-    return write_objects(
-        [
-            b"<< /Type /Catalog >>",
-            b"<< >>",
-            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
-            stream(b"BT /F1 12 Tf 50 700 Td (Packed page) Tj ET"),
-            head + b"\nstream\n" + inner + b"\nendstream",
-        ]
-    ).partition(b"xref")[0]
+    listed = b"7 0 8 %d " % len(page)
+    inner = listed + page + b"<< /Other true >>"
+    return write_objects([
+        b"<< /Type /Catalog >>",
+        b"<< >>",
+        HELVETICA,
+        stream(b"BT /F1 12 Tf 50 700 Td (Packed page) Tj ET"),
+        stream(inner, f"/Type /ObjStm /N 2 /First {len(listed)}"),
+    ]).partition(b"xref")[0]  # fmt: skip
 
 
 def test_pages_within_compressed_object_streams_are_found(read: Read) -> None:
@@ -376,10 +308,3 @@ def test_a_file_without_a_complete_page_gives_one_clear_line(read: Read, data: b
     with pytest.raises(NoText, match="not one page can be read"):
         read("pdf", data)
     assert time.process_time() - before < 10
-
-
-def test_a_rotated_page_reads_as_any_other(read: Read) -> None:
-    data = make_pdf(["One line of text."], "Rotated").replace(
-        b"/Parent 2 0 R ", b"/Parent 2 0 R /Rotate 90 "
-    )
-    assert read("pdf", data)[1] == "[Page 1]\nOne line of text.\n\n"
