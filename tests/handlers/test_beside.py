@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from fetchstash.errors import BadArgument, OutOfRange
-from fetchstash.handlers import PartRequest, PartText, Picture, handler_named
-from tests.handlers.conftest import Pack, Read, Save
+from fetchstash.handlers import PartText, Picture
+from tests.handlers.conftest import Pack, PartOf, Read
 
 TYPES = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 W = f'xmlns:w="w" xmlns:r="{TYPES}" xmlns:wp="wp" xmlns:a="a" xmlns:c="c"'
@@ -50,15 +50,9 @@ def docx(pack: Pack) -> bytes:
     again = '<w:drawing><wp:docPr id="2"/><a:blip r:embed="image1"/></w:drawing>'
     web = '<w:drawing><wp:docPr id="3" title="On the web"/><a:blip r:link="image2"/></w:drawing>'
     chart = '<w:drawing><c:chart r:id="chart"/></w:drawing>'
+    texts = {"One ": drawn, "Two ": again, "Three ": web, "Four": chart, "Five": ""}
     runs = "".join(
-        f"<w:p><w:r><w:t>{text}</w:t>{inner}</w:r></w:p>"
-        for text, inner in (
-            ("One ", drawn),
-            ("Two ", again),
-            ("Three ", web),
-            ("Four", chart),
-            ("Five", ""),
-        )
+        f"<w:p><w:r><w:t>{text}</w:t>{inner}</w:r></w:p>" for text, inner in texts.items()
     )
     linked = f'<Relationship Id="image2" Type="{TYPES}/image" Target="https://example.org/b.png" TargetMode="External"/>'
     held = relations(image1="media/a.png", chart="charts/chart1.xml")
@@ -132,59 +126,51 @@ DOCUMENTS = {"docx": docx, "pptx": pptx, "odf": odt, "epub": epub}
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_picture_leaves_a_trace_is_listed_and_shown(
-    name: str, pack: Pack, read: Read, save: Save
+    name: str, pack: Pack, read: Read, part: PartOf
 ) -> None:
-    handler = handler_named(name)
     data = DOCUMENTS[name](pack)
     label = "A red (box)" if name == "docx" else "A red box"
-    assert f"![{label}](images/1)" in read(handler, data)[1]
-    source = save(data)
-    listed = handler.part(PartRequest(source=source, path="images"))
+    assert f"![{label}](images/1)" in read(name, data)[1]
+    listed = part(name, data, "images")
     assert isinstance(listed, PartText)
     assert listed.text.startswith(f"1. {label} (")
     assert "a.png)" in listed.text
-    shown = handler.part(PartRequest(source=source, path="images/1", render="image"))
+    shown = part(name, data, "images/1", render="image")
     assert isinstance(shown, Picture)
     assert (shown.width, shown.height) == (60, 40)
-    for path, error in (
-        ("images/9", OutOfRange),
-        ("images", BadArgument),
-        ("left_out", BadArgument),
-    ):
+    errors = {"images/9": OutOfRange, "images": BadArgument, "left_out": BadArgument}
+    for path, error in errors.items():
         with pytest.raises(error):
-            handler.part(PartRequest(source=source, path=path, render="image"))
+            part(name, data, path, render="image")
     with pytest.raises(OutOfRange):
-        handler.part(PartRequest(source=source, path="nothing"))
+        part(name, data, "nothing")
 
 
 @pytest.mark.parametrize("name", ["docx", "pptx", "odf"])
 def test_a_chart_is_the_table_of_its_data(name: str, pack: Pack, read: Read) -> None:
-    assert DATA in read(handler_named(name), DOCUMENTS[name](pack))[1]
+    assert DATA in read(name, DOCUMENTS[name](pack))[1]
 
 
 def test_a_picture_that_stands_twice_is_shown_once_and_one_on_the_web_by_its_address(
-    pack: Pack, read: Read, save: Save
+    pack: Pack, read: Read, part: PartOf
 ) -> None:
     data = docx(pack)
     text = read("docx", data)[1]
     assert text.startswith(
         "One ![A red (box)](images/1)\n\nTwo\n\nThree ![On the web](https://example.org/b.png)\n\nFour\n\nChart"
     )
-    linked = handler_named("docx").part(
-        PartRequest(source=save(data), path="images/2", render="image")
-    )
+    linked = part("docx", data, "images/2", render="image")
     assert linked == PartText("https://example.org/b.png", 1)
 
 
 def test_footers_of_slides_are_left_out_and_stay_readable(
-    pack: Pack, read: Read, save: Save
+    pack: Pack, read: Read, part: PartOf
 ) -> None:
     data = pptx(pack)
     extracted, text = read("pptx", data)
     assert "Confidential" not in text
     assert (extracted.facts.left_out_chars, extracted.facts.left_out) == (12, "footers 12")
-    left_out = handler_named("pptx").part(PartRequest(source=save(data), path="left_out"))
-    assert left_out == PartText("## footers\n\nConfidential\n", 3)
+    assert part("pptx", data, "left_out") == PartText("## footers\n\nConfidential\n", 3)
 
 
 def test_comments_of_slides_and_texts_come_with_their_author(pack: Pack, read: Read) -> None:

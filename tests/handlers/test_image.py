@@ -12,7 +12,7 @@ from fetchstash.errors import BadArgument, NoText, OutOfRange, TooLarge
 from fetchstash.handlers import ExtractLimits, Hints, PartRequest, PartText, Picture, handler_named
 from fetchstash.text import PreviewLimits
 from fetchstash.text.facts import DocumentFacts
-from tests.handlers.conftest import Save
+from tests.handlers.conftest import PartOf, Save, unreadable
 
 
 def encode(image: Image.Image, form: str, **options: object) -> bytes:
@@ -22,11 +22,9 @@ def encode(image: Image.Image, form: str, **options: object) -> bytes:
 
 
 def picture_of(source: Path, **bounds: int) -> tuple[Picture, Image.Image]:
-    picture = handler_named("image").part(
-        PartRequest(
-            source=source, render="image", limits=ExtractLimits(preview=PreviewLimits(**bounds))
-        )
-    )
+    limits = ExtractLimits(preview=PreviewLimits(**bounds))
+    request = PartRequest(source=source, render="image", limits=limits)
+    picture = handler_named("image").part(request)
     assert isinstance(picture, Picture)
     image = Image.open(io.BytesIO(picture.data))
     assert image.size == (picture.width, picture.height)
@@ -56,13 +54,8 @@ def photo_with_exif() -> bytes:
 def png_header(width: int, height: int) -> bytes:
     """Return a PNG file that claims a size and holds no pixels."""
     header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + struct.pack(">I", 13)
-        + header
-        + struct.pack(">I", zlib.crc32(header))
-        + b"\0\0\0\x09IDAT"
-    )
+    size, check = struct.pack(">I", 13), struct.pack(">I", zlib.crc32(header))
+    return b"\x89PNG\r\n\x1a\n" + size + header + check + b"\0\0\0\x09IDAT"
 
 
 EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n"
@@ -81,8 +74,8 @@ def test_facts_hold_exif_without_the_place(save: Save) -> None:
     assert (facts.width, facts.height) == (300, 400), "as it is shown, the right way up"
 
 
-def test_the_path_exif_shows_all_of_it_with_the_place(save: Save) -> None:
-    found = handler_named("image").part(PartRequest(source=save(photo_with_exif()), path="exif"))
+def test_the_path_exif_shows_all_of_it_with_the_place(part: PartOf) -> None:
+    found = part("image", photo_with_exif(), "exif")
     assert isinstance(found, PartText)
     assert found.text == (
         "Model: Testcam 3000\nOrientation: 6\nDateTimeOriginal: 2026:05:01 10:00:00\n"
@@ -92,11 +85,12 @@ def test_the_path_exif_shows_all_of_it_with_the_place(save: Save) -> None:
     )
 
 
-def test_an_image_without_exif_says_so(save: Save) -> None:
+def test_an_image_without_exif_says_so_and_is_no_text(part: PartOf) -> None:
+    plain = encode(Image.new("L", (3, 3)), "PNG")
     with pytest.raises(OutOfRange, match="no EXIF"):
-        handler_named("image").part(
-            PartRequest(source=save(encode(Image.new("L", (3, 3)), "PNG")), path="exif")
-        )
+        part("image", plain, "exif")
+    with pytest.raises(BadArgument):
+        part("image", plain, start=1, end=2)
 
 
 def test_the_picture_carries_no_exif_and_stands_the_right_way_up(save: Save) -> None:
@@ -106,20 +100,11 @@ def test_the_picture_carries_no_exif_and_stands_the_right_way_up(save: Save) -> 
     assert not dict(image.getexif())
 
 
-def test_frames_of_an_animation_are_counted_and_the_first_is_shown(save: Save) -> None:
-    frames = [Image.new("RGB", (20, 20), colour) for colour in ("red", "green", "blue")]
-    source = save(encode(frames[0], "GIF", save_all=True, append_images=frames[1:]))
-    assert "3 frames" in facts_of(source).structure_info
-    _, image = picture_of(source)
-    assert image.convert("RGB").getpixel((5, 5)) == (255, 0, 0)
-
-
 def test_an_animation_is_shown_as_a_sheet_of_its_frames(save: Save) -> None:
-    colours = ("red", "lime", "blue", "black")
-    first, *more = (Image.new("RGB", (20, 10), colour) for colour in colours)
-    out = io.BytesIO()
-    first.save(out, "GIF", save_all=True, append_images=more)
-    _, image = picture_of(save(out.getvalue()))
+    first, *more = (Image.new("RGB", (20, 10), name) for name in ("red", "lime", "blue", "black"))
+    source = save(encode(first, "GIF", save_all=True, append_images=more))
+    assert "4 frames" in facts_of(source).structure_info
+    _, image = picture_of(source)
     assert image.size == (40, 20)
     shown = image.convert("RGB")
     assert [shown.getpixel(place) for place in ((5, 5), (25, 5), (5, 15), (25, 15))] == [
@@ -167,13 +152,10 @@ def test_the_size_of_a_heic_picture_is_read_without_decoding(save: Save) -> None
     def box(name: bytes, data: bytes) -> bytes:
         return struct.pack(">L", len(data) + 8) + name + data
 
-    sizes = b"".join(
-        box(b"ispe", struct.pack(">LLL", 0, *size))
-        for size in ((320, 240), (4_032, 3_024), (512, 512))
-    )
-    source = save(
-        box(b"ftyp", b"heic") + box(b"meta", bytes(4) + box(b"iprp", box(b"ipco", sizes)))
-    )
+    sides = ((320, 240), (4_032, 3_024), (512, 512))
+    sizes = b"".join(box(b"ispe", struct.pack(">LLL", 0, *size)) for size in sides)
+    meta = box(b"meta", bytes(4) + box(b"iprp", box(b"ipco", sizes)))
+    source = save(box(b"ftyp", b"heic") + meta)
     facts = facts_of(source)
     assert (facts.width, facts.height) == (4_032, 3_024)
     with pytest.raises(NoText, match="the image is damaged"):
@@ -187,24 +169,17 @@ def test_the_longer_edge_is_bounded(save: Save, edge: int, size: tuple[int, int]
 
 
 def test_the_bytes_are_bounded(save: Save) -> None:
-    noise = encode(Image.effect_noise((800, 800), 90), "PNG")
-    picture, _ = picture_of(save(noise), max_image_size_bytes=20_000)
+    source = save(encode(Image.effect_noise((800, 800), 90), "PNG"))
+    picture, _ = picture_of(source, max_image_size_bytes=20_000)
     assert len(picture.data) <= 20_000
     assert picture.media_type == "image/jpeg"
-
-
-def test_a_bound_that_is_too_small_for_a_thumbnail_is_named(save: Save) -> None:
-    with pytest.raises(TooLarge):
-        picture_of(
-            save(encode(Image.effect_noise((800, 800), 90), "PNG")), max_image_size_bytes=100
-        )
+    with pytest.raises(TooLarge):  # not even a thumbnail
+        picture_of(source, max_image_size_bytes=100)
 
 
 def test_transparent_pixels_stay_transparent_or_become_white(save: Save) -> None:
-    clear = Image.merge(
-        "RGBA",
-        [*Image.effect_noise((300, 300), 90).convert("RGB").split(), Image.new("L", (300, 300))],
-    )
+    noise = Image.effect_noise((300, 300), 90).convert("RGB")
+    clear = Image.merge("RGBA", [*noise.split(), Image.new("L", (300, 300))])
     source = save(encode(clear, "PNG"))
     _, kept = picture_of(source)
     assert kept.mode == "RGBA"
@@ -212,22 +187,14 @@ def test_transparent_pixels_stay_transparent_or_become_white(save: Save) -> None
     assert white.getpixel((100, 100)) == (255, 255, 255)
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"", "the file is empty"),
-        (b"no image at all", "the image is damaged, or of a format that is not known here"),
-        (png_header(50_000, 50_000), "the picture has more than 89,478,485 pixels"),
-        (png_header(10_000, 10_000), "the picture has more than 89,478,485 pixels"),
-        # Pillow would hand PostScript to another program.
-        (EPS, "the image is damaged, or of a format that is not known here"),
-    ],
-    ids=["empty", "text", "bomb", "small bomb", "PostScript"],
-)
-def test_a_broken_image_gives_one_clear_line(save: Save, data: bytes, reason: str) -> None:
-    with pytest.raises(NoText) as caught:
-        handler_named("image").extract(save(data), Hints(), ExtractLimits())
-    assert caught.value.what == reason
+test_a_broken_image_gives_one_clear_line = unreadable("image", {
+    "empty": (b"", "the file is empty"),
+    "text": (b"no image at all", "the image is damaged, or of a format that is not known here"),
+    "bomb": (png_header(50_000, 50_000), "the picture has more than 89,478,485 pixels"),
+    "small bomb": (png_header(10_000, 10_000), "the picture has more than 89,478,485 pixels"),
+    # Pillow would hand PostScript to another program.
+    "PostScript": (EPS, "the image is damaged, or of a format that is not known here"),
+})  # fmt: skip
 
 
 def test_an_image_cut_short_keeps_its_facts_and_has_no_picture(save: Save) -> None:
@@ -235,9 +202,3 @@ def test_an_image_cut_short_keeps_its_facts_and_has_no_picture(save: Save) -> No
     assert facts_of(source).width == 300
     with pytest.raises(NoText, match="the image is damaged or cut short"):
         picture_of(source)
-
-
-def test_an_image_asked_for_as_text_is_a_bad_argument(save: Save) -> None:
-    source = save(encode(Image.new("RGB", (9, 9)), "PNG"))
-    with pytest.raises(BadArgument):
-        handler_named("image").part(PartRequest(source=source, start=1, end=2))

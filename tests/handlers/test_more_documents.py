@@ -3,8 +3,6 @@
 # ruff: noqa: E501 - a document on one line reads better than in pieces
 
 import gzip
-import io
-import zipfile
 
 import pytest
 
@@ -12,14 +10,13 @@ from fetchstash.errors import OutOfRange
 from fetchstash.handlers import (
     ExtractLimits,
     Hints,
-    PartRequest,
     PartText,
     format_of,
     handler_named,
     handler_of,
     route_file,
 )
-from tests.handlers.conftest import Pack, Read, Save
+from tests.handlers.conftest import Pack, PartOf, Read, Save
 
 FB2 = """<?xml version="1.0" encoding="windows-1251"?><FictionBook><description><title-info><author><first-name>Ада</first-name>
 <last-name>Л.</last-name></author><book-title>Река</book-title><lang>ru</lang></title-info></description>
@@ -89,63 +86,58 @@ def test_what_an_article_says_of_itself_is_known(read: Read) -> None:
     assert (facts.title, facts.author, facts.published) == ("On *gates*", "Lovelace Ada", "2026")
 
 
-def test_links_of_a_saved_page_are_a_part(save: Save) -> None:
-    links = handler_named("mhtml").part(PartRequest(source=save(MHTML), path="links"))
+def test_links_of_a_saved_page_are_a_part(part: PartOf) -> None:
+    links = part("mhtml", MHTML, "links")
     assert links == PartText("- [More](https://example.org/more)\n", 1)
 
 
-def test_responses_of_a_web_archive_are_listed_and_read(save: Save) -> None:
-    source = save(warc())
-    assert route_file(source, {}, "x").media_type == "application/warc"
-    handler = handler_named("warc")
-    extracted = handler.extract(source, Hints(), ExtractLimits())
-    parts = list(extracted.parts or ())
+def test_responses_of_a_web_archive_are_listed_and_read(
+    save: Save, read: Read, part: PartOf
+) -> None:
+    assert route_file(save(warc()), {}, "x").media_type == "application/warc"
+    extracted, text = read("warc", warc())
     assert (
         "| 1 | https://example.org/a | 200 | text/html | 71 |\n| 2 | https://example.org/b |"
-        in parts[0].text
+        in text
     )
-    assert (parts[0].rows, extracted.facts.members) == (2, 2)
+    assert next(part.rows for part in extracted.parts or ()) == extracted.facts.members == 2
     for path in ("1", "2", "https://example.org/b"):
-        found = handler.part(PartRequest(source=source, path=path))
+        found = part("warc", warc(), path)
         assert isinstance(found, PartText)
         assert found.text == "# Gates\n\nAll of them are open.\n"
     with pytest.raises(OutOfRange):
-        handler.part(PartRequest(source=source, path="3"))
+        part("warc", warc(), "3")
 
 
-def test_an_opendocument_file_with_a_late_mimetype_is_none_the_less_one(save: Save) -> None:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as container:
-        container.writestr("content.xml", '<o:d xmlns:o="o" xmlns:t="t"><t:p>Text.</t:p></o:d>')
-        container.writestr("META-INF/manifest.xml", "<manifest/>")
-        container.writestr("mimetype", "application/vnd.oasis.opendocument.text")
-    decision = route_file(save(out.getvalue()), {}, "x.zip")
+def test_an_opendocument_file_with_a_late_mimetype_is_none_the_less_one(
+    save: Save, pack: Pack
+) -> None:
+    source = save(pack({
+        "content.xml": '<o:d xmlns:o="o" xmlns:t="t"><t:p>Text.</t:p></o:d>',
+        "META-INF/manifest.xml": "<manifest/>",
+        "mimetype": "application/vnd.oasis.opendocument.text",
+    }))  # fmt: skip
+    decision = route_file(source, {}, "x.zip")
     assert (decision.kind, format_of(decision).word) == ("office_doc", "office document")
 
 
-DBF = (
-    bytes([3, 126, 5, 1, 0, 0, 0, 0, 65, 0, 10, 0])
-    + bytes(20)
-    + b"NAME".ljust(32, b"\0")
-    + b"\r"
-    + bytes(40)
-)
+DBF_HEAD = bytes([3, 126, 5, 1, 0, 0, 0, 0, 65, 0, 10, 0]) + bytes(20)
+DBF = DBF_HEAD + b"NAME".ljust(32, b"\0") + b"\r" + bytes(40)
 
 
-@pytest.mark.parametrize(
-    ("data", "word"),
-    [
-        (bytes.fromhex("e4525c7b8cd8a74daeb15378d02996d3") + bytes(64), "OneNote file"),
-        (b"!BDN" + bytes(range(256)), "Outlook mailbox (PST)"),
-        (b"ITSF" + bytes(range(96)), "Compiled HTML Help file (CHM)"),
-        (b"AC1032\0\0" + bytes(range(96)), "AutoCAD drawing (DWG)"),
-        (DBF, "dBASE table (DBF)"),
-        (b"PAR1" + bytes(64), "Parquet file"),
-        (b"\x1a\x45\xdf\xa3\x9fB\x82\x88matroska" + bytes(64), "Matroska video"),
-        (b"RIFF\0\0\0\0AVI LIST" + bytes(64), "AVI video"),
-    ],
-    ids=["OneNote", "PST", "CHM", "DWG", "DBF", "Parquet", "Matroska", "AVI"],
-)
+UNREAD = {
+    "OneNote file": bytes.fromhex("e4525c7b8cd8a74daeb15378d02996d3") + bytes(64),
+    "Outlook mailbox (PST)": b"!BDN" + bytes(range(256)),
+    "Compiled HTML Help file (CHM)": b"ITSF" + bytes(range(96)),
+    "AutoCAD drawing (DWG)": b"AC1032\0\0" + bytes(range(96)),
+    "dBASE table (DBF)": DBF,
+    "Parquet file": b"PAR1" + bytes(64),
+    "Matroska video": b"\x1a\x45\xdf\xa3\x9fB\x82\x88matroska" + bytes(64),
+    "AVI video": b"RIFF\0\0\0\0AVI LIST" + bytes(64),
+}
+
+
+@pytest.mark.parametrize(("word", "data"), UNREAD.items(), ids=list(UNREAD))
 def test_a_document_that_no_reader_knows_is_named(save: Save, data: bytes, word: str) -> None:
     source = save(data)
     decision = route_file(source, {}, "file.bin")

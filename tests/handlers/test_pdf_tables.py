@@ -1,15 +1,15 @@
 """Tables of PDF pages are read by rows, ruled or not, and those across pages as one."""
 
-from collections.abc import Callable, Sequence
+# ruff: noqa: E501 - a table on one line reads better than in pieces
+
+from collections.abc import Sequence
 from itertools import product
-from pathlib import Path
 
 import pytest
 
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, Part, handler_named
+from fetchstash.handlers import Extracted, Part
+from tests.handlers.conftest import Read
 from tests.handlers.pdf_pages import grid, line, pages, text
-
-Read = Callable[[bytes], tuple[Extracted, list[Part]]]
 
 TOWNS = [
     ["Town", "Founded", "People", "River"],
@@ -21,18 +21,6 @@ TOWNS = [
 ]
 XS = (60.0, 180.0, 280.0, 380.0, 500.0)
 PROSE = "The wardens open the lower gate at the mark, and the reservoir fills slowly in spring."
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    def handle(data: bytes) -> tuple[Extracted, list[Part]]:
-        source = tmp_path / "document.pdf"
-        source.write_bytes(data)
-        extracted = handler_named("pdf").extract(source, Hints(), ExtractLimits())
-        assert extracted.parts is not None
-        return extracted, list(extracted.parts)
-
-    return handle
 
 
 def cells(
@@ -62,8 +50,12 @@ def markdown(rows: Sequence[Sequence[str]]) -> str:
     return head + "|" + " --- |" * len(rows[0]) + "\n" + "".join(body)
 
 
-def whole(parts: Sequence[Part]) -> str:
-    return "".join(part.text for part in parts)
+def parts_of(extracted: Extracted) -> list[Part]:
+    return list(extracted.parts or ())
+
+
+def tables_of(extracted: Extracted) -> list[str]:
+    return [part.table for part in parts_of(extracted) if part.table]
 
 
 @pytest.mark.parametrize("by_columns", [False, True], ids=["by rows", "by columns"])
@@ -74,11 +66,10 @@ def test_a_table_stands_as_markdown_whatever_order_its_cells_are_written_in(
     ys = [714 - 20 * row for row in range(len(TOWNS) + 1)]
     content = text(60, 760, PROSE) + (grid(XS, ys) if rules else b"")
     content += cells(TOWNS, by_columns=by_columns) + text(60, 540, PROSE)
-    extracted, parts = read(pages(content))
-    assert whole(parts) == f"[Page 1]\n{PROSE}\n\n{markdown(TOWNS)}\n{PROSE}\n\n"
-    assert [(part.table, part.columns, part.rows) for part in parts if part.table] == [
-        ("Table 1 (page 1)", 4, 5)
-    ]
+    extracted, shown = read("pdf", pages(content))
+    assert shown == f"[Page 1]\n{PROSE}\n\n{markdown(TOWNS)}\n{PROSE}\n\n"
+    tables = [(part.table, part.columns, part.rows) for part in parts_of(extracted) if part.table]
+    assert tables == [("Table 1 (page 1)", 4, 5)]
     assert extracted.facts.structure_info == "1 table: Table 1 (page 1), 5 rows"
 
 
@@ -90,8 +81,8 @@ def test_a_cell_of_several_lines_is_one_cell_of_its_row(read: Read) -> None:
         (640, "Birch", ("of a bro-", "ken word")),
     ):
         content += text(64, y, name) + text(184, y, words[0]) + text(184, y - 12, words[1])
-    _, parts = read(pages(content))
-    assert "| Ash | a long second line |\n| Birch | of a broken word |\n" in whole(parts)
+    _, shown = read("pdf", pages(content))
+    assert "| Ash | a long second line |\n| Birch | of a broken word |\n" in shown
 
 
 def test_a_value_that_spans_rows_is_repeated_and_one_that_spans_columns_is_not(read: Read) -> None:
@@ -103,9 +94,9 @@ def test_a_value_that_spans_rows_is_repeated_and_one_that_spans_columns_is_not(r
         + cells([["Name", "Part"], ["Both", "one"], ["", "two"]])
         + text(64, 640, "A sentence that reaches across both columns")
     )  # fmt: skip
-    _, parts = read(pages(content))
-    assert "| Both | one |\n| Both | two |\n" in whole(parts)
-    assert "| A sentence that reaches across both columns |  |\n" in whole(parts)
+    _, shown = read("pdf", pages(content))
+    assert "| Both | one |\n| Both | two |\n" in shown
+    assert "| A sentence that reaches across both columns |  |\n" in shown
 
 
 def test_a_table_across_pages_is_one_with_its_header_once(read: Read) -> None:
@@ -116,21 +107,21 @@ def test_a_table_across_pages_is_one_with_its_header_once(read: Read) -> None:
         for n in range(3)
     ]  # fmt: skip
     contents[2] += text(60, 200, PROSE) + text(60, 180, PROSE) + text(60, 160, PROSE)
-    _, parts = read(pages(*contents))
-    assert markdown(many) in whole(parts)
-    assert [part.rows for part in parts if part.rows] == [20, 20, 20]
-    assert [part.table for part in parts if part.table] == ["Table 1 (page 1)"]
-    assert sum(part.starts_page for part in parts) == 3
+    extracted, shown = read("pdf", pages(*contents))
+    assert markdown(many) in shown
+    assert [part.rows for part in parts_of(extracted) if part.rows] == [20, 20, 20]
+    assert tables_of(extracted) == ["Table 1 (page 1)"]
+    assert sum(part.starts_page for part in parts_of(extracted)) == 3
     for number in (1, 2, 3):
-        assert whole(parts).count(f"Page {number} of 3") == 1
-    assert whole(parts).index("[Page 2]") < whole(parts).index("[Page 3]")
+        assert shown.count(f"Page {number} of 3") == 1
+    assert shown.index("[Page 2]") < shown.index("[Page 3]")
 
 
 def test_another_table_on_the_next_page_is_a_table_of_its_own(read: Read) -> None:
     other = [["Tree", "Height"], ["Ash", "40"], ["Birch", "25"]]
-    _, parts = read(pages(ruled(TOWNS), ruled(other)))
-    assert [part.table for part in parts if part.table] == ["Table 1 (page 1)", "Table 2 (page 2)"]
-    assert "[Page 2]\n| Tree | Height |" in whole(parts)
+    extracted, shown = read("pdf", pages(ruled(TOWNS), ruled(other)))
+    assert tables_of(extracted) == ["Table 1 (page 1)", "Table 2 (page 2)"]
+    assert "[Page 2]\n| Tree | Height |" in shown
 
 
 def turned(content: bytes) -> bytes:
@@ -139,8 +130,8 @@ def turned(content: bytes) -> bytes:
 
 
 def test_a_table_on_a_turned_page_is_read_as_it_is_seen(read: Read) -> None:
-    _, parts = read(pages(turned(ruled(TOWNS, top=500)), rotate=90))
-    assert markdown(TOWNS) in whole(parts)
+    _, shown = read("pdf", pages(turned(ruled(TOWNS, top=500)), rotate=90))
+    assert markdown(TOWNS) in shown
 
 
 LISTING = [
@@ -170,22 +161,22 @@ CONTENTS = [("The gate", 3), ("The mark", 9), ("The reservoir", 12), ("The warde
     ids=["prose", "list", "code", "contents", "boxes", "chart"],
 )  # fmt: skip
 def test_text_that_is_no_table_stays_text(read: Read, content: bytes) -> None:
-    _, parts = read(pages(content + text(60, 800, "Title")))
-    assert all(part.table is None for part in parts)
-    assert "|" not in whole(parts)
+    extracted, shown = read("pdf", pages(content + text(60, 800, "Title")))
+    assert not tables_of(extracted)
+    assert "|" not in shown
 
 
 def test_a_drawing_of_many_rules_costs_no_text(read: Read) -> None:
     hatched = b"".join(line(n % 500, n // 500, n % 500 + 5, n // 500 + 300) for n in range(20_000))
-    _, parts = read(pages(hatched + cells(TOWNS)))
-    assert "| Ashford | 1201 | 74,204 | Stour |" in whole(parts)
+    _, shown = read("pdf", pages(hatched + cells(TOWNS)))
+    assert "| Ashford | 1201 | 74,204 | Stour |" in shown
 
 
 def test_rules_as_near_as_a_hatching_part_no_rows(read: Read) -> None:
     hatched = b"".join(line(60, 600 + 2.5 * n, 500, 600 + 2.5 * n) for n in range(60))
-    _, parts = read(pages(hatched + cells(TOWNS)))
-    assert "Ashford" in whole(parts)
-    assert "Hogsmill" in whole(parts)
+    _, shown = read("pdf", pages(hatched + cells(TOWNS)))
+    assert "Ashford" in shown
+    assert "Hogsmill" in shown
 
 
 Lines = str | list[str]
@@ -278,8 +269,8 @@ def test_rows_between_the_rules_of_groups_stand_apart(
     rows: Sequence[Sequence[str]],
     boxed: bool,
 ) -> None:
-    _, parts = read(pages(text(60, 780, PROSE) + grouped(groups, YEARS, boxed=boxed)))
-    assert markdown([YEARS, *rows]) in whole(parts)
+    _, shown = read("pdf", pages(text(60, 780, PROSE) + grouped(groups, YEARS, boxed=boxed)))
+    assert markdown([YEARS, *rows]) in shown
 
 
 def test_a_label_in_cells_that_span_groups_is_that_of_all_their_rows(read: Read) -> None:
@@ -290,59 +281,35 @@ def test_a_label_in_cells_that_span_groups_is_that_of_all_their_rows(read: Read)
     content += text(64, 650, "North")
     for n, y in enumerate((682, 670, 642, 630)):
         content += text(224, y, str(n)) + text(304, y, str(10 + n))
-    _, parts = read(pages(content))
+    _, shown = read("pdf", pages(content))
     rows = [["Region", "2010", "2011"], *(["North", str(n), str(10 + n)] for n in range(4))]
-    assert markdown(rows) in whole(parts)
+    assert markdown(rows) in shown
 
 
 def estimate(name: Lines, *values: str) -> list[list[Lines]]:
     return [[name, *([value, f"(0.{n})"] for n, value in enumerate(values))]]
 
 
-@pytest.mark.parametrize(
-    ("header", "groups", "row"),
-    [
-        (
-            ["What", "How", "No."],
-            [
-                [
-                    [
-                        ["The wardens open the lower", "gate at the mark, and the", "water rises."],
-                        ["It is", "read", "often."],
-                        "12",
-                    ]
-                ]
-            ] * 3,
-            "| The wardens open the lower gate at the mark, and the water rises. | It is read",
-        ),
-        (
-            YEARS,
-            [estimate("Income", "1", "2", "3"), estimate("Age", "4", "5", "6")] * 2,
-            "| Income | 1 (0.0) | 2 (0.1) | 3 (0.2) |",
-        ),
-        (
-            YEARS,
-            [estimate(["Income of all of the persons", "of the household"], "1", "2", "3")] * 3,
-            "| Income of all of the persons of the household | 1 (0.0) | 2 (0.1) | 3 (0.2) |",
-        ),
-        (
-            ["Who", "Call"],
-            [[[["The wardens of the lower gate", "and of the mark"], ["555-12", "555-98"]]]] * 3,
-            "| The wardens of the lower gate and of the mark | 555-12 555-98 |",
-        ),
-        (
-            ["Who", "Call"],
-            [[[["Ash Ltd", "1 High Street", "London"], ["Tel. 1", "Fax 2", "Mail 3"]]]] * 3,
-            "| Ash Ltd 1 High Street London | Tel. 1 Fax 2 Mail 3 |",
-        ),
-    ],
-    ids=["prose", "estimates", "estimates of a long label", "numbers", "addresses"],
-)  # fmt: skip
+PROSE_CELL: list[Lines] = [
+    ["The wardens open the lower", "gate at the mark, and the", "water rises."],
+    ["It is", "read", "often."],
+    "12",
+]
+CELLS: dict[str, tuple[Sequence[str], list[list[list[Lines]]], str]] = {
+    "prose": (["What", "How", "No."], [[PROSE_CELL]] * 3, "| The wardens open the lower gate at the mark, and the water rises. | It is read"),
+    "estimates": (YEARS, [estimate("Income", "1", "2", "3"), estimate("Age", "4", "5", "6")] * 2, "| Income | 1 (0.0) | 2 (0.1) | 3 (0.2) |"),
+    "estimates of a long label": (YEARS, [estimate(["Income of all of the persons", "of the household"], "1", "2", "3")] * 3, "| Income of all of the persons of the household | 1 (0.0) | 2 (0.1) | 3 (0.2) |"),
+    "numbers": (["Who", "Call"], [[[["The wardens of the lower gate", "and of the mark"], ["555-12", "555-98"]]]] * 3, "| The wardens of the lower gate and of the mark | 555-12 555-98 |"),
+    "addresses": (["Who", "Call"], [[[["Ash Ltd", "1 High Street", "London"], ["Tel. 1", "Fax 2", "Mail 3"]]]] * 3, "| Ash Ltd 1 High Street London | Tel. 1 Fax 2 Mail 3 |"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("header", "groups", "row"), list(CELLS.values()), ids=list(CELLS))
 def test_lines_of_one_cell_stay_in_its_row_beside_as_many(
     read: Read, header: Sequence[str], groups: Sequence[Sequence[Sequence[Lines]]], row: str
 ) -> None:
-    _, parts = read(pages(text(60, 780, PROSE) + grouped(groups, header, boxed=True)))
-    assert whole(parts).count(f"{row}") >= 2
+    _, shown = read("pdf", pages(text(60, 780, PROSE) + grouped(groups, header, boxed=True)))
+    assert shown.count(f"{row}") >= 2
 
 
 def test_columns_whose_lines_do_not_meet_are_shown_line_by_line(read: Read) -> None:
@@ -352,9 +319,9 @@ def test_columns_whose_lines_do_not_meet_are_shown_line_by_line(read: Read) -> N
         (64, 680, 12, "Town ", 9), (224, 680, 12, "1", 9), (304, 674, 20, "2", 5)
     ):  # fmt: skip
         content += b"".join(text(x, top - leading * n, f"{first}{n}") for n in range(count))
-    _, parts = read(pages(content))
-    assert "| Town 0 | 10 |  |\n|  |  | 20 |\n| Town 1 | 11 |  |\n" in whole(parts)
-    assert "| Town 7 | 17 | 24 |\n" in whole(parts)
+    _, shown = read("pdf", pages(content))
+    assert "| Town 0 | 10 |  |\n|  |  | 20 |\n| Town 1 | 11 |  |\n" in shown
+    assert "| Town 7 | 17 | 24 |\n" in shown
 
 
 def test_a_cell_of_very_many_lines_is_not_taken_apart(read: Read) -> None:
@@ -365,5 +332,5 @@ def test_a_cell_of_very_many_lines_is_not_taken_apart(read: Read) -> None:
         for x in (64, 224)
         for y, word in lines
     )
-    _, parts = read(pages(content + small))
-    assert "999" in whole(parts)
+    _, shown = read("pdf", pages(content + small))
+    assert "999" in shown
