@@ -3,16 +3,20 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from scripts.drive.loopback import Loopback
 from scripts.drive.scenes import SLICE, Limits
-from scripts.drive.speech import SERVER, WRAPPED
+from scripts.drive.speech import WRAPPED, Step
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fetchstash" / "hosts"
@@ -51,17 +55,6 @@ class Host:
                 flags += ["-m", self.model] if self.model else []
                 flags += ["--dangerously-bypass-approvals-and-sandbox"] if trusting else []
                 return ["codex", "exec", "--skip-git-repo-check", *flags, "Go on."]
-
-    def adding(self, start: Sequence[str], name: str = SERVER) -> list[str]:
-        """Return the command line that registers a server, under our name if under no other."""
-        scope = [] if self.program == "codex" else ["-s", "user"]
-        dashes = [] if self.program == "gemini" else ["--"]
-        return [str(self.folder / self.program), "mcp", "add", *scope, name, *dashes, *start]
-
-    def removing(self, name: str = SERVER) -> list[str]:
-        """Return the command line that takes it out again."""
-        scope = [] if self.program == "codex" else ["-s", "user"]
-        return [str(self.folder / self.program), "mcp", "remove", *scope, name]
 
     def environment(self, home: Path, api: str, extra: Sequence[Path] = ()) -> dict[str, str]:
         """Return all of its environment: nothing of ours gets through."""
@@ -176,3 +169,88 @@ def uv_folder() -> Path | None:
         if subprocess.run(pip, capture_output=True, check=False).returncode:
             subprocess.run(pip, capture_output=True, check=False)
     return programs if (programs / "uvx").exists() else None
+
+
+SECONDS = 180
+"""What a conversation may take."""
+STARTS = 3
+"""A host that did not wait for the server to start offers no tools: it is started again."""
+
+
+class HostAtHome:
+    """A host in a home of its own, and the scripted model that it speaks with."""
+
+    def __init__(
+        self, host: Host, loopback: Loopback, home: Path, programs: Sequence[Path] = ()
+    ) -> None:
+        self.host = host
+        self.loopback = loopback
+        self.home = home
+        self.environment = host.environment(home, loopback.url(), programs)
+        self.work = home / "work"
+        self.work.mkdir(parents=True, exist_ok=True)
+        address = f"127.0.0.1:{loopback.port}"
+        settings = f'[fetch]\nallow_hosts = ["{address}"]\nrespect_robots = false\n'
+        write(home / ".config" / "fetchstash" / "fetchstash.toml", settings)
+        write(home / ".config" / "uv" / "uv.toml", "system-certs = true\n")
+        host.furnish(home)
+
+    def run(self, command: list[str]) -> None:
+        """Run a command of the registration."""
+        done = subprocess.run(
+            command,
+            env=self.environment,
+            cwd=self.work,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS * 4,
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(f"{shlex.join(command)}: {done.stdout}{done.stderr}")
+
+    def entry(self, server: str) -> dict[str, Any]:
+        """Return what the settings of Claude Code or Codex say of a server."""
+        if self.host.name == "codex":
+            settings = tomllib.loads((self.home / ".codex" / "config.toml").read_text())
+            return dict(settings["mcp_servers"][server])
+        settings = json.loads((self.home / ".claude.json").read_text())
+        return dict(settings["mcpServers"][server])
+
+    def start(self, *, trusting: bool = False) -> subprocess.Popen[bytes]:
+        """Start a conversation. ``trusting``: tools that change things need no approval."""
+        command = self.host.command(self.loopback.url(), trusting=trusting)
+        program = str(self.host.folder / command[0])
+        return subprocess.Popen(
+            [program, *command[1:]],
+            env=self.environment,
+            cwd=self.work,
+            stdin=subprocess.DEVNULL,
+            stdout=(self.home / "output").open("wb"),
+            stderr=subprocess.STDOUT,
+        )
+
+    def converse(self, steps: Sequence[Step], *, trusting: bool = False) -> None:
+        """Have a conversation in which the model makes these calls, to its end."""
+        for _ in range(STARTS):
+            self.loopback.play(steps)
+            process = self.start(trusting=trusting)
+            try:
+                process.wait(SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            if self.loopback.heard:
+                return
+
+
+failures: list[str] = []
+"""The names of the checks that failed."""
+
+
+def check(name: str, fault: object = "") -> None:
+    """Print how a check ended; a ``fault`` that is not empty failed."""
+    if fault:
+        failures.append(name)
+    print(f"{'FAILED' if fault else 'ok':<6}  {name}{f': {fault}' if fault else ''}", flush=True)

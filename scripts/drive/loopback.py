@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
-from scripts.drive.speech import DONE, Anthropic, Gemini, Heard, Responses, Speech, Step
+from scripts.drive.speech import DONE, Heard, Speech, Step, speech_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +101,12 @@ class Loopback:
         """Answer a request to the model."""
         body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
         request, path = json.loads(body or b"{}"), handler.path
-        speech: Speech
-        if "/messages" in path:
-            speech, streamed = Anthropic(), bool(request.get("stream"))
-            if "count_tokens" in path:
-                _answer(handler, b'{"input_tokens": 1}', "application/json")
-                return
-        elif path.startswith("/v1/responses"):
-            speech, streamed = Responses(), True
-        elif "enerateContent" in path:
-            speech, streamed = Gemini(), ":stream" in path
-        else:
-            _answer(handler, b"{}", "application/json")
+        spoken = speech_of(path, request)
+        if spoken is None or "count_tokens" in path:
+            counted = b'{"input_tokens": 1}' if "count_tokens" in path else b"{}"
+            _answer(handler, counted, "application/json")
             return
+        speech, streamed = spoken
         with self._lock:
             answer = self._next(speech, request)
         if not streamed:

@@ -6,10 +6,7 @@ import hashlib
 import json
 import os
 import secrets
-import socket
-import subprocess
-import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,39 +18,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from scripts.drive.hosts import ROOT
 from scripts.drive.person import log_in
+from scripts.drive.service import running
 
-SECONDS = 180
 _SCRIPT = ROOT / "scripts" / "drive" / "provider.mjs"
 _CALLBACK = "http://127.0.0.1:1/callback"
-
-
-def free_port() -> int:
-    """Return a port of loopback that nobody uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextlib.contextmanager
-def running(
-    command: list[str], ready: str, environment: Mapping[str, str], log: Path
-) -> Generator[subprocess.Popen[bytes]]:
-    """Run a server until the block ends; the block begins once its output says ``ready``."""
-    with log.open("ab") as output:
-        begin = output.tell()
-        server = subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
-        )
-        try:
-            end = time.monotonic() + SECONDS
-            while ready not in (said := log.read_bytes()[begin:].decode(errors="replace")):
-                if server.poll() is not None or time.monotonic() > end:
-                    raise RuntimeError(f"{' '.join(command)}: {said}")
-                time.sleep(0.05)
-            yield server
-        finally:
-            server.terminate()
-            server.wait(SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

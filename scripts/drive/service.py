@@ -1,13 +1,46 @@
-"""The service over HTTP as a process on loopback."""
+"""Servers as processes on loopback, the service over HTTP above all."""
 
 import os
 import re
+import socket
 import subprocess
-from collections.abc import Generator
+import time
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from fetchstash.cli.demo.driver import command
+
+SECONDS = 180
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def running(
+    command: Sequence[str], ready: str, environment: Mapping[str, str], log: Path
+) -> Generator[subprocess.Popen[bytes]]:
+    """Run a server until the block ends; the block begins once its output says ``ready``."""
+    with log.open("ab") as output:
+        begin = output.tell()
+        server = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+        try:
+            end = time.monotonic() + SECONDS
+            while ready not in (said := log.read_bytes()[begin:].decode(errors="replace")):
+                if server.poll() is not None or time.monotonic() > end:
+                    raise RuntimeError(f"{' '.join(command)}: {said}")
+                time.sleep(0.05)
+            yield server
+        finally:
+            server.terminate()
+            server.wait(SECONDS)
 
 
 @contextmanager
@@ -21,21 +54,10 @@ def served(folder: Path, *flags: str) -> Generator[str]:
     words = [command(), "serve", "--http", "127.0.0.1:0", "--folder", str(folder / "store"), *flags]
     folder.mkdir(exist_ok=True)
     log = folder / "log"
-    with (
-        log.open("w") as errors,
-        subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
-        ) as process,
-    ):
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        address = re.search(r"http://[^ ]+/mcp", line)
-        if address is None:
-            process.kill()
-            raise SystemExit(f"FAILED: the service said {line!r}")
+    with running(words, "/mcp", environment, log) as process:
+        address = re.search(r"http://[^ ]+/mcp", log.read_text())
+        assert address
         yield address[0]
-        process.terminate()
-        code = process.wait(120)
     faults = [line for line in log.read_text().splitlines() if '"level":"error"' in line]
-    if code or faults:
-        raise SystemExit(f"FAILED: the service ended with {code}, and logged {faults[:3]}")
+    if process.returncode or faults:
+        raise SystemExit(f"FAILED: the service ended with {process.returncode}: {faults[:3]}")

@@ -1,13 +1,16 @@
 """How each host speaks with its model: what a request holds, and how an answer is written.
 
 Anthropic's Messages, OpenAI's Responses and Gemini's generateContent, as much as a scripted model
-needs: it calls one tool after the other and then says that it is done.
+needs: it calls one tool after the other and then says that it is done. Each API reads a request
+(the results ``heard`` so far, our tools that are ``offered`` by the host's names) and writes an
+answer (a ``call``, a ``wait`` until the host has started its servers, a text to ``say``), which
+``stream`` turns into events: each its name ("" for none) and its data.
 """
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 SERVER = "fetchstash"
 WRAPPED = "other_fetchstash"
@@ -53,34 +56,6 @@ class Heard:
                 self.text += json.dumps(part, ensure_ascii=False)
 
 
-class Speech(Protocol):
-    """The API of one host's model."""
-
-    def heard(self, request: Any) -> list[Heard]:
-        """Return the results of all calls so far."""
-        ...
-
-    def offered(self, request: Any) -> dict[str, str]:
-        """Return the tools of ours that the model is offered: our name, and the host's."""
-        ...
-
-    def call(self, step: Step, name: str, number: int) -> Any:
-        """Return an answer that calls a tool by the host's name."""
-        ...
-
-    def wait(self, request: Any) -> Any:
-        """Return an answer that waits until the host has started its servers, None if none can."""
-        ...
-
-    def say(self, text: str) -> Any:
-        """Return an answer that is a text."""
-        ...
-
-    def stream(self, answer: Any) -> Iterator[tuple[str, Any]]:
-        """Return the events of an answer: each its name ("" for none) and its data."""
-        ...
-
-
 def _listed(content: Any) -> list[Any]:
     """Return the parts of a content, which may be one alone."""
     return [*content] if isinstance(content, list) else [content]
@@ -92,11 +67,10 @@ def _ours(names: list[str]) -> dict[str, str]:
     return {name: of_host for name, of_host in ours.items() if name}
 
 
-class Anthropic:
+class _Anthropic:
     """POST /v1/messages."""
 
     def heard(self, request: Any) -> list[Heard]:
-        """See Speech."""
         results: list[Heard] = []
         for message in request["messages"]:
             for block in _listed(message["content"]):
@@ -110,23 +84,19 @@ class Anthropic:
         return results
 
     def offered(self, request: Any) -> dict[str, str]:
-        """See Speech."""
         return _ours([tool["name"] for tool in request.get("tools", [])])
 
     def call(self, step: Step, name: str, number: int) -> Any:
-        """See Speech."""
         use = {"type": "tool_use", "id": f"{CALL}{number}", "name": name, "input": step.arguments}
         return self._message(use, "tool_use")
 
     def wait(self, request: Any) -> Any:
-        """See Speech."""
         if "WaitForMcpServers" not in [tool["name"] for tool in request.get("tools", [])]:
             return None
         named = {"type": "tool_use", "id": "wait", "name": "WaitForMcpServers"}
         return self._message({**named, "input": dict[str, Any]()}, "tool_use")
 
     def say(self, text: str) -> Any:
-        """See Speech."""
         return self._message({"type": "text", "text": text}, "end_turn")
 
     def _message(self, block: Any, reason: str) -> Any:
@@ -142,7 +112,6 @@ class Anthropic:
         }
 
     def stream(self, answer: Any) -> Iterator[tuple[str, Any]]:
-        """See Speech."""
         (block,) = answer["content"]
         if block["type"] == "text":
             empty: dict[str, Any] = {"type": "text", "text": ""}
@@ -164,11 +133,10 @@ class Anthropic:
             yield str(event["type"]), event
 
 
-class Responses:
+class _Responses:
     """POST /v1/responses. Models of Codex call tools by themselves, or by JavaScript (`exec`)."""
 
     def heard(self, request: Any) -> list[Heard]:
-        """See Speech."""
         results: list[Heard] = []
         for item in request["input"]:
             if item["type"].endswith("call_output") and item["call_id"].startswith(CALL):
@@ -178,7 +146,6 @@ class Responses:
         return results
 
     def offered(self, request: Any) -> dict[str, str]:
-        """See Speech."""
         tools = list(request.get("tools", []))
         for item in request["input"]:
             if item["type"] in ("additional_tools", "tool_search_output"):
@@ -196,7 +163,6 @@ class Responses:
         return _ours(names)
 
     def call(self, step: Step, name: str, number: int) -> Any:
-        """See Speech."""
         if name == "exec":
             tool = f"tools.mcp__{step.server}__{step.tool}({json.dumps(step.arguments)})"
             program = (
@@ -214,7 +180,6 @@ class Responses:
         return {**item, "call_id": f"{CALL}{number}", "id": f"item_{number}", "status": "completed"}
 
     def wait(self, request: Any) -> Any:
-        """See Speech."""
         named = {"call_id": "wait", "id": "wait", "status": "completed"}
         if "tool_search" in [tool["type"] for tool in request.get("tools", [])]:
             asked = {"query": "open a website and read a PDF", "limit": 8}
@@ -231,12 +196,10 @@ class Responses:
         return {"type": "custom_tool_call", "name": "exec", "input": program, **named}
 
     def say(self, text: str) -> Any:
-        """See Speech."""
         part: dict[str, Any] = {"type": "output_text", "text": text, "annotations": []}
         return {"type": "message", "role": "assistant", "id": "item_0", "content": [part]}
 
     def stream(self, answer: Any) -> Iterator[tuple[str, Any]]:
-        """See Speech."""
         response = {"id": "resp_1", "object": "response", "output": [answer]}
         usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
         for event in (
@@ -247,11 +210,10 @@ class Responses:
             yield str(event["type"]), event
 
 
-class Gemini:
+class _Gemini:
     """POST /v1beta/models/MODEL:streamGenerateContent and :generateContent."""
 
     def heard(self, request: Any) -> list[Heard]:
-        """See Speech."""
         results: list[Heard] = []
         for content in request["contents"]:
             of_a_call = False
@@ -269,24 +231,20 @@ class Gemini:
         return results
 
     def offered(self, request: Any) -> dict[str, str]:
-        """See Speech."""
         tools = request.get("tools", [])
         names = [each["name"] for tool in tools for each in tool.get("functionDeclarations", [])]
         return _ours(names)
 
     def call(self, step: Step, name: str, number: int) -> Any:
-        """See Speech."""
         del number
         # What this host adds to every schema, its model sends.
         arguments = {**step.arguments, "wait_for_previous": True}
         return self._candidate({"functionCall": {"name": name, "args": arguments}})
 
     def wait(self, request: Any) -> Any:
-        """See Speech."""
         del request  # it waits by itself
 
     def say(self, text: str) -> Any:
-        """See Speech."""
         return self._candidate({"text": text})
 
     def _candidate(self, part: Any) -> Any:
@@ -297,5 +255,16 @@ class Gemini:
         }
 
     def stream(self, answer: Any) -> Iterator[tuple[str, Any]]:
-        """See Speech."""
         yield "", answer
+
+
+Speech = _Anthropic | _Responses | _Gemini
+
+
+def speech_of(path: str, request: Any) -> tuple[Speech, bool] | None:
+    """Return the API of a path, and whether its answer is streamed; None for other paths."""
+    if "/messages" in path:
+        return _Anthropic(), bool(request.get("stream"))
+    if path.startswith("/v1/responses"):
+        return _Responses(), True
+    return (_Gemini(), ":stream" in path) if "enerateContent" in path else None

@@ -36,54 +36,48 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl
 
-from scripts.drive.hosts import HOSTS, Host, install, node_folder, npm_library, write
+from scripts.drive.hosts import (
+    HOSTS,
+    SECONDS,
+    Host,
+    HostAtHome,
+    check,
+    failures,
+    install,
+    node_folder,
+    npm_library,
+    write,
+)
 from scripts.drive.loopback import Loopback
 from scripts.drive.person import log_in
-from scripts.drive.provider import Provider, free_port, running
+from scripts.drive.provider import Provider
 from scripts.drive.scenes import PAGES, WORD
+from scripts.drive.service import free_port, running
 from scripts.drive.speech import SERVER, Step
 
 ADA, BOB = "ada@team-a", "bob@team-b"
-SECONDS = 180
-STARTS = 3
 FETCHSTASH = Path(sys.executable).with_name("fetchstash")
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
-failures: list[str] = []
 
-
-def check(name: str, fault: object = "") -> None:
-    """Print how a check ended; a ``fault`` that is not empty failed."""
-    if fault:
-        failures.append(name)
-    print(f"{'FAILED' if fault else 'ok':<6}  {name}{f': {fault}' if fault else ''}", flush=True)
-
-
-class Memory:
-    """Keeps what the mcp client's OAuth asks it to."""
-
-    def __init__(self) -> None:
-        self.tokens: OAuthToken | None = None
-        self.client: OAuthClientInformationFull | None = None
+class _Memory:  # what the mcp client's OAuth keeps, in its TokenStorage's words
+    tokens: OAuthToken | None = None
+    client: OAuthClientInformationFull | None = None
 
     async def get_tokens(self) -> OAuthToken | None:
-        """Return the tokens."""
         return self.tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keep the tokens."""
         self.tokens = tokens
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """Return the registered client."""
         return self.client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Keep the registered client."""
         self.client = client_info
 
 
-def oauth_of(service: str, account: str, memory: Memory) -> OAuthClientProvider:
+def oauth_of(service: str, account: str, memory: _Memory) -> OAuthClientProvider:
     """Return the mcp client's own OAuth for a person."""
     callback = ""
 
@@ -120,7 +114,7 @@ async def call(
 
 async def the_mcp_client(provider: Provider, service: str, page: str) -> None:
     """Check the mcp client's own OAuth: registration, PKCE, the resource, and two tenants."""
-    ada = Memory()
+    ada = _Memory()
     text = await call(service, "fetch_content", {"url": page}, oauth_of(service, ADA, ada))
     check("the mcp client logs in by itself and fetches", WORD not in text and text[:300])
     granted = ada.tokens.scope if ada.tokens else ""
@@ -130,14 +124,14 @@ async def the_mcp_client(provider: Provider, service: str, page: str) -> None:
         ada.tokens.access_token = "none"  # noqa: S105 - no password
     text = await call(service, "artifact_info", {}, oauth_of(service, ADA, ada))
     check("a token that went bad is replaced by another login", page not in text and text[:300])
-    reader = Memory()
+    reader = _Memory()
     token = await anyio.to_thread.run_sync(provider.token, ADA, "read", service)
     reader.tokens = OAuthToken(access_token=token, scope="read")
     text = await call(service, "fetch_content", {"url": page}, oauth_of(service, ADA, reader))
     granted = reader.tokens.scope or ""
     fault = "" if WORD in text and {"read", "fetch"} <= {*granted.split()} else f"{granted} {text}"
     check("a client that may only read logs in again, to fetch as well", fault[:300])
-    text = await call(service, "artifact_info", {}, oauth_of(service, BOB, Memory()))
+    text = await call(service, "artifact_info", {}, oauth_of(service, BOB, _Memory()))
     check("a person of another tenant sees nothing of it", page in text and text[:300])
 
 
@@ -216,22 +210,18 @@ def tokens_of_our_own(service: str, environment: dict[str, str]) -> str:
     return run("create", "--tenant", "team-a", "--name", "hosts")
 
 
-class HostAtHome:
-    """A host in a home of its own, with a program that stands for the person's browser."""
+class LoginHost(HostAtHome):
+    """A host with a program that stands for the person's browser."""
 
-    def __init__(self, host: Host, home: Path, loopback: Loopback, token: str) -> None:
-        self.host, self.home, self.loopback = host, home, loopback
+    def __init__(self, host: Host, loopback: Loopback, home: Path, token: str) -> None:
         browser = home / "bin" / "xdg-open"
+        super().__init__(host, loopback, home, [browser.parent])
         words = [sys.executable, "-P", str(Path(__file__).parents[1] / "drive" / "person.py"), ADA]
         write(browser, f'#!/bin/sh\nexec {shlex.join(words)} "$@" 2>>{home}/browser.log\n')
         browser.chmod(0o755)
-        self.environment = host.environment(home, loopback.url(), [browser.parent])
-        self.environment |= {"BROWSER": str(browser), "STASH_TOKEN": token, "DISPLAY": ":9"}
-        self.work = home / "work"
-        self.work.mkdir()
-        host.furnish(home)
+        self.environment.update(BROWSER=str(browser), STASH_TOKEN=token, DISPLAY=":9")
 
-    def run(self, *words: str) -> tuple[int, str]:
+    def on_terminal(self, *words: str) -> tuple[int, str]:
         """Run the host's program on a terminal; return its exit code and what it said.
 
         Claude Code logs in on a terminal alone.
@@ -241,7 +231,7 @@ class HostAtHome:
             [str(self.host.folder / self.host.program), *words],
             env=self.environment,
             cwd=self.work,
-            stdin=follower if words[0] == "mcp" else subprocess.DEVNULL,
+            stdin=follower,
             stdout=follower,
             stderr=follower,
             start_new_session=True,
@@ -259,20 +249,14 @@ class HostAtHome:
         return process.wait(SECONDS), said.decode(errors="replace")
 
     def fetches(self, page: str) -> str:
-        """Let its model fetch a page; return what is wrong with what reached it.
-
-        A host that did not wait for the service to answer offers no tools: it is started again.
-        """
-        words, heard, said = self.host.command(self.loopback.url(), trusting=True)[1:], "", ""
-        for _ in range(STARTS):
-            if not heard:
-                self.loopback.play([Step("fetch_content", {"url": page})])
-                _, said = self.run(*words)
-                heard = "".join(result.text for result in self.loopback.heard)
+        """Let its model fetch a page; return what is wrong with what reached it."""
+        self.converse([Step("fetch_content", {"url": page})], trusting=True)
+        heard = "".join(result.text for result in self.loopback.heard)
+        said = (self.home / "output").read_text(errors="replace")
         return "" if WORD in heard else f"{heard[:300] or said[-1_500:]}"
 
 
-def drive(at_home: HostAtHome, service: str, page: str, token: str, log: Path) -> None:
+def drive(at_home: LoginHost, service: str, page: str, token: str, log: Path) -> None:
     """Give a host a token as a header, then log it in by its own command."""
     name, is_claude = at_home.host.name, at_home.host.program == "claude"
     if is_claude:
@@ -283,13 +267,13 @@ def drive(at_home: HostAtHome, service: str, page: str, token: str, log: Path) -
         add = ["mcp", "add", SERVER, "--url", service]
         bearer = [*add, "--bearer-token-env-var", "STASH_TOKEN"]
         remove = ["mcp", "remove", SERVER]
-    code, said = at_home.run(*bearer)
+    code, said = at_home.on_terminal(*bearer)
     check(f"{name} is registered with a token", code and said)
     check(f"{name} fetches with it", at_home.fetches(page))
-    at_home.run(*remove)
-    code, said = at_home.run(*add)
+    at_home.on_terminal(*remove)
+    code, said = at_home.on_terminal(*add)
     check(f"{name} is registered without one", code and said)
-    code, said = at_home.run("mcp", "login", SERVER)
+    code, said = at_home.on_terminal("mcp", "login", SERVER)
     check(f"{name} logs in by its own command", code and said[-1_500:])
     before = log.stat().st_size
     check(f"{name} fetches after that", at_home.fetches(page))
@@ -336,7 +320,7 @@ def main() -> int:
                         print(f"SKIPPED: {host.name}, which npm cannot install here")
                         continue
                     print(f"--- {host.name} {version}", flush=True)
-                    at_home = HostAtHome(host, work / f"home{number}", loopback, token)
+                    at_home = LoginHost(host, loopback, work / f"home{number}", token)
                     drive(at_home, service, page, token, log)
             changed_keys(provider, service)
         said = log.read_text(errors="replace")

@@ -38,7 +38,7 @@ from fetchstash.cli.demo.driver import ask
 from fetchstash.cli.demo.site import Site
 from scripts.drive.containers import Engine
 from scripts.drive.hosts import ROOT
-from scripts.drive.provider import free_port
+from scripts.drive.service import free_port
 from scripts.parts.packages import build_image, fault_of, report
 
 DEPLOY = ROOT / "deploy"
