@@ -24,6 +24,7 @@ from fetchstash.errors import (
     Refused,
     RobotsRefused,
 )
+from fetchstash.fetch import _responses as responses, _robots as robots
 from fetchstash.fetch._addresses import Interfaces, Resolver, SystemResolver, addresses_of
 from fetchstash.fetch._body import Workers, read_beginning, spool_body
 from fetchstash.fetch._coding import ACCEPT_ENCODING, decode_beginning
@@ -39,30 +40,6 @@ from fetchstash.fetch._contract import (
 from fetchstash.fetch._guard import Proxy
 from fetchstash.fetch._mask import mask_url
 from fetchstash.fetch._policy import Policy, origin_headers, without
-from fetchstash.fetch._responses import (
-    after_redirect,
-    check_count,
-    conditions,
-    excerpt,
-    file_name,
-    next_target,
-    retry_after_seconds,
-    timed_out,
-    wait_after_failure,
-    wait_after_status,
-    what_next,
-)
-from fetchstash.fetch._robots import (
-    MAX_BYTES,
-    MAX_BYTES_KEPT,
-    MAX_REDIRECTS,
-    MAX_SITES_KEPT,
-    SECONDS,
-    UNAVAILABLE,
-    UNREACHABLE,
-    Robots,
-    read_robots,
-)
 from fetchstash.fetch._url import Target, join, parse
 
 if TYPE_CHECKING:
@@ -93,7 +70,7 @@ class HttpFetcher:
         self._browser: Browser | None = None
         self._connecting = anyio.Lock()
         self._workers = Workers()
-        self._robots: OrderedDict[str, tuple[float, Robots]] = OrderedDict()
+        self._robots: OrderedDict[str, tuple[float, robots.Robots]] = OrderedDict()
         self._asking: dict[str, anyio.Lock] = {}
 
     async def fetch(
@@ -116,7 +93,7 @@ class HttpFetcher:
             redirects, left_origin = 0, False
         else:
             redirects, left_origin = after.redirects + 1, after.left_origin
-            check_count(redirects, self._limits.max_redirects)
+            responses.check_count(redirects, self._limits.max_redirects)
             first, page = (parse(text, _ANY_LENGTH) for text in (after.url, after.final_url))
             target = join(page, url, self._limits.max_url_chars)
         with anyio.move_on_at(deadline):
@@ -131,13 +108,13 @@ class HttpFetcher:
                 first, target, redirects, deadline, cached, left_origin=left_origin
             )
         if exchange is None:
-            raise timed_out(first, self._limits)
+            raise responses.timed_out(first, self._limits)
         source = after.url if after else url
         try:
             return await self._keep(source, exchange, folder, deadline, cached, progress)
         except FetchstashError as error:
             if exchange.redirects:
-                raise after_redirect(error, first, exchange.target) from None
+                raise responses.after_redirect(error, first, exchange.target) from None
             raise
         finally:
             await exchange.aclose()
@@ -151,7 +128,7 @@ class HttpFetcher:
             try:
                 await self._check(final)
             except Refused as refused:
-                raise after_redirect(refused, first, final) from None
+                raise responses.after_redirect(refused, first, final) from None
 
     async def render(
         self, url: str, folder: Path, *, seconds: float, edge: int = 0, max_bytes: int = 0
@@ -248,12 +225,14 @@ class HttpFetcher:
                 if self._limits.respect_robots:
                     await self._ask_robots(target, deadline)
                 fields = {name: value for name, value in headers.items() if name.lower() not in own}
-                fields |= own | conditions(cached, target, redirects)
+                fields |= own | responses.conditions(cached, target, redirects)
                 exchange, further = await self._hop(
                     target, fields, deadline, redirects, self._limits.max_redirects
                 )
             except FetchstashError as error:
-                raise (after_redirect(error, first, target) if redirects else error) from None
+                if not redirects:
+                    raise
+                raise responses.after_redirect(error, first, target) from None
             if further is None:
                 exchange.redirects, exchange.left_origin = redirects, left_origin
                 return exchange
@@ -271,7 +250,9 @@ class HttpFetcher:
         exchange = await self._send(target, headers, deadline)
         is_last = False
         try:
-            further = next_target(exchange, redirects, max_redirects, self._limits.max_url_chars)
+            further = responses.next_target(
+                exchange, redirects, max_redirects, self._limits.max_url_chars
+            )
             is_last = further is None
         finally:
             if not is_last:
@@ -288,12 +269,12 @@ class HttpFetcher:
             try:
                 exchange = await connections.get(target, headers)
             except FetchFailed as failed:
-                wait = wait_after_failure(attempt, deadline - anyio.current_time())
+                wait = responses.wait_after_failure(attempt, deadline - anyio.current_time())
                 if wait is None or not failed.details.get("temporary"):
                     raise
             else:
                 left = deadline - anyio.current_time()
-                wait = wait_after_status(
+                wait = responses.wait_after_status(
                     exchange.status, exchange.headers, attempt, left, datetime.now(UTC)
                 )
                 if wait is None:
@@ -306,44 +287,44 @@ class HttpFetcher:
         """Raise RobotsRefused unless the origin's robots.txt lets us fetch ``target``."""
         if target.path == "/robots.txt":  # RFC 9309, section 2.2.2
             return
-        robots = await self._robots_of(target, deadline)
-        if await anyio.to_thread.run_sync(robots.allows, target.path):
+        rules = await self._robots_of(target, deadline)
+        if await anyio.to_thread.run_sync(rules.allows, target.path):
             return
         ignore = Call("setting", {"name": "fetch.respect_robots", "value": False})
-        if robots.unreachable:
+        if rules.unreachable:
             what = f"The robots.txt of {target.host} is unavailable, which forbids every page."
             raise RobotsRefused(what, "Try again in some minutes; or {}.", ignore)
         what = f"The robots.txt of {target.host} forbids this URL."
         raise RobotsRefused(what, "Look for the document elsewhere; or {}.", ignore)
 
-    async def _robots_of(self, target: Target, deadline: float) -> Robots:
+    async def _robots_of(self, target: Target, deadline: float) -> robots.Robots:
         """Return the origin's rules. Fetches that wait for the same rules share one request."""
         lock = self._asking.setdefault(target.origin, anyio.Lock())
         try:
             async with lock:
                 now = anyio.current_time()
-                until, robots = self._robots.get(target.origin, (now, UNREACHABLE))
+                until, rules = self._robots.get(target.origin, (now, robots.UNREACHABLE))
                 if until <= now:
-                    robots = await self._fetch_robots(target, deadline)
-                    self._robots[target.origin] = now + robots.keep_seconds, robots
+                    rules = await self._fetch_robots(target, deadline)
+                    self._robots[target.origin] = now + rules.keep_seconds, rules
                     size = sum(kept.size_bytes for _, kept in self._robots.values())
-                    while len(self._robots) > MAX_SITES_KEPT or (
-                        size > MAX_BYTES_KEPT and len(self._robots) > 1
+                    while len(self._robots) > robots.MAX_SITES_KEPT or (
+                        size > robots.MAX_BYTES_KEPT and len(self._robots) > 1
                     ):
                         size -= self._robots.popitem(last=False)[1][1].size_bytes
-                return robots
+                return rules
         finally:
             if not lock.statistics().tasks_waiting and not lock.locked():
                 self._asking.pop(target.origin, None)
 
-    async def _fetch_robots(self, target: Target, deadline: float) -> Robots:
+    async def _fetch_robots(self, target: Target, deadline: float) -> robots.Robots:
         """Fetch and read robots.txt. Raises FetchFailed if the site cannot be reached."""
         headers = {
             "User-Agent": self._agent,
             "Accept": "text/plain, */*;q=0.5",
             "Accept-Encoding": "gzip",
         }
-        until = min(deadline, anyio.current_time() + SECONDS)
+        until = min(deadline, anyio.current_time() + robots.SECONDS)
         exchange: Exchange | None = None
         further: Target | None = replace(target, path="/robots.txt")
         redirects = 0
@@ -352,23 +333,25 @@ class HttpFetcher:
                 while further is not None:
                     self._policy.check(further)
                     exchange, further = await self._hop(
-                        further, headers, until, redirects, MAX_REDIRECTS
+                        further, headers, until, redirects, robots.MAX_REDIRECTS
                     )
                     redirects += 1
             except FetchstashError as failed:
                 if isinstance(failed, FetchFailed) and "redirects" not in failed.details:
                     raise
-                return UNAVAILABLE  # redirected to a forbidden place, or in circles
+                return robots.UNAVAILABLE  # redirected to a forbidden place, or in circles
         if exchange is None or further is not None:
-            return UNREACHABLE
+            return robots.UNREACHABLE
         try:
-            body = await read_beginning(exchange, MAX_BYTES, until)
+            body = await read_beginning(exchange, robots.MAX_BYTES, until)
         finally:
             await exchange.aclose()
         coding = exchange.headers.get("content-encoding", "")
         status, agent = exchange.status, self._agent
         return await anyio.to_thread.run_sync(
-            lambda: read_robots(status, decode_beginning(body, coding, MAX_BYTES), agent)
+            lambda: robots.read_robots(
+                status, decode_beginning(body, coding, robots.MAX_BYTES), agent
+            )
         )
 
     async def _keep(
@@ -392,12 +375,12 @@ class HttpFetcher:
             size_bytes=0,
             sha256="",
             fetched_at=datetime.now(UTC),
-            name=file_name(exchange.headers, exchange.target),
+            name=responses.file_name(exchange.headers, exchange.target),
             redirects=exchange.redirects,
             left_origin=exchange.left_origin,
             address=exchange.address,
         )
-        was_asked = bool(conditions(cached, exchange.target, exchange.redirects))
+        was_asked = bool(responses.conditions(cached, exchange.target, exchange.redirects))
         if exchange.status == HTTPStatus.NOT_MODIFIED and was_asked:
             return replace(fetched, not_modified=True)
         if exchange.status >= HTTPStatus.BAD_REQUEST or exchange.status == HTTPStatus.NOT_MODIFIED:
@@ -415,12 +398,14 @@ class HttpFetcher:
         until = min(deadline, anyio.current_time() + _ERROR_BODY_SECONDS)
         body = await read_beginning(exchange, _ERROR_BODY_BYTES, until)
         own = self._own_headers.get(exchange.target.origin, {})
-        text = without(own.values(), excerpt(body, exchange.headers))
-        wait = retry_after_seconds(exchange.headers.get("retry-after", ""), datetime.now(UTC))
+        text = without(own.values(), responses.excerpt(body, exchange.headers))
+        wait = responses.retry_after_seconds(
+            exchange.headers.get("retry-after", ""), datetime.now(UTC)
+        )
         details = {} if wait is None else {"retry_after_seconds": wait}
         what = f"{exchange.target.host} answered {exchange.phrase}."
         _log.info("%s The answer begins: %s", what, text)
-        next_step = what_next(exchange.target, exchange.status, wait)
+        next_step = responses.what_next(exchange.target, exchange.status, wait)
         return HttpError(what, next_step, excerpt=text, status=exchange.status, **details)
 
 

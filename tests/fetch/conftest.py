@@ -12,32 +12,34 @@ from tests.fetch.sending import Fetch, Make
 
 @pytest.fixture
 async def fetcher() -> AsyncGenerator[Make]:
-    """Make fetchers that may go to loopback, and close them at the end."""
-    fetchers: list[HttpFetcher] = []
+    """Make fetchers that may go to loopback, one for each limits, and close them at the end."""
+    fetchers: dict[str, HttpFetcher] = {}
 
     def make(**limits: Any) -> HttpFetcher:
         defaults: dict[str, Any] = {"allow_hosts": ("127.0.0.1",), "respect_robots": False}
-        fetchers.append(HttpFetcher(FetchLimits(**(defaults | limits))))
-        return fetchers[-1]
+        limits = defaults | limits
+        return fetchers.setdefault(repr(limits), HttpFetcher(FetchLimits(**limits)))
 
     yield make
-    for fetcher in fetchers:
+    for fetcher in fetchers.values():
         await fetcher.aclose()
 
 
 @pytest.fixture
 def fetch(fetcher: Make, tmp_path: Path) -> Fetch:
-    """Fetch a URL into ``tmp_path``, by a fetcher of its own with these limits."""
+    """Fetch a URL into ``tmp_path``, under these limits."""
 
     async def fetch(
         url: str,
         *,
         cached: Cached | None = None,
         progress: Progress | None = None,
+        after: Fetched | None = None,
         seconds: float | None = None,
         **limits: Any,
     ) -> Fetched:
-        http = fetcher(**limits)
-        return await http.fetch(url, tmp_path, cached=cached, progress=progress, seconds=seconds)
+        return await fetcher(**limits).fetch(
+            url, tmp_path, cached=cached, progress=progress, after=after, seconds=seconds
+        )
 
     return fetch

@@ -1,15 +1,16 @@
 """Shared by the tests of fetch: the type that makes fetchers, and servers that send raw bytes."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from http.server import BaseHTTPRequestHandler
+from typing import Any
 
 from fetchstash.errors import FetchFailed
 from fetchstash.fetch import Address, Fetched, HttpFetcher, plain
 from tests.loopback import Site
 
 Make = Callable[..., HttpFetcher]
-Fetch = Callable[..., Awaitable[Fetched]]
+Fetch = Callable[..., Coroutine[Any, Any, Fetched]]
 OK = b"HTTP/1.1 200 OK\r\n"
 
 

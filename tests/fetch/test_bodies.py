@@ -136,12 +136,12 @@ def deadline_after(seconds: float, patch: pytest.MonkeyPatch) -> Generator[Progr
 
 
 async def test_a_body_cut_at_the_deadline_is_kept_and_marked(
-    site: Site, fetcher: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, fetch: Fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    http, limits = fetcher(deadline_seconds=90), FetchLimits(deadline_seconds=90)
+    limits = FetchLimits(deadline_seconds=90)
     url = raw(site, OK + b"\r\n", b"drop drop ", pause=0.05, times=200)
     with deadline_after(limits.fetch_seconds, monkeypatch) as progress:
-        fetched = await http.fetch(url, tmp_path, progress=progress)
+        fetched = await fetch(url, progress=progress, deadline_seconds=90)
     assert content(fetched).startswith(b"drop drop ")
     assert fetched.incomplete == "the deadline passed before its end"
 
@@ -234,12 +234,14 @@ async def test_cancelling_closes_the_socket_at_once_and_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_progress_counts_up_to_the_whole_and_not_too_often(
-    site: Site, fetcher: Make, tmp_path: Path
-) -> None:
+async def test_progress_counts_up_to_the_whole_and_not_too_often(site: Site, fetch: Fetch) -> None:
     reports: list[tuple[int, int | None]] = []
     url = site.put("/big", bytes(3_000_000), "application/octet-stream")
-    await fetcher().fetch(url, tmp_path, progress=lambda done, total: reports.append((done, total)))
+
+    def report(done: int, total: int | None) -> None:
+        reports.append((done, total))
+
+    await fetch(url, progress=report)
     assert reports[-1] == (3_000_000, 3_000_000)
     assert reports == sorted(set(reports))
     assert len(reports) < 30
@@ -273,9 +275,8 @@ async def test_a_task_cancelled_by_asyncio_leaves_no_file_either(
     site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
     url = raw(site, OK + b"\r\n", b"x" * 100_000, times=10_000)
-    http = fetcher()
     for wait in (0.0, 0.02, 0.05, 0.1):
-        task = asyncio.create_task(http.fetch(url, tmp_path))
+        task = asyncio.create_task(fetcher().fetch(url, tmp_path))
         await asyncio.sleep(wait)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -18,11 +18,12 @@ import trustme
 from fetchstash import fetch
 from fetchstash.errors import BadArgument, FetchFailed, FetchstashError, HttpError, Refused
 from fetchstash.fetch import Cached, certificate_fault
-from tests.fetch.sending import OK, Fetch, Make, content, raw, sends
+from tests.fetch.sending import OK, Fetch, content, raw, sends
 from tests.loopback import Site
 from tests.tls import serving_tls
 
 pytestmark = pytest.mark.anyio
+Patch = pytest.MonkeyPatch
 
 
 async def test_a_body_comes_back_as_a_private_file_with_its_facts(
@@ -44,7 +45,7 @@ async def test_a_body_comes_back_as_a_private_file_with_its_facts(
 
 
 async def test_a_request_names_fetchstash_and_sends_nothing_else_about_its_user(
-    site: Site, fetcher: Make, tmp_path: Path
+    site: Site, fetch: Fetch
 ) -> None:
     seen: dict[str, str] = {}
 
@@ -53,9 +54,8 @@ async def test_a_request_names_fetchstash_and_sends_nothing_else_about_its_user(
         sends(OK + b"Set-Cookie: a=b\r\nContent-Length: 0\r\n\r\n")(handler)
 
     url = site.put("/x", script=script)
-    http = fetcher()
-    await http.fetch(url, tmp_path)
-    await http.fetch(url, tmp_path)
+    for _ in range(2):
+        await fetch(url)
     assert set(seen) == {"Host", "User-Agent", "Accept", "Accept-Encoding"}
     assert seen["User-Agent"].startswith("fetchstash/")
     assert seen["Accept"].startswith("text/markdown")
@@ -113,7 +113,7 @@ async def test_a_4xx_is_an_error_with_its_status_and_a_short_excerpt_that_is_not
 
 
 async def test_a_stored_answer_that_has_not_changed_is_not_sent_again(
-    site: Site, fetcher: Make, tmp_path: Path
+    site: Site, fetch: Fetch
 ) -> None:
     seen: list[str | None] = []
 
@@ -124,12 +124,12 @@ async def test_a_stored_answer_that_has_not_changed_is_not_sent_again(
         handler.end_headers()
 
     url = site.put("/same", script=script)
-    fetched = await fetcher().fetch(url, tmp_path, cached=Cached(datetime.now(UTC), etag='"a"'))
+    fetched = await fetch(url, cached=Cached(datetime.now(UTC), etag='"a"'))
     assert (fetched.not_modified, fetched.path, fetched.status) == (True, None, 304)
     assert fetched.headers["cache-control"] == "max-age=9"
     assert seen == ['"a"']
     with pytest.raises(HttpError):
-        await fetcher().fetch(url, tmp_path)
+        await fetch(url)
 
 
 @pytest.mark.parametrize(
@@ -189,19 +189,16 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused(
 
 
 async def test_the_certificate_is_checked_for_the_name_and_not_for_the_address_that_was_dialled(
-    secure_site: tuple[int, trustme.CA],
-    fetcher: Make,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    secure_site: tuple[int, trustme.CA], fetch: Fetch, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     port, authority = secure_site
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    http = fetcher(allow_hosts=("localhost", "127.0.0.1"))
-    fetched = await http.fetch(f"https://localhost:{port}/", tmp_path)
+    hosts = ("localhost", "127.0.0.1")
+    fetched = await fetch(f"https://localhost:{port}/", allow_hosts=hosts)
     assert content(fetched).decode() == f"localhost:{port}"
     with pytest.raises(FetchFailed, match=r"certificate of 127\.0\.0\.1 is not valid"):
-        await http.fetch(f"https://127.0.0.1:{port}/", tmp_path)
+        await fetch(f"https://127.0.0.1:{port}/", allow_hosts=hosts)
 
 
 async def test_a_plain_server_at_an_https_url_gives_an_error_about_tls(
@@ -220,12 +217,7 @@ async def test_a_plain_server_at_an_https_url_gives_an_error_about_tls(
     ],
 )
 async def test_certificates_that_cannot_be_read_are_one_clear_line(
-    variable: str,
-    pem: str | None,
-    words: str,
-    fetch: Fetch,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    variable: str, pem: str | None, words: str, fetch: Fetch, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     path = tmp_path / "ca.pem"
     if pem is not None:

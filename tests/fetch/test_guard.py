@@ -16,6 +16,7 @@ from fetchstash.fetch._addresses import Interfaces, SystemResolver
 from fetchstash.fetch._framing import GuardedStream
 from fetchstash.fetch._guard import Guard, Proxy, interleaved, race
 from fetchstash.fetch._policy import Policy
+from tests.fetch.sending import Make
 from tests.loopback import Site
 
 pytestmark = pytest.mark.anyio
@@ -79,28 +80,29 @@ class Network(httpcore2.AsyncNetworkBackend):
         return self.stream
 
 
-def guard(resolver: Resolver, network: Network, *granted: tuple[str, int], **limits: Any) -> Guard:
-    policy = Policy.of(FetchLimits(**limits))
-    for host, port in granted:
-        policy.grant(host, port)
-    return Guard(policy, resolver, Interfaces(), 65_536, network=network)
+async def connect(
+    host: str, answers: str, network: Network, port: int = 80, granted: str = ""
+) -> Resolver:
+    """Connect by a guard to a name with these addresses; return the resolver that was asked."""
+    policy, resolver = Policy.of(FetchLimits()), Resolver([plain(a) for a in answers.split()])
+    if granted:
+        policy.grant(granted, 80)
+    guard = Guard(policy, resolver, Interfaces(), 65_536, network=network)
+    await guard.connect_tcp(host, port)
+    return resolver
 
 
 async def test_a_name_is_looked_up_once_and_its_vetted_address_is_dialled() -> None:
-    resolver, network = Resolver([plain("93.184.216.34")], [plain("10.0.0.1")]), Network()
-    await guard(resolver, network).connect_tcp("example.org", 80)
+    network = Network()
+    resolver = await connect("example.org", "93.184.216.34", network)
     assert (resolver.asked, network.dialled) == (["example.org"], ["93.184.216.34 80"])
 
 
-@pytest.mark.parametrize(
-    "answers", [["10.0.0.1"], ["93.184.216.34", "10.0.0.1"], ["93.184.216.34", "::1"]]
-)
-async def test_one_forbidden_answer_is_enough_to_dial_none(answers: list[str]) -> None:
+@pytest.mark.parametrize("answers", ["10.0.0.1", "93.184.216.34 10.0.0.1", "93.184.216.34 ::1"])
+async def test_one_forbidden_answer_is_enough_to_dial_none(answers: str) -> None:
     network = Network()
     with pytest.raises(Refused):
-        await guard(Resolver([plain(answer) for answer in answers]), network).connect_tcp(
-            "example.org", 80
-        )
+        await connect("example.org", answers, network)
     assert network.dialled == []
 
 
@@ -120,10 +122,9 @@ async def test_one_forbidden_answer_is_enough_to_dial_none(answers: list[str]) -
 async def test_a_granted_host_is_dialled_inside_and_never_where_keys_are_handed_out(
     answers: str, *, is_dialled: bool
 ) -> None:
-    addresses = [plain(answer) for answer in answers.split()]
-    network, granted = Network(), ("intranet.example", 80)
+    network = Network()
     try:
-        await guard(Resolver(addresses), network, granted).connect_tcp("intranet.example", 80)
+        await connect("intranet.example", answers, network, granted="intranet.example")
     except Refused:
         assert not is_dialled
     assert bool(network.dialled) is is_dialled
@@ -134,22 +135,22 @@ async def test_a_granted_host_is_dialled_inside_and_never_where_keys_are_handed_
     [("intranet.example", 8080), ("other.example", 80), ("a.intranet.example", 80)],
 )
 async def test_a_grant_is_for_one_host_and_port(host: str, port: int) -> None:
-    network, granted = Network(), ("intranet.example", 80)
+    network = Network()
     with pytest.raises(Refused):
-        await guard(Resolver([plain("10.0.0.5")]), network, granted).connect_tcp(host, port)
+        await connect(host, "10.0.0.5", network, port, granted="intranet.example")
     assert network.dialled == []
 
 
 async def test_a_peer_with_another_address_than_dialled_is_disconnected() -> None:
     network = Network(peer="10.0.0.1")
     with pytest.raises(FetchFailed, match="went elsewhere"):
-        await guard(Resolver([plain("93.184.216.34")]), network).connect_tcp("example.org", 80)
+        await connect("example.org", "93.184.216.34", network)
     assert network.stream.closed
 
 
 async def test_an_address_that_is_written_as_mapped_is_dialled_as_what_it_is() -> None:
     network = Network()
-    await guard(Resolver(), network).connect_tcp("::ffff:8.8.8.8", 80)
+    await connect("::ffff:8.8.8.8", "", network)
     assert network.dialled == ["8.8.8.8 80"]
 
 
@@ -159,8 +160,9 @@ def test_no_test_connects_to_another_machine() -> None:
 
 
 async def test_no_socket_in_the_file_system_is_connected_to() -> None:
+    guard = Guard(Policy.of(FetchLimits()), Resolver(), Interfaces(), 100)
     with pytest.raises(Refused):
-        await guard(Resolver(), Network()).connect_unix_socket("/run/docker.sock")
+        await guard.connect_unix_socket("/run/docker.sock")
 
 
 def test_address_families_alternate_from_the_resolver_s_first_on() -> None:
@@ -215,12 +217,18 @@ async def test_a_head_is_bounded_and_a_body_after_it_is_not() -> None:
     assert stream.received == 180
 
 
-async def test_each_head_of_a_connection_has_the_whole_limit() -> None:
-    inner = Stream(b"HTTP/" + b"a" * 55, b"ok", waits=True)
+async def used(inner: Stream) -> GuardedStream:
+    """Return a connection over which one request was answered."""
     stream = GuardedStream(inner, max_header_bytes=100)
     await stream.read(1000)
     stream.end_head(200, {"content-length": "2"})
     assert await stream.read(1000) == b"ok"
+    return stream
+
+
+async def test_each_head_of_a_connection_has_the_whole_limit() -> None:
+    inner = Stream(b"HTTP/" + b"a" * 55, b"ok", waits=True)
+    stream = await used(inner)
     await stream.write(b"next request")
     inner.parts = [b"HTTP/" + b"b" * 85]
     assert len(await stream.read(1000)) == 90
@@ -228,10 +236,7 @@ async def test_each_head_of_a_connection_has_the_whole_limit() -> None:
 
 async def test_a_connection_that_has_ended_is_not_written_to() -> None:
     inner = Stream(b"HTTP/", b"ok")
-    stream = GuardedStream(inner, max_header_bytes=100)
-    await stream.read(1000)
-    stream.end_head(200, {"content-length": "2"})
-    await stream.read(1000)
+    stream = await used(inner)
     with pytest.raises(httpcore2.ReadError):
         await stream.write(b"next request")
     assert inner.written == b""
@@ -316,29 +321,25 @@ async def test_a_proxy_that_makes_no_tunnel_is_an_error(answer: bytes) -> None:
 
 
 async def test_a_hundred_and_fifty_cancelled_fetches_leave_the_pool_as_good_as_new(
-    site: Site, tmp_path: Any
+    site: Site, fetcher: Make, tmp_path: Any
 ) -> None:
     release = threading.Event()
 
     def script(_: BaseHTTPRequestHandler) -> None:
         release.wait(10)
 
-    slow = site.put("/slow", script=script)
-    fetcher = HttpFetcher(
-        FetchLimits(allow_hosts=("127.0.0.1",), respect_robots=False, per_host_concurrency=200)
-    )
+    slow, http = site.put("/slow", script=script), fetcher(per_host_concurrency=200)
     for _ in range(3):
         async with anyio.create_task_group() as tasks:
             for number in range(50):
-                tasks.start_soon(fetcher.fetch, slow, tmp_path)
+                tasks.start_soon(http.fetch, slow, tmp_path)
                 if number % 10 == 0:
                     await anyio.sleep(0.01)  # so that they are stopped at different points
             tasks.cancel_scope.cancel()
     release.set()
     with anyio.fail_after(60):
-        fetched = await fetcher.fetch(site.put("/x", b"x"), tmp_path)
+        fetched = await http.fetch(site.put("/x", b"x"), tmp_path)
     assert fetched.size_bytes == 1
-    await fetcher.aclose()
 
 
 @pytest.mark.parametrize(("count", "code"), [(21, "leads to"), (65, "too many to check")])

@@ -2,8 +2,8 @@
 
 import time
 from datetime import UTC, datetime
+from functools import partial
 from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -13,25 +13,19 @@ from hypothesis import given, strategies as st
 from fetchstash.errors import FetchFailed, HttpError, RobotsRefused
 from fetchstash.fetch._responses import retry_after_seconds, wait_after_failure, wait_after_status
 from fetchstash.fetch._robots import MAX_BYTES, read_robots
-from tests.fetch.sending import Fetch, Make, sends
+from tests.fetch.sending import OK, Fetch, sends
 from tests.loopback import Site
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_server_that_is_busy_is_asked_again_and_then_answers(
-    site: Site, fetch: Fetch
-) -> None:
-    answers = [
-        b"HTTP/1.1 503 Busy\r\nRetry-After: 0\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
-    ]
+async def test_a_server_that_is_busy_is_asked_again_and_answers(site: Site, fetch: Fetch) -> None:
+    answers = [b"HTTP/1.1 503 Busy\r\nRetry-After: 0\r\n\r\n", OK + b"Content-Length: 2\r\n\r\nok"]
 
     def script(handler: BaseHTTPRequestHandler) -> None:
         sends(answers.pop(0))(handler)
 
-    url = site.put("/busy", script=script)
-    assert (await fetch(url)).size_bytes == 2
+    assert (await fetch(site.put("/busy", script=script))).size_bytes == 2
 
 
 async def test_a_retry_after_beyond_the_deadline_is_an_error_with_its_seconds(
@@ -44,48 +38,38 @@ async def test_a_retry_after_beyond_the_deadline_is_an_error_with_its_seconds(
     assert len(site.asked) == 1
 
 
-async def test_robots_txt_is_asked_once_and_obeyed_on_every_hop(
-    site: Site, fetcher: Make, tmp_path: Path
-) -> None:
-    site.put(
-        "/robots.txt",
-        b"User-agent: fetchstash\nDisallow: /private\n\nUser-agent: *\nDisallow: /\n",
-        "text/plain",
-    )
-    public, private = site.put("/public", b"x"), site.put("/private/x", b"x")
+async def test_robots_txt_is_asked_once_and_obeyed_on_every_hop(site: Site, fetch: Fetch) -> None:
+    rules = b"User-agent: fetchstash\nDisallow: /private\n\nUser-agent: *\nDisallow: /\n"
+    site.put("/robots.txt", rules, "text/plain")
     hop = site.put("/hop", status=302, headers={"Location": "/private/x"})
-    http = fetcher(respect_robots=True)
-    await http.fetch(public, tmp_path)
+    await fetch(site.put("/public", b"x"), respect_robots=True)
     with pytest.raises(RobotsRefused, match=r"robots\.txt of 127\.0\.0\.1 forbids"):
-        await http.fetch(private, tmp_path)
+        await fetch(site.put("/private/x", b"x"), respect_robots=True)
     with pytest.raises(RobotsRefused, match=r"site that 127\.0\.0\.1 redirected to forbids"):
-        await http.fetch(hop, tmp_path)
-    await http.fetch(site.url("/robots.txt"), tmp_path)
+        await fetch(hop, respect_robots=True)
+    await fetch(site.url("/robots.txt"), respect_robots=True)
     assert site.asked == ["/robots.txt", "/public", "/hop", "/robots.txt"]
 
 
-async def test_ten_fetches_of_one_site_ask_robots_txt_once(
-    site: Site, fetcher: Make, tmp_path: Path
-) -> None:
+async def test_ten_fetches_of_one_site_ask_robots_txt_once(site: Site, fetch: Fetch) -> None:
     site.put("/robots.txt", b"", "text/plain")
     urls = [site.put(f"/{number}", b"x") for number in range(10)]
-    http = fetcher(respect_robots=True)
     async with anyio.create_task_group() as tasks:
         for url in urls:
-            tasks.start_soon(http.fetch, url, tmp_path)
+            tasks.start_soon(partial(fetch, url, respect_robots=True))
     assert site.asked.count("/robots.txt") == 1
 
 
 async def test_a_robots_txt_that_fails_with_5xx_allows_nothing_for_a_while(
-    site: Site, fetcher: Make, tmp_path: Path
+    site: Site, fetch: Fetch
 ) -> None:
     site.put("/robots.txt", status=500)
-    http, url = fetcher(respect_robots=True), site.put("/x", b"x")
+    url = site.put("/x", b"x")
     for _ in range(2):
         with pytest.raises(RobotsRefused, match="is unavailable, which forbids every page"):
-            await http.fetch(url, tmp_path)
+            await fetch(url, respect_robots=True)
     assert site.asked == ["/robots.txt"]
-    await fetcher(respect_robots=False).fetch(url, tmp_path)
+    await fetch(url)
 
 
 @pytest.mark.parametrize(
@@ -97,17 +81,15 @@ async def test_a_robots_txt_that_fails_with_5xx_allows_nothing_for_a_while(
     ids=["an address inside", "a domain that is denied"],
 )
 async def test_a_robots_txt_that_leads_where_nobody_may_go_is_not_followed(
-    there: str, limits: dict[str, Any], site: Site, fetcher: Make, tmp_path: Path
+    there: str, limits: dict[str, Any], site: Site, fetch: Fetch
 ) -> None:
     site.put("/robots.txt", status=302, headers={"Location": there.format(site.port)})
-    http = fetcher(respect_robots=True, allow_hosts=("127.0.0.1", "localhost"), **limits)
-    await http.fetch(site.put("/x", b"x"), tmp_path)
+    limits |= {"respect_robots": True, "allow_hosts": ("127.0.0.1", "localhost")}
+    await fetch(site.put("/x", b"x"), **limits)
     assert site.asked == ["/robots.txt", "/x"]
 
 
-async def test_requests_to_one_host_keep_to_the_concurrency(
-    site: Site, fetcher: Make, tmp_path: Path
-) -> None:
+async def test_requests_to_one_host_keep_to_the_concurrency(site: Site, fetch: Fetch) -> None:
     here = most = 0
 
     def script(handler: BaseHTTPRequestHandler) -> None:
@@ -116,22 +98,19 @@ async def test_requests_to_one_host_keep_to_the_concurrency(
         most = max(most, here)
         time.sleep(0.03)
         here -= 1
-        sends(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")(handler)
+        sends(OK + b"Content-Length: 0\r\n\r\n")(handler)
 
-    http = fetcher(per_host_concurrency=2)
     async with anyio.create_task_group() as tasks:
         for number in range(6):
-            tasks.start_soon(http.fetch, site.put(f"/{number}", script=script), tmp_path)
+            url = site.put(f"/{number}", script=script)
+            tasks.start_soon(partial(fetch, url, per_host_concurrency=2))
     assert most <= 2
 
 
-async def test_requests_to_one_host_keep_to_the_rate(
-    site: Site, fetcher: Make, tmp_path: Path
-) -> None:
-    http = fetcher(per_host_rate=20)
+async def test_requests_to_one_host_keep_to_the_rate(site: Site, fetch: Fetch) -> None:
     began = time.monotonic()
     for number in range(4):
-        await http.fetch(site.put(f"/{number}", b"x"), tmp_path)
+        await fetch(site.put(f"/{number}", b"x"), per_host_rate=20)
     assert time.monotonic() - began >= 3 / 20
 
 
@@ -257,9 +236,7 @@ def test_any_retry_after_is_read_or_nothing(value: str) -> None:
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
 def test_a_temporary_failure_is_retried_after_a_growing_wait(status: int) -> None:
-    waits = [
-        wait_after_status(status, {}, attempt, 60, NOW, jitter=lambda: 1.0) for attempt in range(3)
-    ]
+    waits = [wait_after_status(status, {}, n, 60, NOW, jitter=lambda: 1.0) for n in range(3)]
     assert waits == [0.5, 1.0, None]
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from base64 import b64encode
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -17,6 +17,7 @@ from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._url import parse
 
 pytestmark = pytest.mark.anyio
+Pipe = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 INSIDE = (
     "127.0.0.1", "127.1", "0x7f000001", "2130706433", "0177.0.0.1", "0.0.0.0", "[::1]", "[::]",
@@ -32,6 +33,7 @@ class Listener:
     """A server on loopback that notes what it is sent, and answers with HTTP."""
 
     port: int = 0
+    address: str = ""
     heads: list[str] = field(default_factory=list[str])
     body: bytes = b"hello"
 
@@ -47,6 +49,7 @@ async def listener() -> AsyncGenerator[Listener]:
     it = Listener()
     server = await asyncio.start_server(it.accept, "127.0.0.1", 0)
     it.port = server.sockets[0].getsockname()[1]
+    it.address = f"127.0.0.1:{it.port}"
     yield it
     server.close()
 
@@ -60,14 +63,22 @@ async def listening(max_bytes: int = 10**6, **limits: object) -> AsyncGenerator[
         yield proxy
 
 
-async def sent(proxy: PageProxy, request: str, *, token: str | None = None) -> bytes:
-    """Send a request with the page's token, or with another, and return all that comes back."""
+@asynccontextmanager
+async def asked(
+    proxy: PageProxy, request: str, token: str | None = None, behind: str = ""
+) -> AsyncGenerator[Pipe]:
+    """Send a request with the page's token, or with another; yield the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
     shown = b64encode(f"{USER}:{proxy.token if token is None else token}".encode()).decode()
-    writer.write(f"{request}\r\nProxy-Authorization: Basic {shown}\r\n\r\n".encode())
-    answer = await asyncio.wait_for(reader.read(), 10)
+    writer.write(f"{request}\r\nProxy-Authorization: Basic {shown}\r\n\r\n{behind}".encode())
+    yield reader, writer
     writer.close()
-    return answer
+
+
+async def sent(proxy: PageProxy, request: str, token: str | None = None) -> bytes:
+    """Send a request and return all that comes back."""
+    async with asked(proxy, request, token) as (reader, _):
+        return await asyncio.wait_for(reader.read(), 10)
 
 
 @pytest.mark.parametrize("host", INSIDE)
@@ -83,7 +94,7 @@ async def test_no_spelling_of_an_address_inside_is_dialled(host: str, listener: 
 
 
 async def test_without_the_token_nothing_is_asked(listener: Listener) -> None:
-    allowed = f"127.0.0.1:{listener.port}"
+    allowed = listener.address
     async with listening(allow_hosts=(allowed,)) as proxy:
         for token in ("", "guess", proxy.token[:-1]):
             answer = await sent(proxy, f"CONNECT {allowed} HTTP/1.1", token=token)
@@ -93,7 +104,7 @@ async def test_without_the_token_nothing_is_asked(listener: Listener) -> None:
 
 
 async def test_a_plain_request_arrives_without_what_is_the_proxy_s(listener: Listener) -> None:
-    allowed = f"127.0.0.1:{listener.port}"
+    allowed = listener.address
     async with listening(allow_hosts=(allowed,)) as proxy:
         request = f"GET http://{allowed}/a?b=c HTTP/1.1\r\nHost: other\r\nX-One: 1"
         answer = await sent(proxy, f"{request}\r\nProxy-Connection: keep-alive")
@@ -105,37 +116,31 @@ async def test_a_plain_request_arrives_without_what_is_the_proxy_s(listener: Lis
 
 
 async def test_bytes_behind_a_plain_request_go_nowhere(listener: Listener) -> None:
-    allowed = f"127.0.0.1:{listener.port}"
-    async with listening(allow_hosts=(allowed,)) as proxy:
-        reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
-        token = b64encode(f"{USER}:{proxy.token}".encode()).decode()
-        writer.write(
-            f"GET http://{allowed}/ HTTP/1.1\r\nProxy-Authorization: Basic {token}\r\n\r\n"
-            f"GET http://10.0.0.1/second HTTP/1.1\r\nHost: 10.0.0.1\r\n\r\n".encode()
-        )
+    request = f"GET http://{listener.address}/ HTTP/1.1"
+    behind = "GET http://10.0.0.1/second HTTP/1.1\r\nHost: 10.0.0.1\r\n\r\n"
+    async with (
+        listening(allow_hosts=(listener.address,)) as proxy,
+        asked(proxy, request, behind=behind) as (reader, _),
+    ):
         await asyncio.wait_for(reader.read(), 10)
-        writer.close()
     assert "second" not in "".join(listener.heads)
 
 
 async def test_a_tunnel_carries_bytes_both_ways(listener: Listener) -> None:
-    allowed = f"127.0.0.1:{listener.port}"
-    async with listening(allow_hosts=(allowed,)) as proxy:
-        reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
-        token = b64encode(f"{USER}:{proxy.token}".encode()).decode()
-        writer.write(
-            f"CONNECT {allowed} HTTP/1.1\r\nProxy-Authorization: Basic {token}\r\n\r\n".encode()
-        )
+    request = f"CONNECT {listener.address} HTTP/1.1"
+    async with (
+        listening(allow_hosts=(listener.address,)) as proxy,
+        asked(proxy, request) as (reader, writer),
+    ):
         assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
         writer.write(b"opaque")
         assert (await asyncio.wait_for(reader.read(), 10)).endswith(b"hello")
-        writer.close()
     assert listener.heads == ["opaque"]
 
 
 async def test_a_page_gets_no_more_bytes_than_its_limit(listener: Listener) -> None:
     listener.body = b"x" * 300_000
-    allowed = f"127.0.0.1:{listener.port}"
+    allowed = listener.address
     async with listening(100_000, allow_hosts=(allowed,)) as proxy:
         answer = await sent(proxy, f"GET http://{allowed}/ HTTP/1.1")
         again = await sent(proxy, f"GET http://{allowed}/ HTTP/1.1")
@@ -146,7 +151,7 @@ async def test_a_page_gets_no_more_bytes_than_its_limit(listener: Listener) -> N
 async def test_the_operator_s_domains_and_ports_hold_for_all_that_a_page_loads(
     listener: Listener,
 ) -> None:
-    allowed = f"127.0.0.1:{listener.port}"
+    allowed = listener.address
     async with listening(allow_hosts=(allowed,), deny_domains=("127.0.0.1",)) as proxy:
         answer = await sent(proxy, f"CONNECT {allowed} HTTP/1.1")
     assert answer.startswith(b"HTTP/1.1 403 ")
@@ -171,19 +176,16 @@ async def test_what_is_no_request_for_a_proxy_is_refused(request_line: str) -> N
 
 
 async def test_the_end_of_a_page_closes_its_connections(listener: Listener) -> None:
-    allowed = f"127.0.0.1:{listener.port}"
-    async with listening(allow_hosts=(allowed,)) as proxy:
-        reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
-        token = b64encode(f"{USER}:{proxy.token}".encode()).decode()
-        writer.write(
-            f"CONNECT {allowed} HTTP/1.1\r\nProxy-Authorization: Basic {token}\r\n\r\n".encode()
-        )
-        await reader.readuntil(b"\r\n\r\n")
-        port = proxy.port
-    assert await asyncio.wait_for(reader.read(), 10) == b""
-    writer.close()
-    with pytest.raises(ConnectionRefusedError):
-        await asyncio.open_connection("127.0.0.1", port)
+    allowed = listener.address
+    async with AsyncExitStack() as stack:
+        async with listening(allow_hosts=(allowed,)) as proxy:
+            tunnel = asked(proxy, f"CONNECT {allowed} HTTP/1.1")
+            reader, _ = await stack.enter_async_context(tunnel)
+            await reader.readuntil(b"\r\n\r\n")
+            port = proxy.port
+        assert await asyncio.wait_for(reader.read(), 10) == b""
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port)
 
 
 @pytest.mark.parametrize(

@@ -163,22 +163,17 @@ def test_every_address_reads_as_itself(address: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "advice"),
+    ("url", "words"),
     [
         ("http://0x7f.1/", "Write the host as 127.0.0.1."),
         ("http://2130706433/", "Write the host as 127.0.0.1."),
-        ("http:///page", "Give the whole URL, such as https://example.org/page."),
+        ("http:///page", "The URL's host is missing. Give the whole URL, such as https://exam"),
         ("https://example.org/a\n", "Give it without them."),
         ("example.org/page", "Put https:// before it."),
         ("no page", "Give the whole URL, such as https://example.org/page."),
     ],
 )
-def test_a_url_that_is_written_wrong_comes_with_how_to_write_it(url: str, advice: str) -> None:
+def test_a_url_that_is_written_wrong_comes_with_how_to_write_it(url: str, words: str) -> None:
     with pytest.raises(BadArgument) as bad:
         parse(url, 8_192)
-    assert bad.value.next_step == advice
-
-
-def test_a_url_without_a_host_is_said_to_have_none() -> None:
-    with pytest.raises(BadArgument, match="The URL's host is missing"):
-        parse("http:///page", 8_192)
+    assert words in bad.value.line()

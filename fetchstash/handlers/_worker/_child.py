@@ -28,19 +28,8 @@ from fetchstash.handlers._contract import (
 )
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Cause, Reason
-from fetchstash.handlers._worker import _plugins
+from fetchstash.handlers._worker import _plugins, _protocol as protocol
 from fetchstash.handlers._worker._confine import confine, is_worn_out, job_limits, limit_process
-from fetchstash.handlers._worker._protocol import (
-    MAX_HEADINGS,
-    MAX_PART_TEXT,
-    MAX_PREVIEW,
-    MAX_TITLE,
-    cause_of,
-    encode,
-    facts_json,
-    headings_json,
-    read_frame,
-)
 from fetchstash.text import PreviewLimits, clip
 from fetchstash.text.hygiene import clean, clean_line
 from fetchstash.text.tokens import Counter
@@ -64,7 +53,7 @@ class TextWriter:
     removed: int = 0
     full: bool = False
     blank_pages: int = 0
-    outline_room: int = MAX_HEADINGS
+    outline_room: int = protocol.MAX_HEADINGS
     counter: Counter = field(default_factory=Counter)
 
     def write(self, part: Part) -> None:
@@ -92,8 +81,10 @@ class TextWriter:
             "bytes": self.bytes + len(data),
             "chars": self.chars + len(text),
             "starts_page": part.starts_page,
-            "headings": headings_json(headings),
-            "table": None if part.table is None else clip(clean_line(part.table), MAX_TITLE),
+            "headings": protocol.headings_json(headings),
+            "table": None
+            if part.table is None
+            else clip(clean_line(part.table), protocol.MAX_TITLE),
             "columns": part.columns,
             # Rows end the part, one a line: this is the first one's line in the whole text.
             "first_row_line": self.newlines + _lines(text) - rows + 1,
@@ -143,10 +134,10 @@ def main() -> None:
     def send(frame: dict[str, Any]) -> None:
         if frame.get("sound") and is_worn_out():
             frame["sound"] = False
-        _write_all(answers, encode(frame))
+        _write_all(answers, protocol.encode(frame))
 
     send({"ready": os.getpid(), "missing": missing})
-    while (job := read_frame(requests)) is not None:
+    while (job := protocol.read_frame(requests)) is not None:
         if not run(job, send):
             return
         gc.collect()
@@ -259,8 +250,8 @@ def part(choice: _plugins.Choice, request: PartRequest) -> dict[str, Any]:
             "width": answer.width,
             "height": answer.height,
         }
-    cut = len(answer.text) > MAX_PART_TEXT
-    return {"text": clean(answer.text[:MAX_PART_TEXT]).text, "total": answer.total, "cut": cut}
+    text, most = answer.text, protocol.MAX_PART_TEXT
+    return {"text": clean(text[:most]).text, "total": answer.total, "cut": len(text) > most}
 
 
 def page(choice: _plugins.Choice, source: Path, number: int) -> dict[str, Any]:
@@ -271,7 +262,7 @@ def page(choice: _plugins.Choice, source: Path, number: int) -> dict[str, Any]:
     if raster is None:
         raise Reason.NO_OCR.error()
     reading = _engine.read(raster(source, number, _engine.MAX_EDGE))
-    text = clip(clean(reading.text).text, MAX_PART_TEXT)
+    text = clip(clean(reading.text).text, protocol.MAX_PART_TEXT)
     return {"text": text, "confidence": round(1_000 * reading.confidence)}
 
 
@@ -288,17 +279,17 @@ def _read_job(job: dict[str, Any]) -> tuple[Decision, Hints, ExtractLimits]:
 def _facts(extracted: Extracted) -> dict[str, Any]:
     sample = clean(extracted.preview.sample).text
     preview = asdict(extracted.preview) | {
-        "text": clip(clean(extracted.preview.text).text, MAX_PREVIEW),
-        "sample": sample if len(sample) <= MAX_PREVIEW else "",
+        "text": clip(clean(extracted.preview.text).text, protocol.MAX_PREVIEW),
+        "sample": sample if len(sample) <= protocol.MAX_PREVIEW else "",
     }
     cause = extracted.cause.to_json() if extracted.cause else None
-    return facts_json(extracted.facts) | {"cause": cause, "preview": preview}
+    return protocol.facts_json(extracted.facts) | {"cause": cause, "preview": preview}
 
 
 def _cause(error: BaseException) -> Cause:
     """Return the cause of a failure: of foreign exceptions only their class."""
     if isinstance(error, FetchstashError):
-        return cause_of(error)
+        return protocol.cause_of(error)
     if isinstance(error, _plugins.PluginError):
         return error.cause
     if isinstance(error, MemoryError):
