@@ -82,8 +82,7 @@ def _fit(pairs: Counter[bytes], charset: str, languages: tuple[str, ...]) -> flo
 
 SAMPLE_BYTES = 64 * 1024
 CHUNK_BYTES = 2**20
-FALLBACK = "cp1252"
-"""Every byte beyond ASCII is some letter in it, so that nothing is lost."""
+FALLBACK = "cp1252"  # every byte beyond ASCII is some letter in it, so that nothing is lost
 
 # Wider codecs for names under which more is sent than Python's codec has.
 _WIDER = {

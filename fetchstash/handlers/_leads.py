@@ -19,11 +19,9 @@ from fetchstash.handlers._charset import charset_named, declared_charset
 
 REACH, PICTURES_REACH = 256 * 2**10, 2 * 2**20
 """Bytes of a page that are looked at, for where it leads and for its pictures."""
-MOST_TEXT = 3_000
-"""Characters outside of tags; a page that has more leads nowhere."""
+MOST_TEXT = 3_000  # characters outside of tags; a page that has more leads nowhere
 MAX_REFRESH_SECONDS = 30
-MAX_REDIRECTING_SCRIPT = 2_000
-"""Characters; a longer script does more than to send the browser on."""
+MAX_REDIRECTING_SCRIPT = 2_000  # characters; a longer script does more than to send the browser on
 LEADING = frozenset(("leads_on", "empty_shell"))
 """Verdicts of pages without text, which may lead to one that has some."""
 

@@ -245,10 +245,8 @@ def _ends_with_break(run: list[Node]) -> bool:
     return False
 
 
-MAX_COLSPAN = 8
-"""Columns that one cell may span: more cost output and say nothing."""
-MAX_COLUMNS_SPANNED = 100
-"""Columns in which a cell may span rows."""
+MAX_COLSPAN = 8  # columns that one cell may span: more cost output and say nothing
+MAX_COLUMNS_SPANNED = 100  # columns in which a cell may span rows
 LONGEST_REPEATED = 80
 """Characters of a value that is repeated in the rows it spans; a longer one is marked by DITTO."""
 DITTO = "\u2033"
@@ -320,8 +318,7 @@ def _span(cell: Element, name: str, most: int) -> int:
 PART_CHARS = 65_536
 _PERMALINK_SIGNS = " #\u00b6\u00a7\U0001f517"  # pilcrow, section sign, link symbol
 _LINK_TO_ITSELF = re.compile(r"\[([^\[\]]*)\]\(#[^()]*\)")
-MAX_INDENT = 8
-"""Levels of indentation; deeper blocks stand at the last level."""
+MAX_INDENT = 8  # levels of indentation; deeper blocks stand at the last level
 
 
 def parts(blocks: Iterable[Block], inline: Inline) -> Iterator[Part]:

@@ -157,12 +157,9 @@ def section(blocks: Sequence[Block], body: Element, fragment: str) -> range | No
 
 
 LEAST_ITEMS = 3
-REACH = 6
-"""Elements above the title of a teaser in which its item is searched."""
-LEAST_TITLE_WORDS, MOST_ITEM_WORDS = 4, 70
-"""Mean words of the titles and of the items of a list."""
-MIN_SHARE = 0.8
-"""Of the elements of one kind beside each other; a list has titles in as many."""
+REACH = 6  # elements above the title of a teaser in which its item is searched
+LEAST_TITLE_WORDS, MOST_ITEM_WORDS = 4, 70  # mean words of the titles and of the items of a list
+MIN_SHARE = 0.8  # of the elements of one kind beside each other; a list has titles in as many
 RUNNING_WORDS, RUNNING_PARAGRAPHS, RUNNING_IN_ALL = 15, 4, 150
 """Words of a paragraph of running text, and how much of it an article has."""
 
@@ -232,10 +229,8 @@ def _is_title(block: Block, words: int) -> bool:
     )
 
 
-MAX_SCORED = 5_000
-"""Blocks. Rules choose on a longer page: they are cheaper and leave out less."""
-MIN_SCORED_CHARS = 500
-"""Rules choose on a page with less text: the scorer has too little to go by."""
+MAX_SCORED = 5_000  # blocks. Rules choose on a longer page: they are cheaper and leave out less
+MIN_SCORED_CHARS = 500  # rules choose on a page with less text: the scorer has too little to go by
 SHORT_PAGE_CHARS = 2_000
 MIN_AGREED = 0.75
 """Of what the rules keep of a short page; if the scorer keeps less, the rules choose."""

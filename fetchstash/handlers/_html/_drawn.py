@@ -13,10 +13,8 @@ from fetchstash.handlers._html._element import BLOCKS, Element, names
 
 MAX_NODES = 60_000
 MAX_DEPTH = 100
-MAX_HTML_TEXTS = 300
-"""Texts that are HTML of their own; each is parsed."""
-PROSE_WORDS = 8
-"""Words of a text that is prose whatever its key; less under one of _TEXT_KEYS."""
+MAX_HTML_TEXTS = 300  # texts that are HTML of their own; each is parsed
+PROSE_WORDS = 8  # words of a text that is prose whatever its key; less under one of _TEXT_KEYS
 TEXT_WORDS = 3
 MAX_FACT_CHARS = 120
 
@@ -92,7 +90,7 @@ class _Painter:
                 box.children.append(child)
                 if not isinstance(child, str):
                     child.parent = box
-            _mark(box)
+            box.hold_blocks()
             return
         for paragraph in text.split("\n\n"):
             if paragraph.strip():
@@ -182,14 +180,8 @@ def _new(tag: str, parent: Element, *, first: bool = False) -> Element:
     element = Element(tag, {}, parent)
     parent.children.insert(0 if first else len(parent.children), element)
     if tag in BLOCKS:
-        _mark(parent)
+        parent.hold_blocks()
     return element
-
-
-def _mark(element: Element | None) -> None:
-    while element is not None and not element.holds_blocks:
-        element.holds_blocks = True
-        element = element.parent
 
 
 def _is_element(items: list[Any]) -> bool:

@@ -45,6 +45,13 @@ class Element:
         self.children: list[Element | str] = []
         self.holds_blocks = False
 
+    def hold_blocks(self) -> None:
+        """Note that a block-level element is inside of this one and of those around it."""
+        element: Element | None = self
+        while element is not None and not element.holds_blocks:
+            element.holds_blocks = True
+            element = element.parent
+
     def elements(self) -> Iterator["Element"]:
         """Yield the child elements."""
         return (child for child in self.children if not isinstance(child, str))
@@ -144,14 +151,12 @@ def elements_in(nodes: Iterable[Node]) -> Iterator[Element]:
 
 MAX_SOURCE_CHARS = 16_000_000
 MAX_ELEMENTS = 200_000
-MAX_TAGS = 4 * MAX_ELEMENTS
-"""Start tags, end tags and comments."""
+MAX_TAGS = 4 * MAX_ELEMENTS  # start tags, end tags and comments
 MAX_DEPTH = 2_000
 """Open tags; one without an end tag counts to the end of the page. Parsed in some 30 ms."""
 MAX_ATTRIBUTES = 200
 MAX_OPTIONS = 2_000
-MAX_COPIES = 100_000
-"""Copies of formatting elements; after so many, formatting tags are removed."""
+MAX_COPIES = 100_000  # copies of formatting elements; after so many, formatting tags are removed
 
 # A page with fewer tags, and fewer tags times formatting tags, cannot exceed a limit.
 HARMLESS_TAGS, HARMLESS_PRODUCT = 4 * MAX_OPTIONS, 1_000_000

@@ -73,11 +73,9 @@ _NEAR = tuple(
 """The groups that are features: how many elements above a block one of their words stands."""
 _NOWHERE = (FAR,) * len(_NEAR)
 _KINDS = {PARAGRAPH: 0.0, HEADING: 1.0, CODE: 2.0, TABLE: 3.0}
-_MOST = 60
-"""Blocks; the largest distance that counts."""
+_MOST = 60  # blocks; the largest distance that counts
 _LEAST_ITEMS = 3
-_LIST_REACH = 7
-"""Elements, from the parent of a block up, in which a list is looked for."""
+_LIST_REACH = 7  # elements, from the parent of a block up, in which a list is looked for
 _NO_LIST: Row = [_LIST_REACH, 0, 0, 0, 0]
 _TABLED = 500
 _LOGARITHMS = [math.log1p(words) for words in range(_TABLED)]
@@ -88,12 +86,10 @@ _PLACES = (
 )  # fmt: skip
 _TAGS = {tag: float(number) for number, tag in enumerate(_PLACES, 1)}
 _GENERATIONS = 4
-MAX_NAMES = 300
-"""Characters of an element's tag, role, classes and id that are searched."""
+MAX_NAMES = 300  # characters of an element's tag, role, classes and id that are searched
 _SHARES = (0.6, 0.8, 0.95)
 """Shares of the page's running text; the innermost element that holds one is a region."""
-_RUNNING = 10
-"""Words; a paragraph with as many is running text."""
+_RUNNING = 10  # words; a paragraph with as many is running text
 
 
 class _Text(NamedTuple):

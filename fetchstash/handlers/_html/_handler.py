@@ -17,14 +17,10 @@ from fetchstash.handlers._shared._parts import part_text
 from fetchstash.text.facts import DocumentFacts
 from fetchstash.text.ranges import Preview
 
-MIN_LEADING_LINKS = 2
-"""A preview does not begin with as many links in blocks of nothing else."""
-MOST_WORDS_BETWEEN = 3
-"""Of a block among such links: the name of the page itself, a label."""
-TITLE_REACH = 400
-"""The title is searched in this many blocks."""
-MOST_WORDS_ABOVE = 80
-"""Of running text above the title: a notice. More is text of the page."""
+MIN_LEADING_LINKS = 2  # a preview does not begin with as many links in blocks of nothing else
+MOST_WORDS_BETWEEN = 3  # of a block among such links: the name of the page itself, a label
+TITLE_REACH = 400  # the title is searched in this many blocks
+MOST_WORDS_ABOVE = 80  # of running text above the title: a notice. More is text of the page
 _NOTICE = re.compile(
     r"\bsurvey\b|\bwe use cookies|\b(?:uses?|using|accept) cookies\b|"
     r"\byou(?:'re|\u2019re| are) (?:viewing|reading|browsing|looking at)\b|"
@@ -181,7 +177,9 @@ def _title(content: list[_blocks.Block], page_title: str) -> int | None:
             place = named.find(words) if named.strip() else -1
             if place >= 0:
                 places.append((place, number))
-        above += len(block.words.split()) if _is_running(block) else 0
+        count = len(block.words.split())
+        if count >= RUNNING_WORDS and not block.link and linked_words(block.nodes) * 2 < count:
+            above += count
         if above > MOST_WORDS_ABOVE:
             break
     return min(places)[1] if places else None
@@ -194,11 +192,6 @@ def _spelled(text: str) -> str:
 def _is_notice(block: _blocks.Block) -> bool:
     """Return whether this speaks of the site, and not of what the page is about."""
     return len(block.words) <= 400 and _NOTICE.search(block.words) is not None
-
-
-def _is_running(block: _blocks.Block) -> bool:
-    words = len(block.words.split())
-    return words >= RUNNING_WORDS and not block.link and linked_words(block.nodes) * 2 < words
 
 
 def _links(block: _blocks.Block) -> int:

@@ -41,8 +41,7 @@ _CLOSED = re.compile(
     r"accordion|collaps|expand|(?<![a-z])(?:faq|tab-?(?:pane|panel|content)|toggle)", re.IGNORECASE
 )
 _SLIDE = re.compile(r"slide|carousel|swiper|splide|glide", re.IGNORECASE)
-_CLOSED_REACH = 3
-"""Elements, from the hidden one up, whose classes may name it a panel."""
+_CLOSED_REACH = 3  # elements, from the hidden one up, whose classes may name it a panel
 _NOT_PANELS = names("dialog alertdialog menu menubar listbox tooltip alert navigation search")
 _CHROME = names("nav header footer form dialog menu")
 

@@ -18,12 +18,9 @@ from fetchstash.handlers._html._element import (
 )
 from fetchstash.handlers._html._media import MEDIA, labelled, shown
 
-LONGEST_CELL = 1_000
-"""Characters; a longer cell is a column of a layout."""
-LONGEST_NESTED = 300
-"""Characters of a table inside a cell that is written with the cell."""
-SHORT_CELL = 200
-"""Characters of a cell that headings may stand beside."""
+LONGEST_CELL = 1_000  # characters; a longer cell is a column of a layout
+LONGEST_NESTED = 300  # characters of a table inside a cell that is written with the cell
+SHORT_CELL = 200  # characters of a cell that headings may stand beside
 MIN_ROWS_WITH_HEADINGS = 3
 _EQUATION = re.compile(r"eqn|equation", re.IGNORECASE)
 _CODE = re.compile(r"code|highlight|blob|hljs|diff|source|line", re.IGNORECASE)

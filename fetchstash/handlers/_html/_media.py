@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 MAX_TEX_CHARS = 5_000
 MAX_DEPTH = 40
 MAX_NODES = 5_000
-MAX_PROSE_WORDS = 4
-"""Words in a row; TeX with more of them is prose."""
+MAX_PROSE_WORDS = 4  # words in a row; TeX with more of them is prose
 
 _TEX = ("tex", "latex")
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
@@ -87,33 +86,22 @@ def formula(math: "LexborNode") -> str:
     return latex(math)
 
 
-class MathNode(Protocol):
-    """An element of MathML."""
+class _MathNode(Protocol):
+    """An element of MathML, its name without a prefix."""
 
     @property
-    def tag(self) -> str | None:
-        """Its name without a prefix."""
-        ...
-
+    def tag(self) -> str | None: ...
     @property
-    def attributes(self) -> Mapping[str, str | None]:
-        """Its attributes by name."""
-        ...
-
-    def text(self, *, deep: bool = True) -> str:
-        """Return all text in it."""
-        ...
-
-    def iter(self) -> "Iterable[MathNode]":
-        """Yield the elements in it."""
-        ...
+    def attributes(self) -> Mapping[str, str | None]: ...
+    def text(self, *, deep: bool = True) -> str: ...
+    def iter(self) -> "Iterable[_MathNode]": ...
 
 
-def latex(math: MathNode) -> str:
+def latex(math: _MathNode) -> str:
     """Return presentation MathML (MathML Core) as LaTeX between dollar signs, "" if it is empty."""
     spare = MAX_NODES
 
-    def write(node: MathNode, depth: int) -> str:
+    def write(node: _MathNode, depth: int) -> str:
         nonlocal spare
         spare -= 1
         tag = node.tag or ""
@@ -175,12 +163,10 @@ _LAYOUTS: dict[str, tuple[int, Callable[..., str]]] = {
 
 MEDIA = names("img video audio iframe")
 """Elements that are kept for what they show; they have no text."""
-LEAST_PIXELS = 50
-"""Width and height; a smaller picture is an icon."""
+LEAST_PIXELS = 50  # width and height; a smaller picture is an icon
 MAX_ALT_CHARS = 300
 MAX_LISTED = 1_000
-CAPTION_REACH = 20
-"""Children of a figure, and of each of these, among which its caption is."""
+CAPTION_REACH = 20  # children of a figure, and of each of these, among which its caption is
 
 _SOURCES = ("data-src", "data-original", "data-lazy-src", "data-lazy", "data-url", "src")
 """Where the address of a picture is: scripts that load it late set ``src`` from the others."""
@@ -212,8 +198,7 @@ _SCHEMA_TYPES = names("VideoObject AudioObject Clip Movie PodcastEpisode MusicRe
 _ADDRESSES = ("contentUrl", "embedUrl", "url")
 _IMAGE_FILE = re.compile(r"\.(?:jpe?g|png|gif|webp|avif|svg|bmp|tiff?)(?:[?#]|$)", re.IGNORECASE)
 _WIKI_PAGE = re.compile(r"/[A-Za-z]+:[^/]*$")
-_REACH = 6
-"""Elements above a picture in which its link and its figure are searched."""
+_REACH = 6  # elements above a picture in which its link and its figure are searched
 
 
 def is_medium(element: Element) -> bool:

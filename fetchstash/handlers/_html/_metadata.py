@@ -14,8 +14,7 @@ from typing import Any
 from fetchstash.handlers._data._json_values import is_array, is_object
 from fetchstash.handlers._html._tree import Page
 
-MAX_CHARS = 8_000_000
-"""Of the scripts that are read."""
+MAX_CHARS = 8_000_000  # of the scripts that are read
 MAX_NODES = 100_000
 MAX_FAILED_CHARS = 500_000_000
 """Characters before values that cannot be read, all together: about 0.3 s."""

@@ -27,10 +27,8 @@ from fetchstash.handlers._html._blocks import HEADING, Block, size_of
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._html._tree import Page
 
-MOST_CHARS = 3_000
-"""Of content; a page that has more is what it seems to be."""
-FEW_CHARS = 1_500
-"""Of content; a page that has more is no wall."""
+MOST_CHARS = 3_000  # of content; a page that has more is what it seems to be
+FEW_CHARS = 1_500  # of content; a page that has more is no wall
 NOT_FOUND_CHARS = 800
 NEXT_TO_NOTHING = 200
 
@@ -87,10 +85,12 @@ def verdict_of(content: str, whole: str, page: Page) -> str:
     """
     if len(content) > MOST_CHARS:
         return ""
-    if _is_paywall(content, whole, page):
+    if any(_NOT_FREE.search(source) for source in page.json_ld):
         return "paywall"
     if len(content) > FEW_CHARS:
         return ""
+    if len(_PAYWALL.findall(whole)) > 1:
+        return "paywall"
     if _CHALLENGE.search(whole) and len(whole) < FEW_CHARS:
         return "human_check"
     few = len(content) <= NEXT_TO_NOTHING
@@ -110,20 +110,13 @@ def verdict_of(content: str, whole: str, page: Page) -> str:
     return "" if whole else "no_text"
 
 
-def _is_paywall(content: str, whole: str, page: Page) -> bool:
-    if any(_NOT_FREE.search(source) for source in page.json_ld):
-        return True
-    return len(content) <= FEW_CHARS and len(_PAYWALL.findall(whole)) > 1
-
-
 def leads_to(page: Page) -> str:
     """Return the address that a page without text sends a browser to, "" if none."""
     return _leads.leads_to(page.meta, page.frames, [text for _, text in page.script_texts])
 
 
 MAX_SOURCE_BYTES = 4 * _element.MAX_SOURCE_CHARS
-READING_FEW_CHARS = 600
-"""Of content; only a page that shows no more may hold its text in data."""
+READING_FEW_CHARS = 600  # of content; only a page that shows no more may hold its text in data
 MIN_DATA_CHARS, MIN_TIMES = 500, 4
 """Characters of a text in data, and how many times what the page shows; less is no text."""
 LINKED_DATA = "JSON-LD"
@@ -243,8 +236,7 @@ def whole(source: str, url: str = "") -> Whole:
     return Whole(tuple(parts), _metadata.read(page).title, page.hidden)
 
 
-PICTURE = "images/"
-"""Begins the path of one picture, by its number in the listing."""
+PICTURE = "images/"  # begins the path of one picture, by its number in the listing
 
 
 def links(reading: Reading) -> str:

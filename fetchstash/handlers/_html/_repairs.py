@@ -14,10 +14,8 @@ from fetchstash.handlers._html._element import Element, names
 from fetchstash.handlers._html._inline import has_heads
 
 _CHROME = names("nav header footer aside form menu search")
-_QUOTING = names("blockquote figure")
-"""Elements whose own header and footer name the source."""
-_FIXED = names("nav footer menu")
-"""Chrome even on a page that has little else, such as a form."""
+_QUOTING = names("blockquote figure")  # elements whose own header and footer name the source
+_FIXED = names("nav footer menu")  # chrome even on a page that has little else, such as a form
 _MIN_OUTSIDE = 0.2
 """Of the page's text. If less stands outside the chrome, only _FIXED chrome is left out."""
 _CHROME_ROLES = names("navigation banner contentinfo complementary search menu menubar dialog")
@@ -100,28 +98,19 @@ def by_rules_alone(blocks: Sequence[Block]) -> list[bool]:
     return outside if any(outside) else [True] * len(blocks)
 
 
-TITLE_REACH = 12
-"""The title is searched in this many blocks above the first kept block."""
-CONTENT_SHARE = 0.5
-"""Of the kept text; an element that holds as much is the content's."""
-TABLE_REACH = 5
-"""Elements above a table in which the content is searched."""
-MAX_LINK_SHARE = 0.6
-"""Of a table's text; one with more is navigation."""
-MAX_GAP = 3
-"""Blocks in a row that are kept if they stand between kept blocks of the same region."""
-CARD_WORDS = 60
-"""Words inside one link that are a card of a product, a post or an event."""
+TITLE_REACH = 12  # the title is searched in this many blocks above the first kept block
+CONTENT_SHARE = 0.5  # of the kept text; an element that holds as much is the content's
+TABLE_REACH = 5  # elements above a table in which the content is searched
+MAX_LINK_SHARE = 0.6  # of a table's text; one with more is navigation
+REGION_REACH = 4  # elements, from the parent of a block up, that hold the region of the block
+MAX_GAP = 3  # blocks in a row that are kept if they stand between kept blocks of the same region
+CARD_WORDS = 60  # words inside one link that are a card of a product, a post or an event
 BYLINE_WORDS = 12
-MAX_MEDIA = 500
-"""Blocks of pictures that are placed; the listing has all of them."""
-NEIGHBOURS = 20
-"""Blocks on either side in which a picture's text is searched."""
-FIGURE_REACH = 4
-"""Elements above a picture in which its figure is searched."""
+MAX_MEDIA = 500  # blocks of pictures that are placed; the listing has all of them
+NEIGHBOURS = 20  # blocks on either side in which a picture's text is searched
+FIGURE_REACH = 4  # elements above a picture in which its figure is searched
 CAPTION_WORDS = 100
-POST_REACH = 6
-"""Elements above a block in which its post is searched."""
+POST_REACH = 6  # elements above a block in which its post is searched
 _POST = re.compile(r"(?<![a-z])(?:post|comment|message|reply|answer|topic)(?![a-rt-z])")
 _BYLINE = re.compile(r"author|user|byline|poster|nick|(?<![a-z])(?:date|time|name)(?![a-z])")
 
@@ -167,16 +156,11 @@ def fill_gaps(blocks: list[Block], keep: list[bool]) -> None:
     kept = [number for number, is_kept in enumerate(keep) if is_kept]
     for before, after in pairwise(kept):
         gap = range(before + 1, after)
-        if not gap or not _share_region(blocks[before], blocks[after]):
-            continue
-        for number in gap:
-            keep[number] = len(gap) <= MAX_GAP or blocks[number].kind in {CODE, TABLE, HEADING}
-
-
-def _share_region(block: Block, other: Block) -> bool:
-    """Return whether both blocks stand in an element at most three levels above the first."""
-    near = list(islice(block.parent.outward(), 4))
-    return any(element in near for element in other.parent.outward())
+        near = islice(blocks[before].parent.outward(), REGION_REACH)
+        if gap and not set(near).isdisjoint(blocks[after].parent.outward()):
+            for number in gap:
+                is_small = len(gap) <= MAX_GAP
+                keep[number] = is_small or blocks[number].kind in {CODE, TABLE, HEADING}
 
 
 def complete_cards(blocks: list[Block], keep: list[bool]) -> None:

@@ -21,8 +21,7 @@ from fetchstash.handlers._html._style import (
     unescape,
 )
 
-MAX_RULES_ALIKE = 200
-"""Rules looked up by one class, id or tag; a real sheet has fewer."""
+MAX_RULES_ALIKE = 200  # rules looked up by one class, id or tag; a real sheet has fewer
 MAX_SELECTOR_CHARS = 300
 MAX_SELECTOR_COST = 50_000_000
 """Elements visited for the selectors of several elements: about 0.1 s."""
@@ -206,7 +205,9 @@ class StyleSheet:
             cost = self._size * (self._size if _COSTLY.search(entry.selector) else 1)
             if cost <= self._spare:
                 self._spare -= cost
-                if not self._is_slow(entry) and not self._waits_for_class(entry.selector):
+                # A script takes the match back by a class, as carousels do.
+                absent = _NOT_CLASS.findall(entry.selector)
+                if not self._is_slow(entry) and not any(self._select(f".{n}") for n in absent):
                     entry.matches = self._select(entry.selector)
         return entry.matches
 
@@ -219,10 +220,6 @@ class StyleSheet:
             return True
         self._steps -= steps
         return False
-
-    def _waits_for_class(self, selector: str) -> bool:
-        """Return whether a script takes the match back by a class, as carousels do."""
-        return any(self._select(f".{name}") for name in _NOT_CLASS.findall(selector))
 
 
 def _worst(selector: str, depth: int, size: int) -> int:

@@ -11,8 +11,7 @@ from typing import NamedTuple, TypedDict
 MAX_SHEET_CHARS = 2_000_000
 WIDTHS = (360, 800, 1280, 1920)
 """Pixels. A rule in @media hides an element only if it applies at all these widths of a screen."""
-EVERYWHERE = (1 << len(WIDTHS)) - 1
-"""The mask of a rule that applies at all WIDTHS."""
+EVERYWHERE = (1 << len(WIDTHS)) - 1  # the mask of a rule that applies at all WIDTHS
 _FONT_PIXELS = 16
 _MAX_NESTING = 20
 
@@ -63,7 +62,8 @@ class Rule(NamedTuple):
 def rules(source: str) -> Iterator[Rule]:
     """Yield the style rules of a style sheet, those inside at-rules and nested rules too."""
     source = _COMMENT.sub(" ", source[:MAX_SHEET_CHARS])
-    source = _STRING.sub(_without_marks, source)
+    # Braces and semicolons in a string would end a rule or a declaration.
+    source = _STRING.sub(lambda m: m[0] if not set("{};").intersection(m[0]) else '""', source)
     start = 0
     open_rules: list[tuple[str, int, list[str]]] = []
     for mark in re.finditer(r"[{}]", source):
@@ -79,11 +79,6 @@ def rules(source: str) -> Iterator[Rule]:
             if selectors:
                 declared.append(text)
                 yield Rule(selectors, ";".join(declared), widths)
-
-
-def _without_marks(string: re.Match[str]) -> str:
-    """Return a string without braces and semicolons, which would end a rule or a declaration."""
-    return string[0] if not set("{};").intersection(string[0]) else '""'
 
 
 def _context(prelude: str, around: list[tuple[str, int, list[str]]]) -> tuple[str, int]:
@@ -306,7 +301,10 @@ def read_style(declarations: str) -> Style | None:
         return None
     text = compact(declarations)
     style: Style = {}
-    if _is_out_of_sight(text):
+    cuts_off = "overflow:hidden" in text or "overflow:clip" in text
+    if (_OUT_OF_SIGHT.search(text) and not _CLIPS_TEXT.search(text)) or (
+        cuts_off and _NO_SIZE.search(text)
+    ):
         style["out_of_sight"] = True
     for declaration in text.split(";"):
         name, _, value = declaration.partition(":")
@@ -343,10 +341,3 @@ def read_style(declarations: str) -> Style | None:
             case _:
                 pass
     return style or None
-
-
-def _is_out_of_sight(text: str) -> bool:
-    if _OUT_OF_SIGHT.search(text) and not _CLIPS_TEXT.search(text):
-        return True
-    cuts_off = "overflow:hidden" in text or "overflow:clip" in text
-    return cuts_off and _NO_SIZE.search(text) is not None

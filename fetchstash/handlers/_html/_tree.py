@@ -43,8 +43,7 @@ _NEVER_READ = names(
     "script style template svg iframe object embed applet noembed noframes canvas audio video map "
     "datalist select input textarea progress meter frameset frame link meta base title head"
 )
-_FIELDS = names("input select textarea")
-"""Elements that part the words around them."""
+_FIELDS = names("input select textarea")  # elements that part the words around them
 _PLAYED = names("video audio iframe")
 """Elements of which a trace is kept: what they play, and where it is."""
 _SPECIAL = names("dialog font img math mjx-container noscript")
@@ -179,6 +178,7 @@ class _Copy:
     def __init__(self, page: Page, sheet: StyleSheet, body: "LexborNode") -> None:
         self._page = page
         self._sheet = sheet
+        self._complete = sheet.complete
         self._body = body
         self._controlled = {
             identifier
@@ -206,11 +206,13 @@ class _Copy:
                 if kind == _TEXT:
                     self._add_text(node.text_content or "", parent, paints)
                 elif kind != _COMMENT and (tag := node.tag):
-                    if tag == "template" and (streamed := self._take_streamed(node.id or "")):
-                        self._placed.add(streamed.id or "")
-                        pending.append((node.next, parent, paints))
-                        node = streamed.child
-                        continue
+                    if tag == "template" and (node.id or "")[:2] in {"B:", "P:"}:
+                        streamed = self._streamed.pop((node.id or "")[2:], None)
+                        if streamed is not None:
+                            self._placed.add(streamed.id or "")
+                            pending.append((node.next, parent, paints))
+                            node = streamed.child
+                            continue
                     if tag == "script":
                         self._add_tex(node, parent, paints)
                     elif tag in _FIELDS:
@@ -223,10 +225,10 @@ class _Copy:
                             pending.append((node.next, parent, paints))
                             element, paints = copied
                             if len(pending) < MAX_DEPTH:
+                                if tag in BLOCKS:
+                                    parent.hold_blocks()
                                 parent.children.append(element)
                                 parent = element
-                                if tag in BLOCKS:
-                                    _mark_holders(element)
                             node = node.child
                             continue
                 node = node.next
@@ -259,7 +261,7 @@ class _Copy:
         """Add a film or a sound, without what stands inside for old browsers."""
         player = Element(node.tag or "", _attributes(node), parent)
         style = style_of(player, self._sheet, node.mem_id)
-        if paint(player, style, around, complete=self._sheet.complete).invisible:
+        if paint(player, style, around, complete=self._complete).invisible:
             return
         if player.tag == "iframe" and not (is_player(player) and _is_seen_frame(player.attributes)):
             return
@@ -285,7 +287,7 @@ class _Copy:
             ):
                 if around is UNKNOWN_PAINT:
                     return element, around
-                return element, paint(element, None, around, complete=self._sheet.complete)
+                return element, paint(element, None, around, complete=self._complete)
         classes = element.get("class")
         if "editsection" in classes:  # "[edit]" in MediaWiki
             return None
@@ -295,7 +297,7 @@ class _Copy:
         if tag == "img":
             inline = picture(element) or None
         style = style_of(element, self._sheet, node.mem_id)
-        painted = paint(element, style, around, complete=self._sheet.complete)
+        painted = paint(element, style, around, complete=self._complete)
         if inline is not None:
             if not self._is_invisible(element, painted):
                 parent.children.append(inline)
@@ -326,18 +328,12 @@ class _Copy:
         return element, painted
 
     def _is_shown_by_script(self, element: Element, node: "LexborNode", cause: HiddenBy) -> bool:
-        if cause is HiddenBy.STYLE and self._is_most_of_the_page(node):
-            return True
+        """Return whether this is a closed panel, or must be the content of a page that fades in."""
+        if cause is HiddenBy.STYLE:
+            size, is_main = _readable(node), node.tag == "main"
+            if size > MIN_FADING_CHARS and (is_main or size * 3 > _readable(self._body)):
+                return True
         return cause is not HiddenBy.FOR_GOOD and is_closed_panel(element, self._controlled)
-
-    def _take_streamed(self, template: str) -> "LexborNode | None":
-        """Return the streamed part that replaces a template; each part is returned once."""
-        return self._streamed.pop(template[2:], None) if template[:2] in {"B:", "P:"} else None
-
-    def _is_most_of_the_page(self, node: "LexborNode") -> bool:
-        """Return whether an element must be the content of a page that fades in."""
-        size = _readable(node)
-        return size > MIN_FADING_CHARS and (node.tag == "main" or size * 3 > _readable(self._body))
 
 
 def _readable(node: "LexborNode") -> int:
@@ -361,10 +357,3 @@ def _add_field(tag: str, node: "LexborNode", parent: Element) -> None:
     is_task = "disabled" in attributes or "task" in attributes.get("class", "")
     if is_task and any(around.tag == "li" for around in islice(parent.outward(), 3)):
         parent.children.append("[x] " if "checked" in attributes else "[ ] ")
-
-
-def _mark_holders(element: Element) -> None:
-    holder = element.parent
-    while holder is not None and not holder.holds_blocks:
-        holder.holds_blocks = True
-        holder = holder.parent
