@@ -77,15 +77,13 @@ NO_CONTENT = {
         "paywall",
     ),
     "a page that is not found": (
-        "<title>Page not found</title><h1>Oops</h1><p>Try the search.</p>",
-        "soft_404",
+        "<title>Page not found</title><h1>Oops</h1><p>Try the search.</p>", "soft_404",
     ),
     "a page that is gone": (
-        "<h1>This product is no longer available</h1><p>See our other gates.</p>",
-        "soft_404",
+        "<h1>This product is no longer available</h1><p>See our other gates.</p>", "soft_404",
     ),
     "nothing": ("<body></body>", "no_text"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("html", "verdict"), NO_CONTENT.values(), ids=NO_CONTENT.keys())
