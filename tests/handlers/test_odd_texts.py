@@ -130,27 +130,15 @@ ODD: dict[str, tuple[bytes, str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", ODD)
-def test_an_odd_text_is_routed_as_text(case: str) -> None:
-    data, label, _ = ODD[case]
-    decision = detect_content_kind(
-        {"content-type": label},
-        data[:65_536],
-        "https://example.org/file",
-        complete=len(data) <= 65_536,
-    )
+@pytest.mark.parametrize(("data", "label", "words"), ODD.values(), ids=ODD)
+def test_an_odd_text_is_routed_as_text_and_decoded(
+    data: bytes, label: str, words: str, tmp_path: Path
+) -> None:
+    head, is_whole = data[:65_536], len(data) <= 65_536
+    decision = detect_content_kind({"content-type": label}, head, "", complete=is_whole)
     assert decision.kind != "unknown_binary", decision
-
-
-@pytest.mark.parametrize("case", ODD)
-def test_an_odd_text_is_decoded(case: str, tmp_path: Path) -> None:
-    data, label, words = ODD[case]
     charset = label.partition("charset=")[2]
     path = tmp_path / "body"
     path.write_bytes(data)
     assert words in "".join(read_text(path, charset))
     assert words in decode(data, charset).replace("\r", "\n")
-
-
-def test_there_are_as_many_odd_texts_as_promised() -> None:
-    assert len(ODD) >= 77
