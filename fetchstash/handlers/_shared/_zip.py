@@ -11,10 +11,9 @@ import sys
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import NamedTuple
 
 from fetchstash.handlers._reasons import Reason
 
@@ -38,8 +37,7 @@ _STORED, _DEFLATED = 0, 8  # 4.4.5
 _LINK = 0o120000  # S_IFLNK, in the upper half of external attributes made on Unix (4.4.15)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """An entry of the central directory; ``size`` is the stated size when inflated, in bytes."""
 
     name: str
@@ -57,7 +55,7 @@ class Entry:
         return self.name.endswith("/")
 
 
-class Zip:
+class Zip(AbstractContextManager["Zip"]):
     """An open zip file. Any method raises NoText if it is none or is damaged.
 
     The members of a document are bounded all together, those of an archive one by one.
@@ -69,63 +67,41 @@ class Zip:
             self._length = os.fstat(self._file.fileno()).st_size
             self._limit = _FREE_BYTES + _MAX_RATIO * self._length if is_document else sys.maxsize
             self._left = self._limit
-            self.count, self._directory_at, self._directory_size, self._shift = (
-                self._find_directory()
-            )
+            self.count, self._directory, self._shift = self._find_directory()
         except BaseException:
             self._file.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def entries(self) -> Iterator[Entry]:
         """Yield all entries in the order of the central directory."""
-        place, end = self._directory_at, self._directory_at + self._directory_size
+        place, end = self._directory
         for _ in range(self.count):
             head = self._at(place, _ENTRY.size)
-            if place + _ENTRY.size > end or head[:4] != b"PK\x01\x02":
+            place += _ENTRY.size
+            if place > end or head[:4] != b"PK\x01\x02":
                 raise Reason.ZIP_DIRECTORY_CUT.error()
-            fields = _ENTRY.unpack(head)
-            flags, method, crc, packed, size = fields[3], fields[4], fields[7], fields[8], fields[9]
-            name_size, extra_size, comment_size, offset = (
-                fields[10],
-                fields[11],
-                fields[12],
-                fields[16],
-            )
-            tail = self._at(place + _ENTRY.size, name_size + extra_size)
-            size, packed, offset = _zip64(tail[name_size:], size, packed, offset)
+            (
+                _, _, _, flags, method, _, _, crc, packed, size, name_size, extra_size,
+                comment_size, _, _, attributes, offset,
+            ) = _ENTRY.unpack(head)  # fmt: skip
+            tail = self._at(place, name_size + extra_size)
+            size, packed, offset = _zip64(tail[name_size:], [size, packed, offset])
             name = tail[:name_size].decode("utf-8" if flags & _UTF8 else "cp437", "replace")
-            is_link = fields[15] >> 16 & 0o170000 == _LINK
-            yield Entry(
-                name,
-                size,
-                packed,
-                crc,
-                method,
-                offset + self._shift,
-                bool(flags & _ENCRYPTED),
-                is_link,
-            )
-            place += _ENTRY.size + name_size + extra_size + comment_size
+            is_encrypted, is_link = bool(flags & _ENCRYPTED), attributes >> 16 & 0o170000 == _LINK
+            start = offset + self._shift
+            yield Entry(name, size, packed, crc, method, start, is_encrypted, is_link)
+            place += name_size + extra_size + comment_size
 
     def find(self, names: Iterable[str]) -> dict[str, Entry]:
         """Return the first entry of each of these names."""
-        wanted = set(names)
-        entries: dict[str, Entry] = {}
+        wanted, first = set(names), dict[str, Entry]()
         for entry in self.entries():
-            if entry.name in wanted and entry.name not in entries:
-                entries[entry.name] = entry
-        return entries
+            if entry.name in wanted:
+                first.setdefault(entry.name, entry)
+        return first
 
     def chunks(self, entry: Entry, limit: int = MAX_MEMBER) -> Iterator[bytes]:
         """Yield the content of a member in pieces of at most 64 KiB.
@@ -139,8 +115,8 @@ class Zip:
             raise Reason.ZIP_METHOD.error(method=entry.method)
         packed = self._packed(entry)
         size = crc = 0
-        try:
-            self._spend(0)
+        self._spend(0)
+        with Reason.ZIP_MEMBER_DAMAGED.instead_of(zlib.error):
             for piece in packed if entry.method == _STORED else inflated(packed):
                 size += len(piece)
                 self._spend(len(piece))
@@ -148,8 +124,6 @@ class Zip:
                 if size > limit:
                     raise Reason.ZIP_MEMBER_LARGE.error(limit=limit)
                 yield piece
-        except zlib.error:
-            raise Reason.ZIP_MEMBER_DAMAGED.error() from None
         if crc != entry.crc:
             raise Reason.ZIP_CHECKSUM.error()
 
@@ -181,31 +155,27 @@ class Zip:
         self._file.seek(place)
         return self._file.read(size)
 
-    def _find_directory(self) -> tuple[int, int, int, int]:
-        """Return count, place and size of the directory, and the shift of all offsets.
+    def _find_directory(self) -> tuple[int, tuple[int, int], int]:
+        """Return the count of the directory, its start and end, and the shift of all offsets.
 
         Offsets do not count the bytes before the archive, as in a self-extracting one (4.1.9).
         """
         tail_size = min(self._length, _END.size + _MAX_COMMENT)
         tail = self._at(self._length - tail_size, tail_size)
-        end_mark = tail.rfind(b"PK\x05\x06")
-        if end_mark < 0 or len(tail) - end_mark < _END.size:
+        mark = tail.rfind(b"PK\x05\x06")
+        if mark < 0 or len(tail) - mark < _END.size:
             raise Reason.ZIP_NO_DIRECTORY.error()
-        end_at = self._length - tail_size + end_mark
-        _, _, _, _, count, size, at, _ = _END.unpack_from(tail, end_mark)
-        directory_ends = end_at
-        locator_at = end_at - _END64_LOCATOR.size
-        if (
-            locator_at >= 0
-            and (locator := self._at(locator_at, _END64_LOCATOR.size))[:4] == b"PK\x06\x07"
-        ):
+        count, size, at = _END.unpack_from(tail, mark)[4:7]
+        ends = self._length - tail_size + mark
+        locator_at = ends - _END64_LOCATOR.size
+        locator = self._at(locator_at, _END64_LOCATOR.size) if locator_at >= 0 else b""
+        if locator[:4] == b"PK\x06\x07":
             end64_at = _END64_LOCATOR.unpack(locator)[2]
             end64 = _END64.unpack(self._at(end64_at, _END64.size))
             if end64[0] == b"PK\x06\x06":
-                count, size, at = end64[7], end64[8], end64[9]
-                directory_ends = end64_at
-        shift = max(directory_ends - size - at, 0)
-        return count, at + shift, size, shift
+                (count, size, at), ends = end64[7:10], end64_at
+        shift = max(ends - size - at, 0)
+        return count, (at + shift, at + shift + size), shift
 
 
 def is_unsafe(name: str) -> bool:
@@ -218,26 +188,21 @@ def is_unsafe(name: str) -> bool:
     )
 
 
-def _zip64(extra: bytes, size: int, packed: int, offset: int) -> tuple[int, int, int]:
-    """Return the sizes and the offset, those of all ones from extra field 1 (section 4.5.3)."""
-    values = [size, packed, offset]
+def _zip64(extra: bytes, values: list[int]) -> list[int]:
+    """Return sizes and offset, those of all ones from extra field 1 (section 4.5.3)."""
     place = 0
     while place + _EXTRA.size <= len(extra):
         kind, length = _EXTRA.unpack_from(extra, place)
         place += _EXTRA.size
         if kind == 1:
-            wide = [
-                value
-                for (value,) in struct.iter_unpack("<Q", extra[place : place + length // 8 * 8])
-            ]
-            for index, value in enumerate(values):
-                if value == 0xFFFFFFFF and wide:
-                    values[index] = wide.pop(0)
+            wide = struct.iter_unpack("<Q", extra[place : place + length // 8 * 8])
+            values = [next(wide, (v,))[0] if v == 0xFFFFFFFF else v for v in values]
         place += length
-    return values[0], values[1], values[2]
+    return values
 
 
 def inflated(packed: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the content of a raw stream of DEFLATE in pieces of at most 64 KiB."""
     engine = zlib.decompressobj(-zlib.MAX_WBITS)
     for data in packed:
         piece = engine.decompress(data, _STEP)
@@ -248,9 +213,8 @@ def inflated(packed: Iterable[bytes]) -> Iterator[bytes]:
 
 _MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _END_OF_CHAIN, _NOTHING = 0xFFFFFFFE, 0xFFFFFFFF
-_HEADER = struct.Struct(
-    "<30xHH14xL8xL4xL"
-)  # section 2.2; the 109 first entries of the DIFAT follow at 76
+# Section 2.2; the 109 first entries of the DIFAT follow at 76.
+_HEADER = struct.Struct("<30xHH14xL8xL4xL")
 _DIRECTORY_ENTRY = struct.Struct("<64sHBB3L36xLQ")  # section 2.6.1
 _ENTRY_SIZE = 128
 _STORAGE, _STREAM, _ROOT = 1, 2, 5
@@ -261,8 +225,7 @@ _MAX_ENTRIES = 100_000
 _MAX_READ = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(NamedTuple):
     """A stream: its path through the storages, its first sector, and its size in bytes."""
 
     path: tuple[str, ...]
@@ -284,14 +247,13 @@ class CompoundFile:
         self._shift = shift
         self._table = self._read_table(more_at)
         self._mini_table = _numbers(self._chain(mini_table_at))
-        entries = self._chain(directory_at)
         self._mini_stream = b""
         self.streams: dict[tuple[str, ...], Stream] = {}
-        for stream, is_root in self._walk(entries):
-            if is_root:
-                self._mini_stream = self._chain(stream.start)[: stream.size]
-            else:
+        for stream in self._walk(self._chain(directory_at)):
+            if stream.path:
                 self.streams.setdefault(stream.path, stream)
+            else:
+                self._mini_stream = self._chain(stream.start)[: stream.size]
 
     def read(self, *path: str) -> bytes:
         """Return the content of a stream, b"" if there is none.
@@ -306,11 +268,8 @@ class CompoundFile:
             raise Reason.COMPOUND_SHARED.error()
         if stream.size >= _MINI_CUTOFF:
             return self._chain(stream.start)[: stream.size]
-        sectors = (
-            self._mini_stream[n << 6 : (n + 1) << 6]
-            for n in _followed(stream.start, self._mini_table)
-        )
-        return b"".join(sectors)[: stream.size]
+        numbers = _followed(stream.start, self._mini_table)
+        return b"".join(self._mini_stream[n << 6 : (n + 1) << 6] for n in numbers)[: stream.size]
 
     def _read_table(self, more_at: int) -> "array[int]":
         """Return the FAT, whose sectors are listed in the header and the DIFAT (section 2.5)."""
@@ -333,8 +292,8 @@ class CompoundFile:
     def _chain(self, start: int) -> bytes:
         return b"".join(map(self._sector, _followed(start, self._table)))
 
-    def _walk(self, entries: bytes) -> Iterator[tuple[Stream, bool]]:
-        """Yield the root and all streams, each once: in a hostile file the tree may be a ring."""
+    def _walk(self, entries: bytes) -> Iterator[Stream]:
+        """Yield the root (path ()) and all streams, each once: a hostile tree may be a ring."""
         waiting: list[tuple[int, tuple[str, ...]]] = [(0, ())]
         seen: set[int] = set()
         while waiting and len(seen) < _MAX_ENTRIES:
@@ -349,11 +308,11 @@ class CompoundFile:
             waiting += [(left, path), (right, path)]
             if kind == _ROOT:
                 waiting.append((child, ()))
-                yield Stream((), start, size), True
+                yield Stream((), start, size)
             elif kind == _STORAGE:
                 waiting.append((child, own))
             elif kind == _STREAM:
-                yield Stream(own, start, size), False
+                yield Stream(own, start, size)
 
 
 def _followed(start: int, table: "array[int]") -> Iterator[int]:
