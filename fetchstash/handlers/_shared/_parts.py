@@ -16,7 +16,6 @@ from fetchstash.handlers._pdf import NO_MAPPING
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._zip import Zip
 from fetchstash.text import PreviewLimits
-from fetchstash.text.ranges import Unit
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -43,39 +42,35 @@ def part_text(text: str, request: PartRequest) -> PartText:
     left out; a byte range that cuts a character begins and ends with the whole one. Raises
     OutOfRange if the range starts behind the end of the text, BadArgument for pages.
     """
-    unit, start, end = request.unit, request.start, request.end
-    if unit == "pages":
-        raise Reason.NO_PAGES.error()
-    if unit in {"lines", "rows"}:
-        lines = text.split("\n")
-        if lines[-1] == "":
-            lines.pop()
-        first, last = _bounds(start, end, len(lines), unit, from_one=True)
-        return PartText("".join(f"{line}\n" for line in lines[first:last]), len(lines))
-    if unit == "chars":
-        first, last = _bounds(start, end, len(text), unit, from_one=False)
-        return PartText(text[first:last], len(text))
-    data = text.encode("utf-8")
-    first, last = _bounds(start, end, len(data), unit, from_one=False)
-    while first > 0 and data[first] & 0xC0 == 0x80:
-        first -= 1
-    while last < len(data) and data[last] & 0xC0 == 0x80:
-        last += 1
-    return PartText(data[first:last].decode("utf-8"), len(data))
+    match request.unit:
+        case "pages":
+            raise Reason.NO_PAGES.error()
+        case "lines" | "rows":
+            lines = text.removesuffix("\n").split("\n") if text else []
+            first, last = _bounds(request, len(lines), base=1)
+            return PartText("".join(f"{line}\n" for line in lines[first:last]), len(lines))
+        case "chars":
+            first, last = _bounds(request, len(text), base=0)
+            return PartText(text[first:last], len(text))
+        case _:
+            data = text.encode("utf-8")
+            first, last = _bounds(request, len(data), base=0)
+            while first > 0 and data[first] & 0xC0 == 0x80:
+                first -= 1
+            while last < len(data) and data[last] & 0xC0 == 0x80:
+                last += 1
+            return PartText(data[first:last].decode("utf-8"), len(data))
 
 
-def _bounds(
-    start: int | None, end: int | None, total: int, unit: Unit, *, from_one: bool
-) -> tuple[int, int]:
-    """Return the slice [first, last) of a sequence of ``total``."""
-    base = 1 if from_one else 0
-    first = base if start is None else start
-    last = total if end is None else min(end, total)
+def _bounds(request: PartRequest, total: int, *, base: int) -> tuple[int, int]:
+    """Return the slice [first, last) of a sequence of ``total``, whose first is ``base``."""
+    unit, end = request.unit, request.end
+    first = base if request.start is None else request.start
     if first < base or (end is not None and end < first):
         raise Reason.BAD_RANGE.error(unit=unit, base=base)
     if first >= total + base and total:
         raise Reason.BEHIND_END.error(total=total, unit=unit, last=total - 1 + base)
-    return first - base, last
+    return first - base, total if end is None else min(end, total)
 
 
 WITHIN = "!/"
@@ -139,14 +134,13 @@ def read_member(pieces: Iterable[bytes], name: str, request: PartRequest) -> Par
             known = _registry.built_in().declares(decision.media_type)
             media_type = decision.media_type if known else ""
             raise Reason.MEMBER_WITHOUT_TEXT.error(name=name, media_type=media_type)
-        return part_text(_text(extracted, request.limits), request)
+        return part_text(_text(extracted.parts, request.limits.max_chars), request)
 
 
-def _text(extracted: Extracted, limits: ExtractLimits) -> str:
-    """Return the text of a document, up to max_chars."""
+def _text(parts: Iterable[Part], room: int) -> str:
+    """Return the text of a document, up to ``room`` characters."""
     pieces: list[str] = []
-    room = limits.max_chars
-    for part in extracted.parts or ():
+    for part in parts:
         pieces.append(part.text[:room])
         room -= len(part.text)
         if room <= 0:
@@ -167,9 +161,7 @@ class Streamed(ABC):
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
         """Return the document; its parts are read as they are consumed."""
         del hints, limits
-        extracted = Extracted(parts=None)
-        extracted.parts = self.read(source, extracted)
-        return extracted
+        return Extracted.of(lambda extracted: self.read(source, extracted))
 
 
 _JPEG_QUALITIES = (85, 70, 50)
@@ -182,7 +174,10 @@ def bounded(image: "Image.Image", limits: PreviewLimits, *, photo: bool) -> Pict
     It is PNG, or JPEG if it is a ``photo`` or too large as PNG. Raises TooLarge if even a thumbnail
     is over the limit.
     """
-    image = _plain(image)
+    # A mode that PNG and JPEG share, or RGBA, which only PNG has.
+    if image.mode not in {"L", "RGB", "RGBA"}:
+        transparent = image.mode in {"LA", "La", "PA", "RGBa"} or "transparency" in image.info
+        image = image.convert("RGBA" if transparent else "L" if image.mode == "1" else "RGB")
     edge = min(limits.max_image_edge_px, max(image.size))
     while True:
         image.thumbnail((edge, edge), reducing_gap=2.0)
@@ -194,32 +189,23 @@ def bounded(image: "Image.Image", limits: PreviewLimits, *, photo: bool) -> Pict
             raise Reason.LARGE_PICTURE.error()
 
 
-def _plain(image: "Image.Image") -> "Image.Image":
-    """Return ``image`` in a mode that PNG and JPEG share, or in RGBA, which only PNG has."""
-    if image.mode in {"L", "RGB", "RGBA"}:
-        return image
-    transparent = image.mode in {"LA", "La", "PA", "RGBa"} or "transparency" in image.info
-    return image.convert("RGBA" if transparent else "L" if image.mode == "1" else "RGB")
-
-
 def _encodings(image: "Image.Image", *, photo: bool) -> Iterator[tuple[bytes, str]]:
     """Yield ``image`` encoded, the best looking first."""
     from PIL import Image  # noqa: PLC0415 - only a worker that makes pictures pays for it
 
+    def encoded(form: str, **options: int) -> bytes:
+        out = io.BytesIO()
+        image.save(out, form, **options)
+        return out.getvalue()
+
     if not photo:
-        yield _encode(image, "PNG"), "image/png"
+        yield encoded("PNG"), "image/png"
     if image.mode == "RGBA":  # JPEG has no transparency: paint on white
         backed = Image.new("RGB", image.size, "white")
         backed.paste(image, mask=image)
         image = backed
     for quality in _JPEG_QUALITIES:
-        yield _encode(image, "JPEG", quality=quality), "image/jpeg"
-
-
-def _encode(image: "Image.Image", form: str, **options: int) -> bytes:
-    out = io.BytesIO()
-    image.save(out, form, **options)
-    return out.getvalue()
+        yield encoded("JPEG", quality=quality), "image/jpeg"
 
 
 _LEGIBLE = 0.5
@@ -331,21 +317,22 @@ class BesideParts(Streamed):
             for _ in self.read_beside(request.source, Extracted(None), beside):
                 pass
         listed = beside.listed()
-        if request.path.startswith(f"{IMAGES}/"):
-            number = request.path.removeprefix(f"{IMAGES}/")
+        lines = [line for line, _ in listed]
+        folder, slash, number = request.path.partition("/")
+        if folder == IMAGES and slash:
             if not number.isdecimal() or not 1 <= int(number) <= len(listed):
                 raise Reason.DOCUMENT_PICTURES.error(count=len(listed))
             line, address = listed[int(number) - 1]
             if request.render == "image":
                 return self.shown(request, address)
-            return part_text(f"{line}\n", request)
-        if request.render == "image":
+            lines = [line]
+        elif request.render == "image":
             raise Reason.DOCUMENT_NO_PICTURE.error()
-        if request.path == IMAGES:
-            return part_text("".join(f"{line}\n" for line, _ in listed), request)
-        if request.path == LEFT_OUT:
+        elif request.path == LEFT_OUT:
             return part_text(beside.left_out(), request)
-        raise Reason.DOCUMENT_NO_PART.error()
+        elif request.path != IMAGES:
+            raise Reason.DOCUMENT_NO_PART.error()
+        return part_text("".join(f"{line}\n" for line in lines), request)
 
     def shown(self, request: PartRequest, address: str) -> PartText | Picture:
         """Return a picture of the document, or the address of one on the web."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from fetchstash.text import PreviewLimits, clip, largest, split
 from fetchstash.text.ranges import Preview
@@ -50,19 +51,18 @@ class TableEnds:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Bounds:
+class _Bounds(NamedTuple):
     """Bounds of a preview.
 
     ``tables`` are shown with rows, ``titles`` more by their titles alone; the others bound each
     table.
     """
 
-    tables: int
-    titles: int
-    rows: int
-    columns: int
-    cell: int
+    tables: int = 1
+    titles: int = 0
+    rows: int = 0
+    columns: int = 1
+    cell: int = 1
 
 
 def table_preview(tables: Sequence[TableEnds], limits: PreviewLimits) -> Preview:
@@ -71,48 +71,35 @@ def table_preview(tables: Sequence[TableEnds], limits: PreviewLimits) -> Preview
     If a few rows of all tables do not fit, cut their cells; then show the first table and the
     titles of the others; then the first table alone, with fewer columns.
     """
-    all_of_it = _Bounds(
-        len(tables),
-        0,
-        limits.rows_head + limits.rows_tail,
-        limits.max_columns,
-        limits.max_cell_length,
-    )
-    first = replace(all_of_it, tables=1, titles=len(tables) - 1)
+
+    def shown(bounds: _Bounds) -> Preview:
+        return _shown(tables, bounds, limits)
 
     def fit(bounds: _Bounds) -> bool:
-        return fits(_shown(tables, bounds, limits).text, limits.structured_tokens)
+        return fits(shown(bounds).text, limits.structured_tokens)
 
     def widest(low: _Bounds, name: str, high: int) -> Preview:
         """Return the preview with the largest bound ``name`` up to ``high`` that fits."""
+        least = getattr(low, name)
+        more = largest(high - least, lambda more: fit(low._replace(**{name: least + more})))
+        return shown(low._replace(**{name: least + more}))
 
-        def bounds(more: int) -> _Bounds:
-            return replace(low, **{name: getattr(low, name) + more})
-
-        return _shown(
-            tables,
-            bounds(largest(high - getattr(low, name), lambda more: fit(bounds(more)))),
-            limits,
-        )
-
-    for most in dict.fromkeys((all_of_it, first, replace(first, titles=0))):
-        few = replace(most, rows=min(_FEW_ROWS, most.rows))
-        short = replace(few, cell=min(_SHORT_CELL, few.cell))
+    rows = limits.rows_head + limits.rows_tail
+    every = _Bounds(len(tables), 0, rows, limits.max_columns, limits.max_cell_length)
+    first = every._replace(tables=1, titles=len(tables) - 1)
+    for most in dict.fromkeys((every, first, first._replace(titles=0))):
+        few = most._replace(rows=min(_FEW_ROWS, most.rows))
+        short = few._replace(cell=min(_SHORT_CELL, few.cell))
         if fit(few):
             return widest(few, "rows", most.rows)
         if fit(short):
             return widest(short, "cell", most.cell)
-        if most.tables == 1 and fit(narrow := replace(short, columns=1)):
+        if most.tables == 1 and fit(narrow := short._replace(columns=1)):
             return widest(narrow, "columns", most.columns)
-    smallest = _shown(tables, _Bounds(tables=1, titles=0, rows=0, columns=1, cell=1), limits)
-    return replace(
-        smallest,
-        text=smallest.text[
-            : largest(
-                len(smallest.text), lambda n: fits(smallest.text[:n], limits.structured_tokens)
-            )
-        ],
-    )
+    smallest = shown(_Bounds())
+    text = smallest.text
+    most_chars = largest(len(text), lambda n: fits(text[:n], limits.structured_tokens))
+    return replace(smallest, text=text[:most_chars])
 
 
 def _shown(tables: Sequence[TableEnds], bounds: _Bounds, limits: PreviewLimits) -> Preview:
@@ -123,20 +110,16 @@ def _shown(tables: Sequence[TableEnds], bounds: _Bounds, limits: PreviewLimits) 
         first, last = split(min(bounds.rows, table.rows), limits.rows_head, limits.rows_tail)
         head, tail = table.head[:first], table.tail[len(table.tail) - last :]
         left_out = table.rows - len(head) - len(tail)
-        between = [f"… {left_out} more row{'s' if left_out > 1 else ''} …"] if left_out else []
-        header = [_row(table, table.header, bounds)] if table.header else []
-        begin, end = ([_row(table, row, bounds) for row in rows] for rows in (head, tail))
-        title = [clip(table.title, _MAX_TITLE)] if table.title else []
-        blank = [""] if lines else []
-        lines += [
-            *blank,
-            *title,
-            *(line for line, _ in (*header, *begin)),
-            *between,
-            *(line for line, _ in end),
-        ]
-        cut += sum(cells for _, cells in (*header, *begin, *end))
         rows_shown += len(head) + len(tail)
+        lines += [""] if lines else []
+        lines += [clip(table.title, _MAX_TITLE)] if table.title else []
+        begin = [row for row in (table.header, *head) if row]
+        shown = [_row(table, row, bounds) for row in (*begin, *tail)]
+        cut += sum(cells for _, cells in shown)
+        rows = [row for row, _ in shown]
+        if left_out:
+            rows.insert(len(begin), f"… {left_out} more row{'s' if left_out > 1 else ''} …")
+        lines += rows
     rest = tables[bounds.tables :]
     lines += [""] * bool(rest) + [clip(table.title, _MAX_TITLE) for table in rest[: bounds.titles]]
     if len(rest) > bounds.titles:

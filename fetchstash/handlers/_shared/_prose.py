@@ -16,6 +16,7 @@ _MARK = re.compile(
     r"|^(?P<setext>[^\s#>`~|*+-][^\n]*)\n {0,3}(?P<line>=+|-+)[ \t]*$",
     re.MULTILINE,
 )
+_CLOSING = re.compile(r"(?:^|(?<![ \t])[ \t]+)#+$")
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _LONG_FENCE = 16
 MAX_HEADINGS = 10_000
@@ -43,11 +44,11 @@ def find_headings(
                 break
             line += text.count("\n", counted, mark.start())
             counted = mark.start()
-            title, level = (
-                (_without_closing(mark["title"]), len(mark["level"]))
-                if mark["level"]
-                else (mark["setext"], 1 if mark["line"][0] == "=" else 2)
-            )
+            title, level = mark["setext"], 1
+            if mark["level"]:
+                title, level = _CLOSING.sub("", mark["title"].rstrip()), len(mark["level"])
+            elif mark["line"][0] == "-":
+                level = 2
             headings.append(Heading(title, level, "lines", line))
     return headings, fence
 
@@ -62,13 +63,6 @@ def fence_for(text: str) -> str:
         longest[run[0][0]] = max(longest[run[0][0]], len(run[0]))
     mark = "~" if longest["`"] > max(longest["~"], _LONG_FENCE) else "`"
     return mark * (longest[mark] + 1)
-
-
-def _without_closing(title: str) -> str:
-    """Return the text of an ATX heading without its closing marks."""
-    title = title.rstrip()
-    closed = title.rstrip("#")
-    return closed.rstrip() if closed.endswith((" ", "\t")) or not closed else title
 
 
 _PART_CHARS = 64 * 1024
@@ -163,8 +157,7 @@ class Prose:
     def rest(self) -> Iterator[Part]:
         """Yield everything collected so far."""
         self._close()
-        yield from self._ready
-        self._ready.clear()
+        yield from self.full()
 
     def _close(self) -> None:
         """Make a part of the collected lines and an empty one."""
@@ -173,13 +166,8 @@ class Prose:
             self._ready.append(
                 Part(text, starts_page=self._starts_page, headings=tuple(self._headings))
             )
-            self._lines, self._headings, self._chars, self._starts_page, self._in_list = (
-                [],
-                [],
-                0,
-                False,
-                False,
-            )
+            self._lines, self._headings, self._chars = [], [], 0
+            self._starts_page = self._in_list = False
 
     def end(self) -> Iterator[Part]:
         """Yield the rest of a document. Raises NoText if the document had no block at all."""
