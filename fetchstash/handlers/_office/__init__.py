@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 from enum import unique
+from typing import Any
 
 from fetchstash.handlers._binary import UnreadHandler
-from fetchstash.handlers._contract import Format, Head, Sniffed, family
+from fetchstash.handlers._contract import Format, Head, Sniffed
 from fetchstash.handlers._reasons import KEPT, ReasonTable
 
 
@@ -27,7 +28,11 @@ class OfficeReason(ReasonTable):
 
 _HERE = "fetchstash.handlers._office."
 _OOXML = "application/vnd.openxmlformats-officedocument."
-_ODF = "application/vnd.oasis.opendocument."
+_WORD_TYPES = f"{_OOXML}wordprocessingml.document {_OOXML}wordprocessingml.template"
+_SLIDE_TYPES = " ".join(
+    f"{_OOXML}presentationml.{name}" for name in ("presentation", "slideshow", "template")
+)
+_ODF = "application/vnd.oasis.opendocument"
 _WORD = "application/vnd.ms-word.document.macroenabled.12"
 _POWERPOINT = "application/vnd.ms-powerpoint.presentation.macroenabled.12"
 # Parts of an Office Open XML package (ECMA-376, part 2); macros change the format.
@@ -73,90 +78,75 @@ _OOXML_DOCUMENT = replace(_DOCUMENT, paths=_BESIDE, signed=True)
 _DOCX = replace(_OOXML_DOCUMENT, handler=_HERE + "_docx:DocxHandler")
 _PPTX = replace(_OOXML_DOCUMENT, handler=_HERE + "_pptx:PptxHandler", page_word="slides")
 _ODF_DOCUMENT = replace(_OOXML_DOCUMENT, handler=_HERE + "_odf:OdfHandler")
+_EPUB = replace(_OOXML_DOCUMENT, handler=_HERE + "_epub:EpubHandler")
+_EPUB_MEMBERS = ("mimetype", "META-INF/container.xml")
 _OLE = replace(_DOCUMENT, handler=_HERE + "_doc:OldOfficeHandler", signed=True)
+_RTF = replace(_DOCUMENT, handler=_HERE + "_rtf:RtfHandler", sniff=_sniff_rtf)
 _XML_TEXT = replace(_DOCUMENT, handler=_HERE + "_xml_texts:XmlTextHandler", is_markup=True)
 # Pages, Numbers and Keynote store a snapshot of Apple's objects.
-_IWORK = replace(_DOCUMENT, word="iWork document", handler=UnreadHandler, signed=True)
+_IWORK = replace(_DOCUMENT, handler=UnreadHandler, signed=True)
+
+
+def _like(base: Format, word: str, media_types: str, extensions: str = "", **more: Any) -> Format:
+    """Return a format like ``base``; media types and extensions are lists parted by spaces."""
+    types, endings = tuple(media_types.split()), tuple(extensions.split())
+    return replace(base, word=word, media_types=types, extensions=endings, **more)
+
 
 FORMATS = (
     _DOCX,
-    replace(
-        _DOCX, word="DOCM", media_types=(_WORD,), zip_members=(_PACKAGE, "word/vbaProject.bin")
-    ),
-    replace(
-        _PPTX, word="PPTM", media_types=(_POWERPOINT,), zip_members=(_PACKAGE, "ppt/vbaProject.bin")
-    ),
-    replace(
-        _DOCX,
-        word="DOCX",
-        media_types=tuple(f"{_OOXML}wordprocessingml.{name}" for name in ("document", "template")),
-        extensions=("docx",),
-        zip_members=(_PACKAGE, "word/"),
-    ),
-    replace(
-        _PPTX,
-        word="PPTX",
-        media_types=tuple(
-            f"{_OOXML}presentationml.{name}" for name in ("presentation", "slideshow", "template")
-        ),
-        extensions=("pptx",),
-        zip_members=(_PACKAGE, "ppt/"),
-    ),
-    *family(_ODF_DOCUMENT, ("ODT", f"{_ODF}text {_ODF}text-template", "odt")),
-    *family(replace(_ODF_DOCUMENT, page_word="slides"), ("ODP", f"{_ODF}presentation", "odp")),
+    _like(_DOCX, "DOCM", _WORD, zip_members=(_PACKAGE, "word/vbaProject.bin")),
+    _like(_PPTX, "PPTM", _POWERPOINT, zip_members=(_PACKAGE, "ppt/vbaProject.bin")),
+    _like(_DOCX, "DOCX", _WORD_TYPES, "docx", zip_members=(_PACKAGE, "word/")),
+    _like(_PPTX, "PPTX", _SLIDE_TYPES, "pptx", zip_members=(_PACKAGE, "ppt/")),
+    _like(_ODF_DOCUMENT, "ODT", f"{_ODF}.text {_ODF}.text-template", "odt"),
+    _like(_ODF_DOCUMENT, "ODP", f"{_ODF}.presentation", "odp", page_word="slides"),
     # Some programs write "mimetype" compressed or late, so that the members alone tell.
     replace(
-        _ODF_DOCUMENT,
-        media_types=("application/vnd.oasis.opendocument",),
-        zip_members=("content.xml", "META-INF/manifest.xml"),
+        _ODF_DOCUMENT, media_types=(_ODF,), zip_members=("content.xml", "META-INF/manifest.xml")
     ),
-    *family(_ODF_DOCUMENT, ("ODG", f"{_ODF}graphics", ""), ("office document", f"{_ODF}*", "")),
-    replace(
-        _OOXML_DOCUMENT,
-        word="EPUB",
-        handler=_HERE + "_epub:EpubHandler",
-        media_types=("application/epub+zip",),
-        extensions=("epub",),
-        # Some programs write the member "mimetype" compressed or late (OCF, section 4.3).
-        zip_members=("mimetype", "META-INF/container.xml"),
-    ),
-    *family(
-        replace(_DOCUMENT, handler=_HERE + "_rtf:RtfHandler", sniff=_sniff_rtf),
-        ("RTF", "application/rtf text/rtf", "rtf"),
-    ),
-    *family(_XML_TEXT, ("FictionBook", _FB2, "fb2"), ("OPML outline", _OPML, "opml")),
-    *family(replace(_XML_TEXT, sniff=_sniff_xml_text), ("JATS article", _JATS, "")),
-    replace(
+    _like(_ODF_DOCUMENT, "ODG", f"{_ODF}.graphics"),
+    _like(_ODF_DOCUMENT, "office document", f"{_ODF}.*"),
+    # The same holds for EPUB (OCF, section 4.3).
+    _like(_EPUB, "EPUB", "application/epub+zip", "epub", zip_members=_EPUB_MEMBERS),
+    _like(_RTF, "RTF", "application/rtf text/rtf", "rtf"),
+    _like(_XML_TEXT, "FictionBook", _FB2, "fb2"),
+    _like(_XML_TEXT, "OPML outline", _OPML, "opml"),
+    _like(_XML_TEXT, "JATS article", _JATS, sniff=_sniff_xml_text),
+    _like(
         _IWORK,
-        media_types=tuple(
-            f"application/vnd.apple.{name}" for name in ("iwork", "pages", "numbers", "keynote")
-        ),
-        extensions=("pages", "numbers", "key"),
+        "iWork document",
+        " ".join(f"application/vnd.apple.{n}" for n in ("iwork", "pages", "numbers", "keynote")),
+        "pages numbers key",
         zip_members=("Index/Document.iwa",),
     ),
     *(
-        replace(_IWORK, media_types=(f"application/x-iwork-{name}",), zip_members=(member,))
+        _like(_IWORK, "iWork document", f"application/x-iwork-{name}", zip_members=(member,))
         for name, member in (
             ("package", "Index.zip"),
             ("pages", "index.xml"),
             ("keynote", "index.apxl"),
         )
     ),
-    *family(replace(_OLE, ole_members=("WordDocument",)), ("DOC", "application/msword", "doc")),
-    *family(
-        replace(_OLE, ole_members=("PowerPoint Document",), page_word="slides"),
-        ("PPT", "application/vnd.ms-powerpoint", "ppt"),
-    ),
-    replace(
+    _like(_OLE, "DOC", "application/msword", "doc", ole_members=("WordDocument",)),
+    _like(
         _OLE,
-        word="document of Word before 97",
-        media_types=("application/x-msword-before-97",),
+        "PPT",
+        "application/vnd.ms-powerpoint",
+        "ppt",
+        ole_members=("PowerPoint Document",),
+        page_word="slides",
+    ),
+    _like(
+        _OLE,
+        "document of Word before 97",
+        "application/x-msword-before-97",
         signatures=tuple((0, magic) for magic in OLD_WORD),
     ),
-    replace(
+    _like(
         _OLE,
-        word="presentation of PowerPoint before 97",
-        media_types=("application/x-mspowerpoint-before-97",),
+        "presentation of PowerPoint before 97",
+        "application/x-mspowerpoint-before-97",
         ole_members=("PP40",),
         signatures=tuple((0, magic) for magic in OLD_POWERPOINT),
     ),

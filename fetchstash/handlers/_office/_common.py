@@ -9,7 +9,7 @@ from typing import NamedTuple
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted
 from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._xml import FirstTexts, XmlReader, attribute, counted, walk
+from fetchstash.handlers._shared._xml import XmlReader, attribute, counted, walk
 from fetchstash.handlers._shared._zip import MAX_MEMBER, Zip
 
 _MAX_MEMBERS = 20_000
@@ -154,13 +154,16 @@ class Members:
         return tree.root
 
 
-def learn_metadata(properties: FirstTexts, extracted: Extracted) -> None:
-    """Add title, author, date and language of Dublin Core to ``extracted``."""
-    texts = properties.texts
+def learn_metadata(described: Node, extracted: Extracted, date: str) -> None:
+    """Add title, author, language and date (an element ``date``) to ``extracted``."""
+    texts: dict[str, str] = {}
+    for node in described.all("title", "initial-creator", "creator", "language", date):
+        if text := node.text().strip():
+            texts.setdefault(node.tag, text)
     extracted.learn(
         title=texts.get("title", ""),
         author=texts.get("initial-creator") or texts.get("creator", ""),
-        published=(texts.get("creation-date") or texts.get("created", ""))[:10],
+        published=texts.get(date, "")[:10],
         language=texts.get("language", ""),
     )
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office import OfficeReason
-from fetchstash.handlers._office._common import Members, Node
+from fetchstash.handlers._office._common import Members, Node, learn_metadata
 from fetchstash.handlers._shared._parts import Beside, BesideParts
 from fetchstash.handlers._shared._zip import Zip
 
@@ -35,17 +35,7 @@ class EpubHandler(BesideParts):
             if not all(one.get("Algorithm").startswith(_FONT_ALGORITHMS) for one in algorithms):
                 raise OfficeReason.BOOK_LOCKED.error()
             package, folder = _package(members)
-            texts = {
-                node.tag: text
-                for node in reversed(list(package.all("title", "creator", "language", "date")))
-                if (text := node.text().strip())
-            }
-            extracted.learn(
-                title=texts.get("title", ""),
-                author=texts.get("creator", ""),
-                language=texts.get("language", ""),
-                published=texts.get("date", "")[:10],
-            )
+            learn_metadata(package, extracted, "date")
             empty = True
             for name in _chapters(package, folder):
                 if name not in members:

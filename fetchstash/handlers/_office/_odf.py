@@ -23,7 +23,7 @@ from fetchstash.handlers._office._common import (
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._shared._parts import Beside, BesideParts
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
-from fetchstash.handlers._shared._xml import FirstTexts, attribute
+from fetchstash.handlers._shared._xml import attribute
 from fetchstash.handlers._shared._zip import MAX_MEMBER, Zip
 
 _MAX_MARGINS = 200
@@ -50,9 +50,8 @@ class OdfHandler(BesideParts):
                 raise Reason.ENCRYPTED.error()
             if "content.xml" not in members:
                 raise OfficeReason.NO_DOCUMENT.error()
-            meta, prose = FirstTexts(), Prose()
-            members.read("meta.xml", meta)
-            learn_metadata(meta, extracted)
+            prose = Prose()
+            learn_metadata(members.whole_tree("meta.xml"), extracted, "creation-date")
             reader = _Reader(prose, beside, members)
             yield from read_prose(members.chunks("content.xml"), reader, prose)
             for text in _margins(members.tree("styles.xml", MAX_MEMBER)):

@@ -13,7 +13,7 @@ from fetchstash.handlers._office import OfficeReason
 from fetchstash.handlers._office._common import Members, Node, Tree, learn_metadata
 from fetchstash.handlers._shared import _tex
 from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._xml import FirstTexts, XmlReader, attribute
+from fetchstash.handlers._shared._xml import XmlReader, attribute
 from fetchstash.handlers._shared._zip import Zip
 
 _TEXTS = {"t", "delText"}
@@ -91,9 +91,7 @@ class Package(Members):
 
     def describe(self, extracted: Extracted) -> None:
         """Add title, author, date and language to ``extracted`` (ECMA-376-2, section 8)."""
-        properties = FirstTexts()
-        self.read_small("docProps/core.xml", properties)
-        learn_metadata(properties, extracted)
+        learn_metadata(self.tree("docProps/core.xml"), extracted, "created")
 
 
 def write_chart(drawing: Node, prose: Prose) -> None:

@@ -86,27 +86,6 @@ def attribute(attributes: Mapping[str, str], name: str) -> str:
     return ""
 
 
-class FirstTexts:
-    """The first text of each element, by its name: enough for metadata, which do not nest."""
-
-    def __init__(self) -> None:
-        self.texts: dict[str, str] = {}
-        self._open: list[str] = []
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:  # noqa: ARG002 - metadata are text
-        """Open an element."""
-        self._open.append(name)
-
-    def end(self, name: str) -> None:  # noqa: ARG002 - expat checks that it is the open one
-        """Close it."""
-        self._open.pop()
-
-    def text(self, data: str) -> None:
-        """Keep the text of the open element."""
-        if self._open and data.strip():
-            self.texts.setdefault(self._open[-1], data.strip())
-
-
 def _refuse_entities(
     _name: str, _system: str | None, _public: str | None, has_subset: bool
 ) -> None:
