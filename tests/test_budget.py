@@ -18,7 +18,7 @@ BUDGET = {
     "fetchstash/config": (4, 1_020),
     "fetchstash/fetch": (17, 4_134),
     "fetchstash/gateway": (13, 3_223),
-    "fetchstash/handlers": (90, 21_104),
+    "fetchstash/handlers": (90, 21_063),
     "fetchstash/render": (6, 1_140),
     "fetchstash/server": (18, 3_259),
     "fetchstash/service": (18, 4_347),
