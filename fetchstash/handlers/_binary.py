@@ -73,12 +73,7 @@ def _prepare_library() -> str | None:
     return str(folder / "magic.mgc")
 
 
-_BINARY = Format(
-    kind="unknown_binary",
-    word="binary",
-    handler=BinaryHandler,
-    media_types=(),
-)
+_BINARY = Format(kind="unknown_binary", word="binary", handler=BinaryHandler, media_types=())
 
 # Documents that somebody may want to read, and that have no reader here.
 _UNREAD = Format(kind="unknown_binary", word="binary", handler=UnreadHandler, media_types=())

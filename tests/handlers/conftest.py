@@ -166,10 +166,14 @@ def read(save: Save) -> Read:
     """Extract a document with a handler (or its name); return the facts and the whole text."""
 
     def run(
-        handler: Handler | str, data: bytes, limits: ExtractLimits | None = None
+        handler: Handler | str,
+        data: bytes,
+        limits: ExtractLimits | None = None,
+        media_type: str = "",
     ) -> tuple[Extracted, str]:
         handler = handler_named(handler) if isinstance(handler, str) else handler
-        found = handler.extract(save(data), Hints(), limits or ExtractLimits())
+        hints = Hints(media_type=media_type)
+        found = handler.extract(save(data), hints, limits or ExtractLimits())
         if found.parts is None:
             return found, ""
         parts = found.parts = list(found.parts)

@@ -3,18 +3,14 @@
 # ruff: noqa: E501 - a document on one line reads better than in pieces
 
 import struct
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, handler_named, route_file
+from fetchstash.handlers import route_file
 from tests.handlers.compounds import compound
-
-Read = Callable[..., tuple[Extracted, str]]
-Save = Callable[[bytes], Path]
-Pack = Callable[[Mapping[str, str | bytes]], bytes]
+from tests.handlers.conftest import Pack, Read, Save
 
 # Converted by LibreOffice 7.4 from an XLSX by openpyxl.
 XLS = (Path(__file__).parent / "data" / "sales.xls").read_bytes()
@@ -82,7 +78,7 @@ def packed_xlsb(pack: Pack, *, damage: bytes = b"") -> bytes:
 
 def test_a_workbook_of_excel_97_is_read(save: Save, read: Read) -> None:
     assert route_file(save(XLS), {}, "").media_type == "application/vnd.ms-excel"
-    extracted, text = read(handler_named("sheets"), XLS)
+    extracted, text = read("sheets", XLS)
     assert text == (
         "## Sales (A1:E4)\nTown\tSold\tRate\tDay\tOpen\nŁódź\t12\t0.5\t2026-11-21\tTRUE\n"
         "Zürich\t7\t1.25\t2026-11-21T07:30:00\tFALSE\nSum\t19\t\t\t\n\n"
@@ -96,7 +92,7 @@ def test_a_binary_workbook_is_read(save: Save, read: Read, xlsb: bytes) -> None:
         route_file(save(xlsb), {}, "").media_type
         == "application/vnd.ms-excel.sheet.binary.macroenabled.12"
     )
-    _, text = read(handler_named("sheets"), xlsb)
+    _, text = read("sheets", xlsb)
     assert text == "## Sales (A1:C3)\nTown\tSold\tOpen\nŁódź\t12\tTRUE\nZürich\t1.25\tFALSE\n\n"
 
 
@@ -107,10 +103,10 @@ def test_a_binary_workbook_is_read(save: Save, read: Read, xlsb: bytes) -> None:
 )
 def test_a_damaged_workbook_gives_one_clear_line(read: Read, data: bytes) -> None:
     with pytest.raises(NoText, match=r"damaged, cut short or encrypted|holds no value"):
-        read(handler_named("sheets"), data)
+        read("sheets", data)
 
 
 def test_a_text_that_is_in_no_table_is_one_clear_line(read: Read, pack: Pack) -> None:
     shared_string = record(7, bytes(12))  # the library's Rust panics at it
     with pytest.raises(NoText, match="damaged"):
-        read(handler_named("sheets"), packed_xlsb(pack, damage=shared_string))
+        read("sheets", packed_xlsb(pack, damage=shared_string))

@@ -1,23 +1,18 @@
 """What a document may cost. Some bounds are set low here, so that little reaches them."""
 
 import gzip
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
+from fetchstash.handlers import ExtractLimits, Hints, handler_named
 from fetchstash.handlers._html._element import HARMLESS_TAGS, MAX_ATTRIBUTES, MAX_DEPTH, check
+from tests.handlers.conftest import Pack, Read, Save
 from tests.handlers.test_archive import part, tar_of
 from tests.handlers.test_rtf import rtf
 from tests.handlers.test_sheets import Workbook, number, xlsx
 
 __all__ = ["xlsx"]  # a fixture of another module
-
-Pack = Callable[..., bytes]
-Read = Callable[..., tuple[Extracted, str]]
-Save = Callable[[bytes], Path]
 
 
 def test_a_tar_bomb_stops_at_its_bound_and_keeps_what_was_listed(
@@ -65,9 +60,9 @@ def test_cells_that_lie_too_far_apart_are_refused(
     data = xlsx({"S": f"<row>{number('A1', 1)}</row><row>{number(cell, 2)}</row>"})
     if refused:
         with pytest.raises(NoText, match="its cells lie too far apart"):
-            read(handler_named("sheets"), data)
+            read("sheets", data)
     else:
-        assert read(handler_named("sheets"), data)[1].count("\n") == 4
+        assert read("sheets", data)[1].count("\n") == 4
 
 
 @pytest.mark.parametrize("separator", [" ", "", "/", "\n"])

@@ -1,6 +1,5 @@
 """Tables of text: one row a line, whatever stands in the cells."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from fetchstash.errors import OutOfRange
 from fetchstash.handlers import (
     Decision,
-    Extracted,
     ExtractLimits,
     Hints,
     PartRequest,
@@ -18,9 +16,7 @@ from fetchstash.handlers import (
 )
 from fetchstash.text import PreviewLimits, tokens
 from fetchstash.text.ranges import Preview
-
-Read = Callable[..., tuple[Extracted, str]]
-Save = Callable[[bytes], Path]
+from tests.handlers.conftest import Read, Save
 
 UNCLOSED = 'a,b\n1,"open\n' + "3,4\n" * 2_000
 PEOPLE = "name,age,town\nann,3,ulm\nbob,4,bonn\ncy,5,kiel\n"
@@ -57,12 +53,12 @@ PEOPLE = "name,age,town\nann,3,ulm\nbob,4,bonn\ncy,5,kiel\n"
     ],
 )
 def test_the_delimiter_and_the_header_are_found(read: Read, lines: list[str], facts: str) -> None:
-    extracted, _ = read(handler_named("csv"), "\n".join(lines).encode())
+    extracted, _ = read("csv", "\n".join(lines).encode())
     assert facts in extracted.facts.structure_info
 
 
 def test_quotes_do_not_slow_the_dialect_down(read: Read) -> None:
-    extracted, _ = read(handler_named("csv"), b"\n".join([b'"' * 65_536] * 3))
+    extracted, _ = read("csv", b"\n".join([b'"' * 65_536] * 3))
     assert "(comma)" in extracted.facts.structure_info
 
 
@@ -76,7 +72,7 @@ def test_quotes_do_not_slow_the_dialect_down(read: Read) -> None:
     ],
 )  # fmt: skip
 def test_a_cell_has_a_type(read: Read, cell: str, kind: str) -> None:
-    extracted, _ = read(handler_named("csv"), f"key\tvalue\nk\t{cell}\n".encode())
+    extracted, _ = read("csv", f"key\tvalue\nk\t{cell}\n".encode())
     assert extracted.facts.structure_info.endswith(f"(tab): key text, value {kind}")
 
 
@@ -101,11 +97,11 @@ def test_a_cell_has_a_type(read: Read, cell: str, kind: str) -> None:
     ],
 )
 def test_a_row_is_a_line(read: Read, source: str, text: str) -> None:
-    assert read(handler_named("csv"), source.encode())[1] == text
+    assert read("csv", source.encode())[1] == text
 
 
 def test_the_facts_say_rows_columns_and_types(read: Read) -> None:
-    found, _ = read(handler_named("csv"), PEOPLE.encode())
+    found, _ = read("csv", PEOPLE.encode())
     assert (found.facts.rows, found.facts.columns) == (3, 3)
     assert (
         found.facts.structure_info
@@ -118,7 +114,7 @@ def test_the_facts_say_rows_columns_and_types(read: Read) -> None:
 
 def test_a_preview_shows_both_ends_within_its_tokens(read: Read) -> None:
     source = "id,name\n" + "".join(f"{i},name {i}\n" for i in range(1, 5_001))
-    found, _ = read(handler_named("csv"), source.encode())
+    found, _ = read("csv", source.encode())
     lines = found.preview.text.split("\n")
     assert lines[:2] == ["id,name", "1,name 1"]
     assert any(line.startswith("… 49") and line.endswith("more rows …") for line in lines)
@@ -128,40 +124,24 @@ def test_a_preview_shows_both_ends_within_its_tokens(read: Read) -> None:
 
 def test_a_preview_of_a_wide_table_shows_its_first_columns(read: Read) -> None:
     wide = ",".join(f"column{i}" for i in range(400))
-    found, _ = read(handler_named("csv"), f"{wide}\n{wide}\n{','.join(['1'] * 400)}\n".encode())
+    found, _ = read("csv", f"{wide}\n{wide}\n{','.join(['1'] * 400)}\n".encode())
     assert 5 < (found.preview.columns_shown or 0) < 100
     assert found.preview.total_columns == 400
     assert tokens.count(found.preview.text).tokens <= 300
 
 
-@pytest.mark.parametrize(("rows", "shown"), [(5, 5), (6, 6), (7, 6)], ids=["-1", "the limit", "+1"])
-def test_a_preview_keeps_to_its_rows(read: Read, rows: int, shown: int) -> None:
-    limits = ExtractLimits(preview=PreviewLimits(rows_head=4, rows_tail=2))
-    found, _ = read(handler_named("csv"), ("a,b\n" + "1,2\n" * rows).encode(), limits)
-    assert found.preview.text.count("1,2") == shown
-    assert ("more row" in found.preview.text) is (rows > shown)
-
-
-@pytest.mark.parametrize(
-    ("columns", "shown"), [(2, 2), (3, 3), (4, 3)], ids=["-1", "the limit", "+1"]
-)
-def test_a_preview_keeps_to_its_columns(read: Read, columns: int, shown: int) -> None:
-    limits = ExtractLimits(preview=PreviewLimits(max_columns=3))
-    found, _ = read(
-        handler_named("csv"),
-        (",".join("abcd"[:columns]) + "\n" + ",".join("1234"[:columns]) + "\n").encode(),
-        limits,
-    )
-    assert found.preview.text.split("\n")[0] == ",".join("abcd"[:shown])
-
-
-@pytest.mark.parametrize(
-    ("length", "cut"), [(9, False), (10, False), (11, True)], ids=["-1", "the limit", "+1"]
-)
-def test_a_preview_keeps_to_its_cells(read: Read, length: int, *, cut: bool) -> None:
-    limits = ExtractLimits(preview=PreviewLimits(max_cell_length=10))
-    found, _ = read(handler_named("csv"), f"a,b\n1,{'x' * length}\n".encode(), limits)
-    assert ("…" in found.preview.text) is cut
+@pytest.mark.parametrize("excess", [-1, 0, 1], ids=["-1", "the limit", "+1"])
+def test_a_preview_keeps_to_its_rows_columns_and_cells(read: Read, excess: int) -> None:
+    preview = PreviewLimits(rows_head=4, rows_tail=2, max_columns=3, max_cell_length=10)
+    limits = ExtractLimits(preview=preview)
+    rows = read("csv", ("a,b\n" + "1,2\n" * (6 + excess)).encode(), limits)[0].preview.text
+    assert rows.count("1,2") == min(6 + excess, 6)
+    assert ("more row" in rows) is (excess > 0)
+    wide = [",".join(line[: 3 + excess]) for line in ("abcd", "1234")]
+    columns = read("csv", "\n".join(wide).encode(), limits)[0].preview.text
+    assert columns.split("\n")[0] == wide[0][:5]
+    cells = read("csv", f"a,b\n1,{'x' * (10 + excess)}\n".encode(), limits)[0].preview.text
+    assert ("…" in cells) is (excess > 0)
 
 
 def test_columns_are_chosen_by_name_or_number(save: Save) -> None:
@@ -208,5 +188,5 @@ async def test_a_row_is_found_by_its_line(tmp_path: Path) -> None:
 def test_a_cell_that_a_line_leaves_open_goes_on_in_the_next(
     read: Read, line: str, lines: int
 ) -> None:
-    text = read(handler_named("csv"), f'a,b\n{line}\n2,"y"\n3,4"\n'.encode())[1]
+    text = read("csv", f'a,b\n{line}\n2,"y"\n3,4"\n'.encode())[1]
     assert text.count("\n") == lines

@@ -2,12 +2,11 @@
 
 # ruff: noqa: E501 - a document on one line reads better than in pieces
 
-from pathlib import Path
-
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
+from fetchstash.handlers import ExtractLimits, Hints, handler_named
+from tests.handlers.conftest import Read, Save
 
 RSS = """<?xml version="1.0"?><rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>Gate news</title>
 <link>https://example.org/</link><description>What the wardens do.</description><language>en</language>
@@ -52,42 +51,33 @@ CASES = {
 }
 
 
-def read(tmp_path: Path, xml: str, media_type: str) -> tuple[Extracted, str]:
-    source = tmp_path / "feed.xml"
-    source.write_text(xml, "utf-8")
-    extracted = handler_named("feed").extract(source, Hints(media_type=media_type), ExtractLimits())
-    return extracted, "".join(part.text for part in extracted.parts or ())
-
-
 @pytest.mark.parametrize(("media_type", "xml", "text", "info"), CASES.values(), ids=CASES.keys())
 def test_each_entry_is_one_list_item(
-    tmp_path: Path, media_type: str, xml: str, text: str, info: str
+    read: Read, media_type: str, xml: str, text: str, info: str
 ) -> None:
-    extracted, found = read(tmp_path, xml, media_type)
+    extracted, found = read("feed", xml.encode(), media_type=media_type)
     assert found == text
     assert extracted.facts.structure_info == info
 
 
-def test_entities_of_its_own_are_refused(tmp_path: Path) -> None:
+def test_entities_of_its_own_are_refused(read: Read) -> None:
     with pytest.raises(NoText, match="it declares entities"):
-        read(tmp_path, f'<!DOCTYPE rss [<!ENTITY a "b">]>{RSS[21:]}', "application/rss+xml")
+        read("feed", f'<!DOCTYPE rss [<!ENTITY a "b">]>{RSS[21:]}'.encode())
 
 
-def test_a_feed_that_is_slightly_broken_is_read_and_says_so(tmp_path: Path) -> None:
+def test_a_feed_that_is_slightly_broken_is_read_and_says_so(read: Read) -> None:
     xml = RSS.replace("Closed", "Closed & locked&nbsp;\x0b").replace(
         "</channel>", "<item><title>Later</title></item></channel>"
     )
-    extracted, text = read(tmp_path, xml, "application/rss+xml")
+    extracted, text = read("feed", xml.encode(), media_type="application/rss+xml")
     assert text.endswith("- Closed & locked\n- Later\n")
     assert extracted.facts.structure_info == "RSS feed of 3 entries; repaired in 3 places"
 
 
-def test_a_feed_that_breaks_off_keeps_the_entries_before_that(tmp_path: Path) -> None:
-    source = tmp_path / "feed.xml"
-    source.write_text(RSS.replace("Closed</title>", "Closed</b>"), "utf-8")
-    extracted = handler_named("feed").extract(
-        source, Hints(media_type="application/rss+xml"), ExtractLimits()
-    )
+def test_a_feed_that_breaks_off_keeps_the_entries_before_that(save: Save) -> None:
+    source = save(RSS.replace("Closed</title>", "Closed</b>").encode())
+    hints = Hints(media_type="application/rss+xml")
+    extracted = handler_named("feed").extract(source, hints, ExtractLimits())
     parts: list[str] = []
     with pytest.raises(NoText, match="its XML is damaged at line 5"):
         parts.extend(part.text for part in extracted.parts or ())
@@ -95,7 +85,7 @@ def test_a_feed_that_breaks_off_keeps_the_entries_before_that(tmp_path: Path) ->
     assert extracted.facts.structure_info == "RSS feed of 1 entry"
 
 
-def test_a_document_type_without_entities_of_its_own_is_no_danger(tmp_path: Path) -> None:
+def test_a_document_type_without_entities_of_its_own_is_no_danger(read: Read) -> None:
     dtd = '<!DOCTYPE rss PUBLIC "-//Netscape//DTD RSS 0.91//EN" "http://localhost/rss-0.91.dtd">'
     xml = RSS.replace("<rss", f"{dtd}<rss", 1)
-    assert read(tmp_path, xml, "application/rss+xml")[1].count("\n- ") == 2
+    assert read("feed", xml.encode(), media_type="application/rss+xml")[1].count("\n- ") == 2

@@ -1,25 +1,14 @@
 """Calendars: entries with their dates become preview, outline and parts."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fetchstash.errors import BadArgument, OutOfRange
-from fetchstash.handlers import (
-    Extracted,
-    ExtractLimits,
-    PartRequest,
-    PartText,
-    detect_content_kind,
-    format_of,
-    handler_named,
-)
+from fetchstash.handlers import ExtractLimits, PartRequest, PartText, detect_content_kind, format_of
 from fetchstash.text.tokens import count
+from tests.handlers.conftest import Read, Save
 from tests.handlers.parts import text_part
-
-Read = Callable[..., tuple[Extracted, str]]
-Save = Callable[[bytes], Path]
 
 CALENDAR = """BEGIN:VCALENDAR
 VERSION:2.0
@@ -48,7 +37,7 @@ def part(source: Path, path: str, **asked: object) -> PartText:
 
 
 def test_a_calendar_is_kept_and_its_entries_are_outline_and_preview(read: Read) -> None:
-    extracted, text = read(handler_named("ics"), CALENDAR.encode())
+    extracted, text = read("ics", CALENDAR.encode())
     assert text == CALENDAR.replace("\r\n", "\n")
     assert extracted.facts.structure_info == "1 event, 1 to-do"
     assert [(h.title, h.start) for h in extracted.facts.outline] == [
@@ -102,7 +91,7 @@ def test_a_calendar_is_recognised_by_its_first_line() -> None:
     ids=["nested", "folded", "quotes", "many", "unbalanced", "empty"],
 )
 def test_hostile_calendars_are_bounded(read: Read, hostile: bytes) -> None:
-    extracted, text = read(handler_named("ics"), hostile)
+    extracted, text = read("ics", hostile)
     assert text == hostile.decode()
     assert len(extracted.facts.outline) <= 2_000
     assert count(extracted.preview.text).tokens <= ExtractLimits().preview.structured_tokens

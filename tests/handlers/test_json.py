@@ -4,29 +4,18 @@
 
 import json
 import random
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
-from fetchstash.handlers import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    PartRequest,
-    PartText,
-    handler_named,
-)
+from fetchstash.handlers import ExtractLimits, Hints, PartRequest, PartText, handler_named
 from fetchstash.handlers._data._json import preview
 from fetchstash.handlers._data._json_values import WIDTH, find_keys, has_long_lines, lay_out
 from fetchstash.text import PreviewLimits, tokens
+from tests.handlers.conftest import Read, Save
 from tests.handlers.parts import text_part
-
-Read = Callable[..., tuple[Extracted, str]]
-Save = Callable[[bytes], Path]
 
 values = st.recursive(
     st.none()
@@ -109,7 +98,7 @@ def test_brackets_without_values_grow_to_four_times_their_length_at_the_most(tex
 
 def test_a_document_of_short_lines_is_kept_unchanged(read: Read) -> None:
     source = '{\n    "b" : 1.10,\n\n  "a": [ 1,2 ]\n}\n'
-    found, text = read(handler_named("json"), source.encode())
+    found, text = read("json", source.encode())
     assert text == source
     assert not has_long_lines(text)
     assert found.facts.structure_info == "object of 2 keys: b, a"
@@ -211,7 +200,7 @@ def test_lines_of_a_part_are_counted_inside_of_it(save: Save) -> None:
 
 def test_invalid_json_is_kept_and_has_no_paths(read: Read, save: Save) -> None:
     source = '{\n  // a comment\n  "a": 1, "b": "' + "x" * 300 + '",\n}\n'
-    found, text = read(handler_named("json"), source.encode())
+    found, text = read("json", source.encode())
     assert (text, found.facts.structure_info) == (source, "not valid JSON")
     with pytest.raises(NoText):
         text_part("json", PartRequest(source=save(source.encode()), path="/a"))
@@ -268,7 +257,7 @@ def test_a_sample_keeps_to_its_limits(limits: PreviewLimits, value: Any, *, same
 
 
 def test_json_lines_are_kept_one_a_line(read: Read) -> None:
-    found, text = read(handler_named("jsonl"), b'{"a": 1}\n\n{"a": 2, "b": "x"}\r\n{"a": null}')
+    found, text = read("jsonl", b'{"a": 1}\n\n{"a": 2, "b": "x"}\r\n{"a": null}')
     assert text == '{"a": 1}\n{"a": 2, "b": "x"}\n{"a": null}\n'
     assert (found.facts.rows, found.facts.structure_info) == (3, "3 records: a")
     assert found.preview.text.startswith("3 records, objects\n  a: integer | null\n  b?: string")
@@ -276,8 +265,7 @@ def test_json_lines_are_kept_one_a_line(read: Read) -> None:
 
 def test_a_preview_of_json_lines_counts_all_records(read: Read) -> None:
     found, _ = read(
-        handler_named("jsonl"),
-        b"".join(b'{"id": %d, "words": "%s"}\n' % (n, b"word " * 9) for n in range(3_000)),
+        "jsonl", b"".join(b'{"id": %d, "words": "%s"}\n' % (n, b"word " * 9) for n in range(3_000))
     )
     *shown, more = json.loads(found.preview.sample)
     assert [record["id"] for record in shown] == list(range(len(shown)))

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
-
-Save = Callable[[bytes], Path]
+from tests.handlers.conftest import Save
 
 
 def facts(source: Path) -> Extracted:

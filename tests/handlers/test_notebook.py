@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
-
-Read = Callable[..., tuple[Extracted, str]]
+from fetchstash.handlers import ExtractLimits, Hints, handler_named
+from tests.handlers.conftest import Read
 
 
 def notebook(*cells: dict[str, Any]) -> bytes:
@@ -36,7 +35,7 @@ def test_cells_come_in_order_with_their_outputs(read: Read) -> None:
         code("1/0", {"output_type": "error", "traceback": ["Traceback", "ZeroDivisionError"]}),
         {"cell_type": "raw", "source": "raw"},
     ]
-    found, text = read(handler_named("notebook"), notebook(*cells))
+    found, text = read("notebook", notebook(*cells))
     assert text.split("\n\n") == [
         "# Title\nSome text.",
         "```python\na = 1\nprint(a)\n```",
@@ -61,24 +60,18 @@ def test_headings_of_cells_are_the_outline(save: Callable[[bytes], Any]) -> None
     assert [
         (heading.title, heading.level, part.text.split("\n")[heading.start - 1])
         for heading in part.headings
-    ] == [
-        ("One", 1, "# One"),
-        ("Two", 2, "## Two"),
-    ]
+    ] == [("One", 1, "# One"), ("Two", 2, "## Two")]
 
 
 @pytest.mark.parametrize(("size", "cut"), [(2_000, False), (2_001, True), (5_000_000, True)])
 def test_an_output_is_bounded(read: Read, size: int, cut: bool) -> None:
-    _, text = read(
-        handler_named("notebook"),
-        notebook(code("x", {"output_type": "stream", "text": "y" * size})),
-    )
+    _, text = read("notebook", notebook(code("x", {"output_type": "stream", "text": "y" * size})))
     assert ("…" in text) is cut
     assert len(text) < 2_100
 
 
 def test_a_fence_within_code_does_not_end_the_block(read: Read) -> None:
-    _, text = read(handler_named("notebook"), notebook(code("s = '''\n```\n'''")))
+    _, text = read("notebook", notebook(code("s = '''\n```\n'''")))
     assert text.startswith("````python\n")
 
 
@@ -88,7 +81,7 @@ def test_the_older_format_with_worksheets_is_read(read: Read) -> None:
         {"cell_type": "code", "input": "x", "outputs": []},
     ]
     data = json.dumps({"worksheets": [{"cells": cells}], "nbformat": 3}).encode()
-    assert read(handler_named("notebook"), data)[1] == "## Part\n\n```\nx\n```\n\n"
+    assert read("notebook", data)[1] == "## Part\n\n```\nx\n```\n\n"
 
 
 @pytest.mark.parametrize(
@@ -108,4 +101,4 @@ def test_the_older_format_with_worksheets_is_read(read: Read) -> None:
 )
 def test_a_broken_notebook_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
-        read(handler_named("notebook"), data)
+        read("notebook", data)

@@ -3,7 +3,6 @@
 import io
 import struct
 import zipfile
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,7 @@ import pytest
 from fetchstash.errors import NoText
 from fetchstash.handlers._shared._xml import XmlRepair
 from fetchstash.handlers._shared._zip import Zip, is_unsafe
-
-Save = Callable[[bytes], Path]
-Pack = Callable[[Mapping[str, str | bytes]], bytes]
+from tests.handlers.conftest import Pack, Save
 
 
 def contents(source: Path, limit: int = 1_000_000) -> dict[str, bytes]:

@@ -6,13 +6,11 @@ import io
 import zipfile
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 import pytest
 
 from fetchstash.errors import NoText, OutOfRange
 from fetchstash.handlers import (
-    Extracted,
     ExtractLimits,
     Hints,
     Part,
@@ -23,11 +21,9 @@ from fetchstash.handlers import (
     route_file,
 )
 from fetchstash.text import PreviewLimits, tokens
+from tests.handlers.conftest import Pack, Read, Save
 from tests.handlers.parts import text_part
 
-Read = Callable[..., tuple[Extracted, str]]
-Save = Callable[[bytes], Path]
-Pack = Callable[[Mapping[str, str | bytes]], bytes]
 Workbook = Callable[..., bytes]
 
 MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
@@ -132,7 +128,7 @@ def test_each_sheet_is_a_table_of_one_row_a_line(save: Save, xlsx: Workbook) -> 
 def test_a_value_is_written_as_its_type_asks(
     read: Read, xlsx: Workbook, cell: str, shown: str
 ) -> None:
-    _, got = read(handler_named("sheets"), xlsx({"S": rows_of(text("A1", "Head"), cell)}))
+    _, got = read("sheets", xlsx({"S": rows_of(text("A1", "Head"), cell)}))
     assert got.split("\n")[2] == shown
 
 
@@ -140,7 +136,7 @@ def test_rows_without_a_value_are_left_out_and_columns_stay_in_line(
     read: Read, xlsx: Workbook
 ) -> None:
     sheet = f'<row r="3">{text("B3", "x")}{text("D3", "y")}</row><row r="9">{text("D9", "z")}</row>'
-    assert read(handler_named("sheets"), xlsx({"S": sheet}))[1] == "## S (B3:D9)\nx\t\ty\n\t\tz\n\n"
+    assert read("sheets", xlsx({"S": sheet}))[1] == "## S (B3:D9)\nx\t\ty\n\t\tz\n\n"
 
 
 def test_many_rows_come_in_batches_and_the_preview_shows_both_ends(
@@ -159,7 +155,7 @@ def test_many_rows_come_in_batches_and_the_preview_shows_both_ends(
 @pytest.mark.parametrize("width", [10, 4_000])
 def test_a_preview_has_300_tokens_at_the_most(read: Read, xlsx: Workbook, width: int) -> None:
     rows = [text(f"A{n}", "x" * width) for n in range(1, 100)]
-    extracted, _ = read(handler_named("sheets"), xlsx({"S": rows_of(*rows), "T": rows_of(*rows)}))
+    extracted, _ = read("sheets", xlsx({"S": rows_of(*rows), "T": rows_of(*rows)}))
     assert tokens.count(extracted.preview.text).tokens <= 300
 
 
@@ -177,11 +173,11 @@ def test_a_preview_has_300_tokens_at_the_most(read: Read, xlsx: Workbook, width:
 )
 def test_a_cell_that_no_sheet_can_have_is_refused(read: Read, xlsx: Workbook, row: str) -> None:
     with pytest.raises(NoText, match="behind the last of a sheet, XFD1048576"):
-        read(handler_named("sheets"), xlsx({"S": row}))
+        read("sheets", xlsx({"S": row}))
 
 
 def test_the_last_cell_of_a_sheet_is_read(read: Read, xlsx: Workbook) -> None:
-    text = read(handler_named("sheets"), xlsx({"S": f"<row>{number('XFD1048576', 1)}</row>"}))[1]
+    text = read("sheets", xlsx({"S": f"<row>{number('XFD1048576', 1)}</row>"}))[1]
     assert text == "## S (XFD1048576:XFD1048576)\n1\n\n"
 
 
@@ -205,7 +201,7 @@ def test_an_opendocument_spreadsheet_is_read(read: Read, pack: Pack) -> None:
             "META-INF/manifest.xml": '<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"/>',
         }
     )
-    assert read(handler_named("sheets"), data)[1] == "## Data (A1:B1)\nName\t7\n\n"
+    assert read("sheets", data)[1] == "## Data (A1:B1)\nName\t7\n\n"
 
 
 def test_an_opendocument_spreadsheet_with_white_space_between_cells_is_read_as_markdown(
@@ -222,7 +218,7 @@ def test_an_opendocument_spreadsheet_with_white_space_between_cells_is_read_as_m
     with zipfile.ZipFile(out, "w") as container:
         container.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
         container.writestr("content.xml", content)
-    assert read(handler_named("sheets"), out.getvalue())[1] == "| Name | Age |\n| --- | --- |\n\n"
+    assert read("sheets", out.getvalue())[1] == "| Name | Age |\n| --- | --- |\n\n"
 
 
 @pytest.mark.parametrize(
@@ -237,12 +233,12 @@ def test_an_opendocument_spreadsheet_with_white_space_between_cells_is_read_as_m
 )
 def test_an_invalid_spreadsheet_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
-        read(handler_named("sheets"), data)
+        read("sheets", data)
 
 
 def test_a_spreadsheet_without_values_is_reported(read: Read, xlsx: Workbook) -> None:
     with pytest.raises(NoText, match="holds no value"):
-        read(handler_named("sheets"), xlsx({"S": ""}))
+        read("sheets", xlsx({"S": ""}))
 
 
 def test_a_preview_of_many_sheets_shows_the_first_and_names_the_others(
@@ -251,9 +247,7 @@ def test_a_preview_of_many_sheets_shows_the_first_and_names_the_others(
     rows = [
         text(f"{column}{n}", f"{column} of row {n}") for n in range(1, 50) for column in "ABCDEF"
     ]
-    extracted, _ = read(
-        handler_named("sheets"), xlsx({f"Sheet {n}": rows_of(*rows) for n in range(9)})
-    )
+    extracted, _ = read("sheets", xlsx({f"Sheet {n}": rows_of(*rows) for n in range(9)}))
     shown = extracted.preview.text.split("\n")
     assert shown[0] == "## Sheet 0 (A1:F49)"
     assert shown[1].startswith("A of row 1\tB of row 1\t")
@@ -279,7 +273,7 @@ SUMS = rows_of(
 
 
 def test_what_a_cell_has_instead_of_a_value_is_shown(read: Read, xlsx: Workbook) -> None:
-    assert read(handler_named("sheets"), xlsx({"S": SUMS}))[1] == (
+    assert read("sheets", xlsx({"S": SUMS}))[1] == (
         "## S (A1:B6)\nName\tSum\nAda\t4\nBob\t6\nAll\t=SUM(B2:B3) (no value kept)\n#REF!\t#DIV/0!\n\t1\n\n"
         "## Other cells\n\n- S!D9: =Other!A1 (no value kept)\n\n"
     )
@@ -288,7 +282,7 @@ def test_what_a_cell_has_instead_of_a_value_is_shown(read: Read, xlsx: Workbook)
 def test_a_workbook_of_formulas_whose_values_were_not_kept_is_no_empty_one(
     read: Read, xlsx: Workbook
 ) -> None:
-    text = read(handler_named("sheets"), xlsx({"S": rows_of("<c><f>1+1</f></c>")}))[1]
+    text = read("sheets", xlsx({"S": rows_of("<c><f>1+1</f></c>")}))[1]
     assert "=1+1 (no value kept)" in text
 
 
@@ -320,7 +314,7 @@ def test_links_of_cells_are_shown_with_their_texts(read: Read, xlsx: Workbook) -
         '<hyperlinks><hyperlink ref="A1" r:id="web" location="top"/><hyperlink ref="B1" r:id="web"/>'
         '<hyperlink ref="A2:A3" location="T!A1"/><hyperlink ref="C9" r:id="web"/></hyperlinks>'
     )
-    assert read(handler_named("sheets"), xlsx({"S": rows}, links=links))[1] == (
+    assert read("sheets", xlsx({"S": rows}, links=links))[1] == (
         "## S (A1:B2)\n[Site](https://example.org/#top)\thttps://example.org/\n[sheet](#T!A1)\t\n\n"
         "## Other cells\n\n- S!C9: https://example.org/\n\n"
     )
@@ -330,5 +324,5 @@ def test_very_many_formulas_are_shown_up_to_a_limit_that_is_named(
     read: Read, xlsx: Workbook
 ) -> None:
     row = f"<row>{'<c><f>A1</f><v>1</v></c>' * 100}</row>"
-    text = read(handler_named("sheets"), xlsx({"S": row * 1_001}))[1]
+    text = read("sheets", xlsx({"S": row * 1_001}))[1]
     assert "- S: not all of its formulas, errors and links were looked at\n" in text

@@ -4,16 +4,14 @@
 
 import sqlite3
 import time
-from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
-
-Read = Callable[..., tuple[Extracted, str]]
+from fetchstash.handlers import ExtractLimits, Hints, handler_named
+from tests.handlers.conftest import Read
 
 
 def database(folder: Path, *statements: str) -> bytes:
@@ -29,8 +27,7 @@ def database(folder: Path, *statements: str) -> bytes:
 def test_each_table_comes_with_its_definition_its_count_and_its_rows(
     read: Read, tmp_path: Path
 ) -> None:
-    extracted, text = read(
-        handler_named("sqlite"),
+    extracted, text = read("sqlite",
         database(
             tmp_path,
             "CREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT, flag BLOB)",
@@ -60,7 +57,7 @@ def test_each_table_and_its_rows_are_parts(tmp_path: Path) -> None:
 
 def test_the_first_thousand_of_many_rows_are_read(read: Read, tmp_path: Path) -> None:
     _, text = read(
-        handler_named("sqlite"),
+        "sqlite",
         database(
             tmp_path,
             "CREATE TABLE t (a)",
@@ -73,7 +70,7 @@ def test_the_first_thousand_of_many_rows_are_read(read: Read, tmp_path: Path) ->
 
 def test_long_text_is_cut(read: Read, tmp_path: Path) -> None:
     _, text = read(
-        handler_named("sqlite"),
+        "sqlite",
         database(tmp_path, "CREATE TABLE t (a)", "INSERT INTO t VALUES (printf('%.5000c', 'x'))"),
     )
     assert text.splitlines()[-2] == "x" * 1_000 + "…"
@@ -110,7 +107,7 @@ def test_a_definition_in_a_schema_is_never_run(
 ) -> None:
     data = database(tmp_path, *statements)
     before = time.process_time()
-    extracted, text = read(handler_named("sqlite"), data)
+    extracted, text = read("sqlite", data)
     assert text.startswith(line)
     assert extracted.facts.structure_info.count("(") == 1
     assert time.process_time() - before < 5
@@ -118,7 +115,7 @@ def test_a_definition_in_a_schema_is_never_run(
 
 def test_a_schema_that_would_load_code_is_refused(read: Read, tmp_path: Path) -> None:
     with pytest.raises(NoText, match="damaged"):
-        read(handler_named("sqlite"), database(tmp_path, *computed("load_extension('/tmp/evil')")))
+        read("sqlite", database(tmp_path, *computed("load_extension('/tmp/evil')")))
 
 
 def test_a_database_with_a_journal_is_left_as_it_is(tmp_path: Path) -> None:
@@ -148,7 +145,7 @@ def test_a_database_with_a_journal_is_left_as_it_is(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_no_database_is_reported(read: Read, data: bytes, reason: str) -> None:
     with pytest.raises(NoText, match=reason):
-        read(handler_named("sqlite"), data)
+        read("sqlite", data)
 
 
 def test_damage_does_no_harm(read: Read, tmp_path: Path) -> None:
@@ -161,4 +158,4 @@ def test_damage_does_no_harm(read: Read, tmp_path: Path) -> None:
                 seed * 31 + step
             ) % 256
         with suppress(NoText):
-            read(handler_named("sqlite"), bytes(broken))
+            read("sqlite", bytes(broken))

@@ -1,15 +1,13 @@
 """Elements, attributes and texts of XML by path."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange
 from fetchstash.handlers import Hints, PartRequest
+from tests.handlers.conftest import Save
 from tests.handlers.parts import text_part
-
-Save = Callable[[bytes], Path]
 
 CATALOGUE = """\
 <?xml version="1.0" encoding="iso-8859-1"?>

@@ -3,7 +3,6 @@
 # ruff: noqa: E501 - a document on one line reads better than in pieces
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ import pytest
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers import Hints, PartRequest
+from tests.handlers.conftest import Save
 from tests.handlers.parts import text_part
-
-Save = Callable[[bytes], Path]
 
 COMPOSE = """\
 x-base: &base {restart: always, ports: [80, 443]}
