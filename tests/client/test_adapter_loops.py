@@ -5,7 +5,6 @@ model reasons and calls two tools at once; ten large results follow.
 """
 
 import base64
-import importlib
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -13,9 +12,10 @@ from typing import Any
 import pytest
 
 from fetchstash.client import Format, Policy, Recovery, learned_windows, orphans
+from tests.client import sdks
 from tests.client.fakes import Kept, prose
 from tests.client.loopback import Loopback
-from tests.client.test_adapters import needs
+from tests.client.sdks import adapter, langchain_agent, module, needs, openai, pydantic_agent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("default")]
 
@@ -48,10 +48,6 @@ def recovery() -> Recovery:
     return Recovery(Policy(offload=Kept()))
 
 
-def adapter(name: str) -> Any:
-    return importlib.import_module(f"fetchstash.client.adapters.{name}")
-
-
 async def chat(complete: Callable[..., Any], **fixed: Any) -> str:
     """Loop over Chat Completions, as openai and LiteLLM have them."""
     messages: list[Any] = [
@@ -70,18 +66,12 @@ async def chat(complete: Callable[..., Any], **fixed: Any) -> str:
         ]
 
 
-def openai_client(url: str) -> Any:
-    sdk = importlib.import_module("openai")
-    client = sdk.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0)
-    return adapter("openai").recovering(client, recovery())
-
-
 async def openai_chat(url: str) -> str:
-    return await chat(openai_client(url).chat.completions.create, model="m")
+    return await chat(openai(url, recovery()).chat.completions.create, model="m")
 
 
 async def openai_responses(url: str) -> str:
-    client = openai_client(url)
+    client = openai(url, recovery())
     task = [
         {"type": "input_text", "text": "Sum up."},
         {"type": "input_image", "image_url": f"data:image/png;base64,{PNG64}", "detail": "auto"},
@@ -103,9 +93,7 @@ async def openai_responses(url: str) -> str:
 
 
 async def anthropic(url: str) -> str:
-    sdk = importlib.import_module("anthropic")
-    middleware = adapter("anthropic").recovery_middleware(recovery())
-    client = sdk.Anthropic(base_url=url, api_key="k", middleware=[middleware])
+    client = sdks.anthropic(url, recovery())
     cached = {"cache_control": {"type": "ephemeral"}}
     pdf = {"type": "base64", "media_type": "application/pdf", "data": PDF64}
     task = [
@@ -133,11 +121,8 @@ async def anthropic(url: str) -> str:
 
 
 async def google(url: str) -> str:
-    types = importlib.import_module("google.genai.types")
-    genai = importlib.import_module("google.genai")
-    client = adapter("google_genai").recovering(
-        genai.Client(api_key="k", http_options=types.HttpOptions(base_url=url)), recovery()
-    )
+    types = module("google.genai.types")
+    client = sdks.google(url, recovery())
     config = types.GenerateContentConfig(tools=[fetch], system_instruction=SYSTEM)
     task = [
         "Sum up.",
@@ -154,27 +139,14 @@ async def litellm(url: str) -> str:
 
 
 async def langchain(url: str) -> str:
-    models = importlib.import_module("langchain_openai")
-    agents = importlib.import_module("langchain.agents")
-    model = models.ChatOpenAI(model="m", base_url=f"{url}/v1", api_key="k", max_retries=0)
-    middleware = [adapter("langchain").recovery_middleware(recovery())]
-    agent = agents.create_agent(model, [fetch], system_prompt=SYSTEM, middleware=middleware)
+    agent = langchain_agent(url, recovery(), [fetch], system_prompt=SYSTEM)
     answer = await agent.ainvoke({"messages": [{"role": "user", "content": CHAT_TASK}]})
     return str(answer["messages"][-1].content)
 
 
 async def pydantic_ai(url: str) -> str:
-    ai = importlib.import_module("pydantic_ai")
-    models = importlib.import_module("pydantic_ai.models.openai")
-    providers = importlib.import_module("pydantic_ai.providers.openai")
-    provider = providers.OpenAIProvider(base_url=f"{url}/v1", api_key="k")
-    capability = adapter("pydantic_ai").RecoveryCapability(recovery())
-    agent = ai.Agent(
-        models.OpenAIChatModel("m", provider=provider),
-        tools=[fetch],
-        system_prompt=SYSTEM,
-        capabilities=[capability],
-    )
+    ai = module("pydantic_ai")
+    agent = pydantic_agent(url, recovery(), tools=[fetch], system_prompt=SYSTEM)
     task = [
         "Sum up.",
         ai.BinaryContent(PNG, media_type="image/png"),

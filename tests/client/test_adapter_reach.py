@@ -1,6 +1,5 @@
 """What each adapter reaches in its real SDK: ways to call, objects, options, conversations."""
 
-import importlib
 import json
 import threading
 from collections.abc import Callable
@@ -13,7 +12,19 @@ from fetchstash.client import Policy, Recovery, learned_windows, overflow_report
 from tests.client.conversations import render
 from tests.client.fakes import conversation, prose, tokens_of
 from tests.client.loopback import Loopback
-from tests.client.test_adapters import HISTORY, needs
+from tests.client.sdks import (
+    CASES,
+    HISTORY,
+    Case,
+    adapter,
+    chat_openai,
+    google,
+    langchain_agent,
+    marked,
+    module,
+    needs,
+    openai,
+)
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("default")]
 
@@ -23,16 +34,6 @@ def forget() -> None:
     learned_windows.clear()
 
 
-def adapter(name: str) -> Any:
-    return importlib.import_module(f"fetchstash.client.adapters.{name}")
-
-
-def openai(url: str, recovery: Recovery | None = None, **options: Any) -> Any:
-    sdk = importlib.import_module("openai")
-    client = sdk.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0)
-    return adapter("openai").recovering(client, recovery, **options)
-
-
 def cured(provider: Loopback) -> bool:
     """Return whether one request was refused, and a smaller one was sent."""
     return len(provider.sizes) == 2 and provider.sizes[1] < provider.sizes[0]
@@ -40,7 +41,7 @@ def cured(provider: Loopback) -> bool:
 
 @needs("openai")
 def test_openais_parse_recovers_in_both_apis() -> None:
-    model = importlib.import_module("pydantic").BaseModel
+    model = module("pydantic").BaseModel
     with Loopback("overflow", "good") as provider, pytest.raises(Exception, match="JSON"):
         # The answer is no JSON; it is the one to the second request.
         openai(provider.url).chat.completions.parse(
@@ -166,11 +167,9 @@ async def test_googles_automatic_function_calling_recovers_in_each_of_its_rounds
         """Fetch a page."""
         return prose(9_000, f"page{page}")
 
-    genai = importlib.import_module("google.genai")
     script = ["call", "call", "overflow", "calls", "good"]
     with Loopback(*script) as provider:
-        options = genai.types.HttpOptions(base_url=provider.url)
-        client = adapter("google_genai").recovering(genai.Client(api_key="k", http_options=options))
+        client = google(provider.url)
         request = {"model": "m", "contents": "the task", "config": {"tools": [fetch]}}
         answer = (
             await client.aio.models.generate_content(**request)
@@ -185,11 +184,10 @@ async def test_googles_automatic_function_calling_recovers_in_each_of_its_rounds
 @needs("google.genai")
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 async def test_googles_chats_recover(asynchronous: bool) -> None:
-    genai = importlib.import_module("google.genai")
-    history = [genai.types.Content(**content) for content in render(HISTORY, "gemini")[:-1]]
+    types = module("google.genai.types")
+    history = [types.Content(**content) for content in render(HISTORY, "gemini")[:-1]]
     with Loopback("overflow", "good") as provider:
-        options = genai.types.HttpOptions(base_url=provider.url)
-        client = adapter("google_genai").recovering(genai.Client(api_key="k", http_options=options))
+        client = google(provider.url)
         if asynchronous:
             answer = await client.aio.chats.create(model="m", history=history).send_message(
                 "Go on."
@@ -203,9 +201,7 @@ async def test_googles_chats_recover(asynchronous: bool) -> None:
 @needs("langchain")
 async def test_langchains_responses_blocks_shrink_with_the_calls_that_they_repeat() -> None:
     """LangChain sends the arguments of a call as its content block has them."""
-    m = importlib.import_module("langchain_core.messages")
-    models = importlib.import_module("langchain_openai")
-    agents = importlib.import_module("langchain.agents")
+    m = module("langchain_core.messages")
     document = json.dumps({"body": prose(9_000)})
     block = {"type": "function_call", "call_id": "c", "id": "fc_1", "name": "write"}
     call = m.AIMessage(
@@ -221,12 +217,8 @@ async def test_langchains_responses_blocks_shrink_with_the_calls_that_they_repea
         m.HumanMessage("Go on."),
     ]
     with Loopback("overflow", "good") as provider:
-        model = models.ChatOpenAI(
-            model="m", base_url=f"{provider.url}/v1", api_key="k", max_retries=0,
-            use_responses_api=True, output_version="responses/v1",
-        )  # fmt: skip
-        middleware = adapter("langchain").recovery_middleware()
-        agent = agents.create_agent(model, [], middleware=[middleware])
+        options = {"use_responses_api": True, "output_version": "responses/v1"}
+        agent = langchain_agent("", model=chat_openai(provider.url, **options))
         answer = agent.invoke({"messages": history})["messages"][-1]
     assert answer.text == "Hello."
     assert cured(provider)
@@ -321,108 +313,16 @@ def test_a_failure_of_the_retry_says_what_had_been_tried() -> None:
     assert getattr(caught.value, "retryable", None) is False
 
 
-def first_of_chat(url: str) -> Any:
-    client, messages = openai(url), render(HISTORY, "openai_chat")
-    return next(client.chat.completions.create(model="m", messages=messages, stream=True))
-
-
-def first_of_responses(url: str) -> Any:
-    client = openai(url)
-    items = render(HISTORY, "openai_responses")
-    return next(client.responses.create(model="m", input=items, stream=True))
-
-
-async def first_of_async_openai(url: str) -> Any:
-    sdk = importlib.import_module("openai")
-    client = adapter("openai").recovering(sdk.AsyncOpenAI(base_url=f"{url}/v1", api_key="k"))
-    messages = render(HISTORY, "openai_chat")
-    return await anext(
-        await client.chat.completions.create(model="m", messages=messages, stream=True)
-    )
-
-
-def anthropic(url: str, client: str) -> Any:
-    sdk = importlib.import_module("anthropic")
-    middleware = [adapter("anthropic").recovery_middleware()]
-    return getattr(sdk, client)(base_url=url, api_key="k", middleware=middleware)
-
-
-def first_of_anthropic(url: str) -> Any:
-    messages = render(HISTORY, "anthropic")
-    client = anthropic(url, "Anthropic")
-    return next(
-        iter(client.messages.create(model="m", max_tokens=9, messages=messages, stream=True))
-    )
-
-
-async def first_of_async_anthropic(url: str) -> Any:
-    messages = render(HISTORY, "anthropic")
-    client = anthropic(url, "AsyncAnthropic")
-    stream = await client.messages.create(model="m", max_tokens=9, messages=messages, stream=True)
-    return await anext(aiter(stream))
-
-
-def first_of_google(url: str) -> Any:
-    genai = importlib.import_module("google.genai")
-    options = genai.types.HttpOptions(base_url=url)
-    client = adapter("google_genai").recovering(genai.Client(api_key="k", http_options=options))
-    contents = render(HISTORY, "gemini")
-    return next(client.models.generate_content_stream(model="m", contents=contents))
-
-
-def first_of_litellm(url: str) -> Any:
-    provider = {"api_base": f"{url}/v1", "api_key": "k", "model": "openai/m"}
-    messages = render(HISTORY, "openai_chat")
-    return next(adapter("litellm").completion()(messages=messages, stream=True, **provider))
-
-
-async def first_of_langchain(url: str) -> Any:
-    # LangGraph's synchronous stream waits for the whole answer by itself, without any middleware.
-    agents = importlib.import_module("langchain.agents")
-    models = importlib.import_module("langchain_openai")
-    model = models.ChatOpenAI(model="m", base_url=f"{url}/v1", api_key="k", max_retries=0)
-    middleware = [adapter("langchain").recovery_middleware()]
-    agent = agents.create_agent(model, [], middleware=middleware)
-    question = {"messages": [("user", "Go on.")]}
-    return await anext(aiter(agent.astream(question, stream_mode="messages")))
-
-
-async def first_of_pydantic_ai(url: str) -> Any:
-    ai = importlib.import_module("pydantic_ai")
-    models = importlib.import_module("pydantic_ai.models.openai")
-    providers = importlib.import_module("pydantic_ai.providers.openai")
-    provider = providers.OpenAIProvider(base_url=f"{url}/v1", api_key="k")
-    model = models.OpenAIChatModel("m", provider=provider)
-    capability = adapter("pydantic_ai").RecoveryCapability()
-    agent = ai.Agent(model, capabilities=[capability])
-    async with agent.run_stream("Go on.") as stream:
-        return await anext(aiter(stream.stream_text(delta=True, debounce_by=None)))
-
-
-@pytest.mark.parametrize(
-    ("first", "events"),
-    [
-        pytest.param(first_of_chat, 1, marks=needs("openai"), id="chat"),
-        pytest.param(first_of_responses, 1, marks=needs("openai"), id="responses"),
-        pytest.param(first_of_async_openai, 1, marks=needs("openai"), id="async chat"),
-        pytest.param(first_of_anthropic, 1, marks=needs("anthropic"), id="anthropic"),
-        pytest.param(first_of_async_anthropic, 1, marks=needs("anthropic"), id="async anthropic"),
-        pytest.param(first_of_google, 1, marks=needs("google.genai"), id="google"),
-        pytest.param(first_of_litellm, 2, marks=needs("litellm"), id="litellm"),
-        pytest.param(first_of_langchain, 2, marks=needs("langchain"), id="langchain"),
-        pytest.param(first_of_pydantic_ai, 2, marks=needs("pydantic_ai"), id="pydantic_ai"),
-    ],
-)
-async def test_the_first_event_is_passed_on_before_the_next_has_arrived(
-    first: Callable[[str], Any], events: int
-) -> None:
+@pytest.mark.parametrize("case", marked([case for case in CASES if case.first]))
+async def test_the_first_event_is_passed_on_before_the_next_has_arrived(case: Case) -> None:
     """The provider sends so many events, and the next only when the first one was read here."""
     with Loopback("good") as provider:
-        provider.hold_after = events
+        provider.hold_after = case.first
+        pieces = case.pieces(provider.url, HISTORY, Recovery())
         try:
-            event = first(provider.url)
-            event = await event if hasattr(event, "__await__") else event
+            await anext(pieces)
         finally:
             provider.released.set()
-    assert event is not None
+            async for _ in pieces:
+                pass
     assert provider.released_in_time

@@ -16,7 +16,7 @@ from fetchstash.client import Recovery, Request, Verdict, classify, learned_wind
 from tests.client import test_wordings
 from tests.client.fakes import conversation, prose
 from tests.client.sdk_errors import APIS, Refusing, envelope, error_of, refusing
-from tests.client.test_adapters import needs
+from tests.client.sdks import needs
 
 IN_PARTS = "This model's maximum context length is 128000 tokens. However, you requested 140000 tokens (80000 in the messages, 60000 in the completion)."
 AZURE = "This model's maximum context length is 128000 tokens. However, your messages resulted in 131313 tokens (130000 in the messages, 1313 in the functions). Please reduce the length of the messages or functions."

@@ -18,7 +18,7 @@ import pytest
 from fetchstash.client import Format, Policy, Report, State, compact, orphans, rewrite
 from tests.client.fakes import prose
 from tests.client.sdk_types import fault, tags
-from tests.client.test_adapters import needs
+from tests.client.sdks import needs
 
 LARGE = prose(9_000)
 
