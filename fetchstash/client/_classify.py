@@ -11,8 +11,17 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
-from fetchstash.client import _rules
-from fetchstash.client._rules import Kind, Numbers, Outcome, Rule, read_numbers
+from fetchstash.client._rules import (
+    CODE_WORDINGS,
+    CODES,
+    PROVIDER_CODES,
+    VETO_CODES,
+    VETO_STATUSES,
+    Kind,
+    Outcome,
+    Rule,
+    read_numbers,
+)
 from fetchstash.client._streams import (
     cut_prompt,
     empty_answer,
@@ -35,40 +44,15 @@ _ATTRIBUTES = (
 # LiteLLM gives these 500 or 503, whatever the provider sent (litellm/exceptions.py).
 _MADE_STATUS = re.compile(r"<class 'litellm\..*\b(?:APIConnectionError|MidStreamFallbackError)'>")
 # Keys of a body or an event with content, not with an error.
-_CONTENT_KEYS = frozenset(
-    {
-        "content",
-        "contents",
-        "text",
-        "delta",
-        "output",
-        "input",
-        "messages",
-        "parts",
-        "arguments",
-        "tool_calls",
-        "request",
-        "headers",
-    }
-)
-_STATUS_KEYS = frozenset(
-    {"status_code", "status", "http_status", "httpstatuscode", "code", "statuscode"}
-)
-_CODE_KEYS = frozenset(
-    {
-        "code",
-        "type",
-        "error_type",
-        "error_code",
-        "status",
-        "reason",
-        "finish_reason",
-        "stop_reason",
-        "__type",
-        "errorcode",
-        "errortype",
-    }
-)
+_CONTENT_KEYS = {
+    "content", "contents", "text", "delta", "output", "input", "messages", "parts", "arguments",
+    "tool_calls", "request", "headers",
+}  # fmt: skip
+_STATUS_KEYS = {"status_code", "status", "http_status", "httpstatuscode", "code", "statuscode"}
+_CODE_KEYS = {
+    "code", "type", "error_type", "error_code", "status", "reason", "finish_reason", "stop_reason",
+    "__type", "errorcode", "errortype",
+}  # fmt: skip
 # Sizes that llama.cpp states beside its words.
 _SIZE_KEYS = frozenset({"n_prompt_tokens", "n_ctx"})
 # A status that is only stated in words: "413 status code", "HTTP 400:", "API error (413)", "Error:
@@ -81,94 +65,71 @@ _STATUS_IN_TEXT = re.compile(
 _WORD = re.compile(r"[A-Za-z][\w.\-]*\Z")
 
 
-@dataclass(frozen=True, slots=True)
 class Signals:
-    """The words and numbers of an error.
+    """The words and numbers of an error: an exception with its chain, a body, an event, a string.
 
-    ``statuses`` are HTTP statuses, the outermost first; ``codes`` are in lower case, class names of
-    exceptions among them; ``text`` is all wording, in order.
+    It walks the tree of values, each once, within bounds. ``statuses`` are HTTP statuses, the
+    outermost first; ``codes`` are in lower case, class names of exceptions among them; ``text`` is
+    all wording, in order.
     """
 
-    statuses: tuple[int, ...]
-    codes: frozenset[str]
-    text: str
-
-
-def collect(error: Any) -> Signals:
-    """Return the signals of an exception with its chain, a body, an event, a reason or a string."""
-    collector = _Collector()
-    collector.visit(error, "", 0)
-    text = "\n".join(dict.fromkeys(collector.texts))
-    stated = [int(m[1] or m[2]) for m in _STATUS_IN_TEXT.finditer(text)]
-    return Signals(
-        tuple(dict.fromkeys([*collector.statuses, *stated])), frozenset(collector.codes), text
-    )
-
-
-class _Collector:
-    """Walks a tree of values, each once, within bounds."""
-
-    def __init__(self) -> None:
-        self.statuses: list[int] = []
+    def __init__(self, error: Any) -> None:
         self.codes: set[str] = set()
-        self.texts: list[str] = []
-        self.chars = 0
-        self.seen: set[int] = set()
+        self._stated: list[int] = []
+        self._texts: list[str] = []
+        self._chars = 0
+        self._seen: set[int] = set()
+        self._visit(error, "", 0)
+        self.text = "\n".join(dict.fromkeys(self._texts))
+        in_words = (int(match[1] or match[2]) for match in _STATUS_IN_TEXT.finditer(self.text))
+        self.statuses = tuple(dict.fromkeys([*self._stated, *in_words]))
 
-    def visit(self, value: Any, key: str, depth: int) -> None:
-        if (
-            value is None
-            or isinstance(value, bool)
-            or depth > MAX_DEPTH
-            or len(self.seen) > MAX_NODES
-        ):
+    def _visit(self, value: Any, key: str, depth: int) -> None:
+        if isinstance(value, bool | None) or depth > MAX_DEPTH or len(self._seen) > MAX_NODES:
             return
         if isinstance(value, int | float):
-            self.number(value, key)
+            self._number(value, key)
         elif isinstance(value, str):
-            self.words(value, key, depth)
+            self._words(value, key, depth)
         elif isinstance(value, bytes | bytearray):
-            self.words(bytes(value[:MAX_TEXT_CHARS]).decode("utf-8", "replace"), key, depth)
-        elif id(value) not in self.seen:
-            self.seen.add(id(value))
+            self._words(bytes(value[:MAX_TEXT_CHARS]).decode("utf-8", "replace"), key, depth)
+        elif id(value) not in self._seen:
+            self._seen.add(id(value))
             if key == "base_resp" and is_mapping(value):  # MiniMax's status beside that of HTTP
                 self.codes.add(f"base_resp:{value.get('status_code')}")
             for name, inner in _inside(value):
-                self.visit(inner, name, depth + 1)
+                self._visit(inner, name, depth + 1)
             if isinstance(value, BaseException):
                 self.codes.update(cls.__name__.lower() for cls in type(value).__mro__[:-2])
 
-    def number(self, value: float, key: str) -> None:
+    def _number(self, value: float, key: str) -> None:
         if key.lower() in _STATUS_KEYS and 200 <= value < 600:
-            self.statuses.append(int(value))
+            self._stated.append(int(value))
         elif key.lower() in _CODE_KEYS:
             self.codes.add(str(int(value)))
         elif key in _SIZE_KEYS:
-            self.texts.append(f"{key}: {int(value)}")
+            self._texts.append(f"{key}: {int(value)}")
 
-    def words(self, value: str, key: str, depth: int) -> None:
+    def _words(self, value: str, key: str, depth: int) -> None:
         value = value.strip()
-        if (
-            key.lower() in _CODE_KEYS
-            and len(value) <= 80
-            and (_WORD.match(value) or value.isdigit())
-        ):
+        if key.lower() in _CODE_KEYS and len(value) <= 80:
             if value.isdigit():
-                self.number(int(value), key)
-            else:
+                self._number(int(value), key)
+                return
+            if _WORD.match(value):
                 self.codes.add(value.lower())
-            return
-        room = MAX_TEXT_CHARS - self.chars
+                return
+        room = MAX_TEXT_CHARS - self._chars
         if not value or room <= 0 or key in {"object", "id", "model", "param"}:
             # ``param`` names the field that is wrong; it is noted together with the code that it
             # explains.
             if key == "param" and value:
                 self.codes.add(f"param:{value[:80].lower()}")
             return
-        self.texts.append(value[:room])
-        self.chars += min(len(value), room)
+        self._texts.append(value[:room])
+        self._chars += min(len(value), room)
         for inner in _json_inside(value[:room]):
-            self.visit(inner, "", depth + 1)
+            self._visit(inner, "", depth + 1)
 
 
 def _inside(value: Any) -> Iterator[tuple[str, Any]]:
@@ -282,7 +243,7 @@ def classify(
     """
     try:
         return _truncated(error_or_event, sent_tokens) or _decide(
-            collect(error_or_event), str(provider or "").lower()
+            Signals(error_or_event), str(provider or "").lower()
         )
     except Exception:  # noqa: BLE001 - the promise: an error handler must not be the next error
         return Verdict("not_overflow", rule_id="unreadable")
@@ -299,7 +260,7 @@ def _truncated(response: Any, sent_tokens: int | None) -> Verdict | None:
         reported = reported_input(response)
         evidence = f"{reported} prompt tokens reported, about {sent_tokens} sent"
         return Verdict(
-            "truncated_silently", reported, sent_tokens, None, "none", evidence, "cut-prompt"
+            "truncated_silently", reported, sent_tokens, evidence=evidence, rule_id="cut-prompt"
         )
     return None
 
@@ -307,12 +268,10 @@ def _truncated(response: Any, sent_tokens: int | None) -> Verdict | None:
 def _decide(signals: Signals, provider: str) -> Verdict:
     text = signals.text.lower().translate(_PLAIN_APOSTROPHES)
     text = _BODY_KEYS.sub("\n", _MODEL_NAME.sub("", _NO_SIZE.sub("0", text)))
-    status = signals.statuses[0] if signals.statuses else None
     if any(code >= 500 for code in signals.statuses):
         with_codes = "\n".join([text, *signals.codes])
-        return _by_rules(SERVER_ERRORS, with_codes, signals) or Verdict(
-            "not_overflow", rule_id="status-5xx", evidence=str(status)
-        )
+        other = Verdict("not_overflow", rule_id="status-5xx", evidence=str(signals.statuses[0]))
+        return _by_rules(SERVER_ERRORS, with_codes, signals) or other
     codes = sorted(signals.codes.union(_CODE_WORD.findall(text)))
     return (
         _by_rules(FIRST, text, signals)
@@ -339,9 +298,9 @@ def _vetoed(signals: Signals, text: str) -> Verdict | None:
             )
         return Verdict("not_overflow", limit, asked, evidence=requested[0], rule_id="rate-limit")
     for status in signals.statuses:
-        if status in _rules.VETO_STATUSES:
+        if status in VETO_STATUSES:
             return Verdict("not_overflow", evidence=str(status), rule_id=f"status-{status}")
-    code = next(iter(sorted(signals.codes & _rules.VETO_CODES)), None)
+    code = next(iter(sorted(signals.codes & VETO_CODES)), None)
     return Verdict("not_overflow", evidence=code, rule_id=f"code-{code}") if code else None
 
 
@@ -351,8 +310,8 @@ def _by_code(codes: Iterable[str], text: str, provider: str) -> Verdict | None:
     Wrappers often leave nothing of a body but its words.
     """
     for code in codes:
-        outcome, _ = _rules.CODES.get(code, (None, ""))
-        names, outcome_there, _ = _rules.PROVIDER_CODES.get(code, ("", None, ""))
+        outcome, _ = CODES.get(code, (None, ""))
+        names, outcome_there, _ = PROVIDER_CODES.get(code, ("", None, ""))
         if names and provider and re.search(names, provider):
             outcome = outcome_there
         if outcome == "overflow_bytes" and _STATED_TOKENS.search(text):
@@ -364,7 +323,7 @@ def _by_code(codes: Iterable[str], text: str, provider: str) -> Verdict | None:
 
 def _by_build(codes: Iterable[str], text: str) -> Verdict | None:
     """Read codes that nobody listed, and that say what they mean."""
-    built = ((code, rule) for code in codes for rule in _rules.CODE_WORDINGS if rule.search(code))
+    built = ((code, rule) for code in codes for rule in CODE_WORDINGS if rule.search(code))
     return next((_verdict(rule.outcome, text, code, f"code-{code}") for code, rule in built), None)
 
 
@@ -377,9 +336,8 @@ def _by_rules(rules: Iterable[Rule], text: str, signals: Signals) -> Verdict | N
             # A 413 that names nothing of a model is about bytes: "Request too long" is a gateway's
             # word, too.
             of_bytes = 413 in signals.statuses and not _OF_A_MODEL.search(text)
-            return _verdict(
-                "overflow_bytes" if of_bytes else rule.outcome, text, match[0][:200], rule.id
-            )
+            kind = "overflow_bytes" if of_bytes else rule.outcome
+            return _verdict(kind, text, match[0][:200], rule.id)
     return None
 
 
@@ -389,39 +347,20 @@ def _bare_status(signals: Signals, text: str, provider: str) -> Verdict | None:
     A 413 is a body that somebody on the way finds too large (RFC 9110, section 15.5.14).
     """
     if 413 in signals.statuses:
-        return _verdict(
-            "overflow_tokens" if _OF_A_MODEL.search(text) else "overflow_bytes",
-            text,
-            "413",
-            "bare-413",
-        )
+        kind: Outcome = "overflow_tokens" if _OF_A_MODEL.search(text) else "overflow_bytes"
+        return _verdict(kind, text, "413", "bare-413")
     if EMPTY_400.search(text.split("\n", 1)[0]) and provider in {"", "cerebras"}:
         return _verdict("overflow_tokens", text, text[:200], EMPTY_400.id)
     return None
 
 
 def _verdict(kind: Outcome, text: str, evidence: str, rule_id: str) -> Verdict:
-    numbers = read_numbers(text)
-    action: Action = (
-        "shrink_bytes"
-        if kind == "overflow_bytes"
-        else "clamp_output"
-        if _output_dominant(numbers)
-        else "rewrite"
-    )
-    return Verdict(
-        kind,
-        numbers.limit,
-        numbers.requested_input,
-        numbers.requested_output,
-        action,
-        evidence,
-        rule_id,
-    )
+    """Return the verdict on an overflow.
 
-
-def _output_dominant(numbers: Numbers) -> bool:
-    """Return whether the input fits and leaves a tenth of the window for an answer."""
-    if not (numbers.limit and numbers.requested_input is not None and numbers.requested_output):
-        return False
-    return numbers.requested_input + max(numbers.limit // 10, 256) <= numbers.limit
+    The output is clamped where the input fits and leaves a tenth of the window for an answer.
+    """
+    limit, asked, output = read_numbers(text)
+    action: Action = "shrink_bytes" if kind == "overflow_bytes" else "rewrite"
+    if action == "rewrite" and limit and asked is not None and output:
+        action = "clamp_output" if asked + max(limit // 10, 256) <= limit else "rewrite"
+    return Verdict(kind, limit, asked, output, action, evidence, rule_id)

@@ -24,7 +24,7 @@ blocks) is opaque: counted, and left as it is.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from fetchstash.client._parts import (
     CHAT_ROLES,
@@ -41,8 +41,6 @@ from fetchstash.client._streams import a_string, an_object, is_list, is_object, 
 
 EXTRACTION_MARK = "[background extraction]"
 
-Speaker = Literal["system", "user", "assistant", "tool"]
-
 _HEADING = re.compile(
     r"^\[(system|user|assistant|tool)(?: calls ([^\]\n]{0,100}))?\]\n", re.MULTILINE
 )
@@ -54,8 +52,8 @@ class Section:
 
     start: int
     end: int
-    kind: Literal["text", "call", "result"]
-    role: Speaker
+    kind: Kind
+    role: Role
     name: str = ""
 
 
@@ -70,14 +68,9 @@ def sections(text: str) -> Iterator[Section]:
     starts = [*(heading.start() for heading in headings), len(text)]
     for heading, end in zip(headings, starts[1:], strict=True):
         stop = heading.end() + len(text[heading.end() : end].rstrip("\n"))
-        role, name = cast("Speaker", heading[1]), heading[2]
-        yield Section(
-            heading.end(),
-            stop,
-            "call" if name is not None else "result" if role == "tool" else "text",
-            role,
-            name or "",
-        )
+        role, name = cast("Role", heading[1]), heading[2]
+        kind: Kind = "call" if name is not None else "result" if role == "tool" else "text"
+        yield Section(heading.end(), stop, kind, role, name or "")
 
 
 def parts(messages: Sequence[Message], format: Format) -> list[Part]:
@@ -90,16 +83,14 @@ def parts(messages: Sequence[Message], format: Format) -> list[Part]:
     read = _READERS.get(format)
     if read is None:
         raise KeyError(f"There is no format {format!r}. Take one of {', '.join(_READERS)}.")
-    return [
-        piece
-        for number, message in enumerate(messages)
-        for part in (
-            read(number, message)
-            if is_object(message)
-            else [Part((number, ()), "opaque", "user", message)]
-        )
-        for piece in _pieces(part)
-    ]
+    pieces: list[Part] = []
+    for number, message in enumerate(messages):
+        if not is_object(message):
+            pieces.append(Part((number, ()), "opaque", "user", message))
+            continue
+        for part in read(number, message):
+            pieces += _pieces(part)
+    return pieces
 
 
 def replace_values(messages: Sequence[Message], changes: Mapping[Place, Any]) -> list[Message]:
@@ -153,17 +144,10 @@ def _openai_chat(number: int, message: dict[str, Any]) -> Iterator[Part]:
     role: Role = CHAT_ROLES.get(a_string(message.get("role")), "user")
     if role == "tool":
         # The deprecated function role has no call id: its name stands for it, as in the call.
-        call_id = (
-            a_string(message.get("tool_call_id")) or f"function:{a_string(message.get('name'))}"
-        )
-        yield Part(
-            (number, ("content",)),
-            "result",
-            role,
-            message.get("content", ""),
-            call_id,
-            a_string(message.get("name")),
-        )
+        name = a_string(message.get("name"))
+        call_id = a_string(message.get("tool_call_id")) or f"function:{name}"
+        place: Place = (number, ("content",))
+        yield Part(place, "result", role, message.get("content", ""), call_id, name)
         return
     for key in ("reasoning_content", "reasoning", "reasoning_details"):
         if message.get(key):
@@ -175,20 +159,12 @@ def _openai_chat(number: int, message: dict[str, Any]) -> Iterator[Part]:
         key = "input" if kind == "custom" else "arguments"
         if key in what:
             place = (number, ("tool_calls", index, kind, key))
-            yield Part(
-                place, "call", role, what[key], a_string(call.get("id")), a_string(what.get("name"))
-            )
+            identity = a_string(call.get("id")), a_string(what.get("name"))
+            yield Part(place, "call", role, what[key], *identity)
     legacy = an_object(message.get("function_call"))
     if legacy:
-        name = a_string(legacy.get("name"))
-        yield Part(
-            (number, ("function_call", "arguments")),
-            "call",
-            role,
-            legacy.get("arguments", ""),
-            f"function:{name}",
-            name,
-        )
+        name, place = a_string(legacy.get("name")), (number, ("function_call", "arguments"))
+        yield Part(place, "call", role, legacy.get("arguments", ""), f"function:{name}", name)
 
 
 def _anthropic(number: int, message: dict[str, Any]) -> Iterator[Part]:
@@ -207,25 +183,20 @@ def _anthropic(number: int, message: dict[str, Any]) -> Iterator[Part]:
             yield Part((number, (*place, "input")), "call", role, block.get("input", {}), *identity)
         elif kind == "tool_result":
             call_id = a_string(block.get("tool_use_id"))
-            yield Part(
-                (number, (*place, "content")), "result", "tool", block.get("content", ""), call_id
-            )
+            at = (number, (*place, "content"))
+            yield Part(at, "result", "tool", block.get("content", ""), call_id)
         elif kind in {"thinking", "redacted_thinking"}:
             yield Part((number, place), "reasoning", role, block)
-        elif kind.endswith("tool_use"):
-            yield _server_call(number, index, block)
+        elif kind.endswith("tool_use"):  # of a tool that the provider runs
+            identity = a_string(block.get("id")), a_string(block.get("name"))
+            # Only one over MCP has free arguments.
+            shape: Shape = "" if kind == "mcp_tool_use" else "fixed"
+            at = (number, (*place, "input"))
+            yield Part(at, "call", "assistant", block.get("input", {}), *identity, shape=shape)
         elif "tool_use_id" in block:
             yield _server_result(number, index, block)
         else:
             yield Part((number, place), "opaque", role, block)
-
-
-def _server_call(number: int, index: int, block: dict[str, Any]) -> Part:
-    """Read a call of a tool that the provider runs. Only one over MCP has free arguments."""
-    shape: Shape = "" if block.get("type") == "mcp_tool_use" else "fixed"
-    identity = a_string(block.get("id")), a_string(block.get("name"))
-    place = (number, ("content", index, "input"))
-    return Part(place, "call", "assistant", block.get("input", {}), *identity, shape=shape)
 
 
 # The keys of the texts of these results. Other and encrypted results stay as they are.
@@ -258,21 +229,16 @@ def _server_result(number: int, index: int, block: dict[str, Any]) -> Part:
 _GEMINI_ROLES: dict[str, Role] = {"model": "assistant", "system": "system"}
 
 
-# A part's key in both spellings, the kind of what stands there, and the key of its content.
-_GEMINI_PARTS: dict[str, tuple[Kind, str]] = {
-    "functionCall": ("call", "args"),
-    "function_call": ("call", "args"),
-    "functionResponse": ("result", "response"),
-    "function_response": ("result", "response"),
-    "toolCall": ("call", "args"),
-    "tool_call": ("call", "args"),
-    "toolResponse": ("result", "response"),
-    "tool_response": ("result", "response"),
-    "executableCode": ("call", "code"),
-    "executable_code": ("call", "code"),
-    "codeExecutionResult": ("result", "output"),
-    "code_execution_result": ("result", "output"),
-}
+# A part's two keys, the kind of what stands there, and the key of its content.
+_GEMINI_ROWS: tuple[tuple[str, str, Kind, str], ...] = (
+    ("functionCall", "function_call", "call", "args"),
+    ("functionResponse", "function_response", "result", "response"),
+    ("toolCall", "tool_call", "call", "args"),
+    ("toolResponse", "tool_response", "result", "response"),
+    ("executableCode", "executable_code", "call", "code"),
+    ("codeExecutionResult", "code_execution_result", "result", "output"),
+)
+_GEMINI_PARTS = {key: row[2:] for row in _GEMINI_ROWS for key in row[:2]}
 _PROVIDERS_CALLS = frozenset({"toolCall", "tool_call", "executableCode", "executable_code"})
 
 

@@ -3,33 +3,29 @@
 import re
 from collections import defaultdict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from fetchstash.client._formats import parts
 from fetchstash.client._parts import Part
 from fetchstash.client._policy import Format, Message
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """A call and the result that answers it."""
 
     call: Part
     result: Part
 
 
-@dataclass(frozen=True, slots=True)
-class Pairing:
+class Pairing(NamedTuple):
     """Pairs; calls that were never answered; results that answer no call before them."""
 
-    pairs: tuple[Pair, ...]
-    lone_calls: tuple[Part, ...]
-    lone_results: tuple[Part, ...]
+    pairs: list[Pair]
+    lone_calls: list[Part]
+    lone_results: list[Part]
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """Messages [start, end) that only make sense together: one text, or an exchange.
 
     An exchange is a call, all its parallel results, the reasoning bound to it and whatever stands
@@ -67,9 +63,7 @@ def pair(all_parts: Sequence[Part]) -> Pairing:
             else:
                 lone_results.append(part)
     lone_calls.extend(call for queue in waiting.values() for call in queue)
-    return Pairing(
-        tuple(pairs), tuple(sorted(lone_calls, key=lambda call: call.message)), tuple(lone_results)
-    )
+    return Pairing(pairs, sorted(lone_calls, key=lambda call: call.message), lone_results)
 
 
 def orphans(messages: Sequence[Message], format: Format) -> list[str]:
@@ -118,9 +112,7 @@ def units(count: int, all_parts: Sequence[Part], pairing: Pairing) -> list[Unit]
         while at < end:
             end = max(end, reach[at])
             at += 1
-        all_units.append(
-            Unit(start, end, exchange=any(number in exchanges for number in range(start, end)))
-        )
+        all_units.append(Unit(start, end, not exchanges.isdisjoint(range(start, end))))
         start = end
     return all_units
 

@@ -6,7 +6,7 @@ The wordings are in ``_wordings.py``.
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 # ruff: noqa: E501 - a pattern reads better whole
 
@@ -42,10 +42,7 @@ _compiled = cache(re.compile)
 
 
 CODES: dict[str, tuple[Outcome, str]] = {
-    "context_length_exceeded": (
-        "overflow_tokens",
-        "OpenAI API reference, error codes; taken over by most compatible servers",
-    ),
+    "context_length_exceeded": ("overflow_tokens", "OpenAI API reference; most compatible servers"),
     "context_window_exceeded": ("overflow_tokens", "compatible gateways"),
     "context_exceeded": ("overflow_tokens", "ds4 server"),
     "context_too_long": ("overflow_tokens", "compatible gateways"),
@@ -109,24 +106,15 @@ VETO_STATUSES = frozenset({401, 402, 403, 404, 405, 407, 408, 409, 410, 415, 429
 """Statuses that are never an overflow (RFC 9110, sections 15.5 and 15.6; RFC 6585, section 4). All 5xx are, too."""
 
 
-# ruff: noqa: E501 - a pattern reads better whole
-
-
 _N = r"(\d[\d,_]*(?:\.\d+)?)(?: ?([kmg]i?b|[km])\b)?"
-_SCALE = {
-    "k": 1_000,
-    "m": 1_000_000,
-    "kb": 2**10,
-    "mb": 2**20,
-    "gb": 2**30,
-}  # of tokens in thousands, of bytes as they are counted
+# Of tokens in thousands, of bytes as they are counted.
+_SCALE = {"k": 1_000, "m": 1_000_000, "kb": 2**10, "mb": 2**20, "gb": 2**30}
 SMALLEST = 512
 """No window or body limit is smaller: a smaller number is a count, an index or a code."""
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """What an error tells of sizes, in its own unit (bytes where it says KB or MB); None where it does not."""
+class Numbers(NamedTuple):
+    """What an error says of sizes, in its own unit (bytes where it says KB or MB); None where it does not."""
 
     limit: int | None = None
     requested_input: int | None = None
@@ -234,9 +222,7 @@ def read_numbers(text: str) -> Numbers:
 
 def _by_order(text: str, limit: int | None, wanted: int | None) -> tuple[int | None, int | None]:
     """Settle what the words left open: of just two sizes in an overflow the larger was asked for, and the smaller is the limit."""
-    sizes = {
-        size for size in (_number(digits) for digits in _ANY.findall(text)) if size >= SMALLEST
-    }
+    sizes = {size for size in map(_number, _ANY.findall(text)) if size >= SMALLEST}
     if len(sizes) == 2 and {limit, wanted} - {None} <= sizes:
         return min(sizes), max(sizes)
     if limit and wanted and wanted <= limit:

@@ -165,7 +165,8 @@ class States:
 
     def of(self, messages: Sequence[Message]) -> State:
         """Return the state of these messages' conversation, a new one for a new conversation."""
-        key = _head_hash(messages)
+        first = (n for n, m in enumerate(messages, 1) if an_object(m).get("role") == "user")
+        key = content_hash(as_json(messages[: next(first, len(messages))]))
         with self._lock:
             state = self._states.setdefault(key, State())
             self._states.move_to_end(key)
@@ -174,23 +175,10 @@ class States:
         return state
 
 
-def _head_hash(messages: Sequence[Message]) -> str:
-    head: list[Message] = []
-    for message in messages:
-        head.append(message)
-        if an_object(message).get("role") == "user":
-            break
-    return content_hash(as_json(head))
+class _Stream:
+    """What both kinds of stream share.
 
-
-def _as_it_is(event: Any) -> Any:
-    return event
-
-
-class _Decisions:
-    """Decisions that both kinds of stream share.
-
-    ``read`` gives what an event of the SDK says, as an object or as plain data; it may raise the
+    ``read`` returns what an event of the SDK says, as an object or as plain data; it may raise the
     SDK's own error for an event that reports one. ``held``: nothing is passed on before the answer
     or its reasoning begins, for readers that cannot begin again.
     """
@@ -207,7 +195,7 @@ class _Decisions:
         self.stream: Any = None
         self._steps = steps
         self._send = send
-        self._read: Callable[[Any], Any] = read or _as_it_is
+        self._read = read
         self._settled = False
         self._reasoned = False
         self._held = held
@@ -218,7 +206,7 @@ class _Decisions:
 
     def outcome_of(self, event: Any) -> Outcome | None:
         """Return what this event decides, None as long as a retry may still take over."""
-        said = self._read(event)
+        said = self._read(event) if self._read else event
         problem = failure(said)
         if problem is None and not self._reasoned and empty_answer(said):
             problem = said
@@ -254,7 +242,7 @@ class _Decisions:
             self._on_end(self._last, self._attempt)
 
 
-class RecoveringStream(_Decisions):
+class RecoveringStream(_Stream):
     """Yields the events of a stream, and then those of its retry if there is one.
 
     In all else it is the SDK's stream. ``open`` sends the first attempt.
@@ -323,7 +311,7 @@ class RecoveringStream(_Decisions):
                 return
 
 
-class AsyncRecoveringStream(_Decisions):
+class AsyncRecoveringStream(_Stream):
     """The same, asynchronous. A large history is made smaller in a thread."""
 
     async def open(self, *, large: bool) -> Self:

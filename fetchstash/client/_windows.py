@@ -12,15 +12,11 @@ from fetchstash.client._policy import Request
 _log = logging.getLogger("fetchstash.client")
 _warned: set[str] = set()
 
-SOURCE, READ_ON = (
-    "LiteLLM 1.106.2, model_prices_and_context_window_backup.json, max_input_tokens",
-    "2026-11-22",
-)
-"""Where the table is from, and when it was read."""
-
 UNKNOWN_WINDOW = 120_000
 """What a model counts as that the table does not know."""
 
+# Read on 2026-11-22: LiteLLM 1.106.2, model_prices_and_context_window_backup.json,
+# max_input_tokens.
 _FAMILIES = {
     8_192: "computer-use-preview gemini-2.5-pro-preview-tts gpt-4 llama-3 moonshot-v1-8k",
     16_385: "gpt-3",
@@ -82,19 +78,13 @@ _FAMILIES = {
     ),
     1_050_000: "gpt-5.4 gpt-5.5",
 }
-"""Beginnings of names, by their windows; the longest that fits a name counts."""
+"""Families of models, known by how their names begin, by their windows in tokens."""
 
 WINDOWS = {name: window for window, names in _FAMILIES.items() for name in names.split()}
-"""Windows by the beginning of a model's name; a longer beginning wins."""
 
 _PLACES = re.compile(
     r"^(?:[a-z]{2,6}\.)?(?:anthropic|meta|mistral|cohere|deepseek|openai|qwen|google|moonshotai|zai)[.:]"
 )
-
-
-def plain_name(model: str) -> str:
-    """Return the name of a model without the provider or region before it, in lower case."""
-    return _PLACES.sub("", model.strip().lower().rpartition("/")[2])
 
 
 def known_window(model: str) -> int | None:
@@ -102,14 +92,10 @@ def known_window(model: str) -> int | None:
 
     A provider or region may stand before its name.
     """
-    name = plain_name(model)
+    name = _PLACES.sub("", model.strip().lower().rpartition("/")[2])
     # The beginning ends at a word's end: "gpt-4" begins "gpt-4-0613", and not "gpt-4o".
-    fitting = [
-        prefix
-        for prefix in WINDOWS
-        if name.startswith(prefix) and not name[len(prefix) :][:1].isalnum()
-    ]
-    return WINDOWS[max(fitting, key=len)] if fitting else None
+    ends = (end for end in range(len(name), 0, -1) if not name[end:][:1].isalnum())
+    return next((WINDOWS[name[:end]] for end in ends if name[:end] in WINDOWS), None)
 
 
 def context_window(model: str, windows: Mapping[str, int] | None = None) -> int:

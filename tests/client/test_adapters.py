@@ -258,12 +258,12 @@ async def test_an_overflow_that_a_chat_stream_says_after_its_role_is_cured_befor
         }
     }
     early = [f"data: {json.dumps(event)}\n\n" for event in (role, error)]
-    answer: Any = vars(loopback)["_chat"]
+    answer, calls = loopback.ANSWERS["/chat/completions"]
 
     def chat(word: str, streams: bool) -> tuple[int, Any]:
         return (200, early) if word == "early" else answer(word, streams)
 
-    monkeypatch.setattr(loopback, "_chat", chat)
+    monkeypatch.setitem(loopback.ANSWERS, "/chat/completions", (chat, calls))
     with Loopback("early", "good") as provider:
         assert await case.run(provider.url, HISTORY, Recovery()) == "Hello."
     assert len(provider.bodies) == 2
