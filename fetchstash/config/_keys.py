@@ -61,12 +61,30 @@ class OAuthLimits:
     )
     audience: str = setting("", "What their aud must be: the URL of /mcp, as clients reach it")
     resource: str = setting("", "That URL, where the provider calls the audience otherwise")
-    tenant_claim: str = setting("tenant", "The claim that names the tenant")
-    principal_claim: str = setting("sub", "The claim that names the person or program")
+    tenant: str = setting("", "The tenant of everybody of this provider; empty: a claim names it")
+    tenant_claim: str = setting(
+        "tenant", "The claim that names the tenant, or its path with dots; a text or a list"
+    )
+    tenant_map: tuple[str, ...] = setting(
+        (), "Tenants by the values of that claim, each VALUE=TENANT; the first one that fits counts"
+    )
+    principal_claim: str = setting(
+        "sub", "The claim that names the person or program, or its path with dots"
+    )
+    scope_claim: str = setting(
+        "", "The claim of the scopes, roles or groups, or its path; empty: scope, else scp"
+    )
     read_scope: str = setting(
         "read", "What the provider calls the scope of the tools that read what is kept"
     )
     fetch_scope: str = setting("fetch", "What the provider calls the scope of all tools")
+    default_scope: Literal["none", "read", "fetch"] = setting(
+        "none", "What a token may do that has neither of the two"
+    )
+    client_id: str = setting(
+        "", "The client by which opaque tokens are introspected (RFC 7662); empty: none is taken"
+    )
+    client_secret: str = setting("", "Its secret, as env:NAME")
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,17 +285,8 @@ def _key(section: str, room: object, name: str, described: Setting) -> Key:
         kind, choices = str, get_args(hint)
     default = "" if hint is Path else getattr(room, name)
     kind = str if hint is Path else kind
-    return Key(
-        section,
-        name,
-        described.meaning,
-        kind,
-        item,
-        default,
-        choices,
-        described.low,
-        described.high,
-    )
+    bounds = described.low, described.high
+    return Key(section, name, described.meaning, kind, item, default, choices, *bounds)
 
 
 KEYS: Mapping[str, Key] = _keys()

@@ -41,16 +41,7 @@ def advice(wrong: str, known: Iterable[str]) -> str:
     return did_you_mean(wrong, known) or "Check its name in docs/configuration.md."
 
 
-_BOOLEANS = {
-    "true": True,
-    "1": True,
-    "yes": True,
-    "on": True,
-    "false": False,
-    "0": False,
-    "no": False,
-    "off": False,
-}
+_TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 def convert(key: Key, raw: Any, origin: str) -> Any:
@@ -81,9 +72,9 @@ def _scalar(kind: type, raw: Any) -> Any:
     if kind is str and isinstance(raw, str):
         return raw
     if kind is bool:
-        known = raw if isinstance(raw, bool) else _BOOLEANS.get(str(raw).lower())
-        if known is not None:
-            return known
+        word = str(raw).lower()
+        if word in (*_TRUE, *_FALSE):
+            return word in _TRUE
     elif not isinstance(raw, bool) and (
         isinstance(raw, (str, int)) or (kind is float and isinstance(raw, float))
     ):
@@ -361,21 +352,14 @@ def _place_store(values: dict[str, Any]) -> None:
     if url and values["store.folder"] and not bucket_url(url):
         next_step = "Set one: store.folder is short for store.url file:FOLDER."
         raise BadArgument("Both store.url and store.folder are set.", next_step)
-    default = values["store.folder"] or str(_cache_folder() if bucket_url(url) else _data_folder())
+    default = values["store.folder"]
+    if not default:
+        import platformdirs  # noqa: PLC0415 - only where the folder is not named
+
+        path = platformdirs.user_cache_path if bucket_url(url) else platformdirs.user_data_path
+        default = str(path("fetchstash", appauthor=False))
     folder = store_folder(StoreLimits(Path(default), url))
     values["store.folder"] = default if folder is None else str(folder)
-
-
-def _data_folder() -> Path:
-    import platformdirs  # noqa: PLC0415 - only where the folder is not named
-
-    return platformdirs.user_data_path("fetchstash", appauthor=False)
-
-
-def _cache_folder() -> Path:
-    import platformdirs  # noqa: PLC0415 - as above
-
-    return platformdirs.user_cache_path("fetchstash", appauthor=False)
 
 
 def _environment_layers(environment: Mapping[str, str]) -> Iterable[tuple[str, Mapping[str, Any]]]:

@@ -6,9 +6,9 @@ same parts: `build_app` takes a `TenantSource` and what it is to check, `server_
 
 from fetchstash.service._audit import AuditLog
 from fetchstash.service._exports import exports
-from fetchstash.service._hosts import security_of
+from fetchstash.service._listen import security_of
 from fetchstash.service._quota import Quotas
-from fetchstash.service._request import principal_in, principal_of
+from fetchstash.service._request import principal_of
 from fetchstash.service._serve import (
     build_app,
     for_clients_elsewhere,
@@ -28,7 +28,6 @@ __all__ = [
     "build_app",
     "exports",
     "for_clients_elsewhere",
-    "principal_in",
     "principal_of",
     "security_of",
     "serve_http",

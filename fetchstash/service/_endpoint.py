@@ -35,6 +35,7 @@ from fetchstash.service.access import (
     Verifier,
     challenge,
     check_scope,
+    grants_scopes,
     scope_of,
 )
 from fetchstash.system import telemetry
@@ -216,6 +217,8 @@ class Endpoint:
             line = "This service needs a token: Authorization: Bearer TOKEN."
             header = challenge(self._oauth)
         problem = {"error": rejected.error, "error_description": line}
+        if rejected.error == "access_denied":  # a challenge would let the client log in again
+            return JSONResponse(problem, rejected.status)
         return JSONResponse(problem, rejected.status, {"www-authenticate": header})
 
     async def _pass_on(
@@ -236,10 +239,10 @@ class Endpoint:
         try:
             check_scope(principal, scope_of(message))
         except Rejected as rejected:
-            if principal.source == self._oauth.issuer:
+            if principal.source == self._oauth.issuer and grants_scopes(self._oauth):
                 # The client can log in again for more (MCP's authorization: step-up).
                 raise _Refusal(self._rejection(rejected)) from None
-            # Nobody can widen a token of our own, so its model is told, as by any tool.
+            # Nobody can widen a token of our own, or a role: its model is told, as by any tool.
             scope[REFUSAL] = Refused(
                 "This token may read what is kept, and fetch nothing.",
                 "Whoever runs the service can give a token of the scope fetch.",
@@ -257,8 +260,6 @@ class Endpoint:
             ):
                 if call := self._calls.get((principal, session, request)):
                     call.cancel()
-            case _:
-                pass
         await self._app(scope, receive, answer.send)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes | None:

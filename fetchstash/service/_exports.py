@@ -23,9 +23,10 @@ import anyio
 import anyio.to_thread
 from opentelemetry import context, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-from starlette.datastructures import Headers
+from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Route
 
 from fetchstash import __version__
 from fetchstash.config import Settings
@@ -129,70 +130,8 @@ def trace_names() -> dict[str, str]:
     return {"trace_id": f"{here.trace_id:032x}", "span_id": f"{here.span_id:016x}"}
 
 
-METRICS_PATH = "/metrics"
-
-
-class Metrics:
-    """An ASGI application that answers ``GET /metrics``; ``provider`` takes what is measured.
-
-    Whoever reaches its address may read it, so it asks for no token.
-    """
-
-    def __init__(
-        self, provider: "MeterProvider", registry: "CollectorRegistry", hosts: Sequence[str]
-    ) -> None:
-        self.provider = provider
-        self._registry = registry
-        self._hosts = frozenset(map(_name, hosts)) | {"localhost"}
-
-    @classmethod
-    def open(cls, hosts: Sequence[str]) -> "Metrics":
-        """Make the instruments' provider; ``hosts`` are the names that a request may use.
-
-        Raises BadArgument where OpenTelemetry is missing.
-        """
-        try:
-            from opentelemetry.exporter.prometheus import PrometheusMetricReader  # noqa: PLC0415 - extra
-            from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415 - extra
-            from prometheus_client import CollectorRegistry  # noqa: PLC0415 - extra
-        except ImportError:
-            what = "http.metrics is set, and OpenTelemetry's exporter is not installed."
-            raise BadArgument(what, 'Run: pip install "fetchstash[team]".') from None
-        registry = CollectorRegistry()
-        reader = PrometheusMetricReader(scope_info_enabled=False, registry=registry)
-        provider = MeterProvider([reader], resource(), shutdown_on_exit=False)
-        _watch_process(provider)
-        return cls(provider, registry, hosts)
-
-    def text(self) -> bytes:
-        """Return all metrics in Prometheus's text format."""
-        from prometheus_client import generate_latest  # noqa: PLC0415 - extra
-
-        return generate_latest(self._registry)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        assert scope["type"] == "http"  # the server sends no lifespan events
-        await (await self._answer(scope))(scope, receive, send)
-
-    async def _answer(self, scope: Scope) -> Response:
-        if scope["path"] != METRICS_PATH:
-            return PlainTextResponse(f"The metrics are at {METRICS_PATH}.\n", 404)
-        if scope["method"] not in ("GET", "HEAD"):
-            return PlainTextResponse("Use GET.\n", 405, {"allow": "GET, HEAD"})
-        host = _name(Headers(scope=scope).get("host", ""))
-        if host not in self._hosts and not _is_address(host):
-            # A page in a browser that rebinds its name to our address sends that name.
-            return PlainTextResponse("Ask by an address, or a name of http.hosts.\n", 421)
-        content = await anyio.to_thread.run_sync(self.text)
-        return Response(content, media_type="text/plain; version=0.0.4; charset=utf-8")
-
-
 def _watch_process(provider: "MeterProvider") -> None:
-    """Measure this process: prometheus_client's own collector needs more of /proc than a unit has.
-
-    The names are OpenTelemetry's.
-    """
+    """Measure this process. prometheus_client's collector needs more of /proc than a unit has."""
     from opentelemetry.metrics import CallbackOptions, Observation  # noqa: PLC0415 - with the SDK
 
     def memory(_: CallbackOptions) -> Iterable[Observation]:
@@ -212,20 +151,33 @@ def _watch_process(provider: "MeterProvider") -> None:
     meter.create_observable_gauge("process.uptime", [uptime], "s", "Time since the start")
 
 
+def _metrics_app(registry: "CollectorRegistry", hosts: Sequence[str]) -> Starlette:
+    """Return what answers ``GET /metrics`` to whoever names an address or one of ``hosts``."""
+    from prometheus_client import generate_latest  # noqa: PLC0415 - extra
+
+    known = {"localhost", *map(_name, hosts)}
+
+    async def answer(request: Request) -> Response:
+        host = _name(request.headers.get("host", ""))
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            if host not in known:
+                # A page in a browser that rebinds its name to our address sends that name.
+                return PlainTextResponse("Ask by an address, or a name of http.hosts.\n", 421)
+        content = await anyio.to_thread.run_sync(generate_latest, registry)
+        return Response(content, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    return Starlette(routes=[Route(_METRICS_PATH, answer, methods=["GET"])])
+
+
 def _name(host: str) -> str:
     """Return a host without its port and brackets."""
     name, _, port = host.rpartition(":")
     return (name if port.isdecimal() else host).strip("[]").lower()
 
 
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
+_METRICS_PATH = "/metrics"
 _log = logging.getLogger("fetchstash.service")
 _FLUSH_SECONDS = 5
 """For the last spans to reach a collector, which may be gone."""
@@ -237,15 +189,14 @@ async def exports(settings: Settings) -> AsyncGenerator[str]:
 
     Raises BadArgument for an address that cannot be had, and where a library is missing.
     """
-    address = settings.http.metrics
-    metrics = Metrics.open(settings.http.hosts) if address else None
     tracers = tracer_provider(os.environ)
-    provider = metrics.provider if metrics else None
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(telemetry.exporting(provider, tracers))
-        place = await stack.enter_async_context(_served(metrics, address)) if metrics else ""
-        if place:
+        place, meters = "", None
+        if settings.http.metrics:
+            meters, app = _metrics(settings.http.hosts)
+            place = await stack.enter_async_context(_served(app, settings.http.metrics))
             _log.info("The metrics are at %s.", place)
+        stack.enter_context(telemetry.exporting(meters, tracers))
         try:
             yield place
         finally:
@@ -257,16 +208,32 @@ async def exports(settings: Settings) -> AsyncGenerator[str]:
                     await anyio.to_thread.run_sync(flush.join, _FLUSH_SECONDS)
 
 
+def _metrics(hosts: Sequence[str]) -> tuple["MeterProvider", Starlette]:
+    """Return what takes measurements, and what shows them. Raises BadArgument without the extra."""
+    try:
+        from opentelemetry.exporter.prometheus import PrometheusMetricReader  # noqa: PLC0415 - extra
+        from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415 - extra
+        from prometheus_client import CollectorRegistry  # noqa: PLC0415 - extra
+    except ImportError:
+        what = "http.metrics is set, and OpenTelemetry's exporter is not installed."
+        raise BadArgument(what, 'Run: pip install "fetchstash[team]".') from None
+    registry = CollectorRegistry()
+    reader = PrometheusMetricReader(scope_info_enabled=False, registry=registry)
+    provider = MeterProvider([reader], resource(), shutdown_on_exit=False)
+    _watch_process(provider)
+    return provider, _metrics_app(registry, hosts)
+
+
 @asynccontextmanager
-async def _served(metrics: Metrics, address: str) -> AsyncGenerator[str]:
-    """Answer requests for metrics; yield their URL."""
+async def _served(app: Starlette, address: str) -> AsyncGenerator[str]:
+    """Answer requests for metrics; yield their URL. Whoever reaches it may read it: no token."""
     host, port = host_and_port(address, "http.metrics")
     opened = listener(host, port, "http.metrics")
     place = join_host_port(host, opened.getsockname()[1])
-    server = bounded_server(metrics, lifespan="off")
+    server = bounded_server(app, lifespan="off")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.serve, [opened])
         try:
-            yield f"http://{place}{METRICS_PATH}"
+            yield f"http://{place}{_METRICS_PATH}"
         finally:
             server.should_exit = True

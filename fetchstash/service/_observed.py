@@ -116,7 +116,10 @@ class Observed:
             return
         record, status = _request.begin(scope), 0
         method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
-        route = _route(scope["path"])
+        path = scope["path"]
+        route = path if path in _ROUTES else ""
+        if path == _METADATA or path.startswith(f"{_METADATA}/"):
+            route = _METADATA
         facts = {"http.request.method": method, "http.route": route, "url.scheme": scope["scheme"]}
         started = time.perf_counter()
 
@@ -136,13 +139,6 @@ class Observed:
                 seconds = time.perf_counter() - started
                 telemetry.adjust("http_active", -1, **{"http.request.method": method})
                 _end(record, span, facts | {"http.response.status_code": status}, seconds)
-
-
-def _route(path: str) -> str:
-    """Return the path of a request as one of the service's own, "" for any other."""
-    if path in _ROUTES:
-        return path
-    return _METADATA if path == _METADATA or path.startswith(f"{_METADATA}/") else ""
 
 
 def _end(
@@ -219,32 +215,26 @@ class ObservedCalls(ServerMiddleware[Any]):
     ) -> HandlerResult:
         """Answer a message; one whose line the audit log does not take gets an error instead."""
         result = await call_next(ctx)
-        record.code = _code(result)
+        meta: Mapping[str, Any] = {}
+        if isinstance(result, types.CallToolResult):
+            meta = result.meta or {}
+        elif isinstance(result, dict):
+            meta = result.get("_meta", {})
+        if error := meta.get("fetchstash/error"):
+            record.code = error["code"]
         if record.code == "quota" and record.principal and REFUSAL not in record.scope:
             # Reached by a fetch or a put; Admission counts those of requests.
             label = tenant_label(ctx.lifespan_context.settings, record.principal.tenant)
             telemetry.count("quota_refusals", tenant=label)
         if self._audit and ctx.method in ("tools/call", "resources/read"):
             try:
-                self._audit.call(record, _refs(ctx, result))
+                self._audit.call(record, _refs(ctx, meta))
             except StoreError as error:
                 raise MCPError(types.INTERNAL_ERROR, error.line()) from None
         return result
 
 
-def _meta(result: HandlerResult) -> Mapping[str, Any]:
-    if isinstance(result, types.CallToolResult):
-        return result.meta or {}
-    return result.get("_meta", {}) if isinstance(result, dict) else {}
-
-
-def _code(result: HandlerResult) -> str:
-    """Return the code of the error that a tool answered with, "" for an answer."""
-    error = _meta(result).get("fetchstash/error")
-    return error["code"] if error else ""
-
-
-def _refs(ctx: ServerRequestContext[Any, Any], result: HandlerResult) -> list[str]:
+def _refs(ctx: ServerRequestContext[Any, Any], meta: Mapping[str, Any]) -> list[str]:
     """Return the references of the artifacts that a result speaks of."""
-    listed = [facts["artifact_ref"] for facts in _meta(result).get("fetchstash/artifact", ())]
+    listed = [facts["artifact_ref"] for facts in meta.get("fetchstash/artifact", ())]
     return listed or _REF.findall(str((ctx.params or {}).get("uri", "")))

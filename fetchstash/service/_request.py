@@ -33,11 +33,11 @@ _MAX_CHARS = 1_024
 def new_session(message: Mapping[str, Any]) -> str:
     """Return an id for the client of an ``initialize``; ``client_in`` reads its name out of it."""
     match message:
-        case {"params": {"clientInfo": {"name": str(name)}}}:
-            pass
+        case {"params": {"clientInfo": {"name": str(given)}}}:
+            name = given[:_NAME_CHARS]
         case _:
             name = ""
-    data = json.dumps([secrets.token_hex(12), name[:_NAME_CHARS]]).encode()
+    data = json.dumps([secrets.token_hex(12), name]).encode()
     return base64.urlsafe_b64encode(data).decode("ascii")
 
 
@@ -99,23 +99,15 @@ def current() -> Record | None:
 
 
 def begin(scope: Scope) -> Record:
-    """Make a request the one that this task, and those that it starts, answer."""
-    record = Record(request_id(scope), scope)
+    """Make a request the one that this task, and those that it starts, answer.
+
+    Its id is its X-Request-Id where that is a plain one.
+    """
+    sent = Headers(scope=scope).getlist("x-request-id")
+    is_plain = len(sent) == 1 and _REQUEST_ID.fullmatch(sent[0])
+    record = Record(sent[0] if is_plain else f"{random.getrandbits(128):032x}", scope)
     _current.set(record)
     return record
-
-
-def end() -> None:
-    """Answer no request any more."""
-    _current.set(None)
-
-
-def request_id(scope: Scope) -> str:
-    """Return the X-Request-Id of a request where it is a plain one, else a new one."""
-    sent = Headers(scope=scope).getlist("x-request-id")
-    if len(sent) == 1 and _REQUEST_ID.fullmatch(sent[0]):
-        return sent[0]
-    return f"{random.getrandbits(128):032x}"
 
 
 def reply(
@@ -145,21 +137,10 @@ REFUSAL = "fetchstash.refusal"
 
 
 def principal_of(ctx: Context) -> Principal:
-    """Return who sends a request, in either era of the protocol."""
+    """Return who sends a request, in either era of the protocol. Raises LookupError for nobody."""
     if ctx.request is None:
         raise LookupError("the message came by no HTTP request")
-    return principal_in(ctx.request.scope)
-
-
-def refusal_of(ctx: Context) -> FetchstashError | None:
-    """Return why a request must not be served, None if it may."""
-    refusal: FetchstashError | None = ctx.request.scope.get(REFUSAL) if ctx.request else None
-    return refusal
-
-
-def principal_in(scope: Scope) -> Principal:
-    """Return who sends a request. Raises KeyError for one that nobody verified."""
-    principal: Principal = scope[PRINCIPAL]
+    principal: Principal = ctx.request.scope[PRINCIPAL]
     return principal
 
 

@@ -7,6 +7,7 @@ the SDK's own transport, without sessions.
 
 import gc
 import logging
+import math
 import secrets
 import signal
 import sys
@@ -38,22 +39,20 @@ from fetchstash.server.tools import tool_specs
 from fetchstash.service._audit import AuditLog
 from fetchstash.service._endpoint import Endpoint
 from fetchstash.service._exports import exports
-from fetchstash.service._hosts import (
-    HostCheck,
-    check_exposure,
-    check_names,
-    security_of,
-    sends_tokens_in_clear,
-)
 from fetchstash.service._listen import (
     IDLE_SECONDS,
+    HostCheck,
     allow_files,
     bounded_server,
     check_certificate,
+    check_exposure,
+    check_names,
     host_and_port,
     invalid_now,
     listener,
     protocol_of,
+    security_of,
+    sends_tokens_in_clear,
 )
 from fetchstash.service._observed import Observed, ObservedCalls, log_to
 from fetchstash.service._quota import Quotas
@@ -73,42 +72,35 @@ _STORE_SECONDS, _WORKER_SECONDS = 5.0, 60.0
 """An answer holds so long: whoever asks /readyz needs no token, and every check costs."""
 
 
-class _Check:
-    """A check that is made anew when its last answer is old."""
-
-    def __init__(self, seconds: float, check: Callable[[], Awaitable[str]]) -> None:
-        self._seconds = seconds
-        self._check = check
-        self._lock = anyio.Lock()
-        self._reason = ""
-        self._made_at: float | None = None
-
-    async def reason(self) -> str:
-        async with self._lock:
-            if self._made_at is None or time.monotonic() - self._made_at >= self._seconds:
-                try:
-                    self._reason = await self._check()
-                except (FetchstashError, OSError) as error:
-                    _log.warning("Not ready: %s", error)
-                    self._reason = getattr(error, "code", "store_error")
-                self._made_at = time.monotonic()
-            return self._reason
-
-
 class Readiness:
-    """Checks what calls need."""
+    """Checks what calls need, each check anew when its last answer is old."""
 
     def __init__(self, objects: Objects, limits: ExtractLimits, audit: AuditLog) -> None:
         self._objects = objects
         self._audit = audit
         self._limits = limits
         self._key = f"ready/{secrets.token_hex(8)}"
-        self._store = _Check(_STORE_SECONDS, self._use_store)
-        self._worker = _Check(_WORKER_SECONDS, self._start_worker)
+        self._lock = anyio.Lock()
+        self._answers: dict[object, tuple[float, str]] = {}
 
     async def reason(self) -> str:
         """Return a code for what fails, "" if nothing does. The log has the details."""
-        return await self._store.reason() or await self._worker.reason()
+        async with self._lock:
+            for check, seconds in (
+                (self._use_store, _STORE_SECONDS),
+                (self._start_worker, _WORKER_SECONDS),
+            ):
+                made_at, reason = self._answers.get(check, (-math.inf, ""))
+                if time.monotonic() - made_at >= seconds:
+                    try:
+                        reason = await check()
+                    except (FetchstashError, OSError) as error:
+                        _log.warning("Not ready: %s", error)
+                        reason = getattr(error, "code", "store_error")
+                    self._answers[check] = time.monotonic(), reason
+                if reason:
+                    return reason
+        return ""
 
     async def _use_store(self) -> str:
         if not self._audit.takes_lines():
@@ -119,24 +111,20 @@ class Readiness:
         return "" if value == b"ready" else "store_error"
 
     async def _start_worker(self) -> str:
-        pool = WorkerPool(self._limits)
-        try:
-            with tempfile.TemporaryDirectory() as name:
-                folder = Path(name)
-                text = folder / "text"
-                text.write_text("a line\n", encoding="utf-8")
+        with tempfile.TemporaryDirectory() as name:
+            text = Path(name, "text")
+            await anyio.Path(text).write_text("a line\n", encoding="utf-8")
+            pool = WorkerPool(self._limits)
+            try:
                 decision = route_file(text, {}, "a.txt")
-                read = await pool.extract(text, decision, Hints(), folder)
-        finally:
-            await pool.aclose()
+                read = await pool.extract(text, decision, Hints(), Path(name))
+            finally:
+                await pool.aclose()
         return "worker_failed" if read.extraction_error or read.chars == 0 else ""
 
 
 MCP_PATH = "/mcp"
 _PROBES = frozenset({"/healthz", "/readyz"})
-
-Reason = Callable[[], Awaitable[str]]
-"""Returns why the service cannot answer calls, "" if it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +144,14 @@ def build_app(
     security: TransportSecuritySettings,
     *,
     verifier: Verifier | None = None,
-    ready: Reason | None = None,
+    ready: Callable[[], Awaitable[str]] | None = None,
     audit: AuditLog | None = None,
     tenants: Tenants | None = None,
 ) -> Service:
     """Return the application. Its lifespan closes ``source``.
 
-    Without ``verifier`` everybody is the tenant "local". ``tenants`` bounds the requests of each
-    tenant, and lets them in fairly.
+    Without ``verifier`` everybody is the tenant "local". ``ready`` says why calls cannot be
+    answered now, "" if they can. ``tenants`` counts and orders the requests of each tenant.
     """
     http, oauth = source.settings.http, source.settings.oauth
     server = build_server(source, announces=False)

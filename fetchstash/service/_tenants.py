@@ -8,7 +8,7 @@ and event log. What it shares with others it takes turns at (_fair.py, _work.py)
 
 import gc
 import logging
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +23,7 @@ from fetchstash.server import Answers, Context
 from fetchstash.service._audit import AuditLog
 from fetchstash.service._fair import RequestQueue
 from fetchstash.service._quota import EXCHANGE_SECONDS, Quotas
-from fetchstash.service._request import client_of, principal_of, refusal_of, tenant_label
+from fetchstash.service._request import REFUSAL, client_of, principal_of, tenant_label
 from fetchstash.service._work import SharedLimits, TenantLimits, open_service_stash
 from fetchstash.stash import Stash
 from fetchstash.system import telemetry
@@ -217,16 +217,11 @@ class TenantSource:
 
     async def get(self, ctx: Context, answers: Answers = None) -> Stash:  # noqa: ARG002 - none asked
         """Return the Stash of the request's tenant. Raises Busy and OverQuota."""
-        if refusal := refusal_of(ctx):
+        if ctx.request and (refusal := ctx.request.scope.get(REFUSAL)):
             raise refusal
         return await self._tenants.stash(principal_of(ctx).tenant)
 
-    async def person_allows(
-        self,
-        ctx: Context,  # noqa: ARG002 - as above
-        answers: Answers,  # noqa: ARG002 - as above
-        refusals: Iterable[Mapping[str, Any]],  # noqa: ARG002 - as above
-    ) -> bool:
+    async def person_allows(self, *_: Any, **__: Any) -> bool:
         """Return False: the network of a service is not its clients' to open."""
         return False
 

@@ -11,10 +11,13 @@ from mcp import MCPError
 
 from fetchstash.errors import BadArgument, FetchstashError, HttpError, Refused, StoreError
 from fetchstash.fetch import Fetched, FetchLimits, HttpFetcher
+from fetchstash.handlers import ExtractLimits
 from fetchstash.service import _request
 from fetchstash.service._audit import AuditLog, ref_hash
+from fetchstash.service._serve import Readiness
 from fetchstash.service._work import AuditedRenderer, ServiceFetcher
 from fetchstash.service.access import Principal
+from fetchstash.store import MemoryObjects
 from tests.loopback import Site
 from tests.service.asgi import Service, mcp_client
 
@@ -307,3 +310,26 @@ async def test_each_call_is_a_line_and_lists_are_none(service: Service, path: Pa
     [line] = lines(path)
     assert (line["event"], line["tool"], line["code"]) == ("call", "artifact_info", "unknown_ref")
     assert (line["tenant"], line["principal"]) == ("local", "local")
+
+
+@pytest.mark.slow
+async def test_a_service_whose_audit_log_is_lost_is_not_ready_until_it_takes_lines(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "audit.jsonl"
+    audit = AuditLog(path)
+
+    async def reason() -> str:
+        return await Readiness(MemoryObjects(), ExtractLimits(), audit).reason()
+
+    assert await reason() == ""
+    path.mkdir()
+    assert await reason() == ""  # no line was lost yet
+    with pytest.raises(StoreError):
+        audit.call(_request.Record("", {}), [])
+    assert await reason() == "audit_log"
+    assert await reason() == "audit_log"
+    path.rmdir()
+    assert await reason() == ""
+    [line] = map(json.loads, path.read_text().splitlines())
+    assert (line["event"], line["lost"]) == ("resumed", 1)

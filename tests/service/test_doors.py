@@ -7,7 +7,7 @@ import pytest
 
 from fetchstash.config import HttpLimits, Settings
 from fetchstash.service import Tenants, TenantSource, build_app, security_of
-from tests.service.asgi import HOST, Service, Tokens, running
+from tests.service.asgi import Service, Tokens, running
 from tests.service.test_messages import HEADERS, PING
 
 pytestmark = pytest.mark.anyio
@@ -89,10 +89,6 @@ async def test_a_host_is_one_name_in_upper_and_in_lower_case(settings: Settings)
 
 def test_the_address_of_all_interfaces_is_no_name() -> None:
     assert security_of(HttpLimits(), "0.0.0.0", 80).allowed_hosts == []
-
-
-def test_the_host_of_the_tests_is_one_of_loopback() -> None:
-    assert HOST in security_of(HttpLimits(), "127.0.0.1", 8080).allowed_hosts
 
 
 async def test_a_page_that_the_operator_names_may_call(settings: Settings) -> None:

@@ -3,6 +3,7 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,12 @@ def lines(stream: io.StringIO) -> list[dict[str, Any]]:
 
 
 def test_each_line_is_a_json_object_that_names_its_request(stream: io.StringIO) -> None:
-    scope: dict[str, Any] = {"type": "http", "headers": [(b"x-request-id", b"abc-1")]}
-    _request.begin(scope)
-    logging.getLogger("fetchstash.service").info("hello\n%s", "world", extra={"facts": {"n": 1}})
+    def log() -> None:
+        _request.begin({"type": "http", "headers": [(b"x-request-id", b"abc-1")]})
+        log = logging.getLogger("fetchstash.service")
+        log.info("hello\n%s", "world", extra={"facts": {"n": 1}})
+
+    copy_context().run(log)
     [line] = lines(stream)
     assert line.pop("time").endswith("+00:00")
     assert line == {
@@ -50,7 +54,6 @@ def test_each_line_is_a_json_object_that_names_its_request(stream: io.StringIO) 
         "request_id": "abc-1",
         "n": 1,
     }
-    _request.end()
 
 
 @pytest.mark.anyio

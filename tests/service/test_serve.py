@@ -18,8 +18,15 @@ import trustme
 
 from fetchstash.config import HttpLimits, load
 from fetchstash.errors import BadArgument
-from fetchstash.service._hosts import check_exposure, check_names, sends_tokens_in_clear
-from fetchstash.service._listen import check_certificate, host_and_port, invalid_now, listener
+from fetchstash.service._listen import (
+    check_certificate,
+    check_exposure,
+    check_names,
+    host_and_port,
+    invalid_now,
+    listener,
+    sends_tokens_in_clear,
+)
 from fetchstash.service._serve import check_fetching
 from tests.loopback import Site
 from tests.server.test_stdio import FETCHSTASH, flags

@@ -18,7 +18,7 @@ from fetchstash.service.access import OwnTokens, Rejected, verifier
 from fetchstash.store import MemoryObjects
 from tests.loopback import Site
 from tests.service.access.provider import AUDIENCE, Provider, part, private_key, public_pem
-from tests.service.asgi import URL, Service, mcp_client
+from tests.service.asgi import Service, mcp_client
 
 pytestmark = pytest.mark.anyio
 
@@ -295,7 +295,3 @@ async def test_a_store_that_fails_at_the_start_opens_the_service_to_nobody(tmp_p
 
     with pytest.raises(StoreError):
         await verifier_of(load({"store.folder": str(tmp_path)}), Broken())
-
-
-def test_the_addresses_of_these_tests_are_not_the_resource() -> None:
-    assert not AUDIENCE.startswith(URL)  # the metadata names the public one

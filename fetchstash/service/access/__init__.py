@@ -5,23 +5,20 @@ Knows no HTTP: the status, the challenge (WWW-Authenticate) and the metadata doc
 that ``service`` sends.
 """
 
-from fetchstash.service.access._oauth import Issuer, OAuthTokens, count_keys, verifier
-from fetchstash.service.access._own import OwnTokens, Token, TokenRecord, looks_like_ours
+from fetchstash.service.access._oauth import count_keys, verifier
+from fetchstash.service.access._own import OwnTokens, TokenRecord
 from fetchstash.service.access._principal import (
     FETCH,
     LOCAL,
-    LOCAL_TENANT,
     READ,
-    READ_TOOLS,
     SCOPES,
     Principal,
     Rejected,
     Verifier,
     challenge,
     check_scope,
-    is_tenant,
+    grants_scopes,
     metadata_paths,
-    metadata_url,
     resource_metadata,
     scope_of,
 )
@@ -29,25 +26,18 @@ from fetchstash.service.access._principal import (
 __all__ = [
     "FETCH",
     "LOCAL",
-    "LOCAL_TENANT",
     "READ",
-    "READ_TOOLS",
     "SCOPES",
-    "Issuer",
-    "OAuthTokens",
     "OwnTokens",
     "Principal",
     "Rejected",
-    "Token",
     "TokenRecord",
     "Verifier",
     "challenge",
     "check_scope",
     "count_keys",
-    "is_tenant",
-    "looks_like_ours",
+    "grants_scopes",
     "metadata_paths",
-    "metadata_url",
     "resource_metadata",
     "scope_of",
     "verifier",

@@ -13,7 +13,7 @@ import secrets
 import string
 import time
 import zlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -22,7 +22,7 @@ from typing import Any, cast
 import anyio
 
 from fetchstash.errors import BadArgument, Busy, FetchstashError
-from fetchstash.service.access._principal import SCOPES, Principal, Rejected, is_tenant
+from fetchstash.service.access._principal import SCOPES, Principal, Rejected, Verifier, is_tenant
 from fetchstash.store import Objects
 
 PREFIX = "fstash_"
@@ -45,6 +45,7 @@ MAX_DAYS = 3_650
 _ID = "abcdefghijklmnopqrstuvwxyz234567"  # also a name of an object
 _SECRET = string.digits + string.ascii_letters
 _TOKEN = re.compile(rf"{PREFIX}([a-z2-7]{{12}})([0-9A-Za-z]{{43}})([0-9A-Za-z]{{6}})")
+_TEXTS = ("id", "tenant", "name", "created", "expires", "hash")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
 
 _log = logging.getLogger("fetchstash.service.access")
@@ -84,13 +85,8 @@ class Token:
     record: TokenRecord
 
 
-def looks_like_ours(token: str) -> bool:
-    """Return whether a token begins as ours do."""
-    return token.startswith(PREFIX)
-
-
 class OwnTokens:
-    """The tokens in a store; also a Verifier.
+    """The tokens in a store. It verifies them, and lets ``provider`` verify those of others.
 
     Records never change, so the list of their keys says all: a record is read once, and a key
     that is gone is a token that was revoked. An unknown id causes a new list at most once in
@@ -100,11 +96,13 @@ class OwnTokens:
     def __init__(
         self,
         objects: Objects,
+        provider: Verifier | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._objects = objects
+        self._provider = provider
         self._clock = clock
         self._now = now
         self._records: Mapping[str, TokenRecord] = {}
@@ -114,6 +112,8 @@ class OwnTokens:
 
     async def verify(self, token: str) -> Principal:
         """Return whom a token stands for. Raises Rejected, StoreError, or Busy."""
+        if self._provider and not token.startswith(PREFIX):
+            return await self._provider.verify(token)
         match = _TOKEN.fullmatch(token)
         if match is None or match[3] != _checksum(token[: match.start(3)]):
             raise Rejected("malformed", "This is no token of this service.")
@@ -244,30 +244,21 @@ class OwnTokens:
 def _record(data: bytes) -> TokenRecord | None:
     """Return the record of its JSON, None if it is none that we wrote."""
     try:
-        value: Any = json.loads(data)
-    except (ValueError, RecursionError):
+        value = json.loads(data)
+        texts = {name: value[name] for name in _TEXTS}
+        times = value["created"], value["expires"]
+        scopes: Any = value["scopes"]
+        is_whole = (
+            isinstance(scopes, list)
+            and all(isinstance(text, str) for text in texts.values())
+            and is_tenant(texts["tenant"])
+            and all(datetime.fromisoformat(time).tzinfo for time in times)
+        )
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    match value:
-        case {
-            "id": str(token_id),
-            "tenant": str(tenant),
-            "name": str(name),
-            "scopes": list(),
-            "created": str(created),
-            "expires": str(expires),
-            "hash": str(hashed),
-        } if is_tenant(tenant) and _is_time(created) and _is_time(expires):
-            scopes = tuple(str(scope) for scope in cast("Sequence[Any]", value["scopes"]))
-            return TokenRecord(token_id, tenant, name, scopes, created, expires, hashed)
-        case _:
-            return None
-
-
-def _is_time(text: str) -> bool:
-    try:
-        return datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
-        return False
+    if not is_whole:
+        return None
+    return TokenRecord(scopes=tuple(map(str, cast("Collection[Any]", scopes))), **texts)
 
 
 def _hash(token: str) -> str:

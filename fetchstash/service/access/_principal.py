@@ -21,25 +21,9 @@ READ_TOOLS = frozenset(
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
 Reason = Literal[
-    "no_token",
-    "malformed",
-    "unknown",
-    "expired",
-    "not_yet_valid",
-    "algorithm",
-    "header",
-    "key",
-    "signature",
-    "issuer",
-    "audience",
-    "claim",
-    "tenant",
-    "scope",
-]
-
-
-LOCAL_TENANT = "local"
-"""The tenant of a service on loopback without tokens."""
+    "no_token", "malformed", "unknown", "expired", "not_yet_valid", "algorithm", "header", "key",
+    "signature", "issuer", "audience", "claim", "tenant", "scope",
+]  # fmt: skip
 
 
 class Rejected(Exception):
@@ -47,7 +31,8 @@ class Rejected(Exception):
 
     Neither holds anything of the token. "unknown" is a token that never was and one that was
     revoked. ``error`` and ``scope`` are for ``WWW-Authenticate`` (RFC 6750, section 3):
-    "invalid_token", or "insufficient_scope" with the scope that would do.
+    "invalid_token", or "insufficient_scope" with the scope that would do. "access_denied" is a
+    good token of an account that is not let in: logging in again would not help.
     """
 
     def __init__(
@@ -67,7 +52,7 @@ class Rejected(Exception):
     @property
     def status(self) -> int:
         """The HTTP status of the answer (RFC 6750, section 3.1)."""
-        return 403 if self.error == "insufficient_scope" else 401
+        return 401 if self.error == "invalid_token" else 403
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +73,7 @@ class Principal:
         return scope in self.scopes or (scope == READ and FETCH in self.scopes)
 
 
-LOCAL = Principal(LOCAL_TENANT, "local", frozenset({READ, FETCH}))
+LOCAL = Principal("local", "local", frozenset({READ, FETCH}))
 """Who sends the requests of a service on loopback without tokens."""
 
 
@@ -126,6 +111,11 @@ def check_scope(principal: Principal, scope: str) -> None:
         raise Rejected("scope", description, error="insufficient_scope", scope=scope)
 
 
+def grants_scopes(limits: OAuthLimits) -> bool:
+    """Return whether the provider grants scopes that a client can ask for, and not roles."""
+    return not limits.scope_claim and limits.default_scope == "none"
+
+
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 
 
@@ -157,10 +147,11 @@ def metadata_paths(limits: OAuthLimits) -> tuple[str, ...]:
 
 def resource_metadata(limits: OAuthLimits) -> dict[str, object]:
     """Return the metadata of this resource server (RFC 9728, section 2)."""
+    by_scope = grants_scopes(limits)
     return {
         "resource": resource_of(limits),
         "authorization_servers": [limits.issuer],
-        "scopes_supported": [limits.read_scope, limits.fetch_scope],
+        **({"scopes_supported": [limits.read_scope, limits.fetch_scope]} if by_scope else {}),
         "bearer_methods_supported": ["header"],
         "resource_name": "fetchstash",
     }
@@ -176,7 +167,7 @@ def challenge(limits: OAuthLimits, rejected: Rejected | None = None) -> str:
     scope = names[rejected.scope if rejected and rejected.scope else FETCH]
     parameters = {
         "resource_metadata": metadata_url(limits),
-        "scope": scope if limits.issuer else "",
+        "scope": scope if limits.issuer and grants_scopes(limits) else "",
         "error": rejected.error if rejected else "",
         "error_description": rejected.description if rejected and rejected.error else "",
     }

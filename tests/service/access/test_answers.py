@@ -8,9 +8,9 @@ from fetchstash.service.access import (
     Rejected,
     challenge,
     metadata_paths,
-    metadata_url,
     resource_metadata,
 )
+from fetchstash.service.access._principal import metadata_url
 
 LIMITS = OAuthLimits("https://idp.example.org/realms/a", "https://fetch.example.org/mcp")
 PLACE = "https://fetch.example.org/.well-known/oauth-protected-resource/mcp"

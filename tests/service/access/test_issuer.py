@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 from fetchstash.errors import FetchFailed
-from fetchstash.service.access import Issuer
+from fetchstash.service.access._issuer import Issuer
 from tests.service.access.provider import jwk, private_key
 from tests.tls import serving_tls
 
