@@ -249,17 +249,16 @@ class Endpoint:
             )
         session = Headers(scope=scope).get(SESSION_HEADER, "")
         receive = _replay(written, receive)
-        match message:
-            case {"id": request, "method": method} if session and method != "initialize":
-                await self._cancellable((principal, session, request), scope, receive, answer)
-                return
-            case {"method": "initialize", "id": _}:
-                answer.session = new_session(message)
-            case {"method": "notifications/cancelled", "params": {"requestId": request}} if (
-                isinstance(request, int | str)
-            ):
-                if call := self._calls.get((principal, session, request)):
-                    call.cancel()
+        method, request = message.get("method"), message.get("id")
+        if method == "initialize" and request is not None:
+            answer.session = new_session(message)
+        elif method and request is not None and session:
+            await self._cancellable((principal, session, request), scope, receive, answer)
+            return
+        elif method == "notifications/cancelled":
+            number: Any = (message.get("params") or {}).get("requestId")
+            if isinstance(number, int | str) and (principal, session, number) in self._calls:
+                self._calls[principal, session, number].cancel()
         await self._app(scope, receive, answer.send)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
