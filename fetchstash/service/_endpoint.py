@@ -256,7 +256,8 @@ class Endpoint:
             await self._cancellable((principal, session, request), scope, receive, answer)
             return
         elif method == "notifications/cancelled":
-            number: Any = (message.get("params") or {}).get("requestId")
+            params: dict[str, Any] = message.get("params") or {}
+            number = params.get("requestId")
             if isinstance(number, int | str) and (principal, session, number) in self._calls:
                 self._calls[principal, session, number].cancel()
         await self._app(scope, receive, answer.send)
