@@ -86,19 +86,26 @@ class FetchstashError(Exception):
 
     Each ``{}`` of ``next_step`` stands for one of ``calls``, in order. ``details`` are facts for
     ``_meta`` and ``--json`` (a status, seconds to wait); no line shows them. ``excerpt`` is the
-    beginning of what a server answered: for the log and ``--json``, never for a model.
+    beginning of what the server at ``source`` answered: untrusted text, for a fence alone.
     """
 
     code: ClassVar[str] = "internal"
 
     def __init__(
-        self, what: str, next_step: str, *calls: Call, excerpt: str = "", **details: Any
+        self,
+        what: str,
+        next_step: str,
+        *calls: Call,
+        excerpt: str = "",
+        source: str = "",
+        **details: Any,
     ) -> None:
         super().__init__(what, next_step, *calls)
         self.what = what
         self.next_step = next_step
         self.calls = calls
         self.excerpt = excerpt
+        self.source = source
         self.details = details
 
     def advice(self, word: Wording = as_method) -> str:

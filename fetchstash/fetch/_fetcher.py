@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
@@ -27,6 +27,7 @@ from fetchstash.errors import (
 from fetchstash.fetch import _responses as responses, _robots as robots
 from fetchstash.fetch._addresses import Interfaces, Resolver, SystemResolver, addresses_of
 from fetchstash.fetch._body import Workers, read_beginning, spool_body
+from fetchstash.fetch._causes import beginning_of, cause_of, excerpt
 from fetchstash.fetch._coding import ACCEPT_ENCODING, decode_beginning
 from fetchstash.fetch._contract import (
     Cached,
@@ -384,7 +385,7 @@ class HttpFetcher:
         if exchange.status == HTTPStatus.NOT_MODIFIED and was_asked:
             return replace(fetched, not_modified=True)
         if exchange.status >= HTTPStatus.BAD_REQUEST or exchange.status == HTTPStatus.NOT_MODIFIED:
-            raise await self._http_error(exchange, deadline)
+            raise await self._http_error(url, exchange, deadline)
         spool, incomplete = await spool_body(
             exchange, folder, self._limits, self._workers, deadline, progress
         )
@@ -393,20 +394,25 @@ class HttpFetcher:
             fetched, path=spool.path, size_bytes=size, sha256=digest, incomplete=incomplete
         )
 
-    async def _http_error(self, exchange: "Exchange", deadline: float) -> HttpError:
+    async def _http_error(self, url: str, exchange: "Exchange", deadline: float) -> HttpError:
         """Return the error for a 4xx or 5xx, with the beginning of its body in the details."""
         until = min(deadline, anyio.current_time() + _ERROR_BODY_SECONDS)
         body = await read_beginning(exchange, _ERROR_BODY_BYTES, until)
-        own = self._own_headers.get(exchange.target.origin, {})
-        text = without(own.values(), responses.excerpt(body, exchange.headers))
-        wait = responses.retry_after_seconds(
-            exchange.headers.get("retry-after", ""), datetime.now(UTC)
-        )
-        details = {} if wait is None else {"retry_after_seconds": wait}
-        what = f"{exchange.target.host} answered {exchange.phrase}."
+        target, headers, now = exchange.target, exchange.headers, datetime.now(UTC)
+        own = self._own_headers.get(target.origin, {})
+        beginning = without(own.values(), beginning_of(body, headers))
+        cause = cause_of(target, exchange.status, headers, beginning, now)
+        details: dict[str, Any] = {"status": exchange.status}
+        if cause.code:
+            details["cause"] = cause.code
+        if cause.seconds is not None:
+            details["retry_after_seconds"] = cause.seconds
+        reason = f": {cause.what}" if cause.what else ""
+        what = f"{target.host} answered {exchange.phrase}{reason}."
+        text = excerpt(beginning)
         _log.info("%s The answer begins: %s", what, text)
-        next_step = responses.what_next(exchange.target, exchange.status, wait)
-        return HttpError(what, next_step, excerpt=text, status=exchange.status, **details)
+        source = mask_url(url)
+        return HttpError(what, cause.next_step, excerpt=text, source=source, **details)
 
 
 def _version() -> str:

@@ -16,7 +16,6 @@ from urllib.parse import unquote, unquote_to_bytes
 from uuid import UUID
 
 from fetchstash.errors import Call, FetchFailed, FetchstashError, Refused, RobotsRefused, TimedOut
-from fetchstash.fetch._coding import decode_beginning
 from fetchstash.fetch._contract import Cached, FetchLimits
 from fetchstash.fetch._mask import mask_url
 from fetchstash.fetch._url import Target, join
@@ -46,11 +45,7 @@ _PRIVATE: "CacheOptions" = {"shared": False, "supported_methods": ["GET"], "allo
 _NO_ID = UUID(int=0)
 
 PAST_DEADLINE = "the deadline passed before its end"
-_EXCERPT_CHARS = 500
-_EXCERPT_BYTES = 8 * 1024
-_CHARSET = re.compile(r"""charset\s?=\s?["']?([\w.:-]{1,40})""", re.ASCII | re.IGNORECASE)
 _Error = TypeVar("_Error", bound=FetchstashError)
-_TEXT_TYPE = re.compile(r"text/|application/(?:[\w.-]+\+)?(?:json|xml)|\Z")
 
 
 def file_name(headers: Mapping[str, str], target: Target) -> str:
@@ -226,34 +221,6 @@ def _date(value: str) -> datetime | None:
         return None
 
 
-def excerpt(body: bytes, headers: Mapping[str, str]) -> str:
-    """Return at most 500 characters of ``body`` on one clean line, or "" if it is no text."""
-    if not _TEXT_TYPE.match(headers.get("content-type", "").lower()):
-        return ""
-    decoded = decode_beginning(body, headers.get("content-encoding", ""), _EXCERPT_BYTES)
-    charset = _CHARSET.search(headers.get("content-type", ""))
-    try:
-        text = decoded.decode(charset[1] if charset else "utf-8", "replace")
-    except (LookupError, ValueError):
-        text = decoded.decode("utf-8", "replace")
-    return clean_line(text)[:_EXCERPT_CHARS]
-
-
-def what_next(target: Target, status: int, wait_seconds: int | None) -> str:
-    """Return the next step after ``status`` (RFC 9110, section 15) and its Retry-After."""
-    if wait_seconds is not None and status in {429, 503}:
-        return f"Ask this site again in {wait_seconds} s, not before."
-    if status == 400 and target.scheme == "http" and target.port in {443, 8443}:
-        return "This is a port for TLS: write https:// in the URL."
-    if status in {401, 403, 407}:
-        return "The page is not open to everybody: look for it elsewhere."
-    if status in {404, 410}:
-        return "Check the URL, or search for where the page is now."
-    if status == 429:
-        return "Wait before you ask this site again."
-    return "Try again later." if status in {408, 425, 500, 502, 503, 504} else "Check the URL."
-
-
 def nothing_came(target: Target, reason: str, limits: FetchLimits) -> FetchFailed | TimedOut:
     """Return the error for a body of which nothing could be kept; ``reason`` is half a sentence."""
     if reason == PAST_DEADLINE:
@@ -285,4 +252,5 @@ def after_redirect(error: _Error, first: Target, target: Target) -> _Error:
     what = what[:1].upper() + what[1:] if what.startswith("the site") else what
     if is_refusal:
         return type(error)(what, "Look for the document elsewhere.", redirected=True)
-    return type(error)(what, error.next_step, *error.calls, excerpt=error.excerpt, **error.details)
+    told = {"excerpt": error.excerpt, "source": error.source, **error.details}
+    return type(error)(what, error.next_step, *error.calls, **told)

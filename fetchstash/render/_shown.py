@@ -264,7 +264,7 @@ def view_of(host: Host, value: Value, max_chars: int | None = None) -> View:
         case Facts():
             return info(host, value)
         case FetchstashError():
-            return error_view(host.shown(value), host.word)
+            return error_view(host, value)
         case _:  # a program without types
             what = f"A {type(value).__name__} is no value that a stash returns."
             raise BadArgument(what, "Hand in what its methods return: an Artifact, a Slice …")

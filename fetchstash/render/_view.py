@@ -86,11 +86,6 @@ def error_record(error: FetchstashError, word: Wording = as_tool) -> Mapping[str
     return record | ({"excerpt": error.excerpt} if error.excerpt else {})
 
 
-def error_view(error: FetchstashError, word: Wording = as_tool) -> View:
-    """Return the view of an error: its line."""
-    return View((Block((error_line(error, word),)),), is_error=True)
-
-
 @dataclass(frozen=True, slots=True)
 class Host:
     """The reader of a view: limits, how it counts, and the face that words its next steps.
@@ -155,3 +150,11 @@ class Host:
         """Return a block with its body between fences, under the sentence that says what it is."""
         opening, closing = fence(source, self.nonce(), source_chars)
         return Block(head, (*((SENTENCE,) if sentence else ()), opening), body, (closing,), tail)
+
+
+def error_view(host: Host, error: FetchstashError) -> View:
+    """Return the view of an error: its line, and what a server said beneath it, in a fence."""
+    line = error_line(host.shown(error), host.word)
+    if not error.excerpt:
+        return View((Block((line,)),), is_error=True)
+    return View((host.fenced(error.excerpt, error.source, (line,)),), is_error=True)

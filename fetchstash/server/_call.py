@@ -11,7 +11,7 @@ import anyio
 import mcp_types as types
 
 from fetchstash.errors import FetchstashError, Internal, Refused, StoreError
-from fetchstash.render import View, as_tool, error_view
+from fetchstash.render import Host, View, as_tool, error_view
 from fetchstash.server._lazy import Context, InputNeeded
 from fetchstash.server._resources import Announcer
 from fetchstash.server.tools import Reports, ToolSpec, answer, tool_named
@@ -122,22 +122,19 @@ async def _answer(
         telemetry.count("refusals", code=caught.code)
         if isinstance(caught, StoreError):
             _log.warning("%s: %s", params.name, caught.line(as_tool))
-        view, meta = _failure(host.shown(caught))
+        view, meta = _failure(host, caught)
     except Exception:  # noqa: BLE001 - a fault of ours must not end the server
         _log.exception("%s failed", params.name)
-        view, meta = _failure(
-            Internal(
-                "Something went wrong inside fetchstash.",
-                "Try again; the server's log has the details.",
-            )
-        )
+        what = "Something went wrong inside fetchstash."
+        view, meta = _failure(host, Internal(what, "Try again; the server's log has the details."))
     if announcer and params.name in _TAKING_IN:
         await announcer.fetched(ctx, view.facts)
     return _result(view, meta, structured=opener.settings.views.structured)
 
 
-def _failure(error: FetchstashError) -> tuple[View, dict[str, Any]]:
-    return error_view(error), {"fetchstash/error": {"code": error.code, **error.details}}
+def _failure(host: Host, error: FetchstashError) -> tuple[View, dict[str, Any]]:
+    details = host.shown(error).details
+    return error_view(host, error), {"fetchstash/error": {"code": error.code, **details}}
 
 
 def _result(view: View, meta: dict[str, Any], *, structured: bool) -> types.CallToolResult:

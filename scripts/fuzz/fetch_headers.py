@@ -11,11 +11,11 @@ import atheris
 
 with atheris.instrument_imports(include=["fetchstash.fetch", "hishel._core._spec", "email"]):
     from fetchstash.fetch import Cached, age_seconds, is_fresh, may_keep
+    from fetchstash.fetch._causes import beginning_of, cause_of, excerpt
     from fetchstash.fetch._coding import codings
     from fetchstash.fetch._responses import (
         conditions,
         disposition_name,
-        excerpt,
         retry_after_seconds,
         safe_name,
     )
@@ -23,6 +23,7 @@ with atheris.instrument_imports(include=["fetchstash.fetch", "hishel._core._spec
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 TARGET = parse("https://example.org/", 100)
+LIMITS = ("retry-after", "x-ratelimit-remaining", "ratelimit-reset", "www-authenticate")
 NAMES = ("age", "cache-control", "date", "expires", "last-modified", "vary", "pragma")
 
 
@@ -47,8 +48,13 @@ def check(data: bytes) -> None:
     assert all(field.isprintable() for field in conditions(cached, TARGET, 0).values())
     is_fresh(cached)
     age_seconds(cached, NOW)
-    text = excerpt(provider.ConsumeBytes(200), {"content-type": f"text/plain; charset={value}"})
-    assert len(text) <= 500
+    fields = {name: value for name in LIMITS if provider.ConsumeBool()}
+    fields["content-type"] = f"text/plain; charset={value}"
+    body = beginning_of(provider.ConsumeBytes(200), fields)
+    cause = cause_of(TARGET, provider.ConsumeIntInRange(300, 999), fields, body, NOW)
+    assert cause.next_step
+    text = excerpt(body)
+    assert len(text) <= 300
     text.encode()
 
 

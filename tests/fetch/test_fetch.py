@@ -105,8 +105,9 @@ async def test_a_4xx_is_an_error_with_its_status_and_a_short_excerpt_that_is_not
         await fetch(url)
     assert failed.value.line().startswith("[http_error] 127.0.0.1 answered 404 Not Found. ")
     assert failed.value.details["status"] == 404
-    assert failed.value.excerpt.startswith("<p>no")
-    assert len(failed.value.excerpt) <= 500
+    assert failed.value.excerpt.startswith("no such page no")
+    assert len(failed.value.excerpt) <= 300
+    assert failed.value.source == url
     assert "excerpt" not in failed.value.details
     assert "such page" not in failed.value.line()
     assert list(tmp_path.iterdir()) == []

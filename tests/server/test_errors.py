@@ -93,8 +93,12 @@ async def http_error(scene: Scene) -> Any:
     result = await scene.fetching(
         scene.site.put("/gone", "it moved to Mars", "text/plain", status=410)
     )
-    assert "Mars" not in text_of(result)
-    assert result.meta["fetchstash/error"] == {"code": "http_error", "status": 410}
+    line, _, quoted = text_of(result).partition("\n")
+    assert "Mars" not in line
+    fence = r"<untrusted-\w+ source=.*>\nit moved to Mars\n</untrusted-\w+>"
+    assert re.fullmatch(r"What follows was fetched: .*\n" + fence, quoted)
+    told = {"code": "http_error", "status": 410, "cause": "not_found"}
+    assert result.meta["fetchstash/error"] == told
     return result
 
 
@@ -213,9 +217,9 @@ async def test_each_error_is_one_line_with_its_code_and_what_to_do(
 ) -> None:
     with ExitStack() as stack:
         result = await PROVOKED[code](Scene(connect, site, tmp_path, monkeypatch, stack))
-    line = text_of(result)
+    line, _, quoted = text_of(result).partition("\n")
+    assert quoted.startswith("What follows was fetched: ") or not quoted
     assert re.fullmatch(rf"\[{code}\] [A-Z0-9a-z/].*[.!?] [A-Z`].*\.", line), line
-    assert "\n" not in line
     assert "Traceback" not in line
     assert "secret" not in line
     assert result.meta["fetchstash/error"]["code"] == code

@@ -1,6 +1,7 @@
 """What each host needs, in both protocol eras; over stdio where its process matters."""
 
 import json
+import re
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
@@ -42,7 +43,7 @@ async def test_an_argument_that_a_host_adds_by_itself_is_ignored_and_no_other(
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_a_hostile_error_page_goes_to_the_log_and_not_into_the_result(
+async def test_a_hostile_error_page_stands_in_the_fence_and_in_the_log_alone(
     mode: str, site: Site, tmp_path: Path
 ) -> None:
     urls = [site.put(f"/{n}", HOSTILE, "text/plain", status=404) for n in range(2)]
@@ -54,8 +55,11 @@ async def test_a_hostile_error_page_goes_to_the_log_and_not_into_the_result(
             several: Any = await client.call_tool("fetch_content", {"urls": urls})
     for result in (one, several):
         assert result.is_error
-        assert HOSTILE not in result.model_dump_json()
-    assert one.meta["fetchstash/error"] == {"code": "http_error", "status": 404}
+        outside = re.sub(r"<untrusted-(\w+) .*?</untrusted-\1>", "", result.model_dump_json())
+        assert HOSTILE not in outside
+    assert HOSTILE in one.content[0].text
+    told = {"code": "http_error", "status": 404, "cause": "not_found"}
+    assert one.meta["fetchstash/error"] == told
     assert log.read_text().count(HOSTILE) == 3
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, Optional, cast
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, FetchstashError, did_you_mean
 from fetchstash.fetch import mask_url
-from fetchstash.render import Host, Value, View, error_line, view_of
+from fetchstash.render import Host, Value, View, error_view, view_of
 from fetchstash.server.tools._arguments import checked
 from fetchstash.server.tools._specs import (
     NO_REPORTS,
@@ -201,7 +201,7 @@ def _function(stash: Stash, host: Host, tool: ToolSpec) -> ToolFunction:
         try:
             return (await answer(stash, host, tool, arguments)).text
         except FetchstashError as error:
-            return error_line(error)
+            return error_view(host, error).text
 
     parameters = [
         _parameter(name, schema, required=name in tool.required)

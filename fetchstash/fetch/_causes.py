@@ -1,0 +1,197 @@
+"""Say why a server answered with an error, by what the answer shows and never more than that.
+
+The sentences are ours, chosen by the status, by header fields and by marks in the beginning of the
+body; what the server wrote is handed on as an excerpt, which faces show as fetched text.
+"""
+
+import html
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+
+from fetchstash.fetch._coding import decode_beginning
+from fetchstash.fetch._responses import retry_after_seconds
+from fetchstash.fetch._url import Target
+from fetchstash.text.hygiene import clean_line
+
+EXCERPT_CHARS = 300
+_EXCERPT_BYTES = 64 * 1024
+_MARK_CHARS = 16 * 1024
+_DAY_SECONDS = 24 * 3600
+_EPOCH_SECONDS = 10**9
+"""A larger number in a header is a date in Unix time, a smaller one counts seconds from now."""
+
+_CHARSET = re.compile(r"""charset\s?=\s?["']?([\w.:-]{1,40})""", re.ASCII | re.IGNORECASE)
+_TEXT_TYPE = re.compile(r"text/|application/(?:[\w.-]+\+)?(?:json|xml|xhtml)|\Z")
+_TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,300})", re.IGNORECASE)
+_UNSEEN = re.compile(
+    r"<(script|style|head|svg|template)\b[^>]{0,999}>.*?(?:</\1\s*>|\Z)", re.IGNORECASE | re.DOTALL
+)
+_BEFORE_A_STOP = re.compile(r" (?=[.,;:!?])")
+_TAG = re.compile(r"<!--.*?(?:-->|\Z)|<[^>]*(?:>|\Z)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a request failed: a code for ``_meta``, half a sentence, what to do next.
+
+    ``seconds``: until the site may be asked again, None where it does not say.
+    """
+
+    code: str
+    what: str
+    next_step: str
+    seconds: int | None = None
+
+
+_ELSEWHERE = "Look for the same content elsewhere: asking again will not help."
+_EXPIRED = ("expired_link", "the link has expired", "Get a new link from the page that gave it.")
+_OTHER_SOURCE = "Look for a public source of it."
+
+# What an answer's header fields show: a name, a pattern of its value, and the cause.
+_FIELDS: tuple[tuple[str, str, tuple[str, str, str]], ...] = (
+    ("cf-mitigated", "challenge", ("human_check", "Cloudflare wants a human visitor", _ELSEWHERE)),
+    (
+        "x-amzn-waf-action",
+        "captcha|challenge",
+        ("human_check", "AWS WAF wants a human visitor", _ELSEWHERE),
+    ),
+    ("x-datadome", "", ("human_check", "DataDome wants a human visitor", _ELSEWHERE)),
+    ("x-vercel-mitigated", "challenge", ("human_check", "Vercel wants a human", _ELSEWHERE)),
+    ("www-authenticate", "", ("login", "it asks for a login", _OTHER_SOURCE)),
+)
+
+# The same of the beginning of its body. The first that is there counts.
+_MARKS: tuple[tuple[str, tuple[str, str, str]], ...] = (
+    (r"Request has expired|<Code>(?:ExpiredToken|RequestExpired)\b", _EXPIRED),
+    (r"Signature not valid in the specified time frame|Signed expiry time", _EXPIRED),
+    (
+        r"<Code>SignatureDoesNotMatch\b",
+        ("bad_link", "the link's signature does not fit", "Give the link whole and unchanged."),
+    ),
+    (r"<Code>NoSuch(?:Key|Bucket)\b", ("not_found", "there is no such object", "Check the URL.")),
+    (
+        r"<Code>(?:AccessDenied|AllAccessDisabled)\b",
+        ("login", "the object is not public", _OTHER_SOURCE),
+    ),
+    (
+        r"error(?: code)?:?\s{0,3}1015\b",
+        ("rate_limit", "Cloudflare slows this address down (1015)", "Wait some minutes."),
+    ),
+    (
+        r"error(?: code)?:?\s{0,3}10(?:06|09|10|12|20)\b",
+        ("blocked", "Cloudflare refuses this visitor", _ELSEWHERE),
+    ),
+    (
+        r"_cf_chl_opt|challenges\.cloudflare\.com",
+        ("human_check", "Cloudflare wants a human visitor", _ELSEWHERE),
+    ),
+    (r"captcha-delivery\.com", ("human_check", "DataDome wants a human visitor", _ELSEWHERE)),
+    (r"px-captcha|_pxAppId", ("human_check", "PerimeterX wants a human visitor", _ELSEWHERE)),
+    (r"anubis_challenge|/\.within\.website/", ("human_check", "Anubis wants a human", _ELSEWHERE)),
+    (r"_Incapsula_Resource|Incapsula incident", ("blocked", "Imperva refuses it", _ELSEWHERE)),
+    (r"errors\.edgesuite\.net", ("blocked", "Akamai refuses this visitor", _ELSEWHERE)),
+    (
+        r"blocked by network security",
+        ("blocked", "it refuses visitors without a login", _ELSEWHERE),
+    ),
+    (
+        r"(?:API|secondary) rate limit|rate limit exceeded",
+        ("rate_limit", "its rate limit is used up", "Wait before you ask this site again."),
+    ),
+)
+_COMPILED = tuple((re.compile(mark, re.IGNORECASE), cause) for mark, cause in _MARKS)
+
+_STATUSES: Mapping[int, tuple[str, str, str]] = {
+    304: ("", "it has nothing newer, though it was not asked for that", "Try again."),
+    401: ("login", "it asks for a login", _OTHER_SOURCE),
+    402: ("payment", "it asks for a payment", _OTHER_SOURCE),
+    403: ("", "", "Look for the page elsewhere."),
+    404: ("not_found", "", "Check the URL, or search for where the page is now."),
+    407: ("", "a proxy asks for a login", "The operator can check fetch.proxy."),
+    410: ("not_found", "", "It is gone for good: search for another copy."),
+    429: ("rate_limit", "", "Wait before you ask this site again."),
+    451: ("legal", "the page is withheld for legal reasons", "Look for it elsewhere."),
+    999: ("blocked", "the site refuses programs", _ELSEWHERE),
+}
+_LATER = frozenset((408, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 530))
+
+
+def cause_of(
+    target: Target, status: int, headers: Mapping[str, str], body: str, now: datetime
+) -> Cause:
+    """Return why a server answered with ``status`` (RFC 9110, section 15; RFC 6585).
+
+    ``body`` is the beginning of what it sent as ``beginning_of`` gives it.
+    """
+    seconds = _seconds(headers, now)
+    if status == HTTPStatus.TOO_MANY_REQUESTS or _is_used_up(headers):
+        code, what = "rate_limit", "its rate limit is used up"
+        return Cause(code, what, _when(seconds, now) or "Wait before you ask it again.", seconds)
+    if status == HTTPStatus.BAD_REQUEST and target.scheme == "http" and target.port in {443, 8443}:
+        return Cause("", "", "This is a port for TLS: write https:// in the URL.")
+    shown = [cause for name, value, cause in _FIELDS if _has(headers, name, value)]
+    shown += [cause for mark, cause in _COMPILED if mark.search(body[:_MARK_CHARS])][:1]
+    later = ("", "", "Try again later." if status in _LATER else "Check the URL.")
+    code, what, next_step = shown[0] if shown else _STATUSES.get(status, later)
+    if seconds is not None and status in _LATER:
+        next_step = _when(seconds, now)
+    return Cause(code, what, next_step, seconds)
+
+
+def _has(headers: Mapping[str, str], name: str, pattern: str) -> bool:
+    return name in headers and re.search(pattern, headers[name], re.IGNORECASE) is not None
+
+
+def _is_used_up(headers: Mapping[str, str]) -> bool:
+    names = ("x-ratelimit-remaining", "x-rate-limit-remaining", "ratelimit-remaining")
+    return any(headers.get(name, "").strip() == "0" for name in names)
+
+
+def _seconds(headers: Mapping[str, str], now: datetime) -> int | None:
+    """Return the seconds that the server asks to wait: Retry-After, else the end of its limit."""
+    asked = retry_after_seconds(headers.get("retry-after", ""), now)
+    if asked is not None or not _is_used_up(headers):
+        return asked
+    for name in ("x-ratelimit-reset", "x-rate-limit-reset", "ratelimit-reset"):
+        value = headers.get(name, "").strip()
+        if value.isascii() and value.isdigit() and len(value) <= 10:
+            number = int(value)
+            return max(number - int(now.timestamp()), 0) if number > _EPOCH_SECONDS else number
+    return None
+
+
+def _when(seconds: int | None, now: datetime) -> str:
+    """Return the advice to wait: for seconds, or until a date where that is a day or more."""
+    if seconds is None:
+        return ""
+    if seconds < _DAY_SECONDS:
+        return f"Ask this site again in {seconds} s, not before."
+    date = (now + timedelta(seconds=seconds)).astimezone(UTC)
+    return f"Ask this site again on {date:%Y-%m-%d} at {date:%H:%M} UTC, not before."
+
+
+def beginning_of(body: bytes, headers: Mapping[str, str]) -> str:
+    """Return the beginning of a body as text, "" where it is none."""
+    if not _TEXT_TYPE.match(headers.get("content-type", "").lower()):
+        return ""
+    decoded = decode_beginning(body, headers.get("content-encoding", ""), _EXCERPT_BYTES)
+    charset = _CHARSET.search(headers.get("content-type", ""))
+    try:
+        return decoded.decode(charset[1] if charset else "utf-8", "replace")
+    except (LookupError, ValueError):
+        return decoded.decode("utf-8", "replace")
+
+
+def excerpt(body: str) -> str:
+    """Return what a reader would see of a body first, at most 300 characters on one clean line."""
+    if "<" not in body[:_MARK_CHARS]:
+        return clean_line(body)[:EXCERPT_CHARS].strip()
+    title = _TITLE.search(body[:_MARK_CHARS])
+    seen = html.unescape(_TAG.sub(" ", _UNSEEN.sub(" ", body[:_MARK_CHARS])))
+    words = _BEFORE_A_STOP.sub("", " ".join(seen.split()))
+    heading = " ".join(html.unescape(title[1]).split()) if title else ""
+    both = words if words.startswith(heading) else f"{heading}: {words}"
+    return clean_line(both)[:EXCERPT_CHARS].strip()
