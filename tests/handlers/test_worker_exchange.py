@@ -21,6 +21,7 @@ from fetchstash.handlers._worker._process import KeptOpen, Room
 from fetchstash.handlers._worker._protocol import (
     MAX_STRUCTURE,
     ProtocolError,
+    Values,
     decode,
     encode,
     read_facts,
@@ -354,7 +355,7 @@ NO_FACTS: list[dict[str, Any]] = [
 
 
 def test_lines_of_a_worker_come_clean_and_its_media_type_is_one() -> None:
-    facts = read_facts(FACTS | {"media_type": f"text/{LINE}"})
+    facts = read_facts(Values(FACTS | {"media_type": f"text/{LINE}"}))
     assert (facts["title"], facts["media_type"]) == (f"{MARK} {MARK}", "")
     assert facts["outline"][0].title == f"{MARK} {MARK}"
 
@@ -362,16 +363,16 @@ def test_lines_of_a_worker_come_clean_and_its_media_type_is_one() -> None:
 @pytest.mark.parametrize("changed", NO_FACTS, ids=str)
 def test_a_fact_that_no_document_has_is_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(ProtocolError):
-        read_facts(FACTS | changed)
+        read_facts(Values(FACTS | changed))
 
 
 @pytest.mark.parametrize("media_type", ["image/svg+xml", "text/html", "image/png; x"])
 def test_a_part_is_text_or_a_picture_of_a_type_that_holds_no_program(media_type: str) -> None:
     picture = {"picture": "iVBORw==", "media_type": "image/png", "width": 3, "height": 4}
-    assert part(picture, 4) == Picture(b"\x89PNG", "image/png", 3, 4)
-    assert part({"text": "a\x1b[2Jb", "total": 2}, 4) == PartText("ab", 2)
+    assert part(Values(picture), 4) == Picture(b"\x89PNG", "image/png", 3, 4)
+    assert part(Values({"text": "a\x1b[2Jb", "total": 2}), 4) == PartText("ab", 2)
     with pytest.raises(ProtocolError):
-        part(picture | {"media_type": media_type}, 4)
+        part(Values(picture | {"media_type": media_type}), 4)
 
 
 @pytest.mark.parametrize(

@@ -35,18 +35,9 @@ from fetchstash.handlers._worker._protocol import (
     MAX_TITLE,
     PluginReport,
     ProtocolError,
-    count,
-    flag,
-    headings,
-    items,
-    line,
-    lines,
-    mapping,
-    member,
+    Values,
     read_cause,
     read_facts,
-    string,
-    text,
 )
 from fetchstash.text.facts import FACTS
 from fetchstash.text.hygiene import clean_line
@@ -85,31 +76,32 @@ class Pieces:
     tables: list[Table] = field(default_factory=list[Table])
     outline: list[Heading] = field(default_factory=list[Heading])
 
-    def add(self, frame: dict[str, Any]) -> None:
+    def add(self, report: dict[str, Any]) -> None:
         """Add one report. Raises ProtocolError."""
-        if "loaded" in frame:
+        frame = Values(report)
+        if "loaded" in report:
             self.loaded, self.plugin = True, ""
-        elif "plugin" in frame:
-            self.plugin = line(frame, "plugin")
+        elif "plugin" in report:
+            self.plugin = frame.line("plugin")
             if self.plugin and self.plugin not in self.brought:
                 raise ProtocolError
-            if self.plugin and "format" in frame:
+            if self.plugin and "format" in report:
                 formats = self.brought[self.plugin]
-                self.declared = formats[count(frame, "format", len(formats) - 1)]
-        elif "handler" in frame:
-            self.handler = line(frame, "handler", MAX_WORD)
+                self.declared = formats[frame.count("format", len(formats) - 1)]
+        elif "handler" in report:
+            self.handler = frame.line("handler", MAX_WORD)
         else:
-            self._add_piece(member(frame, "piece"))
+            self._add_piece(frame.member("piece"))
 
-    def _add_piece(self, piece: dict[str, Any]) -> None:
-        size, chars = count(piece, "bytes", self.most_bytes), count(piece, "chars")
+    def _add_piece(self, piece: Values) -> None:
+        size, chars = piece.count("bytes", self.most_bytes), piece.count("chars")
         if size < self.bytes or chars < self.chars:
             raise ProtocolError
-        starts_page = piece.get("starts_page") is True
+        starts_page = piece.is_true("starts_page")
         if starts_page:
             self.pages.append(self.chars)
         self.bytes, self.chars = size, chars
-        self.outline += headings(piece, "headings", MAX_HEADINGS)
+        self.outline += piece.headings("headings", MAX_HEADINGS)
         self._add_rows(piece)
         if (
             len(self.pages) > MAX_PAGES
@@ -118,14 +110,14 @@ class Pieces:
         ):
             raise ProtocolError
         if self.on_page and starts_page:
-            total = None if piece.get("page_count") is None else count(piece, "page_count")
+            total = piece.count("page_count") if "page_count" in piece else None
             self.on_page(len(self.pages), total)
 
-    def _add_rows(self, piece: dict[str, Any]) -> None:
-        rows, columns = count(piece, "rows"), count(piece, "columns")
-        first = count(piece, "first_row_line")
-        if piece.get("table") is not None:
-            self.tables.append(Table(line(piece, "table"), first, rows, columns))
+    def _add_rows(self, piece: Values) -> None:
+        rows, columns = piece.count("rows"), piece.count("columns")
+        first = piece.count("first_row_line")
+        if "table" in piece:
+            self.tables.append(Table(piece.line("table"), first, rows, columns))
         elif rows and self.tables:
             last = self.tables[-1]
             columns = max(columns, last.columns)
@@ -171,7 +163,7 @@ def measure(path: Path, pieces: Pieces) -> int:
 
 
 def extraction(
-    text: Path, done: dict[str, Any], decision: Decision, pieces: Pieces, lines_of_text: int
+    text: Path, done: Values, decision: Decision, pieces: Pieces, lines: int
 ) -> Extraction:
     """Return the extraction of a job that ended well. Raises ProtocolError."""
     facts = read_facts(done)
@@ -180,23 +172,22 @@ def extraction(
         facts |= pieces.declared.facts(media_type)
     else:
         facts |= describe(format_of(decision).kind, media_type)
-    cause = done.get("cause")
-    facts["extraction_error"] = "" if cause is None else _cause(cause, "").words()
+    facts["extraction_error"] = _cause(done.data["cause"], "").words() if "cause" in done else ""
     facts["outline"] = (*facts["outline"], *pieces.outline)[:MAX_HEADINGS]
     return Extraction(
-        text=text if done.get("has_text") is True else None,
+        text=text if done.is_true("has_text") else None,
         handler=pieces.handler,
         chars=pieces.chars,
-        lines=lines_of_text,
-        tokens=count(done, "tokens") if "tokens" in done else pieces.chars // 4,
-        tokens_exact=done.get("tokens_exact") is True,
+        lines=lines,
+        tokens=done.count("tokens") if "tokens" in done.data else pieces.chars // 4,
+        tokens_exact=done.is_true("tokens_exact"),
         notes=(f"read by plugin {pieces.plugin}",) if pieces.plugin else (),
-        ranges=Ranges(tuple(pieces.pages), tuple(pieces.tables), _preview(member(done, "preview"))),
+        ranges=Ranges(tuple(pieces.pages), tuple(pieces.tables), _preview(done.member("preview"))),
         **facts,
     )
 
 
-def remains(text: Path, pieces: Pieces, lines_of_text: int, error: str) -> Extraction:
+def remains(text: Path, pieces: Pieces, lines: int, error: str) -> Extraction:
     """Return the extraction of a job whose worker died: what it had written."""
     if not pieces.chars:
         return Extraction(None, pieces.handler, extraction_error=error)
@@ -204,7 +195,7 @@ def remains(text: Path, pieces: Pieces, lines_of_text: int, error: str) -> Extra
         text=text,
         handler=pieces.handler,
         chars=pieces.chars,
-        lines=lines_of_text,
+        lines=lines,
         tokens=pieces.chars // 4,
         tokens_exact=False,
         ranges=Ranges(tuple(pieces.pages), tuple(pieces.tables)),
@@ -214,65 +205,60 @@ def remains(text: Path, pieces: Pieces, lines_of_text: int, error: str) -> Extra
     )
 
 
-def part(answer: dict[str, Any], max_bytes: int) -> PartText | Picture:
+def part(answer: Values, max_bytes: int) -> PartText | Picture:
     """Return the answer to a request for a part: of a picture at most ``max_bytes``.
 
     Raises ProtocolError.
     """
-    if "picture" not in answer:
-        return PartText(
-            text(answer, "text", MAX_PART_TEXT),
-            count(answer, "total"),
-            cut=answer.get("cut") is True,
-        )
+    if "picture" not in answer.data:
+        text, total = answer.text("text", MAX_PART_TEXT), answer.count("total")
+        return PartText(text, total, cut=answer.is_true("cut"))
     try:
-        data = base64.b64decode(string(answer.get("picture"), MAX_PICTURE_CHARS), validate=True)
+        data = base64.b64decode(answer.string("picture", MAX_PICTURE_CHARS), validate=True)
     except binascii.Error as error:
         raise ProtocolError from error
-    media_type = line(answer, "media_type")
+    media_type = answer.line("media_type")
     beginning = PICTURE_TYPES.get(media_type)
     if beginning is None or not data.startswith(beginning) or len(data) > max_bytes:
         raise ProtocolError
-    return Picture(data, media_type, count(answer, "width"), count(answer, "height"))
+    return Picture(data, media_type, answer.count("width"), answer.count("height"))
 
 
-def page(answer: dict[str, Any]) -> PageText:
+def page(answer: Values) -> PageText:
     """Return the text that OCR read. Raises ProtocolError."""
-    confidence = count(answer, "confidence", 1_000)
-    return PageText(text(answer, "text", MAX_PART_TEXT), confidence / 1_000)
+    confidence = answer.count("confidence", 1_000)
+    return PageText(answer.text("text", MAX_PART_TEXT), confidence / 1_000)
 
 
-def plugins(answer: dict[str, Any]) -> list[PluginReport]:
+def plugins(answer: Values) -> list[PluginReport]:
     """Return the answer about plugins. Raises ProtocolError."""
-    reports = map(mapping, items(answer, "plugins", MAX_FRAME))
     return [
         PluginReport(
-            clean_line(string(report.get("package"), MAX_FRAME)[:MAX_LINE]),
-            tuple(_format(declared) for declared in items(report, "formats", MAX_FORMATS)),
-            clean_line(string(report.get("failure"), MAX_FRAME)[:MAX_LINE]),
+            clean_line(report.string("package", MAX_FRAME)[:MAX_LINE]),
+            tuple(_format(Values(f)) for f in report.items("formats", MAX_FORMATS)),
+            clean_line(report.string("failure", MAX_FRAME)[:MAX_LINE]),
         )
-        for report in reports
+        for report in map(Values, answer.items("plugins", MAX_FRAME))
     ]
 
 
-def _format(declared: Any) -> Format:
+def _format(declared: Values) -> Format:
     """Return what the server needs of a plugin's format; only the worker can read by it."""
-    data = mapping(declared)
-    kind: Any = data.get("kind")
-    unit: Any = data.get("unit")
+    kind: Any = declared.data.get("kind")
+    unit: Any = declared.data.get("unit")
     if kind not in get_args(ContentKind) or unit not in get_args(Unit):
         raise ProtocolError
     paths = FACTS["paths"]
     return Format(
         kind=kind,
-        word=line(data, "word", MAX_WORD),
+        word=declared.line("word", MAX_WORD),
         handler="",
-        media_types=lines(data, "media_types", MAX_FORMATS, MAX_TITLE),
-        is_text=flag(data, "is_text"),
-        paths=lines(data, "paths", paths.max_items, paths.max_chars),
+        media_types=declared.lines("media_types", MAX_FORMATS, MAX_TITLE),
+        is_text=declared.flag("is_text"),
+        paths=declared.lines("paths", paths.max_items, paths.max_chars),
         unit=unit,
-        page_word=line(data, "page_word", MAX_WORD),
-        pictures=flag(data, "pictures"),
+        page_word=declared.line("page_word", MAX_WORD),
+        pictures=declared.flag("pictures"),
     )
 
 
@@ -286,17 +272,16 @@ def failure(frame: dict[str, Any], request: PartRequest | None = None) -> Fetchs
 
 def _cause(data: Any, path: str) -> Cause:
     try:
-        return read_cause(mapping(data), path)
+        return read_cause(Values(data).data, path)
     except ValueError as error:
         raise ProtocolError from error
 
 
-def _preview(data: dict[str, Any]) -> Preview:
+def _preview(data: Values) -> Preview:
     names = ("lines_shown", "rows_shown", "total_rows", "columns_shown", "total_columns")
-    counts = {name: count(data, name) for name in names if data.get(name) is not None}
     return Preview(
-        text(data, "text", MAX_PREVIEW),
-        text(data, "sample", MAX_PREVIEW),
-        **counts,
-        cells_truncated=count(data, "cells_truncated"),
+        data.text("text", MAX_PREVIEW),
+        data.text("sample", MAX_PREVIEW),
+        **{name: data.count(name) for name in names if name in data},
+        cells_truncated=data.count("cells_truncated"),
     )

@@ -24,7 +24,7 @@ from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._registry import package_name
 from fetchstash.handlers._worker import _answers as answers
 from fetchstash.handlers._worker._process import Room, Worker, WorkerDied
-from fetchstash.handlers._worker._protocol import PluginReport, ProtocolError, member
+from fetchstash.handlers._worker._protocol import PluginReport, ProtocolError, Values
 from fetchstash.system import telemetry
 from fetchstash.system.processes import new_file
 
@@ -155,7 +155,7 @@ class WorkerPool:
         self,
         source: Path,
         job: dict[str, Any],
-        read: Callable[[dict[str, Any]], T],
+        read: Callable[[Values], T],
         request: PartRequest | None = None,
     ) -> T:
         """Return what a worker answers. Raises TooLarge, Internal, and what the handler raises."""
@@ -169,7 +169,7 @@ class WorkerPool:
                     raise TooLarge(f"That part could not be read: {error}.", next_step) from error
                 if "found" not in last:
                     raise answers.failure(last, request)
-                return read(member(last, "found"))
+                return read(Values(last["found"]))
         except ProtocolError as error:
             raise Internal("A worker sent what is no answer.", "Try again.") from error
 
@@ -202,7 +202,7 @@ class WorkerPool:
             last = await worker.job(job, limits.wall_seconds)
             if "found" not in last:
                 raise WorkerDied(answers.failure(last).what)
-            return answers.plugins(member(last, "found"))
+            return answers.plugins(Values(last["found"]))
 
     def _turn_off(self, name: str, reason: str) -> str:
         """Leave a plugin out from now on, and say so in the log; return a note."""
@@ -336,8 +336,9 @@ async def _run(
             return Extraction(None, pieces.handler, extraction_error=error), error
         await worker.take_text(pieces.bytes)
         lines = await asyncio.to_thread(answers.measure, text, pieces)
-        extraction = answers.extraction(text, member(last, "done"), decision, pieces, lines)
-        return extraction, extraction.extraction_error if last["done"].get("raised") else ""
+        done = Values(last["done"])
+        extraction = answers.extraction(text, done, decision, pieces, lines)
+        return extraction, extraction.extraction_error if done.data.get("raised") else ""
     except WorkerDied as died:
         error = str(died)
         if not await worker.gone(pieces.bytes):

@@ -1,8 +1,7 @@
 """Frames of the pipe between server and worker, and the checks of each value in them.
 
 A frame is a JSON object after its length in four bytes. Never pickle: the worker reads hostile
-bytes, so that its answers may be nothing but data. Each function that reads a value raises
-ProtocolError for anything else, and cleans strings, because JSON can spell lone surrogates.
+bytes, so that its answers may be nothing but data. Values are read through ``Values``.
 """
 
 import json
@@ -98,7 +97,7 @@ def decode(body: bytes) -> dict[str, Any]:
     if len(body) > MAX_STRUCTURE and _structure(body) > MAX_STRUCTURE:
         raise ProtocolError
     try:
-        return mapping(json.loads(body))
+        return Values(json.loads(body)).data
     except (ValueError, RecursionError) as error:
         raise ProtocolError from error
 
@@ -126,71 +125,79 @@ def _typed(value: Any, kind: type[T]) -> T:
     raise ProtocolError
 
 
-def mapping(value: Any) -> dict[str, Any]:
-    """Return ``value`` if it is an object, whose values are unchecked."""
-    return _typed(value, dict)  # pyright: ignore[reportUnknownVariableType]
+class Values:
+    """An object that was received. Each method raises ProtocolError for what it does not return.
+
+    Strings come clean, because JSON can spell lone surrogates.
+    """
+
+    def __init__(self, data: Any) -> None:
+        self.data: dict[str, Any] = _typed(data, dict)
+
+    def __contains__(self, name: str) -> bool:
+        return self.data.get(name) is not None
+
+    def is_true(self, name: str) -> bool:
+        """Return whether a value is true; anything else counts as false."""
+        return self.data.get(name) is True
+
+    def member(self, name: str) -> "Values":
+        """Return an object."""
+        return Values(self.data.get(name))
+
+    def count(self, name: str, most: int = MAX_NUMBER) -> int:
+        """Return a number from 0 to ``most``."""
+        value = _typed(self.data.get(name), int)
+        if not 0 <= value <= most:
+            raise ProtocolError
+        return value
+
+    def flag(self, name: str) -> bool:
+        """Return true or false."""
+        return _typed(self.data.get(name), bool)
+
+    def string(self, name: str, max_chars: int) -> str:
+        """Return a string as it is."""
+        return bounded(self.data.get(name), max_chars)
+
+    def line(self, name: str, max_chars: int = MAX_LINE) -> str:
+        """Return text on one line, clean."""
+        return clean_line(self.string(name, max_chars))
+
+    def lines(self, name: str, max_items: int, max_chars: int) -> tuple[str, ...]:
+        """Return a list of lines, clean."""
+        return tuple(clean_line(bounded(item, max_chars)) for item in self.items(name, max_items))
+
+    def text(self, name: str, max_chars: int) -> str:
+        """Return text of many lines, clean."""
+        return clean(self.string(name, max_chars)).text
+
+    def items(self, name: str, max_items: int) -> list[Any]:
+        """Return a list, its items unchecked."""
+        value: list[Any] = _typed(self.data.get(name), list)  # pyright: ignore[reportUnknownVariableType]
+        if len(value) > max_items:
+            raise ProtocolError
+        return value
+
+    def headings(self, name: str, max_items: int) -> list[Heading]:
+        """Return an outline."""
+        outline: list[Heading] = []
+        for item in self.items(name, max_items):
+            match item:
+                case [str(title), int(level), unit, int(start)] if (
+                    unit in get_args(Unit) and 0 <= level <= MAX_NUMBER and 0 <= start <= MAX_NUMBER
+                ):
+                    outline.append(Heading(clean_line(title[:MAX_TITLE]), level, unit, start))
+                case _:
+                    raise ProtocolError
+        return outline
 
 
-def member(data: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return an object."""
-    return mapping(data.get(name))
-
-
-def count(data: dict[str, Any], name: str, most: int = MAX_NUMBER) -> int:
-    """Return a number from 0 to ``most``."""
-    value = _typed(data.get(name), int)
-    if not 0 <= value <= most:
-        raise ProtocolError
-    return value
-
-
-def flag(data: dict[str, Any], name: str) -> bool:
-    """Return true or false."""
-    return _typed(data.get(name), bool)
-
-
-def string(value: Any, max_chars: int) -> str:
-    """Return ``value`` if it is a string, as it is."""
+def bounded(value: Any, max_chars: int) -> str:
+    """Return ``value`` if it is a string of at most ``max_chars``. Raises ProtocolError."""
     if isinstance(value, str) and len(value) <= max_chars:
         return value
     raise ProtocolError
-
-
-def line(data: dict[str, Any], name: str, max_chars: int = MAX_LINE) -> str:
-    """Return text on one line, clean."""
-    return clean_line(string(data.get(name), max_chars))
-
-
-def lines(data: dict[str, Any], name: str, max_items: int, max_chars: int) -> tuple[str, ...]:
-    """Return a list of lines, clean."""
-    return tuple(clean_line(string(item, max_chars)) for item in items(data, name, max_items))
-
-
-def text(data: dict[str, Any], name: str, max_chars: int) -> str:
-    """Return text of many lines, clean."""
-    return clean(string(data.get(name), max_chars)).text
-
-
-def items(data: dict[str, Any], name: str, max_items: int) -> list[Any]:
-    """Return a list, its items unchecked."""
-    value: list[Any] = _typed(data.get(name), list)  # pyright: ignore[reportUnknownVariableType]
-    if len(value) > max_items:
-        raise ProtocolError
-    return value
-
-
-def headings(data: dict[str, Any], name: str, max_items: int) -> list[Heading]:
-    """Return an outline."""
-    outline: list[Heading] = []
-    for item in items(data, name, max_items):
-        match item:
-            case [str(title), int(level), unit, int(start)] if (
-                unit in get_args(Unit) and 0 <= level <= MAX_NUMBER and 0 <= start <= MAX_NUMBER
-            ):
-                outline.append(Heading(clean_line(title[:MAX_TITLE]), level, unit, start))
-            case _:
-                raise ProtocolError
-    return outline
 
 
 def headings_json(headings: Iterable[Heading]) -> list[list[Any]]:
@@ -270,7 +277,7 @@ def _bounded(value: Any, fact: Fact) -> Any:
             return value
 
 
-def read_facts(data: dict[str, Any]) -> dict[str, Any]:
+def read_facts(data: Values) -> dict[str, Any]:
     """Return the facts in a frame. Raises ProtocolError.
 
     What stands outside the fence is not among them, but for page_verdict, a key of a table.
@@ -283,15 +290,15 @@ def read_facts(data: dict[str, Any]) -> dict[str, Any]:
     return facts
 
 
-def _read_fact(data: dict[str, Any], name: str, fact: Fact) -> Any:
+def _read_fact(data: Values, name: str, fact: Fact) -> Any:
     match fact.shape:
         case "line":
-            return line(data, name, fact.max_chars)
+            return data.line(name, fact.max_chars)
         case "lines":
-            return lines(data, name, fact.max_items, fact.max_chars)
+            return data.lines(name, fact.max_items, fact.max_chars)
         case "headings":
-            return tuple(headings(data, name, fact.max_items))
+            return tuple(data.headings(name, fact.max_items))
         case "flag":
-            return flag(data, name)
+            return data.flag(name)
         case "count":
-            return None if data.get(name) is None else count(data, name, MAX_COUNT)
+            return data.count(name, MAX_COUNT) if name in data else None
