@@ -15,7 +15,8 @@ from fetchstash.handlers import (
     Picture,
 )
 from fetchstash.handlers._registry import format_of, handler_of, read_part
-from fetchstash.handlers._worker import _answers, _child, _protocol
+from fetchstash.handlers._worker import _answers, _child
+from fetchstash.handlers._worker._protocol import Values
 
 
 class InProcess:
@@ -36,8 +37,7 @@ class InProcess:
         pieces = _answers.Pieces(most_bytes=4 * self._limits.max_chars, handler=handler.name)
         for frame in frames[:-1]:
             pieces.add(frame)
-        lines = _answers.measure(text, pieces)
-        done = _protocol.Values(frames[-1]["done"])
+        done, lines = Values(frames[-1]["done"]), _answers.measure(text, pieces)
         return _answers.extraction(text, done, decision, pieces, lines)
 
     async def part(self, decision: Decision, request: PartRequest) -> PartText | Picture:

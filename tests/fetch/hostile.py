@@ -70,10 +70,8 @@ def answers(path: str, size: int) -> Iterator[tuple[bytes, float]]:
         coding = path.removeprefix("/bomb/").replace("+", ", ")
         head, part, times, tail = bomb(coding, size)
         length = len(head) + len(part) * times + len(tail)
-        begin = (
-            ok + f"Content-Encoding: {coding}\r\nContent-Length: {length}\r\n\r\n".encode() + head
-        )
-        return chain([(begin, 0.0)], repeat((part, 0.0), times), [(tail, 0.0)])
+        fields = f"Content-Encoding: {coding}\r\nContent-Length: {length}\r\n\r\n".encode()
+        return chain([(ok + fields + head, 0.0)], repeat((part, 0.0), times), [(tail, 0.0)])
     endless: dict[str, tuple[bytes, bytes, float]] = {
         "/slow-header": (ok, b"X-A: b\r\n", 0.2),
         "/slow-body": (ok + b"\r\n", b"drop ", 0.2),
@@ -198,19 +196,10 @@ def measured(port: int, path: str, count: int = 1, deadline: float = 60) -> dict
     import subprocess
 
     home = str(Path(fetchstash.__file__).parents[1])  # the checkout's, or the one that is installed
-    command = [
-        sys.executable,
-        "-P",
-        __file__,
-        f"http://127.0.0.1:{port}{path}",
-        str(count),
-        str(deadline),
-    ]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": home}
-    )
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
+    words = f"http://127.0.0.1:{port}{path}", str(count), str(deadline)
+    command, environment = [sys.executable, "-P", __file__, *words], {"PYTHONPATH": home}
+    output = subprocess.check_output(command, text=True, env=os.environ | environment)
+    return dict[str, Any](json.loads(output))
 
 
 if __name__ == "__main__":

@@ -69,11 +69,7 @@ def leaks(result: Row) -> list[str]:
     """Return the forbidden addresses that a connection was tried to."""
     from fetchstash.fetch import plain, why_not_public
 
-    return [
-        dialled
-        for dialled in result["dialled"]
-        if why_not_public(plain(dialled.rpartition(" ")[0]))
-    ]
+    return [d for d in result["dialled"] if why_not_public(plain(d.rpartition(" ")[0]))]
 
 
 def is_safe(row: Row, result: Row) -> bool:
@@ -129,10 +125,8 @@ async def fetch_row(fetcher: Any, row: Row, sniffer: Sniffer, folder: Path) -> R
         result["final_url"] = fetched.final_url
     except FetchstashError as error:
         result["error"] = error.line()
-    return result | {
-        "milliseconds": (time.monotonic() - began) * 1000,
-        "dialled": sniffer.attempts(),
-    }
+    milliseconds = (time.monotonic() - began) * 1000
+    return result | {"milliseconds": milliseconds, "dialled": sniffer.attempts()}
 
 
 async def fetch_rows(rows: list[Row]) -> None:
@@ -165,8 +159,8 @@ def inside() -> None:
         for row in rows
         for address in row.get("own", ())
     ]
-    for command in (*_ROUTES, *own):
-        subprocess.run(command, check=True)
+    for words in (*_ROUTES, *own):
+        subprocess.run(words, check=True)
     folder = Path(sys.argv[1]).parent
     names: dict[str, list[str]] = {}
     for row in rows:
@@ -175,20 +169,13 @@ def inside() -> None:
     (folder / "resolv.conf").write_text("nameserver 127.0.0.53\noptions timeout:30 attempts:1\n")
     (folder / "hosts").write_text("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n")
     for name in ("resolv.conf", "hosts"):
-        subprocess.run(
-            ["mount", "--bind", str(folder / name), str(Path("/etc", name).resolve())], check=True
-        )
-    program = str(Path(__file__).with_name("lab_servers.py"))
-    servers_command = [
-        sys.executable,
-        "-P",
-        program,
-        str(folder / "names.json"),
-        str(folder / "ca.pem"),
-    ]
-    with subprocess.Popen(
-        servers_command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as servers:
+        place = Path("/etc", name).resolve()
+        subprocess.run(["mount", "--bind", str(folder / name), str(place)], check=True)
+    program = Path(__file__).with_name("lab_servers.py")
+    files = folder / "names.json", folder / "ca.pem"
+    command = [sys.executable, "-P", *map(str, (program, *files))]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as servers:
         assert servers.stdout is not None
         assert servers.stdout.readline() == "ready\n"
         os.environ["SSL_CERT_FILE"] = str(folder / "ca.pem")
