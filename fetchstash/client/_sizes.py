@@ -263,7 +263,7 @@ OnEvent = Callable[[str, dict[str, Any]], None]
 def emit(on_event: OnEvent | None, name: str, attributes: dict[str, Any]) -> None:
     """Report a decision. An observer that fails changes nothing: the agent's request goes first."""
     telemetry.event(name, **attributes)
-    if on_event:
+    if on_event is not None:
         with suppress(Exception):
             on_event(name, attributes)
 

@@ -27,6 +27,20 @@ class Overflow(Exception):
         super().__init__(words)
 
 
+class Events(list[tuple[str, dict[str, Any]]]):
+    """An observer that remembers every event with its attributes."""
+
+    def __call__(self, name: str, attributes: dict[str, Any]) -> None:
+        self.append((name, attributes))
+
+    def of(self, name: str) -> list[dict[str, Any]]:
+        return [attributes for event, attributes in self if event == name]
+
+    @property
+    def outcomes(self) -> list[str]:
+        return [attributes["compression.outcome"] for attributes in self.of("compression")]
+
+
 class FullMemo(dict[Any, Any]):
     """Remembers no stub, so that nothing can be rewritten."""
 

@@ -20,7 +20,7 @@ from fetchstash.client import (
 )
 from tests.client import loopback
 from tests.client.conversations import Turn, render
-from tests.client.fakes import FullMemo
+from tests.client.fakes import Events, FullMemo
 from tests.client.loopback import OVERFLOW, Loopback
 from tests.client.sdks import (
     CASES,
@@ -297,17 +297,15 @@ async def test_langchains_events_recover_from_an_overflow_and_show_the_good_answ
 )
 async def test_an_event_reports_a_retry_that_fails_after_output(case: Case) -> None:
     """The framework passes the tokens on; the adapter sees one answer or one error."""
-    events: list[Any] = []
-    recovery = Recovery(
-        on_event=lambda _, attributes: events.append(attributes["compression.outcome"])
-    )
+    events = Events()
+    recovery = Recovery(on_event=events)
     with (
         Loopback("overflow", "late") as provider,
         pytest.raises(Exception, match="context") as caught,
     ):
         await case.run(provider.url, HISTORY, recovery)
     assert len(provider.bodies) == 2
-    assert events == ["retry_failed"]
+    assert events.outcomes == ["retry_failed"]
     assert overflow_report(caught.value)
 
 

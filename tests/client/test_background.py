@@ -16,7 +16,7 @@ from fetchstash.client import (
     rewrite,
 )
 from tests.client.conversations import FORMATS, Turn, render
-from tests.client.fakes import Kept, Overflow, conversation, prose, tokens_of
+from tests.client.fakes import Events, Kept, Overflow, conversation, prose, tokens_of
 from tests.client.test_compact import said, working
 
 ARGUMENTS = json.dumps({"path": "a.md", "content": prose(6_000, "argument")})
@@ -109,12 +109,8 @@ def test_an_extractors_request_that_is_refused_is_sent_once_more_and_smaller() -
             raise Overflow
         return "[]"
 
-    assert (
-        Recovery(Policy(offload=Kept())).call(
-            provider, [said("system", "Extract."), said("user", PROMPT)]
-        )
-        == "[]"
-    )
+    messages = [said("system", "Extract."), said("user", PROMPT)]
+    assert Recovery(Policy(offload=Kept())).call(provider, messages) == "[]"
     assert len(requests[1][1]["content"]) < len(PROMPT) / 2
 
 
@@ -122,15 +118,9 @@ def test_a_prompt_of_extractor_prompt_is_recognised_and_reported() -> None:
     history = conversation(prose(3_000, "one"), prose(3_000, "two"), "ok")
     prompt, _ = extractor_prompt(history, "openai_chat", 100_000, State())
     assert prompt is not None
-    events: list[tuple[str, dict[str, Any]]] = []
-    state, request = State(), [said("system", "Extract."), said("user", prompt)]
-    sent, report = compact(
-        request,
-        "openai_chat",
-        1_000,
-        state,
-        on_event=lambda name, told: events.append((name, told)),
-    )
+    events, state = Events(), State()
+    request = [said("system", "Extract."), said("user", prompt)]
+    sent, report = compact(request, "openai_chat", 1_000, state, on_event=events)
     assert report.fits
     figures = dict(events)["extractor.prompt"]
     assert figures["extractor_compacted_fields"] == len(report.changes) == 2

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from fetchstash.client import Format, Policy, State, compact, orphans, rewrite
 from tests.client.conversations import FORMATS, Turn, blocks_of, render, texts_of, turns
-from tests.client.fakes import Kept, bytes_of, conversation, prose, tokens_of
+from tests.client.fakes import Events, Kept, bytes_of, conversation, prose, tokens_of
 
 
 def working(*texts: str) -> list[Any]:
@@ -278,32 +278,17 @@ def test_tiers_end_at_their_thresholds(size: int, tier: str) -> None:
 def test_each_compaction_tells_of_itself_and_warns_of_churn(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    history, state, events = (
-        working(*[prose(4_000)] * 4),
-        State(),
-        list[tuple[str, dict[str, Any]]](),
-    )
+    history, state, events = working(*[prose(4_000)] * 4), State(), Events()
+    budget = int(tokens_of(history) / 0.8)
     for _ in range(5):
-        compact(
-            history,
-            "openai_chat",
-            int(tokens_of(history) / 0.8),
-            state,
-            on_event=lambda name, told: events.append((name, told)),
-        )
+        compact(history, "openai_chat", budget, state, on_event=events)
     names = [name for name, _ in events]
     assert names == ["compaction"] * 4 + ["compaction.churn", "compaction", "compaction.churn"]
     assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
     assert events[0][1]["compaction_tier"] == "pressure"
     assert events[0][1]["compaction_stage"] == 2
     assert events[1][1]["compaction_skipped_reason"] == "cache_hit"
-    compact(
-        [*history, said("user", "go on")],
-        "openai_chat",
-        10**6,
-        state,
-        on_event=lambda name, told: events.append((name, told)),
-    )
+    compact([*history, said("user", "go on")], "openai_chat", 10**6, state, on_event=events)
     assert events[-1][1]["compactor_calls"] == 1
 
 

@@ -16,7 +16,7 @@ from fetchstash.client import (
     extractor_prompt,
     stub_oversized,
 )
-from tests.client.fakes import Kept, Overflow, conversation, prose
+from tests.client.fakes import Events, Kept, Overflow, conversation, prose
 from tests.client.test_compact import said, working
 
 PAGE = Path(__file__).parents[2] / "docs" / "client.md"
@@ -31,13 +31,9 @@ def documented() -> dict[str, set[str]]:
 
 
 @pytest.fixture(scope="module")
-def told() -> list[tuple[str, dict[str, Any]]]:
+def told() -> Events:
     """Emit everything: a retry, a churn of compactions with stages and skips, stubs and prompts."""
-    events: list[tuple[str, dict[str, Any]]] = []
-
-    def tell(name: str, attributes: dict[str, Any]) -> None:
-        events.append((name, attributes))
-
+    events = Events()
     policy = Policy(offload=Kept())
     answers: list[Any] = [Overflow(), {"ok": 1}]
 
@@ -47,7 +43,7 @@ def told() -> list[tuple[str, dict[str, Any]]]:
             raise answer
         return answer
 
-    Recovery(policy, tell, provider="anthropic").call(
+    Recovery(policy, events, provider="anthropic").call(
         send, conversation(prose(9_000, CANARY), "short", name="fetch")
     )
 
@@ -56,11 +52,11 @@ def told() -> list[tuple[str, dict[str, Any]]]:
             raise OSError(CANARY)
 
     answers[:] = [Overflow(), {"ok": 1, "usage": {"prompt_tokens": 1}}]
-    Recovery(Policy(offload=Broken()), tell).call(
+    Recovery(Policy(offload=Broken()), events).call(
         send, conversation(prose(90_000, CANARY), "short", name="fetch")
     )
     answers[:] = [{"ok": 1, "usage": {"prompt_tokens": 1}}]
-    Recovery(on_event=tell).call(send, conversation(prose(90_000, CANARY), "short"))
+    Recovery(on_event=events).call(send, conversation(prose(90_000, CANARY), "short"))
     history = [
         *working(*[prose(4_000, f"{CANARY}{n}") for n in range(4)]),
         said("user", prose(2_000, CANARY)),
@@ -74,21 +70,21 @@ def told() -> list[tuple[str, dict[str, Any]]]:
     ).replace("'", '"')
     state = State()
     for _ in range(policy.churn_warning + 1):
-        compact(history, "openai_chat", 1_500, state, policy=policy, on_event=tell)
+        compact(history, "openai_chat", 1_500, state, policy=policy, on_event=events)
     stub_oversized(
         prose(9_000, CANARY),
         ToolCall("1", "fetch", {"q": CANARY}),
         100,
         policy=policy,
-        on_event=tell,
+        on_event=events,
     )
-    extractor_prompt(history, "openai_chat", 1_000, State(), policy=policy, on_event=tell)
-    extractor_prompt(history, "openai_chat", 1_000, State(), 1, policy=policy, on_event=tell)
+    extractor_prompt(history, "openai_chat", 1_000, State(), policy=policy, on_event=events)
+    extractor_prompt(history, "openai_chat", 1_000, State(), 1, policy=policy, on_event=events)
     return events
 
 
 def test_each_documented_event_comes_with_its_attributes(
-    told: list[tuple[str, dict[str, Any]]],
+    told: Events,
 ) -> None:
     attributes: defaultdict[str, set[str]] = defaultdict(set)
     for name, event in told:
@@ -104,14 +100,14 @@ def test_each_documented_event_comes_with_its_attributes(
         assert attributes[name] - names == counts, name
 
 
-def test_no_event_tells_content(told: list[tuple[str, dict[str, Any]]]) -> None:
+def test_no_event_tells_content(told: Events) -> None:
     assert CANARY not in str(told)
 
 
 def test_outcomes_tiers_and_reasons_are_those_of_the_page(
-    told: list[tuple[str, dict[str, Any]]],
+    told: Events,
 ) -> None:
-    compactions = [event for name, event in told if name == "compaction"]
+    compactions = told.of("compaction")
     reasons = {
         reason
         for event in compactions

@@ -8,7 +8,9 @@ import pytest
 from fetchstash.client import Policy, Recovery, Request, State, count_tokens, overflow_report
 from fetchstash.client._streaming import Outcome
 from fetchstash.text import tokens
-from tests.client.fakes import FullMemo, Kept, Overflow, bytes_of, conversation, prose
+from tests.client.fakes import Events, FullMemo, Kept, Overflow, bytes_of, conversation, prose
+
+pytestmark = pytest.mark.anyio
 
 HISTORY = conversation(prose(9_000), prose(9_000), "short")
 OVERFLOW_EVENT = {
@@ -110,19 +112,13 @@ every = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.anyio
 @every
 async def test_an_overflow_is_retried_once_with_a_smaller_request(run: Run, good: Any) -> None:
-    provider, events = Provider(Overflow(), good), list[Any]()
-    recovery = Recovery(
-        Policy(offload=Kept()), lambda name, attributes: events.append((name, attributes))
-    )
-    assert await run(recovery, provider, HISTORY) == good
+    provider, events = Provider(Overflow(), good), Events()
+    assert await run(Recovery(Policy(offload=Kept()), events), provider, HISTORY) == good
     assert len(provider.sizes) == 2
     assert provider.sizes[1] < provider.sizes[0]
-    assert [
-        attributes["compression.outcome"] for name, attributes in events if name == "compression"
-    ] == ["success"]
+    assert events.outcomes == ["success"]
 
 
 TOO_LARGE_FOR_RATE = (
@@ -130,7 +126,6 @@ TOO_LARGE_FOR_RATE = (
 )
 
 
-@pytest.mark.anyio
 @every
 async def test_a_request_above_the_whole_rate_limit_is_sent_once_more_under_it(
     run: Run, good: Any
@@ -147,22 +142,11 @@ async def test_a_request_above_the_whole_rate_limit_is_sent_once_more_under_it(
     assert provider.messages == longer
 
 
-@pytest.mark.anyio
-@every
-async def test_a_rate_limit_that_waiting_satisfies_is_sent_once(run: Run, good: Any) -> None:
-    wait = Overflow("Rate limit on tokens per min (TPM): Limit 50000, Used 47949, Requested 3006.")
-    provider = Provider(wait, good)
-    with pytest.raises(Overflow):
-        await run(Recovery(), provider, HISTORY)
-    assert len(provider.sizes) == 1
-
-
 START: dict[str, Any] = {"type": "message_start", "message": {"content": []}}
 BLOCK = {"type": "content_block_start", "content_block": {"type": "text", "text": ""}}
 FULL = {"type": "message_delta", "delta": {"stop_reason": "model_context_window_exceeded"}}
 
 
-@pytest.mark.anyio
 @streamed
 async def test_a_stream_that_ends_for_the_window_is_retried_only_before_its_first_block(
     run: Run,
@@ -175,130 +159,90 @@ async def test_a_stream_that_ends_for_the_window_is_retried_only_before_its_firs
     assert len(provider.sizes) == 1
 
 
-@pytest.mark.anyio
 @every
-async def test_a_second_overflow_surfaces_the_providers_own_error_as_not_retryable(
-    run: Run, good: Any
+@pytest.mark.parametrize("second", [Overflow, ValueError])
+async def test_an_error_of_the_retry_is_raised_as_not_retryable_with_the_report(
+    run: Run, good: Any, second: type[Exception]
 ) -> None:
-    second = Overflow()
-    provider, events = Provider(Overflow(), second, good), list[Any]()
-    with pytest.raises(Overflow) as caught:
-        await run(
-            Recovery(on_event=lambda _, attributes: events.append(attributes)), provider, HISTORY
-        )
-    assert caught.value is second
-    assert len(provider.sizes) == 2
-    report = overflow_report(second)
-    assert report is not None
-    assert report.smaller
-    assert second.retryable is False  # type: ignore[attr-defined]
-    assert events[-1]["compression.outcome"] == "retry_failed"
-
-
-@pytest.mark.anyio
-@every
-async def test_an_error_of_the_retry_is_not_retryable_and_reports_the_rewrite(
-    run: Run, good: Any
-) -> None:
-    busy = ValueError("the model is busy")
-    provider, events = Provider(Overflow(), busy, good), list[Any]()
-    recovery = Recovery(on_event=lambda _, attributes: events.append(attributes))
-    with pytest.raises(ValueError, match="busy") as caught:
+    error = second("the prompt is too long")
+    provider, events = Provider(Overflow(), error, good), Events()
+    recovery = Recovery(on_event=events)
+    with pytest.raises(second) as caught:
         await run(recovery, provider, HISTORY)
-    assert caught.value is busy
+    assert caught.value is error
     assert len(provider.sizes) == 2
-    assert overflow_report(busy) is recovery.report
-    assert busy.retryable is False  # type: ignore[attr-defined]
-    assert events[-1]["compression.outcome"] == "retry_failed"
+    assert recovery.report
+    assert recovery.report.smaller
+    assert overflow_report(error) is recovery.report
+    assert error.retryable is False  # type: ignore[attr-defined]
+    assert events.outcomes == ["retry_failed"]
 
 
-@pytest.mark.anyio
+WAIT = "Rate limit on tokens per min (TPM): Limit 50000, Used 47949, Requested 3006."
+
+
 @every
-async def test_another_error_is_raised_as_it_is_after_one_request(run: Run, good: Any) -> None:
-    error = ValueError("the model is on fire")
-    provider = Provider(error, good)
-    with pytest.raises(ValueError, match="on fire") as caught:
-        await run(Recovery(), provider, HISTORY)
+@pytest.mark.parametrize(
+    ("error", "history", "policy", "outcomes"),
+    [
+        pytest.param(ValueError("on fire"), HISTORY, Policy(), [], id="another error"),
+        pytest.param(Overflow(WAIT), HISTORY, Policy(), [], id="a rate limit"),
+        pytest.param(Overflow(), HISTORY, Policy(overflow_fallback=False), [], id="turned off"),
+        pytest.param(
+            Overflow(), conversation("a", "b"), Policy(), ["not_smaller"], id="cannot shrink"
+        ),
+    ],
+)
+async def test_an_error_that_no_smaller_request_cures_is_raised_after_one_request(
+    run: Run, good: Any, error: Exception, history: list[Any], policy: Policy, outcomes: list[str]
+) -> None:
+    provider, events = Provider(error, good), Events()
+    with pytest.raises(type(error)) as caught:
+        await run(Recovery(policy, events), provider, history)
     assert caught.value is error
     assert len(provider.sizes) == 1
+    assert events.outcomes == outcomes
 
 
-@pytest.mark.anyio
-@every
-async def test_a_request_that_cannot_shrink_is_sent_once(run: Run, good: Any) -> None:
-    provider, events = Provider(Overflow(), good), list[Any]()
-    with pytest.raises(Overflow):
-        await run(
-            Recovery(on_event=lambda _, attributes: events.append(attributes)),
-            provider,
-            conversation("a", "b"),
-        )
-    assert len(provider.sizes) == 1
-    assert events[-1]["compression.outcome"] == "not_smaller"
-
-
-@pytest.mark.anyio
 @every
 async def test_an_offload_that_fails_is_reported_and_ends_no_recovery(run: Run, good: Any) -> None:
     class Broken:
         def keep(self, text: str, name: str) -> str:  # noqa: ARG002 - the protocol names them
             raise OSError("disk full")
 
-    provider, events = Provider(Overflow(), good), list[tuple[str, Any]]()
-    recovery = Recovery(
-        Policy(offload=Broken()), lambda name, attributes: events.append((name, attributes))
-    )
-    assert await run(recovery, provider, HISTORY) == good
+    provider, events = Provider(Overflow(), good), Events()
+    assert await run(Recovery(Policy(offload=Broken()), events), provider, HISTORY) == good
     assert len(provider.sizes) == 2
     assert "gone from the context and not kept" in str(provider.messages)
-    failures = [attributes for name, attributes in events if name == "offload.failed"]
-    assert {failure["error"] for failure in failures} == {"OSError"}
-    assert events[-1][1]["compression.outcome"] == "success"
+    assert {failure["error"] for failure in events.of("offload.failed")} == {"OSError"}
+    assert events.outcomes == ["success"]
 
 
-@pytest.mark.anyio
 @every
 async def test_failure_of_the_rewrite_raises_the_providers_error_from_it(
     run: Run, good: Any
 ) -> None:
-    provider, events = Provider(Overflow(), good), list[Any]()
-    recovery = Recovery(
-        on_event=lambda _, attributes: events.append(attributes), state=State(memo=FullMemo())
-    )
+    provider, events = Provider(Overflow(), good), Events()
     with pytest.raises(Overflow) as caught:
-        await run(recovery, provider, HISTORY)
+        await run(Recovery(on_event=events, state=State(memo=FullMemo())), provider, HISTORY)
     assert isinstance(caught.value.__cause__, OSError)
     assert len(provider.sizes) == 1
-    assert events[-1]["compression.outcome"] == "compression_failed"
+    assert events.outcomes == ["compression_failed"]
 
 
-@pytest.mark.anyio
 @every
 async def test_a_conversation_without_an_overflow_stays_unchanged(run: Run, good: Any) -> None:
-    provider, events = Provider(good), list[Any]()
-    assert (
-        await run(Recovery(on_event=lambda name, _: events.append(name)), provider, HISTORY) == good
-    )
+    provider, events = Provider(good), Events()
+    assert await run(Recovery(on_event=events), provider, HISTORY) == good
     assert provider.sizes == [bytes_of(HISTORY)]
     assert not events
 
 
-@pytest.mark.anyio
-@every
-async def test_the_fallback_can_be_turned_off(run: Run, good: Any) -> None:
-    provider = Provider(Overflow(), good)
-    with pytest.raises(Overflow):
-        await run(Recovery(Policy(overflow_fallback=False)), provider, HISTORY)
-    assert len(provider.sizes) == 1
-
-
-@pytest.mark.anyio
 @streamed
 async def test_an_empty_stream_passes_through(run: Run) -> None:
     assert await run(Recovery(), Provider([]), HISTORY) == []
 
 
-@pytest.mark.anyio
 @streamed
 async def test_an_overflow_in_the_first_event_is_retried(run: Run) -> None:
     provider = Provider([OVERFLOW_EVENT], [DELTA, DONE])
@@ -307,7 +251,6 @@ async def test_an_overflow_in_the_first_event_is_retried(run: Run) -> None:
     assert provider.closed == 2
 
 
-@pytest.mark.anyio
 @streamed
 async def test_an_overflow_in_a_later_event_before_any_delta_is_retried(run: Run) -> None:
     provider = Provider([CREATED, CREATED, OVERFLOW_EVENT], [CREATED, DELTA, DONE])
@@ -316,7 +259,6 @@ async def test_an_overflow_in_a_later_event_before_any_delta_is_retried(run: Run
     assert await run(Recovery(), provider, HISTORY) == [CREATED, CREATED, DELTA, DONE]
 
 
-@pytest.mark.anyio
 @streamed
 async def test_an_overflow_after_a_delta_is_passed_on_after_one_request(run: Run) -> None:
     provider = Provider([CREATED, DELTA, OVERFLOW_EVENT], [DELTA])
@@ -343,7 +285,6 @@ def test_an_overflow_that_an_adapter_hears_of_after_output_is_not_retried(
     assert overflow_report(overflow) is None
 
 
-@pytest.mark.anyio
 @streamed
 async def test_another_error_before_any_delta_passes_as_it_came(run: Run) -> None:
     failed = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
@@ -352,22 +293,17 @@ async def test_another_error_before_any_delta_passes_as_it_came(run: Run) -> Non
     assert len(provider.sizes) == 1
 
 
-@pytest.mark.anyio
 @streamed
 async def test_a_second_overflow_in_a_stream_reaches_the_reader_as_it_came(run: Run) -> None:
     provider = Provider([OVERFLOW_EVENT], [CREATED, OVERFLOW_EVENT], [DELTA])
-    recovery, events = (
-        Recovery(on_event=lambda _, attributes: events.append(attributes)),
-        list[Any](),
-    )
+    events = Events()
+    recovery = Recovery(on_event=events)
     assert await run(recovery, provider, HISTORY) == [CREATED, OVERFLOW_EVENT]
     assert len(provider.sizes) == 2
     assert recovery.report
     assert recovery.report.smaller
-    assert (events[-1]["compression.trigger"], events[-1]["compression.outcome"]) == (
-        "stream_event",
-        "retry_failed",
-    )
+    assert events.outcomes == ["retry_failed"]
+    assert events[-1][1]["compression.trigger"] == "stream_event"
 
 
 def test_a_stream_is_neither_teed_nor_collected_and_every_chunk_arrives_as_it_came() -> None:
@@ -387,7 +323,6 @@ def test_an_abandoned_stream_is_closed() -> None:
     assert provider.pulled == 1
 
 
-@pytest.mark.anyio
 async def test_an_abandoned_asynchronous_stream_is_closed_and_not_read_ahead() -> None:
     chunks: list[Any] = [CREATED, DELTA, dict(DELTA), DONE]
     provider = Provider(chunks)
@@ -418,7 +353,6 @@ FIRST_OUTPUTS: list[Any] = [
 ]
 
 
-@pytest.mark.anyio
 @streamed
 @pytest.mark.parametrize("output", FIRST_OUTPUTS, ids=repr)
 async def test_no_event_is_held_back_or_retried_after_the_first_output(
@@ -454,7 +388,6 @@ NO_OUTPUTS: list[Any] = [
 ]
 
 
-@pytest.mark.anyio
 @streamed
 @pytest.mark.parametrize("event", NO_OUTPUTS, ids=repr)
 async def test_an_overflow_after_events_without_an_answer_is_still_cured(
@@ -466,7 +399,6 @@ async def test_an_overflow_after_events_without_an_answer_is_still_cured(
     assert len(provider.sizes) == 2
 
 
-@pytest.mark.anyio
 @whole
 async def test_an_error_body_with_status_200_is_an_overflow_too(run: Run) -> None:
     body = {
@@ -480,18 +412,15 @@ async def test_an_error_body_with_status_200_is_an_overflow_too(run: Run) -> Non
     assert await run(Recovery(), provider, HISTORY) == {"choices": [{"message": {"content": "Hi"}}]}
 
 
-@pytest.mark.anyio
 @whole
 async def test_an_answer_that_ended_before_it_began_is_asked_for_again_with_less(run: Run) -> None:
     """LM Studio and others answer so when the prompt fills the window."""
     empty: dict[str, Any] = {"choices": [{"message": {"content": ""}, "finish_reason": "length"}]}
     empty |= {"usage": {"prompt_tokens": 4_096, "completion_tokens": 0}}
-    provider, events = Provider(empty, {"ok": 1}), list[str]()
-    assert await run(Recovery(on_event=lambda name, _: events.append(name)), provider, HISTORY) == {
-        "ok": 1
-    }
+    provider, events = Provider(empty, {"ok": 1}), Events()
+    assert await run(Recovery(on_event=events), provider, HISTORY) == {"ok": 1}
     assert provider.sizes[1] < provider.sizes[0]
-    assert events == ["prompt.truncated", "compression"]
+    assert [name for name, _ in events] == ["prompt.truncated", "compression"]
 
 
 def test_an_output_dominant_overflow_is_retried_with_less_output_and_the_same_messages() -> None:
@@ -530,7 +459,6 @@ def test_a_known_window_compacts_a_request_before_it_is_sent() -> None:
     assert provider.sizes[0] < bytes_of(HISTORY)
 
 
-@pytest.mark.anyio
 @every
 async def test_a_request_that_cannot_be_compacted_is_sent_as_it_is(
     run: Run, good: Any, monkeypatch: pytest.MonkeyPatch
@@ -555,7 +483,6 @@ ODD_MESSAGES: list[Any] = [
 ]
 
 
-@pytest.mark.anyio
 @every
 @pytest.mark.parametrize("messages", ODD_MESSAGES, ids=repr)
 @pytest.mark.parametrize("window", [None, 1])
