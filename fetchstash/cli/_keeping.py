@@ -69,6 +69,8 @@ def extension(facts: "Facts") -> str:
 
 def open_copy(facts: "Facts", source: Path) -> Path:
     """Open a read-only copy of a document and return its path. Raises BadArgument."""
+    import platformdirs  # noqa: PLC0415 - only where it is needed
+
     ref = facts.artifact_ref
     ending = extension(facts)
     save = Call("export", {"ref": ref, "target": "FILE", "raw": True})
@@ -78,7 +80,11 @@ def open_copy(facts: "Facts", source: Path) -> Path:
     opener = shutil.which("open" if sys.platform == "darwin" else "xdg-open")
     if not opener and sys.platform != "win32":
         raise BadArgument("This system has no xdg-open.", _SAVE, save)
-    folder = _folder()
+    folder = platformdirs.user_cache_path("fetchstash", appauthor=False) / "open"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        if time.time() - old.stat().st_mtime > _KEPT_SECONDS:
+            old.unlink(missing_ok=True)
     copy = folder / f"{ref}{ending}"
     if not copy.exists():
         handle, partial = tempfile.mkstemp(dir=folder)
@@ -101,18 +107,6 @@ def open_copy(facts: "Facts", source: Path) -> Path:
             if process.wait(_REFUSAL_SECONDS):
                 raise BadArgument(f"No program of this system opens {ending}.", _SAVE, save)
     return copy
-
-
-def _folder() -> Path:
-    """Return a private folder for the copies, without those of yesterday."""
-    import platformdirs  # noqa: PLC0415 - only where it is needed
-
-    folder = platformdirs.user_cache_path("fetchstash", appauthor=False) / "open"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for old in folder.iterdir():
-        if time.time() - old.stat().st_mtime > _KEPT_SECONDS:
-            old.unlink(missing_ok=True)
-    return folder
 
 
 _ON_A_TERMINAL = 100
@@ -140,7 +134,9 @@ def ls(view: View, limit: int | None) -> None:
             if not page.facts:
                 break
             if view.as_json:
-                print_objects([_without_outline(facts) for facts in page.facts])
+                rows = [replace(facts, outline=()).to_json() for facts in page.facts]
+                left_out = ("outline", "caching")
+                print_objects([{k: row[k] for k in row if k not in left_out} for row in rows])
             elif plain:
                 print_text("".join(f"{_show.plain_row(facts)}\n" for facts in page.facts))
             else:
@@ -153,12 +149,6 @@ def ls(view: View, limit: int | None) -> None:
             await say_where(stash)
 
     with_stash(view.settings, work)
-
-
-def _without_outline(facts: "Facts") -> dict[str, object]:
-    data = replace(facts, outline=()).to_json()
-    del data["outline"], data["caching"]
-    return data
 
 
 @command("Keep artifacts whatever their age")

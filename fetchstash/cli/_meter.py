@@ -6,7 +6,6 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Self
 
 from fetchstash.cli._terminal import Screen, cells, clip_cells, safe_line, screen_of
@@ -97,12 +96,7 @@ class Meter:
             self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stop.set()
         if self._thread:
             self._thread.join()
@@ -126,33 +120,30 @@ class Meter:
         """Return the line for a time in seconds, a cell shorter than the screen."""
         width = self._screen.width - 1
         running = [download for download in self._downloads if not download.ended]
-        if len(running) != 1:
-            count = len(self._downloads)
-            so_far = f", {count - len(running)} of {count}" if count > 1 else ""
-            received = sum(download.done for download in self._downloads)
-            amount = f", {_size(received)}" if received else ""
-            return clip_cells(
-                f"{self._doing}{so_far}{amount}, {_clock(now - self._started)}", width
-            )
-        (download,) = running
+        if len(running) == 1:
+            return clip_cells(self._line_of(running[0], now, width), width)
+        count = len(self._downloads)
+        so_far = f", {count - len(running)} of {count}" if count > 1 else ""
+        received = sum(download.done for download in self._downloads)
+        amount = f", {_size(received)}" if received else ""
+        return clip_cells(f"{self._doing}{so_far}{amount}, {_clock(now - self._started)}", width)
+
+    def _line_of(self, download: Download, now: float, width: int) -> str:
         name = clip_middle(download.name, min(_NAME_CELLS, max(width - _BESIDE_A_NAME, 8)))
+        waited = _clock(now - download.started)
         if download.pages[0]:
             done, total = download.pages
             of = f" of {total:,}" if total else ""
-            waited = _clock(now - download.started)
-            return clip_cells(f"{name}: reading page {done:,}{of}, {waited}", width)
+            return f"{name}: reading page {done:,}{of}, {waited}"
         if download.local:
-            return clip_cells(f"{name}: reading, {_clock(now - download.started)}", width)
+            return f"{name}: reading, {waited}"
         if not download.samples:
-            waited = f"{name}: no answer yet, {_clock(now - download.started)}"
             most = f" of at most {_clock(self._give_up)}" if self._give_up else ""
-            return clip_cells(waited + most, width)
+            return f"{name}: no answer yet, {waited}{most}"
         if download.done == download.total:
-            since = now - download.samples[-1][0]
-            return clip_cells(
-                f"{name}: {_size(download.done)} received, reading, {_clock(since)}", width
-            )
-        return clip_cells(_transfer(name, download, now, width), width)
+            since = _clock(now - download.samples[-1][0])
+            return f"{name}: {_size(download.done)} received, reading, {since}"
+        return _transfer(name, download, now, width)
 
 
 def _transfer(name: str, download: Download, now: float, width: int) -> str:
@@ -167,15 +158,12 @@ def _transfer(name: str, download: Download, now: float, width: int) -> str:
     if room < _LEAST_BAR:
         return f"{name}  {text}"
     full = min(room * download.done // download.total, room)
-    return f"{name}  {_mark('━', '#') * full}{_mark('─', '.') * (room - full)}  {text}"
-
-
-def _mark(char: str, plain: str) -> str:
+    line, rest = "━", "─"
     try:
-        char.encode(sys.stderr.encoding or "ascii")
+        (line + rest).encode(sys.stderr.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
-        return plain
-    return char
+        line, rest = "#", "."
+    return f"{name}  {line * full}{rest * (room - full)}  {text}"
 
 
 def _size(count: int) -> str:

@@ -1,7 +1,7 @@
 """Options and arguments: the flags of settings, those that commands share, their completion."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -66,7 +66,18 @@ class _Bash(BashComplete):
 
 def complete_kept(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer what is kept: @1, @2 … with their titles, references, and URLs once one is begun."""
-    return list(_offered(_kept(ctx), incomplete))
+    artifacts, items = _kept(ctx), list[CompletionItem]()
+    for number, facts in enumerate(artifacts, start=1):
+        title = safe_line(facts.title or facts.name)
+        for word in (f"@{number}", short_ref(facts.artifact_ref), facts.artifact_ref):
+            begun = word.startswith(incomplete) if incomplete else word.startswith("@")
+            if begun and (word != facts.artifact_ref or incomplete.startswith("art_")):
+                items.append(CompletionItem(word, help=title))
+    urls = dict.fromkeys(facts.final_url for facts in artifacts)
+    for word in (*_hosts(artifacts), *urls) if incomplete else ():
+        if word.startswith(incomplete) and "," not in word:  # which the scripts split at
+            items.append(CompletionItem(word))
+    return items
 
 
 def complete_sources(
@@ -80,20 +91,6 @@ def complete_sources(
 def complete_hosts(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the hosts that something is kept from."""
     return [CompletionItem(h) for h in _hosts(_kept(ctx)) if h.startswith(incomplete)]
-
-
-def _offered(artifacts: "Sequence[Facts]", incomplete: str) -> Iterator[CompletionItem]:
-    for number, facts in enumerate(artifacts, start=1):
-        title = safe_line(facts.title or facts.name)
-        for word in (f"@{number}", short_ref(facts.artifact_ref), facts.artifact_ref):
-            begun = word.startswith(incomplete) if incomplete else word.startswith("@")
-            if begun and (word != facts.artifact_ref or incomplete.startswith("art_")):
-                yield CompletionItem(word, help=title)
-    if incomplete:
-        urls = dict.fromkeys(facts.final_url for facts in artifacts)
-        for word in (*_hosts(artifacts), *urls):
-            if word.startswith(incomplete) and "," not in word:  # which the scripts split at
-                yield CompletionItem(word)
 
 
 def _hosts(artifacts: "Sequence[Facts]") -> list[str]:

@@ -113,13 +113,21 @@ def _why_no_text(facts: "Facts") -> str:
 
 def no_text(stash: "Stash", facts: "Facts") -> NoText | None:
     """Return the one line on a document without text: why, and the commands that show it."""
+    from fetchstash.stash import described  # noqa: PLC0415 - heavy
+
     if facts.extracted_chars is not None:
         return None
     reason = _why_no_text(facts)
     what = f"{short_ref(facts.artifact_ref)} has no text{f': {reason}' if reason else ''}."
     if pages := stash.scans.unread(facts):
         return NoText(what, f"{{}} {_does(pages)}.", pages.call)
-    calls = without_text(facts)
+    ref, target = facts.artifact_ref, safe_line(facts.name).replace("/", "-") or "FILE"
+    calls = [
+        Call("open", {"ref": ref}),
+        Call("export", {"ref": ref, "target": target, "raw": True}),
+    ]
+    if described(facts).pictures:
+        calls.insert(1, Call("picture", {"ref": ref}))
     return NoText(what, f"Try {' or '.join('{}' for _ in calls)}.", *calls)
 
 
@@ -158,20 +166,6 @@ def after_preview(artifact: "Artifact") -> tuple[Call, ...]:
         Call("read", {"ref": ref}),
         Call("grep", {"ref": ref, "pattern": "WORDS"}),
         Call("slice", part),
-    )
-
-
-def without_text(facts: "Facts") -> tuple[Call, ...]:
-    """Return how to look at what has no text: in its own program, as a picture, as a file."""
-    from fetchstash.stash import described  # noqa: PLC0415 - heavy
-
-    ref = facts.artifact_ref
-    picture = (Call("picture", {"ref": ref}),) if described(facts).pictures else ()
-    target = safe_line(facts.name).replace("/", "-") or "FILE"
-    return (
-        Call("open", {"ref": ref}),
-        *picture,
-        Call("export", {"ref": ref, "target": target, "raw": True}),
     )
 
 

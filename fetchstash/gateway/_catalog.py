@@ -7,6 +7,7 @@ request (SEP-2575).
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,12 +90,12 @@ class Catalog:
         capability = _CAPABILITIES.get(field, field)
         entries: list[tuple[Upstream, dict[str, Any]]] = []
         for upstream in await self.here():
-            if capability not in upstream.capabilities:
+            is_own = upstream is self.own
+            if capability not in upstream.capabilities or (is_own and method == "prompts/list"):
                 continue
+            hidden = OWN_TOOLS if is_own and not self._with_fetch else ()
             items = await self._all_pages(upstream, method, field, meta)
-            entries += [
-                (upstream, item) for item in items if self._is_shown(upstream, method, item)
-            ]
+            entries += [(upstream, item) for item in items if item.get("name") not in hidden]
         key = _KEYS.get(field, "name")
         owners: dict[str, set[str]] = {}
         for upstream, item in entries:
@@ -112,35 +113,22 @@ class Catalog:
                     left_out[upstream.name, exposed] = upstream
                 continue
             routes[exposed] = (upstream, name)
-            shown.append(self._entry(upstream, method, {**item, key: exposed}, name))
+            entry = {**item, key: exposed}
+            if method == "tools/list" and self.may_be_shortened(upstream, name):
+                entry.pop("outputSchema", None)  # a preview has no schema
+            shown.append(entry)
         self._routes[field] = routes
-        self._say_left_out(field, left_out)
+        before, self._left_out[field] = self._left_out.get(field, {}), left_out
+        advice = "; give the servers other prefixes" if field in ("tools", "prompts") else ""
+        for (_, exposed), upstream in left_out.items():
+            if (upstream.name, exposed) not in before:  # it is said once
+                what = f"another server has {clip(exposed, 120)!r}, too, so this one is left out"
+                say(upstream.server, f"fetchstash: {what}{advice}.")
         return {field: shown}
 
-    def _say_left_out(self, field: str, left_out: Mapping[tuple[str, str], Upstream]) -> None:
-        """Say once of each name that another server has it already."""
-        before = self._left_out.get(field, {})
-        self._left_out[field] = left_out
-        advice = "; give the servers other prefixes" if field in ("tools", "prompts") else ""
-        for key, upstream in left_out.items():
-            if key not in before:
-                what = f"another server has {clip(key[1], 120)!r}, too, so this one is left out"
-                say(upstream.server, f"fetchstash: {what}{advice}.")
-
-    def _entry(
-        self, upstream: Upstream, method: str, item: dict[str, Any], name: str
-    ) -> dict[str, Any]:
-        """Leave outputSchema out where a result may be replaced: a preview has no schema."""
-        replaced = upstream is not self.own and name not in upstream.server.leave_alone
-        if method == "tools/list" and replaced:
-            item.pop("outputSchema", None)
-        return item
-
-    def _is_shown(self, upstream: Upstream, method: str, item: Mapping[str, Any]) -> bool:
-        if upstream is not self.own:
-            return True
-        hidden = () if self._with_fetch else OWN_TOOLS
-        return method != "prompts/list" and item.get("name") not in hidden
+    def may_be_shortened(self, upstream: Upstream, tool: str) -> bool:
+        """Return whether results of a server's tool are made short."""
+        return upstream is not self.own and tool not in upstream.server.leave_alone
 
     async def _all_pages(
         self, upstream: Upstream, method: str, field: str, params: Params
@@ -335,7 +323,7 @@ class Subscriptions:
         """Tell the host of a change, on each stream that asked for it."""
         for stream in tuple(self._streams):
             if stream.wants(method, params or {}):
-                meta = {**meta_of(_without_id(params)), **stream.meta}
+                meta = {**meta_of(without_subscription(params)), **stream.meta}
                 await self.host.notify(method, {**(params or {}), "_meta": meta})
 
     def hold(self, upstream: Upstream, uri: str = "") -> None:
@@ -349,30 +337,25 @@ class Subscriptions:
                 {"resourceSubscriptions": [uri]} if uri else dict.fromkeys(_FILTERS.values(), True)
             )
             scope = self._held[key] = anyio.CancelScope()
-            self.tasks.start_soon(self._hold, upstream, wanted, scope)
+            self.tasks.start_soon(self._listen, upstream, wanted, scope)
 
     def release(self, upstream: Upstream, uri: str) -> None:
         """Listen to a resource no longer."""
         if scope := self._held.pop((upstream.name, uri), None):
             scope.cancel()
 
-    async def _hold(self, upstream: Upstream, wanted: Params, scope: anyio.CancelScope) -> None:
-        with scope:
-            await self._listen(upstream, wanted)
-
-    async def _listen(self, upstream: Upstream, wanted: Params) -> None:
+    async def _listen(
+        self, upstream: Upstream, wanted: Params, scope: anyio.CancelScope | None = None
+    ) -> None:
         """Keep a stream open at a server; open it anew when the server ends it or is restarted."""
-        while True:
-            try:
-                await upstream.request("subscriptions/listen", {"notifications": dict(wanted)})
-                await anyio.sleep(AGAIN_SECONDS)
-            except RpcError:
-                return  # it has no subscriptions
-            except FetchstashError:
+        # RpcError: it has no subscriptions. FetchstashError: it is off for good.
+        with scope or anyio.CancelScope(), suppress(RpcError, FetchstashError):
+            while True:
                 try:
-                    await upstream.ready()
+                    await upstream.request("subscriptions/listen", {"notifications": dict(wanted)})
+                    await anyio.sleep(AGAIN_SECONDS)
                 except FetchstashError:
-                    return
+                    await upstream.ready()
 
     async def _subscribe(self, upstream: Upstream, stream: _Stream) -> None:
         try:
@@ -389,20 +372,13 @@ class Subscriptions:
 
 async def _quietly(upstream: Upstream, method: str, uri: str) -> None:
     """Ask a server that may have no such resource."""
-    try:
+    with suppress(RpcError, FetchstashError):
         await upstream.request(method, {"uri": uri})
-    except (RpcError, FetchstashError):
-        return
 
 
-def _without_id(params: Params | None) -> dict[str, Any]:
+def without_subscription(params: Params | None) -> dict[str, Any] | None:
     """Return the parameters of a notification without the id of our own stream."""
     own, meta = as_object(params), meta_of(params)
     own.pop("_meta", None)
     meta.pop(SUBSCRIPTION_ID_KEY, None)
-    return {**own, "_meta": meta} if meta else own
-
-
-def without_subscription(params: Params | None) -> dict[str, Any] | None:
-    """Return the parameters of a notification as a host of an earlier era expects them."""
-    return _without_id(params) or None
+    return ({**own, "_meta": meta} if meta else own) or None

@@ -132,7 +132,9 @@ class Unescaper:
         """Return the text of a piece. Raises UnreadableMessage for a wrong escape."""
         escaped = self._rest + self._decode(data, final=final)
         half = None if final else _HALF_ESCAPE.search(escaped, max(0, len(escaped) - 12))
-        cut = half.start() if half and not _backslash_is_escaped(escaped, half) else len(escaped)
+        cut = half.start() if half else len(escaped)
+        if (cut - len(escaped[:cut].rstrip("\\"))) % 2:
+            cut = len(escaped)  # the backslash is the second of a pair
         self._rest = escaped[cut:]
         try:
             text: str = json.loads(f'"{escaped[:cut]}"', strict=False)
@@ -178,13 +180,6 @@ class _Sink:
     def _write(self, file: BinaryIO, text: str) -> None:
         self._chars += len(text)
         file.write(text.encode())
-
-
-def _backslash_is_escaped(text: str, half: re.Match[str]) -> bool:
-    """Return whether the backslash of ``half`` is the second of a pair."""
-    start = half.start()
-    before = len(text[:start]) - len(text[:start].rstrip("\\"))
-    return before % 2 == 1
 
 
 def _new_file(folder: Path) -> BinaryIO:

@@ -201,7 +201,7 @@ class Gateway:
         exposed = str(params.get("name"))
         try:
             upstream, name = await self._catalog.route("tools/list", exposed, "tool")
-            alone = name in upstream.server.leave_alone or upstream is self._catalog.own
+            alone = not self._catalog.may_be_shortened(upstream, name)
             try:
                 result = await self._ask(upstream, method, {**params, "name": name})
             except RpcError as error:

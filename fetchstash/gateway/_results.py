@@ -7,14 +7,13 @@ own; they share one preview. What is short stays beside it.
 
 import base64
 import binascii
-import contextlib
 import hashlib
 import io
 import json
 import mimetypes
 import re
 import shutil
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -54,10 +53,19 @@ class _Part:
     """Something of a result that may become an artifact: blocks and where they came from."""
 
     name: str
-    chars: int
-    values: list[str | Spooled]
-    is_base64: bool = False
+    values: list[str | Spooled] = field(default_factory=list[str | Spooled])
     blocks: list[Block] = field(default_factory=list[Block])
+    is_base64: bool = False
+
+    @property
+    def chars(self) -> int:
+        """How many characters a model would read."""
+        return sum(map(_length, self.values))
+
+    @property
+    def is_image(self) -> bool:
+        """Whether it is one picture."""
+        return bool(self.blocks) and self.blocks[0].get("type") == "image"
 
 
 async def bounded(
@@ -68,11 +76,10 @@ async def bounded(
         content = as_objects(result.get("content"))
         parts = _parts(name, content, host.preview)
         structured = result.get("structuredContent")
-        if isinstance(structured, Spooled):
-            parts.append(_Part(name + STRUCTURED, structured.chars, [structured]))
-        elif structured is not None:
-            text = json.dumps(structured, ensure_ascii=False)
-            parts.append(_Part(name + STRUCTURED, len(text), [text]))
+        if structured is not None:
+            is_long = isinstance(structured, Spooled)
+            text = structured if is_long else json.dumps(structured, ensure_ascii=False)
+            parts.append(_Part(name + STRUCTURED, [text]))
         return await _bounded(get, host, server, parts, result, content)
     if method == "prompts/get":
         for message in as_objects(result.get("messages")):
@@ -142,34 +149,29 @@ def _length(value: Any) -> int:
 
 def _parts(name: str, content: Sequence[Block], limits: PreviewLimits) -> list[_Part]:
     """Return what in these blocks reaches a model as characters, or as too large a picture."""
-    text = _Part(f"{name}.txt", 0, [])
+    text = _Part(f"{name}.txt")
     parts = [text]
     shown = 0  # characters of the pictures that stay
     for block in content:
         kind = block.get("type")
         resource = as_object(block.get("resource")) if kind == "resource" else {}
         if kind == "text":
-            text.chars += _length(block.get("text"))
             text.values.append(_text(block.get("text")))
             text.blocks.append(block)
         elif kind == "resource":
             own = Path(str(resource.get("uri") or name)).name or name
             if _length(resource.get("text")):
-                parts.append(_part(own, resource["text"], block))
+                parts.append(_Part(own, [resource["text"]], [block]))
             elif _length(resource.get("blob")):
                 own = _with_suffix(own, resource)
-                parts.append(_part(own, resource["blob"], block, encoded=True))
+                parts.append(_Part(own, [resource["blob"]], [block], is_base64=True))
         elif kind in ("audio", "image"):
             data = _text(block.get("data"))
             if kind == "image" and not _too_large(data, limits, HELD_CHARS // 2 - shown):
                 shown += _length(data)
                 continue
-            parts.append(_part(_with_suffix(name, block), data, block, encoded=True))
+            parts.append(_Part(_with_suffix(name, block), [data], [block], is_base64=True))
     return [part for part in parts if part.values]
-
-
-def _part(name: str, value: str | Spooled, block: Block, *, encoded: bool = False) -> _Part:
-    return _Part(name, _length(value), [value], encoded, [block])
 
 
 def _with_suffix(name: str, block: Mapping[str, Any]) -> str:
@@ -194,7 +196,7 @@ def _too_large(data: str | Spooled, limits: PreviewLimits, most: int) -> bool:
 
 def _fits(parts: Sequence[_Part], server: WrappedServer) -> bool:
     """Return whether all that a model would read is within the threshold."""
-    pictures = any(part.is_base64 and part.blocks[0].get("type") == "image" for part in parts)
+    pictures = any(part.is_image for part in parts)
     return not pictures and sum(part.chars for part in parts) <= server.threshold
 
 
@@ -203,15 +205,13 @@ def _to_replace(parts: Sequence[_Part], threshold: int) -> list[_Part]:
     left = sum(part.chars for part in parts)
     large: list[_Part] = []
     for part in sorted(parts, key=lambda part: part.chars, reverse=True):
-        is_image = bool(part.blocks) and part.blocks[0].get("type") == "image"
-        if left > threshold or is_image:
+        if left > threshold or part.is_image:
             large.append(part)
             left -= part.chars
     if len(large) > PARTS:
         texts = [part for part in large[PARTS - 1 :] if not part.is_base64]
-        rest = _Part("rest.txt", 0, [])
+        rest = _Part("rest.txt")
         for part in texts:
-            rest.chars += part.chars
             rest.values += part.values
             rest.blocks += part.blocks
         large = [*large[: PARTS - 1], *([rest] if texts else [])]
@@ -300,44 +300,34 @@ def _opened(value: str | Spooled) -> BinaryIO:
 
 
 async def _kept(stash: Stash, server: WrappedServer, part: _Part) -> Artifact:
-    """Write a part into the spool and keep it."""
-    async with _spooled(stash, part) as file:
-        name = f"{server.name} {part.name.removesuffix('.structured')}"
-        return await stash.keep_spooled(file, name, max_chars=max(server.threshold, 200))
-
-
-@contextlib.asynccontextmanager
-async def _spooled(stash: Stash, part: _Part) -> AsyncGenerator[Path]:
-    value = part.values[0]
+    """Write a part into the spool, if it is not there, and keep it."""
+    name = f"{server.name} {part.name.removesuffix(STRUCTURED)}"
+    most, spool, value = max(server.threshold, 200), stash.store.spool, part.values[0]
     if len(part.values) == 1 and isinstance(value, Spooled) and not part.is_base64:
-        if value.path.parent != stash.store.spool:
-            place = stash.store.spool / value.path.name
-            yield Path(await anyio.to_thread.run_sync(shutil.move, value.path, place))
-        else:
-            yield value.path
-        return
-    file = new_file(stash.store.spool, "result-")
+        file = value.path
+        if file.parent != spool:
+            file = Path(await anyio.to_thread.run_sync(shutil.move, file, spool / file.name))
+        return await stash.keep_spooled(file, name, max_chars=most)
+    file = new_file(spool, "result-")
     try:
-        with file.open("wb") as target:
-            await anyio.to_thread.run_sync(_write, part, target)
-        yield file
+        await anyio.to_thread.run_sync(_write, part, file)
+        return await stash.keep_spooled(file, name, max_chars=most)
     finally:
         for value in part.values:
             drop_spooled(value)
         file.unlink(missing_ok=True)
 
 
-def _write(part: _Part, target: BinaryIO) -> None:
-    for position, value in enumerate(part.values):
-        if position:
-            target.write(b"\n")
-        with _opened(value) as source:
-            target.writelines(_decoded(source) if part.is_base64 else _pieces(source))
-
-
-def _pieces(source: BinaryIO) -> Iterator[bytes]:
-    while data := source.read(COPY_BYTES):
-        yield data
+def _write(part: _Part, file: Path) -> None:
+    with file.open("wb") as target:
+        for position, value in enumerate(part.values):
+            if position:
+                target.write(b"\n")
+            with _opened(value) as source:
+                if part.is_base64:
+                    target.writelines(_decoded(source))
+                else:
+                    shutil.copyfileobj(source, target)
 
 
 def _decoded(source: BinaryIO) -> Iterator[bytes]:
@@ -346,7 +336,7 @@ def _decoded(source: BinaryIO) -> Iterator[bytes]:
     What is no base64 stays as it is, to be looked at.
     """
     rest = b""
-    for piece in _pieces(source):
+    while piece := source.read(COPY_BYTES):
         digits = rest + piece.translate(None, b" \t\r\n")
         whole = len(digits) - len(digits) % 4
         rest = digits[whole:]

@@ -181,14 +181,18 @@ def _start(server: WrappedServer) -> Process:
     return process
 
 
-async def serve(
+async def serve_gateway(
     settings: Settings,
     servers: Sequence[WrappedServer],
     started: Mapping[str, Process],
     *,
     with_fetch: bool,
 ) -> None:
-    """Serve until the host closes our stdin or stdout, or ends us; then end the servers."""
+    """Serve over stdin and stdout what ``servers`` offer, until the host closes them or ends us.
+
+    ``started`` has the processes that run already, by the names of their servers. ``with_fetch``
+    adds fetch_content. A server that cannot be started is told of on stderr, and tried again.
+    """
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     hide_memory()
     connections = _Connections(replace(settings, store=_one_run(settings.store)), started)

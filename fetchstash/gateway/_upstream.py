@@ -295,17 +295,15 @@ class Upstream:
                 if not self.modern:
                     tasks.start_soon(self._ask_again, peer)
                 self._changed.set()
-                await self._tell_lists()
+                for name in ("tools", "prompts", "resources"):
+                    # A host that was answered without it, or before it ended, asks again.
+                    if self._is_late and name in self.capabilities:
+                        changed = f"notifications/{name}/list_changed"
+                        await self.for_host.on_notify(self, changed, None)
+                self._is_late = False
                 await ended.wait()
             tasks.cancel_scope.cancel()
         return why
-
-    async def _tell_lists(self) -> None:
-        """Tell a host that was answered without this server, or before it ended, to ask again."""
-        for name in ("tools", "prompts", "resources"):
-            if self._is_late and name in self.capabilities:
-                await self.for_host.on_notify(self, f"notifications/{name}/list_changed", None)
-        self._is_late = False
 
     async def _drive(
         self, peer: Peer, ended: anyio.Event, *, task_status: TaskStatus[None]

@@ -11,6 +11,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from fetchstash.gateway import _upstream
+
 Wrapped = Callable[..., AbstractAsyncContextManager[Client]]
 Shared = Callable[[str, str], Awaitable[Client]]
 
@@ -24,6 +26,12 @@ any_mix = pytest.mark.parametrize("era", ["legacy", "modern"])
 def plain(era: str) -> list[str]:
     """Return the command of a server of one era."""
     return [sys.executable, "-P", str(PLAIN), era]
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start servers that ended again at once."""
+    monkeypatch.setattr(_upstream, "FIRST_PAUSE_SECONDS", 0)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import pytest
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
 
 from fetchstash.config import WrappedServer, load
-from fetchstash.gateway import _rpc, _upstream
+from fetchstash.gateway import _rpc
 from fetchstash.gateway._gateway import Gateway
 from fetchstash.gateway._protocol import (
     CLIENT_CAPABILITIES_KEY,
@@ -22,18 +22,9 @@ from fetchstash.gateway._upstream import Upstream
 from fetchstash.stash import Stash
 
 __all__ = [
-    "AT_ONCE",
-    "MODERN_META",
-    "Line",
-    "Message",
-    "Peer",
-    "Server",
-    "gateway",
-    "initialize",
-    "let_wait",
-    "names",
-    "start_again_at_once",
-]
+    "AT_ONCE", "MODERN_META", "Line", "Message", "Peer", "Server", "asking", "gateway",
+    "initialize", "let_wait", "names", "silent", "tools",
+]  # fmt: skip
 
 AT_ONCE = _rpc.AT_ONCE
 OPENING = ("initialize", "server/discover")
@@ -42,11 +33,6 @@ MODERN_META: dict[str, Any] = {
     CLIENT_INFO_KEY: {"name": "host", "version": "1"},
     CLIENT_CAPABILITIES_KEY: {"elicitation": {}},
 }
-
-
-def start_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no pause be made before a server that ended is started again."""
-    monkeypatch.setattr(_upstream, "FIRST_PAUSE_SECONDS", 0)
 
 
 def let_wait(monkeypatch: pytest.MonkeyPatch, calls: int) -> None:
@@ -110,6 +96,25 @@ def connected() -> tuple[Line, Line]:
 Script = Callable[[Line, Message], Awaitable[None]]
 
 
+async def silent(_: Line, __: Message) -> None:
+    """Answer nothing."""
+
+
+def asking(method: str, params: Params) -> Script:
+    """Return a script that asks the host something at each call of a tool."""
+
+    async def asks(line: Line, message: Message) -> None:
+        if message["method"] == "tools/call":
+            await line.send({"id": 7, "method": method, "params": params})
+
+    return asks
+
+
+def tools(*words: str) -> dict[str, Any]:
+    """Return the answer of a server that lists these tools."""
+    return {"tools/list": {"tools": [{"name": word} for word in words]}}
+
+
 class Server:
     """A server of one era. ``answers`` has its results by method, ``script`` handles the rest.
 
@@ -155,6 +160,10 @@ class Server:
         finally:
             for side in (ours, theirs):
                 await side.aclose()
+
+    def got(self, method: str) -> list[Message]:
+        """Return the messages of a method that it received."""
+        return [message for message in self.received if message.get("method") == method]
 
     async def die(self) -> None:
         """End the connection, as a process does that ends."""

@@ -14,11 +14,13 @@ from tests.gateway.memory import (
     Message,
     Peer,
     Server,
+    asking,
     gateway,
     initialize,
     let_wait,
     names,
-    start_again_at_once,
+    silent,
+    tools,
 )
 
 pytestmark = pytest.mark.anyio
@@ -27,20 +29,6 @@ QUESTION: dict[str, Any] = {
     "message": "Sure?",
     "requestedSchema": {"type": "object", "properties": {}},
 }
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start servers again at once."""
-    start_again_at_once(monkeypatch)
-
-
-async def silent(_: Line, __: Message) -> None:
-    """Answer nothing."""
-
-
-def tools(*words: str) -> dict[str, Any]:
-    return {"tools/list": {"tools": [{"name": word} for word in words]}}
 
 
 async def test_every_request_that_waits_for_a_server_is_answered_when_it_comes() -> None:
@@ -101,10 +89,7 @@ async def test_a_result_over_the_threshold_is_kept_unless_its_tool_is_left_alone
 
 
 async def test_a_host_that_goes_on_with_initialize_is_of_the_earlier_era() -> None:
-    async def asks(line: Line, message: Message) -> None:
-        if message["method"] == "tools/call":
-            await line.send({"id": 7, "method": "elicitation/create", "params": QUESTION})
-
+    asks = asking("elicitation/create", QUESTION)
     async with gateway(Server("asks", tools("ask"), asks), connects="") as host:
         await host.call("server/discover", {"_meta": MODERN_META})
         await host.call("initialize", initialize())
@@ -150,10 +135,7 @@ async def test_a_server_that_dies_between_two_pages_lists_again_when_it_is_back(
 
 
 async def test_a_question_of_a_server_that_dies_is_taken_back() -> None:
-    async def asks(line: Line, message: Message) -> None:
-        if message["method"] == "tools/call":
-            await line.send({"id": 7, "method": "sampling/createMessage", "params": {"n": 1}})
-
+    asks = asking("sampling/createMessage", {"n": 1})
     server = Server("asks", tools("ask"), asks)
     async with gateway(server) as host:
         await host.call("tools/list")
@@ -169,10 +151,7 @@ async def test_a_question_of_a_server_that_dies_is_taken_back() -> None:
 
 
 async def test_cancellation_goes_both_ways() -> None:
-    async def asks(line: Line, message: Message) -> None:
-        if message["method"] == "tools/call":
-            await line.send({"id": 7, "method": "sampling/createMessage", "params": {}})
-
+    asks = asking("sampling/createMessage", {})
     server = Server("asks", tools("ask"), asks)
     async with gateway(server) as host:
         await host.call("tools/list")
@@ -184,8 +163,8 @@ async def test_cancellation_goes_both_ways() -> None:
         await host.send({"method": "notifications/cancelled", "params": {"requestId": call}})
         await host.call("ping")
     assert taken_back["params"]["requestId"] == question["id"]
-    sent = [m["id"] for m in server.received if m.get("method") == "tools/call"]
-    cancelled = [m for m in server.received if m.get("method") == "notifications/cancelled"]
+    sent = [m["id"] for m in server.got("tools/call")]
+    cancelled = server.got("notifications/cancelled")
     assert [m["params"]["requestId"] for m in cancelled] == sent
 
 
@@ -209,12 +188,8 @@ async def test_cancellations_and_answers_of_the_host_are_read_behind_any_number_
             await host.send({"method": "notifications/cancelled", "params": {"requestId": call}})
         assert (await host.call("ping"))["result"] == {}
         await anyio.wait_all_tasks_blocked()
-    calls = [m["id"] for m in server.received if m.get("method") == "tools/call"]
-    cancelled = [
-        m["params"]["requestId"]
-        for m in server.received
-        if m.get("method") == "notifications/cancelled"
-    ]
+    calls = [m["id"] for m in server.got("tools/call")]
+    cancelled = [m["params"]["requestId"] for m in server.got("notifications/cancelled")]
     assert sorted(cancelled) == calls[:-1]
 
 
@@ -279,11 +254,7 @@ async def test_progress_of_a_server_reaches_the_host_under_its_calls_alone() -> 
 
 
 async def test_progress_of_the_host_reaches_the_server_that_asked() -> None:
-    async def asks(line: Line, message: Message) -> None:
-        if message["method"] == "tools/call":
-            params = {"_meta": {"progressToken": 1}}
-            await line.send({"id": 7, "method": "sampling/createMessage", "params": params})
-
+    asks = asking("sampling/createMessage", {"_meta": {"progressToken": 1}})
     first, second = (Server(name, tools(name), asks) for name in ("first", "second"))
     async with gateway(first, second) as host:
         await host.call("tools/list")
@@ -300,7 +271,7 @@ async def test_progress_of_the_host_reaches_the_server_that_asked() -> None:
 
 
 def _progress(server: Server) -> list[Any]:
-    return [m["params"] for m in server.received if m.get("method") == "notifications/progress"]
+    return [m["params"] for m in server.got("notifications/progress")]
 
 
 async def test_a_server_that_ends_its_stream_of_changes_at_once_is_not_asked_in_a_loop() -> None:
@@ -310,7 +281,7 @@ async def test_a_server_that_ends_its_stream_of_changes_at_once_is_not_asked_in_
         await host.call("tools/list")
         with anyio.fail_after(60):
             await anyio.wait_all_tasks_blocked()
-    asked = [m for m in server.received if m["method"] == "subscriptions/listen"]
+    asked = server.got("subscriptions/listen")
     assert len(asked) == 1
 
 
@@ -339,9 +310,9 @@ async def test_clashing_prompts_are_completed_by_the_server_they_belong_to() -> 
         params = {"ref": ref, "argument": {"name": "who", "value": "A"}}
         await host.call("completion/complete", params)
     assert listed == ["first_greet", "zwei_greet"]
-    [asked] = [m for m in second.received if m.get("method") == "completion/complete"]
+    [asked] = second.got("completion/complete")
     assert asked["params"]["ref"]["name"] == "greet"
-    assert not [m for m in first.received if m.get("method") == "completion/complete"]
+    assert not first.got("completion/complete")
 
 
 async def test_a_resource_that_two_servers_have_is_listed_once_and_read_at_the_first() -> None:
@@ -430,10 +401,7 @@ async def test_a_silent_server_gets_its_call_cancelled() -> None:
 
 
 async def test_a_question_to_a_modern_host_ends_with_the_server_that_asked() -> None:
-    async def asks(line: Line, message: Message) -> None:
-        if message["method"] == "tools/call":
-            await line.send({"id": 7, "method": "elicitation/create", "params": QUESTION})
-
+    asks = asking("elicitation/create", QUESTION)
     server = Server("asks", tools("ask"), asks)
     call: dict[str, Any] = {"name": "ask", "_meta": MODERN_META}
     async with gateway(server, connects="") as host:

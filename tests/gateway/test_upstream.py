@@ -17,26 +17,17 @@ from tests.gateway.memory import (
     gateway,
     initialize,
     names,
-    start_again_at_once,
+    silent,
+    tools,
 )
 
 pytestmark = pytest.mark.anyio
 
-ECHO: dict[str, Any] = {"tools/list": {"tools": [{"name": "echo"}]}}
+ECHO = tools("echo")
 ABOUT: dict[str, Any] = {
     "protocolVersion": "2025-06-18",
     "capabilities": {"tools": {}, "resources": {}, "logging": {}},
 }
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start servers again at once."""
-    start_again_at_once(monkeypatch)
-
-
-async def silent(_: Line, __: Message) -> None:
-    """Answer nothing."""
 
 
 @pytest.mark.parametrize("reply", ["nothing", "end"])
@@ -71,7 +62,7 @@ async def test_a_server_that_does_not_read_keeps_no_other_from_being_served() ->
     async def stops_reading(_: Line, __: Message) -> None:
         await anyio.sleep_forever()
 
-    servers = Server("stuck", {"tools/list": {"tools": [{"name": "hang"}]}}, stops_reading)
+    servers = Server("stuck", tools("hang"), stops_reading)
     async with gateway(servers, Server("good", ECHO)) as host:
         await host.call("tools/list")
         await host.ask("tools/call", {"name": "hang"})
@@ -110,7 +101,7 @@ async def test_a_host_of_the_2026_era_gets_the_log_that_it_asks_for() -> None:
         second = await host.next()
     assert "result" in first
     assert second["params"] == {"data": "log"}
-    levels = [m["params"] for m in server.received if m.get("method") == "logging/setLevel"]
+    levels = [m["params"] for m in server.got("logging/setLevel")]
     assert levels == [{"level": "debug"}]
 
 
@@ -172,7 +163,7 @@ async def test_a_stream_that_replaces_another_keeps_its_resources() -> None:
         await host.send({"method": "notifications/cancelled", "params": params})
         await host.call("ping")
         await anyio.wait_all_tasks_blocked()
-    ended = [m["params"] for m in server.received if m.get("method") == "resources/unsubscribe"]
+    ended = [m["params"] for m in server.got("resources/unsubscribe")]
     assert ended == [{"uri": "data://b"}]
 
 
@@ -238,7 +229,7 @@ async def test_values_beyond_all_bounds_are_refused_and_their_files_removed(tmp_
         await line.send({"id": 7, "method": "sampling/createMessage", "params": {"a": huge[1]}})
         await line.send({"id": message["id"], "error": {"code": -1, "message": huge[2]}})
 
-    server = Server("huge", {"tools/list": {"tools": [{"name": "write"}]}}, writes)
+    server = Server("huge", tools("write"), writes)
     async with gateway(server) as host:
         await host.call("tools/list")
         answer = await host.call("tools/call", {"name": "write"})
