@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         handler_named,
         handler_of,
         kind_of_name,
-        kind_word,
     )
     from fetchstash.handlers._routing._router import detect_content_kind, route_file
     from fetchstash.handlers._shared._parts import (
@@ -93,7 +92,6 @@ __all__ = [
     "handler_of",
     "is_picture",
     "kind_of_name",
-    "kind_word",
     "list_preview",
     "ocr_is_installed",
     "ocr_limits",
@@ -117,7 +115,7 @@ _MODULES = {
     "_media_types": "TEXT_MEDIA_TYPES",
     "_ocr": "ocr_is_installed ocr_limits",
     "_reasons": "Reason",
-    "_registry": "built_in describe format_of handler_named handler_of kind_of_name kind_word",
+    "_registry": "built_in describe format_of handler_named handler_of kind_of_name",
     "_routing._router": "detect_content_kind route_file",
     "_shared._parts": "TextParts blank_page ocr_page ocr_text part_text unmapped_page",
     "_shared._previews": "list_preview",

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any, cast
 
 from fetchstash.handlers._contract import (
@@ -32,20 +31,13 @@ GENERIC_MEDIA_TYPES = frozenset({
 """Labels that servers use for want of a better one (WHATWG MIME Sniffing, section 7)."""
 
 # Sniffers are tried in this order, and the first format of a kind is the kind's own.
-MODULES = (
-    "fetchstash.handlers._binary",
-    "fetchstash.handlers._text",
-    "fetchstash.handlers._image",
-    "fetchstash.handlers._pdf",
-    "fetchstash.handlers._office",
-    "fetchstash.handlers._mail",
-    "fetchstash.handlers._html",
-    "fetchstash.handlers._data",
-    "fetchstash.handlers._code",
-    "fetchstash.handlers._markdown",
-    "fetchstash.handlers._media",
-    "fetchstash.handlers._archive",
-)
+MODULES = tuple(
+    f"fetchstash.handlers.{name}"
+    for name in (
+        "_binary", "_text", "_image", "_pdf", "_office", "_mail", "_html", "_data", "_code",
+        "_markdown", "_media", "_archive",
+    )
+)  # fmt: skip
 
 
 class Formats:
@@ -68,10 +60,8 @@ class Formats:
         for f in self.all:
             for media_type in f.media_types:
                 self._by_media_type.setdefault(media_type, []).append(f)
-            for extension in f.extensions:
-                self._by_extension.setdefault(extension, f)
-            for name in f.file_names:
-                self._by_file_name.setdefault(name, f)
+            self._by_extension = dict.fromkeys(f.extensions, f) | self._by_extension
+            self._by_file_name = dict.fromkeys(f.file_names, f) | self._by_file_name
         # Suffixes (RFC 6839) say more than a top-level type, and a longer prefix than a shorter.
         patterns = sorted((m for m in self._by_media_type if "*" in m), key=lambda m: -len(m))
         self._suffixes = [m for m in patterns if m.startswith("*")]
@@ -92,14 +82,6 @@ class Formats:
     def declares(self, media_type: str) -> bool:
         """Return whether a format declares this very media type, and no pattern for it."""
         return "*" not in media_type and media_type in self._by_media_type
-
-    def text_media_types(self) -> Mapping[str, ContentKind]:
-        """Return the media types whose bytes are text, patterns left out, and the kind of each."""
-        table: dict[str, ContentKind] = {}
-        for f in self.all:
-            if f.bytes_are_text:
-                table |= dict.fromkeys((m for m in f.media_types if "*" not in m), f.kind)
-        return MappingProxyType(table)
 
     def by_label(self, media_type: str) -> Format | None:
         """Return the format that a label names, None if it is generic or says nothing to us."""
@@ -138,14 +120,6 @@ def check_claims(formats: Iterable[Format]) -> None:
                 raise ValueError(f"{first.word} and {f.word} both claim {claim}")
 
 
-def load_handler(declared: Format) -> Handler:
-    """Return the handler of a format. Raises what importing it raises."""
-    if not isinstance(declared.handler, str):
-        return declared.handler()
-    module, _, name = declared.handler.partition(":")
-    return cast("Handler", getattr(import_module(module), name)())
-
-
 def package_name(name: str) -> str:
     """Return the name of a package as PEP 503 normalises it."""
     return re.sub(r"[-_.]+", "-", name).lower()
@@ -175,7 +149,10 @@ def reasons() -> Mapping[str, ReasonTable]:
 @cache
 def handler_of(declared: Format) -> Handler:
     """Return the handler of a format, made once. Raises what importing it raises."""
-    return load_handler(declared)
+    if not isinstance(declared.handler, str):
+        return declared.handler()
+    module, _, name = declared.handler.partition(":")
+    return cast("Handler", getattr(import_module(module), name)())
 
 
 def format_of(decision: Decision) -> Format:
@@ -191,11 +168,6 @@ def handler_named(name: str) -> PartHandler:
     """
     handlers = {handler.name: handler for handler in map(handler_of, built_in().all)}
     return cast("PartHandler", handlers[name])
-
-
-def kind_word(decision: Decision) -> str:
-    """Return what a document is called in the facts line: "PDF", "DOCX", "PNG image"."""
-    return format_of(decision).name(decision.media_type)
 
 
 def kind_of_name(file_name: str) -> ContentKind:

@@ -105,7 +105,7 @@ def test_importing_the_room_imports_no_reader_of_formats() -> None:
         " magic re2 httpx2 pydantic email.parser zipfile"
     )
     program = (
-        "import sys, fetchstash.handlers as h; h.kind_word(h.detect_content_kind({}, b'a', ''));"
+        "import sys, fetchstash.handlers as h; h.format_of(h.detect_content_kind({}, b'a', ''));"
         f" print([m for m in {heavy.split()} if m in sys.modules])"
     )
     done = subprocess.run(

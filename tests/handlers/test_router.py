@@ -15,7 +15,7 @@ from fetchstash.handlers import (
     Decision,
     built_in,
     detect_content_kind,
-    kind_word,
+    format_of,
     route_file,
 )
 
@@ -301,7 +301,8 @@ def test_every_text_media_type_names_its_kind() -> None:
 )  # fmt: skip
 def test_a_document_has_a_word_for_people(case: str, word: str) -> None:
     data, label, url, _, _ = MISLABELLED[case]
-    assert kind_word(route(data, label, url)) == word
+    decision = route(data, label, url)
+    assert format_of(decision).name(decision.media_type) == word
 
 
 def test_members_are_found_behind_a_self_extractor_and_before_a_comment(tmp_path: Path) -> None:
@@ -311,7 +312,7 @@ def test_members_are_found_behind_a_self_extractor_and_before_a_comment(tmp_path
         archive.comment = b"a comment of some length" * 100
     path.write_bytes(b"PK\3\4 stub " * 9 + file.getvalue())
     decision = route_file(path, {}, "")
-    assert (decision.kind, kind_word(decision)) == ("office_doc", "DOCX")
+    assert (decision.kind, format_of(decision).word) == ("office_doc", "DOCX")
 
 
 DAMAGED = {

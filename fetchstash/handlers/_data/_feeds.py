@@ -45,34 +45,16 @@ def _parts(source: Path, hints: Hints, extracted: Extracted) -> Iterator[Part]:
     """Yield the entries up to the first damage that cannot be repaired."""
     reader, repair = _Reader(), XmlRepair()
     chunks = (chunk.encode() for chunk in repair(read_text(source, hints.charset)))
-    entries = 0
-
-    def ready() -> Iterator[Part]:
-        nonlocal entries
-        if reader.entries and not entries:
-            yield from _head(reader.feed, extracted)
-        if reader.entries:
-            entries += len(reader.entries)
-            yield Part("".join(map(_item, reader.entries)))
-            reader.entries = []
-
     try:
         for _ in walk(chunks, reader, encoding="utf-8"):
-            yield from ready()
+            yield from reader.ready(extracted)
     except NoText:
-        yield from ready()
+        yield from reader.ready(extracted)
         raise
     finally:
         kind = _MEDIA_TYPES.get(hints.media_type, "feed")
-        size = f"{kind} of {counted(entries, 'entry', 'entries')}"
+        size = f"{kind} of {counted(reader.count, 'entry', 'entries')}"
         extracted.learn(structure_info="; ".join(filter(None, (size, repair.summary()))))
-
-
-def _head(feed: Mapping[str, str], extracted: Extracted) -> Iterator[Part]:
-    extracted.learn(title=feed.get("title", ""), language=feed.get("language", ""))
-    title = " — ".join(filter(None, (feed.get("title", ""), feed.get("summary", ""))))
-    if title:
-        yield Part(f"{title}\n\n")
 
 
 def _item(entry: Mapping[str, str]) -> str:
@@ -88,12 +70,25 @@ class _Reader:
     """Collects complete entries and the facts of the feed."""
 
     def __init__(self) -> None:
-        self.feed: dict[str, str] = {}
-        self.entries: list[dict[str, str]] = []
+        self.count = 0
+        self._feed: dict[str, str] = {}
+        self._entries: list[dict[str, str]] = []
         self._entry: dict[str, str] | None = None
-        self._depth = 0
-        self._entry_depth = 0
+        self._depth = self._entry_depth = 0
         self._texts: list[str] = []
+
+    def ready(self, extracted: Extracted) -> Iterator[Part]:
+        """Yield the entries since the last call; before the first, the title of the feed."""
+        if not self._entries:
+            return
+        if not self.count:
+            title, summary = self._feed.get("title", ""), self._feed.get("summary", "")
+            extracted.learn(title=title, language=self._feed.get("language", ""))
+            if title or summary:
+                yield Part(f"{' — '.join(filter(None, (title, summary)))}\n\n")
+        self.count += len(self._entries)
+        yield Part("".join(map(_item, self._entries)))
+        self._entries.clear()
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         """Begin an entry, or take the link of an Atom entry (RFC 4287, section 4.2.7)."""
@@ -111,7 +106,7 @@ class _Reader:
     def end(self, name: str) -> None:
         """Keep the text of an element, or end the entry."""
         if self._entry is not None and self._depth == self._entry_depth:
-            self.entries.append(self._entry)
+            self._entries.append(self._entry)
             self._entry = None
         elif name in _TEXTS and (text := _plain("".join(self._texts))):
             self._into().setdefault(_TEXTS[name], text)
@@ -123,7 +118,7 @@ class _Reader:
         self._texts.append(data)
 
     def _into(self) -> dict[str, str]:
-        return self.feed if self._entry is None else self._entry
+        return self._feed if self._entry is None else self._entry
 
 
 def _plain(text: str) -> str:

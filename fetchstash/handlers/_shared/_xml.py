@@ -144,17 +144,16 @@ class XmlRepair:
                 close = text.find(self._awaited, at)
                 end = close + len(self._awaited) if close >= 0 else len(text)
                 self._awaited = "" if close >= 0 else self._awaited
+                pieces.append(text[at:end])
             else:
                 mark = _MARKUP.search(text, at)
                 end = mark.end() if mark else len(text)
-                if mark and mark[0] in _ENDS:
-                    self._awaited = _ENDS[mark[0]]
-                elif mark and (mended := _mended(mark)) != mark[0]:
-                    self.count += 1
-                    pieces += (text[at : mark.start()], mended)
-                    at = end
-                    continue
-            pieces.append(text[at:end])
+                pieces.append(text[at : mark.start()] if mark else text[at:])
+                if mark:
+                    self._awaited = _ENDS.get(mark[0], "")
+                    mended = mark[0] if self._awaited else _mended(mark)
+                    self.count += mended != mark[0]
+                    pieces.append(mended)
             at = end
         return "".join(pieces)
 
@@ -164,20 +163,10 @@ def _mended(reference: re.Match[str]) -> str:
     number, name = reference[1], reference[2]
     if number:
         code = int(number[1:], 16) if number[0] in "xX" else int(number)
-        return reference[0] if _is_character(code) else ""
+        # The characters that XML allows (XML 1.0, section 2.2).
+        allowed = code in (9, 10, 13) or 0x20 <= code < 0xD800 or 0xE000 <= code < 0xFFFE
+        return reference[0] if allowed or 2**16 <= code < 0x110000 else ""
     meant = html5.get(f"{name};", "") if name else ""
-    return _escaped(meant) if meant else f"&amp;{reference[0][1:]}"
-
-
-def _is_character(code: int) -> bool:
-    """Return whether XML allows this character (XML 1.0, section 2.2)."""
-    return (
-        code in (9, 10, 13)
-        or 0x20 <= code < 0xD800
-        or 0xE000 <= code < 0xFFFE
-        or 2**16 <= code < 0x110000
-    )
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")
+    if meant:
+        return meant.replace("&", "&amp;").replace("<", "&lt;")
+    return f"&amp;{reference[0][1:]}"
