@@ -40,6 +40,7 @@ PEOPLE = "name,age,town\nann,3,ulm\nbob,4,bonn\ncy,5,kiel\n"
             "(tab): a number, b text, c integer",
             id="the narrowest type of all cells of a column",
         ),
+        pytest.param(["a,b", "1,2", "3"], "a integer, b integer", id="a row without its last cell"),
         pytest.param(
             ['"a,b",c', '"1,2",3'], "(comma): a,b number, c integer", id="commas inside of quotes"
         ),
