@@ -36,9 +36,7 @@ PEOPLE = "name,age,town\nann,3,ulm\nbob,4,bonn\ncy,5,kiel\n"
             ["2024-01-01,x", "2024-01-02,y"], "(comma): 1 date, 2 text", id="no header: a date"
         ),
         pytest.param(
-            ["a\tb\tc", "1\t1\t1", "2.5\tx\t"],
-            "(tab): a number, b text, c integer",
-            id="the narrowest type of all cells of a column",
+            ["a\tb\tc", "1\t1\t1", "2.5\tx\t"], "(tab): a number, b text, c integer", id="types"
         ),
         pytest.param(["a,b", "1,2", "3"], "a integer, b integer", id="a row without its last cell"),
         pytest.param(
@@ -87,9 +85,7 @@ def test_a_cell_has_a_type(read: Read, cell: str, kind: str) -> None:
             'a,b\n1,"two\nlines"\n3,4\n', 'a,b\n1,"two⏎lines"\n3,4\n', id="a line feed in a cell"
         ),
         pytest.param(
-            'a,b\n1,"x""\ny"""\n3,4\n',
-            'a,b\n1,"x""⏎y"""\n3,4\n',
-            id="a line feed beside escaped quotes",
+            'a,b\n1,"x""\ny"""\n3,4\n', 'a,b\n1,"x""⏎y"""\n3,4\n', id="beside escaped quotes"
         ),
         pytest.param('a,b\n1,5" disk\n3,4\n', 'a,b\n1,5" disk\n3,4\n', id="a mark of inches"),
         pytest.param(UNCLOSED, UNCLOSED, id="a quote that nothing closes"),

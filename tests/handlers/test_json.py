@@ -17,14 +17,10 @@ from fetchstash.text import PreviewLimits, tokens
 from tests.handlers.conftest import Read, Save
 from tests.handlers.parts import text_part
 
+scalars = st.none() | st.booleans() | st.integers() | st.text()
+scalars |= st.floats(allow_nan=False, allow_infinity=False)
 values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=60,
+    scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=60
 )
 
 
@@ -61,14 +57,8 @@ def test_numbers_and_strings_keep_their_spelling() -> None:
         + "2.50]}"
     )
     laid_out = "".join(lay_out(text))
-    for spelling in (
-        '"a": 1.10,',
-        '"b": 1E5,',
-        '"c": -0,',
-        "123456789012345678901234567890,",
-        '"\\u00e9\\/"',
-        "  2.50\n",
-    ):
+    assert '"a": 1.10,' in laid_out
+    for spelling in ('"b": 1E5,', '"c": -0,', f"{'1234567890' * 3},", '"\\u00e9\\/"', "  2.50\n"):
         assert spelling in laid_out
 
 

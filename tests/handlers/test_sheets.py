@@ -97,16 +97,11 @@ def test_each_sheet_is_a_table_of_one_row_a_line(save: Save, xlsx: Workbook) -> 
     assert "".join(part.text for part in parts) == (
         "## People (A1:B3)\nName\tAge\nAda\t36\nBob\t41.5\n\n## Secret (A1:A1, hidden)\nx\n\n## Empty (empty)\n\n"
     )
-    assert [(part.table, part.columns) for part in parts if part.table] == [
-        ("People", 2),
-        ("Secret", 1),
-    ]
+    tables = [(part.table, part.columns) for part in parts if part.table]
+    assert tables == [("People", 2), ("Secret", 1)]
     assert sum(part.rows for part in parts) == 2
-    assert [heading.title for part in parts for heading in part.headings] == [
-        "People",
-        "Secret",
-        "Empty",
-    ]
+    headings = [heading.title for part in parts for heading in part.headings]
+    assert headings == ["People", "Secret", "Empty"]
     assert extracted.facts.sheets == 3
     assert extracted.facts.structure_info == "People (A1:B3): Name, Age; Secret (A1:A1, hidden): x"
 
@@ -168,8 +163,9 @@ def test_a_preview_has_300_tokens_at_the_most(read: Read, xlsx: Workbook, width:
         f"<row>{number('a01048577', 1)}</row>",
         f"<row>{number('ZZZZ1', 1)}</row>",
         " " * 5_000_000 + f"<row>{number('A4294967295', 1)}</row>",
+        "".join(f"<row>{' ' * n}{number('A1048577', 1)}</row>" for n in range(65_500, 65_600)),
     ],
-    ids=["row", "single quotes", "cell", "one too many", "column", "behind five megabytes"],
+    ids=["row", "single quotes", "cell", "one too many", "column", "far behind", "cut in two"],
 )
 def test_a_cell_that_no_sheet_can_have_is_refused(read: Read, xlsx: Workbook, row: str) -> None:
     with pytest.raises(NoText, match="behind the last of a sheet, XFD1048576"):
