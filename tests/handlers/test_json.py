@@ -17,10 +17,11 @@ from fetchstash.text import PreviewLimits, tokens
 from tests.handlers.conftest import Read, Save
 from tests.handlers.parts import text_part
 
-scalars = st.none() | st.booleans() | st.integers() | st.text()
-scalars |= st.floats(allow_nan=False, allow_infinity=False)
+numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 values = st.recursive(
-    scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=60
+    st.none() | st.booleans() | numbers | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=60,
 )
 
 
