@@ -78,11 +78,11 @@ _OOXML_DOCUMENT = replace(_DOCUMENT, paths=_BESIDE, signed=True)
 _DOCX = replace(_OOXML_DOCUMENT, handler=_HERE + "_docx:DocxHandler")
 _PPTX = replace(_OOXML_DOCUMENT, handler=_HERE + "_pptx:PptxHandler", page_word="slides")
 _ODF_DOCUMENT = replace(_OOXML_DOCUMENT, handler=_HERE + "_odf:OdfHandler")
-_EPUB = replace(_OOXML_DOCUMENT, handler=_HERE + "_epub:EpubHandler")
+_EPUB = replace(_OOXML_DOCUMENT, handler=_HERE + "_books:EpubHandler")
 _EPUB_MEMBERS = ("mimetype", "META-INF/container.xml")
 _OLE = replace(_DOCUMENT, handler=_HERE + "_doc:OldOfficeHandler", signed=True)
 _RTF = replace(_DOCUMENT, handler=_HERE + "_rtf:RtfHandler", sniff=_sniff_rtf)
-_XML_TEXT = replace(_DOCUMENT, handler=_HERE + "_xml_texts:XmlTextHandler", is_markup=True)
+_XML_TEXT = replace(_DOCUMENT, handler=_HERE + "_books:XmlTextHandler", is_markup=True)
 # Pages, Numbers and Keynote store a snapshot of Apple's objects.
 _IWORK = replace(_DOCUMENT, handler=UnreadHandler, signed=True)
 

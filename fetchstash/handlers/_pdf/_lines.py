@@ -210,9 +210,19 @@ def rows_of(
     rows = [[list[Word]() for _ in stacks] for _ in lows]
     for column, stack in enumerate(stacks):
         for word in stack.words:
-            row = next((row for row, low in enumerate(lows) if word.middle >= low), -1)
-            rows[row][column].append(word)
+            rows[row_at(word, lows)][column].append(word)
     return [[cell_text(cell) for cell in row] for row in rows]
+
+
+def row_at(word: Word, lows: Sequence[float]) -> int:
+    """Return which row a word stands in: the first, from the top, that ends below its middle."""
+    return next((row for row, low in enumerate(lows) if word.middle >= low), len(lows) - 1)
+
+
+def column_at(word: Word, rights: Sequence[float]) -> int:
+    """Return which column the middle of a word stands in; behind the last one, the last."""
+    across = (word.left + word.right) / 2
+    return next((n for n, right in enumerate(rights) if across <= right), len(rights) - 1)
 
 
 def _are_even(filled: Sequence["_Stack"], fewest: int) -> bool:

@@ -10,8 +10,10 @@ from fetchstash.handlers._pdf._lines import (
     Phrase,
     Row,
     cell_text,
+    column_at,
     lines_of,
     phrases,
+    row_at,
     row_bands,
     rows_of,
 )
@@ -93,14 +95,11 @@ def fill(grid: Grid, words: Sequence[Word]) -> list[Row]:
     rows, columns = len(grid.ys) - 1, len(grid.xs) - 1
     band_words: list[list[Word]] = [[] for _ in range(rows)]
     for word in words:
-        row = next((r for r in range(rows) if word.middle >= grid.ys[r + 1]), rows - 1)
-        band_words[row].append(word)
+        band_words[row_at(word, grid.ys[1:])].append(word)
     owner = _owners(grid, band_words)
     for row, inside in enumerate(band_words):
         for word in inside:
-            across = (word.left + word.right) / 2
-            column = next((c for c in range(columns) if across <= grid.xs[c + 1]), columns - 1)
-            cells.setdefault(owner[row, column], []).append(word)
+            cells.setdefault(owner[row, column_at(word, grid.xs[1:])], []).append(word)
     # A cell that rules part from none below spans rows, and is no part of one of them.
     spanning = {owner[row, column] for row, column in owner if owner[row, column][0] != row}
     table: list[Row] = []
@@ -325,12 +324,8 @@ def _table(lines: Sequence[_Line], rules: Sequence[Rule]) -> Table | None:
     bands = bands or row_bands(words)
     cells: list[list[list[Word]]] = [[[] for _ in columns] for _ in bands]
     for word in words:
-        across = (word.left + word.right) / 2
-        row = next((r for r, (_, low) in enumerate(bands) if word.middle >= low), len(bands) - 1)
-        column = next(
-            (c for c, (_, right) in enumerate(columns) if across <= right), len(columns) - 1
-        )
-        cells[row][column].append(word)
+        row = row_at(word, [low for _, low in bands])
+        cells[row][column_at(word, [right for _, right in columns])].append(word)
     strip = _STRIP * lines[0].height
     ends = [*(left - strip for left, _ in columns[1:]), columns[-1][1]]
     extents = [(left, end) for (left, _), end in zip(columns, ends, strict=True)]
