@@ -154,6 +154,11 @@ class Members:
         return tree.root
 
 
+def number(text: str, default: int = 0) -> int:
+    """Return a whole number without a sign; ``default`` for any other text, and a very long one."""
+    return int(text) if text.isdecimal() and len(text) < 16 else default
+
+
 def learn_metadata(described: Node, extracted: Extracted, date: str) -> None:
     """Add title, author, language and date (an element ``date``) to ``extracted``."""
     texts: dict[str, str] = {}

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._office._common import PLAIN, Look, Runs, Tag
+from fetchstash.handlers._office._common import PLAIN, Look, Runs, Tag, number
 from fetchstash.handlers._office._ooxml import Package, TextReader, write_chart, write_diagram
 from fetchstash.handlers._shared._parts import Beside, BesideParts
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
@@ -106,8 +106,8 @@ class _Styles:
                 self._levels.setdefault(style, int(value) + 1)
             elif name == "numId":
                 self._lists[style] = value, list_level
-            elif name == "ilvl" and value.isdecimal():
-                self._lists[style] = list_id, min(int(value), _LEVELS - 1)
+            elif name == "ilvl":
+                self._lists[style] = list_id, min(number(value), _LEVELS - 1)
 
     def level(self, style: str) -> int:
         """Return the heading level of a style, 0 for text."""
@@ -139,7 +139,7 @@ class _Numbering:
             if name == "abstractNum":
                 abstract = get("abstractNumId")
             elif name == "lvl":
-                level = int(get("ilvl")) if get("ilvl").isdecimal() else 0
+                level = number(get("ilvl"))
             elif name == "numFmt":
                 self._formats[abstract, level] = get("val")
             elif name == "num":
@@ -209,8 +209,7 @@ class _Reader(TextReader):
                 self._tables.start_cell()
                 self._cell_width = 1
             case "gridSpan":
-                span = get("val")
-                self._cell_width = min(int(span), _MAX_SPAN) if span.isdecimal() else 1
+                self._cell_width = min(number(get("val"), 1), _MAX_SPAN)
             case "comment":
                 author = get("author")
                 self._label = f"Comment by {author}" if author else "Comment"

@@ -18,6 +18,7 @@ from fetchstash.handlers._office._common import (
     Runs,
     Slides,
     learn_metadata,
+    number,
     write_odf_chart,
 )
 from fetchstash.handlers._reasons import Reason
@@ -121,11 +122,10 @@ class _Reader:
         if self._skipping or name in _SKIPPED:
             self._skipping += 1
         elif name in {"p", "h"}:
-            level = get("outline-level")
-            level = level if level.isdecimal() else "1"
             runs = Runs()
             runs.change = self._change
-            self._paragraphs.append((int(level) if name == "h" else 0, runs))
+            level = number(get("outline-level"), 1) if name == "h" else 0
+            self._paragraphs.append((level, runs))
         elif self._paragraphs and name in _INLINE:
             self._start_inline(name, get, self._paragraphs[-1][1])
         elif name == "tracked-changes":
@@ -153,8 +153,7 @@ class _Reader:
             case "table-row":
                 self._tables.start_row()
             case "table-cell" | "covered-table-cell":
-                repeats = get("number-columns-repeated")
-                self._cell_width = min(int(repeats), _MAX_REPEATS) if repeats.isdecimal() else 1
+                self._cell_width = min(number(get("number-columns-repeated"), 1), _MAX_REPEATS)
                 self._tables.start_cell()
             case "page":
                 self.slides.begin()
@@ -184,17 +183,13 @@ class _Reader:
             case "list-style":
                 self._list_style = get("name")
             case "list-level-style-number":
-                level = get("level")
-                is_numbered = bool(get("num-format"))
-                if level.isdecimal():
-                    self._numbered[self._list_style, int(level)] = is_numbered
+                self._numbered[self._list_style, number(get("level"))] = bool(get("num-format"))
             case _:
                 pass
 
     def _start_inline(self, name: str, get: Callable[[str], str], runs: Runs) -> None:
         if name == "s":
-            count = get("c")
-            runs.add(" " * min(int(count) if count.isdecimal() else 1, _MAX_REPEATS))
+            runs.add(" " * min(number(get("c"), 1), _MAX_REPEATS))
         elif name in _SIGNS:
             runs.mark(_SIGNS[name])
         elif name == "a":

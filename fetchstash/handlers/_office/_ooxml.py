@@ -10,7 +10,7 @@ from itertools import islice
 
 from fetchstash.handlers._contract import Extracted
 from fetchstash.handlers._office import OfficeReason
-from fetchstash.handlers._office._common import Members, Node, Tree, learn_metadata
+from fetchstash.handlers._office._common import Members, Node, Tree, learn_metadata, number
 from fetchstash.handlers._shared import _tex
 from fetchstash.handlers._shared._prose import Prose
 from fetchstash.handlers._shared._xml import XmlReader, attribute
@@ -111,8 +111,7 @@ def write_chart(drawing: Node, prose: Prose) -> None:
             points = own if column.tag in {"cat", "xVal"} else values
             for point in islice(column.all("pt"), left):
                 left -= 1
-                index = point.get("idx")
-                place = int(index) if index.isdecimal() and len(index) < 7 else 0
+                place = number(point.get("idx"))
                 points[place] = points.get(place, "") + _texts(point, "v")
         if values:
             names = own | names
@@ -145,8 +144,7 @@ def write_diagram(model: Node, label: str, prose: Prose) -> None:
     children: dict[str, list[tuple[int, str]]] = {}
     for link in model.all("cxn"):
         if link.get("type") in {"", "parOf"}:
-            place = link.get("srcOrd")
-            child = int(place) if place.isdecimal() else 0, link.get("destId")
+            child = number(link.get("srcOrd")), link.get("destId")
             children.setdefault(link.get("srcId"), []).append(child)
     waiting = [(top, -1)]
     while waiting:

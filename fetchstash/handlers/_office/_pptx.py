@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._office._common import PLAIN, Look, Node, Runs, Slides
+from fetchstash.handlers._office._common import PLAIN, Look, Node, Runs, Slides, number
 from fetchstash.handlers._office._ooxml import Package, Relation, TextReader, write_chart
 from fetchstash.handlers._shared._parts import Beside, BesideParts
 from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
@@ -123,8 +123,7 @@ class _Reader(TextReader):
             struck = get("strike") in {"sngStrike", "dblStrike"}
             self._runs.look = Look(script, struck)
         elif name == "pPr":
-            level = get("lvl")
-            self._level = int(level) if level.isdecimal() else 0
+            self._level = number(get("lvl"))
         elif name == "br":
             self._runs.mark("\n")
         elif name == "hlinkClick":
