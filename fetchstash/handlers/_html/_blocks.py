@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice, pairwise, zip_longest
 from typing import NamedTuple
 
@@ -42,7 +43,7 @@ LONGEST_NAMES = 200
 _ITEMS = frozenset(("li", "dt", "dd", "blockquote"))
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Block:
     """A run of inline ``nodes`` in ``parent``, or a whole heading, code block or table.
 
@@ -60,6 +61,28 @@ class Block:
     words: str
     link: str = ""
     level: int = 0
+
+    @cached_property
+    def count(self) -> int:
+        """The number of its words."""
+        return len(self.words.split())
+
+    @cached_property
+    def linked(self) -> int:
+        """The number of its words inside links."""
+        return self.count if self.link else min(_linked_words(self.nodes), self.count)
+
+
+def _linked_words(nodes: list[Node]) -> int:
+    words = 0
+    for node in nodes:
+        if isinstance(node, str):
+            continue
+        if node.tag == "a":
+            words += len("".join(node.texts()).split())
+        elif node.children:
+            words += _linked_words(node.children)
+    return words
 
 
 def cut(page: Page) -> list[Block]:
@@ -130,12 +153,12 @@ class _Cutter(NamedTuple):
             for row in row_elements(element):
                 self._add_paragraph(list(row.elements()), row)
         elif is_read(element) and not (tag == "td" and is_gutter(element)):
-            containers, link = self.containers, self.link
+            inside = self
             if tag in _ITEMS:
-                containers = (*containers, element)
+                inside = self._replace(containers=(*self.containers, element))
             elif tag == "a":
-                link = element.get("href") or link
-            _Cutter(self.blocks, containers, link).cut(element)
+                inside = self._replace(link=element.get("href") or self.link)
+            inside.cut(element)
 
     def _add_table(self, table: Element) -> None:
         """Add a table of data; a row that is a heading or shows code parts it in two."""

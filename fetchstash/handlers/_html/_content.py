@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from fetchstash.handlers._html import _features
 from fetchstash.handlers._html._blocks import CODE, MEDIUM, PARAGRAPH, Block, size_of, texts
 from fetchstash.handlers._html._element import HEADINGS, Element, elements_in
-from fetchstash.handlers._html._features import GROUPS, Kind, groups, kind_of, linked_words
+from fetchstash.handlers._html._features import GROUPS, Kind, groups, kind_of
 from fetchstash.handlers._html._repairs import (
     by_rules_alone,
     complete_cards,
@@ -71,8 +71,10 @@ def _add(
             feature, threshold, left, right = node
             column = columns[int(feature)]
             below = [row for row in rows_here if column[row] <= threshold]
-            if below:
-                pending.append((int(left), below))
+            if not below:
+                pending.append((int(right), rows_here))
+                continue
+            pending.append((int(left), below))
             if len(below) < len(rows_here):
                 above = [row for row in rows_here if column[row] > threshold]
                 pending.append((int(right), above))
@@ -166,8 +168,7 @@ RUNNING_WORDS, RUNNING_PARAGRAPHS, RUNNING_IN_ALL = 15, 4, 150
 
 def drop_teasers(blocks: list[Block], keep: list[bool]) -> None:
     """Leave out lists of teasers before and after the running text of an article."""
-    words = [len(block.words.split()) for block in blocks]
-    lists = _lists(blocks, words)
+    lists = _lists(blocks)
     if not lists:
         return
     listed = {number for numbers in lists for number in numbers}
@@ -177,11 +178,10 @@ def drop_teasers(blocks: list[Block], keep: list[bool]) -> None:
         if keep[number]
         and number not in listed
         and block.kind == PARAGRAPH
-        and not block.link
-        and words[number] >= RUNNING_WORDS
-        and linked_words(block.nodes) * 3 < words[number]
+        and block.count >= RUNNING_WORDS
+        and block.linked * 3 < block.count
     ]
-    if len(running) < RUNNING_PARAGRAPHS or sum(words[n] for n in running) < RUNNING_IN_ALL:
+    if len(running) < RUNNING_PARAGRAPHS or sum(blocks[n].count for n in running) < RUNNING_IN_ALL:
         return
     for numbers in lists:
         if numbers[0] > running[-1] or numbers[-1] < running[0]:
@@ -191,13 +191,13 @@ def drop_teasers(blocks: list[Block], keep: list[bool]) -> None:
                 keep[number] = False
 
 
-def _lists(blocks: list[Block], words: list[int]) -> list[list[int]]:
+def _lists(blocks: list[Block]) -> list[list[int]]:
     """Return the numbers of the blocks of each list of teasers."""
     titles: defaultdict[Kind, dict[Element, int]] = defaultdict(dict)
-    for number, block in enumerate(blocks):
-        if _is_title(block, words[number]):
+    for block in blocks:
+        if _is_title(block):
             for element in islice(block.parent.outward(), REACH):
-                titles[kind_of(element)].setdefault(element, words[number])
+                titles[kind_of(element)].setdefault(element, block.count)
     items: dict[Element, Kind] = {}
     for kind, by_item in titles.items():
         count = len(by_item)
@@ -215,16 +215,16 @@ def _lists(blocks: list[Block], words: list[int]) -> list[list[int]]:
     return [
         inside
         for kind, inside in numbers.items()
-        if sum(words[n] for n in inside) <= MOST_ITEM_WORDS * len(titles[kind])
+        if sum(blocks[n].count for n in inside) <= MOST_ITEM_WORDS * len(titles[kind])
     ]
 
 
-def _is_title(block: Block, words: int) -> bool:
+def _is_title(block: Block) -> bool:
     """Return whether a block is all link, and leads to another page."""
     if block.link:
         return not block.link.startswith("#")
     links = (element for element in elements_in(block.nodes) if element.tag == "a")
-    return linked_words(block.nodes) >= MIN_SHARE * words and any(
+    return block.linked >= MIN_SHARE * block.count and any(
         not link.attributes.get("href", "#").startswith("#") for link in links
     )
 
@@ -256,7 +256,7 @@ def _choose(blocks: list[Block]) -> list[bool]:
     size = size_of(blocks)
     if len(blocks) > MAX_SCORED or size < MIN_SCORED_CHARS:
         return by_rules_alone(blocks)
-    keep = likeliest(log_odds(blocks), [len(block.words.split()) for block in blocks])
+    keep = likeliest(log_odds(blocks), [block.count for block in blocks])
     if size < SHORT_PAGE_CHARS:
         by_place = by_rules_alone(blocks)
         agreed = MIN_AGREED * size_of(compress(blocks, by_place))

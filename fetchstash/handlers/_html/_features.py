@@ -5,12 +5,12 @@ import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, compress
 from operator import mul
 from typing import NamedTuple, cast
 
 from fetchstash.handlers._html._blocks import CODE, HEADING, PARAGRAPH, TABLE, Block
-from fetchstash.handlers._html._element import Element, Node
+from fetchstash.handlers._html._element import Element
 from fetchstash.handlers._html._repairs import Place, by_rules, places
 
 Row = list[float]
@@ -92,14 +92,6 @@ _SHARES = (0.6, 0.8, 0.95)
 _RUNNING = 10  # words; a paragraph with as many is running text
 
 
-class _Text(NamedTuple):
-    """Measures of the text of one block."""
-
-    words: int
-    linked: int  # words inside links
-    ends: bool  # ends as a sentence does
-
-
 @dataclass(slots=True)
 class _Span:
     """The numbers of the first and last block inside an element, and the words above them."""
@@ -121,28 +113,29 @@ class _Region(NamedTuple):
 class _Sums:
     """Running sums over the blocks of a page, so that what an element holds is a difference."""
 
-    def __init__(self, texts: list[_Text]) -> None:
-        self.words = [0, *accumulate(text.words for text in texts)]
-        self.linked = [0, *accumulate(text.linked for text in texts)]
-        self.sentences = [0, *accumulate(text.ends and text.words > 9 for text in texts)]
-        self.links = [0, *accumulate(text.linked * 2 > text.words for text in texts)]
+    def __init__(self, blocks: list[Block], ends: list[bool]) -> None:
+        self.words = [0, *accumulate(block.count for block in blocks)]
+        self.linked = [0, *accumulate(block.linked for block in blocks)]
+        sentences = (end and block.count > 9 for block, end in zip(blocks, ends, strict=True))
+        self.sentences = [0, *accumulate(sentences)]
+        self.links = [0, *accumulate(block.linked * 2 > block.count for block in blocks)]
 
 
 def features(blocks: list[Block]) -> list[Row]:
     """Return one row of numbers for each block of a page. Their order is the model's."""
     if not blocks:
         return []
-    texts = [_measure(block) for block in blocks]
-    sums = _Sums(texts)
+    ends = [not block.link and bool(_SENTENCE_END.search(block.words[-4:])) for block in blocks]
+    sums = _Sums(blocks, ends)
     words = sums.words
     spans = _spans(blocks)
     block_places = places(blocks)
-    landmarks = _landmark_rows(blocks, texts, block_places)
-    regions = _regions(blocks, texts, block_places, spans)
+    landmarks = _landmark_rows(blocks, block_places)
+    regions = _regions(blocks, block_places, spans)
     edges = [(region.span.first, region.span.last) for region in regions]
     no_title = [0] * (len(_SHARES) + 1 - len(regions))
     around = _surrounding_rows(blocks, sums, spans, regions)
-    page = _page_row(blocks, texts)
+    page = _page_row(blocks, ends)
     signatures = [_signature(block) for block in blocks]
     alike = {name: math.log1p(count) for name, count in Counter(signatures).items()}
     same_text = Counter(block.words for block in blocks)
@@ -151,8 +144,8 @@ def features(blocks: list[Block]) -> list[Row]:
     rows: list[Row] = []
     heading = -1
     ending = 0
-    for number, (block, text) in enumerate(zip(blocks, texts, strict=True)):
-        kind, parent, own_words = block.kind, block.parent, text.words
+    for number, block in enumerate(blocks):
+        kind, parent, own_words = block.kind, block.parent, block.count
         if kind == HEADING:
             heading = number
             ending = _ENDING.search(block.words) is not None
@@ -162,8 +155,8 @@ def features(blocks: list[Block]) -> list[Row]:
             _TAGS.get(parent.tag, 0),
             _LOGARITHMS[own_words] if own_words < _TABLED else math.log1p(own_words),
             len(block.words) / (own_words or 1),
-            text.linked / (own_words or 1),
-            text.ends,
+            block.linked / (own_words or 1),
+            ends[number],
         ]
         row += landmarks[number]
         for first, last in edges:
@@ -190,58 +183,37 @@ def features(blocks: list[Block]) -> list[Row]:
     return rows
 
 
-def _measure(block: Block) -> _Text:
-    words = len(block.words.split())
-    if block.link:
-        return _Text(words, words, ends=False)
-    linked = min(linked_words(block.nodes), words)
-    return _Text(words, linked, _SENTENCE_END.search(block.words[-4:]) is not None)
-
-
-def linked_words(nodes: list[Node]) -> int:
-    """Return the number of words inside links."""
-    words = 0
-    for node in nodes:
-        if isinstance(node, str):
-            continue
-        if node.tag == "a":
-            words += len("".join(node.texts()).split())
-        elif node.children:
-            words += linked_words(node.children)
-    return words
-
-
-def _page_row(blocks: list[Block], texts: list[_Text]) -> Row:
-    words, linked = sum(text.words for text in texts), sum(text.linked for text in texts)
-    long_blocks = sum(text.words > 25 and text.linked * 3 < text.words for text in texts)
+def _page_row(blocks: list[Block], ends: list[bool]) -> Row:
+    words, linked = sum(block.count for block in blocks), sum(block.linked for block in blocks)
+    long_blocks = sum(block.count > 25 and block.linked * 3 < block.count for block in blocks)
     return [
         math.log1p(words),
         linked / (words or 1),
         math.log1p(len(blocks)),
         math.log1p(sum(block.kind == CODE for block in blocks)),
         math.log1p(long_blocks),
-        sum(text.words for text in texts if text.ends) / (words or 1),
+        sum(block.count for block in compress(blocks, ends)) / (words or 1),
         math.log1p(sum(block.kind == HEADING for block in blocks)),
     ]
 
 
-def _landmark_rows(blocks: list[Block], texts: list[_Text], block_places: list[Place]) -> list[Row]:
+def _landmark_rows(blocks: list[Block], block_places: list[Place]) -> list[Row]:
     """Return the decisions of the rules for each block, and the share of text of each decision."""
     columns = [
         by_rules(blocks, block_places),
         [not place.chrome for place in block_places],
         [place.content for place in block_places],
     ]
-    words = [text.words for text in texts]
+    words = [block.count for block in blocks]
     shares = [sum(map(mul, words, column)) / (sum(words) or 1) for column in columns]
     return [[*row, *shares] for row in zip(*columns, strict=True)]
 
 
 def _regions(
-    blocks: list[Block], texts: list[_Text], block_places: list[Place], spans: dict[Element, _Span]
+    blocks: list[Block], block_places: list[Place], spans: dict[Element, _Span]
 ) -> list[_Region]:
     """Return a region for each of the shares, and the region of the title if there is one."""
-    running = [0, *accumulate(map(_running, blocks, texts, block_places))]
+    running = [0, *accumulate(map(_running, blocks, block_places))]
     held = {
         element: running[span.last + 1] - running[span.first] for element, span in spans.items()
     }
@@ -266,10 +238,10 @@ def _common_depths(region: Element, spans: dict[Element, _Span]) -> dict[Element
     return depths
 
 
-def _running(block: Block, text: _Text, place: Place) -> int:
+def _running(block: Block, place: Place) -> int:
     """Return the number of words of running text in a block outside the chrome."""
-    is_text = text.words >= _RUNNING or block.kind in {CODE, TABLE}
-    return max(text.words - text.linked, 0) if is_text and not place.chrome else 0
+    is_text = block.count >= _RUNNING or block.kind in {CODE, TABLE}
+    return block.count - block.linked if is_text and not place.chrome else 0
 
 
 def _surrounding_rows(
@@ -374,8 +346,9 @@ def groups(element: Element) -> tuple[int, ...]:
     """Return the numbers of GROUPS that the element's names match."""
     if not element.attributes:
         return _groups_in(element.tag)
-    get = element.get
-    return _groups_in(f"{element.tag} {get('role')} {get('class')} {get('id')}"[:MAX_NAMES])
+    get = element.attributes.get
+    names = f"{element.tag} {get('role', '')} {get('class', '')} {get('id', '')}"
+    return _groups_in(names[:MAX_NAMES])
 
 
 @lru_cache(30_000)

@@ -9,7 +9,6 @@ from pathlib import Path
 from fetchstash.handlers import _leads
 from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText
 from fetchstash.handlers._html import PageReason, _blocks, _content, _element, _reading
-from fetchstash.handlers._html._features import linked_words
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._html._reading import PICTURE, Reading
 from fetchstash.handlers._limits import ExtractLimits
@@ -145,9 +144,7 @@ def _preview(content: list[_blocks.Block], page_title: str, inline: Inline) -> P
         links += added
         in_list = block.containers and links >= MIN_LEADING_LINKS
         most = RUNNING_WORDS if in_list else MOST_WORDS_BETWEEN
-        is_text = block.kind in {_blocks.CODE, _blocks.TABLE} or (
-            not added and len(block.words.split()) > most
-        )
+        is_text = block.kind in {_blocks.CODE, _blocks.TABLE} or (not added and block.count > most)
         if is_text and not _is_notice(block):
             break
         if links >= MIN_LEADING_LINKS:
@@ -177,9 +174,8 @@ def _title(content: list[_blocks.Block], page_title: str) -> int | None:
             place = named.find(words) if named.strip() else -1
             if place >= 0:
                 places.append((place, number))
-        count = len(block.words.split())
-        if count >= RUNNING_WORDS and not block.link and linked_words(block.nodes) * 2 < count:
-            above += count
+        if block.count >= RUNNING_WORDS and block.linked * 2 < block.count:
+            above += block.count
         if above > MOST_WORDS_ABOVE:
             break
     return min(places)[1] if places else None
@@ -196,10 +192,9 @@ def _is_notice(block: _blocks.Block) -> bool:
 
 def _links(block: _blocks.Block) -> int:
     """Return the number of links in a block that is nothing else, 0 for any other."""
-    words = len(block.words.split())
     if block.link:
-        return bool(words)
-    if not words or linked_words(block.nodes) * 5 < words * 4:
+        return bool(block.count)
+    if not block.count or block.linked * 5 < block.count * 4:
         return 0
     return sum(element.tag == "a" for element in _element.elements_in(block.nodes))
 

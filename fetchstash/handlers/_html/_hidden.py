@@ -93,11 +93,11 @@ def style_of(element: Element, sheet: StyleSheet, identity: int) -> Style | None
 
     ``identity`` is the element's id for the sheet.
     """
-    get = element.get
-    style = sheet.style(element.tag, get("class"), get("id"), identity)
-    inline = read_style(get("style"))
-    background = get("bgcolor")
-    shade = get(_COLOUR_ATTRIBUTES.get(element.tag, ""))
+    get = element.attributes.get
+    style = sheet.style(element.tag, get("class", ""), get("id", ""), identity)
+    inline = read_style(get("style", ""))
+    background = get("bgcolor", "")
+    shade = get(_COLOUR_ATTRIBUTES.get(element.tag, ""), "")
     if inline is None and not background and not shade:
         return style
     merged = Style(**style) if style else Style()

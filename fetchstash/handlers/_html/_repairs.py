@@ -171,7 +171,7 @@ def complete_cards(blocks: list[Block], keep: list[bool]) -> None:
             link = next((e for e in block.parent.outward() if e.tag == "a"), block.parent)
             cards[link].append(number)
     for numbers in cards.values():
-        words = sum(len(blocks[number].words.split()) for number in numbers)
+        words = sum(blocks[number].count for number in numbers)
         if words <= CARD_WORDS and any(keep[number] for number in numbers):
             for number in numbers:
                 keep[number] = True
@@ -186,7 +186,7 @@ def keep_bylines(blocks: list[Block], keep: list[bool]) -> None:
     if len(kept) < 2:
         return
     for number, (block, post) in enumerate(zip(blocks, posts, strict=True)):
-        short = not keep[number] and len(block.words.split()) <= BYLINE_WORDS
+        short = not keep[number] and block.count <= BYLINE_WORDS
         if short and post in kept and _is_byline(block):
             keep[number] = True
 
@@ -238,7 +238,7 @@ def keep_media(blocks: list[Block], keep: list[bool]) -> None:
         keep[number] = not beside or any(keep[n] for n in closest)
         caption = number + 1
         if keep[number] and figure is not None and caption < len(blocks):
-            is_short = len(blocks[caption].words.split()) <= CAPTION_WORDS
+            is_short = blocks[caption].count <= CAPTION_WORDS
             if is_short and figure in blocks[caption].parent.outward():
                 keep[caption] = True
 
