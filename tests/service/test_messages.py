@@ -7,8 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from fetchstash.service.access import READ, Principal
-from tests.service.asgi import Service, Tokens, mcp_client
+from tests.service.asgi import Service
 
 pytestmark = pytest.mark.anyio
 
@@ -98,17 +97,3 @@ async def test_requests_of_one_id_are_answered_each(service: Service) -> None:
         http.headers["mcp-session-id"] = "one"
         answers = [await sent(http, json.dumps(PING).encode()) for _ in range(2)]
     assert all('"result":{}' in answer.text for answer in answers)
-
-
-async def test_a_token_that_may_read_fetches_nothing(service: Service) -> None:
-    reader = Principal("acme", "reader", frozenset({READ}))
-    async with service(verifier=Tokens(read=reader)) as http:
-        http.headers["authorization"] = "Bearer read"
-        params = {"name": "fetch_content", "arguments": {"url": "https://example.org/"}}
-        call = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params}
-        answer = await sent(http, json.dumps(call).encode())
-        async with mcp_client(http) as client:
-            info = await client.call_tool("artifact_info", {})
-    assert answer.status_code == 403
-    assert answer.headers["www-authenticate"].startswith('Bearer error="insufficient_scope", ')
-    assert not info.is_error

@@ -234,14 +234,6 @@ def test_an_address_of_ipv6_stands_in_brackets() -> None:
     assert host_and_port("[::1]:8080") == ("::1", 8080)
 
 
-def test_a_port_that_is_taken_is_said_so() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        with pytest.raises(BadArgument, match="cannot be used: Address already in use"):
-            listener("127.0.0.1", taken.getsockname()[1])
-
-
 def test_an_address_of_the_metrics_is_called_what_it_is() -> None:
     with pytest.raises(BadArgument, match=r"http\.metrics is '9464'"):
         host_and_port("9464", "http.metrics")

@@ -193,21 +193,21 @@ async def test_without_a_collector_no_exporter_is_needed(
         assert metrics == ""
 
 
-async def test_another_protocol_is_refused(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("protocol", "exporter", "message"),
+    [("grpc", sys, "http/protobuf"), ("", None, r'pip install "fetchstash\[team\]"')],
+    ids=["another protocol", "no exporter"],
+)
+async def test_what_sends_no_traces_is_one_line(
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    protocol: str,
+    exporter: Any,
+    message: str,
 ) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "x")
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-    with pytest.raises(BadArgument, match="http/protobuf"):
-        async with exports(settings):
-            pass
-
-
-async def test_a_missing_exporter_is_one_line(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, EXPORTER, None)
+    monkeypatch.setitem(sys.modules, EXPORTER, exporter)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h")
-    with pytest.raises(BadArgument, match=r'pip install "fetchstash\[team\]"'):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+    with pytest.raises(BadArgument, match=message):
         async with exports(settings):
             pass

@@ -2,6 +2,7 @@
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,11 +51,17 @@ async def test_without_a_provider_its_tokens_are_none(site: Site, tmp_path: Path
         ({"audience": AUDIENCE, "read_scope": "a b"}, "oauth.read_scope is 'a b'"),
         ({"audience": AUDIENCE, "fetch_scope": 'a"'}, "oauth.fetch_scope is"),
         ({"audience": AUDIENCE, "fetch_scope": ""}, "oauth.fetch_scope is"),
+        ({"audience": AUDIENCE, "tenant": "A b"}, "oauth.tenant is 'A b'"),
+        ({"audience": AUDIENCE, "tenant_map": ["acme"]}, "oauth.tenant_map has an item"),
+        ({"audience": AUDIENCE, "tenant_map": ["a=A"]}, "oauth.tenant_map has an item"),
+        ({"audience": AUDIENCE, "client_id": "a", "client_secret": "b"}, "names a variable"),
+        ({"audience": AUDIENCE, "client_secret": "env:SECRET"}, "oauth.client_id needs"),
+        ({"audience": AUDIENCE, "client_id": "a", "client_secret": "env:NONE"}, "NONE, which the"),
     ],
     ids=str,
 )
 def test_settings_that_cannot_be_right_are_refused_at_the_start(
-    tmp_path: Path, values: dict[str, str], message: str
+    tmp_path: Path, values: dict[str, Any], message: str
 ) -> None:
     named = {f"oauth.{name}": value for name, value in {"issuer": ISSUER, **values}.items()}
     with pytest.raises(BadArgument, match=message):
