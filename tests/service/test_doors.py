@@ -76,6 +76,7 @@ def test_hosts_that_are_named_are_let_in_beside_the_own_address() -> None:
         "other.example:8443",
     ]
     assert security.allowed_origins == ["https://192.0.2.7:443"]
+    assert security_of(HttpLimits(), "0.0.0.0", 80).allowed_hosts == []
 
 
 async def test_a_host_is_one_name_in_upper_and_in_lower_case(settings: Settings) -> None:
@@ -85,10 +86,6 @@ async def test_a_host_is_one_name_in_upper_and_in_lower_case(settings: Settings)
         headers = HEADERS | {"host": "Fetch.Example.ORG:443"}
         answer = await http.post("/mcp", content=BODY, headers=headers)
     assert answer.status_code == 200
-
-
-def test_the_address_of_all_interfaces_is_no_name() -> None:
-    assert security_of(HttpLimits(), "0.0.0.0", 80).allowed_hosts == []
 
 
 async def test_a_page_that_the_operator_names_may_call(settings: Settings) -> None:

@@ -1,6 +1,5 @@
 """What a client without the right token is told."""
 
-import pytest
 from hypothesis import given, strategies as st
 
 from fetchstash.config import OAuthLimits
@@ -18,13 +17,6 @@ PLACE = "https://fetch.example.org/.well-known/oauth-protected-resource/mcp"
 
 def test_a_request_without_a_token_is_shown_the_metadata_and_no_error() -> None:
     assert challenge(LIMITS) == f'Bearer resource_metadata="{PLACE}", scope="fetch"'
-
-
-def test_a_wrong_token_is_told_why() -> None:
-    assert challenge(LIMITS, Rejected("expired", "The token has expired.")) == (
-        f'Bearer resource_metadata="{PLACE}", scope="fetch", error="invalid_token", '
-        'error_description="The token has expired."'
-    )
 
 
 def test_a_call_beyond_its_scope_is_told_the_providers_name_of_the_scope() -> None:
@@ -70,8 +62,3 @@ def test_no_description_ends_its_quotes(description: str) -> None:
     assert header.isprintable()
     assert header.count('"') in (6, 8)
     assert "\\" not in header
-
-
-@pytest.mark.parametrize("reason", ["unknown", "expired"])
-def test_a_token_that_proves_nothing_is_answered_with_401(reason: str) -> None:
-    assert Rejected(reason, "").status == 401  # type: ignore[arg-type]
