@@ -88,7 +88,7 @@ async def test_a_recipe_lets_in_its_accounts_and_tells_others_which_claim_is_wro
     sent: dict[str, Any] = {"tenant": None, **claims}
     other: dict[str, Any] = sent | changes
     principal = await tokens.verify(provider.token(header={"typ": "JWT"}, **sent))
-    assert (principal.tenant, principal.name, principal.scopes) == (tenant, person, scopes)
+    assert (principal.tenant, principal.name, {*principal.scopes}) == (tenant, person, scopes)
     with pytest.raises(Rejected) as caught:
         await tokens.verify(provider.token(**other))
     assert caught.value.description == f"This account is not let in: the claim {line}."
