@@ -93,7 +93,7 @@ def test_the_older_format_with_worksheets_is_read(read: Read) -> None:
         (b"[]", "it holds no cells"),
         (b'{"cells": 7}', "the document holds no text"),
         (
-            b'{"cells": [null, 3, {"cell_type": "markdown", "source": 4}]}',
+            b'{"cells": [null, {"cell_type": "markdown", "source": 4}]}',
             "the document holds no text",
         ),
     ],

@@ -127,10 +127,8 @@ def test_a_database_with_a_journal_is_left_as_it_is(tmp_path: Path) -> None:
     source = tmp_path / "alone" / "name #% .sqlite"
     source.parent.mkdir()
     source.write_bytes(path.read_bytes())
-    assert "".join(
-        part.text
-        for part in handler_named("sqlite").extract(source, Hints(), ExtractLimits()).parts or ()
-    ).startswith("## t (0")
+    parts = handler_named("sqlite").extract(source, Hints(), ExtractLimits()).parts or ()
+    assert "".join(part.text for part in parts).startswith("## t (0")
     assert [entry.name for entry in source.parent.iterdir()] == [source.name]
 
 
@@ -154,8 +152,7 @@ def test_damage_does_no_harm(read: Read, tmp_path: Path) -> None:
     for seed in range(200):
         broken = bytearray(whole)
         for step in range(4):
-            broken[(seed * 7_919 + step * 104_729) % (len(broken) - 100) + 100] = (
-                seed * 31 + step
-            ) % 256
+            at = (seed * 7_919 + step * 104_729) % (len(broken) - 100) + 100
+            broken[at] = (seed * 31 + step) % 256
         with suppress(NoText):
             read("sqlite", bytes(broken))
