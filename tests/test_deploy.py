@@ -17,7 +17,7 @@ from fetchstash.config import KEYS, HttpLimits, load
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
-DOCS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+DOCS = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md"))
 ROWS = re.findall(r"^\| `(\w+)` \| (counter|gauge|histogram|info) \| (.*?) \|", DOCS, re.MULTILINE)
 LABELS = {name: set(re.findall(r"`(\w+)`", labels)) for name, _, labels in ROWS}
 HISTOGRAMS = {name for name, kind, _ in ROWS if kind == "histogram"}

@@ -17,7 +17,7 @@ from fetchstash.system import telemetry
 
 pytestmark = pytest.mark.anyio
 
-DOCS = Path(__file__).parents[2] / "docs" / "operations.md"
+DOCS = Path(__file__).parents[2] / "docs" / "operations-reference.md"
 
 
 @asynccontextmanager
