@@ -3,7 +3,8 @@
 import os
 import ssl
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import cast
@@ -55,34 +56,21 @@ class Gates:
         self._interval = 1 / rate if rate > 0 else 0.0
         self._gates: dict[str, _Gate] = {}
 
-    async def enter(self, host: str) -> Callable[[], None]:
-        """Wait for a turn, and return the function to call when the response is closed."""
+    @asynccontextmanager
+    async def turn(self, host: str) -> AsyncGenerator[None]:
+        """Wait for a turn at ``host``, which lasts until the response is closed."""
         gate = self._gates.setdefault(host, _Gate(anyio.Semaphore(self._concurrency)))
         gate.users += 1
         try:
-            await gate.slots.acquire()
-        except BaseException:
-            self._leave(gate)
-            raise
-
-        def leave() -> None:
-            gate.slots.release()
-            self._leave(gate)
-
-        try:
-            now = anyio.current_time()
-            turn = max(now, gate.next_at)
-            gate.next_at = turn + self._interval
-            if turn > now:
-                await anyio.sleep(turn - now)
-        except BaseException:
-            leave()
-            raise
-        return leave
-
-    def _leave(self, gate: _Gate) -> None:
-        gate.users -= 1
-        if not gate.users:
+            async with gate.slots:
+                now = anyio.current_time()
+                turn = max(now, gate.next_at)
+                gate.next_at = turn + self._interval
+                if turn > now:
+                    await anyio.sleep(turn - now)
+                yield
+        finally:
+            gate.users -= 1
             now, gates = anyio.current_time(), self._gates
             self._gates = {name: g for name, g in gates.items() if g.users or g.next_at > now}
 
@@ -94,9 +82,7 @@ class Exchange:
     ``redirects`` led to ``target``; ``left_origin``: one of them to another origin.
     """
 
-    def __init__(
-        self, target: Target, response: httpcore2.Response, leave: Callable[[], None]
-    ) -> None:
+    def __init__(self, target: Target, response: httpcore2.Response) -> None:
         stream = cast("object", response.extensions["network_stream"])  # pyright: ignore[reportUnknownMemberType] -- a bare dict
         self.target = target
         self.status = response.status
@@ -110,7 +96,7 @@ class Exchange:
         peer = stream.get_extra_info("server_addr")
         self.address = str(peer[0]) if peer else ""
         self._response = response
-        self._leave = leave
+        self.turn = AsyncExitStack()
         self._stream = stream
         self._received_before = stream.received
         self._yielded = 0
@@ -164,7 +150,7 @@ class Exchange:
                 if self._stream.is_spoiled:
                     await self._stream.aclose()
         finally:
-            self._leave()
+            await self.turn.aclose()
 
 
 def tls_context() -> ssl.SSLContext:
@@ -226,19 +212,21 @@ class Connections:
             # RFC 6066, section 3: without the trailing dot
             extensions={"sni_hostname": target.host.removesuffix(".")},
         )
-        leave = await self._gates.enter(target.host)
-        response: httpcore2.Response | None = None
-        try:
-            response = await self._pool.handle_async_request(request)
-            return Exchange(target, response, leave)
-        except BaseException as error:
-            leave()
-            if response is not None:
-                with anyio.CancelScope(shield=True):
-                    await response.aclose()
-            if isinstance(error, _FAILURES):
-                raise failure(target, error) from None
-            raise
+        async with AsyncExitStack() as turn:
+            await turn.enter_async_context(self._gates.turn(target.host))
+            response: httpcore2.Response | None = None
+            try:
+                response = await self._pool.handle_async_request(request)
+                exchange = Exchange(target, response)
+            except BaseException as error:
+                if response is not None:
+                    with anyio.CancelScope(shield=True):
+                        await response.aclose()
+                if isinstance(error, _FAILURES):
+                    raise failure(target, error) from None
+                raise
+            exchange.turn = turn.pop_all()
+            return exchange
 
     async def aclose(self) -> None:
         """Close all connections."""

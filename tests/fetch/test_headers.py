@@ -337,7 +337,6 @@ def ask(site: Site, fetcher: Make, tmp_path: Path) -> Ask:
     return fetch
 
 
-@pytest.mark.anyio
 async def test_the_validators_become_conditions(ask: Ask) -> None:
     assert await ask(Cached(datetime.now(UTC))) == {}
     assert await ask(None) == {}
@@ -348,7 +347,6 @@ async def test_the_validators_become_conditions(ask: Ask) -> None:
     }
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("url", "redirects", "is_sent"),
     [
@@ -367,7 +365,6 @@ async def test_a_validator_is_sent_to_the_url_alone_that_gave_it(
     assert bool(await ask(cached, redirects)) is is_sent
 
 
-@pytest.mark.anyio
 async def test_a_validator_that_would_break_the_request_is_left_out(ask: Ask) -> None:
     cached = Cached(datetime.now(UTC), etag='"a"\r\nHost: x', last_modified="é")
     assert await ask(cached) == {}

@@ -344,7 +344,8 @@ MISREPORTED: dict[str, list[tuple[int, int]]] = {
 @pytest.mark.parametrize("case", MISREPORTED)
 def test_a_text_is_refused_that_is_not_as_it_was_reported(tmp_path: Path, case: str) -> None:
     path = tmp_path / "text"
-    path.write_bytes(DAMAGED if case == "no UTF-8" else TEXT.encode())
+    written = {"no UTF-8": DAMAGED, "more than is taken": b"x" * 21}
+    path.write_bytes(written.get(case, TEXT.encode()))
     with pytest.raises(ProtocolError):
         measure(path, pieces(*MISREPORTED[case]))
 
