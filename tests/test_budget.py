@@ -16,7 +16,7 @@ BUDGET = {
     "fetchstash/cli": (28, 5_237),
     "fetchstash/client": (28, 6_315),
     "fetchstash/config": (4, 1_013),
-    "fetchstash/fetch": (18, 4_305),
+    "fetchstash/fetch": (18, 4_293),
     "fetchstash/gateway": (13, 3_171),
     "fetchstash/handlers": (89, 20_999),
     "fetchstash/render": (6, 1_143),
@@ -27,7 +27,7 @@ BUDGET = {
     "fetchstash/system": (5, 569),
     "fetchstash/text": (7, 1_060),
     "scripts": (47, 7_578),
-    "tests": (293, 50_970),
+    "tests": (293, 50_968),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
