@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from fetchstash.client import Verdict, classify
-from tests.client.sdk_errors import APIS, Refusing, envelope, error_of, refusing
+from tests.client.loopback import Loopback
+from tests.client.sdk_errors import APIS, envelope, error_of
 
 # Words that begin a pattern, and go on to another.
 HARD_WORDS = (
@@ -53,7 +54,7 @@ def forms(row: dict[str, Any]) -> dict[str, Any]:
     return shapes
 
 
-def of_sdk(sdk: str, provider: Refusing, row: dict[str, Any]) -> Exception | None:
+def of_sdk(sdk: str, provider: Loopback, row: dict[str, Any]) -> Exception | None:
     """Return what an SDK makes of a row, None where it does not speak the row's API.
 
     An answer with status 200 is the event of a stream, and one without an error is none.
@@ -77,7 +78,7 @@ def of_sdk(sdk: str, provider: Refusing, row: dict[str, Any]) -> Exception | Non
 def score_sdk(sdk: str, rows: list[dict[str, Any]], *, show: bool) -> None:
     """Print how the errors of an SDK are told."""
     counts: Counter[str] = Counter()
-    with refusing() as provider:
+    with Loopback("good") as provider:
         for row in rows:
             error = of_sdk(sdk, provider, row)
             if error is None or APART & set(row["tags"]):

@@ -123,17 +123,12 @@ def strip_media(
     media = media_of(value)
     if media:
         return media.label, (cost or media_tokens)(media)
-    tokens = 0
     if is_collection(value):
-        items: list[Any] = []
-        for item in value:
-            stripped, item_tokens = strip_media(item, cost, depth + 1)
-            items.append(stripped)
-            tokens += item_tokens
-        return items, tokens
+        pairs = [strip_media(item, cost, depth + 1) for item in value]
+        return [stripped for stripped, _ in pairs], sum(item_tokens for _, item_tokens in pairs)
     if not is_object(value):
         return value, 0
-    kept: dict[str, Any] = {}
+    kept, tokens = dict[str, Any](), 0
     for key, inner in value.items():
         if key in _UNCHARGED:
             continue

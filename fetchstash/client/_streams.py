@@ -53,14 +53,8 @@ def objects(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 
 _FAILED_TYPES = frozenset({"error", "response.failed", "response.incomplete"})
 _ANSWER_FIELDS = (
-    "content",
-    "text",
-    "tool_calls",
-    "tool_call_chunks",
-    "function_call",
-    "refusal",
-    "audio",
-)
+    "content", "text", "tool_calls", "tool_call_chunks", "function_call", "refusal", "audio",
+)  # fmt: skip
 _REASONING_TYPES = frozenset({"reasoning", "thinking", "redacted_thinking", "reasoning_content"})
 # Items that a client carries out, or whose work at a third party cannot be undone.
 _ACTING_ITEMS = (
@@ -68,13 +62,8 @@ _ACTING_ITEMS = (
     "local_shell_call", "shell_call", "apply_patch_call",
 )  # fmt: skip
 _GEMINI_ANSWERS = (
-    "functionCall",
-    "function_call",
-    "inlineData",
-    "inline_data",
-    "fileData",
-    "file_data",
-)
+    "functionCall", "function_call", "inlineData", "inline_data", "fileData", "file_data",
+)  # fmt: skip
 
 
 def get(thing: Any, name: str) -> Any:
@@ -103,17 +92,14 @@ def commits(event: Any) -> bool:
         return True
     if _has_answer(event) or _has_answer(get(event, "message")):
         return True
-    if any(
-        _has_answer(get(choice, "delta"))
-        or _has_answer(get(choice, "message"))
-        or get(choice, "text")
-        for choice in _items(get(event, "choices"))
-    ):
+    if any(map(_has_answer, _choices(event))):
+        return True
+    if any(get(choice, "text") for choice in _items(get(event, "choices"))):
         return True
     return any(
-        _gemini_commits(part)
-        for candidate in _items(get(event, "candidates"))
-        for part in _items(get(get(candidate, "content"), "parts"))
+        not get(part, "thought")
+        and (get(part, "text") or any(get(part, key) for key in _GEMINI_ANSWERS))
+        for part in _gemini_parts(event)
     )
 
 
@@ -122,15 +108,9 @@ def reasons(event: Any) -> bool:
     kind = str(get(event, "type"))
     if "reasoning" in kind or get(get(event, "delta"), "type") == "thinking_delta":
         return True
-    deltas = [get(choice, "delta") for choice in _items(get(event, "choices"))]
-    deltas += [get(choice, "message") for choice in _items(get(event, "choices"))]
-    if any(get(delta, "reasoning_content") or get(delta, "reasoning") for delta in deltas):
+    if any(get(said, "reasoning_content") or get(said, "reasoning") for said in _choices(event)):
         return True
-    return any(
-        get(part, "thought")
-        for candidate in _items(get(event, "candidates"))
-        for part in _items(get(get(candidate, "content"), "parts"))
-    )
+    return any(get(part, "thought") for part in _gemini_parts(event))
 
 
 def failure(event: Any) -> Any:
@@ -142,25 +122,15 @@ def failure(event: Any) -> Any:
     """
     kind = get(event, "type")
     status = get(event, "status")
-    if (
-        kind in _FAILED_TYPES
-        or get(event, "error")
-        or get(get(event, "response"), "error")
-        or (status == "failed" and get(event, "object") == "response")
-    ):
+    if kind in _FAILED_TYPES or get(event, "error") or get(get(event, "response"), "error"):
+        return event
+    if status == "failed" and get(event, "object") == "response":
         return event
     if commits(event):
         return None
-    # An ordinary end is no failure, and what is not a string is not a reason. Mistral says
-    # model_length.
-    return next(
-        (
-            reason
-            for reason in finish_reasons(event)
-            if "context" in reason or reason == "model_length"
-        ),
-        None,
-    )
+    # An ordinary end is no failure. Mistral says model_length.
+    ends = finish_reasons(event)
+    return next((one for one in ends if "context" in one or one == "model_length"), None)
 
 
 def finish_reasons(event: Any) -> list[str]:
@@ -195,12 +165,6 @@ def _responses_commits(kind: str, event: Any) -> bool:
     )
 
 
-def _gemini_commits(part: Any) -> bool:
-    if get(part, "thought"):
-        return False
-    return bool(get(part, "text")) or any(get(part, key) for key in _GEMINI_ANSWERS)
-
-
 def _has_answer(thing: Any) -> bool:
     if thing is None or isinstance(thing, str):
         return False
@@ -211,6 +175,18 @@ def _has_answer(thing: Any) -> bool:
         if value and not callable(value):
             return True
     return False
+
+
+def _choices(event: Any) -> Iterator[Any]:
+    """Yield what each choice of Chat Completions says: its delta, and its message."""
+    for choice in _items(get(event, "choices")):
+        yield get(choice, "delta")
+        yield get(choice, "message")
+
+
+def _gemini_parts(event: Any) -> Iterator[Any]:
+    for candidate in _items(get(event, "candidates")):
+        yield from _items(get(get(candidate, "content"), "parts"))
 
 
 def _items(value: Any) -> Iterable[Any]:

@@ -31,7 +31,8 @@ class Loopback:
     four characters, a picture or a file being 1,000. With ``hold_after`` a stream stops after so
     many events until ``released`` is set; ``released_in_time`` says whether it was. A script that
     has run out goes on with its last word. ``headers`` are sent with every error.
-    ``bodies`` are the requests as they came.
+    ``bodies`` are the requests as they came. A ``refusal``, a status and a body, answers every
+    request; with status 200 the body is the one event of a stream.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Loopback:
         self.script = list(script)
         self.limit = limit
         self.refused = 0
+        self.refusal: tuple[int, str] | None = None
         self.hold_after = 0
         self.released = threading.Event()
         self.released_in_time = True
@@ -83,10 +85,15 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             loopback.bodies.append(body)
-            word = loopback.word(body)
             streams = body.get("stream") or "streamGenerateContent" in self.path
-            status, answer = _answer(self.path.partition("?")[0], word, bool(streams))
-            text = "".join(answer) if streams and status == 200 else json.dumps(answer)
+            if loopback.refusal:
+                status, text = loopback.refusal
+                text = f"data: {text}\n\n" if status == 200 else text
+                answer: Any = [text]
+            else:
+                word = loopback.word(body)
+                status, answer = _answer(self.path.partition("?")[0], word, bool(streams))
+                text = "".join(answer) if streams and status == 200 else json.dumps(answer)
             holds = loopback.hold_after if streams and status == 200 else 0
             self.send_response(status)
             self.send_header(
@@ -345,11 +352,7 @@ def _chat_calls(parallel: int) -> tuple[dict[str, Any], Streamed]:
         for d in deltas
     ]
     end: dict[str, Any] = {"index": 0, "delta": {}, "finish_reason": "tool_calls"}
-    return whole, [
-        *chunks,
-        {**base, "object": "chat.completion.chunk", "choices": [end]},
-        "[DONE]",
-    ]
+    return whole, [*chunks, {**base, "object": "chat.completion.chunk", "choices": [end]}, "[DONE]"]
 
 
 def _function(number: int) -> dict[str, Any]:

@@ -2,57 +2,15 @@
 
 import importlib
 import json
-import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.client.loopback import Loopback
 
 PROMPT: list[Any] = [{"role": "user", "content": "Sum up the report."}]
 Call = Callable[..., Any]
 """Takes a URL and ``stream``, and raises what the SDK raises."""
-
-Refusal = tuple[int, str]
-"""A status and a body. With status 200 the body is the one event of a stream."""
-
-
-class Refusing:
-    """Answers each request with ``refusal``."""
-
-    refusal: Refusal = (400, "")
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-
-
-@contextmanager
-def refusing() -> Generator[Refusing]:
-    """Run a provider that refuses everything."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            status, body = provider.refusal
-            data = (f"data: {body}\n\n" if status == 200 else body).encode()
-            kind = "text/event-stream" if status == 200 else "application/json"
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - base class
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    provider = Refusing(f"http://127.0.0.1:{server.server_port}")
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    try:
-        yield provider
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def envelope(api: str, status: int, message: str, kind: str | None = None, code: Any = None) -> str:
@@ -158,8 +116,11 @@ APIS: dict[str, dict[str, Call]] = {
 """How each SDK calls the APIs that it speaks; Ollama's own is LiteLLM's alone."""
 
 
-def error_of(sdk: str, api: str, provider: Refusing, refusal: Refusal) -> Exception:
-    """Return what the SDK raises when the provider refuses a request so."""
+def error_of(sdk: str, api: str, provider: Loopback, refusal: tuple[int, str]) -> Exception:
+    """Return what the SDK raises when the provider refuses a request with this status and body.
+
+    With status 200 the body is the one event of a stream.
+    """
     provider.refusal = refusal
     try:
         APIS[sdk][api](provider.url, stream=refusal[0] == 200)

@@ -160,10 +160,7 @@ async def test_an_answer_that_anthropic_ends_for_the_window_is_retried_unless_it
 @needs("anthropic")
 async def test_an_answer_that_stays_empty_for_the_window_is_returned_as_it_came() -> None:
     recovery = Recovery()
-    with (
-        Loopback("full") as provider,
-        anthropic(provider.url, recovery) as client,
-    ):
+    with Loopback("full") as provider, anthropic(provider.url, recovery) as client:
         messages = render(HISTORY, "anthropic")
         answer = client.messages.create(model="m", max_tokens=9, messages=messages)
     assert answer.stop_reason == "model_context_window_exceeded"

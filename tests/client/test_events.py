@@ -83,9 +83,7 @@ def told() -> Events:
     return events
 
 
-def test_each_documented_event_comes_with_its_attributes(
-    told: Events,
-) -> None:
+def test_each_documented_event_comes_with_its_attributes(told: Events) -> None:
     attributes: defaultdict[str, set[str]] = defaultdict(set)
     for name, event in told:
         attributes[name] |= set(event)
@@ -104,9 +102,7 @@ def test_no_event_tells_content(told: Events) -> None:
     assert CANARY not in str(told)
 
 
-def test_outcomes_tiers_and_reasons_are_those_of_the_page(
-    told: Events,
-) -> None:
+def test_outcomes_tiers_and_reasons_are_those_of_the_page(told: Events) -> None:
     compactions = told.of("compaction")
     reasons = {
         reason

@@ -15,7 +15,8 @@ import pytest
 from fetchstash.client import Recovery, Request, Verdict, classify, learned_windows
 from tests.client import test_wordings
 from tests.client.fakes import conversation, prose
-from tests.client.sdk_errors import APIS, Refusing, envelope, error_of, refusing
+from tests.client.loopback import Loopback
+from tests.client.sdk_errors import APIS, envelope, error_of
 from tests.client.sdks import needs
 
 IN_PARTS = "This model's maximum context length is 128000 tokens. However, you requested 140000 tokens (80000 in the messages, 60000 in the completion)."
@@ -160,8 +161,8 @@ def test_a_400_without_a_body_is_an_overflow_as_pythons_sdks_word_it(shown: str)
 
 
 @pytest.fixture(scope="module")
-def provider() -> Generator[Refusing]:
-    with refusing() as running:
+def provider() -> Generator[Loopback]:
+    with Loopback("good") as running:
         yield running
 
 
@@ -174,7 +175,7 @@ REAL = [
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(("sdk", "api"), REAL)
 def test_an_error_that_the_real_sdk_raises_is_read_as_the_bare_sentence(
-    sdk: str, api: str, provider: Refusing
+    sdk: str, api: str, provider: Loopback
 ) -> None:
     for status, words in WORDINGS:
         body = words if words.startswith("{") else envelope(api, status, words)
@@ -185,7 +186,7 @@ def test_an_error_that_the_real_sdk_raises_is_read_as_the_bare_sentence(
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(("sdk", "api"), [one for one in REAL if "openai" in str(one.id)])
 def test_an_error_that_the_real_sdk_raises_inside_a_stream_is_read_as_the_bare_sentence(
-    sdk: str, api: str, provider: Refusing
+    sdk: str, api: str, provider: Loopback
 ) -> None:
     for words in (IN_PARTS, AZURE):
         error = error_of(sdk, api, provider, (200, envelope(api, 400, words)))

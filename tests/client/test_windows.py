@@ -19,12 +19,7 @@ def forget() -> None:
 
 
 def sent(
-    recovery: Recovery,
-    messages: list[Any],
-    request: Request,
-    *,
-    limit: int,
-    words: str = REFUSAL,
+    recovery: Recovery, messages: list[Any], request: Request, *, limit: int, words: str = REFUSAL
 ) -> list[int]:
     """Send one request to a provider with this limit in characters; return the sizes it saw."""
     sizes: list[int] = []

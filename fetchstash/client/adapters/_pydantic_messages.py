@@ -45,31 +45,19 @@ def from_data(
 
 def _block(part: Any) -> dict[str, Any]:
     match part:
-        case ToolCallPart():
-            return {
-                "type": "tool_use",
-                "id": part.tool_call_id,
-                "name": part.tool_name,
-                "input": _arguments(part),
-            }
+        case BaseToolCallPart():  # one that is no ToolCallPart is of a tool that the provider runs
+            kind = "tool_use" if isinstance(part, ToolCallPart) else "server_tool_use"
+            identity = {"type": kind, "id": part.tool_call_id, "name": part.tool_name}
+            return identity | {"input": _arguments(part)}
         case ToolReturnPart():
-            return {
-                "type": "tool_result",
-                "tool_use_id": part.tool_call_id,
-                "content": _result(part),
-            }
-        case RetryPromptPart() if part.tool_name:
-            return {
-                "type": "tool_result",
-                "tool_use_id": part.tool_call_id,
-                "content": part.model_response(),
-            }
-        case BaseToolCallPart():  # a tool that the provider runs
-            identity = {"id": part.tool_call_id, "name": part.tool_name}
-            return {"type": "server_tool_use", **identity, "input": _arguments(part)}
+            identity = {"type": "tool_result", "tool_use_id": part.tool_call_id}
+            return identity | {"content": _result(part)}
         case BaseToolReturnPart():
             identity = {"type": "server_tool_result", "tool_use_id": part.tool_call_id}
             return identity | {"content": part.model_response_str()}
+        case RetryPromptPart() if part.tool_name:
+            identity = {"type": "tool_result", "tool_use_id": part.tool_call_id}
+            return identity | {"content": part.model_response()}
         case ThinkingPart():
             return {"type": "thinking", "thinking": part.content}
         case TextPart():
