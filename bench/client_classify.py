@@ -129,11 +129,7 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print each error that was told wrong")
     options = parser.parse_args()
     if not options.corpus.is_file():
-        print(
-            f"{options.corpus} is missing: give the path of a file of labelled errors.",
-            file=sys.stderr,
-        )
-        return 2
+        parser.error(f"{options.corpus} is missing: give the path of a file of labelled errors.")
     rows = [json.loads(line) for line in options.corpus.read_text(encoding="utf-8").splitlines()]
     if options.sdk:
         score_sdk(options.sdk, rows, show=options.show)

@@ -58,6 +58,7 @@ def test_a_recovery_remembers_the_limit_of_a_model_without_a_name_for_itself() -
     assert len(sent(recovery, messages, Request(()), limit=24_000)) == 2
     other = conversation(*[prose(9_000, f"v{number}") for number in range(4)], ask="another task")
     assert len(sent(recovery, other, Request(()), limit=24_000)) == 1
+    assert sent(Recovery(), other, Request(()), limit=10**6) == [len(str(other))]
 
 
 @pytest.mark.parametrize(
