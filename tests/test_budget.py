@@ -11,10 +11,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 BUDGET = {
-    "bench": (20, 3_399),
+    "bench": (20, 3_396),
     "fetchstash": (4, 926),
     "fetchstash/cli": (28, 5_237),
-    "fetchstash/client": (28, 6_315),
+    "fetchstash/client": (28, 6_274),
     "fetchstash/config": (4, 1_013),
     "fetchstash/fetch": (18, 4_293),
     "fetchstash/gateway": (13, 3_171),
@@ -27,7 +27,7 @@ BUDGET = {
     "fetchstash/system": (5, 569),
     "fetchstash/text": (7, 1_060),
     "scripts": (47, 7_578),
-    "tests": (293, 50_968),
+    "tests": (293, 50_922),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
