@@ -161,6 +161,11 @@ def test_text_before_damage_is_kept(save: Save) -> None:
         next(parts)
 
 
+def test_styles_before_damage_are_kept(read: Read) -> None:
+    styles = STYLES.replace("</w:styles>", "</w:broken>")
+    assert read("docx", docx(paragraph("One", "H1"), styles=styles))[1] == "# One\n\n"
+
+
 def drop_cap(letter: str) -> str:
     return paragraph(letter, properties='<w:framePr w:dropCap="drop" w:lines="3"/>')
 

@@ -9,7 +9,7 @@ import pytest
 from fetchstash.handlers import ocr_text
 from fetchstash.handlers._ocr._engine import Line, as_text, is_legible, slope, upright
 from fetchstash.handlers._pdf import is_garbage
-from fetchstash.handlers._pdf._lines import column_regions, reading_order
+from fetchstash.handlers._pdf._lines import column_regions, reading_order, widest_gap
 from fetchstash.handlers._pdf._objects import Box
 from tests.handlers.conftest import Read, check_facts
 from tests.handlers.pdf_pages import SENTENCE, pages, text as place, unmapped
@@ -160,6 +160,12 @@ def test_all_runs_are_looked_at_if_a_few_stand_side_by_side(following: Box, seen
 def test_columns_are_seen_wherever_the_sample_begins(count: int, before: int) -> None:
     runs = [TITLE] * before + across(lines(LEFT, WIDTH, count), lines(RIGHT, WIDTH, count))
     assert len(looked_at(runs, count)) == len(runs)
+
+
+def test_the_widest_gap_that_is_free_and_wide_enough_is_taken() -> None:
+    places = [0.0, 10.0, 14.0, 20.0, 28.0, 40.0]
+    assert widest_gap(places, 4, lambda x: x != 34) == 5
+    assert widest_gap(places, 11, lambda x: x != 34) is None
 
 
 def test_two_columns_of_prose_are_two_regions() -> None:
