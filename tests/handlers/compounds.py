@@ -47,9 +47,8 @@ def compound(streams: Mapping[str, bytes]) -> bytes:
         place = siblings.index(number)
         right = siblings[place + 1] if place + 1 < len(siblings) else FREE
         if name in streams:
-            entries.append(
-                entry(name.rpartition("/")[2], 2, right, FREE, places[name], len(streams[name]))
-            )
+            last, size = name.rpartition("/")[2], len(streams[name])
+            entries.append(entry(last, 2, right, FREE, places[name], size))
         else:
             entries.append(entry(name, 1, right, children[name][0], 0, 0))
     directory = put(b"".join(entries))
@@ -58,15 +57,10 @@ def compound(streams: Mapping[str, bytes]) -> bytes:
     table.append(FAT)
     sectors.append(struct.pack(f"<{len(table)}L", *table).ljust(512, b"\xff"))
     assert len(table) <= 128
-    header = (
-        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-        + bytes(16)
-        + struct.pack("<5H", 62, 3, 0xFFFE, 9, 6)
-        + bytes(6)
-    )
-    header += struct.pack("<9L", 0, 1, directory, 0, 4096, mini_at, 1, END, 0) + struct.pack(
-        "<109L", fat_at, *[FREE] * 108
-    )
+    header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16)
+    header += struct.pack("<5H6x", 62, 3, 0xFFFE, 9, 6)
+    header += struct.pack("<9L", 0, 1, directory, 0, 4096, mini_at, 1, END, 0)
+    header += struct.pack("<109L", fat_at, *[FREE] * 108)
     return header + b"".join(sectors)
 
 

@@ -62,22 +62,17 @@ def table(*rows: list[str]) -> str:
 def docx(body: str, **parts: str) -> bytes:
     """Return a document of ``body``; further parts by kind of relationship."""
     parts = {"styles": STYLES, "numbering": NUMBERING} | parts
-    relations = (
-        "".join(
-            f'<Relationship Id="r{kind}" Type="{TYPES}/{kind}" Target="{kind}.xml"/>'
-            for kind in parts
-        )
-        + f'<Relationship Id="web" Type="{TYPES}/hyperlink" Target="https://example.org/" TargetMode="External"/>'
+    relations = "".join(
+        f'<Relationship Id="r{kind}" Type="{TYPES}/{kind}" Target="{kind}.xml"/>' for kind in parts
     )
-    return packed(
-        {
-            "[Content_Types].xml": "<Types/>",
-            "docProps/core.xml": CORE,
-            "word/_rels/document.xml.rels": f"<Relationships>{relations}</Relationships>",
-            "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
-            **{f"word/{kind}.xml": content for kind, content in parts.items()},
-        }
-    )
+    relations += f'<Relationship Id="web" Type="{TYPES}/hyperlink" Target="https://example.org/" TargetMode="External"/>'
+    return packed({
+        "[Content_Types].xml": "<Types/>",
+        "docProps/core.xml": CORE,
+        "word/_rels/document.xml.rels": f"<Relationships>{relations}</Relationships>",
+        "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
+        **{f"word/{kind}.xml": content for kind, content in parts.items()},
+    })  # fmt: skip
 
 
 STRUCTURES = {

@@ -32,27 +32,20 @@ def relations(*rows: tuple[str, str, str]) -> str:
 def pptx(*slides: str, beside: Mapping[str, str] | None = None) -> bytes:
     """Return a presentation; ``beside`` are parts of the first slide, by relationship."""
     ids = "".join(f'<p:sldId id="{300 - n}" r:id="rId{n}"/>' for n in range(1, len(slides) + 1))
+    # Parts are numbered in the opposite order: the list of slides decides.
+    names = [f"slide{len(slides) - n}.xml" for n in range(len(slides))]
+    listed = ((f"rId{n}", "slide", f"slides/{name}") for n, name in enumerate(names, 1))
     parts = beside or {}
-    return packed(
-        {
-            "ppt/presentation.xml": f'<p:presentation xmlns:p="p" xmlns:r="r"><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>',
-            # Parts are numbered in the opposite order: the list of slides decides.
-            "ppt/_rels/presentation.xml.rels": relations(
-                *(
-                    (f"rId{n}", "slide", f"slides/slide{len(slides) + 1 - n}.xml")
-                    for n in range(1, len(slides) + 1)
-                )
-            ),
-            **{
-                f"ppt/slides/slide{len(slides) - index}.xml": f'<p:sld xmlns:p="p" xmlns:a="a">{content}</p:sld>'
-                for index, content in enumerate(slides)
-            },
-            f"ppt/slides/_rels/slide{len(slides)}.xml.rels": relations(
-                *((kind, kind, f"../{kind}.xml") for kind in parts)
-            ),
-            **{f"ppt/{kind}.xml": content for kind, content in parts.items()},
-        }
-    )
+    return packed({
+        "ppt/presentation.xml": f'<p:presentation xmlns:p="p" xmlns:r="r"><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>',
+        "ppt/_rels/presentation.xml.rels": relations(*listed),
+        **{
+            f"ppt/slides/{name}": f'<p:sld xmlns:p="p" xmlns:a="a">{content}</p:sld>'
+            for name, content in zip(names, slides, strict=True)
+        },
+        f"ppt/slides/_rels/slide{len(slides)}.xml.rels": relations(*((kind, kind, f"../{kind}.xml") for kind in parts)),
+        **{f"ppt/{kind}.xml": content for kind, content in parts.items()},
+    })  # fmt: skip
 
 
 SLIDES = {
