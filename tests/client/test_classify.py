@@ -36,6 +36,7 @@ def test_rule_ids_are_unique() -> None:
 def test_an_output_dominant_overflow_wants_its_output_clamped_and_no_rewrite() -> None:
     wording = "This model's maximum context length is 8192 tokens. However, you requested 8192 tokens (58 in the messages, 8134 in the completion)"
     assert classify(wording).action == "clamp_output"
+    assert classify(wording.replace("(58 in", "(8000 in")).action == "rewrite"
     assert classify("prompt is too long: 233153 tokens > 200000 maximum").action == "rewrite"
     assert classify("request entity too large").action == "shrink_bytes"
     assert classify("Overloaded").action == "none"

@@ -33,6 +33,7 @@ CALL = ToolCall("call_1", "fetch", {"url": "https://a.example/", "body": "x" * 5
         ("gpt-4o-2024-08-06", 128_000),
         ("gpt-4", 8_192),
         ("gpt-4-0613", 8_192),
+        ("gpt-4x", 120_000),
         ("openrouter/anthropic/claude-sonnet-4.5", 200_000),
         ("us.anthropic.claude-3-5-haiku-20241022-v1:0", 200_000),
         ("models/gemini-2.5-flash", 1_048_576),
