@@ -27,7 +27,7 @@ BUDGET = {
     "fetchstash/system": (5, 569),
     "fetchstash/text": (7, 1_060),
     "scripts": (47, 7_578),
-    "tests": (293, 50_919),
+    "tests": (293, 50_917),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
