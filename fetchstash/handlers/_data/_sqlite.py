@@ -8,9 +8,9 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._data import DataReason
@@ -49,8 +49,7 @@ class SqliteHandler(Streamed):
         extracted.learn(structure_info=", ".join(counts))
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(NamedTuple):
     """A table or a view of the schema."""
 
     kind: str
@@ -60,9 +59,8 @@ class _Item:
     @property
     def unread_reason(self) -> str:
         """Why its rows are not read: they would run code of the file or of an extension."""
-        if self.kind == "view":
-            return "view"
-        return "virtual table" if _VIRTUAL.match(self.definition) else ""
+        is_virtual = self.kind == "table" and _VIRTUAL.match(self.definition)
+        return "virtual table" if is_virtual else "view" if self.kind == "view" else ""
 
 
 def _open(source: Path) -> sqlite3.Connection:

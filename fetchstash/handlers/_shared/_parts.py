@@ -73,10 +73,9 @@ def _bounds(request: PartRequest, total: int, *, base: int) -> tuple[int, int]:
     return first - base, total if end is None else min(end, total)
 
 
-WITHIN = "!/"
-"""Separates a member from a member of it, as in the URLs of Java archives."""
-
-MAX_NESTING = 2
+# Separates a member from a member of it, as in the URLs of Java archives.
+_WITHIN = "!/"
+_MAX_NESTING = 2
 
 
 class MemberParts(ABC):
@@ -96,20 +95,11 @@ class MemberParts(ABC):
         """
         if not request.path:
             raise Reason.MEMBER_WANTED.error()
-        name, within = split_path(request.path)
+        if request.path.count(_WITHIN) > _MAX_NESTING:
+            raise Reason.NESTED_MEMBERS.error(limit=_MAX_NESTING)
+        name, _, within = request.path.partition(_WITHIN)
         with self.open_member(request.source, name) as pieces:
             return read_member(pieces, name, replace(request, path=within))
-
-
-def split_path(path: str) -> tuple[str, str]:
-    """Return the name of a member, and the path within it ("": all of it).
-
-    Raises NoText if the path goes through too many documents.
-    """
-    if path.count(WITHIN) > MAX_NESTING:
-        raise Reason.NESTED_MEMBERS.error(limit=MAX_NESTING)
-    name, _, within = path.partition(WITHIN)
-    return name, within
 
 
 def read_member(pieces: Iterable[bytes], name: str, request: PartRequest) -> PartText | Picture:
