@@ -18,7 +18,7 @@ BUDGET = {
     "fetchstash/config": (4, 1_013),
     "fetchstash/fetch": (18, 4_293),
     "fetchstash/gateway": (13, 3_171),
-    "fetchstash/handlers": (89, 20_999),
+    "fetchstash/handlers": (89, 20_987),
     "fetchstash/render": (6, 1_143),
     "fetchstash/server": (18, 3_256),
     "fetchstash/service": (18, 4_346),
