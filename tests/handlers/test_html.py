@@ -332,6 +332,7 @@ def test_content_is_kept_and_chrome_is_dropped(read_page: Read) -> None:
     assert "Imprint" not in text
     assert extracted.facts.title == "Gate works"
     assert extracted.facts.language == "en"
+    assert extracted.preview.text == ""  # it begins with the text
 
 
 def test_a_table_with_heads_inside_of_the_content_is_kept(read_page: Read) -> None:
@@ -430,11 +431,6 @@ def test_a_page_of_links_alone_is_previewed_as_it_is(read_page: Read) -> None:
     links = "".join(f"<li><a href=/{n}>Gate number {n} of the river</a></li>" for n in range(40))
     extracted, text = read_page(f"<title>Gates</title><main><h1>Gates</h1><ul>{links}</ul></main>")
     assert text.startswith("# Gates\n\n- [Gate number 0")
-    assert extracted.preview.text == ""
-
-
-def test_a_page_that_begins_with_text_needs_no_preview_of_its_own(read_page: Read) -> None:
-    extracted, _ = read_page(article(f"<p>{PROSE}</p>"))
     assert extracted.preview.text == ""
 
 

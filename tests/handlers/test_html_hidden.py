@@ -182,6 +182,7 @@ SEEN = {
     "a visible picture inside of invisible": f'<div style="visibility:hidden"><p><img src="gate.png" width=300 style="visibility:visible" alt="{SECRET}"></p></div>',
     "behind other layers, on no background": f'<p style="position:relative;z-index:-1">{SECRET}</p>',
     "behind other layers of its own context": f'<div style="background:#fff;position:relative;z-index:0"><p style="position:absolute;z-index:-1">{SECRET}</p></div>',
+    "black on a veil of black": f'<p style="color:#000;background:rgba(0,0,0,.1)">{SECRET}</p>',
     "grey on white": f'<p style="color:#999">{SECRET}</p>',
     "a margin over the whole width": f'<p style="margin-left:calc(50% - 50vw)">{SECRET}</p>',
     "a column that stands to the left": f'<p style="margin-left:-100%">{SECRET}</p>',

@@ -69,7 +69,8 @@ FLIGHT = (
     '1:"$Sreact.fragment"\n',
     '2:I[123,[],"default"]\n',
     '0:{"P":null,"f":[[["",{}],["$","$L2",null,{"children":["$","main",null,{"children":[["$","h2",null,{"children":"Opening"}],"$L3"]}]}]]]}\n',
-    f'3:["$","div",null,{{"children":[["$","p",null,{{"children":["{LONG}",["$","b",null,{{"children":" Daily."}}]]}}],["$","p",null,{{"children":"Turn the key"}}]]}}]\n',
+    f"4:T{len(LONG):x},{LONG}",
+    '3:["$","div",null,{"children":[["$","p",null,{"children":["$4",["$","b",null,{"children":" Daily."}]]}],["$","p",null,{"children":"Turn the key"}]]}]\n',
 )
 NUXT_3 = [
     ["ShallowReactive", 1],

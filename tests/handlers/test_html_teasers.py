@@ -41,6 +41,7 @@ AROUND = {
     "teasers before the article": f"{cards('x2', 'Top stories')}<article>{ARTICLE}</article>",
     "the most read in another column": f"<div>{ARTICLE}</div><div><h4>Most read</h4><ol>{LINKS}</ol></div>",
     "the next stories, each a link": f"<main>{ARTICLE}<div>{WRAPPED}</div></main>",
+    "teasers before a text that is a link": f"<article>{ARTICLE}{cards('x1', 'More')}<a href=/s><p>{SENTENCES[1]}</p></a></article>",
     "an archive": f"<div>{ARTICLE}</div><div><h3>Archive</h3><ul>{ARCHIVE}</ul></div>",
 }  # fmt: skip
 

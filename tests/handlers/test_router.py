@@ -165,6 +165,7 @@ REASONS = {
     "structure without a label": (JSON, "", "/a", "structure", False),
     "structure against the label": (JSON, "text/html", "/a", "structure", True),
     "a more specific label of one family": (JSON, "application/ld+json", "/a", "mime", False),
+    "a more specific name of one family": (JSON, "text/html", "/a.ipynb", "structure", True),
     "the extension of a text": (TEXT, "", "/a.md", "extension", False),
     "the text test alone": (TEXT, "", "/a", "structure", False),
     "nothing": (NOISE, "", "/a", "fallback", False),
