@@ -4,10 +4,12 @@ import asyncio
 import itertools
 import json
 import os
+import socket
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,6 +125,27 @@ class Caller:
             with suppress(OSError):
                 await self._ends[1].wait_closed()
             self._ends = None
+
+
+async def fetched(caller: Caller, urls: Sequence[str]) -> list[str]:
+    """Fetch pages; return their references."""
+    refs: list[str] = []
+    for url in urls:
+        answer = await caller.tool("fetch_content", url=url)
+        if answer.code:
+            raise RuntimeError(f"fetch_content: {answer.code} {answer.text[:200]}")
+        refs.append(answer.ref)
+    return refs
+
+
+def p99(times: Sequence[float]) -> float:
+    return statistics.quantiles(times, n=100, method="inclusive")[98]
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 async def _head(reader: asyncio.StreamReader) -> tuple[int, Mapping[str, str]]:

@@ -14,7 +14,6 @@ import asyncio
 import json
 import os
 import random
-import socket
 import statistics
 import subprocess
 import sys
@@ -26,7 +25,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from bench._http_calls import ERAS, MODERN, Answer, Caller, listening, serving
+from bench._http_calls import (
+    ERAS,
+    MODERN,
+    Answer,
+    Caller,
+    fetched,
+    free_port,
+    listening,
+    p99,
+    serving,
+)
 from fetchstash.cli.demo.driver import command
 from fetchstash.cli.demo.site import Document, Site
 
@@ -72,12 +81,6 @@ def page(number: int) -> Document:
 PAGES = {f"/{number}.txt": page(number) for number in range(8)}
 
 
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 def flags(site: Site, *store: str) -> list[str]:
     """Return the flags of a server that may fetch from the site."""
     return ["--config", os.devnull, "--allow-host", f"127.0.0.1:{site.port}", *store]
@@ -104,25 +107,10 @@ def cpu_seconds(pid: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def p99(times: Sequence[float]) -> float:
-    return statistics.quantiles(times, n=100)[98]
-
-
 def sliced(chance: random.Random) -> dict[str, Any]:
     """Return the arguments of a slice of 50 lines somewhere."""
     start = chance.randrange(1, LINES - 50)
     return {"unit": "lines", "start": start, "end": start + 49}
-
-
-async def fetched(caller: Caller, site: Site) -> list[str]:
-    """Fetch all pages; return their references."""
-    refs: list[str] = []
-    for path in PAGES:
-        answer = await caller.tool("fetch_content", url=site.url(path))
-        if answer.code:
-            raise RuntimeError(f"fetch_content: {answer.code} {answer.text[:200]}")
-        refs.append(answer.ref)
-    return refs
 
 
 def a_call(refs: Sequence[str], site: Site, chance: random.Random) -> tuple[str, dict[str, Any]]:
@@ -370,7 +358,7 @@ async def measure(options: argparse.Namespace, folder: Path) -> list[bool]:
         log = folder / "log"
         async with serving(port, *words, log=log) as process, over_stdio(words) as stdio:
             caller = Caller(port, era=MODERN)
-            refs = await fetched(caller, site)
+            refs = await fetched(caller, [site.url(path) for path in PAGES])
             held.append(await on_disk(caller, stdio, refs, options.calls // 10))
             rated = max(options.calls // 20, 800)  # fewer take too few ticks of the clock
             held.append(await against_bare(port, process.pid, refs, rated, folder))
@@ -394,7 +382,7 @@ async def of_bucket(options: argparse.Namespace, folder: Path, site: Site) -> li
         words = flags(site, "--folder", str(folder / name))
         async with serving(port, *words, env=env, log=folder / "log"):
             caller = Caller(port, era=MODERN)
-            refs = await fetched(caller, site)
+            refs = await fetched(caller, [site.url(path) for path in PAGES])
             shown = f"of {options.name}, {name}"
             held.append(await from_bucket(caller, refs, options.calls // 10, get, shown))
             await caller.aclose()

@@ -18,7 +18,6 @@ import os
 import random
 import secrets
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -32,7 +31,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bench._http_calls import Caller, serving
+from bench._http_calls import Caller, fetched, free_port, p99, serving
 from fetchstash.cli.demo.driver import command
 from fetchstash.cli.demo.site import HANDBOOK, READINGS, REPORT, Site
 
@@ -61,17 +60,6 @@ def a_call(
     return "artifact_slice", {"artifact_ref": ref, "start": start, "end": start + 49}
 
 
-async def fetched(caller: Caller, site: str, pages: Sequence[str]) -> list[str]:
-    """Fetch pages; return their references."""
-    refs: list[str] = []
-    for page in pages:
-        answer = await caller.tool("fetch_content", url=f"{site}{page}")
-        if answer.code:
-            raise RuntimeError(f"fetch_content: {answer.code} {answer.text[:200]}")
-        refs.append(answer.ref)
-    return refs
-
-
 Times = dict[str, list[float]]
 
 
@@ -95,7 +83,7 @@ async def flood(port: int, token: str, site: str, connections: int) -> None:
     """Call from many connections until SIGTERM, and print how many calls of each outcome."""
     outcomes: Counter[str] = Counter()
     first = Caller(port, token=token)
-    refs = await fetched(first, site, (HANDBOOK, READINGS))
+    refs = await fetched(first, [site + HANDBOOK, site + READINGS])
     print("ready", flush=True)
 
     async def client(number: int) -> None:
@@ -137,10 +125,6 @@ async def flooding(
         totals[code.strip("'")] += int(count or 0)
 
 
-def p99(times: Sequence[float]) -> float:
-    return statistics.quantiles(times, n=100, method="inclusive")[98]
-
-
 def shown(name: str, alone: Sequence[float], beside: Sequence[float]) -> float:
     """Print a line of figures; return the ratio."""
     ratio = p99(beside) / p99(alone)
@@ -158,10 +142,8 @@ def shown(name: str, alone: Sequence[float], beside: Sequence[float]) -> float:
 @asynccontextmanager
 async def team(**variables: str) -> AsyncGenerator[tuple[int, str, dict[str, str]]]:
     """Run a service with tokens of three tenants; give its port, a site and the tokens."""
-    with tempfile.TemporaryDirectory() as name, socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
-        free.close()
+    with tempfile.TemporaryDirectory() as name:
+        port = free_port()
         config = Path(name) / "fetchstash.toml"
         config.write_text("[tenants.narrow.store]\nmax_artifacts = 1\n")
         store = ["--config", str(config), "--folder", f"{name}/store"]
@@ -180,7 +162,7 @@ async def measure(title: str, arguments: argparse.Namespace, **quotas: str) -> b
     totals, errors = Counter[str](), Counter[str]()
     async with team(**quotas) as (port, site, tokens):
         caller = Caller(port, token=tokens["quiet"])
-        refs = await fetched(caller, site, (HANDBOOK, READINGS))
+        refs = await fetched(caller, [site + HANDBOOK, site + READINGS])
         await quiet(caller, refs, site, 3, {})
         for _ in range(arguments.turns):
             errors += await quiet(caller, refs, site, arguments.seconds, alone)
@@ -206,8 +188,8 @@ async def alike(rounds: int) -> bool:
     chance = random.Random(0)
     async with team(FETCHSTASH_QUOTA_REQUESTS_PER_MINUTE="0") as (port, site, tokens):
         other, caller = (Caller(port, token=tokens[name]) for name in ("quiet", "narrow"))
-        [foreign] = await fetched(other, site, [HANDBOOK])
-        expired, _ = await fetched(caller, site, [HANDBOOK, READINGS])
+        [foreign] = await fetched(other, [site + HANDBOOK])
+        expired, _ = await fetched(caller, [site + HANDBOOK, site + READINGS])
         refs = {"foreign": foreign, "expired": expired, "guessed": "art_" + "a" * 26}
         for number in range(rounds + 50):
             for kind in chance.sample(list(times), len(times)):
