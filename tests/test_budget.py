@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 BUDGET = {
-    "bench": (20, 3_396),
+    "bench": (20, 3_389),
     "fetchstash": (4, 926),
     "fetchstash/cli": (28, 5_237),
     "fetchstash/client": (28, 6_274),
