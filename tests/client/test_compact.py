@@ -260,10 +260,8 @@ def test_a_content_without_gain_for_a_compaction_has_none_for_a_rewrite_and_vice
 
 def test_legacy_mode_compacts_nothing_beforehand() -> None:
     history = working(*[prose(4_000)] * 4)
-    assert (
-        compact(history, "openai_chat", 10, State(), policy=Policy(compaction_mode="legacy"))[0]
-        == history
-    )
+    policy = Policy(compaction_mode="legacy")
+    assert compact(history, "openai_chat", 10, State(), policy=policy)[0] == history
 
 
 @pytest.mark.parametrize(

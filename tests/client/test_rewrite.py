@@ -36,7 +36,9 @@ def test_other_large_results_go_oldest_first() -> None:
 
 
 def test_a_stub_tells_the_key_facts_of_its_artifact() -> None:
-    sent, _ = rewrite(conversation(PDF + prose(8_000), "short"), "openai_chat", 100)
+    history, kept = conversation(PDF + prose(8_000), "short"), Kept()
+    sent, _ = rewrite(history, "openai_chat", 100, Policy(offload=kept))
+    assert not kept.texts  # it is kept as an artifact already
     stub = stub_at(sent, 3)
     assert stub["overflow_fallback"] is True
     assert stub["artifact_ref"] == "art_abcdefghijklmnopqrstuvwxyz"
