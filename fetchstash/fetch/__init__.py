@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fetchstash.fetch._fetcher import HttpFetcher, browser_fault, browser_of
     from fetchstash.fetch._mask import mask_url
     from fetchstash.fetch._policy import OriginHeaders, origin_headers
-    from fetchstash.fetch._responses import age_seconds, is_fresh, may_keep
+    from fetchstash.fetch._responses import age_seconds, is_fresh, may_keep, next_page
     from fetchstash.fetch._url import join_host_port
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "join_host_port",
     "mask_url",
     "may_keep",
+    "next_page",
     "origin_headers",
     "plain",
     "tls_context",
@@ -54,7 +55,7 @@ _MODULES = {
     "_fetcher": "HttpFetcher browser_fault browser_of",
     "_mask": "mask_url",
     "_policy": "OriginHeaders origin_headers",
-    "_responses": "age_seconds is_fresh may_keep",
+    "_responses": "age_seconds is_fresh may_keep next_page",
     "_url": "join_host_port",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

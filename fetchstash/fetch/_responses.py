@@ -254,3 +254,13 @@ def after_redirect(error: _Error, first: Target, target: Target) -> _Error:
         return type(error)(what, "Look for the document elsewhere.", redirected=True)
     told = {"excerpt": error.excerpt, "source": error.source, **error.details}
     return type(error)(what, error.next_step, *error.calls, **told)
+
+
+_LINK = re.compile(r"<([^<>]{1,2000})>([^<]{0,2000})")
+_REL_NEXT = re.compile(r';\s*rel\s*=\s*(?:"[^"]*\bnext\b[^"]*"|next\b)', re.IGNORECASE)
+
+
+def next_page(headers: Mapping[str, str]) -> str:
+    """Return the target of the first Link to the next page (RFC 8288, section 3), or ""."""
+    links = _LINK.findall(headers.get("link", ""))
+    return next((target.strip() for target, more in links if _REL_NEXT.search(more)), "")

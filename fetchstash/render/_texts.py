@@ -191,10 +191,30 @@ def condition_lines(subject: Subject, word: Wording) -> list[str]:
     elif subject.facts.get("page_verdict") == "empty_shell":
         browser = Call("setting", {"name": "fetch.browser", "value": ["auto"]})
         lines.append(f"[A browser could show more: {word(browser)}.]")
+    if following := next_page(subject):
+        lines.append(f"[Next page: {word(Call('fetch', {'url': following}))}]")
     if subject.incomplete:
         state = "Incomplete" if subject.size_bytes else "Empty"
         lines.append(f"[{state}: {clip_middle(subject.incomplete, 120)}.]")
     return lines
+
+
+_NEXT_CHARS = 300
+_PLAIN_QUERY = re.compile(r"[\w.~%:;,=+&/@!$()*?|\[\]-]*", re.ASCII)
+
+
+def next_page(subject: Subject) -> str:
+    """Return the URL of the next page where it may stand outside a fence, else "".
+
+    It may differ from the document's own in digits of its path and in its query: other words would
+    be the server's, and the facts alone have them.
+    """
+    url = str(subject.facts.get("next_url") or "")
+    path, _, query = url.partition("?")
+    own = subject.source.partition("?")[0]
+    if len(url) > _NEXT_CHARS or not _PLAIN_QUERY.fullmatch(query):
+        return ""
+    return url if re.sub(r"\d+", "0", path) == re.sub(r"\d+", "0", own) else ""
 
 
 def unread_lines(unread: Unread | None, word: Wording) -> tuple[str, ...]:

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, field, replace
 from typing import cast
+from urllib.parse import urljoin
 
+from fetchstash.fetch import mask_url
 from fetchstash.handlers import ContentKind, DecidedBy, Decision, Extraction, Hints, describe
 from fetchstash.store import Facts
 from fetchstash.text import (
@@ -31,6 +33,7 @@ def with_extraction(
     router = [f"router: {decision.shadow}"] if decision.shadow else []
     document = extraction.document_facts()
     document["media_type"] = extraction.media_type or decision.media_type
+    document["next_url"] = _resolved(facts.next_url or extraction.next_url, facts.final_url)
     if not extraction.word:  # the worker died before it could say what it read
         document |= describe(decision.kind, document["media_type"])
     return replace(
@@ -52,6 +55,16 @@ def with_extraction(
         mismatch=decision.mismatch,
         is_oversized=has_text and extraction.chars > inline_threshold,
     )
+
+
+def _resolved(address: str, base: str) -> str:
+    """Return the whole URL of an address on a page; "" if it is none, or holds a secret."""
+    try:
+        url = urljoin(base, address) if address and base else ""
+    except ValueError:
+        return ""
+    is_other = url.startswith(("http://", "https://")) and url != base
+    return url if is_other and mask_url(url) == url else ""
 
 
 def described(facts: Facts) -> Facts:

@@ -26,6 +26,7 @@ from fetchstash.fetch import (
     age_seconds,
     is_fresh,
     may_keep,
+    next_page,
 )
 from fetchstash.handlers import LEADING, Extractor, Hints, checked_lead, route_file
 from fetchstash.stash._facts import described, with_extraction
@@ -49,6 +50,7 @@ def with_response(facts: Facts, fetched: Fetched) -> Facts:
         etag=headers.get("etag", ""),
         last_modified=headers.get("last-modified", ""),
         incomplete=clean_line(fetched.incomplete),
+        next_url=clean_line(next_page(fetched.headers)),
     )
     return revalidated(renewed, fetched)
 

@@ -79,6 +79,10 @@ class DocumentFacts:
         "the address that a web page without text leads to: another page, its Markdown or its feed",
         2_000,
     )
+    next_url: str = _line(
+        "the next page of a list, as the Link header, the page's head or a JSON body names it",
+        2_000,
+    )
     left_out_chars: int = _count(
         "characters of a page or document that are not in the text, such as navigation", 0
     )

@@ -30,7 +30,7 @@ FACTS = {
     "title": "", "language": "", "author": "", "published": "", "pages": None,
     "unreadable_pages": 0, "unreadable_from": None, "pages_without_text": None, "ocr_pages": None,
     "sheets": None, "rows": None, "columns": None, "members": None, "width": None, "height": None,
-    "seconds": None, "structure_info": "", "page_verdict": "", "leads_to": "",
+    "seconds": None, "structure_info": "", "page_verdict": "", "leads_to": "", "next_url": "",
     "left_out_chars": 0, "left_out": "", "hidden_removed": 0, "extraction_truncated": False,
     "outline": [], "media_type": "", "cause": None, "has_text": True,
     "preview": {"text": "", "sample": "", "cells_truncated": 0},

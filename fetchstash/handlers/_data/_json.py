@@ -170,6 +170,23 @@ def summary(value: Any, *, records: int | None = None) -> str:
     return _type(value)
 
 
+_NEXT = ("next", "next_url", "nextUrl", "next_page_url", "nextLink", "@odata.nextLink", "href")
+_NEXT_WITHIN = ("links", "_links", "paging", "pagination", "meta", "page", "next", "info")
+
+
+def next_page(value: Any, depth: int = 3) -> str:
+    """Return the address of the next page that the body of an API names, "" if it names none.
+
+    The shapes are those of Django REST, JSON:API, HAL, OData and Laravel.
+    """
+    if not is_object(value) or not depth:
+        return ""
+    for key in _NEXT[:-1] if depth == 3 else _NEXT:
+        if isinstance(found := value.get(key), str) and found.startswith(("http", "/", "?")):
+            return found
+    return next(filter(None, (next_page(value.get(key), depth - 1) for key in _NEXT_WITHIN)), "")
+
+
 # A document up to this size is held in memory and laid out; a larger one is kept unchanged.
 _MAX_LAYOUT_BYTES = 64 * 2**20
 # A document up to this size is read into values, which take some ten times as much memory.
@@ -218,7 +235,7 @@ def _describe(extracted: Extracted, text: str, limits: ExtractLimits) -> bool:
         info = "nested more than a thousand deep" if deep else "too large for its shape"
         extracted.learn(structure_info=info)
         return True
-    extracted.learn(structure_info=summary(value))
+    extracted.learn(structure_info=summary(value), next_url=next_page(value))
     extracted.preview = preview(value, limits.preview)
     return True
 

@@ -68,6 +68,7 @@ class HtmlHandler:
                 structure_info=_facts(reading),
                 page_verdict=verdict,
                 leads_to=address,
+                next_url=inline.absolute(_reading.next_page(page)),
                 extraction_truncated=cut,
                 hidden_removed=page.hidden,
                 left_out_chars=left_out_chars,

@@ -110,6 +110,12 @@ def verdict_of(content: str, whole: str, page: Page) -> str:
     return "" if whole else "no_text"
 
 
+def next_page(page: Page) -> str:
+    """Return the address of the next page of a list or a series (HTML, section 4.6.7), or ""."""
+    links = (link for link in page.links if "next" in link.get("rel", "").lower().split())
+    return next((link.get("href", "") for link in links), "")
+
+
 def leads_to(page: Page) -> str:
     """Return the address that a page without text sends a browser to, "" if none."""
     return _leads.leads_to(page.meta, page.frames, [text for _, text in page.script_texts])
