@@ -86,35 +86,18 @@ def prepared(folder: Path, site: str) -> list[Task]:
         {"name": f"person {n}", "entityType": "person", "observations": [f"likes number {n * 13}"]}
         for n in range(800)
     ]
-    large = str(folder / "app.log")
+    log_file, cities = str(folder / "app.log"), str(folder / "cities.json")
+    repo, shown = str(folder / "repo"), {"url": f"{site}/prices.html"}
+    filled = ("create_entities", {"entities": entities})
     return [
-        Task("filesystem", "read_text_file", {"path": large}, "ERROR", "E4711"),
+        Task("filesystem", "read_text_file", {"path": log_file}, "ERROR", "E4711"),
         Task("filesystem", "directory_tree", {"path": str(folder / "tree")}, "plan", "secret_plan"),
-        Task(
-            "filesystem",
-            "read_text_file",
-            {"path": str(folder / "cities.json")},
-            "City 3210\\b",
-            str(3210 * 17),
-        ),
+        Task("filesystem", "read_text_file", {"path": cities}, "City 3210\\b", str(3210 * 17)),
         Task("everything", "echo", {"message": "short"}, "short", "short"),
+        Task("memory", "read_graph", {}, "person 654", str(654 * 13), (filled,)),
+        Task("git", "git_log", {"repo_path": repo, "max_count": 300}, "nail", "nail"),
         Task(
-            "memory",
-            "read_graph",
-            {},
-            "person 654",
-            str(654 * 13),
-            (("create_entities", {"entities": entities}),),
-        ),
-        Task(
-            "git", "git_log", {"repo_path": str(folder / "repo"), "max_count": 300}, "nail", "nail"
-        ),
-        Task(
-            "git",
-            "git_show",
-            {"repo_path": str(folder / "repo"), "revision": "HEAD"},
-            r"\+limit",
-            "limit = 4242",
+            "git", "git_show", {"repo_path": repo, "revision": "HEAD"}, r"\+limit", "limit = 4242"
         ),
         Task("sqlite", "read_query", {"query": "SELECT * FROM sales"}, "buyer 4321", "30247"),
         Task("sqlite", "list_tables", {}, "sales", "sales"),
@@ -125,7 +108,7 @@ def prepared(folder: Path, site: str) -> list[Task]:
             {},
             "Item 777",
             "2332.95",
-            (("browser_navigate", {"url": f"{site}/prices.html"}),),
+            (("browser_navigate", shown),),
         ),
     ]
 

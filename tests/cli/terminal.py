@@ -1,5 +1,6 @@
 """Run the command in a process of its own: in a pipe, or on a terminal of some width."""
 
+import json
 import os
 import re
 import shutil
@@ -7,6 +8,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,6 +89,15 @@ class Terminal:
         done = self.in_bytes(*arguments, code=code, given=given)
         texts = done.stdout.decode(), done.stderr.decode()
         return subprocess.CompletedProcess(done.args, done.returncode, *texts)
+
+    def data(self, *arguments: str, code: int = 0) -> list[Any]:
+        """Run a command in a pipe and return the objects that it prints, one a line."""
+        lines = self(*arguments, "--json", code=code).stdout.splitlines()
+        return [json.loads(line) for line in lines]
+
+    def ref(self, source: str) -> str:
+        """Fetch a source and return its reference."""
+        return str(self.data("fetch", source)[0]["artifact_ref"])
 
     def in_bytes(
         self, *arguments: str, code: int = 0, given: bytes | str = b""

@@ -1,6 +1,5 @@
 """Completion, in the shells themselves."""
 
-import json
 import os
 import re
 import shutil
@@ -83,8 +82,7 @@ def test_a_shell_completes_references_hosts_files_and_profiles(
     name: str, run: Terminal, site: Site
 ) -> None:
     url = site.put("/gauges.html", "<title>Tide gauges</title><p>words</p>")
-    facts = json.loads(run("fetch", url, "--json").stdout)
-    short, host = facts["artifact_ref"][4:11], f"127.0.0.1:{site.port}"
+    short, host = run.ref(url)[4:11], f"127.0.0.1:{site.port}"
     (run.folder / "harbour.txt").write_text("x")
     with shell(name, run) as it:
         for typed, completed in (

@@ -1,6 +1,5 @@
 """Opening a kept file in the program that the system has for it."""
 
-import json
 import os
 import shutil
 import stat
@@ -127,7 +126,7 @@ def opened(run: Terminal) -> Path:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows opens files by itself")
 def test_a_copy_is_opened_that_nobody_can_write_to(run: Terminal, site: Site, opened: Path) -> None:
     url = site.put("/run.sh", "<h1>Title</h1><p>words</p>")
-    ref = json.loads(run("fetch", url, "--json").stdout)["artifact_ref"]
+    ref = run.ref(url)
     reader = os.open(opened, os.O_RDONLY | os.O_NONBLOCK)
     run("open", "@1")
     ready, _, _ = select([reader], [], [], 30)

@@ -1,6 +1,5 @@
 """A pipe gets everything, and nothing else."""
 
-import json
 import os
 import stat
 import subprocess
@@ -69,8 +68,8 @@ def test_the_bytes_come_through_a_pipe(run: Terminal, site: Site) -> None:
 def test_a_slice_and_the_list_are_whole(run: Terminal, site: Site) -> None:
     url = site.put("/long.txt", TEXT, "text/plain; charset=utf-8")
     assert run("slice", url).stdout == TEXT
-    (part,) = run("slice", url, "--json").stdout.splitlines()
-    assert json.loads(part)["text"] == TEXT
+    (part,) = run.data("slice", url)
+    assert part["text"] == TEXT
     run("fetch", *(site.put(f"/{n}.txt", f"text {n}\n", "text/plain") for n in range(12)))
     rows = [row.split("\t") for row in run("ls").stdout.splitlines()]
     assert len(rows) == 13

@@ -1,6 +1,5 @@
 """What a person sees on a terminal, at the width that it has."""
 
-import json
 import re
 from io import BytesIO
 
@@ -20,15 +19,10 @@ TEXT = "".join(f"line {n}\n" for n in range(1, 10_001))
 PAGE = "<title>Tide gauges</title><h1>Gauges</h1><p>The tide gauge stands on the mole.</p>"
 
 
-def ref_of(run: Terminal, url: str) -> str:
-    """Fetch a URL and return its reference."""
-    return str(json.loads(run("fetch", url, "--json").stdout)["artifact_ref"])
-
-
 def test_a_long_text_is_a_preview_with_commands_as_next_steps(run: Terminal, site: Site) -> None:
     url = site.put("/long.txt", TEXT, "text/plain")
     shown = plain(run.on_terminal("fetch", url))
-    short = ref_of(run, url)[4:11]
+    short = run.ref(url)[4:11]
     assert f"text · 97 KB · 98,894 characters · {short}\n" in shown
     assert f"  fetchstash get {short} | less\n" in shown
     assert f"  fetchstash slice {short} --start 1 --end 100\n" in shown
@@ -62,7 +56,7 @@ NONCE = re.compile(r"untrusted-[0-9a-f]{8}")
 
 def test_as_model_shows_exactly_what_the_tools_answer(run: Terminal, site: Site) -> None:
     url = site.put("/long.txt", TEXT, "text/plain")
-    ref = ref_of(run, url)
+    ref = run.ref(url)
     settings = {"store.folder": run.env["FETCHSTASH_STORE_FOLDER"], "store.run": "test"}
 
     async def answers() -> list[str]:
@@ -178,7 +172,7 @@ def test_a_document_without_text_is_opened_or_shown_as_a_picture(run: Terminal, 
     Image.new("RGB", (40, 30), "red").save(data, "PNG")
     url = site.put("/red.png", data.getvalue(), "image/png")
     shown = plain(run.on_terminal("fetch", url))
-    short = ref_of(run, url)[4:11]
+    short = run.ref(url)[4:11]
     assert "PNG image · " in shown
     assert "40×30 px" in shown
     assert f"  fetchstash open {short}\n" in shown

@@ -1,6 +1,5 @@
 """What a word of the command line names."""
 
-import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from fetchstash.cli import main
 from fetchstash.errors import FetchFailed
 from fetchstash.fetch import Fetched, HttpFetcher
 from fetchstash.handlers import WorkerPool
+from fetchstash.stash import Passages, Stash
 from tests.cli.terminal import FETCHSTASH, Terminal
 from tests.loopback import Site
 from tests.service.team import copied
@@ -121,7 +121,7 @@ def test_a_file_goes_before_the_site_of_its_name_and_both_are_said(get: Get) -> 
 def test_a_short_reference_is_taken_by_every_command(run: Terminal, site: Site) -> None:
     for n in (1, 2, 3):
         run("fetch", site.put(f"/{n}.txt", f"text {n}\n", "text/plain"))
-    refs = [json.loads(line)["artifact_ref"] for line in run("ls", "--json").stdout.splitlines()]
+    refs = [facts["artifact_ref"] for facts in run.data("ls")]
     for word in ("@2", refs[1], refs[1][:12], refs[1][4:11]):
         assert run("get", word).stdout == "text 2\n"
     short = refs[1][4:11]
@@ -232,3 +232,19 @@ def test_a_folder_lists_its_own_and_a_reference_works_in_every_folder(run: Termi
     assert run("get", ref[4:11]).stdout == "text one\n"
     assert run("get", "@1", "--all-runs").stdout == "text one\n"
     assert run("ls", "--all-runs").stdout.startswith(ref)
+
+
+def test_one_search_waits_until_all_texts_are_indexed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pending = [2, 1, 0]
+
+    async def search(*_: Any, **__: Any) -> Passages:
+        return Passages((), {}, searched=3, pending=pending.pop(0))
+
+    monkeypatch.setattr(Stash, "search", search)
+    with pytest.raises(SystemExit) as ended:
+        main(["search", "gauge", "--folder", str(tmp_path)])
+    assert ended.value.code == 1
+    assert pending == []
+    assert capsys.readouterr().err == ""

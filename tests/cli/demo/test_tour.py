@@ -1,23 +1,34 @@
-"""The demonstration as a person runs it."""
+"""The demonstration as a person runs it, and how it looks."""
 
+import io
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import sysconfig
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from fetchstash.cli._terminal import screen_of
 from fetchstash.cli.demo import _tour, site as content
+from fetchstash.cli.demo._tour import (
+    COLUMNS,
+    HEAD_ROWS,
+    TAIL_ROWS,
+    Printer,
+    call_rows,
+    result_rows,
+    to_stdout,
+)
 from fetchstash.errors import Internal
-
-pytestmark = pytest.mark.slow
 
 FETCHSTASH = shutil.which("fetchstash", path=sysconfig.get_path("scripts")) or "fetchstash"
 
 
+@pytest.mark.slow
 def test_it_shows_every_way_into_a_document_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -36,6 +47,7 @@ def test_it_shows_every_way_into_a_document_and_leaves_nothing(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="a process of one's own cannot be sent Ctrl-C there")
 def test_an_interrupt_ends_the_server_and_leaves_nothing(tmp_path: Path) -> None:
@@ -55,9 +67,98 @@ def test_an_interrupt_ends_the_server_and_leaves_nothing(tmp_path: Path) -> None
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_missing_command_gives_an_error_with_the_next_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sysconfig, "get_path", {"scripts": str(tmp_path)}.get)
     with pytest.raises(Internal, match="is not installed"):
         _tour.run(lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rows"),
+    [
+        pytest.param(
+            {"artifact_ref": "art_a", "start": 30, "literal": True},
+            ['slice(artifact_ref="art_a", start=30, literal=true)'],
+            id="short",
+        ),
+        pytest.param(
+            {"path": 'a"b', "urls": ["x", "y"]},
+            ['slice(path="a\\"b", urls=["x", "y"])'],
+            id="quoted",
+        ),
+        pytest.param(
+            {"a": "x" * 60, "b": "y" * 60},
+            ["slice(", f'    a="{"x" * 60}",', f'    b="{"y" * 60}",', ")"],
+            id="long",
+        ),
+    ],
+)
+def test_a_call_stands_as_a_model_makes_it(arguments: dict[str, object], rows: list[str]) -> None:
+    assert call_rows("slice", arguments) == rows
+
+
+@pytest.mark.parametrize("lines", [0, 1, HEAD_ROWS + TAIL_ROWS, HEAD_ROWS + TAIL_ROWS + 1, 1_000])
+@pytest.mark.parametrize("line", ["", "word", "a long line of many words " * 50, "x" * 5_000])
+def test_a_result_is_bounded_in_rows_and_columns(lines: int, line: str) -> None:
+    rows = result_rows("\n".join([line] * lines))
+    assert len(rows) <= HEAD_ROWS + TAIL_ROWS + 1
+    assert all(len(row) < COLUMNS for row in rows)
+
+
+def test_a_long_result_keeps_both_ends_and_says_how_much_is_left_out() -> None:
+    rows = result_rows("\n".join(map(str, range(100))))
+    assert rows[0] == "| 0"
+    assert rows[HEAD_ROWS] == f"| [... {100 - HEAD_ROWS - TAIL_ROWS} more rows ...]"
+    assert rows[-1] == "| 99"
+
+
+def everything(printer: Printer) -> None:
+    printer.title("Title")
+    printer.prose("Some words.")
+    printer.rows(["row"])
+
+
+@pytest.mark.parametrize(
+    ("terminal", "variables", "styled"),
+    [
+        pytest.param(True, {"TERM": "xterm"}, True, id="terminal"),
+        pytest.param(False, {"TERM": "xterm"}, False, id="pipe"),
+        pytest.param(True, {"TERM": "xterm", "NO_COLOR": "1"}, False, id="NO_COLOR"),
+        pytest.param(True, {"TERM": "xterm", "NO_COLOR": ""}, True, id="empty NO_COLOR"),
+        pytest.param(True, {"TERM": "dumb"}, False, id="dumb terminal"),
+    ],
+)
+def test_only_a_terminal_that_likes_it_gets_colours(
+    terminal: bool,
+    variables: dict[str, str],
+    styled: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    screen_of.cache_clear()
+    everything(Printer())
+    screen_of.cache_clear()
+    assert ("\x1b[" in capsys.readouterr().out) is styled
+
+
+def test_lines_that_are_written_elsewhere_are_plain() -> None:
+    lines: list[str] = []
+    everything(Printer(lines.append))
+    assert lines == ["", "Title", "Some words.", "row"]
+
+
+def test_a_terminal_of_another_encoding_gets_question_marks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr(sys, "stdout", out)
+    to_stdout("1 … 2 ≈ 3")
+    out.seek(0)
+    assert out.read() == "1 … 2 ? 3\n"
