@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 BUDGET = {
-    "bench": (20, 3_389),
+    "bench": (20, 3_372),
     "fetchstash": (4, 926),
     "fetchstash/cli": (28, 5_237),
     "fetchstash/client": (28, 6_274),
@@ -27,7 +27,7 @@ BUDGET = {
     "fetchstash/system": (5, 569),
     "fetchstash/text": (7, 1_064),
     "scripts": (47, 7_578),
-    "tests": (294, 50_996),
+    "tests": (292, 50_943),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
