@@ -21,6 +21,12 @@ from tests.client.fakes import Kept
 from tests.client.test_background import ARGUMENTS, PROMPT, turn
 from tests.client.test_compact import said
 
+
+def calling(name: str) -> dict[str, Any]:
+    call = {"id": "1", "function": {"name": name, "arguments": "{}"}}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
 HISTORY = [
     Turn("user", "task"),
     Turn("tools", "", (("fetch", "a", "result a"), ("fetch", "b", "result b")), reasoning=True),
@@ -53,11 +59,7 @@ def test_an_exchange_is_the_call_its_results_and_the_reasoning_bound_to_it(fmt: 
 
 def test_a_user_message_between_a_call_and_its_result_belongs_to_the_exchange() -> None:
     messages: list[Any] = [
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}],
-        },
+        calling("f"),
         {"role": "user", "content": "the task"},
         {"role": "tool", "tool_call_id": "1", "content": "x"},
         {"role": "assistant", "content": "done"},
@@ -71,11 +73,7 @@ def test_a_user_message_between_a_call_and_its_result_belongs_to_the_exchange() 
 
 def test_a_call_without_a_result_and_a_result_without_a_call_are_named() -> None:
     messages: list[Any] = [
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}],
-        },
+        calling("f"),
         {"role": "tool", "tool_call_id": "2", "content": "x"},
     ]
     assert orphans(messages, "openai_chat") == [
@@ -85,13 +83,7 @@ def test_a_call_without_a_result_and_a_result_without_a_call_are_named() -> None
 
 
 def test_a_call_that_is_made_again_under_its_id_is_the_one_that_is_answered() -> None:
-    messages: list[Any] = [
-        {
-            "role": "assistant",
-            "tool_calls": [{"id": "1", "function": {"name": name, "arguments": "{}"}}],
-        }
-        for name in ("given_up", "again")
-    ]
+    messages: list[Any] = [calling("given_up"), calling("again")]
     messages.append({"role": "tool", "tool_call_id": "1", "content": "x"})
     pairing = pair(parts(messages, "openai_chat"))
     assert [(p.call.name, p.result.text) for p in pairing.pairs] == [("again", "x")]
@@ -99,13 +91,14 @@ def test_a_call_that_is_made_again_under_its_id_is_the_one_that_is_answered() ->
 
 
 def test_calls_of_the_last_message_are_still_to_be_answered() -> None:
-    messages: list[Any] = [
-        {
-            "role": "assistant",
-            "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}],
-        }
-    ]
+    messages: list[Any] = [calling("f")]
     assert not orphans(messages, "openai_chat")
+
+
+def test_an_item_of_an_unknown_type_is_paired_by_its_call_id() -> None:
+    call = {"type": "new_call", "call_id": "1"}
+    assert not orphans([call, {"type": "new_call_output", "call_id": "1"}], "openai_responses")
+    assert orphans([call, said("user", "Go on.")], "openai_responses")
 
 
 @pytest.mark.parametrize(
