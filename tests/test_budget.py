@@ -27,7 +27,7 @@ BUDGET = {
     "fetchstash/system": (5, 569),
     "fetchstash/text": (7, 1_064),
     "scripts": (47, 7_578),
-    "tests": (292, 50_943),
+    "tests": (292, 50_936),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
