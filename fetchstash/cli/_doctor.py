@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from fetchstash.cli._team import limits_of_all
 from fetchstash.cli._words import as_command
 from fetchstash.errors import FetchstashError, worded
 
@@ -95,13 +94,12 @@ async def _store(settings: "Settings", *, repair: bool) -> list[Diagnosis]:
     if store.url == "memory:":
         return [Diagnosis("ok", "store memory: it keeps nothing")]
     of_bucket = bucket_url(store.url)
-    if not of_bucket and not store.folder.exists():
+    if not of_bucket and not store.catalog and not store.folder.exists():
         return [_no_store_yet(store.folder)]
-    limits = limits_of_all(settings) if of_bucket else store
-    findings = await (repair_store if repair else check_store)(limits)
+    findings = await (repair_store if repair else check_store)(store)
     rows: list[Diagnosis] = []
     if not any(finding.level != "note" for finding in findings):
-        state = "every record has its bytes" if of_bucket else "every file is as it was put"
+        state = "every row has its bytes" if store.catalog else "every file is as it was put"
         rows.append(Diagnosis("ok", f"store {of_bucket or store.folder}: {state}"))
     for finding in findings:
         if finding.mended:

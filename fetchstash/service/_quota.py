@@ -42,13 +42,11 @@ Clock = Callable[[], float]
 class Counts:
     """What one tenant used on one replica.
 
-    ``requests`` by step, ``fetched`` bytes by day, and what it ``put``, bytes and artifacts, since
-    the replica started.
+    ``requests`` by step, and ``fetched`` bytes by day.
     """
 
     requests: dict[int, int] = field(default_factory=dict[int, int])
     fetched: dict[int, int] = field(default_factory=dict[int, int])
-    put: tuple[int, int] = (0, 0)
 
     def forget(self, now: float) -> None:
         """Drop what is over, and what a clock that jumped back has left in the future."""
@@ -58,14 +56,13 @@ class Counts:
 
     def to_json(self) -> list[Any]:
         """Return the counts as JSON."""
-        return [self.requests, self.fetched, self.put]
+        return [self.requests, self.fetched]
 
     @classmethod
     def from_json(cls, data: Any) -> "Counts":
         """Read what ``to_json`` made. Raises TypeError, ValueError, AttributeError or KeyError."""
-        requests, fetched, put = data
-        size, artifacts = put
-        return cls(_whole(requests), _whole(fetched), (int(size), int(artifacts)))
+        requests, fetched, *_ = data  # an earlier version counted puts, too
+        return cls(_whole(requests), _whole(fetched))
 
 
 def _whole(counts: Mapping[str, Any]) -> dict[int, int]:
@@ -139,17 +136,6 @@ class Quotas:
         own, day = self._own_of(tenant), int(self._clock() // _DAY)
         own.fetched[day] = own.fetched.get(day, 0) + size
         self._changed = True
-
-    def put(self, tenant: str, size: int) -> None:
-        """Count an artifact that was stored."""
-        own = self._own_of(tenant)
-        own.put = own.put[0] + size, own.put[1] + 1
-        self._changed = True
-
-    def puts(self, tenant: str) -> tuple[int, int]:
-        """Return the bytes and the artifacts that all replicas have stored, to be compared."""
-        counted = [counts.put for counts in self._of(tenant)]
-        return sum(size for size, _ in counted), sum(n for _, n in counted)
 
     async def exchange(self) -> None:
         """Write our counts and read those of the others.

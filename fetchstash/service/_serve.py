@@ -8,7 +8,6 @@ the SDK's own transport, without sessions.
 import gc
 import logging
 import math
-import secrets
 import signal
 import sys
 import tempfile
@@ -79,7 +78,6 @@ class Readiness:
         self._objects = objects
         self._audit = audit
         self._limits = limits
-        self._key = f"ready/{secrets.token_hex(8)}"
         self._lock = anyio.Lock()
         self._answers: dict[object, tuple[float, str]] = {}
 
@@ -105,10 +103,7 @@ class Readiness:
     async def _use_store(self) -> str:
         if not self._audit.takes_lines():
             return "audit_log"
-        await self._objects.write(self._key, b"ready")
-        value = await self._objects.read(self._key)
-        await self._objects.delete(self._key)
-        return "" if value == b"ready" else "store_error"
+        return await self._objects.failing()
 
     async def _start_worker(self) -> str:
         with tempfile.TemporaryDirectory() as name:

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
@@ -12,7 +11,7 @@ import anyio
 
 from fetchstash.config import Settings
 from fetchstash.errors import Call, ExpiredRef, UnknownRef
-from fetchstash.service._quota import Quotas, over_stored
+from fetchstash.service._quota import over_stored
 from fetchstash.store import REF_PREFIX, ArtifactStore, Facts
 from fetchstash.system import telemetry
 from fetchstash.text import clip
@@ -59,21 +58,7 @@ class _Metered(_Wrapper):
         return run
 
 
-_BELIEVED_SECONDS = 60
-_RECOUNTED_SECONDS = 1
-_PAGE = 1_000
 _SHOWN_CHARS = 40
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """What a tenant kept when it was counted: when, and what all replicas had put by then."""
-
-    at: float = -float(_BELIEVED_SECONDS)
-    size: int = 0
-    artifacts: int = 0
-    puts: tuple[int, int] = (0, 0)
-    first_expiry: float = 0.0
 
 
 class TenantStore(_Wrapper):
@@ -83,15 +68,9 @@ class TenantStore(_Wrapper):
     UnknownRef, with the same words.
     """
 
-    def __init__(
-        self, tenant: str, store: ArtifactStore, settings: Settings, quotas: Quotas
-    ) -> None:
+    def __init__(self, store: ArtifactStore, settings: Settings) -> None:
         super().__init__(store)
-        self._tenant = tenant
         self._limits = settings.quota
-        self._quotas = quotas
-        self._kept = _Kept()
-        self._counting = anyio.Lock()
         self._pending: dict[Path, int] = {}  # on their way into the store, and not counted yet
 
     async def put(
@@ -111,63 +90,28 @@ class TenantStore(_Wrapper):
             raise
         self._pending[raw] = size
         try:
-            kept = await self._store.put(raw, text, facts, ranges, url=url)
+            return await self._store.put(raw, text, facts, ranges, url=url)
         finally:
             del self._pending[raw]
-        self._quotas.put(self._tenant, size)
-        return kept
 
     async def check_room(self, size: int = 1) -> None:
-        """Raise OverQuota if so many bytes more would be too many."""
-        limits = self._limits
-        if not limits.stored_bytes and not limits.artifacts:
-            return
-        async with self._counting:
-            if anyio.current_time() - self._kept.at >= _BELIEVED_SECONDS:
-                self._kept = await self._count()
-            kept, held, artifacts = self._held()
-            if self._is_over(held + size, artifacts):
-                # Deleted or expired since?
-                if (held, artifacts) != (kept.size, kept.artifacts) or self._is_old():
-                    self._kept = await self._count()
-                kept, held, artifacts = self._held()
-            if not self._is_over(held + size, artifacts):
-                return
-        wait = kept.first_expiry - datetime.now(UTC).timestamp()
-        if limits.stored_bytes and held + size > limits.stored_bytes:
-            what = f"You keep {held:,} bytes, this would be {size:,} more, and you may keep "
-            what += f"{limits.stored_bytes:,}."
-            raise over_stored(what, wait, "quota.stored_bytes", held + size)
-        what = f"You keep {artifacts:,} artifacts, as many as you may."
-        raise over_stored(what, wait, "quota.artifacts", artifacts + 1)
+        """Raise OverQuota if so many bytes more would be too many.
 
-    def _held(self) -> tuple[_Kept, int, int]:
-        """Return the last count, and the bytes and artifacts with what was put since."""
-        kept, puts = self._kept, self._quotas.puts(self._tenant)
-        size = kept.size + max(puts[0] - kept.puts[0], 0)
-        artifacts = kept.artifacts + max(puts[1] - kept.puts[1], 0)
-        return kept, size + sum(self._pending.values()), artifacts + len(self._pending)
-
-    def _is_over(self, size: int, artifacts: int) -> bool:
+        What other replicas are storing at this moment is not counted.
+        """
         most_bytes, most = self._limits.stored_bytes, self._limits.artifacts
-        return bool((most_bytes and size > most_bytes) or (most and artifacts >= most))
-
-    def _is_old(self) -> bool:
-        return anyio.current_time() - self._kept.at >= _RECOUNTED_SECONDS
-
-    async def _count(self) -> _Kept:
-        """Count what is kept. Puts meanwhile are counted twice until the next time."""
-        puts, at = self._quotas.puts(self._tenant), anyio.current_time()
-        size = artifacts = 0
-        expiries: list[float] = []
-        while True:
-            page = await self._store.list(limit=_PAGE, offset=artifacts)
-            size += sum(facts.size_bytes + (facts.text_bytes or 0) for facts in page.facts)
-            artifacts += len(page.facts)
-            expiries += [f.expires_at.timestamp() for f in page.facts if f.expires_at]
-            if not page.facts or artifacts >= page.total:
-                break
-        return _Kept(at, size, artifacts, puts, min(expiries, default=0.0))
+        if not most_bytes and not most:
+            return
+        kept = await self._store.usage()
+        held = kept.bytes + sum(self._pending.values())
+        artifacts = kept.artifacts + len(self._pending)
+        wait = kept.first_expiry - datetime.now(UTC).timestamp()
+        if most_bytes and held + size > most_bytes:
+            what = f"You keep {held:,} bytes, this would be {size:,} more, and you may keep "
+            raise over_stored(f"{what}{most_bytes:,}.", wait, "quota.stored_bytes", held + size)
+        if most and artifacts >= most:
+            what = f"You keep {artifacts:,} artifacts, as many as you may."
+            raise over_stored(what, wait, "quota.artifacts", artifacts + 1)
 
     async def aclose(self) -> None:
         """Do nothing: who opened the store closes it."""

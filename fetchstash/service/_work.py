@@ -134,7 +134,7 @@ async def open_service_stash(
             pools.append(pool(ocr_limits(settings.extract), workers=1))
         for opened_pool in pools:
             opened.push_async_callback(_close, opened_pool)
-        own = TenantStore(limits.tenant, store, settings, limits.shared.quotas)
+        own = TenantStore(store, settings)
         reader = TenantReader(limits, pools[0], pools[-1], renderer)
         parts = open_stash(
             settings,

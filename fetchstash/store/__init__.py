@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Removed,
         Run,
         SearchResult,
+        Usage,
         keep_store_facts,
         new_facts,
         stamp,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     )
     from fetchstash.store._memory import MemoryContents, MemoryStore
     from fetchstash.store._objects import (
-        BucketObjects,
+        CatalogObjects,
         FolderObjects,
         MemoryObjects,
         Objects,
@@ -46,10 +47,8 @@ if TYPE_CHECKING:
     )
     from fetchstash.store._open import (
         check_store,
-        lifecycle_rules,
         open_store,
         repair_store,
-        set_lifecycle,
     )
     from fetchstash.store._protocol import ArtifactStore, StoreBase
     from fetchstash.store._rank import rank_texts
@@ -62,9 +61,9 @@ __all__ = [
     "DEFAULT_RUN",
     "REF_PREFIX",
     "ArtifactStore",
-    "BucketObjects",
     "ByteSource",
     "BytesSource",
+    "CatalogObjects",
     "Facts",
     "Finding",
     "FolderObjects",
@@ -87,13 +86,13 @@ __all__ = [
     "StoredText",
     "StrideIndex",
     "TextReader",
+    "Usage",
     "bucket_url",
     "check_store",
     "compile_pattern",
     "count_matches",
     "folder_run",
     "keep_store_facts",
-    "lifecycle_rules",
     "new_facts",
     "open_objects",
     "open_store",
@@ -101,7 +100,6 @@ __all__ = [
     "project_run",
     "rank_texts",
     "repair_store",
-    "set_lifecycle",
     "stamp",
     "store_folder",
     "store_of_tenant",
@@ -111,7 +109,7 @@ __all__ = [
 _MODULES = {
     "_contract": (
         "Facts Finding GrepQuery Line Listing Matches Passage REF_PREFIX Removed Run "
-        "SearchResult keep_store_facts new_facts stamp"
+        "SearchResult Usage keep_store_facts new_facts stamp"
     ),
     "_grep": "Pattern compile_pattern count_matches",
     "_limits": (
@@ -119,9 +117,9 @@ _MODULES = {
         "project_run store_folder store_of_tenant with_run"
     ),
     "_memory": "MemoryContents MemoryStore",
-    "_objects": "BucketObjects FolderObjects MemoryObjects Objects open_objects",
+    "_objects": "CatalogObjects FolderObjects MemoryObjects Objects open_objects",
     "_folder": "LocalStore",
-    "_open": "check_store lifecycle_rules open_store repair_store set_lifecycle",
+    "_open": "check_store open_store repair_store",
     "_protocol": "ArtifactStore StoreBase",
     "_rank": "rank_texts",
     "_reader": "TextReader",

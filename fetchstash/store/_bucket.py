@@ -7,9 +7,10 @@ name of a key or the request that was signed.
 
 import os
 import re
+import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,15 +23,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BLOBS, RECORDS, URLS = "blobs", "records", "urls"
-EXPIRING = (BLOBS, RECORDS, URLS)
-"""The folders that lifecycle rules empty."""
-
 PART = 5 * 2**20
 """The smallest part of a multipart upload that S3 takes, in bytes."""
-
-CALLS_AT_ONCE = 64
-"""Calls of one store: they wait for the bucket most of their time."""
 
 _PARTS_AT_ONCE = 2
 """Each has _REQUEST_SECONDS: more of them would need a quicker line."""
@@ -48,16 +42,6 @@ _CONNECT_SECONDS, _REQUEST_SECONDS, _RETRY_SECONDS = 3, 12, 20
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _TRY_LATER = "Try again in a minute."
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """An object as a list shows it. ``tag`` changes whenever the object is written."""
-
-    key: str
-    size: int
-    modified: datetime
-    tag: str
 
 
 def open_bucket(limits: StoreLimits) -> "Bucket":
@@ -105,8 +89,7 @@ def open_bucket(limits: StoreLimits) -> "Bucket":
                 client_options=client,
                 retry_config=retries,
             )
-        ),
-        url.tenant,
+        )
     )
 
 
@@ -149,38 +132,22 @@ def _check(url: BucketUrl, limits: StoreLimits) -> None:
             raise BadArgument(f"The bucket's {name} cannot be used.", step)
 
 
-class CannotCopy(StoreError):
-    """The service has no copy of such objects, as Ceph has none of those with a key of a KMS."""
-
-
 class _PastTheEnd(StoreError):
     """A range begins behind the end of an object."""
 
 
 class Bucket:
-    """Objects under a prefix of a bucket. A write is whole or not there; the last one stays.
+    """Objects under a prefix of a bucket. A write is whole or not there; the last one stays."""
 
-    What expires lies in the same three folders for all tenants, ``blobs/tenants/NAME/…``, so that
-    three lifecycle rules hold for tenants that are yet to come.
-    """
-
-    def __init__(self, store: "ObjectStore", tenant: str = "") -> None:
-        self._tenant = tenant
+    def __init__(self, store: "ObjectStore") -> None:
         self._store: Any = store  # obstore leaves types open where Arrow may be installed
-
-    @telemetry.timed("bucket", operation="read")
-    def read(self, key: str) -> bytes | None:
-        """Return an object, None where there is none."""
-        path = self._path(key)
-        return _translated(lambda: bytes(self._store.get(path).bytes()), missing=None)
 
     @telemetry.timed("bucket", operation="read_range")
     def read_range(self, key: str, start: int, end: int) -> bytes | None:
         """Return the bytes [start, end), fewer at the end, None where there is no object."""
-        path = self._path(key)
         try:
             return _translated(
-                lambda: bytes(self._store.get_range(path, start=start, end=end)), missing=None
+                lambda: bytes(self._store.get_range(key, start=start, end=end)), missing=None
             )
         except _PastTheEnd:
             return b""
@@ -188,58 +155,41 @@ class Bucket:
     @telemetry.timed("bucket", operation="write")
     def write(self, key: str, data: bytes | Path) -> None:
         """Write an object, in parts if it is large. It is there, whole, when this returns."""
-        path = self._path(key)
         _translated(
-            lambda: self._store.put(path, data, chunk_size=PART, max_concurrency=_PARTS_AT_ONCE)
+            lambda: self._store.put(key, data, chunk_size=PART, max_concurrency=_PARTS_AT_ONCE)
         )
 
     @telemetry.timed("bucket", operation="delete")
     def delete(self, key: str) -> None:
         """Delete an object. One that is not there is no error."""
-        path = self._path(key)
-        _translated(lambda: self._store.delete(path), missing=None)
-
-    @telemetry.timed("bucket", operation="copy")
-    def copy(self, source: str, target: str) -> bool:
-        """Copy an object within the bucket. Return whether there is one. Raises CannotCopy."""
-
-        def work() -> bool:
-            self._store.copy(self._path(source), self._path(target))
-            return True
-
-        return _translated(work, missing=False)
+        _translated(lambda: self._store.delete(key), missing=None)
 
     @telemetry.timed("bucket", operation="look_up")
-    def look_up(self, key: str) -> Item | None:
-        """Return the size and the time of an object, None where there is none."""
-        path = self._path(key)
-        return _translated(lambda: self._item(self._store.head(path)), missing=None)
+    def size(self, key: str) -> int | None:
+        """Return the size of an object, None where there is none."""
+        return _translated(lambda: int(self._store.head(key)["size"]), missing=None)
 
     @telemetry.timed("bucket", operation="list")
-    def list(self, folder: str) -> list[Item]:
-        """Return the objects below a folder, by key."""
+    def sizes(self, folder: str, *, first_page: bool = False) -> list[tuple[str, int]]:
+        """Return the keys and sizes of the objects below a folder, or of the first 1,000."""
 
-        def work() -> list[Item]:
-            pages = self._store.list(self._path(folder), chunk_size=1_000)
-            return [self._item(meta) for page in pages for meta in page]
+        def work() -> list[tuple[str, int]]:
+            pages = self._store.list(folder, chunk_size=1_000)
+            pages = islice(pages, 1) if first_page else pages
+            return [(meta["path"], meta["size"]) for page in pages for meta in page]
 
-        return sorted(_translated(work), key=lambda item: item.key)
+        return _translated(work)
 
-    def _path(self, key: str) -> str:
-        """Return where an object is below the prefix of all tenants."""
-        if not self._tenant:
-            return key
-        folder, _, rest = key.partition("/")
-        if folder not in EXPIRING:
-            return f"{self._tenant}/{key}"
-        return f"{folder}/{self._tenant}/{rest}"
-
-    def _item(self, meta: Any) -> Item:
-        key, tag = meta["path"], meta["e_tag"] or meta["last_modified"].isoformat()
-        if self._tenant:
-            before, _, after = key.partition(f"{self._tenant}/")
-            key = before + after
-        return Item(key, meta["size"], meta["last_modified"], tag)
+    def probe(self) -> None:
+        """Write, read and delete one object. Raises StoreError."""
+        key, data = f"probe/{secrets.token_hex(8)}", secrets.token_bytes(16)
+        self.write(key, data)
+        try:
+            if self.read_range(key, 0, len(data)) != data:
+                what = "The bucket does not return what was written to it."
+                raise StoreError(what, f"Look at {_PLACE}.")
+        finally:
+            self.delete(key)
 
 
 _NO_DEFAULT: Any = object()
@@ -305,7 +255,7 @@ _KNOWN = (
 
 _REFUSED = ("401", "403")
 _SLOW_DOWN = ("429", "503")
-_KINDS = {"416": _PastTheEnd, "501": CannotCopy}
+_KINDS = {"416": _PastTheEnd}
 _PASSING = ("408", "409")
 _PLACE = "store.url, store.endpoint and store.region"
 
@@ -314,7 +264,7 @@ def _no_bucket() -> StoreError:
     return StoreError("There is no such bucket.", "Make it, or correct store.url.")
 
 
-def known_failure(text: str) -> StoreError | None:
+def _known_failure(text: str) -> StoreError | None:
     """Return the error for an answer whose reason is known, None for any other."""
     if _NO_BUCKET.search(text):
         return _no_bucket()
@@ -324,7 +274,7 @@ def known_failure(text: str) -> StoreError | None:
 
 def _failure(text: str) -> StoreError:
     """Return the error for what obstore says, of which nothing but the status is quoted."""
-    if known := known_failure(text):
+    if known := _known_failure(text):
         return known
     match = _STATUS.search(text)
     status = match[1] if match else ""

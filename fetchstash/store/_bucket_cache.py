@@ -5,6 +5,7 @@ import hashlib
 import os
 import secrets
 import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from threading import Lock
 
@@ -51,16 +52,11 @@ class BlobCache:
             self._blobs.make_folders()
         return self._blobs.spool
 
-    def named(self, raw: Path | None, text: Path | None) -> dict[Kind, Path]:
-        """Return the files of a put by their kind, the raw bytes first."""
-        files: dict[Kind, Path | None] = {"raw": raw, "text": text}
-        return {kind: path for kind, path in files.items() if path}
-
-    def measure(self, files: dict[Kind, Path]) -> list[Blob]:
+    def measure(self, files: Mapping[Kind, Path]) -> list[Blob]:
         """Hash and index files of the spool. Raises BadArgument for a file that is not in it."""
         return self._blobs.measure(files)
 
-    def discard(self, *paths: Path) -> None:
+    def discard(self, paths: Iterable[Path]) -> None:
         """Unlink files of the spool."""
         self._blobs.discard(paths)
 

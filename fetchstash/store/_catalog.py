@@ -1,4 +1,4 @@
-"""The catalogue: SQLite in WAL mode, every write under one lock.
+"""The catalogue of a folder: SQLite in WAL mode, every write under one lock.
 
 SQLite 3.7.0 to 3.51.2 can corrupt a WAL that one process resets while another writes
 (https://sqlite.org/wal.html, the WAL-reset bug), and Python links such a version on many machines.
@@ -10,16 +10,14 @@ catalogue has a rollback journal instead (https://sqlite.org/lockingv3.html).
 """
 
 import contextlib
-import secrets
 import sqlite3
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from fetchstash.errors import StoreError
-from fetchstash.store import _steps
+from fetchstash.store import _schema, _steps
 from fetchstash.store._disk import (
-    OTHER_FOLDER,
     REPAIR,
     can_map_on_full_disk,
     free_unlinked_blocks,
@@ -28,101 +26,12 @@ from fetchstash.store._disk import (
     locked,
     private_file,
 )
-
-
-def _first(db: sqlite3.Connection) -> None:
-    db.execute("CREATE TABLE setting (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID")
-    db.execute("INSERT INTO setting VALUES ('url_key', ?)", (secrets.token_bytes(32),))
-    # id is the order of puts and used the order of use: neither depends on the clock.
-    db.execute("""
-        CREATE TABLE artifact (
-            id INTEGER PRIMARY KEY, ref TEXT NOT NULL UNIQUE, run TEXT NOT NULL, url_hash BLOB,
-            raw TEXT NOT NULL, text TEXT, bytes INTEGER NOT NULL, used INTEGER NOT NULL,
-            pinned INTEGER NOT NULL DEFAULT 0, created_at REAL NOT NULL, expires_at REAL NOT NULL,
-            facts TEXT NOT NULL, ranges TEXT NOT NULL)""")
-    db.execute(
-        "CREATE INDEX artifact_retention ON artifact (run, pinned, used, bytes, expires_at, ref)"
-    )
-    db.execute("CREATE INDEX artifact_used ON artifact (used)")
-    db.execute("CREATE INDEX artifact_expiry ON artifact (pinned, expires_at)")
-    db.execute("CREATE INDEX artifact_url ON artifact (url_hash, run)")
-    db.execute("CREATE INDEX artifact_raw ON artifact (raw)")
-    db.execute("CREATE INDEX artifact_text ON artifact (text)")
-    # chars, lines and strides are a text's (StrideIndex); modified_ns is the time of the file.
-    db.execute("""
-        CREATE TABLE blob (
-            kind TEXT NOT NULL, sha256 TEXT NOT NULL, size INTEGER NOT NULL,
-            modified_ns INTEGER NOT NULL, chars INTEGER, lines INTEGER, strides BLOB,
-            PRIMARY KEY (kind, sha256))""")
-    db.execute(
-        "CREATE TABLE expired (id INTEGER PRIMARY KEY AUTOINCREMENT, ref TEXT NOT NULL UNIQUE)"
-    )
-
-
-def _second(db: sqlite3.Connection) -> None:
-    # A preview was no more than a text; now it says how much it shows (ranges.Preview).
-    db.execute("""
-        UPDATE artifact SET ranges = json_set(
-            ranges, '$.preview', json_object('text', json_extract(ranges, '$.preview')))
-        WHERE json_type(ranges, '$.preview') = 'text'""")
-
-
-def _third(db: sqlite3.Connection) -> None:
-    # Every index ends with the id: the artifacts of a run are listed newest first without a sort.
-    db.execute("CREATE INDEX artifact_run ON artifact (run)")
-
-
-def _fourth(db: sqlite3.Connection) -> None:
-    # Limits hold for the whole store. Its total is one row, kept by triggers, and the least
-    # recently used artifacts of all runs come first in one index.
-    db.execute("DROP INDEX artifact_retention")
-    db.execute("CREATE INDEX artifact_lru ON artifact (pinned, used, bytes, expires_at, ref)")
-    db.execute("CREATE TABLE total (artifacts INTEGER NOT NULL, bytes INTEGER NOT NULL)")
-    count_total(db)
-    db.execute("""
-        CREATE TRIGGER total_insert AFTER INSERT ON artifact WHEN new.pinned = 0 BEGIN
-            UPDATE total SET artifacts = artifacts + 1, bytes = bytes + new.bytes; END""")
-    db.execute("""
-        CREATE TRIGGER total_delete AFTER DELETE ON artifact WHEN old.pinned = 0 BEGIN
-            UPDATE total SET artifacts = artifacts - 1, bytes = bytes - old.bytes; END""")
-    db.execute("""
-        CREATE TRIGGER total_pin AFTER UPDATE OF pinned ON artifact BEGIN
-            UPDATE total SET artifacts = artifacts + old.pinned - new.pinned,
-                             bytes = bytes + (old.pinned - new.pinned) * new.bytes; END""")
-
-
-def count_total(db: sqlite3.Connection) -> None:
-    """Count the artifacts that are not pinned, and their bytes, anew."""
-    db.execute("DELETE FROM total")
-    db.execute("""
-        INSERT INTO total SELECT count(*), coalesce(sum(bytes), 0) FROM artifact
-        WHERE pinned = 0""")
-
-
-STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _second, _third, _fourth)
+from fetchstash.store._schema import SQLITE, take_steps
 
 
 def version(db: sqlite3.Connection) -> int:
     """Return how many steps the catalogue has taken; 0 for an empty one."""
     return int(db.execute("PRAGMA user_version").fetchone()[0])
-
-
-def migrate(db: sqlite3.Connection) -> None:
-    """Take the missing steps, inside the caller's transaction.
-
-    Raises StoreError for a catalogue of a newer fetchstash.
-    """
-    taken = version(db)
-    if taken > len(STEPS):
-        schemas = f"schema {taken}, this one knows {len(STEPS)}"
-        raise StoreError(
-            f"The store was written by a newer fetchstash ({schemas}).",
-            "Upgrade fetchstash, or {}.",
-            OTHER_FOLDER,
-        )
-    for number, step in enumerate(STEPS[taken:], start=taken + 1):
-        step(db)
-        db.execute(f"PRAGMA user_version = {number}")
 
 
 CHECKPOINT_PAGES = 1000
@@ -133,8 +42,9 @@ Identity = tuple[int, int]
 
 
 class Connection(sqlite3.Connection):
-    """A connection, and which file it is to."""
+    """A connection that remembers its file's inode."""
 
+    dialect = SQLITE
     identity: Identity = (0, 0)
 
 
@@ -156,7 +66,7 @@ class Catalog:
         if self._path.exists() and self._path.stat().st_size:
             private_file(self._path)
             with self.connection() as db:
-                if version(db) == len(STEPS):
+                if version(db) == len(_schema.STEPS):
                     return
         with locked(self._lock):
             private_file(self._path)
@@ -165,7 +75,8 @@ class Catalog:
                 with contextlib.suppress(sqlite3.OperationalError):  # others read it: not now
                     db.execute(f"PRAGMA journal_mode = {journal}").fetchone()
                 with transaction(db):
-                    migrate(db)
+                    for number in take_steps(db, version(db)):
+                        db.execute(f"PRAGMA user_version = {number}")
             self._drop_connections()  # they still have the journal that the file had before
             self._fill_reserve()
 

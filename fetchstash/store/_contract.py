@@ -195,6 +195,18 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """What a store keeps in all runs, pinned artifacts too, and when the first of it expires.
+
+    ``first_expiry`` is in seconds since 1970, 0 where nothing does.
+    """
+
+    artifacts: int
+    bytes: int
+    first_expiry: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Removed:
     """An artifact that gc removed or would remove, and why: "age", "count", "bytes" or "orphan"."""
 

@@ -14,66 +14,44 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from fetchstash.errors import StoreError, TooLarge, UnknownRef
-from fetchstash.store import _rows as rows, _steps
+from fetchstash.errors import StoreError
+from fetchstash.store import _retention as retention, _rows as rows, _steps
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import Connection, settle, transaction
+from fetchstash.store._catalog_store import CatalogStore
 from fetchstash.store._contract import (
     Facts,
     Finding,
-    Listing,
     Removed,
-    Run,
     SearchResult,
-    is_ref,
-    keep_store_facts,
     refuse_changed,
     restamp,
     stamp,
 )
-from fetchstash.store._disk import check_room, larger_than_the_store, no_text, translate_errors
+from fetchstash.store._disk import check_room, translate_errors
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import StoreLimits, own_run, run_of_put
 from fetchstash.store._place import Place, Upkeep
-from fetchstash.store._protocol import Text, ThreadedStore, in_thread
-from fetchstash.store._rank import rank_texts
+from fetchstash.store._protocol import in_thread
 from fetchstash.store._search import RunTexts, SearchIndex, search_run
-from fetchstash.store._text import FileSource, StoredText, StrideIndex
+from fetchstash.store._text import FileSource
 from fetchstash.store._threads import LookUps, Threads
 from fetchstash.text.ranges import Ranges
 
-KEPT = 16
-"""Artifacts whose facts and index stay in memory: 16 bytes for every 64 KiB of their texts."""
 
-
-@dataclass(slots=True)
-class _Known:
-    """What was read of an artifact. It holds as long as its row is this."""
-
-    row: rows.Row
-    facts: Facts | None = None
-    text: tuple[StrideIndex, Ranges] | None = None
-
-
-class LocalStore(ThreadedStore):
+class LocalStore(CatalogStore):
     """An ArtifactStore in a folder. Making one blocks."""
 
     def __init__(self, limits: StoreLimits, threads: Threads) -> None:
-        super().__init__(threads, LookUps())
-        self._limits = limits
-        self._run = own_run(limits)
-        self._is_left = False
-        # References read since the last change, in order: their use is recorded with the next.
-        self._read: dict[str, None] = {}
-        self._kept: dict[str, _Known] = {}  # of the artifacts read last
+        run = own_run(limits)
+        self._place = Place(limits.folder, run if limits.ephemeral else None)
+        super().__init__(replace(limits, run=run), self._place.catalog, threads, LookUps())
         self._texts = RunTexts()
-        self._place = Place(limits.folder, self._run if limits.ephemeral else None)
         self._blobs, self._catalog = self._place.blobs, self._place.catalog
         self._index = SearchIndex(self._place.path)
         self._upkeep = Upkeep(self._place, self._index, limits)
@@ -117,7 +95,7 @@ class LocalStore(ThreadedStore):
             with self._catalog.locked() as db:
                 try:
                     with transaction(db), self._blobs.published(moves):
-                        now = self._upkeep.believed_now(db)
+                        now = retention.believed_now(db)
                         facts = self._stamped(facts, max(now, time.time()), *blobs)
                         run = run_of_put(self._run)
                         url_hash = rows.url_hash(db, url) if url else None
@@ -140,54 +118,6 @@ class LocalStore(ThreadedStore):
         _steps.reached("put_done")
         return facts
 
-    def _get(self, ref_or_url: str) -> Facts:
-        row = self._find(ref_or_url)
-        self._read[row.ref] = None
-        return self._known_facts(row)
-
-    def _find(self, ref_or_url: str) -> rows.Row:
-        """Return the row of an artifact; under a URL only if it is whole."""
-        if is_ref(ref_or_url):  # in one statement, which needs no transaction
-            with self._catalog.connection() as db:
-                return rows.find(db, ref_or_url, self._run)
-        with self._catalog.reading() as db:
-            row = rows.find(db, ref_or_url, self._run)
-            if not self._is_whole(db, row):
-                raise UnknownRef("What was stored under this URL is lost.", "Fetch it again.")
-            return row
-
-    @in_thread
-    def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
-        """Return a page of the run's artifacts, newest first."""
-        with self._catalog.reading() as db:
-            page = rows.newest(db, self._run, limit, offset)
-            return Listing(tuple(map(self._facts, page)), rows.count(db, self._run))
-
-    @in_thread
-    def runs(self) -> tuple[Run, ...]:
-        """Return the runs that have artifacts, that of the newest artifact first."""
-        with self._catalog.reading() as db:
-            listed = rows.runs(db)
-        return tuple(Run(name, n, datetime.fromtimestamp(at, UTC)) for name, n, at in listed)
-
-    def _open_artifact(self, ref_or_url: str) -> tuple[Facts, Text | None]:
-        row, text = self._opened(ref_or_url)
-        self._read[row.ref] = None
-        return self._known_facts(row), text
-
-    def _opened(self, ref_or_url: str) -> tuple[rows.Row, Text | None]:
-        row = self._find(ref_or_url)
-        blob = row.text_blob
-        if blob is None:
-            return row, None
-        try:
-            index, ranges = self._known(row).text or self._read_text(row, blob)
-            return row, (FileSource(self._open(blob, row.ref)), index, ranges)
-        except StoreError:
-            if self._find(row.ref) == row:
-                raise
-            return self._opened(row.ref)  # another process gave it a new text since
-
     def _lend_raw(self, ref_or_url: str) -> Path:
         """Return a hard link in the spool, so that it stays if the artifact goes meanwhile."""
         with self._catalog.reading() as db:
@@ -207,11 +137,9 @@ class LocalStore(ThreadedStore):
         if path.parent == self._blobs.spool:
             path.unlink(missing_ok=True)
 
-    def _search(
-        self, query: str, refs: Sequence[str], max_results: int, cancelled: Callable[[], bool]
+    def _search_run(
+        self, query: str, max_results: int, cancelled: Callable[[], bool]
     ) -> SearchResult:
-        if refs:
-            return rank_texts(query, refs, self._stored_text, max_results, cancelled)
         texts, opened = self._run_texts(), self._stored_text
         return search_run(self._index, query, texts, opened, max_results, cancelled)
 
@@ -227,14 +155,6 @@ class LocalStore(ThreadedStore):
                     size += text_bytes
                 self._texts = RunTexts(state, refs, size)
             return self._texts
-
-    def _stored_text(self, ref: str) -> StoredText:
-        """Open a text for a search, which is no use of its artifact."""
-        row, text = self._opened(ref)
-        if text is None:
-            raise no_text(row.ref)
-        source, index, _ = text
-        return StoredText(source, index)
 
     @in_thread
     def replace_text(
@@ -258,7 +178,9 @@ class LocalStore(ThreadedStore):
                         self._withdraw(db, ref, [blob])
                     raise
                 self._catalog.check_current(db)
-                changed = self._changed(db, row.ref)
+                self._place.sidecars.write(rows.record(db, ref))
+                self._place.sidecars.publish(ref)
+                changed = self._facts(rows.find(db, ref, self._run))
                 if earlier:
                     with contextlib.suppress(OSError):
                         self._blobs.remove("text", earlier)
@@ -267,33 +189,14 @@ class LocalStore(ThreadedStore):
             raise
         return changed
 
-    @in_thread
-    def touch(self, ref: str, facts: Facts | None = None) -> Facts:
-        """Keep an artifact for a whole term from now; ``facts`` replaces the caller's own."""
+    @contextlib.contextmanager
+    def _changing(self, ref: str) -> Generator[Connection]:
+        """Change the row of an artifact, and its sidecar."""
         with self._catalog.locked() as db:
             with transaction(db):
-                self._record_reads(db)
-                row = rows.find(db, ref, self._run)
-                now = max(self._upkeep.believed_now(db), time.time())
-                expires = now + self._limits.max_age_days * 86400
-                rows.use(db, row.ref)
-                rows.renew(db, row, keep_store_facts(facts or row.facts(), row.facts()), expires)
-            return self._changed(db, row.ref)
-
-    @in_thread
-    def pin(self, ref: str, *, pinned: bool = True) -> Facts:
-        """Pin an artifact, or lift its pin."""
-        with self._catalog.locked() as db:
-            with transaction(db):
-                row = rows.find(db, ref, self._run)
-                rows.pin(db, row, pinned=pinned)
-            return self._changed(db, row.ref)
-
-    def _changed(self, db: Connection, ref: str) -> Facts:
-        """Bring the sidecar of an artifact up to date, and return the facts."""
-        self._place.sidecars.write(rows.record(db, ref))
-        self._place.sidecars.publish(ref)
-        return self._facts(rows.find(db, ref, self._run))
+                yield db
+                self._place.sidecars.write(rows.record(db, ref))
+            self._place.sidecars.publish(ref)
 
     @in_thread
     def delete(self, ref: str) -> None:
@@ -352,11 +255,6 @@ class LocalStore(ThreadedStore):
                         return rows.is_empty(db)
         return False
 
-    def _check_size(self, blobs: Iterable[Blob]) -> None:
-        size = sum(blob.size for blob in blobs)
-        if size > self._limits.max_total_bytes:
-            raise TooLarge(*larger_than_the_store(size))
-
     def _stamped(self, facts: Facts, now: float, raw: Blob, text: Blob | None = None) -> Facts:
         """Fill in the store's own facts."""
         index, days = text.index if text else None, self._limits.max_age_days
@@ -379,24 +277,11 @@ class LocalStore(ThreadedStore):
             if (blob.kind, blob.sha256) not in known:
                 self._blobs.remove(blob.kind, blob.sha256)
 
-    def _facts(self, row: rows.Row) -> Facts:
-        path = self._blobs.path("text", row.text) if row.text else self._blobs.path("raw", row.raw)
-        return replace(row.facts(), path=str(path))
+    def _path(self, row: rows.Row) -> Path:
+        return self._blobs.path("text", row.text) if row.text else self._blobs.path("raw", row.raw)
 
-    def _known_facts(self, row: rows.Row) -> Facts:
-        known = self._known(row)
-        if known.facts is None:
-            known.facts = self._facts(row)
-        return known.facts
-
-    def _known(self, row: rows.Row) -> _Known:
-        """Return what was read of an artifact since its row was written."""
-        known = self._kept.get(row.ref)
-        if known is None or known.row != row:
-            if len(self._kept) >= KEPT:
-                self._kept.clear()
-            known = self._kept[row.ref] = _Known(row)
-        return known
+    def _open_blob(self, blob: Blob, ref: str) -> FileSource:
+        return FileSource(self._open(blob, ref))
 
     def _open(self, blob: Blob, ref: str) -> int:
         try:
@@ -408,29 +293,10 @@ class LocalStore(ThreadedStore):
                 f"The file of the artifact {ref} is missing.", "Fetch its document again."
             ) from None
 
-    def _is_whole(self, db: Connection, row: rows.Row) -> bool:
-        """Return whether an artifact's files are there and not altered."""
-        names: dict[Kind, str] = {"raw": row.raw}
-        if row.text:
-            names["text"] = row.text
+    def _are_whole(self, blobs: Iterable[Blob]) -> bool:
         try:
-            for kind, sha256 in names.items():
-                os.close(self._blobs.open(rows.blob(db, kind, sha256)))
+            for blob in blobs:
+                os.close(self._blobs.open(blob))
         except (FileNotFoundError, StoreError):
             return False
         return True
-
-    def _read_text(self, row: rows.Row, text: Blob) -> tuple[StrideIndex, Ranges]:
-        """Read the index and the ranges of a text. Raises StoreError if it was replaced since."""
-        with self._catalog.reading() as db:
-            if rows.find(db, row.ref, self._run) != row:
-                raise StoreError("The artifact was changed meanwhile.", "Try again.")
-            known = self._known(row)
-            known.text = rows.index(db, text.sha256), rows.ranges(db, row)
-            return known.text
-
-    def _record_reads(self, db: Connection) -> None:
-        """Record the use of what was read since the last change, so that it does not go next."""
-        read, self._read = self._read, {}
-        for ref in read:
-            rows.use(db, ref)

@@ -18,7 +18,7 @@ from pathlib import Path
 from fetchstash.errors import BadArgument, Busy, FetchstashError
 from fetchstash.store import _rows as rows
 from fetchstash.store._blobs import Blobs, Kind
-from fetchstash.store._catalog import Catalog, Connection, count_total, settle, transaction
+from fetchstash.store._catalog import Catalog, Connection, settle, transaction
 from fetchstash.store._contract import Finding
 from fetchstash.store._disk import (
     Presence,
@@ -29,6 +29,7 @@ from fetchstash.store._disk import (
     translate_errors,
 )
 from fetchstash.store._place import Sidecars, refuse_folders, refuse_foreign
+from fetchstash.store._schema import count_total
 
 LIST = "list.txt"
 
@@ -111,7 +112,7 @@ def _salvage(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> No
                 new.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)  # noqa: S608
 
 
-def _restore(db: sqlite3.Connection, sidecars: Sidecars) -> None:
+def _restore(db: Connection, sidecars: Sidecars) -> None:
     """Insert the artifacts of all sidecars, oldest first."""
     records = [record for ref in sidecars.refs() if (record := sidecars.read(ref))]
     for record in sorted(records, key=lambda record: str(record.get("created_at"))):

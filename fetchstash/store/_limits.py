@@ -21,7 +21,6 @@ ALL_RUNS = "*"
 
 SCHEMES = ("s3", "gs", "az")
 _BUCKET = re.compile(r"[\w.$-]+", re.ASCII)
-_TENANT = re.compile("(?:(.*)/)?(tenants/[a-z0-9][a-z0-9-]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +59,11 @@ class StoreLimits:
     max_artifacts: int = setting(
         10_000, "Most artifacts; the least recently used are evicted", low=1
     )
+    catalog: str = setting(
+        "",
+        "PostgreSQL for the catalogue of a team: postgresql://USER@HOST/DATABASE, the password "
+        "from USER:env:NAME, passfile= or libpq's variables; empty: SQLite in the folder",
+    )
     endpoint: str = setting(
         "", "Endpoint of a bucket, such as https://s3.example.org; empty: the provider's"
     )
@@ -74,24 +78,20 @@ class StoreLimits:
         "Most bytes of a bucket's artifacts in the cache on this machine, for each tenant",
         low=0,
     )
+    tenant: str = ""
+    """Whose store it is. No setting: see store_of_tenant."""
 
 
 @dataclass(frozen=True, slots=True)
 class BucketUrl:
-    """The parts of ``scheme://bucket/prefix/tenants/NAME``. ``tenant`` is "tenants/NAME" or ""."""
+    """The parts of ``scheme://bucket/prefix``."""
 
     scheme: str
     bucket: str
     prefix: str
-    tenant: str = ""
 
     def __str__(self) -> str:
-        parts = (f"{self.scheme}:/", self.bucket, self.prefix, self.tenant)
-        return "/".join(part for part in parts if part)
-
-    def path(self, folder: str) -> str:
-        """Return the beginning of the names of all objects of a folder, those of tenants too."""
-        return f"{self.prefix}/{folder}/" if self.prefix else f"{folder}/"
+        return f"{self.scheme}://{self.bucket}/{self.prefix}".rstrip("/")
 
 
 def bucket_url(url: str) -> BucketUrl | None:
@@ -112,9 +112,7 @@ def bucket_url(url: str) -> BucketUrl | None:
         or (prefix and {"", ".", ".."} & set(prefix.split("/")))
     ):
         raise BadArgument(f"store.url is {url!r}.", f"Set it to {scheme}://BUCKET/PREFIX.")
-    match = _TENANT.fullmatch(prefix)
-    prefix, tenant = (match[1] or "", match[2]) if match else (prefix, "")
-    return BucketUrl(scheme, parts.netloc, prefix, tenant)
+    return BucketUrl(scheme, parts.netloc, prefix)
 
 
 def store_folder(limits: StoreLimits) -> Path | None:
@@ -139,6 +137,16 @@ def store_folder(limits: StoreLimits) -> Path | None:
     )
 
 
+def is_shared(limits: StoreLimits) -> bool:
+    """Return whether a team shares the store. Raises BadArgument for half of such a store."""
+    if bucket_url(limits.url) and not limits.catalog:
+        what = f"store.url is {limits.url}: a store in a bucket has its catalogue in PostgreSQL."
+        raise BadArgument(what, "Set store.catalog to postgresql://USER@HOST/DATABASE.")
+    if limits.catalog and limits.url == "memory:":
+        raise BadArgument("store.catalog is set, and store.url is memory:.", "Set one of them.")
+    return bool(limits.catalog)
+
+
 def store_of_tenant(limits: StoreLimits, name: str) -> StoreLimits:
     """Return the limits of a tenant's own store, under the place of the store of all.
 
@@ -151,7 +159,7 @@ def store_of_tenant(limits: StoreLimits, name: str) -> StoreLimits:
         url = f"{url.rstrip('/')}/tenants/{name}"
     elif url != "memory:":
         url = ""  # the folder says it
-    return replace(limits, folder=folder, url=url, run=DEFAULT_RUN, ephemeral=False)
+    return replace(limits, folder=folder, url=url, tenant=name, run=DEFAULT_RUN, ephemeral=False)
 
 
 _OF_THIS_PROCESS = f"process-{secrets.token_hex(6)}"

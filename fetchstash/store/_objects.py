@@ -8,15 +8,20 @@ import contextlib
 import os
 import re
 import secrets
-from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from fetchstash.errors import BadArgument
-from fetchstash.store._bucket import CALLS_AT_ONCE, Bucket, open_bucket
+from fetchstash.errors import BadArgument, StoreError
 from fetchstash.store._disk import open_file, private_folder, sync_file, sync_folder
-from fetchstash.store._limits import StoreLimits, bucket_url, store_folder
-from fetchstash.store._threads import Threads
+from fetchstash.store._limits import StoreLimits, is_shared, store_folder
+from fetchstash.store._threads import CALLS_AT_ONCE, Threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fetchstash.store._bytes import Bytes
+    from fetchstash.store._postgres import Database
+    from fetchstash.store._schema import Db
 
 T = TypeVar("T")
 
@@ -49,6 +54,10 @@ class Objects(Protocol):
         """Return the keys below a folder, or all, in order."""
         ...
 
+    async def failing(self) -> str:
+        """Return what of the store fails, in one word, "" if nothing does. Raises OSError."""
+        ...
+
     async def aclose(self) -> None:
         """Close."""
         ...
@@ -59,9 +68,11 @@ async def open_objects(limits: StoreLimits) -> Objects:
 
     Raises BadArgument for a URL that is no store, and StoreError.
     """
-    if bucket_url(limits.url):
+    if is_shared(limits):
+        from fetchstash.store._team import open_team  # noqa: PLC0415 - few need it
+
         threads = Threads(CALLS_AT_ONCE)
-        return BucketObjects(await threads.run(lambda: open_bucket(limits)), threads)
+        return CatalogObjects(*await threads.run(lambda: open_team(limits)), threads)
     folder = store_folder(limits)
     return MemoryObjects() if folder is None else FolderObjects(folder / SERVICE)
 
@@ -88,6 +99,10 @@ class MemoryObjects:
         """Return the keys below a folder, or all, in order."""
         below = _below(folder)
         return sorted(key for key in self._values if key.startswith(below))
+
+    async def failing(self) -> str:
+        """Return "": memory does not fail."""
+        return ""
 
     async def aclose(self) -> None:
         """Do nothing: nothing is open."""
@@ -119,6 +134,14 @@ class FolderObjects:
         """Return the keys below a folder, or all, in order."""
         root = self._folder / _below(folder)
         return await self._threads.run(lambda: self._keys(root))
+
+    async def failing(self) -> str:
+        """Write, read and delete a value; return "store_error" where that fails."""
+        key = f"ready/{secrets.token_hex(8)}"
+        await self.write(key, b"ready")
+        value = await self.read(key)
+        await self.delete(key)
+        return "" if value == b"ready" else "store_error"
 
     async def aclose(self) -> None:
         """Do nothing: nothing is open."""
@@ -176,37 +199,61 @@ def _read(path: Path) -> bytes | None:
         return file.read()
 
 
-class BucketObjects:
-    """Objects under a prefix of a bucket."""
+class CatalogObjects:
+    """Objects as rows of the catalogue of a team. ``data`` is where its bytes are."""
 
-    def __init__(self, bucket: Bucket, threads: Threads | None = None) -> None:
-        self._bucket = bucket
-        self._threads = threads or Threads()
+    def __init__(self, database: "Database", data: "Bytes", threads: Threads) -> None:
+        self._database = database
+        self._data = data
+        self._threads = threads
 
     async def read(self, key: str) -> bytes | None:
         """Return a value, None where there is none."""
-        return await self._run(key, self._bucket.read)
+        select = "SELECT data FROM object WHERE key = ?"
+        row = await self._run(lambda db: db.execute(select, (_checked(key),)).fetchone())
+        return bytes(row[0]) if row else None
 
     async def write(self, key: str, data: bytes) -> None:
-        """Write a value, in place of an earlier one. It is in the bucket when this returns."""
-        await self._run(key, lambda name: self._bucket.write(name, data))
+        """Write a value, in place of an earlier one. It is durable when this returns."""
+        insert = (
+            "INSERT INTO object VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET data = excluded.data"
+        )
+        await self._run(lambda db: db.execute(insert, (_checked(key), data)))
 
     async def delete(self, key: str) -> None:
         """Delete a value. One that is not there is no error."""
-        await self._run(key, self._bucket.delete)
+        await self._run(lambda db: db.execute("DELETE FROM object WHERE key = ?", (_checked(key),)))
 
     async def keys(self, folder: str = "") -> list[str]:
         """Return the keys below a folder, or all, in order."""
-        below = f"{SERVICE}/{_below(folder)}"
-        items = await self._threads.run(lambda: self._bucket.list(below))
-        return [item.key.removeprefix(f"{SERVICE}/") for item in items]
+        select = "SELECT key FROM object WHERE starts_with(key, ?)"
+        below = _below(folder)
+        listed = await self._run(lambda db: db.execute(select, (below,)).fetchall())
+        return sorted(key for (key,) in listed)
+
+    async def failing(self) -> str:
+        """Return "database" or "bucket" where that fails, "" else."""
+        try:
+            await self._run(lambda db: db.execute("SELECT 1"))
+        except StoreError:
+            return "database"
+        try:
+            await self._threads.run(self._data.probe)
+        except StoreError:
+            return "bucket"
+        return ""
 
     async def aclose(self) -> None:
-        """Do nothing: obstore has nothing to close."""
+        """Close."""
+        self._data.close()
+        await self._threads.run(self._database.close)
 
-    async def _run(self, key: str, work: Callable[[str], T]) -> T:
-        name = f"{SERVICE}/{_checked(key)}"
-        return await self._threads.run(lambda: work(name))
+    async def _run(self, work: "Callable[[Db], T]") -> T:
+        def transaction() -> T:
+            with self._database.connection() as db:
+                return work(db)
+
+        return await self._threads.run(transaction)
 
 
 def _checked(key: str) -> str:

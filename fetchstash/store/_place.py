@@ -21,15 +21,13 @@ import json
 import math
 import os
 import shutil
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Lock
 from typing import Any, cast
 
 from fetchstash.errors import StoreError
-from fetchstash.store import _rows as rows, _steps
+from fetchstash.store import _retention as retention, _rows as rows, _steps
 from fetchstash.store._blobs import KINDS, Blobs, Kind
 from fetchstash.store._catalog import Catalog, Connection, settle, transaction
 from fetchstash.store._contract import Removed, is_ref
@@ -45,7 +43,7 @@ from fetchstash.store._disk import (
     sync_file,
     sync_folder,
 )
-from fetchstash.store._limits import StoreLimits, plan
+from fetchstash.store._limits import StoreLimits
 from fetchstash.store._search import SearchIndex
 
 
@@ -177,7 +175,7 @@ class Place:
             self.catalog.prepare()
             with self.catalog.reading() as db:
                 self.sidecars.keep_key(rows.url_key(db))
-                now = rows.clock(db).now
+                now = retention.clock(db).now
             sync_folder(self.path)
             self.blobs.sweep_spool(now)
             self._take_lease()
@@ -276,9 +274,6 @@ def refuse_foreign(folder: Path) -> None:
 EVICTIONS_PER_PUT = 32
 """More artifacts do not go at one put, so that lowering a limit does not make it slow."""
 
-CLOCK_SECONDS = 60
-"""The clock in the catalogue is moved on in steps, so that not every change writes it."""
-
 
 class Upkeep:
     """Removes artifacts and files of one store."""
@@ -295,9 +290,9 @@ class Upkeep:
         while True:
             with self._catalog.locked(make_room=True) as db:
                 with transaction(db):
-                    now = self.believed_now(db)
+                    now = retention.believed_now(db)
                 most = None if dry_run else EVICTIONS_PER_PUT
-                step = self._due(db, now, most)
+                step = retention.due(db, now, self._limits, most)
                 removed += step
                 if not dry_run:
                     self.remove(db, [item.artifact_ref for item in step], expired=True)
@@ -341,26 +336,12 @@ class Upkeep:
             known = rows.known(db)
         self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
 
-    def believed_now(self, db: Connection) -> float:
-        """Look at the clock, and return the time by which artifacts expire."""
-        clock = rows.clock(db)
-        later = clock.look(time.time())
-        if later.pending != clock.pending or later.now > clock.now + CLOCK_SECONDS:
-            rows.set_clock(db, later)
-        return later.now
-
     def retain(self, db: Connection, now: float) -> None:
         """Apply retention after a put, to EVICTIONS_PER_PUT artifacts at most."""
-        if rows.total(db).is_within(self._limits) and not rows.has_overdue(db, now):
+        if retention.total(db).is_within(self._limits) and not retention.has_overdue(db, now):
             return
-        due = self._due(db, now, EVICTIONS_PER_PUT)
+        due = retention.due(db, now, self._limits, EVICTIONS_PER_PUT)
         self.remove(db, [removed.artifact_ref for removed in due], expired=True)
-
-    def _due(self, db: Connection, now: float, most: int | None) -> Sequence[Removed]:
-        """Return what retention removes, the first ``most`` of it."""
-        candidates = rows.overdue(db, now), rows.least_used(db)
-        planned = plan(*candidates, rows.total(db), self._limits)
-        return [Removed(c.ref, c.bytes, reason) for c, reason in islice(planned, most)]
 
     def remove(self, db: Connection, refs: Iterable[str], *, expired: bool) -> None:
         """Forget artifacts, and then, still under the lock, unlink what no other shares."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 from anyio import CancelScope
 
 from fetchstash.errors import NoText, StoreError
-from fetchstash.store._contract import Facts, Finding, Listing, Removed, Run, SearchResult
+from fetchstash.store._contract import Facts, Finding, Listing, Removed, Run, SearchResult, Usage
 from fetchstash.store._disk import no_text
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
@@ -59,6 +59,10 @@ class ArtifactStore(Protocol):
 
     async def runs(self) -> tuple[Run, ...]:
         """Return the runs that have artifacts, that of the newest artifact first."""
+        ...
+
+    async def usage(self) -> Usage:
+        """Return how much is kept in all runs."""
         ...
 
     async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
@@ -171,6 +175,13 @@ class StoreBase(ABC):
     async def runs(self) -> tuple[Run, ...]:
         """Return nothing: this store does not list its runs."""
         return ()
+
+    async def usage(self) -> Usage:
+        """Count what is kept in this run, all of it."""
+        listed = (await self.list(limit=(await self.list(limit=0)).total)).facts
+        size = sum(facts.size_bytes + (facts.text_bytes or 0) for facts in listed)
+        expiries = [facts.expires_at.timestamp() for facts in listed if facts.expires_at]
+        return Usage(len(listed), size, min(expiries, default=0.0))
 
     async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:  # noqa: ARG002 - the Protocol's
         """Remove nothing: this store has no retention."""

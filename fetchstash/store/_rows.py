@@ -2,7 +2,6 @@
 
 import hmac
 import json
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -11,10 +10,10 @@ from typing import Any, TypeVar
 
 from fetchstash.errors import Call, ExpiredRef, StoreError, UnknownRef
 from fetchstash.store._blobs import Blob, Kind
-from fetchstash.store._clock import StoreClock
 from fetchstash.store._contract import REF_PREFIX, Facts, is_ref
 from fetchstash.store._disk import REPAIR, not_stored
-from fetchstash.store._limits import ALL_RUNS, Candidate, Total
+from fetchstash.store._limits import ALL_RUNS
+from fetchstash.store._schema import Db
 from fetchstash.store._text import StrideIndex
 from fetchstash.text import clip
 from fetchstash.text.hygiene import clean_line
@@ -69,7 +68,7 @@ class Row:
         )
 
 
-def find(db: sqlite3.Connection, ref_or_url: str, run: str) -> Row:
+def find(db: Db, ref_or_url: str, run: str) -> Row:
     """Return the artifact of a reference, or the run's newest under a URL.
 
     Raises UnknownRef or ExpiredRef.
@@ -99,7 +98,7 @@ def find(db: sqlite3.Connection, ref_or_url: str, run: str) -> Row:
     )
 
 
-def newest(db: sqlite3.Connection, run: str, limit: int, offset: int) -> Iterator[Row]:
+def newest(db: Db, run: str, limit: int, offset: int) -> Iterator[Row]:
     """Go through a run's artifacts, newest first."""
     condition, names = _in_run(run)
     query = f"{_SELECT} WHERE {condition} ORDER BY id DESC LIMIT ? OFFSET ?"
@@ -107,7 +106,7 @@ def newest(db: sqlite3.Connection, run: str, limit: int, offset: int) -> Iterato
     yield from (Row(*values) for values in page)
 
 
-def count(db: sqlite3.Connection, run: str) -> int:
+def count(db: Db, run: str) -> int:
     """Return how many artifacts a run has."""
     condition, names = _in_run(run)
     counted = db.execute(f"SELECT count(*) FROM artifact WHERE {condition}", names)  # noqa: S608 - ours
@@ -140,7 +139,7 @@ def new_record(
     }
 
 
-def insert(db: sqlite3.Connection, record: dict[str, Any], blobs: Sequence[Blob]) -> None:
+def insert(db: Db, record: dict[str, Any], blobs: Sequence[Blob]) -> None:
     """Add an artifact, as the one that was used last."""
     for blob in blobs:
         insert_blob(db, blob)
@@ -149,7 +148,7 @@ def insert(db: sqlite3.Connection, record: dict[str, Any], blobs: Sequence[Blob]
     _insert(db, *(record | {"url_hash": url_hash} | written).values())
 
 
-def _insert(db: sqlite3.Connection, *values: object) -> None:
+def _insert(db: Db, *values: object) -> None:
     db.execute(
         "INSERT INTO artifact (ref, run, url_hash, raw, text, bytes, pinned, created_at,"
         " expires_at, facts, ranges, used) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
@@ -158,10 +157,15 @@ def _insert(db: sqlite3.Connection, *values: object) -> None:
     )
 
 
-def insert_blob(db: sqlite3.Connection, blob: Blob) -> None:
+def insert_blob(db: Db, blob: Blob) -> None:
     """Record a blob, in place of an earlier record of it."""
     row = (blob.kind, blob.sha256, blob.size, blob.modified_ns, *_strides(blob))
-    db.execute("INSERT OR REPLACE INTO blob VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    db.execute(
+        "INSERT INTO blob VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, sha256) DO UPDATE SET"
+        " size = excluded.size, modified_ns = excluded.modified_ns, chars = excluded.chars,"
+        " lines = excluded.lines, strides = excluded.strides",
+        row,
+    )
 
 
 def _strides(blob: Blob) -> tuple[int, int, bytes] | tuple[None, None, None]:
@@ -172,7 +176,7 @@ def _strides(blob: Blob) -> tuple[int, int, bytes] | tuple[None, None, None]:
     )
 
 
-def blob(db: sqlite3.Connection, kind: Kind, sha256: str) -> Blob:
+def blob(db: Db, kind: Kind, sha256: str) -> Blob:
     """Return a blob that an artifact names, without its index. Raises StoreError if it is lost."""
     values = db.execute(
         "SELECT size, modified_ns FROM blob WHERE kind = ? AND sha256 = ?", (kind, sha256)
@@ -186,7 +190,13 @@ def _lost_record() -> StoreError:
     return StoreError("The catalogue lacks the record of a file.", "{}.", REPAIR)
 
 
-def index(db: sqlite3.Connection, sha256: str) -> StrideIndex:
+def blobs(db: Db, row: Row) -> list[Blob]:
+    """Return the blobs of an artifact. Raises StoreError if the record of one is lost."""
+    text = [blob(db, "text", row.text)] if row.text else []
+    return [blob(db, "raw", row.raw), *text]
+
+
+def index(db: Db, sha256: str) -> StrideIndex:
     """Return the index of a text whose blob has a record. Raises StoreError where it is damaged."""
     values = db.execute(
         "SELECT size, chars, lines, strides FROM blob WHERE kind = 'text' AND sha256 = ?", (sha256,)
@@ -197,7 +207,7 @@ def index(db: sqlite3.Connection, sha256: str) -> StrideIndex:
         raise StoreError("The catalogue's record of a text is damaged.", "{}.", REPAIR) from error
 
 
-def is_recorded(db: sqlite3.Connection, blob: Blob) -> bool:
+def is_recorded(db: Db, blob: Blob) -> bool:
     """Return whether the record of a blob is right. The time of its file may differ."""
     values = db.execute(
         "SELECT size, chars, lines, strides FROM blob WHERE kind = ? AND sha256 = ?",
@@ -206,20 +216,20 @@ def is_recorded(db: sqlite3.Connection, blob: Blob) -> bool:
     return bool(values == (blob.size, *_strides(blob)))
 
 
-def ranges(db: sqlite3.Connection, row: Row) -> Ranges:
+def ranges(db: Db, row: Row) -> Ranges:
     """Return the recorded ranges of an artifact. Raises StoreError where they are damaged."""
     (data,) = db.execute("SELECT ranges FROM artifact WHERE id = ?", (row.id,)).fetchone()
     return _read(data, Ranges.from_json, row.ref)
 
 
-def use(db: sqlite3.Connection, ref: str) -> None:
+def use(db: Db, ref: str) -> None:
     """Make an artifact the one that was used last."""
     db.execute(
         "UPDATE artifact SET used = (SELECT max(used) + 1 FROM artifact) WHERE ref = ?", (ref,)
     )
 
 
-def renew(db: sqlite3.Connection, row: Row, facts: Facts, expires_at: float) -> None:
+def renew(db: Db, row: Row, facts: Facts, expires_at: float) -> None:
     """Replace the caller's facts and the date until which the artifact is kept."""
     db.execute(
         "UPDATE artifact SET facts = ?, expires_at = ? WHERE id = ?",
@@ -227,9 +237,7 @@ def renew(db: sqlite3.Connection, row: Row, facts: Facts, expires_at: float) -> 
     )
 
 
-def replace_text(
-    db: sqlite3.Connection, row: Row, facts: Facts, ranges: Ranges, text: Blob
-) -> str | None:
+def replace_text(db: Db, row: Row, facts: Facts, ranges: Ranges, text: Blob) -> str | None:
     """Set another text; return the earlier one if no artifact names it any more."""
     earlier = blob(db, "text", row.text).size if row.text else 0
     insert_blob(db, text)
@@ -245,67 +253,27 @@ def replace_text(
     return row.text
 
 
-def pin(db: sqlite3.Connection, row: Row, *, pinned: bool) -> None:
+def pin(db: Db, row: Row, *, pinned: bool) -> None:
     """Set or lift an artifact's pin."""
-    db.execute("UPDATE artifact SET pinned = ? WHERE id = ?", (pinned, row.id))
+    db.execute("UPDATE artifact SET pinned = ? WHERE id = ?", (int(pinned), row.id))
 
 
-def total(db: sqlite3.Connection) -> Total:
-    """Return what the store keeps, pinned artifacts left out."""
-    return Total(*db.execute("SELECT artifacts, bytes FROM total").fetchone())
-
-
-def is_empty(db: sqlite3.Connection) -> bool:
+def is_empty(db: Db) -> bool:
     """Return whether there is no artifact in any run."""
     return db.execute("SELECT 1 FROM artifact LIMIT 1").fetchone() is None
 
 
-def overdue(db: sqlite3.Connection, now: float) -> Iterator[Candidate]:
-    """Go through the artifacts that are too old, in any run."""
-    rows = db.execute(
-        "SELECT id, ref, bytes, expires_at FROM artifact WHERE pinned = 0 AND expires_at <= ?",
-        (now,),
-    )
-    return (Candidate(*row) for row in rows)
-
-
-def has_overdue(db: sqlite3.Connection, now: float) -> bool:
-    """Return whether an artifact of any run is too old."""
-    first = "SELECT 1 FROM artifact WHERE pinned = 0 AND expires_at <= ? LIMIT 1"
-    return db.execute(first, (now,)).fetchone() is not None
-
-
-def least_used(db: sqlite3.Connection) -> Iterator[Candidate]:
-    """Go through the artifacts of all runs that are not pinned, least recently used first."""
-    rows = db.execute(
-        "SELECT id, ref, bytes, expires_at FROM artifact WHERE pinned = 0 ORDER BY used"
-    )
-    return (Candidate(*row) for row in rows)
-
-
-def clock(db: sqlite3.Connection) -> StoreClock:
-    """Return the store's clock as the catalogue has it."""
-    row = db.execute("SELECT value FROM setting WHERE name = 'clock'").fetchone()
-    return StoreClock(*json.loads(row[0])) if row else StoreClock()
-
-
-def set_clock(db: sqlite3.Connection, clock: StoreClock) -> None:
-    """Keep the store's clock."""
-    value = json.dumps([clock.now, clock.pending])
-    db.execute("INSERT OR REPLACE INTO setting VALUES ('clock', ?)", (value,))
-
-
-def refs(db: sqlite3.Connection, run: str) -> list[str]:
+def refs(db: Db, run: str) -> list[str]:
     """Return the references of a run."""
     return [ref for (ref,) in db.execute("SELECT ref FROM artifact WHERE run = ?", (run,))]
 
 
-def all_refs(db: sqlite3.Connection) -> set[str]:
+def all_refs(db: Db) -> set[str]:
     """Return the references of all runs."""
     return {ref for (ref,) in db.execute("SELECT ref FROM artifact")}
 
 
-def texts(db: sqlite3.Connection, run: str) -> list[tuple[str, str, int]]:
+def texts(db: Db, run: str) -> list[tuple[str, str, int]]:
     """Return the texts of a run, newest first: reference, SHA-256, size in bytes."""
     condition, names = _in_run(run)
     joined = "artifact JOIN blob ON kind = 'text' AND sha256 = text"
@@ -313,7 +281,7 @@ def texts(db: sqlite3.Connection, run: str) -> list[tuple[str, str, int]]:
     return db.execute(query, names).fetchall()
 
 
-def run_state(db: sqlite3.Connection, run: str) -> tuple[int, str]:
+def run_state(db: Db, run: str) -> tuple[int, str]:
     """Return what changes with every artifact that comes or goes: their count, and the newest."""
     condition, names = _in_run(run)
     query = f"SELECT ref FROM artifact WHERE {condition} ORDER BY id DESC LIMIT 1"  # noqa: S608 - ours
@@ -321,13 +289,13 @@ def run_state(db: sqlite3.Connection, run: str) -> tuple[int, str]:
     return count(db, run), ref
 
 
-def runs(db: sqlite3.Connection) -> list[tuple[str, int, float]]:
+def runs(db: Db) -> list[tuple[str, int, float]]:
     """Return each run with its count of artifacts and the time of the newest, newest first."""
     query = "SELECT run, count(*), max(created_at) FROM artifact GROUP BY run ORDER BY max(id) DESC"
     return db.execute(query).fetchall()
 
 
-def forget(db: sqlite3.Connection, ref: str, *, expired: bool) -> list[tuple[Kind, str]]:
+def forget(db: Db, ref: str, *, expired: bool) -> list[tuple[Kind, str]]:
     """Delete the row of an artifact, and return the blobs that no other artifact shares.
 
     ``expired``: remember that it was here.
@@ -336,7 +304,7 @@ def forget(db: sqlite3.Connection, ref: str, *, expired: bool) -> list[tuple[Kin
         "DELETE FROM artifact WHERE ref = ? RETURNING raw, text", (ref,)
     ).fetchall()
     if expired and deleted:
-        db.execute("INSERT OR IGNORE INTO expired (ref) VALUES (?)", (ref,))
+        db.execute("INSERT INTO expired (ref) VALUES (?) ON CONFLICT DO NOTHING", (ref,))
         db.execute(
             "DELETE FROM expired WHERE id <= (SELECT max(id) FROM expired) - ?", (MAX_EXPIRED,)
         )
@@ -346,11 +314,12 @@ def forget(db: sqlite3.Connection, ref: str, *, expired: bool) -> list[tuple[Kin
             unshared.append(("raw", raw))
         if text and not db.execute("SELECT 1 FROM artifact WHERE text = ?", (text,)).fetchone():
             unshared.append(("text", text))
-    db.executemany("DELETE FROM blob WHERE kind = ? AND sha256 = ?", unshared)
+    for blob in unshared:
+        db.execute("DELETE FROM blob WHERE kind = ? AND sha256 = ?", blob)
     return unshared
 
 
-def known(db: sqlite3.Connection) -> dict[tuple[Kind, str], str]:
+def known(db: Db) -> dict[tuple[Kind, str], str]:
     """Return all blobs that artifacts name, each with the reference of one that does."""
     rows = db.execute(
         "SELECT 'raw', raw, ref FROM artifact"
@@ -359,7 +328,7 @@ def known(db: sqlite3.Connection) -> dict[tuple[Kind, str], str]:
     return {(kind, sha256): ref for kind, sha256, ref in rows}
 
 
-def damaged(db: sqlite3.Connection) -> list[str]:
+def damaged(db: Db) -> list[str]:
     """Return the references of the artifacts whose facts or ranges cannot be read."""
     refs: list[str] = []
     for row in (Row(*values) for values in db.execute(_SELECT)):
@@ -377,7 +346,7 @@ _RECORD = (
 )  # fmt: skip
 
 
-def record(db: sqlite3.Connection, ref: str) -> dict[str, Any]:
+def record(db: Db, ref: str) -> dict[str, Any]:
     """Return the row of an artifact as JSON data."""
     select = f"SELECT {', '.join(_RECORD)} FROM artifact WHERE ref = ?"  # noqa: S608 - our names
     data = dict(zip(_RECORD, db.execute(select, (ref,)).fetchone(), strict=True))
@@ -390,7 +359,7 @@ def record(db: sqlite3.Connection, ref: str) -> dict[str, Any]:
     }
 
 
-def restore(db: sqlite3.Connection, data: dict[str, Any]) -> None:
+def restore(db: Db, data: dict[str, Any]) -> None:
     """Insert the row of an artifact from its record. Raises ValueError for what is no record."""
     try:
         facts, ranges = Facts.from_json(data["facts"]), Ranges.from_json(data["ranges"])
@@ -405,18 +374,18 @@ def restore(db: sqlite3.Connection, data: dict[str, Any]) -> None:
     _insert(db, *names, size, pinned, *times, *written)
 
 
-def url_key(db: sqlite3.Connection) -> bytes:
+def url_key(db: Db) -> bytes:
     """Return the key with which URLs are hashed."""
     (key,) = db.execute("SELECT value FROM setting WHERE name = 'url_key'").fetchone()
     return bytes(key)
 
 
-def set_url_key(db: sqlite3.Connection, key: bytes) -> None:
+def set_url_key(db: Db, key: bytes) -> None:
     """Set the key with which URLs are hashed."""
     db.execute("UPDATE setting SET value = ? WHERE name = 'url_key'", (key,))
 
 
-def naming(db: sqlite3.Connection, kind: Kind, sha256: str) -> list[str]:
+def naming(db: Db, kind: Kind, sha256: str) -> list[str]:
     """Return the references of the artifacts that name a blob."""
     statement = (
         "SELECT ref FROM artifact WHERE raw = ?"
@@ -426,7 +395,7 @@ def naming(db: sqlite3.Connection, kind: Kind, sha256: str) -> list[str]:
     return [ref for (ref,) in db.execute(statement, (sha256,))]
 
 
-def url_hash(db: sqlite3.Connection, url: str) -> bytes:
+def url_hash(db: Db, url: str) -> bytes:
     """Return the hash of a URL. It is keyed, as a URL may hold a secret that can be guessed."""
     return hmac.digest(url_key(db), url.encode("utf-8", "surrogatepass"), "sha256")
 

@@ -55,6 +55,9 @@ Rest = Callable[[], None]
 Turn = Callable[[], AbstractAsyncContextManager[Rest | None]]
 """Waits for the turn of a scan, where several stores share the processors, and holds it."""
 
+CALLS_AT_ONCE = 64
+"""Calls of a store over a network: they wait most of their time."""
+
 SHORT_WORKERS = 8
 SCAN_WORKERS = 8
 _WORK_SECONDS, _REST_SECONDS = 0.001, 0.05

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tries a store in real buckets, and three replicas of the service before them: Ceph's RGW and nginx of Debian, Azurite of npm, all on loopback.
+# Tries a team's store on PostgreSQL and real buckets, and three replicas of the service before them: PostgreSQL, Ceph's RGW and nginx of Debian, Azurite of npm, all on loopback.
 #   scripts/ci replicas             in full, a quarter of an hour
 #   scripts/ci replicas --short     a few minutes, as CI does
 # Installs them where root may. What cannot be installed is skipped, and a line says so.
@@ -11,6 +11,7 @@ home="${REPLICAS_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/fetchstash/replicas}"
 mkdir -p "$home"
 
 missing=""
+ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
 command -v radosgw >/dev/null || missing="$missing radosgw ceph-mon ceph-osd ceph-common"
 PATH="$PATH:/usr/sbin" command -v nginx >/dev/null || missing="$missing nginx-light"
 if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

@@ -141,25 +141,10 @@ def is_draining(port: int) -> bool:
         probe.close()
 
 
-def planted_command(folder: Path, bug: str) -> str:
-    """Write a command that is ours with a bug of planted.py in it; return its path."""
-    path = folder / "planted"
-    path.write_text(
-        f"#!{sys.executable} -P\nimport sys\nsys.path.append({str(Path(__file__).parents[2])!r})\n"
-        f"from scripts.replicas.planted import plant\nplant({bug!r})\n"
-        "from fetchstash.cli import main\nsys.exit(main())\n"
-    )
-    path.chmod(0o700)
-    return str(path)
-
-
 async def play(
-    url: str, endpoint: str, seconds: float, clients: int, folder: Path, other: str, bug: str
+    url: str, endpoint: str, seconds: float, clients: int, folder: Path, other: str
 ) -> Ledger:
-    """Run all of it, the second replica as another version of the program; return the ledger.
-
-    With ``bug`` all of them are our own with that bug.
-    """
+    """Run all of it, the second replica as another version of the program; return the ledger."""
     ledger, web = Ledger(), Web()
     port = await web.start()
     settings = settings_file(folder, url, endpoint, port)
@@ -168,7 +153,7 @@ async def play(
     own = [
         {"FETCHSTASH_STORE_FOLDER": str(folder / f"cache-{n}")} if endpoint else {} for n in "123"
     ]
-    programs = [planted_command(folder, bug)] * 3 if bug else ["", other, ""]
+    programs = ["", other, ""]
     replicas = [
         Replica(folder, settings, {**os.environ, **more}, program)
         for more, program in zip(own, programs, strict=True)
@@ -259,16 +244,14 @@ def main() -> int:
     parser.add_argument(
         "--other", default="", help="the command of another version, for one of them"
     )
-    parser.add_argument("--plant", default="", help="a bug of planted.py, which must be found")
     args = parser.parse_args()
-    bug = f" with {args.plant!r}" if args.plant else ""
-    print(f"three replicas behind nginx on {args.name}{bug}", flush=True)
+    print(f"three replicas behind nginx on {args.name}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         url = args.url or f"file:{folder}/store"
         place = Path(folder).resolve()
-        options = (args.seconds, args.clients, place, args.other, args.plant)
+        options = (args.seconds, args.clients, place, args.other)
         ledger = asyncio.run(play(url, args.endpoint, *options))
-    for fault in ledger.faults[: 3 if args.plant else 20]:
+    for fault in ledger.faults[:20]:
         print(f"FAULT {fault}")
     print(f"{len(ledger.faults)} faults")
     return FAULTS_FOUND if ledger.faults else 0

@@ -14,6 +14,7 @@ from typing import Any
 from bench._http_calls import ERAS, Answer, Caller, listening
 from fetchstash.cli.demo.driver import command
 from scripts.replicas.machines import free_port
+from tests.store.postgres import server
 
 TENANTS = ("red", "blue")
 HOST = "stash.example"
@@ -125,9 +126,10 @@ class Replica:
 
 
 def settings_file(folder: Path, url: str, endpoint: str, web: int) -> Path:
-    """Write the settings of all replicas; each has the same."""
+    """Write the settings of all replicas; each has the same, and a new database."""
     path = folder / "config.toml"
-    place = f'url = "{url}"\n' + (f'endpoint = "{endpoint}"\n' if endpoint else "")
+    place = f'url = "{url}"\ncatalog = "{server().new_database()}"\n'
+    place += f'endpoint = "{endpoint}"\n' if endpoint else ""
     path.write_text(
         f'[fetch]\nallow_hosts = ["127.0.0.1:{web}"]\n'
         f'[store]\n{place}[http]\nhosts = ["{HOST}"]\nforwarded = ["127.0.0.1"]\n'

@@ -1,10 +1,10 @@
-"""Start each bucket, and try the store and the service on it.
+"""Start PostgreSQL and each bucket, and try a team's store and the service on them.
 
     python scripts/replicas/run.py HOME [--short] [--only PART] [--bucket NAME] [--other COMMAND]
 
-HOME has npm's Azurite (scripts/ci replicas installs it and calls this). For each bucket: the tests
-of any store, the torture, the torture with planted bugs, which it must find, tokens on three
-replicas, three replicas behind nginx, and the slices of bench/http.py. Exit code: how many failed.
+HOME has npm's Azurite (scripts/ci replicas installs it and calls this). For bytes in a folder: the
+torture, and with planted bugs, which it must find. For each bucket: the tests of any store, the
+torture, tokens on three replicas and three replicas behind nginx. Exit code: how many failed.
 """
 
 import argparse
@@ -18,10 +18,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from scripts.parts import bench
-from scripts.replicas.faults import Faults, fault_proxy
 from scripts.replicas.machines import Bucket, azurite, ceph
-from scripts.replicas.planted import BUGS
+from scripts.replicas.torture import BUGS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -29,9 +27,7 @@ MAX_SECONDS = 1_200
 FAULTS_FOUND = 3
 """The exit code of a program that found faults: an exception ends with 1."""
 
-PARTS = ("contract", "torture", "planted", "tokens", "outage", "nginx", "bench", "lifecycle")
-REPLICAS = "key without hash"
-"""The planted bug that the clients behind nginx must find."""
+PARTS = ("contract", "torture", "tokens", "nginx")
 BRIEF = ("contract", "torture")
 """What a short run tries on the second bucket."""
 
@@ -98,43 +94,20 @@ def try_bucket(bucket: Bucket, parts: Sequence[str], other: str, *, short: bool)
         words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/store/test_contract.py"]
         words += ["-k", "bucket"]
         results.append(call(f"{bucket.name}: the tests of any store", words, {**keys, **test}))
-    torture = [str(HERE / "torture.py"), *place]
     if "torture" in parts:
-        seconds = ["--seconds", "2" if short else "30", "--outage", "6" if short else "30"]
-        results.append(call(f"{bucket.name}: torture", [*torture, *seconds], keys))
-    if "planted" in parts:
-        for bug in list(BUGS)[: 2 if short else None]:
-            words = [*torture, "--seconds", "4", "--outage", "12" if short else "30"]
-            words += ["--plant", bug]
-            words += ["--fault", "10 ms a request", "--fault", "outage"]
-            results.append(finds(f"{bucket.name}: planted {bug!r}", words, keys))
+        words = [str(HERE / "torture.py"), "--url", url, "--endpoint", bucket.endpoint]
+        words += ["--kills", "25" if short else "250"]
+        results.append(call(f"{bucket.name}: torture", words, keys))
     if "tokens" in parts:
         words = [str(HERE / "tokens.py"), *place]
         results.append(call(f"{bucket.name}: tokens on three replicas", words, keys))
-    if "outage" in parts:
-        words = [str(HERE / "outage.py"), *place, "--seconds", "5" if short else "30"]
-        words += ["--fault", "throttled", "--fault", "out"] if short else []
-        results.append(call(f"{bucket.name}: a service whose bucket fails", words, keys))
     if "nginx" in parts:
         if found("nginx"):
             seconds = ["--seconds", "15" if short else "60"]
             words = [str(HERE / "behind_nginx.py"), *place, *seconds, "--other", other]
             results.append(call(f"{bucket.name}: replicas behind nginx", words, keys))
-            words = [str(HERE / "behind_nginx.py"), *place, "--seconds", "15", "--plant", REPLICAS]
-            name = f"{bucket.name}: replicas with planted {REPLICAS!r}"
-            results.append(finds(name, words, keys))
         else:
             print("SKIPPED replicas behind nginx: nginx is not installed")
-    if "bench" in parts:
-        with fault_proxy(bucket.endpoint) as proxy:
-            for milliseconds in (10,) if short else (0, 10, 100):
-                proxy.set(Faults(latency=milliseconds / 1000))
-                name = f"{bucket.name}, {milliseconds} ms a request"
-                through = proxy.before(bucket.endpoint)
-                words = ["--bucket", url, "--endpoint", through, "--name", name]
-                words += ["--calls", "1000" if short else "10000"]
-                # Its bound is for quiet machines and long runs; here it must run.
-                results.append(bench.run("http", words, {**os.environ, **keys}))
     return results.count(False)
 
 
@@ -153,6 +126,11 @@ def main() -> int:
     program = options.home / "node_modules" / ".bin" / "azurite-blob"
     failed = 0
     with tempfile.TemporaryDirectory(prefix="fetchstash-rig-") as folder:
+        if "torture" in (options.only or PARTS):
+            words = [str(HERE / "torture.py"), "--kills", "40" if options.short else "500"]
+            failed += not call("a folder: torture", words, {})
+            for bug in BUGS:
+                failed += not finds(f"planted {bug}", [*words, "--plant", bug], {})
         for name in ("ceph", "azurite"):
             if options.bucket not in ("", name):
                 continue
@@ -164,10 +142,6 @@ def main() -> int:
                 print(f"--- {bucket.name} started in {time.monotonic() - start:.0f} s", flush=True)
                 parts = options.only or (PARTS if name == "ceph" or not options.short else BRIEF)
                 failed += try_bucket(bucket, parts, options.other, short=options.short)
-        has_ceph = all(map(found, ("radosgw", "ceph-mon", "ceph-osd", "ceph")))
-        if has_ceph and "lifecycle" in (options.only or PARTS) and options.bucket != "azurite":
-            words = [str(HERE / "lifecycle.py"), folder + "/short-days"]
-            failed += not call("Ceph RGW with short days: lifecycle rules", words, {})
     print(f"{failed} failed")
     return failed
 

@@ -12,6 +12,7 @@ from tests.cli.terminal import Terminal, plain
 from tests.loopback import Site
 from tests.service.access.provider import AUDIENCE, Provider
 from tests.store.buckets import every_bucket_is, new_objects
+from tests.store.postgres import server
 
 pytestmark = pytest.mark.slow
 
@@ -83,26 +84,10 @@ def test_what_cannot_be_done_is_one_line_on_stderr(
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_rules_are_printed_with_the_command_that_applies_them(
-    run: Terminal, tmp_path: Path
-) -> None:
-    settings = tmp_path / "settings.toml"
-    settings.write_text("[tenants.acme.store]\nmax_age_days = 30\n")
-    done = run("store", "init", "--url", "gs://bucket/team", "--config", str(settings))
-    rules = json.loads(done.stdout)["lifecycle"]["rule"]
-    days = {rule["condition"]["matchesPrefix"][0]: rule["condition"]["age"] for rule in rules[::2]}
-    # As long as the tenant that keeps artifacts longest.
-    assert days == {"team/blobs/": 39, "team/records/": 32, "team/urls/": 32}
-    assert "gcloud storage buckets update gs://bucket" in done.stderr
-
-
-def test_a_store_that_is_no_bucket_has_no_rules(run: Terminal) -> None:
-    assert run("store", "init", code=2).stderr.startswith("[bad_argument] ")
-
-
 def test_doctor_says_what_keeps_a_bucket_from_being_used(run: Terminal) -> None:
     pytest.importorskip("obstore", reason="obstore is in the extra team")
     words = ["--url", "s3://bucket/team", "--endpoint", "http://127.0.0.1:9", "--json"]
+    words += ["--catalog", server().new_database()]
     run.env |= {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret-of-the-test"}
     done = run("doctor", *words, code=3)
     (fault,) = [
@@ -113,8 +98,11 @@ def test_doctor_says_what_keeps_a_bucket_from_being_used(run: Terminal) -> None:
 
 
 @pytest.mark.parametrize("command", [["grep", "line 399999"], ["get"]])
-def test_a_whole_text_is_opened_once_and_read_ahead(command: list[str], tmp_path: Path) -> None:
+def test_a_whole_text_is_opened_once_and_read_ahead(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     objects = new_objects()
+    monkeypatch.setenv("FETCHSTASH_STORE_CATALOG", server().new_database())
     document = tmp_path / "document.txt"
     document.write_text("".join(f"line {n}\n" for n in range(LINES)))
     with every_bucket_is(objects):

@@ -216,7 +216,7 @@ async def test_foreign_expired_and_guessed_references_are_answered_alike_by_the_
 async def test_a_store_that_says_more_of_a_reference_is_answered_for_alike() -> None:
     settings = load({"store.url": "memory:"})
     store = await open_store(settings.for_tenant("acme").store)
-    of_tenant = TenantStore("acme", store, settings, Quotas())
+    of_tenant = TenantStore(store, settings)
     store._contents.expired.add("art_" + "b" * 26)  # type: ignore[attr-defined]
     lines = set[str]()
     for ref in ("art_" + "b" * 26, GUESSED):

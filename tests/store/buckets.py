@@ -10,6 +10,8 @@ from unittest import mock
 
 import pytest
 
+from tests.store.postgres import server
+
 
 @dataclass
 class Recorded:
@@ -75,13 +77,21 @@ def every_bucket_is(objects: Recorded) -> Generator[None]:
 
 @contextmanager
 def empty_place(kind: str) -> Generator[dict[str, Any]]:
-    """Give the settings of an empty store in a "bucket", in "memory" or in its folder."""
-    if kind != "bucket":
+    """Give the settings of an empty store in "memory", in its folder, or of a team.
+
+    The bytes of a "team" are in its folder, those of a "bucket" in a bucket.
+    """
+    if kind not in ("team", "bucket"):
         yield {"url": "memory:"} if kind == "memory" else {}
+        return
+    catalog = server().new_database()
+    if kind == "team":
+        yield {"catalog": catalog}
         return
     if url := os.environ.get("FETCHSTASH_TEST_BUCKET"):
         endpoint = os.environ.get("FETCHSTASH_TEST_ENDPOINT", "")
-        yield {"url": f"{url}/{secrets.token_hex(8)}", "endpoint": endpoint}
+        place = f"{url}/{secrets.token_hex(8)}"
+        yield {"url": place, "endpoint": endpoint, "catalog": catalog}
         return
     with every_bucket_is(new_objects()):
-        yield {"url": "s3://bucket"}
+        yield {"url": "s3://bucket", "catalog": catalog}

@@ -21,6 +21,7 @@ from fetchstash.text.ranges import Ranges
 sys.path.append(str(Path(__file__).parents[2]))
 
 from tests.store.buckets import Recorded, every_bucket_is, new_objects
+from tests.store.postgres import server
 
 Put = Callable[..., Awaitable[Facts]]
 OpenText = Callable[[bytes], Awaitable[TextReader]]
@@ -74,6 +75,12 @@ async def open_text(store: ArtifactStore) -> AsyncIterator[OpenText]:
     yield put_and_open
     for reader in readers:
         await reader.aclose()
+
+
+@pytest.fixture
+def catalog() -> str:
+    """Return the address of an empty database."""
+    return server().new_database()
 
 
 @pytest.fixture

@@ -1,25 +1,17 @@
 """A text that is read by ranges: the same bytes in any order, in few requests."""
 
 import random
-import time
-from array import array
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 import pytest
 
 from fetchstash.errors import StoreError
-from fetchstash.store import Facts, StoreLimits, StrideIndex, open_store
-from fetchstash.store._bucket_blobs import BLOCK, RangedSource
 from fetchstash.store._bucket_cache import BlobCache
-from fetchstash.store._bucket_record import Record, StoredBlob, record_key
-from fetchstash.store._contract import new_ref
+from fetchstash.store._ranged import BLOCK, RangedSource
 from fetchstash.store._text import NotCached
-from fetchstash.text.ranges import Ranges
-from tests.store.buckets import every_bucket_is, new_objects
 
 MIB = 2**20
 
@@ -142,52 +134,3 @@ def test_a_read_that_needs_no_request_waits_for_none(
         source.read_cached(0, 10)
     may_end.set()
     assert running.result() == remote.data[:10]
-
-
-@pytest.mark.anyio
-async def test_a_slice_of_a_gigabyte_is_one_request_after_the_record(tmp_path: Path) -> None:
-    objects = new_objects()
-    size, line = 2**30, b"%015d\n"
-    blocks = size // 2**16
-    index = StrideIndex(
-        size,
-        size,
-        size // 16,
-        array("Q", range(0, size, 2**16)),
-        array("Q", (n * 4_096 for n in range(blocks))),
-    )
-    text = StoredBlob("f" * 64, size, "2026-W47", index)
-    now, ref = time.time(), new_ref()
-    raw = StoredBlob("0" * 64, 0, "2026-W47")
-    record = Record(ref, "default", raw, text, now, now + 86_400, False, "", Facts(), Ranges())
-    objects.store.put(record_key(ref), record.pack())
-    memory = objects.store
-
-    class Huge:
-        """The text is made up as it is asked for."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(memory, name)
-
-        def get_range(self, path: str, *, start: int, end: int) -> bytes:
-            assert path == text.key
-            return b"".join(line % (n + 1) for n in range(start // 16, end // 16))
-
-    objects.store = Huge()
-    with every_bucket_is(objects):
-        store = await open_store(StoreLimits(tmp_path, "s3://bucket", run="default"))
-    reader = await store.open_text(ref)
-    objects.requests.clear()
-    for first_line in (1, 4_000, 33_333_333, size // 16 - 100):
-        reader = await store.open_text(ref)
-        start = await reader.char_of_line(first_line)
-        end = await reader.char_of_line(first_line + 100)
-        lines = (await reader.read_chars(start, end)).splitlines()
-        await reader.aclose()
-        assert lines == [f"{first_line + n:015}" for n in range(100)]
-        (_, key, _), (name, _, asked) = objects.requests
-        assert (key, name) == (record_key(ref), "get_range")
-        assert asked <= 128 * 2**10
-        objects.requests.clear()
-    assert len(record.pack()) < 4_096
-    await store.aclose()

@@ -50,7 +50,7 @@ RANGES = Ranges(
 )
 
 
-@pytest.fixture(params=["local", "memory", "bucket"])
+@pytest.fixture(params=["local", "memory", "team", "bucket"])
 async def open_(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Open]:
     """Open a store over what earlier ones of the same test kept."""
     contents = MemoryContents()
@@ -68,13 +68,6 @@ async def open_(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         yield open_one
         for store in opened:
             await store.aclose()
-
-
-@pytest.fixture
-def gone(request: pytest.FixtureRequest) -> type[Exception]:
-    """What a store raises for an artifact that retention removed: a bucket forgets that it was."""
-    of_bucket = "bucket" in request.node.callspec.id
-    return UnknownRef if of_bucket else ExpiredRef
 
 
 async def test_an_artifact_comes_back_whole_by_reference_and_by_url(open_: Open, put: Put) -> None:
@@ -188,7 +181,7 @@ async def test_a_reference_that_never_existed_is_unknown(ref: str, open_: Open) 
 
 
 async def test_a_deleted_artifact_is_unknown_and_an_evicted_one_expired(
-    open_: Open, put: Put, gone: type[Exception]
+    open_: Open, put: Put
 ) -> None:
     store = await open_(max_artifacts=1)
     deleted = await put(store, b"one")
@@ -197,7 +190,7 @@ async def test_a_deleted_artifact_is_unknown_and_an_evicted_one_expired(
         await store.get(deleted.artifact_ref)
     pushed_out = await put(store, b"two")
     await put(store, b"three")
-    with pytest.raises(gone):
+    with pytest.raises(ExpiredRef):
         await store.get(pushed_out.artifact_ref)
 
 
@@ -243,7 +236,7 @@ async def test_a_pin_keeps_it_outside_of_every_limit(open_: Open, put: Put) -> N
 
 
 async def test_age_is_counted_from_the_last_touch(
-    open_: Open, put: Put, gone: type[Exception], monkeypatch: pytest.MonkeyPatch
+    open_: Open, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.time()
     store = await open_(max_age_days=7)
@@ -255,12 +248,11 @@ async def test_age_is_counted_from_the_last_touch(
     monkeypatch.setattr(time, "time", lambda: now + 8 * 86400)
     later = await open_()
     planned = await later.gc(dry_run=True)
-    # In a bucket age is the lifecycle rules' to hold, and an old record is at once taken for gone.
-    by_age = [(old.artifact_ref, "age")] if gone is ExpiredRef else []
+    by_age = [(old.artifact_ref, "age")]
     assert [(removed.artifact_ref, removed.reason) for removed in planned] == by_age
     assert (await later.list()).total == 2 + len(by_age)
     assert await later.gc() == planned
-    with pytest.raises(gone):
+    with pytest.raises(ExpiredRef):
         await later.get(old.artifact_ref)
     assert await text_of(later, touched.artifact_ref) == "touched"
 
@@ -419,14 +411,12 @@ async def test_a_text_is_not_replaced_by_one_that_was_made_from_an_earlier_one(
     assert await store.gc(dry_run=True) == ()
 
 
-async def test_the_size_of_a_replaced_text_counts_towards_the_limit(
-    open_: Open, put: Put, gone: type[Exception]
-) -> None:
+async def test_the_size_of_a_replaced_text_counts_towards_the_limit(open_: Open, put: Put) -> None:
     store = await open_(max_total_bytes=2_000)
     known = await put(store, b"small", facts=FACTS)
     ref = known.artifact_ref
     facts = replace(known, ocr_pages=1)
     await store.replace_text(ref, spooled(store, "x" * 1_500), facts, Ranges(), known=known)
     await put(store, b"y" * 700, b"z", facts=FACTS)
-    with pytest.raises(gone):
+    with pytest.raises(ExpiredRef):
         await store.get(ref)

@@ -21,6 +21,7 @@ from fetchstash.store import (
     _blobs,
     _catalog,
     _disk,
+    _schema,
     _steps,
     open_store,
 )
@@ -271,7 +272,7 @@ async def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(
     facts = await put(store, b"text")
     await store.aclose()
     with sqlite3.connect(limits.folder / "catalog.db") as db:
-        db.execute(f"PRAGMA user_version = {len(_catalog.STEPS) + 1}")
+        db.execute(f"PRAGMA user_version = {len(_schema.STEPS) + 1}")
     db.close()
     with pytest.raises(StoreError, match="written by a newer fetchstash"):
         await open_store(limits)
@@ -292,10 +293,10 @@ async def test_a_store_of_an_older_version_is_migrated_with_all_it_holds(
         db.execute("CREATE TABLE half (value TEXT)")
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(_catalog, "STEPS", (*_catalog.STEPS, add_a_table, fail))
+    monkeypatch.setattr(_schema, "STEPS", (*_schema.STEPS, add_a_table, fail))
     with pytest.raises(StoreError):
         await open_store(limits)
-    monkeypatch.setattr(_catalog, "STEPS", _catalog.STEPS[:-1])
+    monkeypatch.setattr(_schema, "STEPS", _schema.STEPS[:-1])
     migrated = await open_store(limits)
     assert await text_of(migrated, facts.artifact_ref) == "text"
     await migrated.aclose()
@@ -303,7 +304,7 @@ async def test_a_store_of_an_older_version_is_migrated_with_all_it_holds(
         tables = {
             name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         }
-        assert db.execute("PRAGMA user_version").fetchone() == (len(_catalog.STEPS),)
+        assert db.execute("PRAGMA user_version").fetchone() == (len(_schema.STEPS),)
     db.close()
     assert "later" in tables
     assert "half" not in tables
@@ -313,8 +314,7 @@ async def test_a_preview_of_the_first_version_is_read(
     limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as first_version:
-        for module in (_catalog, _catalog):
-            first_version.setattr(module, "STEPS", _catalog.STEPS[:1])
+        first_version.setattr(_schema, "STEPS", _schema.STEPS[:1])
         store = await open_store(limits)
         facts = await put(store, b"text")
         await store.aclose()

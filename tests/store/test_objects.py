@@ -25,7 +25,7 @@ pytestmark = pytest.mark.anyio
 Reopen = Callable[[], Awaitable[Objects]]
 
 
-@pytest.fixture(params=["folder", "memory", "bucket"])
+@pytest.fixture(params=["folder", "memory", "team", "bucket"])
 async def objects(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Objects]:
     with empty_place(request.param) as place:
         opened = await open_objects(StoreLimits(tmp_path / "store", **place))

@@ -49,6 +49,9 @@ class Counting:
     async def delete(self, key: str) -> None:
         await self._inner.delete(key)
 
+    async def failing(self) -> str:
+        return "bucket" if self.is_down else ""
+
     async def keys(self, folder: str = "") -> list[str]:
         self.lists += 1
         await anyio.lowlevel.checkpoint()

@@ -1,0 +1,308 @@
+"""Where the bytes of a team's artifacts are: in a folder that all replicas see, or in a bucket.
+
+``KIND/SHA256`` is the name of a blob in either. Which of them are there, and which may go, is the
+catalogue's to say (_team.py).
+"""
+
+import contextlib
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, wait
+from pathlib import Path
+from typing import Protocol
+
+from fetchstash.errors import StoreError
+from fetchstash.store._blobs import KINDS, Blob, Blobs, Kind
+from fetchstash.store._bucket import PART, Bucket
+from fetchstash.store._bucket_cache import QUICKLY_HASHED, BlobCache
+from fetchstash.store._ranged import RangedSource
+from fetchstash.store._text import ByteSource, BytesSource, FileSource, StoredText, StrideIndex
+
+WHOLE_TEXT = 2**20
+"""A search reads a text of so many bytes at once."""
+
+_DOWNLOAD = 2**20
+_PROBE = "probe"
+
+
+class Bytes(Protocol):
+    """The blobs of one tenant. All of it blocks."""
+
+    @property
+    def spool(self) -> Path:
+        """The folder for files on their way in."""
+        ...
+
+    def measure(self, files: Mapping[Kind, Path]) -> list[Blob]:
+        """Hash and index files of the spool. Raises BadArgument for a file that is not in it."""
+        ...
+
+    def discard(self, paths: Sequence[Path]) -> None:
+        """Remove files of the spool."""
+        ...
+
+    def write(self, files: Mapping[Path, Blob]) -> None:
+        """Write measured files of the spool, which stay. They are durable when this returns."""
+        ...
+
+    def are_there(self, blobs: Sequence[Blob]) -> bool:
+        """Return whether all of these are there, by their sizes."""
+        ...
+
+    def open(self, blob: Blob, ref: str) -> ByteSource:
+        """Open a blob for reading. Raises StoreError for one that is lost."""
+        ...
+
+    def lend(self, blob: Blob, ref: str) -> Path:
+        """Return a file of the spool with a blob. Raises StoreError for one that is lost."""
+        ...
+
+    def start_reading(self, texts: Mapping[str, Blob]) -> Mapping[str, Callable[[], StoredText]]:
+        """Begin to read the texts of these artifacts that are small; return what has each."""
+        ...
+
+    def remove(self, kind: Kind, sha256: str) -> None:
+        """Remove a blob. One that is not there is no error."""
+        ...
+
+    def sizes(self) -> dict[tuple[Kind, str], int]:
+        """Return the blobs that there are, with their sizes."""
+        ...
+
+    def probe(self) -> None:
+        """Write, read and remove a few bytes. Raises StoreError where that fails."""
+        ...
+
+    def close(self) -> None:
+        """Close."""
+        ...
+
+
+class FolderBytes:
+    """Blobs in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._blobs = Blobs(folder.resolve())
+        self._blobs.make_folders()
+        self._blobs.sweep_spool(time.time())
+
+    @property
+    def spool(self) -> Path:
+        """The folder for files on their way in."""
+        return self._blobs.spool
+
+    def measure(self, files: Mapping[Kind, Path]) -> list[Blob]:
+        """Hash and index files of the spool."""
+        return self._blobs.measure(files)
+
+    def discard(self, paths: Sequence[Path]) -> None:
+        """Remove files of the spool."""
+        self._blobs.discard(paths)
+
+    def write(self, files: Mapping[Path, Blob]) -> None:
+        """Give files of the spool a second name among the blobs, which is on the disk then."""
+        moves: list[tuple[Path, Blob]] = []
+        for path, blob in files.items():
+            link = self._new_file()
+            link.hardlink_to(path)
+            moves.append((link, blob))
+        with self._blobs.published(moves):
+            pass
+
+    def are_there(self, blobs: Sequence[Blob]) -> bool:
+        """Return whether all of these are there and not altered."""
+        try:
+            for blob in blobs:
+                os.close(self._blobs.open(blob))
+        except (FileNotFoundError, StoreError):
+            return False
+        return True
+
+    def open(self, blob: Blob, ref: str) -> ByteSource:
+        """Open a blob for reading."""
+        try:
+            return FileSource(self._blobs.open(blob))
+        except FileNotFoundError:
+            raise lost(ref) from None
+
+    def lend(self, blob: Blob, ref: str) -> Path:
+        """Return a second name in the spool, which stays if the artifact goes meanwhile."""
+        link = self._new_file()
+        try:
+            os.close(self._blobs.open(blob))
+            link.hardlink_to(self._blobs.path(blob.kind, blob.sha256))
+        except FileNotFoundError:
+            raise lost(ref) from None
+        return link
+
+    def start_reading(self, texts: Mapping[str, Blob]) -> Mapping[str, Callable[[], StoredText]]:
+        """Begin nothing: a disk is quick."""
+        del texts
+        return {}
+
+    def remove(self, kind: Kind, sha256: str) -> None:
+        """Remove a blob."""
+        self._blobs.remove(kind, sha256)
+
+    def sizes(self) -> dict[tuple[Kind, str], int]:
+        """Return the blobs that there are, with their sizes."""
+        return {(kind, name): size for kind, name, size in self._blobs.files()}
+
+    def probe(self) -> None:
+        """Write and remove a few bytes."""
+        path = self._new_file()
+        path.write_bytes(b"probe")
+        path.unlink()
+
+    def close(self) -> None:
+        """Do nothing: nothing is open."""
+
+    def _new_file(self) -> Path:
+        return self.spool / f"open-{secrets.token_hex(8)}"
+
+
+class BucketBytes:
+    """Blobs in a bucket, with a bounded cache on this machine."""
+
+    def __init__(self, bucket: Bucket, cache: BlobCache, executor: Executor) -> None:
+        self._bucket = bucket
+        self._cache = cache
+        self._executor = executor
+
+    @property
+    def spool(self) -> Path:
+        """The folder for files on their way in."""
+        return self._cache.spool
+
+    def measure(self, files: Mapping[Kind, Path]) -> list[Blob]:
+        """Hash and index files of the spool."""
+        return self._cache.measure(files)
+
+    def discard(self, paths: Sequence[Path]) -> None:
+        """Remove files of the spool."""
+        self._cache.discard(paths)
+
+    def write(self, files: Mapping[Path, Blob]) -> None:
+        """Write files side by side. The bucket has confirmed them when this returns."""
+        uploads = [self._executor.submit(self._upload, *item) for item in files.items()]
+        wait(uploads)
+        for upload in uploads:
+            upload.result()
+        for path, blob in files.items():
+            self._cache.keep_copy(path, blob.kind, blob.sha256, blob.size)
+
+    def _upload(self, path: Path, blob: Blob) -> None:
+        self._bucket.write(_key(blob), path.read_bytes() if blob.size <= PART else path)
+
+    def are_there(self, blobs: Sequence[Blob]) -> bool:
+        """Return whether all of these are there, by their sizes."""
+        return all(self._bucket.size(_key(blob)) == blob.size for blob in blobs)
+
+    def open(self, blob: Blob, ref: str) -> ByteSource:
+        """Return the copy of this machine, or ranges of the object."""
+        fd = self._cache.open(blob.kind, blob.sha256, most=QUICKLY_HASHED)
+        if fd is not None:
+            return FileSource(fd)
+        filling = self._cache.filling(blob.kind, blob.sha256, blob.size)
+        return RangedSource(self._fetcher(blob, ref), blob.size, self._executor, filling)
+
+    def lend(self, blob: Blob, ref: str) -> Path:
+        """Return a file of the spool with the bytes."""
+        path = self._cache.link(blob.kind, blob.sha256)
+        if path:
+            return path
+        path = self._cache.new_file()
+        filling = self._cache.filling(blob.kind, blob.sha256, 0)
+        source = RangedSource(self._fetcher(blob, ref), blob.size, self._executor, filling)
+        digest = hashlib.sha256()
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with contextlib.closing(source), os.fdopen(fd, "wb") as file:
+                for start in range(0, blob.size, _DOWNLOAD):
+                    data = source.read(start, start + _DOWNLOAD)
+                    digest.update(data)
+                    file.write(data)
+            _check(digest.hexdigest(), blob, ref)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        self._cache.keep_copy(path, blob.kind, blob.sha256, blob.size)
+        return path
+
+    def start_reading(self, texts: Mapping[str, Blob]) -> Mapping[str, Callable[[], StoredText]]:
+        """Read the texts of these artifacts that are small, many at a time."""
+        return {
+            ref: self._executor.submit(self._small_text, ref, blob).result
+            for ref, blob in texts.items()
+            if blob.size <= WHOLE_TEXT
+        }
+
+    def _small_text(self, ref: str, blob: Blob) -> StoredText:
+        """Read a text with one request at the most."""
+        fd = self._cache.open("text", blob.sha256)
+        if fd is None:
+            data = self._fetcher(blob, ref)(0, blob.size)
+            _check(hashlib.sha256(data).hexdigest(), blob, ref)
+            self._cache.filling("text", blob.sha256, blob.size)(0, data)
+        else:
+            with os.fdopen(fd, "rb") as file:
+                data = file.read()
+        return StoredText(BytesSource(data), StrideIndex.of(data))
+
+    def _fetcher(self, blob: Blob, ref: str) -> Callable[[int, int], bytes]:
+        """Return what reads a range of a blob."""
+
+        def fetch(start: int, end: int) -> bytes:
+            if start >= end:
+                return b""
+            data = self._bucket.read_range(_key(blob), start, end)
+            if data is None:
+                raise lost(ref)
+            if len(data) != end - start:
+                raise _altered(ref)
+            return data
+
+        return fetch
+
+    def remove(self, kind: Kind, sha256: str) -> None:
+        """Remove a blob, and the copy of this machine."""
+        self._bucket.delete(f"{kind}/{sha256}")
+        self._cache.remove(kind, sha256)
+
+    def sizes(self) -> dict[tuple[Kind, str], int]:
+        """Return the blobs that there are, with their sizes."""
+        return {
+            (kind, key.removeprefix(f"{kind}/")): size
+            for kind in KINDS
+            for key, size in self._bucket.sizes(kind)
+        }
+
+    def probe(self) -> None:
+        """Write, read and remove one object."""
+        self._bucket.probe()
+
+    def close(self) -> None:
+        """Give up what is being read ahead."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _key(blob: Blob) -> str:
+    return f"{blob.kind}/{blob.sha256}"
+
+
+def lost(ref: str) -> StoreError:
+    """Return the error for an artifact whose bytes are gone."""
+    return StoreError(f"The bytes of the artifact {ref} are lost.", "Fetch its document again.")
+
+
+def _check(sha256: str, blob: Blob, ref: str) -> None:
+    if sha256 != blob.sha256:
+        raise _altered(ref)
+
+
+def _altered(ref: str) -> StoreError:
+    what = f"The bytes of the artifact {ref} were altered after they were stored."
+    return StoreError(what, "Fetch its document again.")

@@ -1,0 +1,220 @@
+"""What stores with a catalogue do alike, whatever its engine and wherever the bytes are."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fetchstash.errors import StoreError, TooLarge, UnknownRef
+from fetchstash.store import _retention as retention, _rows as rows
+from fetchstash.store._blobs import Blob
+from fetchstash.store._contract import (
+    Facts,
+    Listing,
+    Run,
+    SearchResult,
+    Usage,
+    is_ref,
+    keep_store_facts,
+)
+from fetchstash.store._disk import larger_than_the_store, no_text
+from fetchstash.store._limits import StoreLimits, own_run
+from fetchstash.store._protocol import Text, ThreadedStore, in_thread
+from fetchstash.store._rank import rank_texts
+from fetchstash.store._schema import Catalog, CatalogDown, Db
+from fetchstash.store._text import ByteSource, StoredText, StrideIndex
+from fetchstash.store._threads import LookUps, Threads
+from fetchstash.text.ranges import Ranges
+
+KEPT = 16
+"""Artifacts whose facts and index stay in memory: 16 bytes for every 64 KiB of their texts."""
+
+DAY = 86_400
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was read of an artifact. It holds as long as its row is this."""
+
+    row: rows.Row
+    facts: Facts | None = None
+    text: tuple[StrideIndex, Ranges] | None = None
+
+
+class CatalogStore(ThreadedStore):
+    """The base of a store whose artifacts are rows. Must not be used after a fork."""
+
+    def __init__(
+        self,
+        limits: StoreLimits,
+        catalog: Catalog,
+        threads: Threads,
+        look_ups: LookUps | None = None,
+    ) -> None:
+        super().__init__(threads, look_ups)
+        self._limits = limits
+        self._run = own_run(limits)
+        self._reads = catalog
+        self._is_left = False
+        # References read since the last change, in order: their use is recorded with the next.
+        self._read: dict[str, None] = {}
+        self._kept: dict[str, _Known] = {}  # of the artifacts read last
+
+    @abstractmethod
+    def _changing(self, ref: str) -> AbstractContextManager[Db]:
+        """Lend a connection in a transaction, to change the row of an artifact."""
+
+    @abstractmethod
+    def _open_blob(self, blob: Blob, ref: str) -> ByteSource: ...
+
+    @abstractmethod
+    def _are_whole(self, blobs: Iterable[Blob]) -> bool:
+        """Return whether these bytes are there and not altered."""
+
+    @abstractmethod
+    def _search_run(
+        self, query: str, max_results: int, cancelled: Callable[[], bool]
+    ) -> SearchResult: ...
+
+    def _path(self, row: rows.Row) -> Path | None:
+        """Return the file that programs of this machine can read, None if there is none."""
+        del row
+        return None
+
+    @in_thread
+    def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
+        """Return a page of the run's artifacts, newest first."""
+        with self._reads.reading() as db:
+            page = rows.newest(db, self._run, limit, offset)
+            return Listing(tuple(map(self._facts, page)), rows.count(db, self._run))
+
+    @in_thread
+    def runs(self) -> tuple[Run, ...]:
+        """Return the runs that have artifacts, that of the newest artifact first."""
+        with self._reads.reading() as db:
+            listed = rows.runs(db)
+        return tuple(Run(name, n, datetime.fromtimestamp(at, UTC)) for name, n, at in listed)
+
+    @in_thread
+    def usage(self) -> Usage:
+        """Return how much is kept in all runs."""
+        with self._reads.reading() as db:
+            return retention.usage(db)
+
+    @in_thread
+    def touch(self, ref: str, facts: Facts | None = None) -> Facts:
+        """Keep an artifact for a whole term from now; ``facts`` replaces the caller's own."""
+        with self._changing(ref) as db:
+            self._record_reads(db)
+            row = rows.find(db, ref, self._run)
+            expires = retention.time_of_put(db) + self._limits.max_age_days * DAY
+            rows.use(db, row.ref)
+            rows.renew(db, row, keep_store_facts(facts or row.facts(), row.facts()), expires)
+            return self._facts(rows.find(db, ref, self._run))
+
+    @in_thread
+    def pin(self, ref: str, *, pinned: bool = True) -> Facts:
+        """Pin an artifact, or lift its pin."""
+        with self._changing(ref) as db:
+            rows.pin(db, rows.find(db, ref, self._run), pinned=pinned)
+            return self._facts(rows.find(db, ref, self._run))
+
+    def _get(self, ref_or_url: str) -> Facts:
+        row = self._find(ref_or_url)
+        self._read[row.ref] = None
+        return self._known_facts(row)
+
+    def _find(self, ref_or_url: str) -> rows.Row:
+        """Return the row of an artifact; under a URL only if it is whole."""
+        if is_ref(ref_or_url):
+            try:
+                # In one statement, which needs no transaction.
+                with self._reads.connection() as db:
+                    return rows.find(db, ref_or_url, self._run)
+            except CatalogDown:
+                if ref_or_url in self._kept:  # what was read last can be read on
+                    return self._kept[ref_or_url].row
+                raise
+        with self._reads.reading() as db:
+            row = rows.find(db, ref_or_url, self._run)
+            try:
+                blobs = rows.blobs(db, row)
+            except StoreError:
+                blobs = []
+        if not blobs or not self._are_whole(blobs):
+            raise UnknownRef("What was stored under this URL is lost.", "Fetch it again.")
+        return row
+
+    def _open_artifact(self, ref_or_url: str) -> tuple[Facts, Text | None]:
+        row, text = self._opened(ref_or_url)
+        self._read[row.ref] = None
+        return self._known_facts(row), text
+
+    def _opened(self, ref_or_url: str) -> tuple[rows.Row, Text | None]:
+        row = self._find(ref_or_url)
+        blob = row.text_blob
+        if blob is None:
+            return row, None
+        try:
+            index, ranges = self._known(row).text or self._read_text(row, blob)
+            return row, (self._open_blob(blob, row.ref), index, ranges)
+        except StoreError:
+            if self._find(row.ref) == row:
+                raise
+            return self._opened(row.ref)  # another process gave it a new text since
+
+    def _read_text(self, row: rows.Row, text: Blob) -> tuple[StrideIndex, Ranges]:
+        """Read the index and the ranges of a text. Raises StoreError if it was replaced since."""
+        with self._reads.reading() as db:
+            if rows.find(db, row.ref, self._run) != row:
+                raise StoreError("The artifact was changed meanwhile.", "Try again.")
+            known = self._known(row)
+            known.text = rows.index(db, text.sha256), rows.ranges(db, row)
+            return known.text
+
+    def _search(
+        self, query: str, refs: Sequence[str], max_results: int, cancelled: Callable[[], bool]
+    ) -> SearchResult:
+        if refs:
+            return rank_texts(query, refs, self._stored_text, max_results, cancelled)
+        return self._search_run(query, max_results, cancelled)
+
+    def _stored_text(self, ref: str) -> StoredText:
+        """Open a text for a search, which is no use of its artifact."""
+        row, text = self._opened(ref)
+        if text is None:
+            raise no_text(row.ref)
+        source, index, _ = text
+        return StoredText(source, index)
+
+    def _check_size(self, blobs: Iterable[Blob]) -> None:
+        size = sum(blob.size for blob in blobs)
+        if size > self._limits.max_total_bytes:
+            raise TooLarge(*larger_than_the_store(size))
+
+    def _facts(self, row: rows.Row) -> Facts:
+        path = self._path(row)
+        return replace(row.facts(), path=str(path) if path else None)
+
+    def _known_facts(self, row: rows.Row) -> Facts:
+        known = self._known(row)
+        if known.facts is None:
+            known.facts = self._facts(row)
+        return known.facts
+
+    def _known(self, row: rows.Row) -> _Known:
+        """Return what was read of an artifact since its row was written."""
+        known = self._kept.get(row.ref)
+        if known is None or known.row != row:
+            if len(self._kept) >= KEPT:
+                self._kept.clear()
+            known = self._kept[row.ref] = _Known(row)
+        return known
+
+    def _record_reads(self, db: Db) -> None:
+        """Record the use of what was read since the last change, so that it does not go next."""
+        read, self._read = self._read, {}
+        for ref in read:
+            rows.use(db, ref)

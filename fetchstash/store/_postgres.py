@@ -1,0 +1,260 @@
+"""The catalogue of a team in PostgreSQL: one schema for each tenant, one pool for each database.
+
+The path to the schema is set for each transaction alone, so that no connection ever has that of
+another tenant, behind a pooler such as PgBouncer either. What fails at the database is StoreError;
+the next transaction begins with a connection that was tried.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+from collections.abc import Generator, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from fetchstash.errors import BadArgument, Busy, StoreError
+from fetchstash.store._schema import POSTGRES, STEPS, CatalogDown, Cursor, take_steps
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg_pool import ConnectionPool
+
+MOST_CONNECTIONS = 16
+"""Of one process to one database, for all tenants."""
+
+_CONNECT_SECONDS, _WAIT_SECONDS = 5, 10
+_STATEMENT_SECONDS, _LOCK_SECONDS = 30, 30
+_MOST_NAME = 63
+"""Bytes of a name in PostgreSQL."""
+
+_SCHEMES = ("postgresql", "postgres")
+_RETRIED = "Try again in a minute; then look at store.catalog and at the database."
+
+
+def connection_url(catalog: str) -> str:
+    """Return the address for libpq, a password of ``env:NAME`` read. Raises BadArgument.
+
+    A password can also come from libpq's own variables, and from a file (``passfile=``).
+    """
+    parts = urlsplit(catalog)
+    if parts.scheme not in _SCHEMES or not parts.path.strip("/"):
+        what = "store.catalog is no address of a database."
+        raise BadArgument(what, "Set it to postgresql://USER@HOST/DATABASE.")
+    names, at, host = parts.netloc.rpartition("@")
+    user, colon, password = names.partition(":")
+    if colon:
+        kind, _, name = password.partition(":")
+        if kind != "env" or not re.fullmatch(r"\w+", name):
+            what = "store.catalog holds a password."
+            step = "Name a variable: postgresql://USER:env:NAME@HOST/DATABASE, or set PGPASSFILE."
+            raise BadArgument(what, step)
+        if name not in os.environ:
+            what = f"store.catalog names the variable {name}, which is not set."
+            raise BadArgument(what, f"Set {name} to the password of the database.")
+        password = quote(os.environ[name], safe="")
+        return urlunsplit(parts._replace(netloc=f"{user}:{password}{at}{host}"))
+    return catalog
+
+
+def schema_of(tenant: str) -> str:
+    """Return the schema of a tenant, of the store of all for ""."""
+    name = f"fetchstash-{tenant}" if tenant else "fetchstash"
+    if len(name) > _MOST_NAME:
+        name = f"fetchstash-{hashlib.sha256(tenant.encode()).hexdigest()[:48]}"
+    return name
+
+
+class Connection:
+    """A connection in a transaction, whose path is the schema of one tenant."""
+
+    dialect = POSTGRES
+
+    def __init__(self, connection: "psycopg.Connection[tuple[Any, ...]]") -> None:
+        self._connection = connection
+
+    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Cursor:
+        """Run a statement."""
+        return self._connection.execute(sql.replace("?", "%s").encode(), parameters)
+
+
+class Database:
+    """The catalogue of one tenant. Raises StoreError where psycopg is not installed."""
+
+    def __init__(self, catalog: str, tenant: str) -> None:
+        self._url = connection_url(catalog)
+        self._schema = schema_of(tenant)
+        self._pool = _borrow_pool(self._url)
+
+    def close(self) -> None:
+        """Give the pool back. It closes with the last catalogue of its database."""
+        _return_pool(self._url)
+
+    def is_new(self) -> bool:
+        """Return whether nobody has made the schema yet."""
+        with self.connection() as db:
+            return not self._version(db)
+
+    def prepare(self) -> None:
+        """Make or migrate the schema where needed.
+
+        One replica does it, under a lock, and the others wait. Raises StoreError for a schema of a
+        newer version.
+        """
+        with self.connection() as db:
+            taken = self._version(db)
+            if taken == len(STEPS):
+                return
+            db.execute("SELECT pg_advisory_xact_lock(hashtext(?))", (self._schema,))
+            db.execute(f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"')
+            taken = self._version(db)
+            for number in take_steps(db, taken):
+                db.execute(
+                    "INSERT INTO setting VALUES ('schema', ?)"
+                    " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                    (str(number).encode(),),
+                )
+
+    def _version(self, db: Connection) -> int:
+        table = f'"{self._schema}".setting'
+        if db.execute("SELECT to_regclass(?)", (table,)).fetchone()[0] is None:
+            return 0
+        row = db.execute("SELECT value FROM setting WHERE name = 'schema'").fetchone()
+        return int(bytes(row[0]))
+
+    @contextlib.contextmanager
+    def connection(self) -> Generator[Connection]:
+        """Lend a connection in a transaction, which is committed at the end."""
+        import psycopg  # noqa: PLC0415 - an extra
+
+        try:
+            with self._begun() as connection:
+                yield Connection(connection)
+        except psycopg.Error as error:
+            raise _failure(error) from None  # its text quotes statements and values
+
+    reading = connection
+
+    @contextlib.contextmanager
+    def changing(self) -> Generator[Connection]:
+        """Lend a connection for changes of rows. The changes of a tenant happen one by one.
+
+        The lock is the row of totals, so that no two changes wait for each other in a circle.
+        """
+        with self.connection() as db:
+            db.execute("SELECT artifacts FROM total FOR UPDATE")
+            yield db
+
+    @contextlib.contextmanager
+    def _begun(self) -> "Generator[psycopg.Connection[tuple[Any, ...]]]":
+        import psycopg  # noqa: PLC0415 - an extra
+
+        begin = (
+            f'BEGIN; SET LOCAL search_path TO "{self._schema}";'
+            f" SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s';"
+            f" SET LOCAL lock_timeout = '{_LOCK_SECONDS}s';"
+            f" SET LOCAL idle_in_transaction_session_timeout = '{_STATEMENT_SECONDS}s'"
+        ).encode()
+        for _ in range(MOST_CONNECTIONS + 1):  # after a restart each of them is broken
+            connection = self._pool.getconn(timeout=_WAIT_SECONDS)
+            try:
+                connection.execute(begin)
+            except psycopg.OperationalError:
+                self._pool.putconn(connection)  # which drops it
+                continue
+            except BaseException:
+                self._pool.putconn(connection)
+                raise
+            break
+        else:
+            raise psycopg.OperationalError
+        try:
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(psycopg.Error):
+                connection.execute("ROLLBACK")
+            raise
+        finally:
+            self._pool.putconn(connection)
+
+
+_pools: "dict[str, tuple[ConnectionPool, int]]" = {}
+_pools_lock = Lock()
+
+
+def _borrow_pool(url: str) -> "ConnectionPool":
+    """Return the pool of this process for a database. Raises StoreError where there is none."""
+    try:
+        import psycopg  # noqa: PLC0415 - an extra
+        from psycopg_pool import ConnectionPool  # noqa: PLC0415 - an extra
+    except ImportError:
+        what = "store.catalog is set, and psycopg is not installed."
+        raise StoreError(what, 'pip install "fetchstash[team]"') from None
+    options: dict[str, Any] = {
+        "autocommit": True,
+        "prepare_threshold": None,  # a pooler may give each transaction to another connection
+        "connect_timeout": _CONNECT_SECONDS,
+        "application_name": "fetchstash",
+        "keepalives_idle": 30,
+        "tcp_user_timeout": _STATEMENT_SECONDS * 1000,
+    }
+    key = f"{os.getpid()} {url}"
+    with _pools_lock:
+        pool: ConnectionPool | None
+        pool, users = _pools.get(key, (None, 0))
+        if pool is None:
+            try:
+                psycopg.connect(url, **options).close()  # a pool does not say why it cannot
+            except psycopg.Error as error:
+                raise _failure(error) from None
+            pool = ConnectionPool(
+                url,
+                kwargs=options,
+                min_size=0,
+                max_size=MOST_CONNECTIONS,
+                timeout=_WAIT_SECONDS,
+                reconnect_timeout=_CONNECT_SECONDS,
+                open=True,
+            )
+        _pools[key] = pool, users + 1
+    return pool
+
+
+def _return_pool(url: str) -> None:
+    key = f"{os.getpid()} {url}"
+    with _pools_lock:
+        pool, users = _pools.pop(key)
+        if users > 1:
+            _pools[key] = pool, users - 1
+            return
+    pool.close()
+
+
+def _failure(error: "psycopg.Error") -> StoreError | Busy:
+    """Return the error for what the database said. Only its kind is quoted."""
+    from psycopg import OperationalError, errors  # noqa: PLC0415 - an extra
+    from psycopg_pool import PoolTimeout, TooManyRequests  # noqa: PLC0415 - an extra
+
+    text = str(error)
+    if isinstance(error, errors.LockNotAvailable | errors.DeadlockDetected):
+        return Busy("Others have held the catalogue of the store for too long.", "Try again.")
+    if isinstance(error, errors.QueryCanceled):
+        return StoreError("The store's database is too slow.", _RETRIED)
+    if isinstance(error, errors.ReadOnlySqlTransaction):
+        return CatalogDown("The store's database can only be read.", _RETRIED)
+    if isinstance(error, errors.InsufficientPrivilege):
+        what = "The store's database does not let this user make or change its tables."
+        return StoreError(what, "Give it CREATE on the database.")
+    if isinstance(error, errors.DiskFull):
+        return StoreError("The disk of the store's database is full.", "Make room on it.")
+    if "password authentication failed" in text or "no password supplied" in text:
+        what = "The store's database refuses the password."
+        return StoreError(what, "Correct the user or the password of store.catalog.")
+    if 'database "' in text and "does not exist" in text:
+        return StoreError("There is no such database.", "Make it, or correct store.catalog.")
+    if isinstance(error, OperationalError | PoolTimeout | TooManyRequests):
+        return CatalogDown("The store's database does not answer.", _RETRIED)
+    state = f" ({error.sqlstate})" if error.sqlstate else ""
+    return StoreError(f"The store's database failed{state}.", _RETRIED)

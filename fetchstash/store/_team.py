@@ -1,0 +1,413 @@
+"""The store of a team: rows in PostgreSQL, bytes in a bucket or in a folder that all see.
+
+put      The names of the bytes are claimed, with the time. Then the bytes are written. Then one
+         transaction counts, limits and inserts the artifact, and takes the claim back.
+delete   One transaction deletes the row and claims the names of what no other artifact shares.
+sweep    Bytes go when their claim is older than GRACE_SECONDS and no artifact names them. The row
+         of the claim is locked meanwhile: a put of the same bytes waits, and writes them anew.
+
+So a process that is killed leaves a claim, never an artifact without bytes, and bytes without an
+artifact for GRACE_SECONDS. A put that takes longer than that begins once more.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Self, TypeVar
+
+from fetchstash.errors import Busy, FetchstashError, StoreError
+from fetchstash.store import _retention as retention, _rows as rows, _steps
+from fetchstash.store._blobs import Blob, Kind
+from fetchstash.store._bucket import open_bucket
+from fetchstash.store._bucket_cache import BlobCache
+from fetchstash.store._bytes import BucketBytes, Bytes, FolderBytes
+from fetchstash.store._catalog_store import CatalogStore
+from fetchstash.store._contract import (
+    Facts,
+    Finding,
+    Removed,
+    SearchResult,
+    refuse_changed,
+    restamp,
+    stamp,
+)
+from fetchstash.store._limits import ALL_RUNS, StoreLimits, bucket_url, run_of_put, store_folder
+from fetchstash.store._place import EVICTIONS_PER_PUT
+from fetchstash.store._postgres import Database
+from fetchstash.store._protocol import in_thread
+from fetchstash.store._rank import MAX_TERMS, Deadline, rank_texts, words
+from fetchstash.store._schema import Db
+from fetchstash.store._text import ByteSource, StoredText
+from fetchstash.store._threads import CALLS_AT_ONCE, Threads, Turn
+from fetchstash.text.ranges import Ranges
+
+T = TypeVar("T")
+
+GRACE_SECONDS = 3600
+"""Bytes that no artifact names stay so long, as a put of the same may be under way."""
+
+CANDIDATES = 200
+"""Texts that a search over the run ranks: the newest with all words of the query, then with any."""
+
+_PARTIAL = 20
+_INDEXED_BYTES = 4 * 2**20
+_MOST_TERMS, _LONGEST_TERM = 20_000, 100
+"""So much of a text is indexed: a tsvector takes a megabyte. A longer text is always ranked."""
+
+_REQUESTS_AT_ONCE = 16
+_SWEPT_AT_ONCE = 8
+_TRIES = 2
+_NOW = "extract(epoch FROM clock_timestamp())"
+
+
+class TeamStore(CatalogStore):
+    """An ArtifactStore that any number of replicas share. Making one blocks."""
+
+    def __init__(
+        self, limits: StoreLimits, database: Database, data: Bytes, threads: Threads
+    ) -> None:
+        super().__init__(limits, database, threads)
+        self._database = database
+        self._bytes = data
+
+    @classmethod
+    async def open(cls, limits: StoreLimits, turn: Turn = nullcontext) -> Self:
+        """Open the store that ``limits.catalog`` and ``limits.url`` name. Raises StoreError."""
+        threads = Threads(CALLS_AT_ONCE, turn)
+        database, data = await threads.run(lambda: open_team(limits))
+        return cls(limits, database, data, threads)
+
+    @property
+    def spool(self) -> Path:
+        """A private folder for files on their way in."""
+        self._check_usable()
+        return self._bytes.spool
+
+    def _follow(self) -> None:
+        """Do nothing: a database cannot be moved, and the cache makes its folders itself."""
+
+    def _changing(self, ref: str) -> AbstractContextManager[Db]:
+        del ref
+        return self._database.changing()
+
+    @in_thread
+    def put(
+        self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
+    ) -> Facts:
+        """Keep two files of the spool; they are gone from there, whether or not it works."""
+        files: dict[Kind, Path] = {"raw": raw, "text": text} if text else {"raw": raw}
+        try:
+            blobs = self._bytes.measure(files)
+            self._check_size(blobs)
+            terms = _terms_of(text) if text else None
+            first, index = blobs[0], blobs[1].index if text else None
+            days = self._limits.max_age_days
+
+            def insert(db: Db) -> Facts:
+                now = retention.time_of_put(db)
+                stamped = stamp(facts, first.sha256, first.size, index, now=now, max_age_days=days)
+                url_hash = rows.url_hash(db, url) if url else None
+                run = run_of_put(self._run)
+                self._record_reads(db)
+                rows.insert(db, rows.new_record(run, stamped, ranges, url_hash, blobs), ())
+                self._index(db, blobs, terms)
+                self._retain(db)
+                return stamped
+
+            kept = self._write(dict(zip(files.values(), blobs, strict=True)), insert)
+        finally:
+            self._bytes.discard(list(files.values()))
+        with suppress(FetchstashError):  # the artifact is safe
+            self._sweep()
+        return kept
+
+    def _write(self, files: Mapping[Path, Blob], change: Callable[[Db], T]) -> T:
+        """Write bytes, then make a change that names them."""
+        for _ in range(_TRIES):
+            missing = self._claim(list(files.values()))
+            _steps.reached("claimed")
+            self._bytes.write({path: blob for path, blob in files.items() if blob in missing})
+            _steps.reached("written")
+            with self._database.changing() as db:
+                if all(_take_claim(db, blob) for blob in files.values()):
+                    return change(db)
+        raise Busy("Writing the bytes took too long.", "Try again.")
+
+    def _claim(self, blobs: Sequence[Blob]) -> list[Blob]:
+        """Claim the names of blobs, and return those that are to be written."""
+        missing: list[Blob] = []
+        with self._database.connection() as db:
+            for blob in sorted(blobs, key=lambda blob: blob.kind):  # two puts in the same order
+                _claim(db, blob.kind, blob.sha256)
+                if not _has_row(db, blob):
+                    missing.append(blob)
+        return [b for b in blobs if b in missing or not self._bytes.are_there([b])]
+
+    def _index(self, db: Db, blobs: Iterable[Blob], terms: tuple[list[str], bool] | None) -> None:
+        """Add the words of a new text."""
+        for blob in blobs:
+            if blob.kind == "text" and terms:
+                db.execute(
+                    "INSERT INTO words (sha256, is_whole, terms)"
+                    " VALUES (?, ?, array_to_tsvector(?)) ON CONFLICT DO NOTHING",
+                    (blob.sha256, terms[1], terms[0]),
+                )
+
+    def _retain(self, db: Db) -> None:
+        """Hold the limits after a put, in its transaction."""
+        now = retention.believed_now(db)
+        if not retention.total(db).is_within(self._limits) or retention.has_overdue(db, now):
+            due = retention.due(db, now, self._limits, EVICTIONS_PER_PUT)
+            _forget(db, [removed.artifact_ref for removed in due], expired=True)
+
+    def _open_blob(self, blob: Blob, ref: str) -> ByteSource:
+        return self._bytes.open(blob, ref)
+
+    def _are_whole(self, blobs: Iterable[Blob]) -> bool:
+        return self._bytes.are_there(list(blobs))
+
+    def _lend_raw(self, ref_or_url: str) -> Path:
+        with self._database.reading() as db:
+            row = rows.find(db, ref_or_url, self._run)
+            blob = rows.blob(db, "raw", row.raw)
+        self._read[row.ref] = None
+        return self._bytes.lend(blob, row.ref)
+
+    def _take_back(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def _search_run(
+        self, query: str, max_results: int, cancelled: Callable[[], bool]
+    ) -> SearchResult:
+        terms = list(dict.fromkeys(words(query)))[:MAX_TERMS]
+        if not terms:
+            return SearchResult(())
+        with self._database.reading() as db:
+            texts = _candidates(db, self._run, terms)
+        reading = self._bytes.start_reading(texts)
+
+        def opened(ref: str) -> StoredText | None:
+            with suppress(FetchstashError):  # it may have gone since
+                return reading[ref]() if ref in reading else self._stored_text(ref)
+            return None
+
+        return rank_texts(query, list(texts), opened, max_results, Deadline(cancelled))
+
+    @in_thread
+    def replace_text(
+        self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
+    ) -> Facts:
+        """Give an artifact a new text. Raises Busy where it was replaced since ``known``."""
+        try:
+            (blob,) = self._bytes.measure({"text": text})
+            terms = _terms_of(text)
+
+            def change(db: Db) -> Facts:
+                row = rows.find(db, ref, self._run)
+                refuse_changed(row.facts(), known)
+                assert blob.index is not None  # a text has one
+                changed = restamp(facts, row.facts(), blob.index)
+                earlier = rows.replace_text(db, row, changed, ranges, blob)
+                self._index(db, [blob], terms)
+                if earlier:
+                    _claim(db, "text", earlier)
+                return self._facts(rows.find(db, ref, self._run))
+
+            return self._write({text: blob}, change)
+        finally:
+            self._bytes.discard([text])
+
+    @in_thread
+    def delete(self, ref: str) -> None:
+        """Forget an artifact. Its bytes go when GRACE_SECONDS are over."""
+        with self._database.changing() as db:
+            _forget(db, [rows.find(db, ref, self._run).ref], expired=False)
+
+    @in_thread
+    def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
+        """Apply retention, then remove the bytes that no artifact names."""
+        removed: list[Removed] = []
+        while True:
+            with self._database.changing() as db:
+                self._record_reads(db)
+                now = retention.believed_now(db)
+                step = retention.due(db, now, self._limits, None if dry_run else EVICTIONS_PER_PUT)
+                removed += step
+                if not dry_run:
+                    _forget(db, [item.artifact_ref for item in step], expired=True)
+            if dry_run or not step:
+                break
+        while not dry_run and self._sweep():
+            pass
+        return tuple(removed)
+
+    def _sweep(self) -> int:
+        """Remove bytes that no artifact names; return how many claims ended."""
+        ended = 0
+        due = f"SELECT kind, sha256 FROM unnamed WHERE since < {_NOW} - ?"  # noqa: S608 - ours
+        with self._database.connection() as db:
+            claims = db.execute(f"{due} LIMIT {_SWEPT_AT_ONCE}", (GRACE_SECONDS,)).fetchall()
+        for kind, sha256 in claims:
+            with self._database.connection() as db:
+                one = f"{due} AND kind = ? AND sha256 = ? FOR UPDATE SKIP LOCKED"
+                # Claimed anew or taken back since? A statement of its own sees who names it now.
+                if not db.execute(one, (GRACE_SECONDS, kind, sha256)).fetchone():
+                    continue
+                if not rows.naming(db, kind, sha256):
+                    _steps.reached("sweeping")
+                    self._bytes.remove(kind, sha256)
+                    db.execute("DELETE FROM blob WHERE kind = ? AND sha256 = ?", (kind, sha256))
+                    if kind == "text":
+                        db.execute("DELETE FROM words WHERE sha256 = ?", (sha256,))
+                db.execute("DELETE FROM unnamed WHERE kind = ? AND sha256 = ?", (kind, sha256))
+                ended += 1
+        return ended
+
+    @in_thread
+    def check(self) -> tuple[Finding, ...]:
+        """Look whether all bytes are there, by their sizes; write and remove a few."""
+        return tuple(finding for finding, _ in self._examined())
+
+    @in_thread
+    def repair(self) -> tuple[Finding, ...]:
+        """Look whether all bytes are there, and remove the artifacts whose bytes are lost."""
+        findings: list[Finding] = []
+        for finding, refs in self._examined():
+            with self._database.changing() as db:
+                _forget(db, refs, expired=True)
+            findings.append(replace(finding, mended=finding.mendable))
+        return tuple(findings)
+
+    def _examined(self) -> Iterator[tuple[Finding, list[str]]]:
+        """Return findings, each with the artifacts that are lost."""
+        try:
+            self._bytes.probe()
+            sizes = self._bytes.sizes()
+        except StoreError as error:
+            yield Finding("fault", error.what, error.next_step, calls=error.calls), []
+            return
+        with self._database.reading() as db:
+            blobs = db.execute("SELECT kind, sha256, size FROM blob").fetchall()
+            lost = [(k, sha256) for k, sha256, size in blobs if sizes.get((k, sha256)) != size]
+            named = {(kind, sha256): rows.naming(db, kind, sha256) for kind, sha256 in lost}
+        for (kind, sha256), refs in named.items():
+            for ref in refs[:1]:
+                what = f"The bytes {kind}/{sha256} of the artifact {ref} are lost."
+                step = "Fetch its document again; repair removes the artifact."
+                yield Finding("fault", what, step, ref, mendable=True), refs
+
+    def _close(self) -> None:
+        if self._is_left:
+            return
+        self._is_left = True
+        try:
+            if self._limits.ephemeral:
+                with self._database.changing() as db:
+                    _forget(db, rows.refs(db, self._run), expired=True)
+            elif self._read:
+                with suppress(StoreError), self._database.changing() as db:
+                    self._record_reads(db)
+        finally:
+            self._bytes.close()
+            self._database.close()
+
+
+def open_team(limits: StoreLimits) -> tuple[Database, Bytes]:
+    """Make or migrate the catalogue of a team's store, and open the bytes beside it."""
+    database = Database(limits.catalog, limits.tenant)
+    try:
+        return database, _open_bytes(limits, database)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _open_bytes(limits: StoreLimits, database: Database) -> Bytes:
+    if not bucket_url(limits.url):
+        database.prepare()
+        return FolderBytes(store_folder(limits) or limits.folder)
+    bucket = open_bucket(limits)
+    if database.is_new() and any(
+        bucket.sizes(folder, first_page=True) for folder in ("records", "keys")
+    ):
+        what = f"{limits.url} holds a store of an earlier version, which had no database."
+        raise StoreError(what, "Set store.url to an empty prefix: its documents are fetched anew.")
+    database.prepare()
+    name = hashlib.sha256(f"{limits.endpoint} {limits.url}".encode()).hexdigest()[:16]
+    cache = BlobCache(limits.folder / "buckets" / name, limits.cache_bytes)
+    return BucketBytes(bucket, cache, ThreadPoolExecutor(_REQUESTS_AT_ONCE))
+
+
+def _claim(db: Db, kind: Kind, sha256: str) -> None:
+    """Keep bytes that no artifact may name for GRACE_SECONDS from now."""
+    db.execute(
+        f"INSERT INTO unnamed VALUES (?, ?, {_NOW})"  # noqa: S608 - ours
+        " ON CONFLICT (kind, sha256) DO UPDATE SET since = excluded.since",
+        (kind, sha256),
+    )
+
+
+def _take_claim(db: Db, blob: Blob) -> bool:
+    """Take a claim back and record the blob; return False if the bytes may be gone by now."""
+    key = (blob.kind, blob.sha256)
+    fresh = f"DELETE FROM unnamed WHERE kind = ? AND sha256 = ? AND since > {_NOW} - ?"  # noqa: S608 - ours
+    is_fresh = db.execute(fresh, (*key, GRACE_SECONDS)).rowcount > 0
+    if _has_row(db, blob):
+        return True
+    if is_fresh:
+        rows.insert_blob(db, blob)
+    return is_fresh
+
+
+def _has_row(db: Db, blob: Blob) -> bool:
+    known = "SELECT 1 FROM blob WHERE kind = ? AND sha256 = ?"
+    return db.execute(known, (blob.kind, blob.sha256)).fetchone() is not None
+
+
+def _forget(db: Db, refs: Iterable[str], *, expired: bool) -> None:
+    """Delete the rows of artifacts, and claim the names of what no other artifact shares."""
+    for ref in refs:
+        for kind, sha256 in rows.forget(db, ref, expired=expired):
+            _claim(db, kind, sha256)
+
+
+def _terms_of(text: Path) -> tuple[list[str], bool]:
+    """Return the words of a text by which it is found, and whether they are all."""
+    with text.open("rb") as file:
+        data = file.read(_INDEXED_BYTES)
+        is_whole = not file.read(1)
+    terms = dict.fromkeys(word[:_LONGEST_TERM] for word in words(data.decode("utf-8", "ignore")))
+    is_whole = is_whole and len(terms) <= _MOST_TERMS
+    return [term.replace("\0", "") for term in terms if term.strip("\0")][:_MOST_TERMS], is_whole
+
+
+def _candidates(db: Db, run: str, terms: Sequence[str]) -> dict[str, Blob]:
+    """Return the texts of a run that a search ranks: artifact and blob, the newest first."""
+    texts: dict[str, tuple[str, Blob]] = {}
+    condition, values = ("TRUE", ()) if run == ALL_RUNS else ("run = ?", (run,))
+    quoted = [f"'{_escaped(term[:_LONGEST_TERM])}'" for term in terms]
+
+    def add(which: str, most: int, *more: str) -> None:
+        found = db.execute(
+            "SELECT ref, blob.sha256, size, modified_ns FROM artifact"  # noqa: S608 - ours
+            " JOIN words ON words.sha256 = text"
+            " JOIN blob ON kind = 'text' AND blob.sha256 = text"
+            f" WHERE {condition} AND {which} ORDER BY id DESC LIMIT {most}",
+            (*values, *more),
+        )
+        for ref, sha256, size, modified_ns in found:
+            texts.setdefault(sha256, (ref, Blob("text", sha256, size, modified_ns)))
+
+    add("terms @@ ?::tsquery", CANDIDATES, " & ".join(quoted))
+    if len(texts) < CANDIDATES and len(terms) > 1:
+        add("terms @@ ?::tsquery", CANDIDATES, " | ".join(quoted))
+    add("NOT is_whole", _PARTIAL)
+    return dict(texts.values())
+
+
+def _escaped(term: str) -> str:
+    """Return a word as it stands between quotes in a tsquery."""
+    return term.replace("\0", "").replace("\\", "\\\\").replace("'", "''")

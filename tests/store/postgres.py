@@ -1,0 +1,82 @@
+"""PostgreSQL for tests: a server of their own, on a socket in a temporary folder."""
+
+import atexit
+import contextlib
+import os
+import secrets
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+_BIN = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+
+
+def _program(name: str) -> str:
+    """Return the path of a program of PostgreSQL, "" if it is not installed."""
+    return shutil.which(name) or next((str(b / name) for b in _BIN if (b / name).exists()), "")
+
+
+class Server:
+    """A server. ``stop`` and ``start`` let tests end it meanwhile."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._as: list[str] = []
+        if os.geteuid() == 0:  # initdb refuses root
+            self._as = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", "--"]
+            shutil.chown(folder, "postgres", "postgres")
+        self._run(_program("initdb"), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync")
+
+    def start(self) -> None:
+        """Start it."""
+        options = f"-k {self.folder} -c listen_addresses= -c fsync=off -c max_connections=200"
+        self._run(_program("pg_ctl"), "-w", "-o", options, "-l", f"{self.folder}/log", "start")
+
+    def stop(self, mode: str = "immediate") -> None:
+        """End it, at once if nothing else is asked for."""
+        self._run(_program("pg_ctl"), "-w", "-m", mode, "stop")
+
+    def new_database(self) -> str:
+        """Return the address of an empty database."""
+        import psycopg
+
+        name = f"test_{secrets.token_hex(8)}"
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return self.url(name)
+
+    def url(self, database: str) -> str:
+        """Return the address of a database."""
+        return f"postgresql://postgres@/{database}?host={self.folder}"
+
+    def _run(self, program: str, *words: str) -> None:
+        command = [*self._as, program, "-D", str(self.folder / "data"), *words]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/", timeout=60)
+
+
+def new_server() -> Server:
+    """Start a server that ends with this process; skip the test where there is none."""
+    pytest.importorskip("psycopg", reason="psycopg is in the extra team")
+    if not _program("initdb") or not _program("pg_ctl"):
+        pytest.skip("PostgreSQL is not installed")
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))  # the path of a socket is short
+    server = Server(folder)
+    server.start()
+
+    def end() -> None:
+        with contextlib.suppress(subprocess.CalledProcessError):  # a test has ended it
+            server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(end)
+    return server
+
+
+@cache
+def server() -> Server:
+    """Return the server that the tests of this process share."""
+    return new_server()

@@ -1,0 +1,359 @@
+"""What only a store in PostgreSQL does: claims, tenants, migrations, and a database that fails."""
+
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from fetchstash.errors import BadArgument, StoreError, UnknownRef
+from fetchstash.store import (
+    Facts,
+    StoreLimits,
+    _steps,
+    _team,
+    check_store,
+    open_objects,
+    open_store,
+    repair_store,
+    store_of_tenant,
+)
+from fetchstash.store._postgres import connection_url, schema_of
+from fetchstash.store._schema import STEPS
+from fetchstash.store._team import TeamStore
+from tests.store.buckets import Recorded
+from tests.store.contents import raw_of, text_of
+from tests.store.postgres import Server, new_server
+
+Put = Callable[..., Awaitable[Facts]]
+Open = Callable[..., Awaitable[Any]]
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["folder", "bucket"])
+async def open_(
+    request: pytest.FixtureRequest, catalog: str, objects: Recorded, tmp_path: Path
+) -> AsyncIterator[Open]:
+    """Open a replica over the same database and bytes."""
+    opened: list[TeamStore] = []
+    url = "s3://bucket/team" if request.param == "bucket" else ""
+
+    async def open_one(tenant: str = "", **limits: Any) -> Any:
+        settings = StoreLimits(tmp_path, url, run="default", catalog=catalog, **limits)
+        store = await open_store(store_of_tenant(settings, tenant) if tenant else settings)
+        assert isinstance(store, TeamStore)
+        opened.append(store)
+        return store
+
+    yield open_one
+    for store in opened:
+        await store.aclose()
+
+
+def run(store: Any, statement: str) -> list[Any]:
+    """Run a statement in the schema of a store."""
+    with store._database.connection() as db:
+        done = db.execute(statement)
+        return done.fetchall() if statement.startswith("SELECT") else []
+
+
+def let_time_pass(store: Any) -> None:
+    """Let every claim be older than GRACE_SECONDS."""
+    run(store, f"UPDATE unnamed SET since = since - {_team.GRACE_SECONDS + 1}")
+
+
+def delete(store: Any, ref: str) -> None:
+    """Delete an artifact in this thread."""
+    TeamStore.delete.__wrapped__(store, ref)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("held_at", ["claimed", "written"])
+@pytest.mark.parametrize("takes_long", [False, True])
+async def test_a_put_keeps_bytes_that_are_deleted_and_swept_meanwhile(
+    open_: Open, put: Put, monkeypatch: pytest.MonkeyPatch, held_at: str, takes_long: bool
+) -> None:
+    one, other = await open_(cache_bytes=0), await open_()
+    earlier = await put(other, b"text", b"raw")
+    seen: list[str] = []
+
+    def reached(step: str) -> None:
+        seen.append(step)
+        if step == held_at and seen.count(step) == 1:
+            delete(other, earlier.artifact_ref)
+            if takes_long:
+                let_time_pass(other)
+            other._sweep()
+
+    monkeypatch.setattr(_steps, "reached", reached)
+    facts = await put(one, b"text", b"raw")
+    assert seen.count("claimed") == 1 + takes_long  # begun once more
+    assert seen.count("sweeping") == 2 * takes_long
+    assert await text_of(one, facts.artifact_ref) == "text"
+    assert await raw_of(one, facts.artifact_ref) == b"raw"
+
+
+async def test_a_put_waits_for_the_sweep_of_its_bytes_and_writes_them_anew(
+    open_: Open, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = await open_(cache_bytes=0), await open_()
+    earlier = await put(other, None, b"raw")
+    await other.delete(earlier.artifact_ref)
+    let_time_pass(other)
+    sweeping, go_on = threading.Event(), threading.Event()
+
+    def reached(step: str) -> None:
+        if step == "sweeping":
+            sweeping.set()
+            assert go_on.wait(30)
+
+    monkeypatch.setattr(_steps, "reached", reached)
+    kept: list[Facts] = []
+
+    async def put_the_same() -> None:
+        kept.append(await put(one, None, b"raw"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(other.gc)
+        await anyio.to_thread.run_sync(sweeping.wait, 30)
+        tasks.start_soon(put_the_same)
+        await anyio.sleep(0.3)
+        assert not kept
+        go_on.set()
+    assert await raw_of(one, kept[0].artifact_ref) == b"raw"
+
+
+@pytest.mark.parametrize("last", ["claimed", "written"])
+async def test_a_put_that_ends_early_shows_nothing_and_its_bytes_go(
+    open_: Open, put: Put, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    store = await open_()
+
+    def reached(step: str) -> None:
+        if step == last:
+            raise OSError
+
+    with monkeypatch.context() as ending:
+        ending.setattr(_steps, "reached", reached)
+        with pytest.raises(StoreError):
+            await put(store, b"text", b"raw", url="https://example.org/")
+    assert (await store.list()).total == 0
+    assert not list(store.spool.iterdir())
+    await store.gc()
+    assert bool(store._bytes.sizes()) == (last == "written"), "too early for another's put"
+    let_time_pass(store)
+    await store.gc()
+    assert store._bytes.sizes() == {}
+    assert run(store, "SELECT * FROM unnamed") == []
+
+
+async def test_what_is_deleted_leaves_no_bytes_and_no_words(open_: Open, put: Put) -> None:
+    store = await open_()
+    facts = await put(store, b"some words", b"raw")
+    shared = await put(store, b"other words", b"raw")
+    await store.delete(facts.artifact_ref)
+    let_time_pass(store)
+    await store.gc()
+    assert sorted(kind for kind, _ in store._bytes.sizes()) == ["raw", "text"]
+    assert len(run(store, "SELECT * FROM words")) == 1
+    assert await raw_of(store, shared.artifact_ref) == b"raw"
+
+
+async def test_usage_counts_all_that_is_kept(open_: Open, put: Put) -> None:
+    store = await open_()
+    facts = [await put(store, b"text", b"raw %d" % n) for n in range(3)]
+    await store.pin(facts[0].artifact_ref)
+    await store.delete(facts[2].artifact_ref)
+    usage = await store.usage()
+    assert (usage.artifacts, usage.bytes) == (2, 2 * (4 + 5))
+    assert facts[1].expires_at
+    assert usage.first_expiry == pytest.approx(facts[1].expires_at.timestamp())
+
+
+async def test_tenants_see_nothing_of_each_other(open_: Open, put: Put) -> None:
+    acme, globex, everybody = await open_("acme"), await open_("globex"), await open_()
+    facts = await put(acme, b"a secret of acme", b"raw", url="https://example.org/")
+    for other in (globex, everybody):
+        assert (await other.list()).total == 0
+        assert not (await other.search("secret", (), 5)).passages
+        for name in (facts.artifact_ref, "https://example.org/"):
+            with pytest.raises(UnknownRef):
+                await other.get(name)
+    same = await put(globex, b"a secret of acme", b"raw")
+    await acme.delete(facts.artifact_ref)
+    let_time_pass(acme)
+    await acme.gc()
+    assert await text_of(globex, same.artifact_ref) == "a secret of acme"
+
+
+def test_long_names_of_tenants_have_schemas_of_their_own() -> None:
+    names = {schema_of(name) for name in ("", "a" * 62 + "b", "a" * 62 + "c", "b")}
+    assert len(names) == 4
+    assert all(len(name) <= 63 for name in names)
+
+
+async def test_replicas_that_start_at_once_make_one_schema(open_: Open, put: Put) -> None:
+    stores: list[Any] = []
+
+    async def start() -> None:
+        stores.append(await open_("acme"))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(6):
+            tasks.start_soon(start)
+    facts = await put(stores[0], b"text")
+    for store in stores:
+        assert await text_of(store, facts.artifact_ref) == "text"
+
+
+async def test_an_older_replica_refuses_a_newer_schema(open_: Open) -> None:
+    store = await open_()
+    newer = len(STEPS) + 1
+    run(store, f"UPDATE setting SET value = '{newer}' WHERE name = 'schema'")
+    with pytest.raises(StoreError, match="newer fetchstash"):
+        await open_()
+
+
+async def test_a_word_after_the_part_that_is_indexed_is_found(
+    open_: Open, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_team, "_INDEXED_BYTES", 100)
+    store = await open_()
+    facts = await put(store, b"common words\n" * 50 + b"the needle\n")
+    for n in range(3):
+        await put(store, b"%d common\n" % n)
+    (passage,) = (await store.search("needle", (), 5)).passages
+    assert passage.artifact_ref == facts.artifact_ref
+
+
+async def test_a_search_ranks_texts_with_all_words_before_newer_ones_with_one(
+    open_: Open, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_team, "CANDIDATES", 3)
+    store = await open_()
+    best = await put(store, b"Gr\xc3\xb6\xc3\x9fe 'and' needle \\ \xe6\x95\xb0\xe6\x8d\xae")
+    for n in range(5):
+        await put(store, b"needle %d" % n)
+    result = await store.search("Größe needle 数据", (), 1)
+    assert [passage.artifact_ref for passage in result.passages] == [best.artifact_ref]
+
+
+async def test_repair_removes_the_artifacts_whose_bytes_are_lost_and_no_other(
+    open_: Open, put: Put
+) -> None:
+    store = await open_()
+    lost, kept = await put(store, None, b"lost"), await put(store, b"kept", b"kept")
+    assert await store.check() == ()
+    store._bytes.remove("raw", lost.sha256)
+    (finding,) = await check_store(store._limits)
+    assert (finding.level, finding.artifact_ref) == ("fault", lost.artifact_ref)
+    assert [finding.mended for finding in await repair_store(store._limits)] == [True]
+    assert [facts.artifact_ref for facts in (await store.list()).facts] == [kept.artifact_ref]
+
+
+# --- a database that fails -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = new_server()
+    yield server
+    with suppress(Exception):
+        server.stop()
+
+
+@pytest.mark.slow
+async def test_a_restart_of_the_database_is_survived(
+    server: Server, put: Put, tmp_path: Path
+) -> None:
+    limits = StoreLimits(tmp_path, run="default", catalog=server.new_database())
+    store, objects = await open_store(limits), await open_objects(limits)
+    facts = await put(store, b"read last", url="https://example.org/")
+    assert await text_of(store, facts.artifact_ref) == "read last"
+    assert await objects.failing() == ""
+    server.stop()
+    start = time.monotonic()
+    for call in (
+        lambda: put(store, b"more"),
+        store.list,
+        lambda: store.get("https://example.org/"),
+        lambda: store.delete(facts.artifact_ref),
+    ):
+        with pytest.raises(StoreError, match="database does not answer"):
+            await call()
+    assert time.monotonic() - start < 60
+    assert await objects.failing() == "database"
+    assert await text_of(store, facts.artifact_ref) == "read last"
+    with pytest.raises(StoreError, match="database does not answer"):
+        await open_store(store_of_tenant(limits, "another"))
+    server.start()
+    assert (await store.list()).total == 1
+    assert (await put(store, b"more")).artifact_ref
+    assert await objects.failing() == ""
+    await store.aclose()
+    await objects.aclose()
+
+
+async def test_a_bucket_that_fails_is_named(
+    catalog: str, objects: Recorded, tmp_path: Path
+) -> None:
+    opened = await open_objects(StoreLimits(tmp_path, "s3://bucket", catalog=catalog))
+
+    def refuse(_name: str, _path: str) -> None:
+        raise OSError("status code: 500")
+
+    assert await opened.failing() == ""
+    objects.before = refuse
+    assert await opened.failing() == "bucket"
+    await opened.aclose()
+
+
+# --- settings ------------------------------------------------------------------------------------
+
+
+async def test_a_bucket_of_an_earlier_version_is_refused_in_one_line(
+    catalog: str, objects: Recorded, tmp_path: Path
+) -> None:
+    with pytest.raises(BadArgument, match=r"Set store\.catalog"):
+        await open_store(StoreLimits(tmp_path, "s3://bucket"))
+    objects.store.put("records/art_old.json", b"{}")
+    for _ in range(2):
+        with pytest.raises(StoreError, match="earlier version"):
+            await open_store(StoreLimits(tmp_path, "s3://bucket", catalog=catalog))
+
+
+@pytest.mark.parametrize(
+    ("catalog", "url"),
+    [
+        ("postgresql://me@db/stash", "postgresql://me@db/stash"),
+        ("postgresql://me:env:PASSWORD@db/stash", "postgresql://me:p%40%2F@db/stash"),
+        ("postgresql:///stash?host=/run", "postgresql:///stash?host=/run"),
+        ("postgresql://me@db/s?passfile=/p", "postgresql://me@db/s?passfile=/p"),
+        ("postgresql://me:secret@db/stash", "holds a password"),
+        ("postgresql://me:env:OTHER@db/stash", "OTHER, which is not set"),
+        ("postgresql://db", "no address of a database"),
+        ("mysql://db/stash", "no address of a database"),
+    ],
+)
+def test_a_password_comes_from_the_environment(
+    catalog: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PASSWORD", "p@/")
+    if url.startswith("postgresql"):
+        assert connection_url(catalog) == url
+        return
+    with pytest.raises(BadArgument, match=url) as error:
+        connection_url(catalog)
+    assert "secret" not in error.value.line()
+
+
+async def test_without_psycopg_one_line_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
+    with pytest.raises(StoreError, match=r'pip install "fetchstash\[team\]"'):
+        await open_store(StoreLimits(tmp_path, catalog="postgresql:///x"))
