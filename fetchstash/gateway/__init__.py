@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from fetchstash.gateway._start import Process, name_of, start_early, stop
 from fetchstash.system.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.gateway._serve import serve_gateway
+    from fetchstash.gateway._start import Process, name_of, start_early, stop
 
 __all__ = ["Process", "name_of", "serve_gateway", "start_early", "stop"]
 
-__getattr__ = lazy_names(__name__, {"_serve": "serve_gateway"})
+_MODULES = {"_serve": "serve_gateway", "_start": "Process name_of start_early stop"}
+__getattr__ = lazy_names(__name__, _MODULES)

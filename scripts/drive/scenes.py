@@ -77,7 +77,8 @@ def _picture(heard: Heard, _: Limits) -> str:
 def _error(heard: Heard, _: Limits) -> str:
     return _first_of(
         ("[http_error] " not in heard.text, "the error's line is not there"),
-        (HOSTILE[:6] in heard.text, "the page's words are there"),
+        (HOSTILE[:6] in heard.text.partition("<untrusted-")[0], "the page's words are its own"),
+        (not _is_fenced(heard.text), "the fence is not whole"),
     )
 
 

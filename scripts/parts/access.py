@@ -144,9 +144,9 @@ def asked(service: str, token: str, message: dict[str, Any] = LIST) -> httpx2.Re
 
 
 def refused(name: str, answer: httpx2.Response, status: int, part: str) -> None:
-    """Check the status and a part of the challenge of an answer."""
+    """Check the status and a part of the challenge or the body of an answer."""
     challenge = answer.headers.get("www-authenticate", "")
-    fits = answer.status_code == status and part in challenge
+    fits = answer.status_code == status and part in challenge + answer.text
     check(name, not fits and f"{answer.status_code} {challenge} {answer.text[:200]}")
 
 
@@ -158,7 +158,7 @@ def tokens_of_the_provider(provider: Provider, service: str, page: str) -> None:
     other = provider.token(ADA, "read fetch", f"{service}/other")
     refused("a token for another resource is not", asked(service, other), 401, "invalid_token")
     nobody = provider.token("ada", "read fetch", service)
-    refused("a token without a tenant is not", asked(service, nobody), 401, "invalid_token")
+    refused("a token without a tenant is not", asked(service, nobody), 403, "claim tenant")
     reader = provider.token(ADA, "read", service)
     check("a token of scope read lists", asked(service, reader).status_code != 200)
     arguments = {"name": "fetch_content", "arguments": {"url": page}}
