@@ -151,6 +151,26 @@ async def test_a_put_that_ends_early_shows_nothing_and_its_bytes_go(
     assert run(store, "SELECT * FROM unnamed") == []
 
 
+async def test_a_claim_that_was_left_behind_takes_no_bytes_that_an_artifact_names(
+    open_: Open, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await open_(cache_bytes=0)
+    facts = await put(store, b"text", b"raw")
+
+    def reached(step: str) -> None:
+        if step == "claimed":
+            raise OSError
+
+    with monkeypatch.context() as ending:
+        ending.setattr(_steps, "reached", reached)
+        with pytest.raises(StoreError):
+            await put(store, b"text", b"raw")
+    let_time_pass(store)
+    await store.gc()
+    assert await raw_of(store, facts.artifact_ref) == b"raw"
+    assert await text_of(store, facts.artifact_ref) == "text"
+
+
 async def test_what_is_deleted_leaves_no_bytes_and_no_words(open_: Open, put: Put) -> None:
     store = await open_()
     facts = await put(store, b"some words", b"raw")
@@ -294,6 +314,9 @@ async def test_a_restart_of_the_database_is_survived(
     assert (await store.list()).total == 1
     assert (await put(store, b"more")).artifact_ref
     assert await objects.failing() == ""
+    server.stop()
+    server.start()
+    assert (await store.list()).total == 2, "the idle connections are broken by now"
     await store.aclose()
     await objects.aclose()
 
