@@ -23,7 +23,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any
 
 import anyio
 
@@ -32,7 +31,6 @@ from fetchstash.store import (
     ArtifactStore,
     Facts,
     StoreLimits,
-    _rows,
     _team,
     open_store,
     store_of_tenant,
@@ -58,20 +56,6 @@ def row_before_bytes() -> None:
     """Acknowledge an artifact though its bytes are not written."""
     claim = _team.TeamStore._claim  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     _team.TeamStore._claim = lambda self, blobs: claim(self, blobs)[1:]  # type: ignore[method-assign] # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-
-
-@bug
-def no_grace() -> None:
-    """Remove bytes at once, whoever may be putting them."""
-    _team.GRACE_SECONDS = -1
-    _team._take_claim = _take_any  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-
-
-def _take_any(db: Any, blob: Any) -> bool:
-    db.execute("DELETE FROM unnamed WHERE kind = ? AND sha256 = ?", (blob.kind, blob.sha256))
-    if not db.execute("SELECT 1 FROM blob WHERE sha256 = ?", (blob.sha256,)).fetchone():
-        _rows.insert_blob(db, blob)
-    return True
 
 
 def content(tenant: str, chance: random.Random) -> tuple[bytes, bytes]:
