@@ -35,6 +35,8 @@ SHARED = {
     "store/_contract.py:_names": _CODE,
     "store/_contract.py:_values": _CODE,
     "store/_grep.py:_COMPILING": "held while RE2 holds the interpreter, which all wait for anyway",
+    "store/_postgres.py:_pools": "by the database's URL; each transaction sets its tenant's schema",
+    "store/_postgres.py:_pools_lock": "held while a pool is taken, opened or given back",
     "store/_rows.py:_defaults": _CODE,
     "store/_rank.py:_stem": _WORDS,
     "store/_rank.py:_word": _CODE,
