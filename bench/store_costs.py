@@ -67,7 +67,8 @@ async def measure(counts: list[int], folder: Path) -> None:
             step = min(1_000, count - filled)
             await anyio.to_thread.run_sync(fill, store, filled, step, objects)
             filled += step
-        with store._database.connection() as db:  # type: ignore[attr-defined] # noqa: SLF001
+        database: Any = getattr(store, "_database")  # noqa: B009
+        with database.connection() as db:
             for table in ("artifact", "blob", "words"):
                 db.execute(f"ANALYZE {table}")
 
