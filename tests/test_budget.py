@@ -11,13 +11,13 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 BUDGET = {
-    "bench": (20, 3_372),
+    "bench": (21, 3_483),
     "fetchstash": (4, 926),
     "fetchstash/cli": (28, 5_200),
-    "fetchstash/client": (28, 6_274),
+    "fetchstash/client": (28, 6_275),
     "fetchstash/config": (4, 1_013),
     "fetchstash/fetch": (18, 4_304),
-    "fetchstash/gateway": (13, 3_171),
+    "fetchstash/gateway": (13, 3_172),
     "fetchstash/handlers": (89, 21_011),
     "fetchstash/render": (6, 1_163),
     "fetchstash/server": (18, 3_256),
@@ -26,8 +26,8 @@ BUDGET = {
     "fetchstash/store": (30, 7_745),
     "fetchstash/system": (5, 569),
     "fetchstash/text": (7, 1_064),
-    "scripts": (44, 7_077),
-    "tests": (292, 50_671),
+    "scripts": (44, 7_062),
+    "tests": (292, 50_697),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
