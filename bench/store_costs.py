@@ -2,8 +2,8 @@
 
     python -P bench/store_costs.py [--artifacts 1000 --artifacts 10000 --artifacts 100000]
 
-Counts, for one tenant of so many artifacts, what put, get, get by URL, list, search over the run and
-the quota check ask of PostgreSQL and of a bucket in memory. ``ms`` is the time of the statements.
+Counts, for one tenant of so many artifacts, what put, get, get by URL, list, search over the run
+and the quota check ask of PostgreSQL and of a bucket in memory. ``ms`` is the statements' time.
 """
 
 import argparse
@@ -11,9 +11,8 @@ import hashlib
 import secrets
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -25,6 +24,9 @@ from fetchstash.store._text import StrideIndex
 from fetchstash.text.ranges import Ranges
 from tests.store.buckets import every_bucket_is, new_objects
 from tests.store.postgres import server
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa")
 
@@ -94,8 +96,8 @@ async def measure(counts: list[int], folder: Path) -> None:
             statements.clear()
             objects.requests.clear()
             await call()
-            requests = len(objects.requests)
-            print(f"{count:>10,} {name:18}{len(statements):>9}{requests:>10}{sum(statements):>9.1f}")
+            asked, taken = len(objects.requests), sum(statements)
+            print(f"{count:>10,} {name:18}{len(statements):>9}{asked:>10}{taken:>9.1f}")
     await store.aclose()
 
 
