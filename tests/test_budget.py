@@ -26,7 +26,7 @@ BUDGET = {
     "fetchstash/store": (30, 7_745),
     "fetchstash/system": (5, 569),
     "fetchstash/text": (7, 1_064),
-    "scripts": (44, 7_062),
+    "scripts": (44, 7_063),
     "tests": (292, 50_697),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
