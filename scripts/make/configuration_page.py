@@ -3,6 +3,8 @@
 scripts/make/configuration_page.py > docs/configuration.md
 """
 
+import textwrap
+
 from fetchstash.config import CLIENT_NAMES, COUNTING_BYTES, KEYS, PROFILES, Key, toml_value
 
 HEAD = """# Configuration
@@ -130,7 +132,14 @@ def setting(key: Key) -> str:
         if bound is not None:
             sentences.append(f"{word} {bound:,.10g}.")
     sentences.append(f"Default: `{toml_value(key.default)}`.")
-    return f"### {key.path}\n\n{' '.join(sentences)}\n\n{where}\n"
+    return f"### {key.path}\n\n{wrapped(' '.join(sentences))}\n\n{where}\n"
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    """Return a paragraph in lines of at most 100 columns; no word of it is broken."""
+    return textwrap.fill(
+        text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def page() -> str:
@@ -146,7 +155,7 @@ def page() -> str:
                 ". Each tool tells Claude Code how long its results may be (with `auto`, too), "
                 "unless MAX_MCP_OUTPUT_TOKENS is set in the server's environment"
             )
-        parts.append(f"- `{profile}`: {limits or 'the defaults'}{more}\n")
+        parts.append(wrapped(f"- `{profile}`: {limits or 'the defaults'}{more}", "  ") + "\n")
     section = ""
     for key in KEYS.values():
         if key.section != section:
