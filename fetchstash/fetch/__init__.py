@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from fetchstash.fetch._mask import mask_url
     from fetchstash.fetch._policy import OriginHeaders, origin_headers
     from fetchstash.fetch._responses import age_seconds, is_fresh, may_keep, next_page
-    from fetchstash.fetch._url import join_host_port
+    from fetchstash.fetch._robots import site_rules
+    from fetchstash.fetch._url import is_below, join_host_port, normal_url
 
 __all__ = [
     "Address",
@@ -37,13 +38,16 @@ __all__ = [
     "browser_fault",
     "browser_of",
     "certificate_fault",
+    "is_below",
     "is_fresh",
     "join_host_port",
     "mask_url",
     "may_keep",
     "next_page",
+    "normal_url",
     "origin_headers",
     "plain",
+    "site_rules",
     "tls_context",
     "why_not_public",
 ]
@@ -56,6 +60,7 @@ _MODULES = {
     "_mask": "mask_url",
     "_policy": "OriginHeaders origin_headers",
     "_responses": "age_seconds is_fresh may_keep next_page",
-    "_url": "join_host_port",
+    "_robots": "site_rules",
+    "_url": "is_below join_host_port normal_url",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

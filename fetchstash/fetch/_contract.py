@@ -162,6 +162,7 @@ class Fetcher(Protocol):
         progress: Progress | None = None,
         after: Fetched | None = None,
         seconds: float | None = None,
+        within: str = "",
     ) -> Fetched:
         """Fetch ``url`` with GET and spool its decoded body to a new 0600 file in ``folder``.
 
@@ -169,7 +170,8 @@ class Fetcher(Protocol):
         kept and marked (``incomplete``), unless nothing of it came. ``after`` is the page that
         leads to ``url``, a reference, by a refresh or a lone frame: it counts as a redirect of
         ``after``, whose ``url`` the result has. ``seconds``: the time that is left, if less than
-        the limits allow.
+        the limits allow. ``within``: the address, ending in "/", below which every redirect must
+        stay; another one is refused before a request.
 
         Raises BadArgument, Refused (details: host, port, address; private, what it is, if a person
         may be asked to allow it), RobotsRefused, HttpError (details: status, retry_after_seconds;

@@ -41,7 +41,7 @@ from fetchstash.fetch._contract import (
 from fetchstash.fetch._guard import Proxy
 from fetchstash.fetch._mask import mask_url
 from fetchstash.fetch._policy import Policy, origin_headers, without
-from fetchstash.fetch._url import Target, join, parse
+from fetchstash.fetch._url import Target, is_below, join, parse
 
 if TYPE_CHECKING:
     from fetchstash.fetch._browser import Browser
@@ -83,6 +83,7 @@ class HttpFetcher:
         progress: Progress | None = None,
         after: Fetched | None = None,
         seconds: float | None = None,
+        within: str = "",
     ) -> Fetched:
         """Fetch ``url`` and spool its decoded body to a new file in ``folder``; see Fetcher."""
         most = self._limits.fetch_seconds
@@ -106,7 +107,7 @@ class HttpFetcher:
                 advice = "Fetch that, if it is the right one."
                 raise Refused(f"{what} to another address.", advice, rule="inside")
             exchange = await self._open(
-                first, target, redirects, deadline, cached, left_origin=left_origin
+                first, target, redirects, deadline, cached, left_origin=left_origin, within=within
             )
         if exchange is None:
             raise responses.timed_out(first, self._limits)
@@ -209,6 +210,7 @@ class HttpFetcher:
         cached: Cached | None,
         *,
         left_origin: bool,
+        within: str,
     ) -> "Exchange":
         """Return the response after all redirects, each hop vetted like the first.
 
@@ -222,6 +224,9 @@ class HttpFetcher:
             left_origin = left_origin or target.origin != first.origin
             own = {} if left_origin else self._own_headers.get(target.origin, {})
             try:
+                if within and not is_below(target.text, within):
+                    what = "The address leads out of the site that is fetched."
+                    raise Refused(what, "Fetch it by itself.", rule="site")
                 self._policy.check(target)
                 if self._limits.respect_robots:
                     await self._ask_robots(target, deadline)

@@ -19,7 +19,9 @@ _DAY = 24 * 3600.0  # section 2.4
 _A_WHILE = 300.0
 _USER_AGENT = frozenset({"user-agent", "useragent", "user agent"})  # as Google reads it
 _ALLOW, _DISALLOW = "+", "-"
+_CRAWL_DELAY, _SITEMAP = "crawl-delay", "sitemap"  # of no RFC, and obeyed all the same
 _KINDS = {"allow": _ALLOW, "disallow": _DISALLOW, "dissallow": _DISALLOW, "disalow": _DISALLOW}
+_DELAY = re.compile(r"\d{1,5}(?:\.\d{1,3})?")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")  # RFC 3986, section 2.3
 _SAFE = "%!&'()+,-./:;=?@[]^_|~\\"  # all that a request target may hold, but for * and $
@@ -62,9 +64,22 @@ def read_robots(status: int, body: bytes, agent: str) -> Robots:
     if not 200 <= status < 300:
         return UNAVAILABLE
     text = body[:MAX_BYTES].decode("utf-8", "replace")
+    ours = _our_records(text, _product_token(agent))
+    patterns = {_KINDS[key] + _pattern(value) for key, value in ours if key in _KINDS}
     # Longer patterns first, and allow before disallow (2.2.2).
-    rules = sorted(set(_our_rules(text, _product_token(agent))), key=lambda r: (-len(r), r[0]))
-    return Robots(_DAY, "\n".join(rules))
+    return Robots(_DAY, "\n".join(sorted(patterns, key=lambda rule: (-len(rule), rule[0]))))
+
+
+def site_rules(body: bytes, agent: str) -> tuple[float, tuple[str, ...]]:
+    """Return what a robots.txt says beyond RFC 9309 to who reads a whole site.
+
+    It is the seconds to leave between two requests (Crawl-delay), and the addresses of sitemaps.
+    """
+    text = body[:MAX_BYTES].decode("utf-8", "replace")
+    sitemaps = dict.fromkeys(value for key, value in _records(text) if key == _SITEMAP)
+    ours = _our_records(text, _product_token(agent))
+    delays = [float(v) for key, v in ours if key == _CRAWL_DELAY and _DELAY.fullmatch(v)]
+    return max(delays, default=0.0), tuple(sitemaps)
 
 
 def _product_token(agent: str) -> str:
@@ -72,10 +87,10 @@ def _product_token(agent: str) -> str:
     return agent.partition("/")[0].partition(" ")[0].lower()
 
 
-def _our_rules(text: str, token: str) -> list[str]:
-    """Return the rules of the groups for ``token``, or else those for ``*`` (2.2.1)."""
-    our_rules: list[str] = []
-    general_rules: list[str] = []
+def _our_records(text: str, token: str) -> list[tuple[str, str]]:
+    """Return rules and delays of the groups for ``token``, or else of those for ``*`` (2.2.1)."""
+    ours: list[tuple[str, str]] = []
+    general: list[tuple[str, str]] = []
     named = for_us = for_everyone = in_agents = False
     for key, value in _records(text.lstrip("\ufeff\ufffd")):  # a byte order mark, or a part of it
         if key in _USER_AGENT:
@@ -85,14 +100,13 @@ def _our_rules(text: str, token: str) -> list[str]:
             for_us |= _product_token(value) == token
             for_everyone |= _product_token(value) == "*"
             named |= for_us
-        elif key in _KINDS:
-            in_agents = False
-            if value and (for_us or for_everyone):
-                rule = _KINDS[key] + _pattern(value)
-                (our_rules if for_us else general_rules).append(rule)
-                if for_us and for_everyone:
-                    general_rules.append(rule)
-    return our_rules if named else general_rules
+        elif key in _KINDS or key == _CRAWL_DELAY:
+            in_agents = in_agents and key == _CRAWL_DELAY
+            if value and for_us:
+                ours.append((key, value))
+            if value and for_everyone:
+                general.append((key, value))
+    return ours if named else general
 
 
 def _records(text: str) -> Iterator[tuple[str, str]]:

@@ -261,3 +261,16 @@ def _dotless(path: str) -> str:
         if last:
             kept.append("")
     return "/" + "/".join(kept)
+
+
+def normal_url(text: str, max_chars: int = 8_192) -> str:
+    """Return a URL in normal form, without its fragment; "" for what may not be fetched."""
+    try:
+        return parse(text, max_chars).text
+    except (BadArgument, Refused):
+        return ""
+
+
+def is_below(url: str, prefix: str) -> bool:
+    """Return whether a URL in normal form is ``prefix``, which ends in "/", or lies below it."""
+    return f"{url.partition('?')[0]}/".startswith(prefix)

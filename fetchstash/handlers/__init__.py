@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         Sniffed,
         family,
     )
-    from fetchstash.handlers._leads import LEADING, checked_lead, is_picture
+    from fetchstash.handlers._leads import LEADING, checked_lead, is_picture, page_links
     from fetchstash.handlers._limits import ExtractLimits
     from fetchstash.handlers._media_types import TEXT_MEDIA_TYPES
     from fetchstash.handlers._ocr import ocr_is_installed, ocr_limits
@@ -97,6 +97,7 @@ __all__ = [
     "ocr_limits",
     "ocr_page",
     "ocr_text",
+    "page_links",
     "part_text",
     "read_text",
     "route_file",
@@ -110,7 +111,7 @@ _MODULES = {
         "ContentKind DecidedBy Decision Extracted Extraction Extractor Format Handler Head "
         "Hints PageReader PageText Part PartRequest PartText Picture Render Sniffed family"
     ),
-    "_leads": "LEADING checked_lead is_picture",
+    "_leads": "LEADING checked_lead is_picture page_links",
     "_limits": "ExtractLimits",
     "_media_types": "TEXT_MEDIA_TYPES",
     "_ocr": "ocr_is_installed ocr_limits",

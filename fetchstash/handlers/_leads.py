@@ -17,8 +17,8 @@ from urllib.parse import urljoin
 
 from fetchstash.handlers._charset import charset_named, declared_charset
 
-REACH, PICTURES_REACH = 256 * 2**10, 2 * 2**20
-"""Bytes of a page that are looked at, for where it leads and for its pictures."""
+REACH, PICTURES_REACH, LINKS_REACH = 256 * 2**10, 2 * 2**20, 2 * 2**20
+"""Bytes of a page that are looked at, for where it leads, its pictures and its links."""
 MOST_TEXT = 3_000  # characters outside of tags; a page that has more leads nowhere
 MAX_REFRESH_SECONDS = 30
 MAX_REDIRECTING_SCRIPT = 2_000  # characters; a longer script does more than to send the browser on
@@ -34,6 +34,9 @@ _SCRIPTED = re.compile(
     r"(?:(?:\.href)?\s*=|\.(?:replace|assign)\()\s*([\"'])([^\"']{1,2000})\1"
 )
 _MAIN_FRAME = re.compile(r"main|content|body|text|right|inhalt", re.IGNORECASE)
+_MARKDOWN_LINK = re.compile(
+    r"\]\(\s*<?([^\s<>()]{1,2000}(?:\([^\s<>()]{0,200}\)[^\s<>()]{0,200})?)"
+)
 
 _OPEN = re.compile(r"<(?:!--|([a-z][^\s/>]*))", re.IGNORECASE | re.ASCII)
 # An unclosed quote matches nothing, which ends the pass: it is looked for once.
@@ -69,6 +72,7 @@ class _Tags:
     frames: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     scripts: list[str] = field(default_factory=list[str])
     sources: set[str] = field(default_factory=set[str])
+    anchors: dict[str, None] = field(default_factory=dict[str, None])
     chars: int = 0
 
 
@@ -95,6 +99,26 @@ def is_picture(source: Path, kind: str, charset: str, url: str, address: str) ->
         return False
     tags = _read(source, charset, url, PICTURES_REACH)
     return any(address == absolute(tags.base, reference) for reference in tags.sources)
+
+
+def page_links(source: Path, kind: str, charset: str, url: str) -> tuple[str, tuple[str, ...]]:
+    """Return the canonical address of a page, "" if it names none, and those that it links to.
+
+    A link or a page that asks not to be followed (nofollow) is not. Of Markdown and plain text the
+    links of Markdown are taken. Blocking.
+    """
+    if kind != "html":
+        with source.open("rb") as file:
+            text = file.read(LINKS_REACH).decode("utf-8", "replace")
+        found = (match[1] for match in _MARKDOWN_LINK.finditer(text))
+        return "", tuple(dict.fromkeys(filter(None, (absolute(url, link) for link in found))))
+    tags = _read(source, charset, url, LINKS_REACH)
+    robots = [meta for meta in tags.meta if meta.get("name", "").lower() == "robots"]
+    follows = not any("nofollow" in meta.get("content", "").lower() for meta in robots)
+    canonical = [link for link in tags.links if link.get("rel", "").lower() == "canonical"]
+    anchors = filter(None, (absolute(tags.base, href) for href in tags.anchors if follows))
+    own = absolute(tags.base, canonical[0].get("href", "")) if len(canonical) == 1 else ""
+    return own, tuple(dict.fromkeys(anchors))
 
 
 def leads_to(
@@ -162,6 +186,8 @@ def _read(source: Path, charset: str, url: str, reach: int) -> _Tags:
         match name:
             case "base":
                 tags.base = tags.base or attributes.get("href", "")
+            case "a" | "area" if "nofollow" not in attributes.get("rel", "").lower():
+                tags.anchors[attributes.get("href", "")] = None
             case "meta":
                 tags.meta.append(attributes)
             case "link":

@@ -179,6 +179,7 @@ class ServiceFetcher:
         progress: Progress | None = None,
         after: Fetched | None = None,
         seconds: float | None = None,
+        within: str = "",
     ) -> Fetched:
         """Fetch and record a URL (see Fetcher). The time of waiting counts.
 
@@ -194,7 +195,13 @@ class ServiceFetcher:
 
         with self._audit.fetching(url) as facts:
             fetch = partial(
-                self._fetcher.fetch, url, folder, cached=cached, progress=count, after=after
+                self._fetcher.fetch,
+                url,
+                folder,
+                cached=cached,
+                progress=count,
+                after=after,
+                within=within,
             )
             if self._limits is None or self._store is None:
                 fetched = await fetch(seconds=seconds)
