@@ -34,7 +34,7 @@ async def examine(settings: "Settings", *, repair: bool) -> list[Diagnosis]:
     """Examine everything in turn; with ``repair`` the store is mended where it can be."""
     return [
         _versions(),
-        _certificates(),
+        *_network(settings),
         *_profiles(settings),
         *await _store(settings, repair=repair),
         *([await _provider(settings)] if settings.oauth.issuer else []),
@@ -56,13 +56,22 @@ def _versions() -> Diagnosis:
     return Diagnosis("ok", f"{python}; {', '.join(names)}")
 
 
-def _certificates() -> Diagnosis:
-    from fetchstash.fetch import certificate_fault  # noqa: PLC0415 - the rooms are heavy
+def _network(settings: "Settings") -> list[Diagnosis]:
+    """Return what is wrong with certificates and the proxy, and what the proxy must refuse."""
+    from fetchstash.fetch import certificate_fault, unused_proxy  # noqa: PLC0415 - rooms are heavy
 
-    if fault := certificate_fault():
+    limits = settings.fetch
+    if fault := certificate_fault(limits.ca_file):
         step = "Correct or unset it: nothing is fetched."
-        return Diagnosis("fault", f"certificates: {fault}", step)
-    return Diagnosis("ok", "certificates: readable")
+        return [Diagnosis("fault", f"certificates: {fault}", step)]
+    found = [Diagnosis("ok", "certificates: readable")]
+    if step := unused_proxy(limits):
+        found.append(Diagnosis("note", "proxy: none is used", step))
+    if limits.proxy_resolves:
+        what = "proxy: it looks names up, so no address behind a name is vetted here"
+        step = "Make the proxy refuse private addresses and the cloud's metadata service."
+        found.append(Diagnosis("note", what, step))
+    return found
 
 
 def _profiles(settings: "Settings") -> list[Diagnosis]:

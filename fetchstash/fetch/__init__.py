@@ -15,9 +15,10 @@ if TYPE_CHECKING:
         Rendered,
         Renderer,
     )
-    from fetchstash.fetch._exchange import certificate_fault, tls_context
     from fetchstash.fetch._fetcher import HttpFetcher, browser_fault, browser_of
+    from fetchstash.fetch._guard import certificate_fault, tls_context, unused_proxy
     from fetchstash.fetch._mask import mask_url
+    from fetchstash.fetch._pace import Gates
     from fetchstash.fetch._policy import OriginHeaders, origin_headers
     from fetchstash.fetch._responses import age_seconds, is_fresh, may_keep, next_page
     from fetchstash.fetch._robots import site_rules
@@ -29,6 +30,7 @@ __all__ = [
     "FetchLimits",
     "Fetched",
     "Fetcher",
+    "Gates",
     "HttpFetcher",
     "OriginHeaders",
     "Progress",
@@ -49,15 +51,17 @@ __all__ = [
     "plain",
     "site_rules",
     "tls_context",
+    "unused_proxy",
     "why_not_public",
 ]
 
 _MODULES = {
     "_addresses": "Address plain why_not_public",
     "_contract": "Cached FetchLimits Fetched Fetcher Progress Rendered Renderer",
-    "_exchange": "certificate_fault tls_context",
     "_fetcher": "HttpFetcher browser_fault browser_of",
+    "_guard": "certificate_fault tls_context unused_proxy",
     "_mask": "mask_url",
+    "_pace": "Gates",
     "_policy": "OriginHeaders origin_headers",
     "_responses": "age_seconds is_fresh may_keep next_page",
     "_robots": "site_rules",

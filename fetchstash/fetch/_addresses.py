@@ -205,7 +205,7 @@ class Resolver(Protocol):
     """Looks up names."""
 
     async def look_up(self, host: str) -> list[Address]:
-        """Return all addresses of ``host``, at least one, best first.
+        """Return all addresses of ``host``, best first; none where only the proxy knows them.
 
         Raises FetchFailed and Refused.
         """
@@ -217,6 +217,15 @@ async def addresses_of(target: Target, resolver: Resolver) -> list[Address]:
     if target.address is not None:
         return [plain(target.host)]
     return await resolver.look_up(target.host)
+
+
+class ProxyResolves:
+    """Looks no name up: the operator says that the proxy does (fetch.proxy_resolves)."""
+
+    async def look_up(self, host: str) -> list[Address]:
+        """Return no address, so that none is vetted."""
+        del host
+        return []
 
 
 class SystemResolver:
@@ -241,8 +250,10 @@ class SystemResolver:
             return lookup.addresses
         if lookup.error in {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", None)}:
             what = f"There is no address for the name {host}."
-            raise FetchFailed(what, "Check the spelling, or look for the document elsewhere.")
-        raise FetchFailed(f"No name server answered for {host}.", "Try again later.")
+            step = "Check the spelling, or look for the document elsewhere."
+            raise FetchFailed(what, step, unreached=True)
+        what = f"No name server answered for {host}."
+        raise FetchFailed(what, "Try again later.", unreached=True)
 
 
 class _Lookup:

@@ -50,6 +50,14 @@ class FetchLimits:
     proxy: str = setting(
         "", "HTTP proxy (http://HOST:PORT); empty: none, whatever the environment says"
     )
+    proxy_resolves: bool = setting(
+        False,
+        "fetch.proxy looks names up: CONNECT by name. Then the proxy alone keeps fetches away "
+        "from private addresses",
+    )
+    ca_file: str = setting(
+        "", "File of certificates in PEM that are trusted beside the system's (a private CA)"
+    )
     per_host_concurrency: int = setting(4, "Requests to one host at a time", low=1, high=1000)
     per_host_rate: float = setting(0, "Requests a second to one host; 0: no limit", low=0)
     browser: tuple[str, ...] = setting(

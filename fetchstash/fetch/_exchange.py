@@ -1,23 +1,21 @@
 """Send one request over httpcore2 in its host's turn, and read its response."""
 
-import os
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from contextlib import AsyncExitStack
 from http import HTTPStatus
 from typing import cast
 
 import anyio
 import anyio.lowlevel
 import httpcore2
-import httpx2
 
-from fetchstash.errors import BadArgument, FetchFailed
+from fetchstash.errors import FetchFailed
 from fetchstash.fetch._body import BrokenBody
 from fetchstash.fetch._framing import GuardedStream, NotHttp
-from fetchstash.fetch._guard import Guard
+from fetchstash.fetch._guard import Guard, tls_context
+from fetchstash.fetch._pace import Gates
 from fetchstash.fetch._url import Target
 
 _MAX_CONNECTIONS = 100
@@ -38,41 +36,6 @@ _FAILURES = (
     OSError,
     ValueError,
 )
-
-
-@dataclass(slots=True)
-class _Gate:
-    slots: anyio.Semaphore
-    users: int = 0
-    next_at: float = field(default=0.0)
-
-
-class Gates:
-    """One gate for each host with a request in flight, or with one a moment ago."""
-
-    def __init__(self, concurrency: int, rate: float) -> None:
-        """Allow ``concurrency`` requests at a time and ``rate`` a second (0: any) per host."""
-        self._concurrency = max(1, concurrency)
-        self._interval = 1 / rate if rate > 0 else 0.0
-        self._gates: dict[str, _Gate] = {}
-
-    @asynccontextmanager
-    async def turn(self, host: str) -> AsyncGenerator[None]:
-        """Wait for a turn at ``host``, which lasts until the response is closed."""
-        gate = self._gates.setdefault(host, _Gate(anyio.Semaphore(self._concurrency)))
-        gate.users += 1
-        try:
-            async with gate.slots:
-                now = anyio.current_time()
-                turn = max(now, gate.next_at)
-                gate.next_at = turn + self._interval
-                if turn > now:
-                    await anyio.sleep(turn - now)
-                yield
-        finally:
-            gate.users -= 1
-            now, gates = anyio.current_time(), self._gates
-            self._gates = {name: g for name, g in gates.items() if g.users or g.next_at > now}
 
 
 class Exchange:
@@ -153,44 +116,13 @@ class Exchange:
             await self.turn.aclose()
 
 
-def tls_context() -> ssl.SSLContext:
-    """Return the TLS context of all connections. Takes some 20 ms.
-
-    SSL_CERT_FILE or SSL_CERT_DIR replace the system's certificates. Raises BadArgument if what
-    they name cannot be read.
-    """
-    file, folder = (os.environ.get(name, "") for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
-    try:
-        if folder and not file:
-            os.scandir(folder).close()
-        return httpx2.create_ssl_context()
-    except ssl.SSLError:
-        why = "holds no certificates in PEM format"
-    except OSError as error:
-        why = f"cannot be read: {error.strerror or error}"
-    name, path = ("SSL_CERT_FILE", file) if file else ("SSL_CERT_DIR", folder)
-    if not path:
-        what = f"The system's certificates: the file or folder {why}."
-        raise BadArgument(what, "Install the system's certificates (ca-certificates).")
-    raise BadArgument(f"{name} is {path}, which {why}.", "The operator has to correct or unset it.")
-
-
-def certificate_fault() -> str:
-    """Return what is wrong with the certificates that servers are verified by, or ""."""
-    try:
-        tls_context()
-    except BadArgument as error:
-        return error.what
-    return ""
-
-
 class Connections:
     """The connection pool over the guard. HTTP/1.1 only: HTTP/2 is one more parser to attack."""
 
-    def __init__(self, guard: Guard, gates: Gates) -> None:
+    def __init__(self, guard: Guard, gates: Gates, ca_file: str = "") -> None:
         self._gates = gates
         self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=tls_context(),
+            ssl_context=tls_context(ca_file),
             max_connections=_MAX_CONNECTIONS,
             max_keepalive_connections=_KEPT_CONNECTIONS,
             keepalive_expiry=_KEPT_SECONDS,
@@ -267,9 +199,10 @@ def failure(target: Target, error: Exception) -> FetchFailed:
         what = f"{target.host_and_port} speaks {error.protocol}, no HTTP."
         return FetchFailed(what, "Check the URL and its port.")
     if isinstance(error, httpcore2.ConnectTimeout):  # and once more would take as long again
-        return FetchFailed(f"{target.authority} does not answer.", later)
+        return FetchFailed(f"{target.authority} does not answer.", later, unreached=True)
     if isinstance(error, httpcore2.ConnectError):
-        return FetchFailed(f"{target.authority} cannot be reached.", later, temporary=True)
+        what = f"{target.authority} cannot be reached."
+        return FetchFailed(what, later, temporary=True, unreached=True)
     is_answer = isinstance(error, (httpcore2.ProtocolError, ValueError))
     if is_answer and "disconnected" not in str(error):
         what = f"What {target.authority} answered is no HTTP."

@@ -25,7 +25,13 @@ from fetchstash.errors import (
     RobotsRefused,
 )
 from fetchstash.fetch import _responses as responses, _robots as robots
-from fetchstash.fetch._addresses import Interfaces, Resolver, SystemResolver, addresses_of
+from fetchstash.fetch._addresses import (
+    Interfaces,
+    ProxyResolves,
+    Resolver,
+    SystemResolver,
+    addresses_of,
+)
 from fetchstash.fetch._body import Workers, read_beginning, spool_body
 from fetchstash.fetch._causes import beginning_of, cause_of, excerpt
 from fetchstash.fetch._coding import ACCEPT_ENCODING, decode_beginning
@@ -38,8 +44,9 @@ from fetchstash.fetch._contract import (
     Rendered,
     Renderer,
 )
-from fetchstash.fetch._guard import Proxy
+from fetchstash.fetch._guard import Proxy, unused_proxy
 from fetchstash.fetch._mask import mask_url
+from fetchstash.fetch._pace import Gates
 from fetchstash.fetch._policy import Policy, origin_headers, without
 from fetchstash.fetch._url import Target, is_below, join, parse
 
@@ -58,13 +65,24 @@ _ANY_LENGTH = 2**20  # of a URL that was fetched before
 class HttpFetcher:
     """The Fetcher over HTTP. Imports no HTTP library before the first fetch."""
 
-    def __init__(self, limits: FetchLimits, *, resolver: Resolver | None = None) -> None:
-        """Read the limits. Raises BadArgument for a host, net, domain, proxy or header in error."""
+    def __init__(
+        self,
+        limits: FetchLimits,
+        *,
+        resolver: Resolver | None = None,
+        gates: Gates | None = None,
+    ) -> None:
+        """Read the limits. Raises BadArgument for a host, net, domain, proxy or header in error.
+
+        ``gates`` may be those of several fetchers, so that a site has one pace.
+        """
         self._limits = limits
         self._policy = Policy.of(limits)
-        self._proxy = Proxy.of(limits.proxy)
+        self._proxy = Proxy.of(limits)
+        self._gates = gates or Gates(limits.per_host_concurrency, limits.per_host_rate)
         self._own_headers = origin_headers(limits.headers)
-        self._resolver = resolver or SystemResolver()
+        by_proxy = ProxyResolves() if limits.proxy_resolves else SystemResolver()
+        self._resolver = resolver or by_proxy
         self._agent = limits.user_agent or f"fetchstash/{_version()}"
         self._interfaces = Interfaces()
         self._connections: Connections | None = None
@@ -184,7 +202,7 @@ class HttpFetcher:
     def _new_connections(self) -> "Connections":
         """Import the HTTP library and read the certificates: 0.1 s, so run it in a thread."""
         from fetchstash.fetch._browser import Browser  # noqa: PLC0415 -- see above
-        from fetchstash.fetch._exchange import Connections, Gates  # noqa: PLC0415 -- see above
+        from fetchstash.fetch._exchange import Connections  # noqa: PLC0415 -- see above
         from fetchstash.fetch._guard import Guard  # noqa: PLC0415 -- see above
 
         for logger in ("httpx2", "httpcore2"):  # they log URLs, secrets included
@@ -198,8 +216,7 @@ class HttpFetcher:
         self._browser = Browser(
             limits, self._policy, self._resolver, lambda policy: guard_of(policy).tunnel
         )
-        gates = Gates(limits.per_host_concurrency, limits.per_host_rate)
-        return Connections(guard_of(self._policy), gates)
+        return Connections(guard_of(self._policy), self._gates, limits.ca_file)
 
     async def _open(
         self,
@@ -277,6 +294,9 @@ class HttpFetcher:
             except FetchFailed as failed:
                 wait = responses.wait_after_failure(attempt, deadline - anyio.current_time())
                 if wait is None or not failed.details.get("temporary"):
+                    hint = unused_proxy(self._limits) if failed.details.get("unreached") else ""
+                    if hint:
+                        raise FetchFailed(failed.what, hint) from None
                     raise
             else:
                 left = deadline - anyio.current_time()

@@ -3,9 +3,11 @@
 A name is looked up once, every answer is vetted, a vetted address is dialled by number, directly or
 through the operator's proxy (CONNECT, RFC 9110, section 9.3.6), and the peer's address is read
 back. URL, Host, SNI and certificate stay those of the name. Nothing happens between check and use,
-so a name that changes its answer (DNS rebinding) changes nothing.
+so a name that changes its answer (DNS rebinding) changes nothing. With fetch.proxy_resolves a name
+goes to the proxy as it is, and what it leads to is the proxy's to vet; numbers are vetted here.
 """
 
+import os
 import re
 import ssl
 from base64 import b64encode
@@ -27,9 +29,11 @@ from fetchstash.fetch._addresses import (
     plain,
     target_of,
 )
+from fetchstash.fetch._contract import FetchLimits
 from fetchstash.fetch._framing import GuardedStream
 from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._url import Target, join_host_port
+from fetchstash.system import telemetry
 
 if TYPE_CHECKING:
     from httpcore2 import AsyncNetworkStream
@@ -46,20 +50,28 @@ Dial = Callable[[Address], Awaitable[httpcore2.AsyncNetworkStream]]
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy's address. ``credentials`` are for Basic authentication (RFC 7617), or ""."""
+    """A proxy's address. ``credentials`` are for Basic authentication (RFC 7617), or "".
+
+    ``ca_file`` is trusted beside the system's certificates.
+    """
 
     host: str
     port: int
     tls: bool
     credentials: str = field(repr=False)
+    ca_file: str = ""
 
     @classmethod
-    def of(cls, setting: str) -> "Proxy | None":
+    def of(cls, limits: FetchLimits) -> "Proxy | None":
         """Parse ``http://host:port`` or ``https://user:password@host:port``; None for "".
 
         Raises BadArgument. The error does not repeat the setting, which may hold a password.
         """
+        setting = limits.proxy
         if not setting:
+            if limits.proxy_resolves:
+                what = "fetch.proxy_resolves is set, and fetch.proxy is not."
+                raise BadArgument(what, "Set fetch.proxy to the proxy that looks names up.")
             return None
         try:
             parts = urlsplit(setting)
@@ -72,11 +84,11 @@ class Proxy:
         login = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
         credentials = b64encode(login.encode()).decode() if parts.username else ""
         tls = parts.scheme == "https"
-        return cls(host, port or (443 if tls else 80), tls, credentials)
+        return cls(host, port or (443 if tls else 80), tls, credentials, limits.ca_file)
 
-    async def connect(self, stream: "AsyncNetworkStream", address: Address, port: int) -> None:
-        """Turn a ``stream`` to this proxy into a tunnel to ``address``. Raises FetchFailed."""
-        authority = join_host_port(str(address), port)
+    async def connect(self, stream: "AsyncNetworkStream", host: str, port: int) -> None:
+        """Turn a ``stream`` to this proxy into a tunnel to ``host``. Raises FetchFailed."""
+        authority = join_host_port(host, port)
         login = f"Proxy-Authorization: Basic {self.credentials}\r\n" if self.credentials else ""
         request = f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{login}\r\n"
         await stream.write(request.encode("ascii"))
@@ -94,6 +106,55 @@ class Proxy:
         # Bytes before a request answer none (RFC 9110, section 9.3.6).
         if not answer.endswith(b"\r\n\r\n"):
             raise FetchFailed("The proxy sent more than an answer.", advice)
+
+
+def tls_context(ca_file: str = "") -> ssl.SSLContext:
+    """Return the TLS context of all connections. Takes some 20 ms.
+
+    SSL_CERT_FILE or SSL_CERT_DIR replace the system's certificates, ``ca_file`` adds to them.
+    Raises BadArgument if what they name cannot be read.
+    """
+    import httpx2  # noqa: PLC0415 - it takes 0.1 s
+
+    file, folder = (os.environ.get(name, "") for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
+    name, path = ("SSL_CERT_FILE", file) if file else ("SSL_CERT_DIR", folder)
+    try:
+        if folder and not file:
+            os.scandir(folder).close()
+        context = httpx2.create_ssl_context()
+        if ca_file:
+            name, path = "fetch.ca_file", ca_file
+            context.load_verify_locations(ca_file)
+    except ssl.SSLError:
+        why = "holds no certificates in PEM format"
+    except OSError as error:
+        why = f"cannot be read: {error.strerror or error}"
+    else:
+        return context
+    if not path:
+        what = f"The system's certificates: the file or folder {why}."
+        raise BadArgument(what, "Install the system's certificates (ca-certificates).")
+    raise BadArgument(f"{name} is {path}, which {why}.", "The operator has to correct or unset it.")
+
+
+def certificate_fault(ca_file: str = "") -> str:
+    """Return what is wrong with the certificates that servers are verified by, or ""."""
+    try:
+        tls_context(ca_file)
+    except BadArgument as error:
+        return error.what
+    return ""
+
+
+_PROXY_VARIABLES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY")
+
+
+def unused_proxy(limits: FetchLimits) -> str:
+    """Return what to do about a proxy that the environment names and nobody uses, or ""."""
+    name = next((name for name in _PROXY_VARIABLES if os.environ.get(name)), "")
+    if limits.proxy or not name:
+        return ""
+    return f"{name} is set here and not used: the operator can set fetch.proxy."
 
 
 def _anyio_backend() -> httpcore2.AsyncNetworkBackend:
@@ -131,13 +192,24 @@ class Guard(httpcore2.AsyncNetworkBackend):
 
     async def tunnel(self, target: Target) -> httpcore2.AsyncNetworkStream:
         """Connect to a vetted address of ``target``. Raises as ``connect_tcp`` does."""
-        addresses = await addresses_of(target, self.resolver)  # the one look-up
-        self.policy.vet(target, addresses, self.interfaces.machine())
+        outcome = "failed"
         try:
+            addresses = await addresses_of(target, self.resolver)  # the one look-up
+            self.policy.vet(target, addresses, self.interfaces.machine())
             with anyio.fail_after(_CONNECT_SECONDS):
-                return await race(addresses, lambda address: self._dial(address, target.port))
+                if addresses or self.proxy is None:
+                    stream = await race(addresses, lambda some: self._dial(some, target.port))
+                else:  # the proxy looks the name up
+                    stream = await self._tunnel_by(self.proxy, target.host, target.port)
+            outcome = "opened"
         except TimeoutError:
             raise httpcore2.ConnectTimeout from None
+        except Refused:
+            outcome = "refused"
+            raise
+        finally:
+            telemetry.count("connections", outcome=outcome)
+        return stream
 
     async def connect_unix_socket(
         self,
@@ -165,11 +237,14 @@ class Guard(httpcore2.AsyncNetworkBackend):
                 what = "The connection went elsewhere than it was sent."
                 raise FetchFailed(what, "Tell the operator that something redirects connections.")
             return stream
+        return await self._tunnel_by(proxy, str(address), port)
+
+    async def _tunnel_by(self, proxy: Proxy, host: str, port: int) -> httpcore2.AsyncNetworkStream:
         stream = await self.network.connect_tcp(proxy.host, proxy.port)
         try:
             if proxy.tls:
-                stream = await stream.start_tls(ssl.create_default_context(), proxy.host)
-            await proxy.connect(stream, address, port)
+                stream = await stream.start_tls(tls_context(proxy.ca_file), proxy.host)
+            await proxy.connect(stream, host, port)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await stream.aclose()

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from fetchstash.errors import Call, FetchstashError, OverQuota
-from fetchstash.store import Objects
+from fetchstash.store import MemoryObjects, Objects
 
 EXCHANGE_SECONDS = 5
 _STEP = EXCHANGE_SECONDS
@@ -87,7 +87,7 @@ class Quotas:
     """The counts of all tenants, on this replica and on the others."""
 
     def __init__(self, objects: Objects | None = None, clock: Clock = time.time) -> None:
-        self._objects = objects
+        self._objects = objects or MemoryObjects()
         self._clock = clock
         self._key = f"{_FOLDER}/{secrets.token_hex(8)}"
         self._own: dict[str, Counts] = {}
@@ -120,6 +120,10 @@ class Quotas:
         own.requests[step] = own.requests.get(step, 0) + 1
         self._changed = True
 
+    async def pace(self, host: str, seconds: float) -> float:
+        """Return how long to wait until a site may be asked again, by any process or replica."""
+        return await self._objects.reserve(f"site {host}", seconds)
+
     def may_fetch(self, tenant: str, limit: int) -> None:
         """Raise OverQuota if a tenant has fetched so many bytes today."""
         now = self._clock()
@@ -142,9 +146,6 @@ class Quotas:
 
         A store that fails leaves each replica to its own counts, and the log says so once.
         """
-        if self._objects is None:
-            self._forget()
-            return
         try:
             await self._write(self._objects)
             await self._read(self._objects)

@@ -31,7 +31,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from fetchstash.config import HttpLimits, Settings
 from fetchstash.errors import BadArgument, FetchstashError, Internal
-from fetchstash.fetch import HttpFetcher, join_host_port
+from fetchstash.fetch import HttpFetcher, join_host_port, tls_context
 from fetchstash.handlers import ExtractLimits, Hints, WorkerPool, route_file, warn_unconfined
 from fetchstash.server import StashSource, build_server, hide_memory
 from fetchstash.server.tools import tool_specs
@@ -281,6 +281,7 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
 def check_fetching(settings: Settings) -> None:
     """Refuse rules of fetching that cannot be read, of a tenant too. Raises BadArgument."""
     HttpFetcher(settings.fetch)
+    tls_context(settings.fetch.ca_file)
     for name in settings.tenants:
         try:
             HttpFetcher(settings.for_tenant(name).fetch)

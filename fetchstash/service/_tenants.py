@@ -71,7 +71,9 @@ class Tenants:
         self._quotas = quotas or Quotas()
         self._audit = audit or AuditLog(None)
         self.queue = RequestQueue(_HERE)
-        self._shared = SharedLimits.of(slots or processors(), self.queue.is_greedy, self._quotas)
+        self._shared = SharedLimits.of(
+            slots or processors(), self.queue.is_greedy, self._quotas, settings.fetch
+        )
         self._apart = apart
         self._max_open = max_open
         self._tenants: dict[str, _Tenant] = {}  # in the order of their last use

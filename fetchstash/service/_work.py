@@ -14,6 +14,8 @@ from fetchstash.fetch import (
     Cached,
     Fetched,
     Fetcher,
+    FetchLimits,
+    Gates,
     HttpFetcher,
     Progress,
     Rendered,
@@ -48,16 +50,17 @@ _NICENESS = 10
 
 @dataclass(frozen=True, slots=True)
 class SharedLimits:
-    """What the tenants of a replica share: slots, and what each has used of its quotas."""
+    """What tenants share: slots, the pace of a site, and what each used of its quotas."""
 
     fetches: FairLimiter
     conversions: FairLimiter
     scans: FairLimiter
     quotas: Quotas
+    gates: Gates
 
     @classmethod
     def of(
-        cls, processors: int, is_greedy: Callable[[str], bool], quotas: Quotas
+        cls, processors: int, is_greedy: Callable[[str], bool], quotas: Quotas, fetch: FetchLimits
     ) -> "SharedLimits":
         """Return the limits of a machine. No tenant has all processors while it has two.
 
@@ -69,6 +72,7 @@ class SharedLimits:
             FairLimiter("conversions", slots, slots - 1),
             FairLimiter("searches", slots, slots - 1, is_greedy=is_greedy),
             quotas,
+            Gates(fetch.per_host_concurrency, fetch.per_host_rate, quotas.pace),
         )
 
 
@@ -111,7 +115,7 @@ async def open_service_stash(
     alone; a worker that has read a document of it reads none of another.
     """
     async with AsyncExitStack() as opened:
-        fetcher = HttpFetcher(settings.fetch)
+        fetcher = HttpFetcher(settings.fetch, gates=limits.shared.gates if limits else None)
         opened.push_async_callback(_close, fetcher)
         renderer = browser_of(fetcher, settings.fetch)
         if limits is None:

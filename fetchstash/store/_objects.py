@@ -5,14 +5,24 @@ processes write at once needs a key for each of them.
 """
 
 import contextlib
+import hashlib
+import json
 import os
 import re
 import secrets
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from fetchstash.errors import BadArgument, StoreError
-from fetchstash.store._disk import open_file, private_folder, sync_file, sync_folder
+from fetchstash.store._disk import (
+    locked,
+    open_file,
+    private_file,
+    private_folder,
+    sync_file,
+    sync_folder,
+)
 from fetchstash.store._limits import StoreLimits, is_shared, store_folder
 from fetchstash.store._threads import CALLS_AT_ONCE, Threads
 
@@ -29,6 +39,7 @@ SERVICE = "service"
 _SEGMENT = "[a-z0-9_-][a-z0-9_.-]*"
 _KEY = re.compile(f"{_SEGMENT}(/{_SEGMENT})*")
 _MAX_KEY = 512
+_DAY = 86_400
 
 
 class Objects(Protocol):
@@ -52,6 +63,13 @@ class Objects(Protocol):
 
     async def keys(self, folder: str = "") -> list[str]:
         """Return the keys below a folder, or all, in order."""
+        ...
+
+    async def reserve(self, key: str, seconds: float) -> float:
+        """Reserve the next moment under a key; return how many seconds to wait for it.
+
+        Two moments are ``seconds`` apart at least, whichever processes reserve them.
+        """
         ...
 
     async def failing(self) -> str:
@@ -82,6 +100,7 @@ class MemoryObjects:
 
     def __init__(self) -> None:
         self._values: dict[str, bytes] = {}
+        self._reserved: dict[str, float] = {}
 
     async def read(self, key: str) -> bytes | None:
         """Return a value, None where there is none."""
@@ -99,6 +118,10 @@ class MemoryObjects:
         """Return the keys below a folder, or all, in order."""
         below = _below(folder)
         return sorted(key for key in self._values if key.startswith(below))
+
+    async def reserve(self, key: str, seconds: float) -> float:
+        """Reserve the next moment under a key, in this process."""
+        return _next_moment(self._reserved, key, seconds)
 
     async def failing(self) -> str:
         """Return "": memory does not fail."""
@@ -134,6 +157,23 @@ class FolderObjects:
         """Return the keys below a folder, or all, in order."""
         root = self._folder / _below(folder)
         return await self._threads.run(lambda: self._keys(root))
+
+    async def reserve(self, key: str, seconds: float) -> float:
+        """Reserve the next moment under a key, among the processes of this folder."""
+
+        def work() -> float:
+            path = self._folder / ".pace"
+            self._make_folder(path.parent)
+            with locked(self._folder / ".pace-lock"):
+                reserved: dict[str, float] = {}
+                with contextlib.suppress(OSError, ValueError):  # none yet, or half of one
+                    reserved = dict(json.loads(path.read_bytes()))
+                wait = _next_moment(reserved, key, seconds)
+                private_file(path)
+                path.write_bytes(json.dumps(reserved).encode())
+            return wait
+
+        return await self._threads.run(work)
 
     async def failing(self) -> str:
         """Write, read and delete a value; return "store_error" where that fails."""
@@ -231,6 +271,22 @@ class CatalogObjects:
         listed = await self._run(lambda db: db.execute(select, (below,)).fetchall())
         return sorted(key for (key,) in listed)
 
+    async def reserve(self, key: str, seconds: float) -> float:
+        """Reserve the next moment under a key, by the clock of the database.
+
+        The rows stay, so there are _PACES at most: two keys may share one, and wait a bit longer.
+        """
+        number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % _PACES
+        upsert = (
+            f"INSERT INTO object VALUES (?, convert_to(({_NOW} + ?)::text, 'UTF8'))"  # noqa: S608 - ours
+            " ON CONFLICT (key) DO UPDATE SET data ="
+            f" convert_to((greatest({_MOMENT}, {_NOW}) + ?)::text, 'UTF8')"
+            f" RETURNING {_MOMENT} - {_NOW}"
+        )
+        values = f"pace/{number}", seconds, seconds
+        row = await self._run(lambda db: db.execute(upsert, values).fetchone())
+        return max(float(row[0]) - seconds, 0.0)
+
     async def failing(self) -> str:
         """Return "database" or "bucket" where that fails, "" else."""
         try:
@@ -254,6 +310,21 @@ class CatalogObjects:
                 return work(db)
 
         return await self._threads.run(transaction)
+
+
+_NOW = "extract(epoch FROM clock_timestamp())::float8"
+_PACES = 2**14
+_MOMENT = "convert_from(object.data, 'UTF8')::float8"
+
+
+def _next_moment(reserved: dict[str, float], key: str, seconds: float) -> float:
+    """Reserve a moment among those ``reserved``, without those that are over."""
+    now = time.time()
+    for name in [name for name, moment in reserved.items() if not now < moment < now + _DAY]:
+        del reserved[name]
+    moment = max(reserved.get(key, now), now)
+    reserved[key] = moment + seconds
+    return moment - now
 
 
 def _checked(key: str) -> str:

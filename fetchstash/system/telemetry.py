@@ -70,6 +70,11 @@ _LEVELS = {
 }
 _COUNTERS = {
     "bytes_in": ("fetchstash.fetched", "By", "Bodies that were fetched"),
+    "connections": (
+        "fetchstash.fetch.connections",
+        "{connection}",
+        "Connections opened, refused by a rule of fetch.*, or failed",
+    ),
     "bytes_out": ("fetchstash.results", "By", "Texts of the results of tools"),
     "cache": ("fetchstash.cache.lookups", "{lookup}", "Fetches, by the use of the stored copy"),
     "extracted_chars": ("fetchstash.extracted_characters", "{character}", "Extracted text"),

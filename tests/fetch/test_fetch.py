@@ -189,17 +189,20 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused(
         await fetch(f"https://localhost:{secure_site[0]}/", allow_hosts=("localhost",))
 
 
+@pytest.mark.parametrize("by", ["SSL_CERT_FILE", "fetch.ca_file"])
 async def test_the_certificate_is_checked_for_the_name_and_not_for_the_address_that_was_dialled(
-    secure_site: tuple[int, trustme.CA], fetch: Fetch, tmp_path: Path, monkeypatch: Patch
+    by: str, secure_site: tuple[int, trustme.CA], fetch: Fetch, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     port, authority = secure_site
-    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    authority.cert_pem.write_to_path(path := str(tmp_path / "ca.pem"))
+    trusted = {"ca_file": path} if by == "fetch.ca_file" else {}
+    if not trusted:
+        monkeypatch.setenv(by, path)
     hosts = ("localhost", "127.0.0.1")
-    fetched = await fetch(f"https://localhost:{port}/", allow_hosts=hosts)
+    fetched = await fetch(f"https://localhost:{port}/", allow_hosts=hosts, **trusted)
     assert content(fetched).decode() == f"localhost:{port}"
     with pytest.raises(FetchFailed, match=r"certificate of 127\.0\.0\.1 is not valid"):
-        await fetch(f"https://127.0.0.1:{port}/", allow_hosts=hosts)
+        await fetch(f"https://127.0.0.1:{port}/", allow_hosts=hosts, **trusted)
 
 
 async def test_a_plain_server_at_an_https_url_gives_an_error_about_tls(
@@ -215,6 +218,8 @@ async def test_a_plain_server_at_an_https_url_gives_an_error_about_tls(
         ("SSL_CERT_FILE", None, "cannot be read: No such file"),
         ("SSL_CERT_FILE", "no certificate", "holds no certificates in PEM format"),
         ("SSL_CERT_DIR", None, "cannot be read: No such file"),
+        ("fetch.ca_file", None, "cannot be read: No such file"),
+        ("fetch.ca_file", "no certificate", "holds no certificates in PEM format"),
     ],
 )
 async def test_certificates_that_cannot_be_read_are_one_clear_line(
@@ -224,10 +229,12 @@ async def test_certificates_that_cannot_be_read_are_one_clear_line(
     if pem is not None:
         path.write_text(pem)
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-    monkeypatch.setenv(variable, str(path))
-    assert certificate_fault().startswith(f"{variable} is {path}, which {words}")
+    ca_file = str(path) if variable == "fetch.ca_file" else ""
+    if not ca_file:
+        monkeypatch.setenv(variable, str(path))
+    assert certificate_fault(ca_file).startswith(f"{variable} is {path}, which {words}")
     with pytest.raises(BadArgument, match=words):
-        await fetch("https://127.0.0.1:8443/")
+        await fetch("https://127.0.0.1:8443/", ca_file=ca_file)
 
 
 def test_certificates_that_can_be_read_have_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,13 @@ import socket
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any
 
 import anyio
 import httpcore2
 import pytest
+from anyio.abc import SocketAttribute, SocketStream
 
 from fetchstash.errors import BadArgument, FetchFailed, Refused, TooLarge
 from fetchstash.fetch import Address, FetchLimits, HttpFetcher, plain
@@ -283,7 +285,7 @@ async def test_a_name_that_does_not_exist_says_so(monkeypatch: pytest.MonkeyPatc
 def test_a_proxy_is_read_from_its_url(
     setting: str, host: str, port: int, tls: bool, login: str
 ) -> None:
-    assert Proxy.of(setting) == Proxy(host, port, tls, login)
+    assert Proxy.of(FetchLimits(proxy=setting)) == Proxy(host, port, tls, login)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +300,7 @@ def test_a_proxy_that_cannot_be_read_is_an_error_that_does_not_repeat_it(setting
 
 async def test_a_tunnel_is_asked_for_by_number_with_the_proxy_s_login() -> None:
     stream = Stream(b"HTTP/1.1 200 Connection", b" established\r\n\r\n")
-    await Proxy("p", 80, tls=False, credentials="abc").connect(stream, V6, 443)
+    await Proxy("p", 80, tls=False, credentials="abc").connect(stream, str(V6), 443)
     assert stream.written == (
         b"CONNECT [2001:db8::1]:443 HTTP/1.1\r\nHost: [2001:db8::1]:443\r\n"
         b"Proxy-Authorization: Basic abc\r\n\r\n"
@@ -317,7 +319,48 @@ async def test_a_tunnel_is_asked_for_by_number_with_the_proxy_s_login() -> None:
 )
 async def test_a_proxy_that_makes_no_tunnel_is_an_error(answer: bytes) -> None:
     with pytest.raises(FetchFailed, match="The proxy"):
-        await Proxy("p", 80, tls=False, credentials="").connect(Stream(answer), V4, 80)
+        await Proxy("p", 80, tls=False, credentials="").connect(Stream(answer), str(V4), 80)
+
+
+async def test_a_proxy_that_resolves_gets_names_as_they_are_and_numbers_that_were_vetted(
+    fetcher: Make, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+
+    async def proxy(stream: SocketStream) -> None:
+        async with stream:
+            for answer in (b"", b"Content-Length: 2\r\n"):
+                asked.append((await stream.receive()).partition(b"\r\n")[0].decode())
+                await stream.send(b"HTTP/1.1 200 OK\r\n" + answer + b"\r\n" + b"ok" * bool(answer))
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    port = listener.extra(SocketAttribute.local_port)
+    http = fetcher(proxy=f"http://127.0.0.1:{port}", proxy_resolves=True, allow_hosts=())
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, proxy)
+        fetched = await http.fetch("http://nobody-but-the-proxy-knows.example/page", tmp_path)
+        for refused in ("http://10.0.0.1/", "http://0x7f.1/", "http://localhost/", "http://[::1]/"):
+            with pytest.raises(Refused):
+                await http.fetch(refused, tmp_path)
+        tasks.cancel_scope.cancel()
+    assert fetched.size_bytes == 2
+    assert asked == ["CONNECT nobody-but-the-proxy-knows.example:80 HTTP/1.1", "GET /page HTTP/1.1"]
+    with pytest.raises(BadArgument, match=r"proxy_resolves is set, and fetch\.proxy is not"):
+        HttpFetcher(FetchLimits(proxy_resolves=True))
+
+
+async def test_a_proxy_of_the_environment_that_is_not_used_is_named_where_nothing_answers(
+    fetcher: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/"
+        with pytest.raises(FetchFailed) as failed:
+            await fetcher().fetch(url, tmp_path)
+    assert "HTTPS_PROXY is set here and not used: the operator can set fetch.proxy." in str(
+        failed.value.line()
+    )
 
 
 async def test_a_hundred_and_fifty_cancelled_fetches_leave_the_pool_as_good_as_new(

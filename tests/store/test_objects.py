@@ -52,6 +52,22 @@ async def test_keys_are_listed_below_a_folder_and_in_order(objects: Objects) -> 
     assert len(await objects.keys()) == 5
 
 
+async def test_moments_reserved_at_once_under_one_key_lie_apart(objects: Objects) -> None:
+    waits: list[float] = []
+
+    async def reserve() -> None:
+        waits.append(await objects.reserve("a site", 60))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(reserve)
+    first, second, third = sorted(waits)
+    assert first == 0
+    assert 0 < second <= 60 < third <= 120
+    assert await objects.reserve("another", 60) == 0
+    assert [key for key in await objects.keys() if not key.startswith("pace/")] == []
+
+
 @pytest.mark.parametrize("key", ["", "/a", "a/", "a//b", "../a", "a/../b", ".a", "A", "a b", "é"])
 async def test_what_is_no_key_is_refused(objects: Objects, key: str) -> None:
     with pytest.raises(BadArgument):

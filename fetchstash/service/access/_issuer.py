@@ -11,6 +11,7 @@ from urllib.parse import quote, urlsplit
 import anyio
 
 from fetchstash.errors import BadArgument, Busy, FetchFailed
+from fetchstash.fetch import FetchLimits
 from fetchstash.service.access._own import MOST_WAITING
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class Issuer:
     """The identity provider ``url``, which the operator trusts to name its keys.
 
     Its documents are read over HTTPS, or over HTTP on loopback; redirects are not followed.
-    ``proxy`` is the setting fetch.proxy. Private addresses are allowed: many providers have one.
+    ``fetch`` says by which proxy, and which certificates are trusted. Private addresses are
+    allowed: many providers have one.
     ``client`` has the id and secret by which it is asked about opaque tokens, "" and "" if never.
     """
 
@@ -47,7 +49,7 @@ class Issuer:
         self,
         url: str,
         *,
-        proxy: str = "",
+        fetch: FetchLimits = FetchLimits(),  # noqa: B008 - it is frozen
         client: tuple[str, str] = ("", ""),
         transport: "httpx2.AsyncBaseTransport | None" = None,
         clock: Callable[[], float] = time.monotonic,
@@ -56,7 +58,7 @@ class Issuer:
             what = f"oauth.issuer is {url[:200]!r}, which no issuer can be."
             raise BadArgument(what, "It must be https://… (RFC 8414), or http:// on loopback.")
         self._url = url
-        self._proxy = proxy
+        self._fetch = fetch
         self._client = client
         self._transport = transport
         self._clock = clock
@@ -206,9 +208,9 @@ class Issuer:
         transport = self._transport
         if transport is None:
             on_loopback = urlsplit(self._url).scheme == "http"
-            proxy = None if on_loopback else self._proxy or None
+            proxy = None if on_loopback else self._fetch.proxy or None
             transport = httpx2.AsyncHTTPTransport(
-                verify=tls_context(), trust_env=False, proxy=proxy
+                verify=tls_context(self._fetch.ca_file), trust_env=False, proxy=proxy
             )
         headers = {"accept": "application/json", "accept-encoding": "identity"}
         client = httpx2.AsyncClient(

@@ -279,4 +279,4 @@ def _issuer(settings: Settings) -> Issuer | None:
         raise BadArgument(what, 'Run: pip install "fetchstash[team]".')
     secret = resolved("the service", {"oauth.client_secret": limits.client_secret})
     client = limits.client_id, secret["oauth.client_secret"]
-    return Issuer(limits.issuer, proxy=settings.fetch.proxy, client=client)
+    return Issuer(limits.issuer, fetch=settings.fetch, client=client)

@@ -10,6 +10,7 @@ import pytest
 import trustme
 
 from fetchstash.errors import FetchFailed
+from fetchstash.fetch import FetchLimits
 from fetchstash.service.access._issuer import Issuer
 from tests.service.access.provider import jwk, private_key
 from tests.tls import serving_tls
@@ -69,5 +70,6 @@ async def test_a_proxy_of_the_environment_is_not_used(
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     assert await Issuer(f"https://localhost:{port}").count() == 1
+    by_proxy = FetchLimits(proxy="http://127.0.0.1:9")
     with pytest.raises(FetchFailed, match="cannot be reached: "):
-        await Issuer(f"https://localhost:{port}", proxy="http://127.0.0.1:9").count()
+        await Issuer(f"https://localhost:{port}", fetch=by_proxy).count()
