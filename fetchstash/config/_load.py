@@ -429,6 +429,7 @@ def example_file() -> str:
         lines += [f"# {key} = {value}" for key, value in values if value is not None]
     lines += ["", "# Request headers for one origin; env:NAME reads the environment."]
     lines += ['# [fetch.headers."https://api.example.org"]', '# authorization = "env:API_TOKEN"']
+    lines += ['# [fetch.headers."https://wiki.example.org"]', '# cookie = "file:/…/cookies.txt"']
     lines += ["", "# What differs for a tenant of a service: fetch, extract, quota, store.max_…"]
     lines += ["# [tenants.research.quota]", "# requests_per_minute = 120"]
     return "\n".join(lines) + "\n"

@@ -110,8 +110,9 @@ def headers_of(
             headers[site][name] = read
     if not headers:
         return headers
-    from fetchstash.fetch import origin_headers  # noqa: PLC0415 - few set any
+    from fetchstash.fetch import OwnFields, origin_headers  # noqa: PLC0415 - few set any
 
+    OwnFields(headers)  # reads files of cookies, to say now what is wrong with one
     return origin_headers(headers)
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from fetchstash.fetch._fetcher import HttpFetcher, browser_fault, browser_of
     from fetchstash.fetch._guard import certificate_fault, tls_context, unused_proxy
     from fetchstash.fetch._mask import mask_url
+    from fetchstash.fetch._own import OriginHeaders, OwnFields, origin_headers
     from fetchstash.fetch._pace import Gates
-    from fetchstash.fetch._policy import OriginHeaders, origin_headers
     from fetchstash.fetch._responses import age_seconds, is_fresh, may_keep, next_page
     from fetchstash.fetch._robots import site_rules
     from fetchstash.fetch._url import is_below, join_host_port, normal_url
@@ -33,6 +33,7 @@ __all__ = [
     "Gates",
     "HttpFetcher",
     "OriginHeaders",
+    "OwnFields",
     "Progress",
     "Rendered",
     "Renderer",
@@ -61,8 +62,8 @@ _MODULES = {
     "_fetcher": "HttpFetcher browser_fault browser_of",
     "_guard": "certificate_fault tls_context unused_proxy",
     "_mask": "mask_url",
+    "_own": "OriginHeaders OwnFields origin_headers",
     "_pace": "Gates",
-    "_policy": "OriginHeaders origin_headers",
     "_responses": "age_seconds is_fresh may_keep next_page",
     "_robots": "site_rules",
     "_url": "is_below join_host_port normal_url",

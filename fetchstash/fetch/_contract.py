@@ -4,9 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fetchstash.text import setting
+
+if TYPE_CHECKING:
+    from fetchstash.fetch._cookies import Jar
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes received and the total, if known, at most ten times a second."""
@@ -106,7 +109,7 @@ class Fetched:
     ", ". ``incomplete`` says why the body is not whole or empty, "" if it is neither.
     ``not_modified``: the server answered 304, and ``path`` is None. ``redirects`` is how many were
     followed, ``left_origin`` whether one of them led to another origin. ``address`` is that of the
-    peer: of the proxy where there is one.
+    peer: of the proxy where there is one. ``cookies`` are for pages that this one leads to.
     """
 
     path: Path | None
@@ -125,6 +128,7 @@ class Fetched:
     redirects: int = 0
     left_origin: bool = False
     address: str = ""
+    cookies: "Jar | None" = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import httpcore2
 
 from fetchstash.errors import FetchFailed
 from fetchstash.fetch._body import BrokenBody
+from fetchstash.fetch._cookies import Jar
 from fetchstash.fetch._framing import GuardedStream, NotHttp
 from fetchstash.fetch._guard import Guard, tls_context
 from fetchstash.fetch._pace import Gates
@@ -42,20 +43,26 @@ class Exchange:
     """A response whose body has not been read.
 
     ``headers`` have lower-case names; repeated ones are joined by ", " (RFC 9110, section 5.3).
-    ``redirects`` led to ``target``; ``left_origin``: one of them to another origin.
+    Set-Cookie is not among them: ``cookies`` has each as ISO 8859-1.
+    ``redirects`` led to ``target``; ``left_origin``: one of them to another origin. ``jar`` has the
+    cookies of the fetch.
     """
 
     def __init__(self, target: Target, response: httpcore2.Response) -> None:
         stream = cast("object", response.extensions["network_stream"])  # pyright: ignore[reportUnknownMemberType] -- a bare dict
         self.target = target
         self.status = response.status
+        set_cookie = [value for name, value in response.headers if name.lower() == b"set-cookie"]
+        self.cookies = [value.decode("iso-8859-1") for value in set_cookie]
         self.headers = joined(response.headers)
+        self.headers.pop("set-cookie", None)
         # httpcore2 wraps the stream of a 101, which nobody asked for.
         if not isinstance(stream, GuardedStream):
             raise httpcore2.RemoteProtocolError("another protocol")
         stream.end_head(self.status, self.headers)
         self.redirects = 0
         self.left_origin = False
+        self.jar = Jar()
         peer = stream.get_extra_info("server_addr")
         self.address = str(peer[0]) if peer else ""
         self._response = response
@@ -135,12 +142,13 @@ class Connections:
         Raises Refused, FetchFailed and TooLarge.
         """
         fields = [("Host", target.authority), *headers.items()]
+        octets = [(name.encode("ascii"), value.encode("iso-8859-1")) for name, value in fields]
         request = httpcore2.Request(
             "GET",
             httpcore2.URL(
                 scheme=target.scheme, host=target.host, port=target.port, target=target.path
             ),
-            headers=fields,
+            headers=octets,
             # RFC 6066, section 3: without the trailing dot
             extensions={"sni_hostname": target.host.removesuffix(".")},
         )

@@ -4,14 +4,16 @@ Redirects are followed hop by hop: each is vetted, asks robots.txt and is retrie
 """
 
 import logging
+import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -44,16 +46,19 @@ from fetchstash.fetch._contract import (
     Rendered,
     Renderer,
 )
+from fetchstash.fetch._cookies import Jar
 from fetchstash.fetch._guard import Proxy, unused_proxy
 from fetchstash.fetch._mask import mask_url
+from fetchstash.fetch._own import OwnFields
 from fetchstash.fetch._pace import Gates
-from fetchstash.fetch._policy import Policy, origin_headers, without
+from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._url import Target, is_below, join, parse
 
 if TYPE_CHECKING:
     from fetchstash.fetch._browser import Browser
     from fetchstash.fetch._exchange import Connections, Exchange
 
+T = TypeVar("T")
 _log = logging.getLogger("fetchstash.fetch")
 
 _ACCEPT = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, */*;q=0.8"
@@ -80,7 +85,7 @@ class HttpFetcher:
         self._policy = Policy.of(limits)
         self._proxy = Proxy.of(limits)
         self._gates = gates or Gates(limits.per_host_concurrency, limits.per_host_rate)
-        self._own_headers = origin_headers(limits.headers)
+        self._own = OwnFields(limits.headers)
         by_proxy = ProxyResolves() if limits.proxy_resolves else SystemResolver()
         self._resolver = resolver or by_proxy
         self._agent = limits.user_agent or f"fetchstash/{_version()}"
@@ -106,6 +111,7 @@ class HttpFetcher:
         """Fetch ``url`` and spool its decoded body to a new file in ``folder``; see Fetcher."""
         most = self._limits.fetch_seconds
         deadline = anyio.current_time() + (most if seconds is None else min(seconds, most))
+        jar = (after.cookies if after else None) or Jar()
         exchange: Exchange | None = None
         page: Target | None = None
         if after is None:
@@ -125,7 +131,14 @@ class HttpFetcher:
                 advice = "Fetch that, if it is the right one."
                 raise Refused(f"{what} to another address.", advice, rule="inside")
             exchange = await self._open(
-                first, target, redirects, deadline, cached, left_origin=left_origin, within=within
+                first,
+                target,
+                redirects,
+                deadline,
+                cached,
+                jar,
+                left_origin=left_origin,
+                within=within,
             )
         if exchange is None:
             raise responses.timed_out(first, self._limits)
@@ -194,9 +207,7 @@ class HttpFetcher:
     async def _connect(self) -> "Connections":
         async with self._connecting:
             if self._connections is None:
-                self._connections = await anyio.to_thread.run_sync(
-                    self._new_connections, limiter=self._workers.threads
-                )
+                self._connections = await self._in_thread(self._new_connections)
             return self._connections
 
     def _new_connections(self) -> "Connections":
@@ -225,6 +236,7 @@ class HttpFetcher:
         redirects: int,
         deadline: float,
         cached: Cached | None,
+        jar: Jar,
         *,
         left_origin: bool,
         within: str,
@@ -232,14 +244,11 @@ class HttpFetcher:
         """Return the response after all redirects, each hop vetted like the first.
 
         ``first`` led to ``target`` by so many ``redirects``; ``left_origin`` says that one of them
-        led to another origin.
+        led to another origin. ``jar`` has the cookies that were set on the way.
         """
         headers = {"User-Agent": self._agent, "Accept": _ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
         while True:
-            # A server that is asked first, or in between, chose this URL: it must not choose what
-            # the operator's headers open.
             left_origin = left_origin or target.origin != first.origin
-            own = {} if left_origin else self._own_headers.get(target.origin, {})
             try:
                 if within and not is_below(target.text, within):
                     what = "The address leads out of the site that is fetched."
@@ -247,19 +256,29 @@ class HttpFetcher:
                 self._policy.check(target)
                 if self._limits.respect_robots:
                     await self._ask_robots(target, deadline)
-                fields = {name: value for name, value in headers.items() if name.lower() not in own}
-                fields |= own | responses.conditions(cached, target, redirects)
+                own = partial(self._own.fields, target, jar, left_origin=left_origin)
+                added = await self._in_thread(own) if self._own.has_file(target) else own()
+                fields = {
+                    name: value for name, value in headers.items() if name.lower() not in added
+                }
+                fields |= added | responses.conditions(cached, target, redirects)
                 exchange, further = await self._hop(
                     target, fields, deadline, redirects, self._limits.max_redirects
                 )
+                if exchange.cookies:
+                    await self._in_thread(partial(jar.take, exchange.cookies, target, time.time()))
             except FetchstashError as error:
                 if not redirects:
                     raise
                 raise responses.after_redirect(error, first, target) from None
             if further is None:
                 exchange.redirects, exchange.left_origin = redirects, left_origin
+                exchange.jar = jar
                 return exchange
             target, redirects = further, redirects + 1
+
+    async def _in_thread(self, function: Callable[[], T]) -> T:
+        return await anyio.to_thread.run_sync(function, limiter=self._workers.threads)
 
     async def _hop(
         self,
@@ -405,6 +424,7 @@ class HttpFetcher:
             redirects=exchange.redirects,
             left_origin=exchange.left_origin,
             address=exchange.address,
+            cookies=exchange.jar,
         )
         was_asked = bool(responses.conditions(cached, exchange.target, exchange.redirects))
         if exchange.status == HTTPStatus.NOT_MODIFIED and was_asked:
@@ -424,8 +444,7 @@ class HttpFetcher:
         until = min(deadline, anyio.current_time() + _ERROR_BODY_SECONDS)
         body = await read_beginning(exchange, _ERROR_BODY_BYTES, until)
         target, headers, now = exchange.target, exchange.headers, datetime.now(UTC)
-        own = self._own_headers.get(target.origin, {})
-        beginning = without(own.values(), beginning_of(body, headers))
+        beginning = self._own.hidden(beginning_of(body, headers), target, exchange.jar)
         cause = cause_of(target, exchange.status, headers, beginning, now)
         details: dict[str, Any] = {"status": exchange.status}
         if cause.code:

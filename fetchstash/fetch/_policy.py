@@ -1,19 +1,17 @@
-"""The operator's rules: which URLs and addresses may be fetched, and with which headers.
+"""The operator's rules: which URLs and addresses may be fetched.
 
-Pure functions. Every refusal says what was refused and why; only the operator can allow it. Header
-fields for an origin, such as the token of an API, are secrets: no error names a value.
+Pure functions. Every refusal says what was refused and why; only the operator can allow it.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_network
 from typing import NoReturn
 
-from fetchstash.errors import BadArgument, Call, FetchstashError, Refused
+from fetchstash.errors import BadArgument, Call, Refused
 from fetchstash.fetch._addresses import Address, Machine, Network, plain, why_not_public
 from fetchstash.fetch._contract import FetchLimits
-from fetchstash.fetch._url import BadHost, Target, join_host_port, parse, parse_host
+from fetchstash.fetch._url import BadHost, Target, join_host_port, parse_host
 
 # Names that have a meaning only inside a machine or a network, whatever a resolver answers.
 _INSIDE_NAMES = {
@@ -33,20 +31,6 @@ _MAY_BE_ASKED = (
     "on this machine's own network", "reserved for benchmarks", "this machine's own address",
 )  # fmt: skip
 _INSIDE_NAMES_TO_ASK = frozenset({"localhost", "local", "internal", "home.arpa", "svc", "consul"})
-
-OriginHeaders = Mapping[str, Mapping[str, str]]
-"""Header fields by origin: ``{"https://api.example.org": {"authorization": "Bearer …"}}``."""
-
-_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")  # RFC 9110, section 5.6.2
-_VALUE = re.compile(r"[!-~](?:[ -~\t]*[!-~])?")  # RFC 9110, section 5.5, ASCII alone
-_MAX_URL_CHARS = 2_000
-# Set by us for each request: where it goes, how it is framed, what may come back (RFC 9110,
-# section 7.6.1 for those of one connection).
-_OURS = re.compile(
-    "accept-encoding|connection|content-(?:encoding|length|type)|expect|host|"
-    "if-(?:match|modified-since|none-match|range|unmodified-since)|keep-alive|"
-    "proxy-(?:authenticate|authorization|connection)|range|te|trailer|transfer-encoding|upgrade"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,48 +214,3 @@ def _domain(entry: str, setting: str) -> str:
         what = f"fetch.{setting} has {entry!r}, which {bad}."
         raise BadArgument(what, "Give a domain such as example.org.") from None
     return str(parsed).removesuffix(".")
-
-
-def origin_headers(tables: OriginHeaders) -> dict[str, dict[str, str]]:
-    """Return the header fields by normal origin and lower-case name.
-
-    Raises BadArgument for what is no origin, name or value, and for a field of our own.
-    """
-    headers: dict[str, dict[str, str]] = {}
-    for text, fields in tables.items():
-        origin = _origin(text)
-        if origin in headers:
-            raise BadArgument(f"fetch.headers names {origin} twice.", "Put them into one table.")
-        headers[origin] = dict(_field(origin, name, value) for name, value in fields.items())
-    return headers
-
-
-def without(secrets: Iterable[str], text: str) -> str:
-    """Return ``text`` without the values that it echoes."""
-    for secret in secrets:
-        text = text.replace(secret, "…")
-    return text
-
-
-def _origin(text: str) -> str:
-    try:
-        target = parse(text, _MAX_URL_CHARS)
-    except FetchstashError:
-        target = None
-    if target is None or target.path != "/" or any(mark in text for mark in "?#*"):
-        what = f"fetch.headers has {text[:100]!r}, which is no origin."
-        raise BadArgument(what, "Give scheme and host, such as https://api.example.org.")
-    return target.origin
-
-
-def _field(origin: str, name: str, value: str) -> tuple[str, str]:
-    field = name.lower()
-    setting = f'fetch.headers."{origin}".{name[:100]}'
-    if not _TOKEN.fullmatch(field):
-        raise BadArgument(f"{setting} is no name of a header.", "Use letters, digits and -.")
-    if _OURS.fullmatch(field):
-        raise BadArgument(f"{setting} is a header that fetchstash sets itself.", "Leave it out.")
-    if not _VALUE.fullmatch(value):
-        what = f"The value of {setting} is empty or no header value."
-        raise BadArgument(what, "Use printable ASCII without blanks at its ends.")
-    return field, value

@@ -54,6 +54,20 @@ tool has an argument for them. What such a page says is kept as any other page. 
 fetchstash sets itself are refused: Host, Content-Length, Accept-Encoding, Range, those of
 conditional requests and those of one connection.
 
+Pages that need a login of yours are read with the cookies of a browser in which you signed in:
+`cookie = "file:PATH"` names a file with them, by its absolute path.
+
+```toml
+[fetch.headers."https://wiki.example.org"]
+cookie = "file:/home/me/.config/fetchstash/wiki-cookies.txt"
+```
+
+The file is one that a browser's extension exports (Netscape's `cookies.txt`) or that Playwright
+writes (`storage_state`, JSON). Of its cookies those are sent that belong to the address by domain,
+path and `Secure` and that have not expired (RFC 6265), to that origin alone, as headers are. It is
+read again when it changes and never written. It must belong to the server's user or to root and be
+closed to others: `chmod 600`. What is wrong with it is said at the start.
+
 ## wrap.servers
 
 The servers that [`fetchstash wrap`](gateway.md) runs, each a table of its own. They are read from
