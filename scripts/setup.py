@@ -6,6 +6,7 @@
 Set CHECKOUT_VENV to keep another environment: scripts/ci matrix has one for each interpreter.
 
 Everything here prints to stderr, because a host that starts `scripts/run` reads JSON-RPC on stdout.
+What the installers print goes to `.venv.log`.
 The stamp names what was installed and is written last, so that an interrupted set-up starts over.
 Locks belong to the operating system and end with the process that holds them:
 
@@ -25,7 +26,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import IO
 
@@ -34,16 +35,67 @@ VENV = ROOT / os.environ.get("CHECKOUT_VENV", ".venv")
 STAMP = VENV / "fetchstash-stamp"
 IN_USE = VENV / "fetchstash-in-use"
 LOCK = VENV.with_name(f"{VENV.name}.lock")
+LOG = VENV.with_name(f"{VENV.name}.log")
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 LOCK_SECONDS = 600
 PARTS = ROOT / "scripts" / "parts"
 PR_SET_PDEATHSIG = 1
+QUIET_SECONDS = 2
+PLAIN_SECONDS = 15
 
 
 def say(text: str) -> None:
     """Print a line for the person who waits; never on stdout."""
     print(f"fetchstash: {text}", file=sys.stderr, flush=True)
+
+
+class Waiting:
+    """What is waited for and for how long, on stderr, from the third second on.
+
+    A terminal has one line that moves and is gone at the end; a file a plain line every 15 s.
+    """
+
+    def __init__(self, what: str) -> None:
+        """Begin to count the seconds of ``what``."""
+        self.what, self.start, self.shown = what, time.monotonic(), 0.0
+        self.moves = sys.stderr.isatty()
+
+    @property
+    def seconds(self) -> float:
+        """Return how long it has taken."""
+        return time.monotonic() - self.start
+
+    def show(self, more: str = "") -> None:
+        """Show how far it is, if the last time is long enough ago."""
+        seconds = self.seconds
+        every = QUIET_SECONDS / 4 if self.moves else PLAIN_SECONDS
+        if seconds < QUIET_SECONDS or seconds - self.shown < every:
+            return
+        self.shown = seconds
+        text = f"{self.what} … {seconds:.0f} s{more}"
+        if self.moves:
+            # ECMA-48: to the first column, and erase to the end of the line.
+            width = shutil.get_terminal_size().columns - 1
+            print(f"\r\x1b[K{text[:width]}", end="", file=sys.stderr, flush=True)
+        else:
+            say(text)
+
+    def end(self) -> None:
+        """Take the line away that a terminal still shows."""
+        if self.moves and self.shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def wait(self, process: "subprocess.Popen[bytes]", more: Callable[[], str] = str) -> int:
+        """Wait for a process, show how far it is, and return its exit code."""
+        with process:
+            try:
+                while True:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        return process.wait(0.2)
+                    self.show(more())
+            finally:
+                self.end()
 
 
 def try_lock(file: IO[bytes]) -> bool:
@@ -138,25 +190,28 @@ def mark_in_use() -> None:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
 
 
-def run_installer(command: list[str], lock: int) -> None:
-    """Run a step of the set-up, which says all it says on stderr and does not outlive the set-up.
+def run_installer(what: str, command: list[str], lock: int) -> None:
+    """Run a step of the set-up, which says all it says in the log and does not outlive the set-up.
 
     It shares the lock: the next set-up waits until nothing writes to the environment any more. On
     Linux it ends with the set-up (PR_SET_PDEATHSIG, prctl(2)), so that there is nothing to wait
-    for.
+    for. Raises CalledProcessError if it fails.
     """
     end_with_us = None
     if sys.platform == "linux":
         prctl = ctypes.CDLL(None).prctl
         end_with_us = functools.partial(prctl, PR_SET_PDEATHSIG, signal.SIGKILL)
-    subprocess.run(
-        command,
-        check=True,
-        stdin=subprocess.DEVNULL,
-        stdout=sys.stderr,
-        pass_fds=() if os.name == "nt" else (lock,),
-        preexec_fn=end_with_us,
-    )
+    with LOG.open("ab") as log:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=() if os.name == "nt" else (lock,),
+            preexec_fn=end_with_us,  # noqa: PLW1509 - nothing here has threads
+        )
+    if code := Waiting(what).wait(process):
+        raise subprocess.CalledProcessError(code, command)
 
 
 def install(kind: str, lock: int) -> None:
@@ -164,16 +219,19 @@ def install(kind: str, lock: int) -> None:
 
     uv does it where it is installed and succeeds, pip elsewhere.
     """
+    start = time.monotonic()
     say(f"setting up {VENV} (once; half a minute, a few seconds with uv)")
     if not os.isatty(0):
         say("a host may give up before that: `scripts/run --version` in a terminal does it first")
     STAMP.unlink(missing_ok=True)
+    LOG.unlink(missing_ok=True)
     if not usable():
         shutil.rmtree(VENV, ignore_errors=True)
-        run_installer([sys.executable, "-m", "venv", "--without-pip", str(VENV)], lock)
+        make = [sys.executable, "-m", "venv", "--without-pip", str(VENV)]
+        run_installer("making the environment", make, lock)
     packages = ["--require-hashes", "-r", str(ROOT / "requirements" / f"{kind}.txt")]
     checkout = ["--no-build-isolation", "--no-deps", "-e", str(ROOT)]
-    pip = [str(PYTHON), "-P", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    what, ours = "installing the locked packages", "installing this checkout"
     uv = shutil.which("uv")
     if uv:
         # Like pip and browsers, trust the system's certificates: uv's own list lacks a company's.
@@ -181,16 +239,18 @@ def install(kind: str, lock: int) -> None:
             os.environ.setdefault(name, "1")
         quick = [uv, "pip", "install", "--quiet", "--python", str(PYTHON)]
         try:
-            run_installer([*quick, *packages], lock)
-            run_installer([*quick, *checkout], lock)
+            run_installer(what, [*quick, *packages], lock)
+            run_installer(ours, [*quick, *checkout], lock)
         except subprocess.CalledProcessError:
             say("uv could not do it; trying pip")
             uv = None
     if not uv:
         if not usable("pip"):
-            run_installer([str(PYTHON), "-P", "-m", "ensurepip"], lock)
-        run_installer([*pip, "--only-binary", ":all:", *packages], lock)
-        run_installer([*pip, *checkout], lock)
+            run_installer("unpacking pip", [str(PYTHON), "-P", "-m", "ensurepip"], lock)
+        pip = [str(PYTHON), "-P", "-m", "pip", "install", "--disable-pip-version-check"]
+        run_installer(what, [*pip, "--only-binary", ":all:", *packages], lock)
+        run_installer(ours, [*pip, *checkout], lock)
+    say(f"set up after {time.monotonic() - start:.0f} s; what the installers said: {LOG}")
     STAMP.write_text(json.dumps(expected_stamp(kind)), encoding="utf-8")
 
 
@@ -240,8 +300,10 @@ def main() -> int:
         set_up("run" if name == "run" else "dev")
     except subprocess.CalledProcessError as error:
         tool = "pip" if "pip" in error.cmd else Path(error.cmd[0]).name
-        say(f"the set-up failed: {tool} ended with exit code {error.returncode}.")
-        say("Its messages stand above; mend the cause, then start this again.")
+        said = LOG.read_text(encoding="utf-8", errors="replace").splitlines()
+        say(f"the set-up failed: {tool} ended with exit code {error.returncode}. It said last:")
+        print("\n".join(f"    {line}" for line in said[-5:]), file=sys.stderr)
+        say(f"All that it said is in {LOG}. Mend the cause, then start this again.")
         return 1
     except OSError as error:
         say(f"the set-up failed: {error}. Mend that, then start this again.")

@@ -45,6 +45,17 @@ async def examine(settings: "Settings", *, repair: bool) -> list[Diagnosis]:
     ]
 
 
+def conclusion(diagnoses: list[Diagnosis]) -> str:
+    """Return the last line: that all is well, or the first thing to do."""
+    for level in ("fault", "warning"):
+        for diagnosis in diagnoses:
+            if diagnosis.level == level:
+                what = diagnosis.what.removesuffix(".")
+                step = diagnosis.next_step or "Mend that, then run this again."
+                return f"To do first: {what}. {step}"
+    return "All is well."
+
+
 def _versions() -> Diagnosis:
     names: list[str] = []
     for name in ("fetchstash", *_LIBRARIES):

@@ -1,6 +1,7 @@
 """Commands for whoever runs it: serve, config, doctor, demo, register, wrap, ui."""
 
 import os
+import shlex
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -10,11 +11,19 @@ from urllib.parse import urlsplit
 import click
 
 from fetchstash.cli._options import json_flag
-from fetchstash.cli._run import FAILED, aside, command, in_this_folder, print_objects, say
+from fetchstash.cli._run import (
+    FAILED,
+    aside,
+    command,
+    failed,
+    in_this_folder,
+    print_objects,
+    say,
+)
 from fetchstash.cli._terminal import Column, safe_line, screen_of, table_or_tabs
 from fetchstash.cli._words import as_command
-from fetchstash.cli.hosts._hosts import HOSTS, Environment
-from fetchstash.errors import BadArgument
+from fetchstash.cli.hosts._hosts import HOSTS, Environment, Host
+from fetchstash.errors import BadArgument, FetchstashError
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings, WrappedServer
@@ -84,7 +93,7 @@ def doctor(settings: "Settings", repair: bool, as_json: bool) -> int | None:
     """Examine the installation and the store; the exit code says whether all is well."""
     import anyio  # noqa: PLC0415 - heavy
 
-    from fetchstash.cli._doctor import examine  # noqa: PLC0415 - as above
+    from fetchstash.cli._doctor import conclusion, examine  # noqa: PLC0415 - as above
 
     diagnoses = anyio.run(partial(examine, settings, repair=repair))
     if as_json:
@@ -100,6 +109,7 @@ def doctor(settings: "Settings", repair: bool, as_json: bool) -> int | None:
                 text = click.wrap_text(text, screen.width, hang, hang).lstrip()
             style = "key" if diagnosis.level == "ok" else "warning"
             click.echo(f"{screen.style(f'{diagnosis.level:<7}', style)}  {text}")
+        click.echo(safe_line(conclusion(diagnoses)))
     return FAILED if any(item.level in ("warning", "fault") for item in diagnoses) else None
 
 
@@ -112,42 +122,72 @@ def demo() -> int:
 
 
 @command("Add fetchstash to a host, or take it out", settings=False)
-@click.argument("host", metavar="HOST", type=click.Choice(list(HOSTS)))
+@click.argument("host", metavar="[HOST]", type=click.Choice(list(HOSTS)), required=False)
 @click.option("--print", "print_only", is_flag=True, help="Show what would be added; add nothing.")
 @click.option("--remove", is_flag=True, help="Take fetchstash out again.")
 @click.option("--wrap", is_flag=True, help="Put its other servers behind fetchstash.")
 @click.option("--unwrap", is_flag=True, help="Bring them back as they were.")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 def register(
-    host: str, names: tuple[str, ...], print_only: bool, remove: bool, wrap: bool, unwrap: bool
-) -> None:
+    host: str | None,
+    names: tuple[str, ...],
+    print_only: bool,
+    remove: bool,
+    wrap: bool,
+    unwrap: bool,
+) -> int | None:
     """Add this fetchstash to a host's servers; all else there stays.
 
-    HOST is claude-code, codex, gemini, claude-desktop, cursor, vscode, windsurf or zed.
+    HOST is claude-code, codex, gemini, claude-desktop, cursor, vscode, windsurf or zed. Without
+    one, each host on this machine is offered in turn.
 
     The file is backed up before it is changed. Claude Code, Codex and Gemini CLI have a command of
     their own for it, which is run.
     """
     from fetchstash.cli.hosts import _register, _wrap  # noqa: PLC0415 - heavy
 
-    target, start, env = HOSTS[host], _register.start_command(), Environment()
+    start, env = _register.start_command(), Environment()
     if print_only + remove + wrap + unwrap > 1:
         raise BadArgument("Several of these options exclude each other.", "Give one of them.")
     if names and not (wrap or unwrap):
         raise BadArgument("Names of servers go with --wrap or --unwrap.", "Add one of them.")
-    if wrap:
-        done = _wrap.wrap(target, names, start, env)
-    elif unwrap:
-        done = _wrap.unwrap(target, names, env)
-    elif remove:
-        done = _register.unregister(target, env)
-    elif print_only:
-        if not target.program:
-            say(f"In {target.file(env)}:")
-        done = _register.shown(target, start)
-    else:
-        done = _register.register(target, start, env)
-    click.echo(done)
+
+    def change(target: Host) -> None:
+        if wrap:
+            done = _wrap.wrap(target, names, start, env)
+        elif unwrap:
+            done = _wrap.unwrap(target, names, env)
+        elif remove:
+            done = _register.unregister(target, env)
+        elif print_only:
+            if not target.program:
+                say(f"In {target.file(env)}:")
+            done = _register.shown(target, start)
+        else:
+            done = _register.register(target, start, env)
+        click.echo(done)
+
+    if host:
+        return change(HOSTS[host])
+    flags = ("--print", print_only), ("--remove", remove), ("--wrap", wrap), ("--unwrap", unwrap)
+    options = [flag for flag, is_set in flags if is_set]
+    found = [target for target in HOSTS.values() if target.is_here(env)]
+    if not found:
+        raise BadArgument("No host was found on this machine.", f"Name one: {', '.join(HOSTS)}.")
+    if not (print_only or screen_of("stdin").is_terminal):
+        say("Nothing was changed, for nobody can be asked here. These hosts are on this machine:")
+        for target in found:
+            click.echo(shlex.join([*start[:-1], "register", target.name, *options]))
+        return None
+    code = None
+    for target in found:
+        line = " ".join(["register", target.name, *options])
+        try:
+            if print_only or click.confirm(f"{target.title}: {line}?", default=True, err=True):
+                change(target)
+        except FetchstashError as error:
+            code = failed(error, target.title)
+    return code
 
 
 @command("Serve another MCP server, long results kept", settings=False)

@@ -6,19 +6,24 @@
     scripts/lint                  lint and import rules; mends the style that can be mended
     scripts/test [ARGUMENT …]     some tests, against the built wheel: the arguments go to pytest
 
+Each check is one line; what it printed stands in `.venv-checks.log`, and is shown where it fails.
 The tests run in a second environment that has the wheel and, by a .pth file, the packages of the
 first: the checkout itself is not importable there (PYTHONSAFEPATH keeps the working directory out).
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import venv
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from scripts.setup import Waiting
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -26,17 +31,79 @@ SIDE_BY_SIDE = ("-n", "auto", "--dist", "loadfile")
 """A process for each core; the tests of one file stay together, as their servers do."""
 WHEEL_VENV = ROOT / f"{Path(sys.prefix).name}-wheel"
 SCRIPTS = "Scripts" if os.name == "nt" else "bin"
+LOG = ROOT / f"{Path(sys.prefix).name}-checks.log"
+FAILURES = re.compile(r"^=+ (?:FAILURES|ERRORS|short test summary info) =+$", re.MULTILINE)
+MEND = {
+    "ruff check": "scripts/lint mends what can be mended",
+    "ruff format": "scripts/lint does it",
+    "mypy": ".venv/bin/mypy FILE tries one file",
+    "pyright": ".venv/bin/pyright FILE tries one file",
+    "tests": "scripts/test tests/FILE.py -k WORD runs some tests",
+}
+"""What to do where a check failed."""
+START = time.monotonic()
 
 
-def step(name: str, command: Sequence[str | Path], env: Mapping[str, str] | None = None) -> None:
-    """Run one check, say how long it took, and stop at the first that fails."""
-    print(f"--- {name}", flush=True)
-    start = time.monotonic()
-    done = subprocess.run([str(part) for part in command], cwd=ROOT, env=env, check=False)
-    ended = "FAILED" if done.returncode else "ok"
-    print(f"--- {name}: {ended} after {time.monotonic() - start:.1f} s", flush=True)
-    if done.returncode:
-        sys.exit(done.returncode)
+class Tests:
+    """Counts the tests that ended, by the lines that `pytest -v -n auto` adds to the log."""
+
+    OUTCOME = re.compile(rb"^\[gw\d+\] \[ *(\d+)%\] ([A-Z]+) (.*)\n", re.MULTILINE)
+
+    def __init__(self, waiting: Waiting) -> None:
+        """Begin at the end of the log."""
+        self.waiting = waiting
+        self.read = LOG.stat().st_size
+        self.counts: Counter[str] = Counter()
+        self.share = 0
+
+    def __call__(self) -> str:
+        """Return how far the tests are; name each that failed since the last time."""
+        with LOG.open("rb") as log:
+            log.seek(self.read)
+            added = log.read()
+        added = added[: added.rfind(b"\n") + 1]
+        self.read += len(added)
+        for share, outcome, name in self.OUTCOME.findall(added):
+            self.share = int(share)
+            self.counts[outcome.decode().lower()] += 1
+            if outcome in (b"FAILED", b"ERROR"):
+                self.waiting.end()
+                print(f"{outcome.decode()} {name.decode(errors='replace')}", flush=True)
+        counted = (f" · {count:,} {outcome}" for outcome, count in self.counts.items())
+        return f" · {self.share} %{''.join(counted)}"
+
+
+def step(name: str, command: Sequence[str | Path], env: Mapping[str, str] | None = None) -> str:
+    """Run one check, print a line about it, and return its output; end at the first that fails."""
+    waiting = Waiting(name)
+    words = [str(part) for part in command]
+    with LOG.open("ab") as log:
+        begin = log.tell()
+        process = subprocess.Popen(words, cwd=ROOT, env=env, stdout=log, stderr=log)
+    code = waiting.wait(process, Tests(waiting) if "pytest" in words else str)
+    output = LOG.read_bytes()[begin:].decode(errors="replace")
+    if code:
+        failures = FAILURES.search(output)
+        print(output[failures.start() if failures else 0 :], end="")
+    print(f"{'FAILED' if code else 'ok':<6}  {name}, {waiting.seconds:.1f} s", flush=True)
+    if code:
+        print(f"Stopped after {minutes()}. All output: {LOG}")
+        print(f"Next: mend that; {MEND.get(name, MEND['tests'])}.")
+        sys.exit(code)
+    return output
+
+
+def minutes() -> str:
+    """Return how long it has taken."""
+    seconds = round(time.monotonic() - START)
+    return f"{seconds // 60} min {seconds % 60} s" if seconds > 99 else f"{seconds} s"
+
+
+def ended(output: str) -> None:
+    """Print the last lines: what the tests counted, and what to do next."""
+    counted = re.findall(r"^=+ (.* passed.*) in .* =+$", output, re.MULTILINE)
+    print(f"All is well after {minutes()}: {counted[-1] if counted else 'style and imports'}.")
+    print("Next: scripts/run demo shows what it does, scripts/run register adds it to your host.")
 
 
 def wheel_environment() -> Path:
@@ -89,23 +156,27 @@ def lint() -> None:
     step("import rules", [BIN / "lint-imports", "--no-cache"], paths)
 
 
-def main() -> None:
-    """Run all checks, the quick ones, or some tests."""
+def main() -> int:
+    """Run all checks, the quick ones, or some tests; return the exit code."""
     arguments = sys.argv[1:]
+    LOG.unlink(missing_ok=True)
     if arguments == ["--lint"]:
         step("ruff check, mended", [BIN / "ruff", "check", "--fix", "."])
         step("ruff format, mended", [BIN / "ruff", "format", "."])
         lint()
-        return
+        return 0
     if arguments[:1] == ["--quick"]:
         lint()
-        quick = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "--durations=5"]
+        quick = [sys.executable, "-m", "pytest", "-v", "-m", "not slow", "--durations=5"]
         quick.extend(SIDE_BY_SIDE)
         memory = Path("/dev/shm")  # noqa: S108 - private folders, where nothing waits for a disk
         with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
             quick.append(f"--basetemp={folder}/tests")
-            step("quick tests", [*quick, *arguments[1:]], {**os.environ, "PYTHONPATH": str(ROOT)})
-        return
+            env = {**os.environ, "PYTHONPATH": str(ROOT)}
+            output = step("quick tests", [*quick, *arguments[1:]], env)
+        print(*re.findall(r"^[\d.]+s call .*", output, re.MULTILINE), sep="\n")
+        ended(output)
+        return 0
     every = arguments == ["--all"]
     if every or not arguments:
         lint()
@@ -115,9 +186,14 @@ def main() -> None:
     path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, "PYTHONSAFEPATH": "1", "PATH": path}
     env.pop("PYTHONPATH", None)
-    chosen = SIDE_BY_SIDE if every else arguments or (*SIDE_BY_SIDE, "-m", "not long")
-    step("tests", [python, "-m", "pytest", *chosen], env)
+    pytest: list[str | Path] = [python, "-m", "pytest"]
+    if arguments and not every:
+        return subprocess.run([*pytest, *arguments], cwd=ROOT, env=env, check=False).returncode
+    ended(
+        step("tests", [*pytest, "-v", *SIDE_BY_SIDE, *([] if every else ["-m", "not long"])], env)
+    )
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

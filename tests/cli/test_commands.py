@@ -265,6 +265,7 @@ def test_doctor_finds_an_altered_file_and_mends_what_can_be_mended(
     (facts,) = run.data("fetch", site.put("/a.txt", "words", "text/plain"))
     lines = run("doctor", "--profile", "codex").stdout.splitlines()
     assert all(not line.startswith(("fault", "warning")) for line in lines)
+    assert lines[-1] == "All is well."
     assert sum("profile " in line for line in lines) == len(PROFILES)
     assert (
         "profile codex, in force: texts up to 30,000 bytes come whole, 38,000 at the most"
@@ -273,7 +274,9 @@ def test_doctor_finds_an_altered_file_and_mends_what_can_be_mended(
     Path(facts["path"]).chmod(0o600)
     Path(facts["path"]).write_text("others")
     done = run("doctor", code=3)
-    assert any(line.startswith("fault    store: ") for line in done.stdout.splitlines())
+    fault = next(line for line in done.stdout.splitlines() if line.startswith("fault "))
+    assert fault.startswith("fault    store: ")
+    assert done.stdout.splitlines()[-1] == f"To do first: {fault[9:]}"
     assert {row["level"] for row in run.data("doctor", code=3)} >= {"ok", "fault"}
     run("doctor", "--repair", code=0)
     run("doctor")

@@ -43,7 +43,7 @@ def test_a_command_fits_one_screen_with_its_own_options(name: str) -> None:
 
 def test_hosts_are_listed_once_in_the_help_of_register() -> None:
     usage, *lines = helped("register", 80)
-    assert usage == "Usage: fetchstash register [OPTIONS] HOST [NAME]..."
+    assert usage == "Usage: fetchstash register [OPTIONS] [HOST] [NAME]..."
     assert " ".join(" ".join(lines).split()).count("claude-desktop") == 1
 
 

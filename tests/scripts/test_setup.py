@@ -20,10 +20,15 @@ with setup.only_one():
     time.sleep(60)
 """
 INSTALL = """
-import subprocess, sys, setup
+import os, subprocess, sys, setup
+program = '''
+import os, time
+with open(f"/proc/{os.getppid()}/fd/1", "w") as to_the_test:
+    print("installing", file=to_the_test)
+time.sleep(60)
+'''
 with setup.only_one() as lock:
-    program = "import time; print('installing', flush=True, file=sys.stderr); time.sleep(60)"
-    setup.run_installer([sys.executable, "-c", "import sys; " + program], lock)
+    setup.run_installer("installing", [sys.executable, "-c", program], lock)
 """
 USE = """
 import sys, time, setup
@@ -200,10 +205,10 @@ def test_uv_trusts_the_certificates_of_the_system_and_pip_takes_over_where_it_fa
     run_installer = checkout.setup.run_installer
     commands: list[list[str]] = []
 
-    def run(command: list[str], lock: int) -> None:
+    def run(what: str, command: list[str], lock: int) -> None:
         commands.append(command)
         if command[0] == str(uv):
-            run_installer(command, lock)
+            run_installer(what, command, lock)
         elif "venv" in command:
             checkout.python.parent.mkdir(parents=True)
             checkout.python.symlink_to(sys.executable)
@@ -212,10 +217,53 @@ def test_uv_trusts_the_certificates_of_the_system_and_pip_takes_over_where_it_fa
     checkout.setup.set_up("run")
     out, err = capfd.readouterr()
     assert out == ""
-    assert "certificates: 1 1" in err
+    log = checkout.folder / ".venv.log"
+    assert log.read_text() == "certificates: 1 1\n"
+    assert f"what the installers said: {log}\n" in err
     assert "uv could not do it; trying pip" in err
     assert [str(checkout.python), "-P", "-m", "pip"] == commands[-1][:4]
     assert checkout.setup.ready("run")
+
+
+def test_a_set_up_that_fails_shows_the_end_of_the_log_and_names_it(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = "for n in range(9): print('line', n)\nraise SystemExit(4)"
+
+    def fail(_: str, lock: int) -> None:
+        checkout.setup.run_installer("installing", [sys.executable, "-c", program], lock)
+
+    checkout.setup.install = fail  # type: ignore[attr-defined]
+    monkeypatch.setattr(sys, "argv", ["setup.py", "run"])
+    assert checkout.setup.main() == 1
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "ended with exit code 4" in err
+    assert "    line 4\n" in err
+    assert "line 3" not in err
+    assert err.endswith(".venv.log. Mend the cause, then start this again.\n")
+
+
+@pytest.mark.parametrize("terminal", [True, False], ids=["a terminal", "a file"])
+def test_long_work_shows_that_it_goes_on(
+    checkout: Checkout,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    terminal: bool,
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
+    waiting = checkout.setup.Waiting("installing")
+    waiting.show()
+    assert capsys.readouterr().err == ""
+    for seconds in (3, 4, 20, 21):
+        waiting.start -= seconds - waiting.seconds
+        waiting.show(f" · {seconds} of 21")
+    waiting.end()
+    err = capsys.readouterr().err
+    if terminal:
+        assert err.split("\r\x1b[K")[-2:] == ["installing … 21 s · 21 of 21", ""]
+    else:
+        assert err == "fetchstash: installing … 20 s · 20 of 21\n"
 
 
 def test_a_new_lock_updates_the_environment(checkout: Checkout) -> None:

@@ -4,6 +4,7 @@ import json
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -16,7 +17,7 @@ from fetchstash.cli.demo.site import Site
 from fetchstash.text.tokens import TokenCount
 
 COLUMNS = 80
-HEAD_ROWS, TAIL_ROWS = 13, 5
+HEAD_ROWS, TAIL_ROWS = 8, 2
 Write = Callable[[str], None]
 
 
@@ -136,6 +137,11 @@ async def _tour(printer: Printer) -> int:
         f"All {len(tour.costs)} calls together: {spent:,} tokens. "
         f"The {len(tour.documents)} documents that they reached have {documents:,}."
     )
+    from fetchstash.cli.hosts._register import start_command  # noqa: PLC0415 - only at the end
+
+    program = start_command()[:-1]
+    name = "scripts/run" if Path(program[0]).parent.name == "scripts" else "fetchstash"
+    printer.prose(f"Next: `{name} register` adds it to the hosts on this machine.")
     return int(tour.failed)
 
 

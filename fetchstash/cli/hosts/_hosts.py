@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import which
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,10 @@ class Host:
     scope: tuple[str, ...] = ()
     separator: tuple[str, ...] = ("--",)
     hint: str = ""
+
+    def is_here(self, env: Environment) -> bool:
+        """Return whether the host is on this machine: its program, or the folder of its file."""
+        return bool(which(self.program)) if self.program else self.file(env).parent.is_dir()
 
     def entry(self, start: list[str]) -> dict[str, object]:
         """Return what stands in the file for a server that is started like this."""

@@ -15,6 +15,7 @@ from fetchstash.cli.hosts._hosts import HOSTS, Environment, Host
 from fetchstash.cli.hosts._register import register, shown, unregister
 from fetchstash.errors import BadArgument, Busy, StoreError
 from tests.cli.hosts.conftest import settings
+from tests.cli.terminal import FETCHSTASH, read_all, start_on_terminal
 
 CURSOR = HOSTS["cursor"]
 README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
@@ -309,6 +310,48 @@ def test_the_command_registers_and_removes(tmp_path: Path) -> None:
     refused = run(tmp_path, "cursor")
     assert refused.exit_code == 2
     assert refused.stderr.count("\n") == 1
+
+
+@posix
+def test_without_a_host_those_on_the_machine_are_listed_where_nobody_can_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    none = run(tmp_path)
+    assert none.exit_code == 2
+    assert "No host was found on this machine. Name one: claude-code, " in none.stderr
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".config" / "zed").mkdir(parents=True)
+    done = run(tmp_path, "--remove")
+    assert [line.partition(" ")[2] for line in done.stdout.splitlines()] == [
+        "register cursor --remove",
+        "register zed --remove",
+    ]
+    assert done.stderr.startswith("Nothing was changed")
+    assert list((tmp_path / ".cursor").iterdir()) == []
+
+
+@posix
+@pytest.mark.slow
+def test_on_a_terminal_each_host_is_offered_and_one_that_fails_does_not_end_it(
+    tmp_path: Path,
+) -> None:
+    for folder in (".codex", ".cursor", ".codeium/windsurf", ".config/zed"):
+        (tmp_path / folder).mkdir(parents=True)
+    broken = tmp_path / ".cursor" / "mcp.json"
+    broken.write_text("{")
+    env = {"HOME": str(tmp_path), "PATH": str(tmp_path), "TERM": "dumb"}
+    process, leader = start_on_terminal([FETCHSTASH, "register"], env, tmp_path, columns=200)
+    os.write(leader, b"y\nn\n\n")
+    shown = read_all(leader)
+    assert process.wait(60) == 2, shown
+    assert "Codex" not in shown  # its program is not on PATH
+    asked = re.findall(r"(\w+): register \w+\? \[Y/n\]", shown)
+    assert asked == ["Cursor", "Windsurf", "Zed"]
+    assert broken.read_text() == "{"
+    assert not (tmp_path / ".codeium" / "windsurf" / "mcp_config.json").exists()
+    zed = json.loads((tmp_path / ".config" / "zed" / "settings.json").read_text())
+    assert "fetchstash" in zed["context_servers"]
 
 
 @pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
