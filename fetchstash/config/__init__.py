@@ -24,7 +24,12 @@ if TYPE_CHECKING:
         TelemetryLimits,
     )
     from fetchstash.config._load import Settings, example_file, load, toml_value
-    from fetchstash.config._servers import WrappedServer, resolved, servers_of_file
+    from fetchstash.config._servers import (
+        WrappedServer,
+        is_secret_name,
+        resolved,
+        servers_of_file,
+    )
 
 __all__ = [
     "CLIENT_NAMES",
@@ -40,6 +45,7 @@ __all__ = [
     "TelemetryLimits",
     "WrappedServer",
     "example_file",
+    "is_secret_name",
     "load",
     "resolved",
     "servers_of_file",
@@ -52,6 +58,6 @@ _MODULES = {
         "QuotaLimits TelemetryLimits"
     ),
     "_load": "Settings example_file load toml_value",
-    "_servers": "WrappedServer resolved servers_of_file",
+    "_servers": "WrappedServer is_secret_name resolved servers_of_file",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

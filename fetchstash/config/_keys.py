@@ -131,11 +131,14 @@ class HttpLimits:
 
 @dataclass(frozen=True, slots=True)
 class TelemetryLimits:
-    """The path of the local event log ("": none) and its largest size in bytes."""
+    """The path of the local event log ("": none), its largest size in bytes, and the call log."""
 
     event_log: str = setting("", "Path of the local event log; empty: none")
     event_log_max_bytes: int = setting(
         16 * 2**20, "Largest size of the event log, in bytes", low=1024
+    )
+    call_log: bool = setting(
+        True, "Whether calls.jsonl in the folder of the store records each call, without content"
     )
 
 

@@ -129,7 +129,8 @@ class WrappedServer:
 
     ``env`` and ``headers`` may say ``env:NAME``, which reads our environment. ``prefix`` is put
     before a name that another server has, too. A result over ``threshold`` characters becomes a
-    preview; those of the tools named in ``leave_alone`` never do. ``timeout`` is in seconds.
+    preview; those of the tools named in ``leave_alone`` never do, and with ``leave_resources`` no
+    resource. ``timeout`` is in seconds.
     """
 
     name: str
@@ -141,6 +142,7 @@ class WrappedServer:
     prefix: str = ""
     threshold: int = THRESHOLD_CHARS
     leave_alone: tuple[str, ...] = ()
+    leave_resources: bool = False
     timeout: float = CALL_SECONDS
 
     @property
@@ -153,7 +155,7 @@ class WrappedServer:
 
         With those of our variables that are named like secrets: the server inherits them.
         """
-        inherited = [value for name, value in os.environ.items() if _SECRET_NAME.search(name)]
+        inherited = [value for name, value in os.environ.items() if is_secret_name(name)]
         stated = [
             from_environment(value, os.environ) or ""
             for value in (*self.env.values(), *self.headers.values())
@@ -161,6 +163,11 @@ class WrappedServer:
         # A log has lines, and a header's token may stand without its scheme.
         values = {piece for value in (*stated, *inherited) for piece in (value, *value.split())}
         return tuple(sorted((value for value in values if len(value) >= 8), key=len, reverse=True))
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether a variable or argument of this name holds a secret."""
+    return bool(_SECRET_NAME.search(name))
 
 
 def resolved(server: str, values: Mapping[str, str]) -> dict[str, str]:
@@ -217,6 +224,8 @@ def _wrong(value: Any, kind: object) -> str:
     elif "tuple" in text:
         items = cast("Sequence[Any]", value) if isinstance(value, list) else [None]
         ok, expected = all(isinstance(item, str) for item in items), "a list of texts"
+    elif text in ("bool", "<class 'bool'>"):
+        ok, expected = isinstance(value, bool), "true or false"
     elif text in ("int", "float", "<class 'int'>", "<class 'float'>"):
         number = isinstance(value, int | float) and not isinstance(value, bool)
         ok, expected = number and value > 0, "a number over 0"

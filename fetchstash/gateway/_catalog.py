@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import anyio
@@ -51,6 +52,29 @@ OWN_TOOLS = ("fetch_content", "stash_file")
 """Tools of fetchstash that the gateway shows only where they are asked for."""
 
 
+class Shortened(Enum):
+    """What is made short of a tool's long results.
+
+    The page of an MCP App reads ``structuredContent``, which a host that shows pages keeps from
+    its model, and calls tools that no model sees (SEP-1865).
+    """
+
+    NOTHING = "nothing"
+    TEXT = "text"
+    ALL = "all"
+
+
+def _feeds_page(tool: Mapping[str, Any]) -> bool:
+    """Return whether the page of an MCP App is shown with a tool's results."""
+    meta = meta_of(tool)
+    return bool(as_object(meta.get("ui")).get("resourceUri") or meta.get("ui/resourceUri"))
+
+
+def _is_for_page_alone(tool: Mapping[str, Any]) -> bool:
+    """Return whether no model sees a tool."""
+    return as_list(as_object(meta_of(tool).get("ui")).get("visibility")) == ["app"]
+
+
 class Catalog:
     """The servers and what they list. ``own`` is fetchstash itself, run like one of them."""
 
@@ -60,6 +84,8 @@ class Catalog:
         self._with_fetch = with_fetch
         self._routes: dict[str, dict[str, tuple[Upstream, str]]] = {}
         self._left_out: dict[str, Mapping[tuple[str, str], Upstream]] = {}
+        self._shortened: dict[tuple[str, str], Shortened] = {}
+        self.host_shows_apps = False
 
     @property
     def all(self) -> tuple[Upstream, ...]:
@@ -86,15 +112,9 @@ class Catalog:
     async def listed(self, method: str, params: Params) -> dict[str, Any]:
         """Return one list of what all servers have; a name that two have gets their prefixes."""
         field = LISTS[method]
-        meta = {"_meta": params["_meta"]} if "_meta" in params else {}
-        capability = _CAPABILITIES.get(field, field)
         entries: list[tuple[Upstream, dict[str, Any]]] = []
-        for upstream in await self.here():
-            is_own = upstream is self.own
-            if capability not in upstream.capabilities or (is_own and method == "prompts/list"):
-                continue
-            hidden = OWN_TOOLS if is_own and not self._with_fetch else ()
-            items = await self._all_pages(upstream, method, field, meta)
+        for upstream, items in await self.all_of(method, field, params):
+            hidden = OWN_TOOLS if upstream is self.own and not self._with_fetch else ()
             entries += [(upstream, item) for item in items if item.get("name") not in hidden]
         key = _KEYS.get(field, "name")
         owners: dict[str, set[str]] = {}
@@ -114,8 +134,10 @@ class Catalog:
                 continue
             routes[exposed] = (upstream, name)
             entry = {**item, key: exposed}
-            if method == "tools/list" and self.may_be_shortened(upstream, name):
-                entry.pop("outputSchema", None)  # a preview has no schema
+            if method == "tools/list":
+                shortened = self._shortened[upstream.name, name] = self._decide(upstream, item)
+                if shortened is Shortened.ALL:
+                    entry.pop("outputSchema", None)  # a preview has no schema
             shown.append(entry)
         self._routes[field] = routes
         before, self._left_out[field] = self._left_out.get(field, {}), left_out
@@ -126,9 +148,29 @@ class Catalog:
                 say(upstream.server, f"fetchstash: {what}{advice}.")
         return {field: shown}
 
-    def may_be_shortened(self, upstream: Upstream, tool: str) -> bool:
-        """Return whether results of a server's tool are made short."""
-        return upstream is not self.own and tool not in upstream.server.leave_alone
+    def shortened(self, upstream: Upstream, tool: str) -> Shortened:
+        """Return what is made short of the long results of a tool that was listed."""
+        return self._shortened.get((upstream.name, tool), Shortened.ALL)
+
+    def _decide(self, upstream: Upstream, tool: Mapping[str, Any]) -> Shortened:
+        is_left = upstream is self.own or tool.get("name") in upstream.server.leave_alone
+        if is_left or _is_for_page_alone(tool):
+            return Shortened.NOTHING
+        is_page = self.host_shows_apps and _feeds_page(tool)
+        return Shortened.TEXT if is_page else Shortened.ALL
+
+    async def all_of(
+        self, method: str, field: str, params: Params
+    ) -> list[tuple[Upstream, list[dict[str, Any]]]]:
+        """Return what each server that can has in a list; fetchstash itself has no prompts."""
+        meta = {"_meta": params["_meta"]} if "_meta" in params else {}
+        capability = _CAPABILITIES.get(field, field)
+        found: list[tuple[Upstream, list[dict[str, Any]]]] = []
+        for upstream in await self.here():
+            is_ours = upstream is self.own and method == "prompts/list"
+            if capability in upstream.capabilities and not is_ours:
+                found.append((upstream, await self._all_pages(upstream, method, field, meta)))
+        return found
 
     async def _all_pages(
         self, upstream: Upstream, method: str, field: str, params: Params

@@ -2,13 +2,21 @@
 
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from fetchstash.config import Settings
 from fetchstash.errors import FetchstashError
-from fetchstash.gateway._catalog import LISTS, Catalog, Subscriptions, merged, without_subscription
+from fetchstash.gateway._catalog import (
+    LISTS,
+    Catalog,
+    Shortened,
+    Subscriptions,
+    merged,
+    without_subscription,
+)
 from fetchstash.gateway._eras import PendingCalls, answered, signed, with_signed_questions
 from fetchstash.gateway._protocol import (
     CLIENT_CAPABILITIES_KEY,
@@ -21,6 +29,7 @@ from fetchstash.gateway._protocol import (
     MODERN_VERSIONS,
     PROTOCOL_VERSION_KEY,
     SERVER_INFO_KEY,
+    UI_EXTENSION,
     UNSUPPORTED_PROTOCOL_VERSION,
     as_object,
     meta_of,
@@ -35,7 +44,20 @@ if TYPE_CHECKING:
 UNKNOWN = {"name": "unknown", "version": "0"}
 """A client that does not say its name."""
 
+TASKS = 1_000
+"""Tasks of servers whose calls are remembered."""
+
 Handler = Callable[[str, Params], Awaitable[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """The call that a task of a server answers."""
+
+    upstream: Upstream
+    tool: str
+    arguments: Mapping[str, Any]
+    shortened: Shortened
 
 
 class Gateway:
@@ -69,6 +91,7 @@ class Gateway:
         self._host_info: HostInfo | None = None
         self._on_listed = on_listed
         self._last_token = 0
+        self._tasks_by_id: dict[str, _Task] = {}
         self._asked: dict[str, tuple[Upstream, str | int]] = {}
         """What servers asked of the host: whose it is and its own token, by the token we sent."""
 
@@ -82,6 +105,8 @@ class Gateway:
             "resources/subscribe": self._subscribe,
             "resources/unsubscribe": self._subscribe,
             "logging/setLevel": self._set_level,
+            "tasks/list": self._list_tasks,
+            **dict.fromkeys(("tasks/get", "tasks/result", "tasks/cancel"), self._ask_of_task),
         }
 
     @property
@@ -160,6 +185,8 @@ class Gateway:
         A host that found us too slow for ``server/discover`` goes on with ``initialize``.
         """
         is_first, self._host_info = self._host_info is None, host
+        extensions = as_object(host.capabilities.get("extensions"))
+        self._catalog.host_shows_apps = UI_EXTENSION in extensions
         for upstream in self._catalog.all if is_first else ():
             self._tasks.start_soon(upstream.run, host)
 
@@ -201,48 +228,101 @@ class Gateway:
         exposed = str(params.get("name"))
         try:
             upstream, name = await self._catalog.route("tools/list", exposed, "tool")
-            alone = not self._catalog.may_be_shortened(upstream, name)
+            shortened = self._catalog.shortened(upstream, name)
+            is_whole = shortened is Shortened.NOTHING
             try:
                 result = await self._ask(upstream, method, {**params, "name": name})
             except RpcError as error:
                 text = error.message + ("" if error.data is None else f"\n{json.dumps(error.data)}")
-                if alone or len(text) <= upstream.server.threshold:
+                if is_whole or len(text) <= upstream.server.threshold:
                     raise
                 content = [{"type": "text", "text": text}]
                 result = {"content": content, "isError": True, **self._complete_type()}
-            return result if alone else await self._shortened(method, upstream, exposed, result)
+            task = _Task(upstream, name, as_object(params.get("arguments")), shortened)
+            if task_id := as_object(result.get("task")).get("taskId") or result.get("taskId"):
+                self._remember(str(task_id), task)
+            return await self._shortened_by_task(task, result)
         except FetchstashError as error:
             meta = {"fetchstash/error": {"code": error.code}}
             content = [{"type": "text", "text": _line(error)}]
             return {"content": content, "isError": True, "_meta": meta, **self._complete_type()}
 
+    async def _shortened_by_task(self, task: _Task, result: dict[str, Any]) -> dict[str, Any]:
+        """Return the result of a tool, as short as its tool's results are made."""
+        if task.shortened is Shortened.NOTHING:
+            return result
+        keeps = task.shortened is Shortened.TEXT
+        arguments = task.arguments
+        return await self._shortened(
+            "tools/call", task.upstream, task.tool, result, arguments, keeps=keeps
+        )
+
+    def _remember(self, task_id: str, task: _Task) -> None:
+        """Remember whose a task is, and what was called."""
+        self._tasks_by_id[task_id] = task
+        if len(self._tasks_by_id) > TASKS:
+            del self._tasks_by_id[next(iter(self._tasks_by_id))]
+
+    async def _ask_of_task(self, method: str, params: Params) -> dict[str, Any]:
+        """Ask the server of a task for its state or result, which may come with the state."""
+        task_id = str(params.get("taskId"))
+        task = self._tasks_by_id.get(task_id)
+        if task is None:
+            task = _Task(self._catalog.only(method), "task", {}, Shortened.ALL)
+        result = await self._ask(task.upstream, method, params)
+        if method == "tasks/result":
+            return await self._shortened_by_task(task, result)
+        if "content" in (inner := as_object(result.get("result"))):
+            return {**result, "result": await self._shortened_by_task(task, inner)}
+        return result
+
+    async def _list_tasks(self, method: str, params: Params) -> dict[str, Any]:
+        """List the tasks of all servers, each its own cursor's pages to their end."""
+        tasks: list[dict[str, Any]] = []
+        for upstream, found in await self._catalog.all_of(method, "tasks", params):
+            for item in found:
+                call = _Task(upstream, "task", {}, Shortened.ALL)
+                self._tasks_by_id.setdefault(str(item.get("taskId")), call)
+            tasks += found
+        return {"tasks": tasks, **self._complete_type()}
+
     async def _get_prompt(self, method: str, params: Params) -> dict[str, Any]:
         exposed = str(params.get("name"))
         upstream, name = await self._catalog.route("prompts/list", exposed, "prompt")
         result = await self._ask(upstream, method, {**params, "name": name})
-        return await self._shortened(method, upstream, exposed, result)
+        arguments = as_object(params.get("arguments"))
+        return await self._shortened(method, upstream, name, result, arguments)
 
     async def _read_resource(self, method: str, params: Params) -> dict[str, Any]:
         uri = str(params.get("uri"))
         upstream = await self._catalog.owner(uri)
         result = await self._ask(upstream, method, params)
-        if uri.startswith("ui://"):  # a page of an MCP App: the host shows it, no model reads it
+        # The page of an MCP App: the host shows it, and no model reads it.
+        if uri.startswith("ui://") or upstream.server.leave_resources:
             return result
         return await self._shortened(method, upstream, uri, result)
 
     async def _shortened(
-        self, method: str, upstream: Upstream, name: str, result: dict[str, Any]
+        self,
+        method: str,
+        upstream: Upstream,
+        name: str,
+        result: dict[str, Any],
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        keeps: bool = False,
     ) -> dict[str, Any]:
-        """Return a result made short for the host's model."""
+        """Return a result made short for the host's model, which may keep structured content."""
         if upstream is self._catalog.own or result.get("resultType") == "input_required":
             return result
-        from fetchstash.gateway._results import bounded  # noqa: PLC0415 - heavy
+        from fetchstash.gateway._results import Call, bounded  # noqa: PLC0415 - heavy
         from fetchstash.render import Host  # noqa: PLC0415 - as above
 
         assert self._host_info
         views = self._settings.views_for(str(self._host_info.client_info.get("name")))
         host = Host(views, True, self._settings.context)
-        return await bounded(method, self._stash, host, upstream.server, name, result)
+        call = Call(self._settings, host, upstream.server, name, arguments or {}, keeps)
+        return await bounded(method, self._stash, call, result)
 
     async def _subscribe(self, method: str, params: Params) -> dict[str, Any]:
         uri = str(params.get("uri"))

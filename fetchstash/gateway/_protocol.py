@@ -25,6 +25,7 @@ CLIENT_CAPABILITIES_KEY = f"{_META}clientCapabilities"
 LOG_LEVEL_KEY = f"{_META}logLevel"
 SERVER_INFO_KEY = f"{_META}serverInfo"
 SUBSCRIPTION_ID_KEY = f"{_META}subscriptionId"
+UI_EXTENSION = f"{_META}ui"
 
 
 # JSON has no NaN and no Infinity (RFC 8259, section 6); null is what JSON.stringify makes of them.

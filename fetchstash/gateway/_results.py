@@ -1,6 +1,6 @@
 """Replace what is too long in a server's result by a preview and a reference.
 
-A result at or under the server's threshold is passed on as it is. Of a longer one all text becomes
+A result at or under the server's threshold is passed on as it is. Of a longer one the texts become
 one artifact, and each embedded resource, sound, large picture and the structured content one of its
 own; they share one preview. What is short stays beside it.
 """
@@ -15,20 +15,23 @@ import re
 import shutil
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import anyio.to_thread
 
-from fetchstash.config import WrappedServer
+from fetchstash.config import Settings, WrappedServer, is_secret_name
+from fetchstash.fetch import mask_url
 from fetchstash.gateway._framing import Unescaper, UnreadableMessage
+from fetchstash.gateway._process import without_secrets
 from fetchstash.gateway._protocol import as_object, as_objects, meta_of
 from fetchstash.gateway._rpc import HELD_CHARS, Spooled, drop_spooled
 from fetchstash.render import Host, view_of
-from fetchstash.server.tools import log_call
+from fetchstash.server.tools import log_call, log_short_call
 from fetchstash.stash import Artifact, Stash
 from fetchstash.system.processes import new_file
-from fetchstash.text import PreviewLimits, picture_size
+from fetchstash.text import PreviewLimits, clip, picture_size
 
 PARTS = 10
 """Parts of one result that become artifacts of their own; the rest go into one file."""
@@ -37,7 +40,9 @@ COPY_BYTES = 2**20
 COMPARED_BYTES = 2**23
 """Text and structured content are compared as values up to this size, as bytes beyond."""
 
-STRUCTURED = ".structured"
+ARGUMENT_CHARS, ARGUMENTS_CHARS = 60, 120
+"""How much of one argument, and of all, stands in the name of an artifact."""
+
 CLOSING_BYTES = 8
 """What is kept back of a JSON text, to find the end of its last string."""
 
@@ -48,6 +53,37 @@ Get = Callable[[], Awaitable[Stash]]
 """Opens the stash, which only a long result needs."""
 
 
+@dataclass(frozen=True)
+class Call:
+    """What a host asked of a server, and how the result may reach its model.
+
+    ``name`` is of a tool or prompt, or a URI. ``keeps_structured``: the page of an MCP App reads
+    the structured content, and no model does.
+    """
+
+    settings: Settings
+    host: Host
+    server: WrappedServer
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    keeps_structured: bool = False
+
+    @property
+    def label(self) -> str:
+        """The server and the call, in short and without secrets: what its artifacts are called."""
+        shown = ", ".join(f"{key}={_shown(key, value)}" for key, value in self.arguments.items())
+        arguments = f"({clip(shown, ARGUMENTS_CHARS)})" if shown else ""
+        return without_secrets(self.server, f"{self.server.name}: {self.name}{arguments}")
+
+
+def _shown(name: str, value: object) -> str:
+    """Return an argument in short, masked where its name says that it is a secret."""
+    if is_secret_name(name):
+        return "***"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return clip(mask_url(text) if "://" in text else text, ARGUMENT_CHARS)
+
+
 @dataclass
 class _Part:
     """Something of a result that may become an artifact: blocks and where they came from."""
@@ -56,6 +92,7 @@ class _Part:
     values: list[str | Spooled] = field(default_factory=list[str | Spooled])
     blocks: list[Block] = field(default_factory=list[Block])
     is_base64: bool = False
+    is_structured: bool = False
 
     @property
     def chars(self) -> int:
@@ -68,72 +105,89 @@ class _Part:
         return bool(self.blocks) and self.blocks[0].get("type") == "image"
 
 
-async def bounded(
-    method: str, get: Get, host: Host, server: WrappedServer, name: str, result: dict[str, Any]
-) -> dict[str, Any]:
+async def bounded(method: str, get: Get, call: Call, result: dict[str, Any]) -> dict[str, Any]:
     """Return the result of a tool, a prompt or a resource, made short enough for a model."""
-    if method == "tools/call":
-        content = as_objects(result.get("content"))
-        parts = _parts(name, content, host.preview)
-        structured = result.get("structuredContent")
-        if structured is not None:
-            is_long = isinstance(structured, Spooled)
-            text = structured if is_long else json.dumps(structured, ensure_ascii=False)
-            parts.append(_Part(name + STRUCTURED, [text]))
-        return await _bounded(get, host, server, parts, result, content)
     if method == "prompts/get":
         for message in as_objects(result.get("messages")):
             block = message.get("content")
             if isinstance(block, dict):
-                call: dict[str, Any] = {"content": [block]}
-                short = await bounded("tools/call", get, host, server, name, call)
+                said: dict[str, Any] = {"content": [block]}
+                short = await bounded("tools/call", get, call, said)
                 message["content"] = short["content"][0]
         return result
+    if method == "resources/read":
+        return await _resource(get, call, result)
+    content = as_objects(result.get("content"))
+    parts = _parts(call, content)
+    structured = result.get("structuredContent")
+    keeps = call.keeps_structured and _length(structured) <= HELD_CHARS
+    if structured is not None and not keeps:
+        is_long = isinstance(structured, Spooled)
+        text = structured if is_long else json.dumps(structured, ensure_ascii=False)
+        parts.append(_Part(call.name, [text], is_structured=True))
+    short = await _bounded(get, call, parts, result, content)
+    if short is not result and not keeps:
+        # Hosts that show structured content alone would not see the preview.
+        short.pop("structuredContent", None)
+    return short
+
+
+async def _resource(get: Get, call: Call, result: dict[str, Any]) -> dict[str, Any]:
+    """Return the contents of a resource, made short enough for a model."""
     contents = as_objects(result.get("contents"))
     blocks: list[Block] = [{"type": "resource", "resource": item} for item in contents]
-    parts = _parts(Path(name).name or "resource", blocks, host.preview)
-    if _fits(parts, server):
+    replaced = await _bounded(get, call, _parts(call, blocks), {}, blocks)
+    if not replaced:
         return result
-    replaced = await _bounded(get, host, server, parts, {}, blocks)
     texts = "\n".join(block["text"] for block in replaced["content"] if block["type"] == "text")
     meta = {**meta_of(result), **replaced["_meta"]}
-    shown = {"uri": name, "mimeType": "text/plain", "text": texts}
-    rest = [block["resource"] for block in replaced["content"] if block["type"] == "resource"]
-    return {**result, "contents": [shown, *rest], "_meta": meta}
+    shown: list[Block] = [{"uri": call.name, "mimeType": "text/plain", "text": texts}]
+    for block in replaced["content"]:
+        if block["type"] == "image":  # a smaller copy
+            picture = {"mimeType": block["mimeType"], "blob": block["data"]}
+            shown.append({"uri": call.name, **picture})
+        elif block["type"] == "resource":
+            shown.append(block["resource"])
+    return {**result, "contents": shown, "_meta": meta}
 
 
 async def _bounded(
     get: Get,
-    host: Host,
-    server: WrappedServer,
+    call: Call,
     parts: Sequence[_Part],
     result: dict[str, Any],
     content: Sequence[Block],
 ) -> dict[str, Any]:
-    if _fits(parts, server):
+    """Return the result with its long parts replaced, the very same one if none is long."""
+    chars = sum(part.chars for part in parts)
+    if chars <= call.server.threshold and not any(part.is_image for part in parts):
+        log_short_call(call.settings, call.name, call.arguments, chars, server=call.server.name)
         return result
-    large = _to_replace(parts, server.threshold)
-    structured = any(part.name.endswith(STRUCTURED) for part in large)
-    if structured:
+    large = _to_replace(parts, call.server.threshold)
+    if any(part.is_structured for part in large):
         await anyio.to_thread.run_sync(_join_copies, large)
     gone = {id(block) for part in large for block in part.blocks}
     stash = await get()
-    artifacts = [await _kept(stash, server, part) for part in large if part.values]
+    artifacts = [await _kept(stash, call, part) for part in large if part.values]
     value = artifacts[0] if len(artifacts) == 1 else tuple(artifacts)
-    view = view_of(host, value, max(server.threshold, 200))
-    log_call(stash, server.name, {}, value, view)
-    shown: list[Block] = [{"type": "text", "text": view.text}]
+    view = view_of(call.host, value, max(call.server.threshold, 200))
+    log_call(stash.settings, call.name, call.arguments, value, view, server=call.server.name)
+    preview: Block = {"type": "text", "text": view.text, **_annotations(content, gone)}
+    shown = [preview]
     shown += [
         {"type": "image", "data": base64.b64encode(data).decode("ascii"), "mimeType": media_type}
         for data, media_type in view.pictures
     ]
     shown += [block for block in content if id(block) not in gone]
-    short = {**result, "content": shown}
-    if structured or "structuredContent" in short:
-        # Hosts that show structured content alone would not see the preview.
-        short.pop("structuredContent", None)
-    short["_meta"] = {**meta_of(result), "fetchstash/artifact": list(view.facts)}
-    return short
+    meta = {**meta_of(result), "fetchstash/artifact": list(view.facts)}
+    return {**result, "content": shown, "_meta": meta}
+
+
+def _annotations(content: Sequence[Block], gone: set[int]) -> Block:
+    """Return the annotations of the replaced blocks, if all have the same: whom they are for."""
+    found = [block.get("annotations") for block in content if id(block) in gone]
+    same = bool(found) and bool(found[0]) and all(item == found[0] for item in found)
+    return {"annotations": found[0]} if same else {}
 
 
 def _text(value: Any) -> str | Spooled:
@@ -147,36 +201,55 @@ def _length(value: Any) -> int:
     return len(value) if isinstance(value, str) else 0
 
 
-def _parts(name: str, content: Sequence[Block], limits: PreviewLimits) -> list[_Part]:
+def _parts(call: Call, content: Sequence[Block]) -> list[_Part]:
     """Return what in these blocks reaches a model as characters, or as too large a picture."""
-    text = _Part(f"{name}.txt")
-    parts = [text]
+    name, limits = Path(call.name).name or "resource", call.host.preview
+    texts: list[_Part] = []
+    links = _Part(f"{name}.links.jsonl")
+    parts: list[_Part] = []
     shown = 0  # characters of the pictures that stay
     for block in content:
         kind = block.get("type")
         resource = as_object(block.get("resource")) if kind == "resource" else {}
+        data = _text(block.get("data") if kind in ("audio", "image") else resource.get("blob"))
+        media_type = str((resource or block).get("mimeType") or "")
         if kind == "text":
-            text.values.append(_text(block.get("text")))
-            text.blocks.append(block)
-        elif kind == "resource":
-            own = Path(str(resource.get("uri") or name)).name or name
-            if _length(resource.get("text")):
-                parts.append(_Part(own, [resource["text"]], [block]))
-            elif _length(resource.get("blob")):
-                own = _with_suffix(own, resource)
-                parts.append(_Part(own, [resource["blob"]], [block], is_base64=True))
-        elif kind in ("audio", "image"):
-            data = _text(block.get("data"))
-            if kind == "image" and not _too_large(data, limits, HELD_CHARS // 2 - shown):
+            texts.append(_Part(f"{name}.txt", [_text(block.get("text"))], [block]))
+        elif kind == "resource_link":
+            links.values.append(json.dumps(block, ensure_ascii=False))
+            links.blocks.append(block)
+        elif _length(resource.get("text")):
+            parts.append(_Part(_own_name(resource, name), [resource["text"]], [block]))
+        elif _length(data):
+            is_picture = kind == "image" or media_type.startswith("image/")
+            if is_picture and not _too_large(data, limits, HELD_CHARS // 2 - shown):
                 shown += _length(data)
                 continue
-            parts.append(_Part(_with_suffix(name, block), [data], [block], is_base64=True))
-    return [part for part in parts if part.values]
+            own = _with_suffix(_own_name(resource, name), media_type)
+            parts.append(_Part(own, [data], [block], is_base64=True))
+    parts += [links] if links.values else []
+    return [*_joined(texts, call.server.threshold), *parts]
 
 
-def _with_suffix(name: str, block: Mapping[str, Any]) -> str:
-    """Return a file name with the extension of the block's media type, for people to open."""
-    suffix = mimetypes.guess_extension(str(block.get("mimeType") or "")) or ""
+def _joined(texts: Sequence[_Part], threshold: int) -> list[_Part]:
+    """Return texts as one part, apart from short ones beside one that is too long by itself."""
+    long = [part for part in texts if part.chars > threshold]
+    short = [part for part in texts if part.chars <= threshold]
+    if len(long) == 1 and sum(part.chars for part in short) <= threshold:
+        return [*long, *short]
+    if not texts:
+        return []
+    values = [value for part in texts for value in part.values]
+    return [_Part(texts[0].name, values, [block for part in texts for block in part.blocks])]
+
+
+def _own_name(resource: Mapping[str, Any], name: str) -> str:
+    return Path(str(resource.get("uri") or name)).name or name
+
+
+def _with_suffix(name: str, media_type: str) -> str:
+    """Return a file name with the extension of a media type, for people to open."""
+    suffix = mimetypes.guess_extension(media_type) or ""
     return name if name.endswith(suffix) else name + suffix
 
 
@@ -192,12 +265,6 @@ def _too_large(data: str | Spooled, limits: PreviewLimits, most: int) -> bool:
     except ValueError:
         return False  # the host says what it thinks of it
     return size is not None and max(size) > limits.max_image_edge_px
-
-
-def _fits(parts: Sequence[_Part], server: WrappedServer) -> bool:
-    """Return whether all that a model would read is within the threshold."""
-    pictures = any(part.is_image for part in parts)
-    return not pictures and sum(part.chars for part in parts) <= server.threshold
 
 
 def _to_replace(parts: Sequence[_Part], threshold: int) -> list[_Part]:
@@ -224,7 +291,7 @@ def _join_copies(parts: Sequence[_Part]) -> None:
     A value stays as JSON (tools, 2025-06-18). A string under one name, which is how SDKs and
     servers return a text ("result", "content"), stays as text.
     """
-    structured = next(part for part in parts if part.name.endswith(STRUCTURED))
+    structured = next(part for part in parts if part.is_structured)
     for part in parts:
         if part is structured or part.is_base64:
             continue
@@ -299,23 +366,44 @@ def _opened(value: str | Spooled) -> BinaryIO:
     return io.BytesIO(value.encode()) if isinstance(value, str) else value.path.open("rb")
 
 
-async def _kept(stash: Stash, server: WrappedServer, part: _Part) -> Artifact:
+async def _kept(stash: Stash, call: Call, part: _Part) -> Artifact:
     """Write a part into the spool, if it is not there, and keep it."""
-    name = f"{server.name} {part.name.removesuffix(STRUCTURED)}"
-    most, spool, value = max(server.threshold, 200), stash.store.spool, part.values[0]
+    most, spool = max(call.server.threshold, 200), stash.store.spool
+    is_resource = bool(part.blocks) and part.blocks[0].get("type") == "resource"
+    label = f"{call.server.name}: {part.name}" if is_resource else call.label
+    keep = partial(stash.keep_spooled, name=part.name, label=label, max_chars=most)
+    await anyio.to_thread.run_sync(_open_one_text, part)
+    value = part.values[0]
     if len(part.values) == 1 and isinstance(value, Spooled) and not part.is_base64:
         file = value.path
         if file.parent != spool:
             file = Path(await anyio.to_thread.run_sync(shutil.move, file, spool / file.name))
-        return await stash.keep_spooled(file, name, max_chars=most)
+        return await keep(file)
     file = new_file(spool, "result-")
     try:
         await anyio.to_thread.run_sync(_write, part, file)
-        return await stash.keep_spooled(file, name, max_chars=most)
+        return await keep(file)
     finally:
         for value in part.values:
             drop_spooled(value)
         file.unlink(missing_ok=True)
+
+
+def _open_one_text(part: _Part) -> None:
+    """Take the text out of ``{"NAME": TEXT}``, which is how some servers return a text."""
+    value = part.values[0]
+    if part.is_base64 or len(part.values) > 1 or _length(value) > COMPARED_BYTES:
+        return
+    with _opened(value) as source:
+        if not _ONE_TEXT.match(source.read(64)):
+            return
+    try:
+        texts = list(as_object(json.loads(_whole(value))).values())
+    except (ValueError, RecursionError):
+        return
+    if len(texts) == 1 and isinstance(texts[0], str):
+        drop_spooled(value)
+        part.values[0] = texts[0]
 
 
 def _write(part: _Part, file: Path) -> None:

@@ -315,18 +315,20 @@ class Intake:
             rendered.path.unlink(missing_ok=True)
         return Picture(facts, data, rendered.media_type, rendered.width, rendered.height)
 
-    async def file(self, path: Path, name: str, on_page: Progress | None = None) -> Facts:
-        """Return the facts of a file that is in the spool, stored under ``name``.
+    async def file(
+        self, path: Path, name: str, label: str = "", on_page: Progress | None = None
+    ) -> Facts:
+        """Return the facts of a file that is in the spool, stored under ``label`` or ``name``.
 
-        The same bytes under the same name stay the same artifact.
+        The same bytes so called stay the same artifact.
         """
         digest = await anyio.to_thread.run_sync(_sha256, path)
-        key = f"file:{digest}/{name}"  # no URL that can be fetched, and none to be guessed
+        key = f"file:{digest}/{label or name}"  # no URL that can be fetched, and none to be guessed
         known = await self._known(key)
         if known and not known.extraction_error:
             return await self.store.touch(known.artifact_ref)
         call = _Call(math.inf, on_page=on_page)
-        return await self._take_in(path, Hints(name=name), Facts(), key, call)
+        return await self._take_in(path, Hints(name=name), Facts(name=clean_line(label)), key, call)
 
     async def delete_ephemeral(self) -> None:
         """Delete what must not be kept."""
@@ -377,7 +379,7 @@ class Intake:
             )
         threshold = self.settings.views.inline_threshold
         facts = with_extraction(
-            facts, decision, extraction, name=hints.name, inline_threshold=threshold
+            facts, decision, extraction, name=facts.name or hints.name, inline_threshold=threshold
         )
         if facts.page_verdict:
             look = partial(checked_lead, raw, decision.kind, hints.charset, hints.url)

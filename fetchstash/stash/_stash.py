@@ -154,22 +154,23 @@ class Stash:
         copy = new_file(self.store.spool, "add-")
         try:
             await anyio.to_thread.run_sync(copy_in, Path(path), within, copy, limit_bytes)
-            facts = await self.intake.file(copy, Path(path).name, reading)
+            facts = await self.intake.file(copy, Path(path).name, on_page=reading)
         finally:
             copy.unlink(missing_ok=True)
         facts = await self.scans.first_pages(facts, limit, deadline, reading)
         return await self._artifact(facts, focus, limit)
 
     async def keep_spooled(
-        self, file: Path, name: str, *, max_chars: int | None = None
+        self, file: Path, name: str, *, label: str = "", max_chars: int | None = None
     ) -> Artifact:
-        """Keep a file that was written into the store's spool, under ``name``.
+        """Keep a file that was written into the store's spool, under ``label`` or ``name``.
 
-        The file is gone from the spool afterwards. ``max_chars`` is as in ``fetch``.
+        ``name`` alone helps to tell what it is. The file is gone from the spool afterwards.
+        ``max_chars`` is as in ``fetch``.
         """
         try:
             limit = self._preview_limit(max_chars)
-            facts = await self.intake.file(file, name)
+            facts = await self.intake.file(file, name, label)
         finally:
             file.unlink(missing_ok=True)  # noqa: ASYNC240 - at once, also when cancelled
         return await self._artifact(facts, "", limit)

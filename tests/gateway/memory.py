@@ -219,7 +219,7 @@ async def gateway(
     own.about = {"capabilities": {"tools": {}}}
     served = Gateway(
         Peer("The host", ours.connection),
-        load(),
+        stash.settings if stash else load({"store.url": "memory:"}),
         keeper,
         upstreams,
         own,

@@ -6,6 +6,7 @@ import sys
 import mcp_types
 import pytest
 from mcp import Client
+from mcp.server.apps import EXTENSION_ID
 from mcp_types import version
 
 from fetchstash.config import load
@@ -20,6 +21,7 @@ def test_codes_keys_and_versions_are_those_of_the_sdk() -> None:
         **{f"{name}_KEY": getattr(mcp_types, f"{name}_META_KEY") for name in _META_KEYS},
         "SUBSCRIPTION_ID_KEY": "io.modelcontextprotocol/subscriptionId",
         "HANDSHAKE_VERSIONS": version.HANDSHAKE_PROTOCOL_VERSIONS,
+        "UI_EXTENSION": EXTENSION_ID,
         "MODERN_VERSIONS": version.MODERN_PROTOCOL_VERSIONS,
     }
     codes = {name for name, value in ours.items() if isinstance(value, int)}

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
         answer,
         log_call,
         log_of,
+        log_short_call,
         logged_calls,
         tool_functions,
         tool_named,
@@ -23,6 +24,7 @@ __all__ = [
     "answer",
     "log_call",
     "log_of",
+    "log_short_call",
     "logged_calls",
     "meant",
     "tool_functions",
@@ -31,7 +33,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "_answer": "answer log_call log_of logged_calls tool_functions tool_named",
+    "_answer": "answer log_call log_of log_short_call logged_calls tool_functions tool_named",
     "_arguments": "HOST_ARGUMENTS meant",
     "_specs": "Reports ToolSpec tool_specs",
 }

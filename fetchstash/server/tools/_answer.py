@@ -1,18 +1,20 @@
 """Answer a call, log it, and offer the tools as Python functions.
 
 It stands in the folder of the store as ``calls.jsonl``, 0600, and holds places and sizes, never
-content; the view and stats read it. A line has ``time``, ``run``, ``project``, ``tool``, ``asked``
-(the arguments, clipped), ``tokens`` (an estimate of the whole result) and ``shown``: for each
-artifact its ``ref``, ``how`` it was shown, and ``spans`` as [unit, first, last].
+content; the view and stats read it. A line has ``time``, ``run``, ``project``, ``server`` (of a
+gateway), ``tool``, ``asked`` (the arguments, clipped, without secrets), ``tokens`` (an estimate of
+the whole result) and ``shown``: for each artifact its ``ref``, ``how`` it was shown, and ``spans``
+as [unit, first, last].
 """
 
 import inspect
+import json
 import re
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from itertools import takewhile
 from typing import Any, Literal, Optional, cast
 
-from fetchstash.config import Settings
+from fetchstash.config import Settings, is_secret_name
 from fetchstash.errors import BadArgument, FetchstashError, did_you_mean
 from fetchstash.fetch import mask_url
 from fetchstash.render import Host, Value, View, error_view, view_of
@@ -34,6 +36,7 @@ from fetchstash.text import clip, tokens
 MAX_BYTES = 8 * 2**20
 _ARGUMENT_CHARS = 200
 _SPANS = 50
+_CHARS_PER_TOKEN = 4
 MAX_REFS = 10
 _PASSAGE = re.compile(r"^-- (?:(art_\w+), )?lines? (\d+)", re.MULTILINE)
 _NUMBERED = re.compile(r"^(\d+):", re.MULTILINE)
@@ -56,24 +59,56 @@ def logged_calls(settings: Settings) -> Generator[dict[str, Any]]:
 
 
 def log_call(
-    stash: Stash, tool: str, arguments: Mapping[str, Any], value: Value, view: View
+    settings: Settings,
+    tool: str,
+    arguments: Arguments,
+    value: Value,
+    view: View,
+    *,
+    server: str = "",
 ) -> None:
-    """Record what a call showed. An ephemeral run leaves no trace."""
-    store = stash.settings.store
-    log = log_of(stash.settings)
-    if log is None or store.ephemeral:
+    """Record what a call showed."""
+    shown = [
+        {"ref": facts.artifact_ref, "how": how, "spans": spans[:_SPANS]}
+        for facts, how, spans in _shown(value, view)
+    ]
+    _record(settings, server, tool, arguments, _tokens(value, view.text), shown)
+
+
+def log_short_call(
+    settings: Settings, tool: str, arguments: Arguments, chars: int, *, server: str
+) -> None:
+    """Record how much the result of a call had that passed through a gateway."""
+    _record(settings, server, tool, arguments, chars // _CHARS_PER_TOKEN, [])
+
+
+def _record(
+    settings: Settings,
+    server: str,
+    tool: str,
+    arguments: Arguments,
+    tokens_shown: int,
+    shown: list[dict[str, Any]],
+) -> None:
+    """Append a call to the log. An ephemeral run leaves no trace."""
+    store = settings.store
+    log = log_of(settings) if settings.telemetry.call_log and not store.ephemeral else None
+    if log is None:
         return
+    asked = {
+        name: "***" if is_secret_name(name) else _clipped(item)
+        for name, item in arguments.items()
+        if item
+    }
     record = {
         "time": telemetry.now(),
         "run": store.run,
         "project": project_of(store.run),
+        **({"server": server} if server else {}),
         "tool": tool,
-        "asked": {name: _clipped(item) for name, item in arguments.items() if item},
-        "tokens": _tokens(value, view.text),
-        "shown": [
-            {"ref": facts.artifact_ref, "how": how, "spans": spans[:_SPANS]}
-            for facts, how, spans in _shown(value, view)
-        ],
+        "asked": asked,
+        "tokens": tokens_shown,
+        "shown": shown,
     }
     log.append(record)
 
@@ -90,6 +125,8 @@ def _clipped(value: object) -> object:
         return (mask_url(value) if "://" in value else value)[:_ARGUMENT_CHARS]
     if isinstance(value, list):
         return [_clipped(item) for item in cast("list[object]", value)[:MAX_REFS]]
+    if isinstance(value, dict):  # of a server behind a gateway
+        return json.dumps(value, ensure_ascii=False, default=str)[:_ARGUMENT_CHARS]
     return value
 
 
@@ -167,7 +204,7 @@ async def answer(
     checked_arguments = checked(tool, arguments)
     value = await tool.run(stash, checked_arguments, reports)
     view = view_of(host, value, checked_arguments.get("maxChars"))
-    log_call(stash, tool.name, arguments, value, view)
+    log_call(stash.settings, tool.name, arguments, value, view)
     return view
 
 

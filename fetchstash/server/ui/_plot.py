@@ -42,7 +42,12 @@ class Calls:
     async def of_artifact(self, ref: str) -> list[dict[str, Any]]:
         """Return what each call showed of an artifact, oldest first."""
         return [
-            {**{name: record.get(name) for name in ("time", "tool", "asked", "tokens")}, **shown}
+            {
+                **{
+                    name: record.get(name) for name in ("time", "server", "tool", "asked", "tokens")
+                },
+                **shown,
+            }
             for record in await self._all()
             for shown in record.get("shown", ())
             if shown.get("ref") == ref
@@ -105,6 +110,7 @@ def totals(artifacts: Sequence[Facts], calls: Iterable[Mapping[str, Any]]) -> To
         if facts.created_at
     ]
     counted = 0
+    servers: dict[str, str] = {}
     for call in calls:
         refs = [item["ref"] for item in call.get("shown", ()) if item.get("ref") in by_ref]
         if not refs:
@@ -114,6 +120,8 @@ def totals(artifacts: Sequence[Facts], calls: Iterable[Mapping[str, Any]]) -> To
         steps.append((datetime.fromisoformat(str(call["time"])).timestamp(), 0, tokens))
         for ref in refs:
             shown[ref] += tokens / len(refs)
+            if server := call.get("server"):
+                servers.setdefault(ref, f"{server}: {call.get('tool')}")
     points: list[tuple[float, int, int]] = []
     whole, seen = 0, 0.0
     for at, more, tokens in sorted(steps):
@@ -128,8 +136,12 @@ def totals(artifacts: Sequence[Facts], calls: Iterable[Mapping[str, Any]]) -> To
         round(seen),
         tuple(kept),
         _bars(artifacts, shown, lambda facts: facts.content_kind),
-        _bars(artifacts, shown, lambda f: urlsplit(f.final_url).hostname or "this machine"),
+        _bars(artifacts, shown, lambda f: servers.get(f.artifact_ref) or _host_of(f)),
     )
+
+
+def _host_of(facts: Facts) -> str:
+    return urlsplit(facts.final_url).hostname or "this machine"
 
 
 def _bars(

@@ -1,0 +1,188 @@
+"""What becomes of each kind of block in a long result, and what it is called afterwards."""
+
+import base64
+import io
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from fetchstash import Stash, open_stash
+from fetchstash.config import load
+from fetchstash.gateway._protocol import as_object
+from fetchstash.server.tools import logged_calls
+from tests.gateway.memory import Line, Message, Server, gateway, initialize, tools
+
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
+
+LONG = "a line of the log\n" * 100
+UI = "io.modelcontextprotocol/ui"
+
+
+def text(words: str, **more: Any) -> dict[str, Any]:
+    return {"type": "text", "text": words, **more}
+
+
+@asynccontextmanager
+async def connected(
+    *servers: Server, folder: Path | None = None, extensions: tuple[str, ...] = ()
+) -> AsyncGenerator[tuple[Line, Stash]]:
+    """Yield a host with ``extensions``, and the stash that keeps what is long."""
+    place = {"store.folder": str(folder)} if folder else {"store.url": "memory:"}
+    async with open_stash(place) as stash, gateway(*servers, connects="", stash=stash) as host:
+        capabilities: dict[str, Any] = {"extensions": {name: {} for name in extensions}}
+        await host.call("initialize", {**initialize(), "capabilities": capabilities})
+        yield host, stash
+
+
+def server(result: dict[str, Any], **settings: Any) -> Server:
+    """Return a server whose one tool has a result."""
+    return Server("rows", {**tools("read"), "tools/call": result}, threshold=500, **settings)
+
+
+async def called(host: Line, tool: str = "read", **arguments: Any) -> dict[str, Any]:
+    answer = await host.call("tools/call", {"name": tool, "arguments": arguments})
+    result: dict[str, Any] = answer["result"]
+    return result
+
+
+PAGE: dict[str, Any] = {"ui": {"resourceUri": "ui://rows/page"}}
+PAGE_ALONE: dict[str, Any] = {"ui": {"resourceUri": "ui://rows/page", "visibility": ["app"]}}
+
+
+@pytest.mark.parametrize(
+    ("meta", "extensions", "has_text", "has_structured"),
+    [
+        (PAGE_ALONE, (), True, True),
+        (PAGE, (UI,), False, True),
+        ({"ui/resourceUri": "ui://rows/page"}, (UI,), False, True),
+        (PAGE, (), False, False),
+        ({}, (UI,), False, False),
+    ],
+    ids=["no model sees it", "page", "page, as it was first named", "host without pages", "none"],
+)
+async def test_the_page_of_an_app_gets_its_data_and_the_model_a_preview(
+    meta: dict[str, Any], extensions: tuple[str, ...], *, has_text: bool, has_structured: bool
+) -> None:
+    rows = {"rows": [{"id": number} for number in range(500)]}
+    result = {"content": [text(LONG)], "structuredContent": rows}
+    rows_server = server(result)
+    tool = {"name": "read", "outputSchema": {"type": "object"}, "_meta": meta}
+    rows_server.answers["tools/list"] = {"tools": [tool]}
+    async with connected(rows_server, extensions=extensions) as (host, _):
+        listed = await host.call("tools/list")
+        short = await called(host)
+    [entry] = [item for item in listed["result"]["tools"] if item["name"] == "read"]
+    assert (short["content"][0]["text"] == LONG) is has_text
+    assert (short.get("structuredContent") == rows) is has_structured
+    assert ("outputSchema" in entry) is has_structured
+
+
+async def test_short_texts_stay_blocks_beside_one_that_is_replaced() -> None:
+    user = {"annotations": {"audience": ["user"]}}
+    content = [text("before"), text(LONG, **user), text("after")]
+    async with connected(server({"content": content})) as (host, _):
+        short = await called(host)
+    preview, *rest = short["content"]
+    assert preview["annotations"] == user["annotations"]
+    assert rest == [content[0], content[2]]
+
+
+async def test_many_links_to_resources_are_kept_as_lines() -> None:
+    links = [
+        {"type": "resource_link", "uri": f"file:///{number}", "name": f"file {number}"}
+        for number in range(300)
+    ]
+    async with connected(server({"content": links})) as (host, stash):
+        short = await called(host)
+        [facts] = short["_meta"]["fetchstash/artifact"]
+        kept = await (await stash.get(facts["artifact_ref"])).text()
+    assert len(short["content"]) == 1
+    assert [json.loads(line) for line in kept.splitlines()] == links
+
+
+@pytest.mark.parametrize("edge", [40, 2_000], ids=["within the bounds", "too large"])
+async def test_a_picture_read_as_a_resource_stays_a_picture(edge: int) -> None:
+    file = io.BytesIO()
+    Image.effect_noise((edge, edge), 50).save(file, "PNG")
+    blob = base64.b64encode(file.getvalue()).decode()
+    contents = [{"uri": "data://a", "mimeType": "image/png", "blob": blob}]
+    pictures = Server("pictures", {"resources/read": {"contents": contents}}, threshold=500)
+    async with connected(pictures) as (host, _):
+        answer = await host.call("resources/read", {"uri": "data://a"})
+    read = answer["result"]["contents"]
+    [picture] = [item for item in read if "blob" in item]
+    with Image.open(io.BytesIO(base64.b64decode(picture["blob"]))) as image:
+        assert max(image.size) == min(edge, 1_568)
+    assert (read == contents) is (edge == 40)
+
+
+async def test_resources_of_a_server_can_be_left_alone() -> None:
+    contents = [{"uri": "data://a", "text": LONG}]
+    left = Server(
+        "rows", {"resources/read": {"contents": contents}}, threshold=500, leave_resources=True
+    )
+    async with connected(left) as (host, _):
+        answer = await host.call("resources/read", {"uri": "data://a"})
+    assert answer["result"]["contents"] == contents
+
+
+async def test_a_text_in_json_under_one_name_is_kept_as_a_text() -> None:
+    async with connected(server({"content": [text(json.dumps({"output": LONG}))]})) as (
+        host,
+        stash,
+    ):
+        [facts] = (await called(host))["_meta"]["fetchstash/artifact"]
+        assert await (await stash.get(facts["artifact_ref"])).text() == LONG
+
+
+async def test_an_artifact_is_called_as_its_call_and_calls_are_logged(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    arguments: dict[str, Any] = {"path": "/x/y.log", "api_key": "do-not-show", "deep": {"n": [1]}}
+    both = server({"content": [text(LONG)]})
+    async with connected(both, folder=folder) as (host, _):
+        short = await called(host, **arguments)
+        both.answers["tools/call"] = {"content": [text("short")]}
+        await called(host, path="/z")
+    [facts] = short["_meta"]["fetchstash/artifact"]
+    assert facts["name"] == 'rows: read(path=/x/y.log, api_key=***, deep={"n": [1]})'
+    assert "do-not-show" not in short["content"][0]["text"]
+    long_call, short_call = logged_calls(load({"store.folder": str(folder)}))
+    assert (long_call["server"], long_call["tool"]) == ("rows", "read")
+    assert long_call["asked"] == {"path": "/x/y.log", "api_key": "***", "deep": '{"n": [1]}'}
+    assert [item["ref"] for item in long_call["shown"]] == [facts["artifact_ref"]]
+    assert (short_call["asked"], short_call["shown"]) == ({"path": "/z"}, [])
+
+
+async def test_each_task_is_asked_of_its_server_and_its_result_made_short() -> None:
+    async def works(line: Line, message: Message) -> None:
+        own = as_object(message.get("params")).get("taskId", "")
+        answers: dict[str, dict[str, Any]] = {
+            "tools/call": {"task": {"taskId": f"of {name_of[line]}"}},
+            "tasks/list": {"tasks": [{"taskId": f"of {name_of[line]}"}]},
+            "tasks/get": {"taskId": own, "status": "completed"},
+            "tasks/result": {"content": [text(f"{own}\n{LONG}")]},
+        }
+        await line.send({"id": message["id"], "result": answers[message["method"]]})
+
+    capable: dict[str, Any] = {"capabilities": {"tools": {}, "tasks": {}}, "protocolVersion": "2025-11-25"}
+    servers = [
+        Server(name, {**tools(name), "initialize": capable}, works, threshold=500)
+        for name in ("one", "two")
+    ]
+    name_of: dict[Line, str] = {}
+    async with connected(*servers) as (host, _):
+        name_of.update({item.line: item.settings.name for item in servers if item.line})
+        for name in ("one", "two"):
+            task = (await called(host, name))["task"]
+            state = await host.call("tasks/get", task)
+            result = (await host.call("tasks/result", task))["result"]
+            assert state["result"]["taskId"] == f"of {name}"
+            assert f"of {name}" in result["content"][0]["text"]
+            assert "artifact_ref=art_" in result["content"][0]["text"]
+        listed = (await host.call("tasks/list"))["result"]["tasks"]
+    assert [item["taskId"] for item in listed] == ["of one", "of two"]
