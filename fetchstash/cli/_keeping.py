@@ -221,7 +221,7 @@ def gc(settings: "Settings", dry_run: bool, as_json: bool) -> None:
 def stats(settings: "Settings", plot_file: Path | None, as_json: bool) -> None:
     """Sum up what was fetched, by kind and host, and the tokens kept out of the context."""
     from fetchstash.server.tools import logged_calls  # noqa: PLC0415 - the rooms are heavy
-    from fetchstash.server.ui import plot, totals  # noqa: PLC0415 - as above
+    from fetchstash.server.ui import origins, plot, totals  # noqa: PLC0415 - as above
     from fetchstash.stash import replacing  # noqa: PLC0415 - as above
 
     async def work(stash: "Stash") -> "Listing":
@@ -232,8 +232,10 @@ def stats(settings: "Settings", plot_file: Path | None, as_json: bool) -> None:
 
     listing = with_stash(settings, work)
     # A call counts by the artifacts that it showed, whichever run it came from.
-    sums = totals(listing.facts, logged_calls(settings))
-    rows, shown = _show.rows_of(listing.facts), sums.shown if sums.calls else None
+    calls = list(logged_calls(settings))
+    sums = totals(listing.facts, calls)
+    rows = _show.rows_of(listing.facts, origins(listing.facts, calls))
+    shown = sums.shown if sums.calls else None
     if plot_file:
         with replacing(plot_file) as file:
             file.write(plot(sums).encode())

@@ -316,12 +316,11 @@ class Row:
     tokens_exact: bool
 
 
-def rows_of(artifacts: "Sequence[Facts]") -> list[Row]:
-    """Sum up by kind, then by host, the most tokens first."""
+def rows_of(artifacts: "Sequence[Facts]", origins: Mapping[str, str]) -> list[Row]:
+    """Sum up by kind, then by origin, the most tokens first. ``origins`` are by reference."""
     groups: dict[tuple[str, str], list[Facts]] = {}
     for facts in artifacts:
-        host = urlsplit(facts.final_url).hostname or "this machine"
-        for key in (("kind", facts.content_kind), ("host", host)):
+        for key in (("kind", facts.content_kind), ("host", origins[facts.artifact_ref])):
             groups.setdefault(key, []).append(facts)
     rows = [
         Row(

@@ -110,7 +110,7 @@ def totals(artifacts: Sequence[Facts], calls: Iterable[Mapping[str, Any]]) -> To
         if facts.created_at
     ]
     counted = 0
-    servers: dict[str, str] = {}
+    calls = tuple(calls)
     for call in calls:
         refs = [item["ref"] for item in call.get("shown", ()) if item.get("ref") in by_ref]
         if not refs:
@@ -120,13 +120,12 @@ def totals(artifacts: Sequence[Facts], calls: Iterable[Mapping[str, Any]]) -> To
         steps.append((datetime.fromisoformat(str(call["time"])).timestamp(), 0, tokens))
         for ref in refs:
             shown[ref] += tokens / len(refs)
-            if server := call.get("server"):
-                servers.setdefault(ref, f"{server}: {call.get('tool')}")
     points: list[tuple[float, int, int]] = []
     whole, seen = 0, 0.0
     for at, more, tokens in sorted(steps):
         whole, seen = whole + more, seen + tokens
         points.append((at, whole, round(seen)))
+    places = origins(artifacts, calls)
     thin = max(len(points) // _POINTS, 1)
     kept = points[::thin] + (points[-1:] if (len(points) - 1) % thin else [])
     return Totals(
@@ -136,12 +135,24 @@ def totals(artifacts: Sequence[Facts], calls: Iterable[Mapping[str, Any]]) -> To
         round(seen),
         tuple(kept),
         _bars(artifacts, shown, lambda facts: facts.content_kind),
-        _bars(artifacts, shown, lambda f: servers.get(f.artifact_ref) or _host_of(f)),
+        _bars(artifacts, shown, lambda facts: places[facts.artifact_ref]),
     )
 
 
-def _host_of(facts: Facts) -> str:
-    return urlsplit(facts.final_url).hostname or "this machine"
+def origins(artifacts: Iterable[Facts], calls: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return by reference where artifacts came from: a host, a server with its tool, or here."""
+    servers = {
+        item["ref"]: f"{call['server']}: {call.get('tool')}"
+        for call in calls
+        if call.get("server")
+        for item in call.get("shown", ())
+    }
+    return {
+        facts.artifact_ref: servers.get(facts.artifact_ref)
+        or urlsplit(facts.final_url).hostname
+        or "this machine"
+        for facts in artifacts
+    }
 
 
 def _bars(
