@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from fetchstash.config._load import Settings, example_file, load, toml_value
     from fetchstash.config._servers import (
+        ARTIFACT_TOOLS,
         WrappedServer,
         is_secret_name,
         resolved,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ARTIFACT_TOOLS",
     "CLIENT_NAMES",
     "COUNTING_BYTES",
     "KEYS",
@@ -58,6 +60,6 @@ _MODULES = {
         "QuotaLimits TelemetryLimits"
     ),
     "_load": "Settings example_file load toml_value",
-    "_servers": "WrappedServer is_secret_name resolved servers_of_file",
+    "_servers": "ARTIFACT_TOOLS WrappedServer is_secret_name resolved servers_of_file",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -116,6 +116,15 @@ def headers_of(
     return origin_headers(headers)
 
 
+ARTIFACT_TOOLS = (
+    "get_search_content",
+    "artifact_grep",
+    "artifact_slice",
+    "artifact_search",
+    "artifact_info",
+)
+"""The tools that read what the gateway kept."""
+
 THRESHOLD_CHARS = 10_000
 CALL_SECONDS = 300.0
 """How long a server may be silent about a call: neither an answer nor progress."""

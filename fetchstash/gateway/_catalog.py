@@ -16,6 +16,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from fetchstash import __version__
+from fetchstash.config import ARTIFACT_TOOLS
 from fetchstash.errors import BadArgument, FetchstashError, did_you_mean
 from fetchstash.gateway._process import say
 from fetchstash.gateway._protocol import (
@@ -47,9 +48,6 @@ LISTS = {
 _CAPABILITIES = {"resourceTemplates": "resources"}
 _KEYS = {"resources": "uri", "resourceTemplates": "uriTemplate"}
 """What tells the entries of a list apart; of tools and prompts it is their name."""
-
-OWN_TOOLS = ("fetch_content", "stash_file")
-"""Tools of fetchstash that the gateway shows only where they are asked for."""
 
 
 class Shortened(Enum):
@@ -114,8 +112,9 @@ class Catalog:
         field = LISTS[method]
         entries: list[tuple[Upstream, dict[str, Any]]] = []
         for upstream, items in await self.all_of(method, field, params):
-            hidden = OWN_TOOLS if upstream is self.own and not self._with_fetch else ()
-            entries += [(upstream, item) for item in items if item.get("name") not in hidden]
+            is_all = method != "tools/list" or upstream is not self.own or self._with_fetch
+            shown_here = (item for item in items if is_all or item.get("name") in ARTIFACT_TOOLS)
+            entries += [(upstream, item) for item in shown_here]
         key = _KEYS.get(field, "name")
         owners: dict[str, set[str]] = {}
         for upstream, item in entries:

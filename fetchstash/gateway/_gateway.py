@@ -1,13 +1,14 @@
 """The gateway: one MCP server towards the host, in front of any number of others."""
 
 import json
+import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from fetchstash.config import Settings
+from fetchstash.config import ARTIFACT_TOOLS, Settings
 from fetchstash.errors import FetchstashError
 from fetchstash.gateway._catalog import (
     LISTS,
@@ -44,8 +45,16 @@ if TYPE_CHECKING:
 UNKNOWN = {"name": "unknown", "version": "0"}
 """A client that does not say its name."""
 
+UNREAD = 3
+"""Previews of which none was read on, after which a host may hide the tools that read them."""
+
 TASKS = 1_000
 """Tasks of servers whose calls are remembered."""
+
+_UNREAD_LINE = (
+    f"[{UNREAD} previews so far, and none was read on. Where the host hides tools, its person has "
+    f"to allow {', '.join(ARTIFACT_TOOLS)}.]"
+)
 
 Handler = Callable[[str, Params], Awaitable[dict[str, Any]]]
 
@@ -92,6 +101,8 @@ class Gateway:
         self._on_listed = on_listed
         self._last_token = 0
         self._tasks_by_id: dict[str, _Task] = {}
+        self._unread = 0
+        """Previews shown so far, as long as none was read on."""
         self._asked: dict[str, tuple[Upstream, str | int]] = {}
         """What servers asked of the host: whose it is and its own token, by the token we sent."""
 
@@ -228,6 +239,8 @@ class Gateway:
         exposed = str(params.get("name"))
         try:
             upstream, name = await self._catalog.route("tools/list", exposed, "tool")
+            if upstream is self._catalog.own:
+                self._unread = -sys.maxsize
             shortened = self._catalog.shortened(upstream, name)
             is_whole = shortened is Shortened.NOTHING
             try:
@@ -322,7 +335,12 @@ class Gateway:
         views = self._settings.views_for(str(self._host_info.client_info.get("name")))
         host = Host(views, True, self._settings.context)
         call = Call(self._settings, host, upstream.server, name, arguments or {}, keeps)
-        return await bounded(method, self._stash, call, result)
+        short = await bounded(method, self._stash, call, result)
+        if method == "tools/call" and short is not result:
+            self._unread += 1
+            if self._unread == UNREAD:
+                short["content"].append({"type": "text", "text": _UNREAD_LINE})
+        return short
 
     async def _subscribe(self, method: str, params: Params) -> dict[str, Any]:
         uri = str(params.get("uri"))

@@ -90,8 +90,9 @@ A table has `command` with `args` and `env`, or `url` with `headers`; a value `e
 environment variable of that name, and `Bearer env:NAME` puts the scheme before it. `prefix` is put
 before a name that another server has, too (default: the table's name and `_`, with `_` for every
 character but letters, digits and `-`). A result over `threshold` characters becomes a preview
-(default: 10000); those of the tools in `leave_alone` never do. `timeout` is how many seconds a
-server may be silent about a call (default: 300).
+(default: 10000); those of the tools in `leave_alone` never do, and with `leave_resources = true`
+no resource of the server does. `timeout` is how many seconds a server may be silent about a call
+(default: 300).
 
 ## tenants
 

@@ -12,8 +12,9 @@ import pytest
 from PIL import Image
 
 from fetchstash import Stash, open_stash
-from fetchstash.config import load
+from fetchstash.config import ARTIFACT_TOOLS, load
 from fetchstash.gateway._protocol import as_object
+from fetchstash.server import listed_tools
 from fetchstash.server.tools import logged_calls
 from tests.gateway.memory import Line, Message, Server, gateway, initialize, tools
 
@@ -169,7 +170,10 @@ async def test_each_task_is_asked_of_its_server_and_its_result_made_short() -> N
         }
         await line.send({"id": message["id"], "result": answers[message["method"]]})
 
-    capable: dict[str, Any] = {"capabilities": {"tools": {}, "tasks": {}}, "protocolVersion": "2025-11-25"}
+    capable: dict[str, Any] = {
+        "capabilities": {"tools": {}, "tasks": {}},
+        "protocolVersion": "2025-11-25",
+    }
     servers = [
         Server(name, {**tools(name), "initialize": capable}, works, threshold=500)
         for name in ("one", "two")
@@ -186,3 +190,21 @@ async def test_each_task_is_asked_of_its_server_and_its_result_made_short() -> N
             assert "artifact_ref=art_" in result["content"][0]["text"]
         listed = (await host.call("tasks/list"))["result"]["tasks"]
     assert [item["taskId"] for item in listed] == ["of one", "of two"]
+
+
+@pytest.mark.parametrize("reads", [True, False])
+async def test_a_host_that_reads_no_preview_is_told_once_that_it_may_hide_our_tools(
+    *, reads: bool
+) -> None:
+    own: dict[str, Any] = {"name": "artifact_grep", "arguments": {}}
+    async with connected(server({"content": [text(LONG)]})) as (host, _):
+        if reads:
+            await host.ask("tools/call", own)
+        results = [await called(host) for _ in range(6)]
+    told = [result for result in results if "none was read on" in result["content"][-1]["text"]]
+    assert told == ([] if reads else [results[2]])
+
+
+def test_all_tools_that_read_an_artifact_are_named() -> None:
+    named = {tool["name"] for tool in listed_tools(load())}
+    assert named == {"fetch_content", *ARTIFACT_TOOLS}

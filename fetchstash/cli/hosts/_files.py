@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,13 @@ def _change(file: Path, shown: Path, edit: Callable[[str], str]) -> str | None:
     finally:
         written.unlink(missing_ok=True)
     return kept
+
+
+def backups_of(path: Path) -> list[Path]:
+    """Return what ``change_file`` kept of a file, newest first."""
+    file = path.resolve()
+    found = file.parent.glob(f"{escape(file.name)}.*.bak*")
+    return sorted(found, key=lambda backup: backup.stat().st_mtime_ns, reverse=True)
 
 
 def _write_beside(file: Path, suffix: str, data: bytes) -> Path:

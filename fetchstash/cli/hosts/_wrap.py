@@ -1,14 +1,18 @@
 """Put the servers that a host has behind the gateway, in place, and bring them back."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
 
-from fetchstash.cli.hosts._files import change_file, value_at
+from fetchstash.cli.hosts._files import Malformed, backups_of, change_file, value_at
 from fetchstash.cli.hosts._hosts import Environment, Host
 from fetchstash.cli.hosts._register import NAME
 from fetchstash.cli.hosts._servers import Entry, Servers, as_table, servers_of
+from fetchstash.config import ARTIFACT_TOOLS
 from fetchstash.errors import BadArgument, did_you_mean
 
 WRAPPED_ENTRY = "WRAPPED_ENTRY"
@@ -24,6 +28,12 @@ _REMOTE_KEYS = (*_URL_KEYS, *_HEADER_KEYS, *_LOGIN_KEYS)
 _WRAPPED_KEYS = ("type", "command", "args", "env", "env_vars")
 """What an entry has of ours where the server before was one over HTTP."""
 
+_FILTER_KEYS = ("enabled_tools", "includeTools")
+"""They name the only tools of a server that Codex and Gemini CLI show their models."""
+
+BACKUPS = 20
+"""Backups of a file that are looked at, newest first."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
@@ -37,73 +47,155 @@ _Decide = Callable[[Servers, str, Entry], _Edit | None]
 """What to do with an entry, by its name; None for nothing. Raises BadArgument to leave it alone."""
 
 
+@dataclass
+class _Outcome:
+    """The text of a host's file after an edit, and what became of its servers."""
+
+    text: str
+    known: dict[str, None] = field(default_factory=dict[str, None])
+    changed: dict[str, None] = field(default_factory=dict[str, None])
+    refusals: dict[str, BadArgument] = field(default_factory=dict[str, BadArgument])
+
+
 def wrap(host: Host, names: tuple[str, ...], start: list[str], env: Environment) -> str:
     """Put servers of a host behind ``fetchstash wrap``: those named, or all. Return lines.
 
     Raises BadArgument, Busy or StoreError, and then nothing was changed.
     """
-
-    def decide(servers: Servers, name: str, entry: Entry) -> _Edit | None:
-        edit = _wrapped(entry, start[:-1], host.title)
-        if edit and name not in names and _may_log_in(entry):
-            reason = f"its settings have no token, so {host.title} may log in to it itself"
-            raise BadArgument(reason, f"If it needs no login, name it: --wrap {name}.")
-        if edit and (edit.removed or entry.get("args") == []):
-            before = [key for key in entry if key in (*_REMOTE_KEYS, *_WRAPPED_KEYS)]
-            variables = as_table(edit.put.get("env", entry.get("env")))
-            variables = {**variables, WRAPPED_ENTRY: servers.source(name, before)}
-            return replace(edit, put={**edit.put, "env": variables})
-        return edit
-
-    return _change(host, names, env, decide, "Wrapped")
+    decide = partial(_decide_to_wrap, host, names, start[:-1])
+    work = partial(_edited, host, names, decide)
+    outcome, lines = _change(host, names, env, work, "Wrapped")
+    if outcome.changed and host.name == "claude-code":
+        lines += _permissions(outcome.changed, env)
+    return "\n".join(lines)
 
 
 def unwrap(host: Host, names: tuple[str, ...], env: Environment) -> str:
-    """Bring servers back as they were: those named, or all. Return lines for the person."""
-    return _change(host, names, env, _unwrapped, "Brought back")
+    """Bring servers back as they were: those named, or all. Return lines for the person.
+
+    A file that nobody changed since gets its old bytes back.
+    """
+    work = partial(_unwrapped_text, host, names, host.file(env))
+    _, lines = _change(host, names, env, work, "Brought back")
+    return "\n".join(lines)
 
 
 def _change(
-    host: Host, names: tuple[str, ...], env: Environment, decide: _Decide, done: str
-) -> str:
+    host: Host, names: tuple[str, ...], env: Environment, work: Callable[[str], _Outcome], done: str
+) -> tuple[_Outcome, list[str]]:
+    """Change a host's file; return what became of its servers, and lines for the person."""
     file = host.file(env)
     if not file.exists():
         raise BadArgument(f"{host.title} has no settings file {file}.", "Add a server there first.")
-    changed: dict[str, None] = {}
-    refusals: dict[str, BadArgument] = {}
+    outcome = _Outcome("")
 
     def edit(text: str) -> str:
-        known: dict[str, None] = {}
-        for path in _sections(host, text):
-            servers = servers_of(host, text, path)
-            for name, entry in servers.entries.items():
-                known[name] = None
-                if (names and name not in names) or name == NAME:
-                    continue
-                try:
-                    decision = decide(servers, name, entry)
-                except BadArgument as error:
-                    refusals[name] = error
-                    continue
-                if decision:
-                    _apply(decision, servers, name, entry)
-                    changed[name] = None
-            text = servers.text
+        nonlocal outcome
+        outcome = work(text)
         for name in names:
-            if name not in known:
-                next_step = did_you_mean(name, known) or "Check the name."
+            if name not in outcome.known:
+                next_step = did_you_mean(name, outcome.known) or "Check the name."
                 raise BadArgument(f"There is no server {name!r} in {file}.", next_step)
-            if refusal := refusals.get(name):
+            if refusal := outcome.refusals.get(name):
                 what = f"{name} stays as it is: {refusal.what}."
                 raise BadArgument(what, f"Nothing was changed. {refusal.next_step}")
-        return text
+        return outcome.text
 
     kept = change_file(file, edit, by_hand="change the entry by hand")
     line = f"{host.title} has no other server to change in {file}: nothing was changed."
     if kept is not None:
-        line = f"{done} {', '.join(changed)} in {file}{kept}. Restart {host.title} to use it."
-    left = (f"{name} stays as it is: {why.what}. {why.next_step}" for name, why in refusals.items())
-    return "\n".join([line, *left])
+        changed = ", ".join(outcome.changed)
+        line = f"{done} {changed} in {file}{kept}. Restart {host.title} to use it."
+    refusals = outcome.refusals.items()
+    left = (f"{name} stays as it is: {why.what}. {why.next_step}" for name, why in refusals)
+    return outcome, [line, *left]
+
+
+def _edited(host: Host, names: tuple[str, ...], decide: _Decide, text: str) -> _Outcome:
+    """Return what becomes of a file whose entries are edited as ``decide`` says."""
+    outcome = _Outcome(text)
+    for path in _sections(host, text):
+        servers = servers_of(host, outcome.text, path)
+        for name, entry in servers.entries.items():
+            outcome.known[name] = None
+            if (names and name not in names) or name == NAME:
+                continue
+            try:
+                decision = decide(servers, name, entry)
+            except BadArgument as error:
+                outcome.refusals[name] = error
+                continue
+            if decision:
+                _apply(decision, servers, name, entry)
+                outcome.changed[name] = None
+        outcome.text = servers.text
+    return outcome
+
+
+def _decide_to_wrap(
+    host: Host,
+    names: tuple[str, ...],
+    program: list[str],
+    servers: Servers,
+    name: str,
+    entry: Entry,
+) -> _Edit | None:
+    """Return the edit that puts a server behind the gateway. Raises BadArgument to leave it."""
+    edit = _wrapped(entry, program, host.title)
+    if edit is None:
+        return None
+    if name not in names and _may_log_in(entry):
+        reason = f"its settings have no token, so {host.title} may log in to it itself"
+        raise BadArgument(reason, f"If it needs no login, name it: --wrap {name}.")
+    shown = {key: [*entry[key], *ARTIFACT_TOOLS] for key in _FILTER_KEYS if entry.get(key)}
+    edit = replace(edit, put={**edit.put, **shown})
+    if not (edit.removed or shown or entry.get("args") == []):
+        return edit
+    before = [key for key in entry if key in (*_REMOTE_KEYS, *_WRAPPED_KEYS, *shown)]
+    variables = as_table(edit.put.get("env", entry.get("env")))
+    variables = {**variables, WRAPPED_ENTRY: servers.source(name, before)}
+    return replace(edit, put={**edit.put, "env": variables})
+
+
+def _unwrapped_text(host: Host, names: tuple[str, ...], file: Path, text: str) -> _Outcome:
+    """Return what the file is without the gateway: as before to the byte, where that is known."""
+    outcome = _edited(host, names, _unwrapped, text)
+    programs = [
+        [str(entry["command"]), *_before_wrap(entry)]
+        for path in _sections(host, text)
+        for name, entry in servers_of(host, text, path).entries.items()
+        if name in outcome.changed
+    ]
+    for backup in backups_of(file)[:BACKUPS] if programs else ():
+        with suppress(Malformed, BadArgument, UnicodeDecodeError, OSError):
+            old, wrapped = backup.read_bytes().decode("utf-8"), tuple(outcome.changed)
+            decide = partial(_decide_to_wrap, host, wrapped, programs[0])
+            again = _edited(host, wrapped, decide, old)
+            if again.text == text and again.changed.keys() == outcome.changed.keys():
+                return replace(outcome, text=old)
+    return outcome
+
+
+def _before_wrap(entry: Entry) -> list[str]:
+    """Return the words of a wrapped entry between its command and ``wrap``."""
+    return list(takewhile(lambda word: word != "wrap", _args(entry) or []))
+
+
+def _permissions(names: Iterable[str], env: Environment) -> list[str]:
+    """Return a line for each server of which Claude Code allows single tools alone."""
+    settings = env.folder("CLAUDE_CONFIG_DIR", env.home / ".claude") / "settings.json"
+    try:
+        permissions = as_table(value_at(settings.read_text(encoding="utf-8"), ["permissions"]))
+    except (OSError, UnicodeDecodeError, Malformed):
+        return []
+    allowed = [str(rule) for rule in cast("list[object]", permissions.get("allow") or [])]
+    return [
+        f"Claude Code asks before each artifact tool of {name}: to allow them add "
+        + ", ".join(f'"mcp__{name}__{tool}"' for tool in ARTIFACT_TOOLS)
+        + f" to permissions.allow in {settings}."
+        for name in names
+        if any(rule.startswith(f"mcp__{name}__") for rule in allowed)
+    ]
 
 
 def _apply(edit: _Edit, servers: Servers, name: str, entry: Entry) -> None:

@@ -15,6 +15,7 @@ from mcp import Client, StdioServerParameters
 from fetchstash.cli.hosts import _files, _servers
 from fetchstash.cli.hosts._hosts import HOSTS, Environment
 from fetchstash.cli.hosts._wrap import unwrap, wrap
+from fetchstash.config import ARTIFACT_TOOLS
 from fetchstash.errors import BadArgument
 from tests.cli.hosts.conftest import settings
 from tests.gateway.conftest import FETCHSTASH, plain
@@ -66,6 +67,47 @@ def test_servers_are_wrapped_in_place_and_brought_back(name: str, env: Environme
     assert "nothing was changed" in wrap(host, (), START, env)
     unwrap(host, (), env)
     assert json.loads(file.read_text()) == {section: ENTRIES, "mine": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "filter_key"),
+    [
+        (
+            "gemini",
+            '{ "mcpServers": {"files" :{"args":[ ], "includeTools":["read"],"command":"npx"}}}',
+            "includeTools",
+        ),
+        (
+            "codex",
+            '[mcp_servers.files]\ncommand = "npx"  # mine\nenabled_tools=[ "read", ] # one\n',
+            "enabled_tools",
+        ),
+    ],
+)
+def test_a_filter_of_tools_lets_ours_through_and_every_byte_comes_back(
+    name: str, text: str, filter_key: str, env: Environment
+) -> None:
+    file = settings(env, name, text)
+    wrap(HOSTS[name], (), START, env)
+    wrapped = file.read_text()
+    unwrap(HOSTS[name], (), env)
+    assert file.read_text() == text
+    file.write_text(f"{wrapped}\n")  # changed since: only what is ours is taken out
+    read = tomllib.loads if name == "codex" else json.loads
+    [entry] = next(iter(read(wrapped).values())).values()
+    assert entry[filter_key] == ["read", *ARTIFACT_TOOLS]
+    unwrap(HOSTS[name], (), env)
+    assert read(file.read_text()) == read(text)
+
+
+def test_what_claude_code_will_ask_for_is_said(env: Environment) -> None:
+    settings(env, "claude-code", json.dumps({"mcpServers": {"files": ENTRIES["files"]}}))
+    rules = env.home / ".claude" / "settings.json"
+    rules.parent.mkdir(parents=True, exist_ok=True)
+    rules.write_text(json.dumps({"permissions": {"allow": ["mcp__files__read", "mcp__other"]}}))
+    said = wrap(HOSTS["claude-code"], (), START, env)
+    assert "Claude Code asks before each artifact tool of files: to allow them add" in said
+    assert '"mcp__files__artifact_grep"' in said
 
 
 def test_only_the_servers_that_are_named_are_wrapped(env: Environment) -> None:
