@@ -287,7 +287,7 @@ def test_a_tenant_has_its_own_values_in_a_place_of_its_own(tmp_path: Path) -> No
         assert of_tenant.telemetry.event_log == f"/var/log/tenants/{name}/stash.jsonl"
         assert not of_tenant.fetch.ask
         assert of_tenant.ingest.read_roots == ()
-        assert of_tenant.store.run == "default"
+        assert of_tenant.store.run == "*"
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         OAuthLimits,
         QuotaLimits,
         TelemetryLimits,
+        TenantRules,
     )
     from fetchstash.config._load import Settings, example_file, load, toml_value
     from fetchstash.config._servers import (
@@ -45,6 +46,7 @@ __all__ = [
     "QuotaLimits",
     "Settings",
     "TelemetryLimits",
+    "TenantRules",
     "WrappedServer",
     "example_file",
     "is_secret_name",
@@ -57,7 +59,7 @@ __all__ = [
 _MODULES = {
     "_keys": (
         "CLIENT_NAMES COUNTING_BYTES HttpLimits IngestLimits KEYS Key OAuthLimits PROFILES "
-        "QuotaLimits TelemetryLimits"
+        "QuotaLimits TelemetryLimits TenantRules"
     ),
     "_load": "Settings example_file load toml_value",
     "_servers": "ARTIFACT_TOOLS WrappedServer is_secret_name resolved servers_of_file",

@@ -161,6 +161,19 @@ class HistoryLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class TenantRules:
+    """What the persons of one tenant of a service see of each other's artifacts."""
+
+    share: Literal["none", "all"] = setting(
+        "none",
+        "Whose artifacts lists, searches and look-ups by URL show: one's own alone, or all",
+    )
+    refs: Literal["own", "tenant"] = setting(
+        "own", "Whose references open: one's own, or those of everybody in the tenant"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class QuotaLimits:
     """What one tenant of a service may use; 0: any amount.
 
@@ -190,6 +203,12 @@ class QuotaLimits:
         "Documents of one tenant that a replica reads at a time; 0: one less than it has "
         "processors",
         low=0,
+    )
+    person_part: float = setting(
+        1.0,
+        "What one person may use of each quota of the tenant, as a part of it: .1 is a tenth",
+        low=0.001,
+        high=1,
     )
 
 
@@ -256,6 +275,7 @@ _DEFAULTS: Mapping[str, tuple[Any, ...]] = {
     "client": (Policy(), HistoryLimits()),
     "telemetry": (TelemetryLimits(),),
     "http": (HttpLimits(),),
+    "tenant": (TenantRules(),),
     "quota": (QuotaLimits(),),
     "oauth": (OAuthLimits(),),
 }

@@ -19,6 +19,7 @@ from fetchstash.config._keys import (
     OAuthLimits,
     QuotaLimits,
     TelemetryLimits,
+    TenantRules,
     profile_of,
 )
 from fetchstash.config._servers import (
@@ -107,7 +108,7 @@ _NAME = re.compile("[a-z0-9][a-z0-9-]{0,62}")
 _OWN = {
     path: key
     for path, key in KEYS.items()
-    if (key.section in ("fetch", "extract", "quota") and path != "fetch.ask")
+    if (key.section in ("fetch", "extract", "quota", "tenant") and path != "fetch.ask")
     or path in ("store.max_age_days", "store.max_total_bytes", "store.max_artifacts")
 }
 """What may differ from tenant to tenant. The list of tools depends on none of these."""
@@ -206,6 +207,7 @@ class Settings:
     telemetry: TelemetryLimits
     http: HttpLimits
     quota: QuotaLimits
+    tenant: TenantRules
     oauth: OAuthLimits
     truncation: Mapping[str, Truncation]
     values: Mapping[str, Any]
@@ -339,6 +341,7 @@ def _settings(
         telemetry=TelemetryLimits(**section("telemetry")),
         http=HttpLimits(**section("http")),
         quota=QuotaLimits(**section("quota")),
+        tenant=TenantRules(**section("tenant")),
         oauth=OAuthLimits(**section("oauth")),
         truncation=truncation,
         values=values,

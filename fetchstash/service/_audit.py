@@ -114,7 +114,8 @@ class AuditLog:
         """Write a line. Raises OSError, and ValueError for a path that can be none."""
         record = _request.current()
         who = record.principal if record else None
-        facts = {"token": who.source, **facts} if who and who.source else facts
+        token = who.token or who.issuer if who else ""
+        facts = {"token": token, **facts} if token else facts
         if self._path is None:  # a line of the logger names its time and its request itself
             _log.info("audit", extra={"facts": facts})
             return

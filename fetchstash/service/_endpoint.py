@@ -174,10 +174,10 @@ class Endpoint:
         principal = scope[PRINCIPAL] = await self._verified(scope)
         async with AsyncExitStack() as stack:
             if tenants := self._tenants:
-                tenant = principal.tenant
+                tenant, person = principal.tenant, principal.run
                 if scope["method"] == "POST":
                     try:
-                        tenants.admit(tenant)
+                        tenants.admit(tenant, person)
                     except (OverQuota, Busy) as error:
                         telemetry.count("quota_refusals", tenant=tenants.label(tenant))
                         if not await tenants.queue.refused(tenant):
@@ -185,7 +185,7 @@ class Endpoint:
                             answer_429 = reply(429, error, headers={"retry-after": seconds})
                             raise _Refusal(answer_429) from None
                         scope[REFUSAL] = error
-                    await stack.enter_async_context(tenants.queue.request(tenant))
+                    await stack.enter_async_context(tenants.queue.request(tenant, person))
                 await stack.enter_async_context(tenants.entered(tenant))
             await self._pass_on(principal, scope, receive, answer)
 
@@ -239,7 +239,7 @@ class Endpoint:
         try:
             check_scope(principal, scope_of(message))
         except Rejected as rejected:
-            if principal.source == self._oauth.issuer and grants_scopes(self._oauth):
+            if principal.issuer and grants_scopes(self._oauth):
                 # The client can log in again for more (MCP's authorization: step-up).
                 raise _Refusal(self._rejection(rejected)) from None
             # Nobody can widen a token of our own, or a role: its model is told, as by any tool.

@@ -1,4 +1,4 @@
-"""Fairness between tenants: when a request may begin, and who has the next slot.
+"""Fairness between tenants, and persons of one: when a request begins, who has the next slot.
 
 One event loop serves all. If fifty requests of one tenant were begun at once, each step of another
 tenant's only request would wait for a step of each of the fifty.
@@ -7,7 +7,7 @@ tenant's only request would wait for a step of each of the fifty.
 import asyncio
 import math
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -36,31 +36,58 @@ _MOST_REFUSALS = 50
 class _Requests:
     """The requests of one tenant: how many are here, and which wait until one has begun."""
 
-    here: int = 0
+    persons: Counter[str] = field(default_factory=Counter[str])
     last: float = 0.0
     one_begins: bool = False
-    waiting: deque[asyncio.Future[None]] = field(default_factory=deque[asyncio.Future[None]])
+    waiting: "dict[str, deque[asyncio.Future[None]]]" = field(
+        default_factory=dict[str, "deque[asyncio.Future[None]]"]
+    )
     refused_until: float = 0.0
     full_answer_at: float = 0.0
 
+    @property
+    def here(self) -> int:
+        """How many requests are here, begun or not."""
+        return self.persons.total()
+
+    def next_waiting(self) -> "asyncio.Future[None] | None":
+        """Take out the request that begins next: persons take turns."""
+        for person, queue in list(self.waiting.items()):
+            del self.waiting[person]
+            future = queue.popleft()
+            if queue:
+                self.waiting[person] = queue  # behind the others
+            if not future.done():  # else its call was cancelled
+                return future
+        return None
+
 
 class RequestQueue:
-    """Decides when a request may begin. A tenant that is alone is never held back.
+    """Decides when a request may begin. A person that is alone is never held back.
 
-    Beside another, its requests begin one after the other: the next one when the one before has
-    ended, or waits for something other than the loop. At most ``most`` of a tenant are here.
+    Beside another tenant or person, the requests of a tenant begin one after the other: the next
+    one when the one before has ended, or waits for something other than the loop. At most ``most``
+    of a tenant are here.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._tenants: dict[str, _Requests] = {}
 
-    def check(self, tenant: str) -> None:
-        """Raise Busy if a tenant has as many requests here as it may."""
-        own = self._tenants.get(tenant)
-        if own and own.here >= self._most:
-            what = f"{self._most} of your calls run or wait here already."
-            raise Busy(what, "Try again in 1 s.", retry_after_seconds=1)
+    def check(self, tenant: str, person: str = "", part: float = 1) -> None:
+        """Raise Busy if a tenant, or a person of it, has as many requests here as it may.
+
+        Where persons have a ``part`` of what the tenant has, none has the last quarter of places.
+        """
+        own = self._tenants.get(tenant, _Requests())
+        most = self._most if part == 1 else self._most * 3 // 4
+        for here, limit, whose in (
+            (own.persons[person], most, "your calls"),
+            (own.here, self._most, "the calls of your tenant"),
+        ):
+            if here >= limit:
+                what = f"{limit} of {whose} run or wait here already."
+                raise Busy(what, "Try again in 1 s.", retry_after_seconds=1)
 
     def is_greedy(self, tenant: str) -> bool:
         """Return whether a tenant has more requests here than another that has some.
@@ -72,20 +99,22 @@ class RequestQueue:
         return own is not None and any(0 < other.here < own.here for other in tenants.values())
 
     @asynccontextmanager
-    async def request(self, tenant: str) -> AsyncGenerator[None]:
+    async def request(self, tenant: str, person: str = "") -> AsyncGenerator[None]:
         """Wait until a request may begin. It counts as here until the context ends."""
         own = self._tenants.setdefault(tenant, _Requests())
-        own.here += 1
+        own.persons[person] += 1
         beginning: _Beginning | None = None
         try:
             if own.one_begins or self._is_contested(tenant):
                 if own.one_begins:
-                    await self._wait(tenant, own)
+                    await self._wait(tenant, own, person)
                 own.one_begins = True
                 beginning = _Beginning(lambda held: self._begin_next(tenant, own, held))
             yield
         finally:
-            own.here -= 1
+            own.persons[person] -= 1
+            if not own.persons[person]:
+                del own.persons[person]
             own.last = asyncio.get_running_loop().time()
             if beginning:
                 beginning.end()
@@ -107,18 +136,17 @@ class RequestQueue:
         own.full_answer_at = loop.time() + _FULL_ANSWER_SECONDS
         return True
 
-    async def _wait(self, tenant: str, own: _Requests) -> None:
-        free = asyncio.get_running_loop().create_future()
-        own.waiting.append(free)
+    async def _wait(self, tenant: str, own: _Requests, person: str) -> None:
+        free: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        own.waiting.setdefault(person, deque()).append(free)
         telemetry.adjust("queue", 1, queue="requests")
         try:
             with telemetry.timed("wait", queue="requests"):
                 await free
         except BaseException:
-            if free in own.waiting:
-                own.waiting.remove(free)
-            elif not free.cancelled():  # it might have begun
+            if free.done() and not free.cancelled():  # it might have begun
                 self._begin_next(tenant, own)
+            free.cancel()
             raise
         finally:
             telemetry.adjust("queue", -1, queue="requests")
@@ -132,21 +160,19 @@ class RequestQueue:
             asyncio.get_running_loop().call_later(held, self._begin_next, tenant, own)
             return
         own.one_begins = False
-        while own.waiting and not own.one_begins:
-            free = own.waiting.popleft()
-            if not free.done():  # else its call was cancelled
-                free.set_result(None)
-                own.one_begins = self._is_contested(tenant)
+        while not own.one_begins and (free := own.next_waiting()):
+            free.set_result(None)
+            own.one_begins = self._is_contested(tenant)
 
     def _is_contested(self, tenant: str) -> bool:
-        """Return whether others have requests, and forget those that had none for a while."""
+        """Return whether others have requests, and forget tenants that had none for a while."""
         recent = asyncio.get_running_loop().time() - _RECENT_SECONDS
         self._tenants = {
             name: requests
             for name, requests in self._tenants.items()
             if requests.here or max(requests.last, requests.refused_until) > recent
         }
-        return any(name != tenant for name in self._tenants)
+        return any(name != tenant or len(own.persons) > 1 for name, own in self._tenants.items())
 
 
 class _Beginning:
@@ -201,21 +227,45 @@ def _resting(should_rest: Callable[[], bool]) -> Rest:
     return rest
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiter:
+    """A call: whose it is, and how many of the tenant and of the person may run."""
+
+    person: str
+    most: int
+    most_of_person: int
+    begun: anyio.Event = field(default_factory=anyio.Event)
+
+
 @dataclass(slots=True)
 class _Calls:
-    """The calls of one tenant: how many run, and which wait, with how many of them may run."""
+    """The calls of one tenant: who has how many that run, and which wait, the longest first."""
 
-    running: int = 0
-    waiting: deque[tuple[int, anyio.Event]] = field(default_factory=deque[tuple[int, anyio.Event]])
+    persons: Counter[str] = field(default_factory=Counter[str])
+    waiting: list[_Waiter] = field(default_factory=list[_Waiter])
+
+    @property
+    def running(self) -> int:
+        """How many run."""
+        return self.persons.total()
+
+    def ready(self) -> _Waiter | None:
+        """Return the call that is next, of whom has the fewest; None if none may run."""
+        may = [w for w in self.waiting if self.running < w.most and self.has_room(w)]
+        return min(may, key=lambda w: self.persons[w.person], default=None)
+
+    def has_room(self, waiter: _Waiter) -> bool:
+        """Return whether the person may have one more."""
+        return self.persons[waiter.person] < waiter.most_of_person
 
 
 class FairLimiter:
     """At most ``slots`` at a time, ``most`` of one tenant, and ``waiting`` of one tenant in line.
 
     A free slot goes to the tenant that has the fewest, and among these to the one that got one
-    longest ago. A tenant may have fewer than all slots, so that one that floods leaves a slot for
-    the others. ``what`` names the slots in errors. ``is_greedy`` says whose work should rest
-    for others; it is called in any thread.
+    longest ago; within a tenant to the person that has the fewest. A tenant may have fewer than all
+    slots, so that one that floods leaves a slot for the others. ``what`` names the slots in errors.
+    ``is_greedy`` says whose work should rest for others; it is called in any thread.
     """
 
     def __init__(
@@ -238,69 +288,82 @@ class FairLimiter:
 
     @asynccontextmanager
     async def slot(
-        self, tenant: str, most: int = 0, *, patience: float = math.inf
+        self,
+        tenant: str,
+        most: int = 0,
+        *,
+        person: str = "",
+        part: float = 1,
+        patience: float = math.inf,
     ) -> AsyncGenerator[Rest]:
         """Hold a slot. The work may call what this yields, in its thread, to let others come first.
 
-        A tenant has ``most`` slots if that is fewer (0: as many as any). Raises Busy if its line
-        is full, or after ``patience`` seconds.
+        A tenant has ``most`` slots if that is fewer (0: as many as any); where persons have a
+        ``part`` of what it has, one person leaves the others a slot. Raises Busy if its line is
+        full, or after ``patience`` seconds.
         """
         most = min(most or self.most, self.most)
         own = self._tenants.setdefault(tenant, _Calls())
+        waiter = _Waiter(person, most, most if part == 1 else max(most - 1, 1))
         with telemetry.timed("wait", queue=self._what):
-            if self._running < self._slots and own.running < most and not own.waiting:
-                self._begin(tenant, own)
+            is_free = self._running < self._slots and own.running < most
+            if is_free and own.has_room(waiter) and not own.ready():
+                self._begin(tenant, own, person)
             else:
-                await self._wait(tenant, own, most, patience)
+                await self._wait(tenant, own, waiter, patience)
         started = anyio.current_time()
         try:
             yield _resting(lambda: self._is_greedy(tenant))
         finally:
             held = anyio.current_time() - started
             self._seconds += (held - self._seconds) * _WEIGHT
-            self._end(tenant, own)
+            self._end(tenant, own, person)
 
-    async def _wait(self, tenant: str, own: _Calls, most: int, patience: float) -> None:
-        if len(own.waiting) >= self._waiting:
-            raise self._busy(len(own.waiting) + 1, most)
-        waiter = most, anyio.Event()
+    async def _wait(self, tenant: str, own: _Calls, waiter: _Waiter, patience: float) -> None:
+        ahead = sum(w.person == waiter.person for w in own.waiting)
+        of_person = self._waiting if waiter.most == waiter.most_of_person else self._waiting // 2
+        if len(own.waiting) >= self._waiting or ahead >= of_person:
+            raise self._busy(len(own.waiting) + 1, waiter.most)
         own.waiting.append(waiter)
         telemetry.adjust("queue", 1, queue=self._what)
         begun = False
         try:
             with anyio.move_on_after(patience):
-                await waiter[1].wait()
-            begun = waiter[1].is_set()
+                await waiter.begun.wait()
+            begun = waiter.begun.is_set()
         finally:
             telemetry.adjust("queue", -1, queue=self._what)
-            if not begun and waiter[1].is_set():  # cancelled as it got its slot
-                self._end(tenant, own)
+            if not begun and waiter.begun.is_set():  # cancelled as it got its slot
+                self._end(tenant, own, waiter.person)
             elif not begun:
                 own.waiting.remove(waiter)
                 self._forget(tenant, own)
         if not begun:
-            raise self._busy(len(own.waiting) + 1, most)
+            raise self._busy(len(own.waiting) + 1, waiter.most)
 
-    def _begin(self, tenant: str, own: _Calls) -> None:
-        own.running += 1
+    def _begin(self, tenant: str, own: _Calls, person: str) -> None:
+        own.persons[person] += 1
         self._running += 1
         self._tenants[tenant] = self._tenants.pop(tenant, own)
 
-    def _end(self, tenant: str, own: _Calls) -> None:
-        own.running -= 1
+    def _end(self, tenant: str, own: _Calls, person: str) -> None:
+        own.persons[person] -= 1
+        if not own.persons[person]:
+            del own.persons[person]
         self._running -= 1
         self._forget(tenant, own)
         while self._running < self._slots:
             ready = [
-                (name, other)
+                (name, other, waiter)
                 for name, other in self._tenants.items()
-                if other.waiting and other.running < other.waiting[0][0]
+                if (waiter := other.ready())
             ]
             if not ready:
                 return
-            name, other = min(ready, key=lambda item: item[1].running)
-            self._begin(name, other)
-            other.waiting.popleft()[1].set()
+            name, other, waiter = min(ready, key=lambda item: item[1].running)
+            self._begin(name, other, waiter.person)
+            other.waiting.remove(waiter)
+            waiter.begun.set()
 
     def _forget(self, tenant: str, own: _Calls) -> None:
         if not own.running and not own.waiting:

@@ -96,12 +96,24 @@ class Quotas:
         self._changed = False
         self._failing = False
 
-    def request(self, tenant: str, limit: int) -> None:
-        """Count a request. Raises OverQuota, and then does not count it."""
+    def request(self, limits: Mapping[str, int]) -> None:
+        """Count a request for each of these, a tenant and a person, with their limits.
+
+        Raises OverQuota, and then counts it for none.
+        """
         now = self._clock()
+        for name, limit in limits.items():
+            self._check_minute(name, limit, now, _whose(name, limits))
+        step = int(now // _STEP)
+        for name in limits:
+            own = self._own_of(name)
+            own.requests[step] = own.requests.get(step, 0) + 1
+        self._changed = True
+
+    def _check_minute(self, name: str, limit: int, now: float, whose: str) -> None:
         step = int(now // _STEP)
         by_step: dict[int, int] = {}
-        for counts in self._of(tenant):
+        for counts in self._of(name):
             for at, n in counts.requests.items():
                 if _in_minute(at, step):
                     by_step[at] = by_step.get(at, 0) + n
@@ -114,31 +126,32 @@ class Quotas:
                 if total < limit:
                     break
             wait = _bounded(freed_at * _STEP - now, 60 + 2 * _STEP)
-            what = f"You may send {limit:,} requests a minute, and have."
+            what = f"{whose} may send {limit:,} requests a minute, and have."
             raise OverQuota(what, f"Try again in {wait} s.", retry_after_seconds=wait)
-        own = self._own_of(tenant)
-        own.requests[step] = own.requests.get(step, 0) + 1
-        self._changed = True
 
     async def pace(self, host: str, seconds: float) -> float:
         """Return how long to wait until a site may be asked again, by any process or replica."""
         return await self._objects.reserve(f"site {host}", seconds)
 
-    def may_fetch(self, tenant: str, limit: int) -> None:
-        """Raise OverQuota if a tenant has fetched so many bytes today."""
+    def may_fetch(self, limits: Mapping[str, int]) -> None:
+        """Raise OverQuota if one of these has fetched as many bytes today as its limit."""
         now = self._clock()
         day = int(now // _DAY)
-        used = sum(counts.fetched.get(day, 0) for counts in self._of(tenant))
-        if limit and used >= limit:
-            wait = _bounded((day + 1) * _DAY - now, _DAY)
-            what = f"You may fetch {limit:,} bytes a day, and have fetched {used:,}."
-            step = f"Try again in {_length(wait)}; what is kept can be read."
-            raise OverQuota(what, step, retry_after_seconds=wait)
+        for name, limit in limits.items():
+            used = sum(counts.fetched.get(day, 0) for counts in self._of(name))
+            if limit and used >= limit:
+                wait = _bounded((day + 1) * _DAY - now, _DAY)
+                what = f"{_whose(name, limits)} may fetch {limit:,} bytes a day, and have "
+                what += f"fetched {used:,}."
+                step = f"Try again in {_length(wait)}; what is kept can be read."
+                raise OverQuota(what, step, retry_after_seconds=wait)
 
-    def fetched(self, tenant: str, size: int) -> None:
-        """Count bytes that were fetched."""
-        own, day = self._own_of(tenant), int(self._clock() // _DAY)
-        own.fetched[day] = own.fetched.get(day, 0) + size
+    def fetched(self, names: Iterable[str], size: int) -> None:
+        """Count bytes that were fetched for each of these."""
+        day = int(self._clock() // _DAY)
+        for name in names:
+            own = self._own_of(name)
+            own.fetched[day] = own.fetched.get(day, 0) + size
         self._changed = True
 
     async def exchange(self) -> None:
@@ -191,6 +204,7 @@ class Quotas:
         now = self._clock()
         for counts in self._own.values():
             counts.forget(now)
+        self._own = {name: own for name, own in self._own.items() if own.requests or own.fetched}
 
     def _of(self, tenant: str) -> Iterable[Counts]:
         if tenant in self._own:
@@ -222,6 +236,19 @@ def _length(seconds: int) -> str:
         if seconds >= 2 * length:
             return f"{math.ceil(seconds / length)} {unit}"
     return f"{seconds} s"
+
+
+def limits_of(tenant: str, person: str, limit: int, part: float) -> dict[str, int]:
+    """Return a quota of a tenant, and the part of it that a person has, by what they count as."""
+    limits = {tenant: limit}
+    if part < 1 and person and limit:
+        limits[f"{tenant}/{person}"] = math.ceil(limit * part)
+    return limits
+
+
+def _whose(name: str, limits: Mapping[str, int]) -> str:
+    """Return the subject of a sentence about the quota of one of these names."""
+    return "You" if len(limits) == 1 or "/" in name else "You and the others of your tenant"
 
 
 def over_stored(what: str, wait: float, name: str, value: int) -> OverQuota:

@@ -1,6 +1,7 @@
 """The stores of tenants: kept apart, and measured."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from functools import wraps
@@ -12,7 +13,7 @@ import anyio
 from fetchstash.config import Settings
 from fetchstash.errors import Call, ExpiredRef, UnknownRef
 from fetchstash.service._quota import over_stored
-from fetchstash.store import REF_PREFIX, ArtifactStore, Facts
+from fetchstash.store import ALL_RUNS, REF_PREFIX, ArtifactStore, Facts, Usage, View
 from fetchstash.system import telemetry
 from fetchstash.text import clip
 from fetchstash.text.hygiene import clean_line
@@ -49,6 +50,9 @@ class _Wrapper:
 
 
 class _Metered(_Wrapper):
+    def seen_from(self, view: View) -> ArtifactStore:
+        return metered(self._store.seen_from(view))
+
     def wrapped(self, name: str, operation: _Operation) -> _Operation:
         @wraps(operation)
         async def run(*arguments: Any, **options: Any) -> Any:
@@ -62,16 +66,30 @@ _SHOWN_CHARS = 40
 
 
 class TenantStore(_Wrapper):
-    """An ArtifactStore that refuses what is over a tenant's quota.
+    """An ArtifactStore that refuses what is over the quota of a tenant, or of a ``person`` of it.
 
     A reference of another tenant, one that has expired and one that was never given are one error,
     UnknownRef, with the same words.
     """
 
-    def __init__(self, store: ArtifactStore, settings: Settings) -> None:
+    def __init__(self, store: ArtifactStore, settings: Settings, person: str = "") -> None:
         super().__init__(store)
-        self._limits = settings.quota
-        self._pending: dict[Path, int] = {}  # on their way into the store, and not counted yet
+        self._settings, self._limits = settings, settings.quota
+        self._person = person
+        # Whose puts are on their way into the store, with their bytes, and not counted yet.
+        self._pending: dict[Path, tuple[str, int]] = {}
+
+    def of_person(self, run: str) -> "TenantStore":
+        """Return the store as the person of a run sees it, "" for the whole tenant."""
+        if not run:
+            return self
+        rules = self._settings.tenant
+        lists = ALL_RUNS if rules.share == "all" else run
+        # What is listed can be opened, too.
+        refs = ALL_RUNS if rules.share == "all" or rules.refs == "tenant" else run
+        own = TenantStore(self._store.seen_from(View(run, lists, refs)), self._settings, run)
+        own._pending = self._pending
+        return own
 
     async def put(
         self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
@@ -88,30 +106,44 @@ class TenantStore(_Wrapper):
                 for file in files:
                     await file.unlink(missing_ok=True)
             raise
-        self._pending[raw] = size
+        self._pending[raw] = self._person, size
         try:
             return await self._store.put(raw, text, facts, ranges, url=url)
         finally:
             del self._pending[raw]
 
     async def check_room(self, size: int = 1) -> None:
-        """Raise OverQuota if so many bytes more would be too many.
+        """Raise OverQuota if so many bytes more would be too many, of the tenant or the person.
 
         What other replicas are storing at this moment is not counted.
         """
-        most_bytes, most = self._limits.stored_bytes, self._limits.artifacts
-        if not most_bytes and not most:
+        limits, part = self._limits, self._limits.person_part
+        if not limits.stored_bytes and not limits.artifacts:
             return
-        kept = await self._store.usage()
-        held = kept.bytes + sum(self._pending.values())
-        artifacts = kept.artifacts + len(self._pending)
+        if part == 1 or not self._person:
+            self._check(await self._store.usage(), self._pending.values(), size, 1, "You")
+            return
+        pending = [item for item in self._pending.values() if item[0] == self._person]
+        self._check(await self._store.usage(own=True), pending, size, part, "You")
+        whose = "You and the others of your tenant"
+        self._check(await self._store.usage(), self._pending.values(), size, 1, whose)
+
+    def _check(
+        self, kept: Usage, pending: Collection[tuple[str, int]], size: int, part: float, whose: str
+    ) -> None:
+        most_bytes = math.ceil(self._limits.stored_bytes * part)
+        most = math.ceil(self._limits.artifacts * part)
+        held = kept.bytes + sum(of_put for _, of_put in pending)
+        artifacts = kept.artifacts + len(pending)
         wait = kept.first_expiry - datetime.now(UTC).timestamp()
         if most_bytes and held + size > most_bytes:
-            what = f"You keep {held:,} bytes, this would be {size:,} more, and you may keep "
-            raise over_stored(f"{what}{most_bytes:,}.", wait, "quota.stored_bytes", held + size)
+            what = f"{whose} keep {held:,} bytes, this would be {size:,} more, and you may keep "
+            value = math.ceil((held + size) / part)
+            raise over_stored(f"{what}{most_bytes:,}.", wait, "quota.stored_bytes", value)
         if most and artifacts >= most:
-            what = f"You keep {artifacts:,} artifacts, as many as you may."
-            raise over_stored(what, wait, "quota.artifacts", artifacts + 1)
+            what = f"{whose} keep {artifacts:,} artifacts, as many as you may."
+            value = math.ceil((artifacts + 1) / part)
+            raise over_stored(what, wait, "quota.artifacts", value)
 
     async def aclose(self) -> None:
         """Do nothing: who opened the store closes it."""

@@ -1,6 +1,7 @@
 """The stashes of tenants: opened when asked for, shared, closed.
 
-A tenant is what the verified token says, and nothing else: no header, argument or URL. What a
+A tenant and a person are what the verified token says, and nothing else: no header, argument or
+URL. A person has a run of the tenant's store, which _tenant_store.py lets others see or not. What a
 tenant has of its own: settings, store (folder or prefix, with its key for the hashes of URLs, its
 search index and spool), fetcher (connections, robots.txt, granted hosts), worker pools, call log
 and event log. What it shares with others it takes turns at (_fair.py, _work.py).
@@ -22,9 +23,9 @@ from fetchstash.render import Host
 from fetchstash.server import Answers, Context
 from fetchstash.service._audit import AuditLog
 from fetchstash.service._fair import RequestQueue
-from fetchstash.service._quota import EXCHANGE_SECONDS, Quotas
+from fetchstash.service._quota import EXCHANGE_SECONDS, Quotas, limits_of
 from fetchstash.service._request import REFUSAL, client_of, principal_of, tenant_label
-from fetchstash.service._work import SharedLimits, TenantLimits, open_service_stash
+from fetchstash.service._work import OfPerson, SharedLimits, TenantLimits, open_service_stash
 from fetchstash.stash import Stash
 from fetchstash.system import telemetry
 from fetchstash.system.processes import processors
@@ -34,6 +35,9 @@ MAX_OPEN = 200
 
 IDLE_SECONDS = 300
 _HERE = 128
+_MOST_PERSONS = 1_000
+"""Of one tenant, whose Stash is kept for the next call; it costs little to make."""
+
 _log = logging.getLogger("fetchstash.service")
 _WARM_POOLS = 8
 
@@ -45,7 +49,8 @@ class _Tenant:
     settings: Settings
     users: int = 0
     last: float = 0.0
-    stash: Stash | None = None
+    of_person: OfPerson | None = None
+    stashes: dict[str, Stash] = field(default_factory=dict[str, Stash])
     pools: tuple[WorkerPool, ...] = ()
     opened: AsyncExitStack = field(default_factory=AsyncExitStack)
     lock: anyio.Lock = field(default_factory=anyio.Lock)
@@ -87,10 +92,12 @@ class Tenants:
         """Return the name of a tenant for metrics."""
         return tenant_label(self._settings, tenant)
 
-    def admit(self, tenant: str) -> None:
-        """Count a request. Raises OverQuota, and Busy for a tenant with too many of them here."""
-        self.queue.check(tenant)
-        self._quotas.request(tenant, self.settings_of(tenant).quota.requests_per_minute)
+    def admit(self, tenant: str, person: str = "") -> None:
+        """Count a request. Raises OverQuota, and Busy where too many of them are here."""
+        quota = self.settings_of(tenant).quota
+        self.queue.check(tenant, person, quota.person_part)
+        limit, part = quota.requests_per_minute, quota.person_part
+        self._quotas.request(limits_of(tenant, person, limit, part))
 
     @asynccontextmanager
     async def entered(self, tenant: str) -> AsyncGenerator[None]:
@@ -104,36 +111,39 @@ class Tenants:
             known.users -= 1
             known.last = anyio.current_time()
 
-    async def stash(self, tenant: str) -> Stash:
-        """Return the Stash of a tenant, opened if need be. After a failure the next call tries.
+    async def stash(self, tenant: str, person: str = "") -> Stash:
+        """Return the Stash of the person of a run, or of the whole tenant, opened if need be.
 
-        Raises Busy where too many tenants are in use.
+        After a failure the next call tries. Raises Busy where too many tenants are in use.
         """
         known = self._tenant(tenant)
-        if known.stash:
-            known.last = anyio.current_time()
-            return known.stash
-        known.users += 1
-        try:
-            async with known.lock:
-                stash = known.stash or await self._open(tenant, known)
-        finally:
-            known.users -= 1
-            known.last = anyio.current_time()
+        if known.of_person is None:
+            known.users += 1
+            try:
+                async with known.lock:
+                    if known.of_person is None:
+                        known.of_person = await self._open(tenant, known)
+            finally:
+                known.users -= 1
+        known.last = anyio.current_time()
+        stash = known.stashes.pop(person, None) or known.of_person(person)
+        known.stashes[person] = stash
+        if len(known.stashes) > _MOST_PERSONS:
+            del known.stashes[next(iter(known.stashes))]
         return stash
 
-    async def _open(self, tenant: str, known: _Tenant) -> Stash:
+    async def _open(self, tenant: str, known: _Tenant) -> OfPerson:
         if self._closed:
             raise Internal("The service is ending.", "Try again: another will answer.")
         await self._make_room()
         opened, settings = AsyncExitStack(), known.settings
         limits = TenantLimits(tenant, settings, self._shared) if self._apart else None
         with self._logging(settings) if self._apart else nullcontext():
-            stash, known.pools = await opened.enter_async_context(
+            of_person, known.pools = await opened.enter_async_context(
                 open_service_stash(settings, self._audit, limits)
             )
-        known.stash, known.opened = stash, opened
-        return stash
+        known.opened = opened
+        return of_person
 
     def _logging(self, settings: Settings) -> AbstractContextManager[None]:
         log = settings.telemetry
@@ -145,7 +155,7 @@ class Tenants:
         while True:
             await self._quotas.exchange()
             await self.close_idle(IDLE_SECONDS)
-            used = any(known.stash for known in self._tenants.values())
+            used = any(known.of_person for known in self._tenants.values())
             await anyio.sleep(EXCHANGE_SECONDS)
             if used and not is_frozen:
                 # The first calls have imported the rest. Modules stay, and a full collection of
@@ -181,7 +191,7 @@ class Tenants:
 
         Workers wait for documents in the pools of those alone that were used last.
         """
-        opened = {name: known for name, known in self._tenants.items() if known.stash}
+        opened = {name: known for name, known in self._tenants.items() if known.of_person}
         for known in list(opened.values())[:-_WARM_POOLS]:
             for pool in known.pools:
                 pool.end_idle()
@@ -197,7 +207,8 @@ class Tenants:
         """Close a tenant. While the service runs, one that is in use or being opened has users."""
         known = self._tenants.pop(name)
         opened, known.opened = known.opened, AsyncExitStack()
-        known.stash, known.pools = None, ()
+        known.of_person, known.pools = None, ()
+        known.stashes.clear()
         with anyio.CancelScope(shield=True):
             try:
                 await opened.aclose()
@@ -218,10 +229,11 @@ class TenantSource:
         return Host(settings.views_for(client_of(ctx)), False, settings.context)
 
     async def get(self, ctx: Context, answers: Answers = None) -> Stash:  # noqa: ARG002 - none asked
-        """Return the Stash of the request's tenant. Raises Busy and OverQuota."""
+        """Return the Stash of the request's principal. Raises Busy and OverQuota."""
         if ctx.request and (refusal := ctx.request.scope.get(REFUSAL)):
             raise refusal
-        return await self._tenants.stash(principal_of(ctx).tenant)
+        principal = principal_of(ctx)
+        return await self._tenants.stash(principal.tenant, principal.run)
 
     async def person_allows(self, *_: Any, **__: Any) -> bool:
         """Return False: the network of a service is not its clients' to open."""

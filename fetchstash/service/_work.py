@@ -2,10 +2,10 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import anyio
 
@@ -38,9 +38,9 @@ from fetchstash.handlers import (
 )
 from fetchstash.service._audit import AuditLog
 from fetchstash.service._fair import FairLimiter, Rest
-from fetchstash.service._quota import Quotas
+from fetchstash.service._quota import Quotas, limits_of
 from fetchstash.service._tenant_store import TenantStore, metered
-from fetchstash.stash import Stash, open_stash
+from fetchstash.stash import Stash, open_stash, with_parts
 from fetchstash.store import ArtifactStore, open_store
 
 _FETCHES, _FETCHES_OF_ONE = 64, 16
@@ -78,11 +78,12 @@ class SharedLimits:
 
 @dataclass(frozen=True, slots=True)
 class TenantLimits:
-    """What one tenant may do now."""
+    """What one tenant may do now, or one ``person`` of it."""
 
     tenant: str
     settings: Settings
     shared: SharedLimits
+    person: str = ""
 
     @property
     def conversions(self) -> int:
@@ -92,27 +93,43 @@ class TenantLimits:
 
     def check_bytes(self) -> None:
         """Raise OverQuota if it has fetched its bytes of a day."""
-        limit = self.settings.quota.fetched_bytes_per_day
-        self.shared.quotas.may_fetch(self.tenant, limit)
+        self.shared.quotas.may_fetch(self._bytes)
 
     def count_bytes(self, size: int) -> None:
         """Count bytes that were fetched."""
-        self.shared.quotas.fetched(self.tenant, size)
+        self.shared.quotas.fetched(self._bytes, size)
+
+    @property
+    def _bytes(self) -> dict[str, int]:
+        quota = self.settings.quota
+        limit = quota.fetched_bytes_per_day
+        return limits_of(self.tenant, self.person, limit, quota.person_part)
+
+    def slot(
+        self, limiter: FairLimiter, seconds: float, most: int = 0
+    ) -> AbstractAsyncContextManager[Rest]:
+        """Hold a slot, after ``seconds`` at the most."""
+        part = self.settings.quota.person_part
+        return limiter.slot(self.tenant, most, person=self.person, part=part, patience=seconds)
 
     def conversion(self, seconds: float | None = None) -> AbstractAsyncContextManager[Rest]:
         """Hold a slot, after ``seconds`` at the most (None: the time that a conversion has)."""
         patience = self.settings.extract.wall_seconds if seconds is None else seconds
-        return self.shared.conversions.slot(self.tenant, self.conversions, patience=patience)
+        return self.slot(self.shared.conversions, patience, self.conversions)
+
+
+OfPerson = Callable[[str], Stash]
 
 
 @asynccontextmanager
 async def open_service_stash(
     settings: Settings, audit: AuditLog, limits: TenantLimits | None = None
-) -> AsyncGenerator[tuple[Stash, tuple[WorkerPool, ...]]]:
-    """Open the Stash of a tenant, with the pools of its workers. Without ``limits`` it has none.
+) -> AsyncGenerator[tuple[OfPerson, tuple[WorkerPool, ...]]]:
+    """Open a tenant: what gives each person a Stash ("": the tenant), and the pools of workers.
 
-    Its fetcher has the connections, the rules of robots.txt and the granted hosts of this tenant
-    alone; a worker that has read a document of it reads none of another.
+    Without ``limits`` all have one Stash. The fetcher has the connections, the rules of robots.txt
+    and the granted hosts of this tenant alone; a worker that has read a document of it reads none
+    of another.
     """
     async with AsyncExitStack() as opened:
         fetcher = HttpFetcher(settings.fetch, gates=limits.shared.gates if limits else None)
@@ -127,7 +144,8 @@ async def open_service_stash(
                 fetcher=ServiceFetcher(fetcher, audit),
                 renderer=AuditedRenderer(renderer, audit) if renderer else None,
             )
-            yield await opened.enter_async_context(parts), ()
+            alone = await opened.enter_async_context(parts)
+            yield lambda _: alone, ()
             return
         scan = partial(limits.shared.scans.slot, limits.tenant)
         store = metered(await open_store(settings.store, scan))
@@ -138,17 +156,22 @@ async def open_service_stash(
             pools.append(pool(ocr_limits(settings.extract), workers=1))
         for opened_pool in pools:
             opened.push_async_callback(_close, opened_pool)
-        own = TenantStore(store, settings)
-        reader = TenantReader(limits, pools[0], pools[-1], renderer)
-        parts = open_stash(
-            settings,
-            store=cast("ArtifactStore", own),
-            fetcher=ServiceFetcher(fetcher, audit, limits, own),
-            extractor=reader,
-            page_reader=reader if len(pools) > 1 else None,
-            renderer=AuditedRenderer(reader, audit) if renderer else None,
-        )
-        yield await opened.enter_async_context(parts), tuple(pools)
+        kept = TenantStore(store, settings)
+
+        def parts_of(person: str) -> dict[str, Any]:
+            own = kept.of_person(person)
+            their = replace(limits, person=person)
+            reader = TenantReader(their, pools[0], pools[-1], renderer)
+            return {
+                "store": own,
+                "fetcher": ServiceFetcher(fetcher, audit, their, own),
+                "extractor": reader,
+                "page_reader": reader if len(pools) > 1 else None,
+                "renderer": AuditedRenderer(reader, audit) if renderer else None,
+            }
+
+        whole = await opened.enter_async_context(open_stash(settings, **parts_of("")))
+        yield (lambda who: with_parts(whole, who, **parts_of(who)) if who else whole), tuple(pools)
 
 
 async def _close(part: Fetcher | Extractor | ArtifactStore) -> None:
@@ -215,7 +238,7 @@ class ServiceFetcher:
                     await self._store.check_room()
                 left = self._limits.settings.fetch.fetch_seconds if seconds is None else seconds
                 deadline = anyio.current_time() + left
-                async with self._limits.shared.fetches.slot(self._limits.tenant, patience=left):
+                async with self._limits.slot(self._limits.shared.fetches, left):
                     try:
                         fetched = await fetch(seconds=deadline - anyio.current_time())
                         received = max(received, fetched.size_bytes)

@@ -7,7 +7,7 @@ from fetchstash.stash._artifact import Artifact, StoredDocument
 from fetchstash.stash._documents import replacing
 from fetchstash.stash._facts import Excerpt, Shown, described, shown_of, tokens_of
 from fetchstash.stash._open import SyncArtifact, SyncStash, open_stash, open_stash_sync
-from fetchstash.stash._stash import Stash, with_views
+from fetchstash.stash._stash import Stash, with_parts, with_views
 from fetchstash.stash._values import (
     ArtifactMatches,
     CacheUse,
@@ -49,5 +49,6 @@ __all__ = [
     "replacing",
     "shown_of",
     "tokens_of",
+    "with_parts",
     "with_views",
 ]

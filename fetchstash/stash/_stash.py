@@ -24,7 +24,7 @@ from fetchstash.errors import (
     OutOfRange,
     StoreError,
 )
-from fetchstash.fetch import Progress, mask_url
+from fetchstash.fetch import Fetcher, Progress, Renderer, mask_url
 from fetchstash.stash import _read
 from fetchstash.stash._artifact import Artifact
 from fetchstash.stash._documents import Documents, copy_in, copy_out, replacing
@@ -435,6 +435,24 @@ def with_views(stash: Stash, views: ViewLimits) -> Stash:
         return stash
     settings = replace(stash.settings, views=views)
     return replace(stash, settings=settings, documents=replace(stash.documents, settings=settings))
+
+
+def with_parts(
+    stash: Stash,
+    run: str,
+    *,
+    store: ArtifactStore,
+    fetcher: Fetcher,
+    extractor: handlers.Extractor,
+    page_reader: handlers.PageReader | None,
+    renderer: Renderer | None,
+) -> Stash:
+    """Return a stash of somebody else, whose run this is. It closes with this one."""
+    settings = replace(stash.settings, store=replace(stash.settings.store, run=run))
+    documents = Documents(settings, store, extractor)
+    kept = stash.intake.ephemeral_refs  # this one deletes them
+    intake = Intake(settings, fetcher, extractor, store, renderer, kept)
+    return Stash(settings, store, documents, intake, Scans(settings, documents, page_reader))
 
 
 def _check_one(url: object) -> None:

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
         AUTO_RUN,
         DEFAULT_RUN,
         StoreLimits,
+        View,
         bucket_url,
         folder_run,
+        person_run,
         project_of,
         project_run,
         store_folder,
@@ -87,6 +89,7 @@ __all__ = [
     "StrideIndex",
     "TextReader",
     "Usage",
+    "View",
     "bucket_url",
     "check_store",
     "compile_pattern",
@@ -96,6 +99,7 @@ __all__ = [
     "new_facts",
     "open_objects",
     "open_store",
+    "person_run",
     "project_of",
     "project_run",
     "rank_texts",
@@ -113,8 +117,8 @@ _MODULES = {
     ),
     "_grep": "Pattern compile_pattern count_matches",
     "_limits": (
-        "ALL_RUNS AUTO_RUN DEFAULT_RUN StoreLimits bucket_url folder_run project_of "
-        "project_run store_folder store_of_tenant with_run"
+        "ALL_RUNS AUTO_RUN DEFAULT_RUN StoreLimits View bucket_url folder_run person_run "
+        "project_of project_run store_folder store_of_tenant with_run"
     ),
     "_memory": "MemoryContents MemoryStore",
     "_objects": "CatalogObjects FolderObjects MemoryObjects Objects open_objects",

@@ -3,9 +3,11 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Self
 
 from fetchstash.errors import StoreError, TooLarge, UnknownRef
 from fetchstash.store import _retention as retention, _rows as rows
@@ -13,6 +15,7 @@ from fetchstash.store._blobs import Blob
 from fetchstash.store._contract import (
     Facts,
     Listing,
+    Removed,
     Run,
     SearchResult,
     Usage,
@@ -20,7 +23,7 @@ from fetchstash.store._contract import (
     keep_store_facts,
 )
 from fetchstash.store._disk import larger_than_the_store, no_text
-from fetchstash.store._limits import StoreLimits, own_run
+from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
 from fetchstash.store._protocol import Text, ThreadedStore, in_thread
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._schema import Catalog, CatalogDown, Db
@@ -55,7 +58,7 @@ class CatalogStore(ThreadedStore):
     ) -> None:
         super().__init__(threads, look_ups)
         self._limits = limits
-        self._run = own_run(limits)
+        self._view = View.of(own_run(limits))
         self._reads = catalog
         self._is_left = False
         # References read since the last change, in order: their use is recorded with the next.
@@ -87,39 +90,46 @@ class CatalogStore(ThreadedStore):
     def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
         """Return a page of the run's artifacts, newest first."""
         with self._reads.reading() as db:
-            page = rows.newest(db, self._run, limit, offset)
-            return Listing(tuple(map(self._facts, page)), rows.count(db, self._run))
+            page = rows.newest(db, self._view.lists, limit, offset)
+            return Listing(tuple(map(self._facts, page)), rows.count(db, self._view.lists))
 
     @in_thread
     def runs(self) -> tuple[Run, ...]:
         """Return the runs that have artifacts, that of the newest artifact first."""
+        seen = ALL_RUNS if self._view.refs == ALL_RUNS else self._view.lists
         with self._reads.reading() as db:
-            listed = rows.runs(db)
+            listed = rows.runs(db, seen)
         return tuple(Run(name, n, datetime.fromtimestamp(at, UTC)) for name, n, at in listed)
 
     @in_thread
-    def usage(self) -> Usage:
-        """Return how much is kept in all runs."""
+    def usage(self, *, own: bool = False) -> Usage:
+        """Return how much is kept in all runs, or in that of puts alone."""
         with self._reads.reading() as db:
-            return retention.usage(db)
+            return retention.usage(db, self._view.puts if own else ALL_RUNS)
+
+    def seen_from(self, view: View) -> Self:
+        """Return the same store as somebody else sees it."""
+        other = copy(self)
+        other._view, other._kept = view, {}  # noqa: SLF001 - a copy of this
+        return other
 
     @in_thread
     def touch(self, ref: str, facts: Facts | None = None) -> Facts:
         """Keep an artifact for a whole term from now; ``facts`` replaces the caller's own."""
         with self._changing(ref) as db:
             self._record_reads(db)
-            row = rows.find(db, ref, self._run)
+            row = rows.find(db, ref, self._view)
             expires = retention.time_of_put(db) + self._limits.max_age_days * DAY
             rows.use(db, row.ref)
             rows.renew(db, row, keep_store_facts(facts or row.facts(), row.facts()), expires)
-            return self._facts(rows.find(db, ref, self._run))
+            return self._facts(rows.find(db, ref, self._view))
 
     @in_thread
     def pin(self, ref: str, *, pinned: bool = True) -> Facts:
         """Pin an artifact, or lift its pin."""
         with self._changing(ref) as db:
-            rows.pin(db, rows.find(db, ref, self._run), pinned=pinned)
-            return self._facts(rows.find(db, ref, self._run))
+            rows.pin(db, rows.find(db, ref, self._view), pinned=pinned)
+            return self._facts(rows.find(db, ref, self._view))
 
     def _get(self, ref_or_url: str) -> Facts:
         row = self._find(ref_or_url)
@@ -132,13 +142,13 @@ class CatalogStore(ThreadedStore):
             try:
                 # In one statement, which needs no transaction.
                 with self._reads.connection() as db:
-                    return rows.find(db, ref_or_url, self._run)
+                    return rows.find(db, ref_or_url, self._view)
             except CatalogDown:
                 if ref_or_url in self._kept:  # what was read last can be read on
                     return self._kept[ref_or_url].row
                 raise
         with self._reads.reading() as db:
-            row = rows.find(db, ref_or_url, self._run)
+            row = rows.find(db, ref_or_url, self._view)
             try:
                 blobs = rows.blobs(db, row)
             except StoreError:
@@ -168,7 +178,7 @@ class CatalogStore(ThreadedStore):
     def _read_text(self, row: rows.Row, text: Blob) -> tuple[StrideIndex, Ranges]:
         """Read the index and the ranges of a text. Raises StoreError if it was replaced since."""
         with self._reads.reading() as db:
-            if rows.find(db, row.ref, self._run) != row:
+            if rows.find(db, row.ref, self._view) != row:
                 raise StoreError("The artifact was changed meanwhile.", "Try again.")
             known = self._known(row)
             known.text = rows.index(db, text.sha256), rows.ranges(db, row)
@@ -215,6 +225,11 @@ class CatalogStore(ThreadedStore):
 
     def _record_reads(self, db: Db) -> None:
         """Record the use of what was read since the last change, so that it does not go next."""
-        read, self._read = self._read, {}
-        for ref in read:
+        for ref in list(self._read):  # of all views
             rows.use(db, ref)
+            self._read.pop(ref, None)
+
+    def _shown(self, db: Db, removed: Iterable[Removed]) -> Iterable[Removed]:
+        """Return what this view may know of what retention is about to remove."""
+        seen = self._view.refs
+        return [r for r in removed if seen == ALL_RUNS or rows.is_of(db, r.artifact_ref, seen)]

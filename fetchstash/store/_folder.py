@@ -35,7 +35,7 @@ from fetchstash.store._contract import (
 )
 from fetchstash.store._disk import check_room, translate_errors
 from fetchstash.store._health import check_folder, repair_folder
-from fetchstash.store._limits import StoreLimits, own_run, run_of_put
+from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
 from fetchstash.store._place import Place, Upkeep
 from fetchstash.store._protocol import in_thread
 from fetchstash.store._search import RunTexts, SearchIndex, search_run
@@ -62,6 +62,12 @@ class LocalStore(CatalogStore):
         """Open the store in ``limits.folder``, making or migrating it. Raises StoreError, Busy."""
         threads = threads or Threads()
         return await threads.run(lambda: cls(limits, threads))
+
+    def seen_from(self, view: View) -> Self:
+        """Return the same store as somebody else sees it."""
+        other = super().seen_from(view)
+        other._texts = RunTexts()  # noqa: SLF001 - a copy of this
+        return other
 
     @property
     def spool(self) -> Path:
@@ -97,9 +103,8 @@ class LocalStore(CatalogStore):
                     with transaction(db), self._blobs.published(moves):
                         now = retention.believed_now(db)
                         facts = self._stamped(facts, max(now, time.time()), *blobs)
-                        run = run_of_put(self._run)
                         url_hash = rows.url_hash(db, url) if url else None
-                        record = rows.new_record(run, facts, ranges, url_hash, blobs)
+                        record = rows.new_record(self._view.puts, facts, ranges, url_hash, blobs)
                         self._place.sidecars.write(record)
                         self._record_reads(db)
                         rows.insert(db, record, blobs)
@@ -121,7 +126,7 @@ class LocalStore(CatalogStore):
     def _lend_raw(self, ref_or_url: str) -> Path:
         """Return a hard link in the spool, so that it stays if the artifact goes meanwhile."""
         with self._catalog.reading() as db:
-            row = rows.find(db, ref_or_url, self._run)
+            row = rows.find(db, ref_or_url, self._view)
             blob = rows.blob(db, "raw", row.raw)
         os.close(self._open(blob, row.ref))
         self._read[row.ref] = None
@@ -146,11 +151,11 @@ class LocalStore(CatalogStore):
     def _run_texts(self) -> RunTexts:
         """Return the texts of the run. They are kept until it changes: 100,000 take a second."""
         with self._catalog.reading() as db:
-            state = rows.run_state(db, self._run)
+            state = rows.run_state(db, self._view.lists)
             if self._texts.state != state:
                 refs: dict[str, str] = {}
                 size = 0
-                for ref, sha256, text_bytes in rows.texts(db, self._run):
+                for ref, sha256, text_bytes in rows.texts(db, self._view.lists):
                     refs.setdefault(sha256, ref)
                     size += text_bytes
                 self._texts = RunTexts(state, refs, size)
@@ -168,7 +173,7 @@ class LocalStore(CatalogStore):
             with self._catalog.locked() as db:
                 try:
                     with transaction(db), self._blobs.published([(text, blob)]):
-                        row = rows.find(db, ref, self._run)
+                        row = rows.find(db, ref, self._view)
                         refuse_changed(row.facts(), known)
                         facts = restamp(facts, row.facts(), blob.index)
                         earlier = rows.replace_text(db, row, facts, ranges, blob)
@@ -180,7 +185,7 @@ class LocalStore(CatalogStore):
                 self._catalog.check_current(db)
                 self._place.sidecars.write(rows.record(db, ref))
                 self._place.sidecars.publish(ref)
-                changed = self._facts(rows.find(db, ref, self._run))
+                changed = self._facts(rows.find(db, ref, self._view))
                 if earlier:
                     with contextlib.suppress(OSError):
                         self._blobs.remove("text", earlier)
@@ -202,7 +207,7 @@ class LocalStore(CatalogStore):
     def delete(self, ref: str) -> None:
         """Forget an artifact."""
         with self._catalog.locked(make_room=True) as db:
-            row = rows.find(db, ref, self._run)
+            row = rows.find(db, ref, self._view)
             self._upkeep.remove(db, [row.ref], expired=False)
 
     @in_thread
@@ -210,8 +215,10 @@ class LocalStore(CatalogStore):
         """Apply retention, then remove files that no artifact names."""
         with self._catalog.locked(make_room=True) as db, transaction(db):
             self._record_reads(db)
-        removed = self._upkeep.collect(dry_run=dry_run)
+        removed = self._upkeep.collect(self._shown, dry_run=dry_run)
         _steps.reached("gc_done")
+        if self._view.refs != ALL_RUNS:  # a file's name is the hash of what another had
+            return tuple(item for item in removed if item.reason != "orphan")
         return removed
 
     @in_thread
@@ -248,7 +255,7 @@ class LocalStore(CatalogStore):
                 with full, self._catalog.locked() as db, transaction(db):
                     self._record_reads(db)
             if self._limits.ephemeral:
-                self._upkeep.remove_run(self._run)
+                self._upkeep.remove_run(self._view.puts)
                 self._place.end_lease()
                 if self._place.alone():
                     with self._catalog.reading() as db:
@@ -288,7 +295,7 @@ class LocalStore(CatalogStore):
             return self._blobs.open(blob)
         except FileNotFoundError:
             with self._catalog.reading() as db:
-                rows.find(db, ref, self._run)  # raises if gc took it since
+                rows.find(db, ref, self._view)  # raises if gc took it since
             raise StoreError(
                 f"The file of the artifact {ref} is missing.", "Fetch its document again."
             ) from None

@@ -150,8 +150,8 @@ def is_shared(limits: StoreLimits) -> bool:
 def store_of_tenant(limits: StoreLimits, name: str) -> StoreLimits:
     """Return the limits of a tenant's own store, under the place of the store of all.
 
-    The name has been checked (access.is_tenant). Clients over HTTP have no project, so that a
-    tenant has one run; replicas share it, so that none may delete it at its end.
+    The name has been checked (access.is_tenant). Its persons have runs (View); replicas share them,
+    so that none may delete one at its end.
     """
     folder = (store_folder(limits) or limits.folder) / "tenants" / name
     url = limits.url
@@ -159,7 +159,7 @@ def store_of_tenant(limits: StoreLimits, name: str) -> StoreLimits:
         url = f"{url.rstrip('/')}/tenants/{name}"
     elif url != "memory:":
         url = ""  # the folder says it
-    return replace(limits, folder=folder, url=url, tenant=name, run=DEFAULT_RUN, ephemeral=False)
+    return replace(limits, folder=folder, url=url, tenant=name, run=ALL_RUNS, ephemeral=False)
 
 
 _OF_THIS_PROCESS = f"process-{secrets.token_hex(6)}"
@@ -203,9 +203,32 @@ def own_run(limits: StoreLimits) -> str:
     return f"ephemeral-{secrets.token_hex(8)}" if private else limits.run
 
 
-def run_of_put(run: str) -> str:
-    """Return the run that a new artifact belongs to in a store of this run."""
-    return DEFAULT_RUN if run == ALL_RUNS else run
+def person_run(name: str, issuer: str = "") -> str:
+    """Return the run of a person of a tenant: of an identity provider, or of a token of our own.
+
+    A hash, as a provider may call a person anything. The same name of two providers is two persons.
+    """
+    named = f"{issuer}\0{name}".encode("utf-8", "surrogatepass")
+    return f"person-{hashlib.sha256(named).hexdigest()[:32]}"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Who looks at a store: the run of what it puts, that of its lists, and that of references.
+
+    Lists, searches, look-ups by URL and clean-up are of ``lists``; a reference opens if its
+    artifact is of ``refs``, or of DEFAULT_RUN: what was put before there were persons has no other
+    owner. Either may be ALL_RUNS.
+    """
+
+    puts: str
+    lists: str
+    refs: str = ALL_RUNS
+
+    @classmethod
+    def of(cls, run: str) -> "View":
+        """Return the view of a run: a reference is valid in every run."""
+        return cls(DEFAULT_RUN if run == ALL_RUNS else run, run)
 
 
 def with_run(limits: StoreLimits) -> StoreLimits:

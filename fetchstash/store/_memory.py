@@ -6,9 +6,11 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Self
 
 from fetchstash.errors import BadArgument, ExpiredRef, TooLarge, UnknownRef
 from fetchstash.store._contract import (
@@ -23,7 +25,15 @@ from fetchstash.store._contract import (
     stamp,
 )
 from fetchstash.store._disk import larger_than_the_store, no_text, not_stored
-from fetchstash.store._limits import ALL_RUNS, Candidate, StoreLimits, Total, plan, run_of_put
+from fetchstash.store._limits import (
+    ALL_RUNS,
+    DEFAULT_RUN,
+    Candidate,
+    StoreLimits,
+    Total,
+    View,
+    plan,
+)
 from fetchstash.store._protocol import StoreBase
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
@@ -68,6 +78,7 @@ class MemoryStore(StoreBase):
         threads: Threads | None = None,
     ) -> None:
         self._limits = limits
+        self._view = View.of(limits.run)
         self._contents = contents or MemoryContents()
         self._threads = threads or Threads()
         self._spool = Path(tempfile.mkdtemp(prefix="fetchstash-"))
@@ -86,11 +97,18 @@ class MemoryStore(StoreBase):
         now, days = time.time(), self._limits.max_age_days
         sha256 = hashlib.sha256(data).hexdigest()
         facts = stamp(facts, sha256, len(data), index, now=now, max_age_days=days)
-        run = run_of_put(self._limits.run)
-        artifact = _Artifact(run, url, data, words, index, facts, ranges, self._next_use())
+        artifact = _Artifact(
+            self._view.puts, url, data, words, index, facts, ranges, self._next_use()
+        )
         self._contents.artifacts[facts.artifact_ref] = artifact
         self._retain()
         return facts
+
+    def seen_from(self, view: View) -> Self:
+        """Return the same store as somebody else sees it."""
+        other = copy(self)
+        other._view = view  # noqa: SLF001 - a copy of this
+        return other
 
     async def get(self, ref_or_url: str) -> Facts:
         """Return the facts of a reference, or of the run's newest artifact under a URL."""
@@ -208,10 +226,12 @@ class MemoryStore(StoreBase):
         for item in removed if not dry_run else ():
             del self._contents.artifacts[item.artifact_ref]
             self._contents.expired.add(item.artifact_ref)
-        return tuple(removed)
+        refs = self._view.refs
+        seen = {a.facts.artifact_ref for a in unpinned if refs in (a.run, ALL_RUNS)}
+        return tuple(item for item in removed if item.artifact_ref in seen)
 
     def _run_artifacts(self) -> Sequence[_Artifact]:
-        run = self._limits.run
+        run = self._view.lists
         return [a for a in self._contents.artifacts.values() if run in (a.run, ALL_RUNS)]
 
     def _next_use(self) -> int:
@@ -225,8 +245,10 @@ class MemoryStore(StoreBase):
 
     def _find(self, ref_or_url: str) -> _Artifact:
         artifacts = self._contents.artifacts
-        if ref_or_url in artifacts:
-            return artifacts[ref_or_url]
+        known = artifacts.get(ref_or_url)
+        refs = self._view.refs
+        if known and (refs == ALL_RUNS or known.run in (refs, DEFAULT_RUN)):
+            return known
         if ref_or_url in self._contents.expired:
             raise ExpiredRef(
                 f"The artifact {ref_or_url} is no longer kept.", "Fetch its document again."

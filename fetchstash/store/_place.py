@@ -21,7 +21,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from threading import Lock
 from typing import Any, cast
@@ -275,6 +275,9 @@ EVICTIONS_PER_PUT = 32
 """More artifacts do not go at one put, so that lowering a limit does not make it slow."""
 
 
+Shown = Callable[[Connection, Iterable[Removed]], Iterable[Removed]]
+
+
 class Upkeep:
     """Removes artifacts and files of one store."""
 
@@ -284,8 +287,11 @@ class Upkeep:
         self._index = index
         self._limits = limits
 
-    def collect(self, *, dry_run: bool) -> tuple[Removed, ...]:
-        """Apply retention in steps, then remove files that no artifact names."""
+    def collect(self, shown: Shown, *, dry_run: bool) -> tuple[Removed, ...]:
+        """Apply retention in steps, then remove files that no artifact names.
+
+        What is returned has passed ``shown``, the artifacts before they go.
+        """
         removed: list[Removed] = []
         while True:
             with self._catalog.locked(make_room=True) as db:
@@ -293,7 +299,7 @@ class Upkeep:
                     now = retention.believed_now(db)
                 most = None if dry_run else EVICTIONS_PER_PUT
                 step = retention.due(db, now, self._limits, most)
-                removed += step
+                removed += shown(db, step)
                 if not dry_run:
                     self.remove(db, [item.artifact_ref for item in step], expired=True)
             if dry_run or not step:

@@ -13,6 +13,7 @@ from anyio import CancelScope
 from fetchstash.errors import NoText, StoreError
 from fetchstash.store._contract import Facts, Finding, Listing, Removed, Run, SearchResult, Usage
 from fetchstash.store._disk import no_text
+from fetchstash.store._limits import View
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
 from fetchstash.store._text import ByteSource, StrideIndex
@@ -61,8 +62,12 @@ class ArtifactStore(Protocol):
         """Return the runs that have artifacts, that of the newest artifact first."""
         ...
 
-    async def usage(self) -> Usage:
-        """Return how much is kept in all runs."""
+    async def usage(self, *, own: bool = False) -> Usage:
+        """Return how much is kept in all runs, or in that of puts alone."""
+        ...
+
+    def seen_from(self, view: View) -> "ArtifactStore":
+        """Return the same store as somebody else sees it; it closes with this one."""
         ...
 
     async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
@@ -176,7 +181,11 @@ class StoreBase(ABC):
         """Return nothing: this store does not list its runs."""
         return ()
 
-    async def usage(self) -> Usage:
+    def seen_from(self, view: View) -> "ArtifactStore":
+        """Raise StoreError: this store has one run."""
+        raise StoreError(f"This store has no run {view.puts}.", "Use another store.")
+
+    async def usage(self, *, own: bool = False) -> Usage:  # noqa: ARG002 - the Protocol's
         """Count what is kept in this run, all of it."""
         listed = (await self.list(limit=(await self.list(limit=0)).total)).facts
         size = sum(facts.size_bytes + (facts.text_bytes or 0) for facts in listed)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from fetchstash.store._contract import Removed, Usage
-from fetchstash.store._limits import Candidate, StoreLimits, Total, plan
+from fetchstash.store._limits import ALL_RUNS, Candidate, StoreLimits, Total, plan
 from fetchstash.store._schema import Db
 
 JUMP_SECONDS = 24 * 3600
@@ -51,8 +51,12 @@ def total(db: Db) -> Total:
     return Total(*db.execute("SELECT artifacts, bytes FROM total").fetchone())
 
 
-def usage(db: Db) -> Usage:
-    """Return what the store keeps, pinned artifacts too, and when the first of it expires."""
+def usage(db: Db, run: str) -> Usage:
+    """Return what a run keeps, pinned artifacts too, and when the first of it expires."""
+    if run != ALL_RUNS:
+        counted = "count(*), coalesce(sum(bytes), 0), coalesce(min(expires_at), 0) FROM artifact"
+        n, size, first = db.execute(f"SELECT {counted} WHERE run = ?", (run,)).fetchone()
+        return Usage(n, int(size), first)
     kept = total(db)
     pinned, size = db.execute(
         "SELECT count(*), coalesce(sum(bytes), 0) FROM artifact WHERE pinned = 1"

@@ -12,7 +12,7 @@ from fetchstash.errors import Call, ExpiredRef, StoreError, UnknownRef
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._contract import REF_PREFIX, Facts, is_ref
 from fetchstash.store._disk import REPAIR, not_stored
-from fetchstash.store._limits import ALL_RUNS
+from fetchstash.store._limits import ALL_RUNS, DEFAULT_RUN, View
 from fetchstash.store._schema import Db
 from fetchstash.store._text import StrideIndex
 from fetchstash.text import clip
@@ -68,13 +68,13 @@ class Row:
         )
 
 
-def find(db: Db, ref_or_url: str, run: str) -> Row:
-    """Return the artifact of a reference, or the run's newest under a URL.
+def find(db: Db, ref_or_url: str, view: View) -> Row:
+    """Return the artifact of a reference, or the view's newest under a URL.
 
     Raises UnknownRef or ExpiredRef.
     """
     if not ref_or_url.startswith(REF_PREFIX):
-        condition, names = _in_run(run)
+        condition, names = in_run(view.lists)
         values = db.execute(
             f"{_SELECT} WHERE url_hash = ? AND {condition} ORDER BY id DESC LIMIT 1",
             (url_hash(db, ref_or_url), *names),
@@ -83,7 +83,9 @@ def find(db: Db, ref_or_url: str, run: str) -> Row:
             raise not_stored(ref_or_url)
         return Row(*values)
     if is_ref(ref_or_url):
-        values = db.execute(_SELECT + " WHERE ref = ?", (ref_or_url,)).fetchone()
+        condition, names = in_run(view.refs, DEFAULT_RUN)
+        query = f"{_SELECT} WHERE ref = ? AND {condition}"
+        values = db.execute(query, (ref_or_url, *names)).fetchone()
         if values:
             return Row(*values)
         if db.execute("SELECT 1 FROM expired WHERE ref = ?", (ref_or_url,)).fetchone():
@@ -100,7 +102,7 @@ def find(db: Db, ref_or_url: str, run: str) -> Row:
 
 def newest(db: Db, run: str, limit: int, offset: int) -> Iterator[Row]:
     """Go through a run's artifacts, newest first."""
-    condition, names = _in_run(run)
+    condition, names = in_run(run)
     query = f"{_SELECT} WHERE {condition} ORDER BY id DESC LIMIT ? OFFSET ?"
     page = db.execute(query, (*names, limit, offset))
     yield from (Row(*values) for values in page)
@@ -108,14 +110,16 @@ def newest(db: Db, run: str, limit: int, offset: int) -> Iterator[Row]:
 
 def count(db: Db, run: str) -> int:
     """Return how many artifacts a run has."""
-    condition, names = _in_run(run)
+    condition, names = in_run(run)
     counted = db.execute(f"SELECT count(*) FROM artifact WHERE {condition}", names)  # noqa: S608 - ours
     return int(counted.fetchone()[0])
 
 
-def _in_run(run: str) -> tuple[str, tuple[str, ...]]:
-    """Return the condition that an artifact is of a run, and its values."""
-    return ("TRUE", ()) if run == ALL_RUNS else ("run = ?", (run,))
+def in_run(*runs: str) -> tuple[str, tuple[str, ...]]:
+    """Return the condition that an artifact is of one of these runs, and its values."""
+    if ALL_RUNS in runs:
+        return "TRUE", ()
+    return f"run IN ({', '.join('?' * len(runs))})", runs
 
 
 def new_record(
@@ -258,6 +262,12 @@ def pin(db: Db, row: Row, *, pinned: bool) -> None:
     db.execute("UPDATE artifact SET pinned = ? WHERE id = ?", (int(pinned), row.id))
 
 
+def is_of(db: Db, ref: str, run: str) -> bool:
+    """Return whether an artifact is of a run."""
+    query = "SELECT 1 FROM artifact WHERE ref = ? AND run = ?"
+    return db.execute(query, (ref, run)).fetchone() is not None
+
+
 def is_empty(db: Db) -> bool:
     """Return whether there is no artifact in any run."""
     return db.execute("SELECT 1 FROM artifact LIMIT 1").fetchone() is None
@@ -275,7 +285,7 @@ def all_refs(db: Db) -> set[str]:
 
 def texts(db: Db, run: str) -> list[tuple[str, str, int]]:
     """Return the texts of a run, newest first: reference, SHA-256, size in bytes."""
-    condition, names = _in_run(run)
+    condition, names = in_run(run)
     joined = "artifact JOIN blob ON kind = 'text' AND sha256 = text"
     query = f"SELECT ref, text, size FROM {joined} WHERE {condition} ORDER BY id DESC"  # noqa: S608 - ours
     return db.execute(query, names).fetchall()
@@ -283,16 +293,17 @@ def texts(db: Db, run: str) -> list[tuple[str, str, int]]:
 
 def run_state(db: Db, run: str) -> tuple[int, str]:
     """Return what changes with every artifact that comes or goes: their count, and the newest."""
-    condition, names = _in_run(run)
+    condition, names = in_run(run)
     query = f"SELECT ref FROM artifact WHERE {condition} ORDER BY id DESC LIMIT 1"  # noqa: S608 - ours
     (ref,) = db.execute(query, names).fetchone() or ("",)
     return count(db, run), ref
 
 
-def runs(db: Db) -> list[tuple[str, int, float]]:
-    """Return each run with its count of artifacts and the time of the newest, newest first."""
-    query = "SELECT run, count(*), max(created_at) FROM artifact GROUP BY run ORDER BY max(id) DESC"
-    return db.execute(query).fetchall()
+def runs(db: Db, run: str) -> list[tuple[str, int, float]]:
+    """Return each run, or this one, with its count and the time of the newest, newest first."""
+    condition, names = in_run(run)
+    grouped = f"FROM artifact WHERE {condition} GROUP BY run ORDER BY max(id) DESC"
+    return db.execute(f"SELECT run, count(*), max(created_at) {grouped}", names).fetchall()
 
 
 def forget(db: Db, ref: str, *, expired: bool) -> list[tuple[Kind, str]]:

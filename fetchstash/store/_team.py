@@ -34,7 +34,7 @@ from fetchstash.store._contract import (
     restamp,
     stamp,
 )
-from fetchstash.store._limits import ALL_RUNS, StoreLimits, bucket_url, run_of_put, store_folder
+from fetchstash.store._limits import StoreLimits, bucket_url, store_folder
 from fetchstash.store._place import EVICTIONS_PER_PUT
 from fetchstash.store._postgres import Database
 from fetchstash.store._protocol import in_thread
@@ -110,9 +110,9 @@ class TeamStore(CatalogStore):
                 now = retention.time_of_put(db)
                 stamped = stamp(facts, first.sha256, first.size, index, now=now, max_age_days=days)
                 url_hash = rows.url_hash(db, url) if url else None
-                run = run_of_put(self._run)
                 self._record_reads(db)
-                rows.insert(db, rows.new_record(run, stamped, ranges, url_hash, blobs), ())
+                record = rows.new_record(self._view.puts, stamped, ranges, url_hash, blobs)
+                rows.insert(db, record, ())
                 self._index(db, blobs, terms)
                 self._retain(db)
                 return stamped
@@ -171,7 +171,7 @@ class TeamStore(CatalogStore):
 
     def _lend_raw(self, ref_or_url: str) -> Path:
         with self._database.reading() as db:
-            row = rows.find(db, ref_or_url, self._run)
+            row = rows.find(db, ref_or_url, self._view)
             blob = rows.blob(db, "raw", row.raw)
         self._read[row.ref] = None
         return self._bytes.lend(blob, row.ref)
@@ -186,7 +186,7 @@ class TeamStore(CatalogStore):
         if not terms:
             return SearchResult(())
         with self._database.reading() as db:
-            texts = _candidates(db, self._run, terms)
+            texts = _candidates(db, self._view.lists, terms)
         reading = self._bytes.start_reading(texts)
 
         def opened(ref: str) -> StoredText | None:
@@ -206,7 +206,7 @@ class TeamStore(CatalogStore):
             terms = _terms_of(text)
 
             def change(db: Db) -> Facts:
-                row = rows.find(db, ref, self._run)
+                row = rows.find(db, ref, self._view)
                 refuse_changed(row.facts(), known)
                 assert blob.index is not None  # a text has one
                 changed = restamp(facts, row.facts(), blob.index)
@@ -214,7 +214,7 @@ class TeamStore(CatalogStore):
                 self._index(db, [blob], terms)
                 if earlier:
                     _claim(db, "text", earlier)
-                return self._facts(rows.find(db, ref, self._run))
+                return self._facts(rows.find(db, ref, self._view))
 
             return self._write({text: blob}, change)
         finally:
@@ -224,7 +224,7 @@ class TeamStore(CatalogStore):
     def delete(self, ref: str) -> None:
         """Forget an artifact. Its bytes go when GRACE_SECONDS are over."""
         with self._database.changing() as db:
-            _forget(db, [rows.find(db, ref, self._run).ref], expired=False)
+            _forget(db, [rows.find(db, ref, self._view).ref], expired=False)
 
     @in_thread
     def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
@@ -235,7 +235,7 @@ class TeamStore(CatalogStore):
                 self._record_reads(db)
                 now = retention.believed_now(db)
                 step = retention.due(db, now, self._limits, None if dry_run else EVICTIONS_PER_PUT)
-                removed += step
+                removed += self._shown(db, step)
                 if not dry_run:
                     _forget(db, [item.artifact_ref for item in step], expired=True)
             if dry_run or not step:
@@ -306,7 +306,7 @@ class TeamStore(CatalogStore):
         try:
             if self._limits.ephemeral:
                 with self._database.changing() as db:
-                    _forget(db, rows.refs(db, self._run), expired=True)
+                    _forget(db, rows.refs(db, self._view.puts), expired=True)
             elif self._read:
                 with suppress(StoreError), self._database.changing() as db:
                     self._record_reads(db)
@@ -387,7 +387,7 @@ def _terms_of(text: Path) -> tuple[list[str], bool]:
 def _candidates(db: Db, run: str, terms: Sequence[str]) -> dict[str, Blob]:
     """Return the texts of a run that a search ranks: artifact and blob, the newest first."""
     texts: dict[str, tuple[str, Blob]] = {}
-    condition, values = ("TRUE", ()) if run == ALL_RUNS else ("run = ?", (run,))
+    condition, values = rows.in_run(run)
     quoted = [f"'{_escaped(term[:_LONGEST_TERM])}'" for term in terms]
 
     def add(which: str, most: int, *more: str) -> None:

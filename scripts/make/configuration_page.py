@@ -112,7 +112,7 @@ fetched_bytes_per_day = 2_000_000_000
 authorization = "env:RESEARCH_TOKEN"
 ```
 
-A tenant may have its own values of all settings of `fetch`, `extract` and `quota`, and of
+A tenant may have its own values of all settings of `fetch`, `extract`, `quota` and `tenant`, and of
 `store.max_age_days`, `store.max_total_bytes` and `store.max_artifacts`. A list takes the place of
 that of all, but for `fetch.deny_domains`: what is denied to all stays denied. The headers for an
 origin take the place of those that all send to it; an empty table sends none.

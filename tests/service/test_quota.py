@@ -31,7 +31,7 @@ def admitted(quotas: Quotas, limit: int, tries: int = 1, tenant: str = "acme") -
     count = 0
     for _ in range(tries):
         try:
-            quotas.request(tenant, limit)
+            quotas.request({tenant: limit})
         except OverQuota as error:
             over = error
         else:
@@ -63,7 +63,7 @@ def test_a_request_at_the_time_that_was_named_goes_through(gaps: list[float], li
     while admitted(quotas, limit):
         pass
     with pytest.raises(OverQuota) as refused:
-        quotas.request("acme", limit)
+        quotas.request({"acme": limit})
     clock.now += refused.value.details["retry_after_seconds"]
     assert admitted(quotas, limit) == 1
 
@@ -71,8 +71,8 @@ def test_a_request_at_the_time_that_was_named_goes_through(gaps: list[float], li
 def test_a_quota_of_zero_is_none(clock: Clock) -> None:
     quotas = Quotas(clock=clock)
     assert admitted(quotas, 0, 1_000) == 1_000
-    quotas.fetched("acme", 10**15)
-    quotas.may_fetch("acme", 0)
+    quotas.fetched(["acme"], 10**15)
+    quotas.may_fetch({"acme": 0})
 
 
 def test_tenants_do_not_use_each_others_quotas(clock: Clock) -> None:
@@ -84,17 +84,17 @@ def test_tenants_do_not_use_each_others_quotas(clock: Clock) -> None:
 def test_what_was_fetched_counts_until_midnight_in_utc(clock: Clock) -> None:
     clock.now = clock.now // DAY * DAY + 20 * 3_600
     quotas = Quotas(clock=clock)
-    quotas.fetched("acme", 60)
-    quotas.may_fetch("acme", 100)
-    quotas.fetched("acme", 60)
+    quotas.fetched(["acme"], 60)
+    quotas.may_fetch({"acme": 100})
+    quotas.fetched(["acme"], 60)
     with pytest.raises(OverQuota) as over:
-        quotas.may_fetch("acme", 100)
+        quotas.may_fetch({"acme": 100})
     assert over.value.details == {"retry_after_seconds": 4 * 3_600}
     assert "You may fetch 100 bytes a day, and have fetched 120." in over.value.line()
     assert "Try again in 4 h" in over.value.line()
-    quotas.may_fetch("other", 100)
+    quotas.may_fetch({"other": 100})
     clock.now += 4 * 3_600
-    quotas.may_fetch("acme", 100)
+    quotas.may_fetch({"acme": 100})
 
 
 @given(jumps=st.lists(st.floats(-3 * DAY, 3 * DAY), max_size=10))
@@ -108,9 +108,9 @@ async def test_a_clock_that_jumps_makes_no_wait_that_is_negative_or_long(
         clock.now += jump
         for quotas in (one, two):
             admitted(quotas, 2, 5)  # asserts the bounds of the wait
-            quotas.fetched("acme", 10)
+            quotas.fetched(["acme"], 10)
             with pytest.raises(OverQuota) as over:
-                quotas.may_fetch("acme", 5)
+                quotas.may_fetch({"acme": 5})
             assert 1 <= over.value.details["retry_after_seconds"] <= DAY
             await quotas.exchange()
     clock.now += 10 * DAY
@@ -161,12 +161,12 @@ async def test_what_was_fetched_elsewhere_counts_here_after_an_exchange(
     objects: Objects, clock: Clock
 ) -> None:
     one, two = Quotas(objects, clock), Quotas(objects, clock)
-    one.fetched("acme", 200)
-    two.may_fetch("acme", 100)
+    one.fetched(["acme"], 200)
+    two.may_fetch({"acme": 100})
     await one.exchange()
     await two.exchange()
     with pytest.raises(OverQuota):
-        two.may_fetch("acme", 100)
+        two.may_fetch({"acme": 100})
 
 
 async def test_counts_survive_a_restart_and_the_objects_of_the_dead_go(
@@ -174,7 +174,7 @@ async def test_counts_survive_a_restart_and_the_objects_of_the_dead_go(
 ) -> None:
     before = Quotas(objects, clock)
     assert admitted(before, 5, 9) == 5
-    before.fetched("acme", 200)
+    before.fetched(["acme"], 200)
     await before.exchange()
     for _ in range(3):  # restarts
         clock.now += 1
@@ -182,7 +182,7 @@ async def test_counts_survive_a_restart_and_the_objects_of_the_dead_go(
         await again.exchange()
         assert admitted(again, 5, 9) == 0
         with pytest.raises(OverQuota):
-            again.may_fetch("acme", 100)
+            again.may_fetch({"acme": 100})
     clock.now += 3 * DAY
     last = Quotas(objects, clock)
     await last.exchange()
@@ -195,10 +195,10 @@ async def test_a_replica_that_is_idle_is_read_again_as_soon_as_it_counts(
     replicas = Replicas(objects, clock, 2)
     one, two = replicas.all
     await replicas.advance(600)
-    one.fetched("acme", 200)
+    one.fetched(["acme"], 200)
     await replicas.advance(2 * EXCHANGE_SECONDS)
     with pytest.raises(OverQuota):
-        two.may_fetch("acme", 100)
+        two.may_fetch({"acme": 100})
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,8 @@ class Requests:
         await self.settle()
 
     async def _run(self, tenant: str, name: str, end: asyncio.Event) -> None:
-        async with self.queue.request(tenant):
+        tenant, _, person = tenant.partition("/")
+        async with self.queue.request(tenant, person):
             self.begun.append(name)
             await end.wait()
 
@@ -229,6 +230,49 @@ async def test_beside_another_a_tenants_requests_begin_one_after_the_other(
     assert sorted(requests.begun) == ["a1", "a2", "a3", "b1", "b2", "b3"]
 
 
+async def test_requests_of_one_person_do_not_begin_before_those_of_another(
+    never_passes_on: None,
+) -> None:
+    requests = Requests(RequestQueue(100))
+    await requests.come("a/ada", *"1234")
+    assert requests.begun == ["1", "2", "3", "4"], "a person that is alone waits for nobody"
+    await requests.come("a/bob", "b1", "b2")
+    await requests.come("a/ada", *"5678")
+    await requests.cancel("b2")
+    await requests.come("a/bob", "b3")
+    assert requests.begun[4:] == ["b1"]
+    for ended, next_one in (("b1", "5"), ("5", "b3"), ("b3", "6"), ("6", "7")):
+        await requests.end(ended)
+        assert requests.begun[-1] == next_one
+    await requests.end_all()
+    assert not requests.queue.is_greedy("a")
+
+
+async def test_a_person_leaves_the_others_a_slot_and_who_has_the_fewest_is_next() -> None:
+    turns, begun = FairLimiter("slots", 9, 4), list[str]()
+
+    async def hold(person: str, name: str, end: asyncio.Event) -> None:
+        async with turns.slot("a", person=person, part=0.5):
+            begun.append(name)
+            await end.wait()
+
+    tasks: dict[str, tuple[asyncio.Task[None], asyncio.Event]] = {}
+    for person, names in (("ada", ["a1", "a2", "a3", "a4"]), ("bob", ["b1", "b2"])):
+        for name in names:
+            end = asyncio.Event()
+            tasks[name] = asyncio.create_task(hold(person, name, end)), end
+        await asyncio.sleep(0)
+    assert begun == ["a1", "a2", "a3", "b1"]
+    for ended, next_one in (("a1", "b2"), ("b1", "a4")):
+        tasks[ended][1].set()
+        await tasks[ended][0]
+        await asyncio.sleep(0)
+        assert begun[-1] == next_one
+    for task, end in tasks.values():
+        end.set()
+        await task
+
+
 async def test_a_request_that_waits_for_something_else_lets_the_next_begin(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -271,6 +315,12 @@ async def test_a_request_that_is_cancelled_in_line_does_not_keep_its_place(
 
 
 async def test_a_tenant_with_too_many_requests_is_busy_and_another_is_not() -> None:
+    queue = RequestQueue(4)
+    async with queue.request("a", "ada"), queue.request("a", "ada"), queue.request("a", "ada"):
+        queue.check("a", "ada")
+        with pytest.raises(Busy, match="3 of your calls"):
+            queue.check("a", "ada", 0.5)
+        queue.check("a", "bob", 0.5)
     queue = RequestQueue(2)
     async with queue.request("a"), queue.request("a"):
         with pytest.raises(Busy) as busy:

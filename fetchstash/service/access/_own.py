@@ -134,7 +134,7 @@ class OwnTokens:
             raise Rejected("unknown", "The token is unknown, or was revoked.")
         if record.is_expired(self._now()):
             raise Rejected("expired", "The token has expired.")
-        return Principal(record.tenant, record.name, frozenset(record.scopes), record.id)
+        return Principal(record.tenant, record.name, frozenset(record.scopes), token=record.id)
 
     async def create(
         self, tenant: str, name: str, days: int = 90, scopes: Collection[str] = SCOPES

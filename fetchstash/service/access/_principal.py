@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
 from fetchstash.config import OAuthLimits
+from fetchstash.store import person_run
 
 READ = "read"
 """Scope: the tools that read what is kept."""
@@ -59,14 +60,20 @@ class Rejected(Exception):
 class Principal:
     """A person or program of a tenant, and what it may do: FETCH includes READ.
 
-    ``name`` is that of the token, or what the provider calls the person. ``source`` says who
-    vouches for it: the issuer, or the id of a token of our own.
+    ``name`` is that of the token, or what the provider calls the person. ``issuer`` vouches for
+    it, "" for a token of our own, whose id is ``token``. Tokens of one name are one person.
     """
 
     tenant: str
     name: str
     scopes: frozenset[str]
-    source: str = ""
+    issuer: str = ""
+    token: str = ""
+
+    @property
+    def run(self) -> str:
+        """The run of what the person keeps."""
+        return person_run(self.name, self.issuer)
 
     def may(self, scope: str) -> bool:
         """Return whether a call that needs ``scope`` is allowed."""

@@ -70,7 +70,7 @@ async def reason(tokens: OAuthTokens, token: str) -> str:
 async def test_a_token_says_who_its_tenant_and_principal_are(provider: Provider) -> None:
     principal = await tokens_of(provider).verify(provider.token())
     assert principal == Principal(
-        "team-a", "ada", frozenset({"read", "fetch"}), source=provider.issuer
+        "team-a", "ada", frozenset({"read", "fetch"}), issuer=provider.issuer
     )
 
 

@@ -94,7 +94,7 @@ async def reason(tokens: OwnTokens, token: str) -> str:
 async def test_a_token_stands_for_its_tenant_name_and_scopes(tokens: OwnTokens) -> None:
     token = await tokens.create("team-a", "ci", scopes=["read"])
     assert await tokens.verify(token.text) == Principal(
-        "team-a", "ci", frozenset({"read"}), source=token.record.id
+        "team-a", "ci", frozenset({"read"}), token=token.record.id
     )
 
 
