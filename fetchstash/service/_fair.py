@@ -52,8 +52,9 @@ class _Requests:
 
     def next_waiting(self) -> "asyncio.Future[None] | None":
         """Take out the request that begins next: persons take turns."""
-        for person, queue in list(self.waiting.items()):
-            del self.waiting[person]
+        while self.waiting:
+            person = next(iter(self.waiting))
+            queue = self.waiting.pop(person)
             future = queue.popleft()
             if queue:
                 self.waiting[person] = queue  # behind the others

@@ -1,9 +1,9 @@
-"""Ask as one tenant for what others keep, by a million guessed references; nothing may be served.
+"""Ask as one person for what others keep, by a million guessed references; nothing may be served.
 
     python scripts/torture/guesses.py [--calls 1000000] [--sent 30000] [--seed 1] [--plant]
 
-One tenant keeps artifacts with a marker in their text. Another asks for them with each tool that
-takes a reference: random ones, the real ones of the first tenant, those with one character changed,
+Another tenant, and another person of the same one, keep artifacts with a marker in their text. The
+guesser asks for them with each tool that takes a reference: random ones, the real ones, those with one character changed,
 moved or in another form, names with parts of paths and of queries in them, the URLs of documents,
 and lists in which one of its own hides a foreign one. An answer must be an error, the same line for
 each kind, and never hold the marker. The same calls, as far as they read what the tenant itself
@@ -44,10 +44,11 @@ from fetchstash.service import (
 )
 from fetchstash.service.access import OwnTokens
 from fetchstash.stash import Stash
-from fetchstash.store import Facts, open_objects
+from fetchstash.store import Facts, open_objects, person_run
 from fetchstash.text.ranges import Ranges
 
 RED, BLUE = "red", "blue"
+GUESSER = "guesser"
 MARKER = "xylophone-of-blue"
 LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 URL = "https://blue.example/secret"
@@ -160,8 +161,15 @@ async def attack(
     """Make all calls; return what was wrong."""
     settings = load({"store.folder": str(folder), "quota.requests_per_minute": 0})
     tenants = Tenants(settings)
-    red, blue = [await tenants.stash(name) for name in (RED, BLUE)]
-    foreign = [await keep(blue, f"{MARKER} {n}\n" * 20, f"{URL}?{n}") for n in range(50)]
+    red, other, blue = [
+        await tenants.stash(tenant, person_run(name))
+        for tenant, name in ((RED, GUESSER), (RED, "other"), (BLUE, "other"))
+    ]
+    foreign = [
+        await keep(whose, f"{MARKER} {n}\n" * 20, f"{URL}?{n}")
+        for whose in (other, blue)
+        for n in range(25)
+    ]
     foreign.append(await keep(blue, f"{MARKER}\n", URL))
     own = await keep(red, "a line of red\n" * 20)
     specs = {spec.name: spec for spec in tool_specs(red.settings)}
@@ -202,7 +210,7 @@ async def attack_over_http(
     """Send calls to a service on loopback, with a token of its own for the tenant that asks."""
     chance, foreign, own = guesses
     objects = await open_objects(settings.store)
-    token = (await OwnTokens(objects).create(RED, "guesser")).text
+    token = (await OwnTokens(objects).create(RED, GUESSER)).text
     opened = socket.create_server(("127.0.0.1", 0))
     port: int = opened.getsockname()[1]
     app = build_app(
