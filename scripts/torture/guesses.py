@@ -3,13 +3,13 @@
     python scripts/torture/guesses.py [--calls 1000000] [--sent 30000] [--seed 1] [--plant]
 
 Another tenant, and another person of the same one, keep artifacts with a marker in their text. The
-guesser asks for them with each tool that takes a reference: random ones, the real ones, those with one character changed,
-moved or in another form, names with parts of paths and of queries in them, the URLs of documents,
-and lists in which one of its own hides a foreign one. An answer must be an error, the same line for
-each kind, and never hold the marker. The same calls, as far as they read what the tenant itself
-keeps, are answered. --sent calls more go to a service on loopback, with a token of the tenant,
-pipelined on eight connections. --plant lets a store look into the other tenant's, which must be
-found.
+guesser asks for them with each tool that takes a reference: random ones, the real ones, those with
+one character changed, moved or in another form, names with parts of paths and of queries in them,
+the URLs of documents, and lists in which one of its own hides a foreign one. An answer must be an
+error, the same line for each kind, and never hold the marker. The same calls, as far as they read
+what the guesser itself keeps, are answered. --sent calls more go to a service on loopback, with a
+token of the guesser, pipelined on eight connections. --plant lets a store look into the other
+tenant's, which must be found.
 """
 
 import argparse
