@@ -40,7 +40,12 @@ if TYPE_CHECKING:
     metavar="ADDRESS",
     help="Believe X-Forwarded-For and -Proto of this address or network (http.forwarded).",
 )
-def serve(settings: "Settings", address: str | None, forwarded: tuple[str, ...]) -> None:
+@click.option(
+    "--workers", type=click.IntRange(1), help="Serve in so many processes (http.workers)."
+)
+def serve(
+    settings: "Settings", address: str | None, forwarded: tuple[str, ...], workers: int | None
+) -> None:
     """Serve MCP over stdin and stdout, as a host starts it; with --http to many clients."""
     import anyio  # noqa: PLC0415 - heavy
 
@@ -51,7 +56,11 @@ def serve(settings: "Settings", address: str | None, forwarded: tuple[str, ...])
     else:
         from fetchstash.service import serve_http  # noqa: PLC0415 - as above
 
-        http = replace(settings.http, forwarded=forwarded or settings.http.forwarded)
+        http = replace(
+            settings.http,
+            forwarded=forwarded or settings.http.forwarded,
+            workers=workers or settings.http.workers,
+        )
         anyio.run(serve_http, replace(settings, http=http), address, click.echo)
 
 

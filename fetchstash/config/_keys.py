@@ -125,6 +125,9 @@ class HttpLimits:
     grace_seconds: float = setting(
         30.0, "Seconds that calls may take to end after SIGTERM", low=0, high=3600
     )
+    workers: int = setting(
+        0, "Processes that serve over the one socket; 0: one for each processor", low=0, high=256
+    )
     metrics: str = setting("", "HOST:PORT where Prometheus reads /metrics; empty: nowhere")
     audit_log: str = setting("", "File of the audit log; empty: its lines go to the log on stderr")
 

@@ -34,9 +34,14 @@ class AuditLog:
         self._torn = False  # the file ends in half a line
 
     @classmethod
-    def of(cls, path: str) -> "AuditLog":
-        """Return the log of the setting. Raises BadArgument where its file takes no line."""
+    def of(cls, path: str, *, begins: bool = True) -> "AuditLog":
+        """Return the log of the setting. Raises BadArgument where its file takes no line.
+
+        A service that ``begins`` writes so; its workers do not.
+        """
         log = cls(Path(path).expanduser() if path else None)
+        if not begins:
+            return log
         try:
             log._append({"event": "started", "version": __version__})
         except (OSError, ValueError) as error:

@@ -5,6 +5,7 @@ The SDK reads the message that was read here, written again: no two parsers can 
 
 import json
 import logging
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any, cast
 
@@ -47,7 +48,8 @@ BODY_SECONDS = 30.0
 """Within which a client must have sent its request."""
 
 _REQUEST_CANCELLED = -32800
-_Call = tuple[Principal, str, RequestId]
+Call = tuple[Principal, str, RequestId]
+CancelElsewhere = Callable[[Call], object]
 _log = logging.getLogger("fetchstash.service")
 
 
@@ -113,6 +115,7 @@ class Endpoint:
         oauth: OAuthLimits,
         verifier: Verifier | None = None,
         tenants: Tenants | None = None,
+        cancel_elsewhere: CancelElsewhere | None = None,
     ) -> None:
         self._app = app
         self._http = http
@@ -121,7 +124,8 @@ class Endpoint:
         self._tenants = tenants
         self._running: set[anyio.CancelScope] = set()
         self._ended = anyio.Event()
-        self._calls: dict[_Call, anyio.CancelScope] = {}
+        self._cancel_elsewhere = cancel_elsewhere
+        self._calls: dict[Call, anyio.CancelScope] = {}
         self.is_draining = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -258,9 +262,18 @@ class Endpoint:
         elif method == "notifications/cancelled":
             params: dict[str, Any] = message.get("params") or {}
             number = params.get("requestId")
-            if isinstance(number, int | str) and (principal, session, number) in self._calls:
-                self._calls[principal, session, number].cancel()
+            if isinstance(number, int | str):
+                call = principal, session, number
+                if not self.cancel(call) and self._cancel_elsewhere and session:
+                    self._cancel_elsewhere(call)
         await self._app(scope, receive, answer.send)
+
+    def cancel(self, call: Call) -> bool:
+        """Cancel a call that runs here; return whether one does."""
+        running = self._calls.get(call)
+        if running:
+            running.cancel()
+        return running is not None
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
         """Return the body of a request, None if the client went away. Raises TooLarge, TimedOut."""
@@ -285,7 +298,7 @@ class Endpoint:
         )
 
     async def _cancellable(
-        self, call: _Call, scope: Scope, receive: Receive, answer: _Answer
+        self, call: Call, scope: Scope, receive: Receive, answer: _Answer
     ) -> None:
         """Pass on a request that its client may cancel by a message of its own."""
         with anyio.CancelScope() as cancelling:

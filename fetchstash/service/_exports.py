@@ -7,14 +7,13 @@ The text names tools, error codes, kinds of documents and the tenants of the set
 no URL and no principal.
 """
 
-import contextlib
 import ipaddress
 import logging
 import os
 import socket
 import threading
 import time
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from fetchstash import __version__
-from fetchstash.config import Settings
+from fetchstash.config import HttpLimits, Settings
 from fetchstash.errors import BadArgument
 from fetchstash.fetch import join_host_port
 from fetchstash.service._listen import bounded_server, host_and_port, listener
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
-    from prometheus_client import CollectorRegistry
 
 
 def resource() -> "Resource":
@@ -151,10 +149,12 @@ def _watch_process(provider: "MeterProvider") -> None:
     meter.create_observable_gauge("process.uptime", [uptime], "s", "Time since the start")
 
 
-def _metrics_app(registry: "CollectorRegistry", hosts: Sequence[str]) -> Starlette:
-    """Return what answers ``GET /metrics`` to whoever names an address or one of ``hosts``."""
-    from prometheus_client import generate_latest  # noqa: PLC0415 - extra
+Measure = Callable[[], Awaitable[str]]
+"""Returns the measurements as Prometheus' text."""
 
+
+def _metrics_app(measure: Measure, hosts: Sequence[str]) -> Starlette:
+    """Return what answers ``GET /metrics`` to whoever names an address or one of ``hosts``."""
     known = {"localhost", *map(_name, hosts)}
 
     async def answer(request: Request) -> Response:
@@ -165,8 +165,7 @@ def _metrics_app(registry: "CollectorRegistry", hosts: Sequence[str]) -> Starlet
             if host not in known:
                 # A page in a browser that rebinds its name to our address sends that name.
                 return PlainTextResponse("Ask by an address, or a name of http.hosts.\n", 421)
-        content = await anyio.to_thread.run_sync(generate_latest, registry)
-        return Response(content, media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(await measure(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return Starlette(routes=[Route(_METRICS_PATH, answer, methods=["GET"])])
 
@@ -184,21 +183,16 @@ _FLUSH_SECONDS = 5
 
 
 @asynccontextmanager
-async def exports(settings: Settings) -> AsyncGenerator[str]:
-    """Serve metrics and send traces while the context is open; yield the URL of the metrics or "".
+async def exports(settings: Settings) -> AsyncGenerator[Measure | None]:
+    """Measure and send traces while the context is open; yield what tells the measurements.
 
-    Raises BadArgument for an address that cannot be had, and where a library is missing.
+    Yields None where nobody asks for them. Raises BadArgument where a library is missing.
     """
     tracers = tracer_provider(os.environ)
-    async with contextlib.AsyncExitStack() as stack:
-        place, meters = "", None
-        if settings.http.metrics:
-            meters, app = _metrics(settings.http.hosts)
-            place = await stack.enter_async_context(_served(app, settings.http.metrics))
-            _log.info("The metrics are at %s.", place)
-        stack.enter_context(telemetry.exporting(meters, tracers))
+    meters, measure = _metrics() if settings.http.metrics else (None, None)
+    with telemetry.exporting(meters, tracers):
         try:
-            yield place
+            yield measure
         finally:
             if tracers:
                 # The end of the process waits for every thread that is no daemon.
@@ -208,12 +202,12 @@ async def exports(settings: Settings) -> AsyncGenerator[str]:
                     await anyio.to_thread.run_sync(flush.join, _FLUSH_SECONDS)
 
 
-def _metrics(hosts: Sequence[str]) -> tuple["MeterProvider", Starlette]:
-    """Return what takes measurements, and what shows them. Raises BadArgument without the extra."""
+def _metrics() -> tuple["MeterProvider", Measure]:
+    """Return what takes measurements, and what tells them. Raises BadArgument without the extra."""
     try:
         from opentelemetry.exporter.prometheus import PrometheusMetricReader  # noqa: PLC0415 - extra
         from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415 - extra
-        from prometheus_client import CollectorRegistry  # noqa: PLC0415 - extra
+        from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415 - extra
     except ImportError:
         what = "http.metrics is set, and OpenTelemetry's exporter is not installed."
         raise BadArgument(what, 'Run: pip install "fetchstash[team]".') from None
@@ -221,19 +215,32 @@ def _metrics(hosts: Sequence[str]) -> tuple["MeterProvider", Starlette]:
     reader = PrometheusMetricReader(scope_info_enabled=False, registry=registry)
     provider = MeterProvider([reader], resource(), shutdown_on_exit=False)
     _watch_process(provider)
-    return provider, _metrics_app(registry, hosts)
+
+    async def measure() -> str:
+        return (await anyio.to_thread.run_sync(generate_latest, registry)).decode()
+
+    return provider, measure
 
 
 @asynccontextmanager
-async def _served(app: Starlette, address: str) -> AsyncGenerator[str]:
-    """Answer requests for metrics; yield their URL. Whoever reaches it may read it: no token."""
-    host, port = host_and_port(address, "http.metrics")
+async def serving_metrics(http: HttpLimits, measure: Measure | None) -> AsyncGenerator[str]:
+    """Answer requests for metrics; yield their URL, or "" where the settings name no address.
+
+    Whoever reaches it may read it: no token. Raises BadArgument for an address that cannot be had.
+    """
+    if not http.metrics or measure is None:
+        yield ""
+        return
+    app = _metrics_app(measure, http.hosts)
+    host, port = host_and_port(http.metrics, "http.metrics")
     opened = listener(host, port, "http.metrics")
     place = join_host_port(host, opened.getsockname()[1])
     server = bounded_server(app, lifespan="off")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.serve, [opened])
+        url = f"http://{place}{_METRICS_PATH}"
+        _log.info("The metrics are at %s.", url)
         try:
-            yield f"http://{place}{_METRICS_PATH}"
+            yield url
         finally:
             server.should_exit = True

@@ -71,6 +71,14 @@ def _files() -> int:
     return _MAX_FILES if soft == resource.RLIM_INFINITY else soft
 
 
+def backlog() -> int:
+    """Return how many connections may wait to be accepted.
+
+    So many are accepted in one turn of the loop, before any can be turned away.
+    """
+    return min(_MAX_BACKLOG, max(_files() // 8, 1))
+
+
 def bounded_server(
     app: Any, protocol: "type[BoundedProtocol] | None" = None, **options: Any
 ) -> uvicorn.Server:
@@ -86,9 +94,7 @@ def bounded_server(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        # So many are accepted in one turn of the loop, before any can be turned away.
-        backlog=min(_MAX_BACKLOG, max(_files() // 8, 1)),
-        **options,
+        **{"backlog": backlog(), **options},
     )
     return _Server(config)
 

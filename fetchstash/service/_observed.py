@@ -47,6 +47,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": _message(record),
+            **_worker,
             **(request.names if request else {}),
             **trace_names(),
             **getattr(record, "facts", {}),
@@ -57,8 +58,16 @@ class JsonLines(logging.Formatter):
         return _to_json(line)
 
 
-def log_to(stream: TextIO | None = None) -> None:
-    """Send every log of this process to ``stream`` (stderr), one JSON object a line."""
+_worker: dict[str, int] = {}
+"""The number of this process among the workers of a service, for each line of the log."""
+
+
+def log_to(stream: TextIO | None = None, *, worker: int | None = None) -> None:
+    """Send every log of this process to ``stream`` (stderr), one JSON object a line.
+
+    ``worker`` is the number of this process among several.
+    """
+    _worker.update({} if worker is None else {"worker": worker})
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)

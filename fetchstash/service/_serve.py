@@ -8,13 +8,15 @@ the SDK's own transport, without sessions.
 import gc
 import logging
 import math
-import signal
+import os
+import socket
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +38,13 @@ from fetchstash.handlers import ExtractLimits, Hints, WorkerPool, route_file, wa
 from fetchstash.server import StashSource, build_server, hide_memory
 from fetchstash.server.tools import tool_specs
 from fetchstash.service._audit import AuditLog
-from fetchstash.service._endpoint import Endpoint
-from fetchstash.service._exports import exports
+from fetchstash.service._endpoint import CancelElsewhere, Endpoint
+from fetchstash.service._exports import Measure, exports, serving_metrics
 from fetchstash.service._listen import (
     IDLE_SECONDS,
     HostCheck,
     allow_files,
+    backlog,
     bounded_server,
     check_certificate,
     check_exposure,
@@ -56,6 +59,7 @@ from fetchstash.service._listen import (
 from fetchstash.service._observed import Observed, ObservedCalls, log_to
 from fetchstash.service._quota import Quotas
 from fetchstash.service._tenants import Tenants, TenantSource
+from fetchstash.service._workers import Channel, Job, Parent, end_signals, worker_count
 from fetchstash.service.access import (
     OwnTokens,
     Verifier,
@@ -142,11 +146,15 @@ def build_app(
     ready: Callable[[], Awaitable[str]] | None = None,
     audit: AuditLog | None = None,
     tenants: Tenants | None = None,
+    name: str = "",
+    cancel_elsewhere: CancelElsewhere | None = None,
 ) -> Service:
     """Return the application. Its lifespan closes ``source``.
 
     Without ``verifier`` everybody is the tenant "local". ``ready`` says why calls cannot be
     answered now, "" if they can. ``tenants`` counts and orders the requests of each tenant.
+    ``name`` is that of a worker, which /readyz names, and ``cancel_elsewhere`` is given the calls
+    that a client cancels and that do not run here.
     """
     http, oauth = source.settings.http, source.settings.oauth
     server = build_server(source, announces=False)
@@ -161,7 +169,7 @@ def build_app(
         max_request_body_size=http.max_body_bytes,
     )
     manager = server.session_manager
-    endpoint = Endpoint(manager.asgi_app, http, oauth, verifier, tenants)
+    endpoint = Endpoint(manager.asgi_app, http, oauth, verifier, tenants, cancel_elsewhere)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
@@ -178,7 +186,8 @@ def build_app(
         reason = "shutting down" if endpoint.is_draining else ""
         if ready and not reason:
             reason = await ready()
-        return PlainTextResponse(f"{reason or 'ok'}\n", 503 if reason else 200)
+        line = f"{name}: {reason}" if reason and name else reason or "ok"
+        return PlainTextResponse(f"{line}\n", 503 if reason else 200)
 
     others = Starlette(
         routes=[
@@ -229,11 +238,10 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
     cannot be had, a certificate that cannot be read, and what would let in anybody.
     """
     log_to()
-    hide_memory()
     allow_files()
-    sys.setswitchinterval(_SWITCH_SECONDS)
     http = settings.http
     host, port = host_and_port(address)
+    workers = worker_count(settings)
     check_names(http)
     check_certificate(http)
     if http.tls_cert and (reason := invalid_now(http.tls_cert)):
@@ -241,8 +249,9 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
     check_fetching(settings)
     settings = for_clients_elsewhere(settings)
     objects = await open_objects(settings.store)
-    verifier = await verifier_of(settings, objects)
-    check_exposure(http, host, asks_for_tokens=verifier is not None)
+    asks_for_tokens = await verifier_of(settings, objects) is not None
+    await objects.aclose()
+    check_exposure(http, host, asks_for_tokens=asks_for_tokens)
     if sends_tokens_in_clear(http, host):
         _log.warning(
             "Tokens reach %s unencrypted. Set http.tls_cert and http.tls_key, or name the proxy "
@@ -250,25 +259,97 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
             host,
         )
     opened = listener(host, port)
-    port = opened.getsockname()[1]
-    audit = AuditLog.of(http.audit_log)
+    AuditLog.of(http.audit_log)
     warn_unconfined(settings.extract)
-    tenants = Tenants(settings, Quotas(objects), audit=audit, apart=verifier is not None)
+    place = join_host_port(host, opened.getsockname()[1])
+    scheme = "https" if http.tls_cert else "http"
+    whom = (
+        "who sends a token" if asks_for_tokens else "the one user of this machine, without tokens"
+    )
+    line = f"fetchstash serves MCP at {scheme}://{place}{MCP_PATH} to {whom}."
+
+    def ready() -> None:
+        try:
+            announce(line)
+        except OSError as error:  # a full disk behind stdout ends no service
+            _log.warning("The address of the service was not printed: %s.", error.strerror)
+
+    if workers > 1:
+        await Parent(settings, host, opened, workers).run(ready)
+        return
+    async with exports(settings) as measure, serving_metrics(http, measure):
+        with end_signals() as ends:
+            await _serve(settings, host, opened, ends, ready)
+
+
+async def serve_as_worker(job: Job, channel: Channel, opened: socket.socket) -> None:
+    """Serve as one of the workers of a service, until the parent says or is gone."""
+    log_to(worker=job.number)
+    send, ends = anyio.create_memory_object_stream[str](100)
+    services: list[Service] = []
+    measure: Measure | None = None
+
+    def take(kind: str, value: Any) -> None:
+        if kind == "end":
+            with suppress(anyio.ClosedResourceError):  # this worker ends already
+                send.send_nowait(kind)
+        elif kind == "cancel":
+            for service in services:
+                service.endpoint.cancel(value)
+        elif kind == "measure":
+            tasks.start_soon(tell)
+
+    async def tell() -> None:
+        channel.send("measured", await measure() if measure else "")
+
+    async with anyio.create_task_group() as tasks, send, ends:
+        channel.listen(take, lambda: os._exit(1))  # the parent was killed, and the service with it
+        try:
+            async with exports(job.settings) as measure:
+                place = job.settings, job.host, opened, ends
+                await _serve(*place, lambda: channel.send("ready"), (job, channel), services.append)
+        except FetchstashError as error:
+            channel.send("failed", error)
+        tasks.cancel_scope.cancel()
+    channel.close()
+
+
+async def _serve(
+    settings: Settings,
+    host: str,
+    opened: socket.socket,
+    ends: AsyncIterator[object],
+    ready: Callable[[], None],
+    worker: tuple[Job, Channel] | None = None,
+    on_service: Callable[[Service], None] = lambda _: None,
+) -> None:
+    """Serve on a socket that listens until ``ends`` has something. Calls in flight end."""
+    hide_memory()
+    allow_files()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    http = settings.http
+    objects = await open_objects(settings.store)
+    verifier = await verifier_of(settings, objects)
+    audit = AuditLog.of(http.audit_log, begins=False)
+    workers = worker[0].workers if worker else 1
+    tenants = Tenants(
+        settings, Quotas(objects), audit=audit, apart=verifier is not None, workers=workers
+    )
     service = build_app(
         TenantSource(settings, tenants),
-        security_of(http, host, port),
+        security_of(http, host, opened.getsockname()[1]),
         verifier=verifier,
         ready=Readiness(objects, settings.extract, audit).reason,
         audit=audit,
         tenants=tenants if verifier else None,
+        name=f"worker {worker[0].number}" if worker else "",
+        cancel_elsewhere=partial(worker[1].send, "cancel") if worker else None,
     )
-    server = server_of(service, http)
-    scheme = "https" if http.tls_cert else "http"
-    whom = "who sends a token" if verifier else "the one user of this machine, without tokens"
-    line = f"fetchstash serves MCP at {scheme}://{join_host_port(host, port)}{MCP_PATH} to {whom}."
-    async with exports(settings), anyio.create_task_group() as tasks:
-        tasks.start_soon(_end_on_signal, server, service)
-        tasks.start_soon(_announce, server, lambda: announce(line))
+    on_service(service)
+    server = server_of(service, http, **({"backlog": 1} if worker else {}))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_end_on, ends, server, service)
+        tasks.start_soon(_announce, server, opened, ready)
         if verifier:
             tasks.start_soon(tenants.run)
         await server.serve([opened])
@@ -290,10 +371,11 @@ def check_fetching(settings: Settings) -> None:
             raise BadArgument(what, error.next_step) from None
 
 
-def server_of(service: Service, http: HttpLimits) -> uvicorn.Server:
+def server_of(service: Service, http: HttpLimits, **options: Any) -> uvicorn.Server:
     """Return a server that leaves signals alone, and is bounded in what it takes.
 
-    X-Forwarded-For and -Proto of the proxies of the settings are believed.
+    X-Forwarded-For and -Proto of the proxies of the settings are believed. ``options`` are
+    uvicorn's.
     """
     app: Any = service
     return bounded_server(
@@ -302,6 +384,7 @@ def server_of(service: Service, http: HttpLimits) -> uvicorn.Server:
         lifespan="on",
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=_CLOSE_SECONDS,
+        **options,
     )
 
 
@@ -324,32 +407,27 @@ def for_clients_elsewhere(settings: Settings) -> Settings:
     )
 
 
-async def _announce(server: uvicorn.Server, announce: Callable[[], None]) -> None:
+async def _announce(
+    server: uvicorn.Server, opened: socket.socket, ready: Callable[[], None]
+) -> None:
     while not server.started:  # noqa: ASYNC110 - it has no event
         await anyio.sleep(0.01)
+    with suppress(OSError):  # the service ended meanwhile
+        opened.listen(backlog())  # a worker has said 1, so that it accepts one at a time
     gc.freeze()  # modules stay: a full collection of them would stop every call for 0.1 s
-    try:
-        announce()
-    except OSError as error:  # a full disk behind stdout ends no service
-        _log.warning("The address of the service was not printed: %s.", error.strerror)
+    ready()
 
 
-async def _end_on_signal(server: uvicorn.Server, service: Service) -> None:
+async def _end_on(ends: AsyncIterator[object], server: uvicorn.Server, service: Service) -> None:
     """Drain at the first signal, end at the second."""
-    if sys.platform == "win32":
-        return
-    ends = [signal.SIGTERM, signal.SIGINT]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
-        ends.append(signal.SIGHUP)
-    with anyio.open_signal_receiver(*ends) as signals:
-        async with anyio.create_task_group() as tasks:
+    async with anyio.create_task_group() as tasks:
 
-            async def drain() -> None:
-                await service.endpoint.drain()
+        async def drain() -> None:
+            await service.endpoint.drain()
+            server.should_exit = True
+
+        async for _ in ends:
+            if service.endpoint.is_draining:
                 server.should_exit = True
-
-            async for _ in signals:
-                if service.endpoint.is_draining:
-                    server.should_exit = True
-                else:
-                    tasks.start_soon(drain)
+            else:
+                tasks.start_soon(drain)

@@ -71,13 +71,15 @@ class Tenants:
         slots: int | None = None,
         max_open: int = MAX_OPEN,
         apart: bool = True,
+        workers: int = 1,
     ) -> None:
+        """``workers`` serve beside each other on this machine, and share its processors."""
         self._settings = settings
         self._quotas = quotas or Quotas()
         self._audit = audit or AuditLog(None)
-        self.queue = RequestQueue(_HERE)
+        self.queue = RequestQueue(max(_HERE // workers, 8))
         self._shared = SharedLimits.of(
-            slots or processors(), self.queue.is_greedy, self._quotas, settings.fetch
+            slots or processors(), workers, self.queue.is_greedy, self._quotas, settings.fetch
         )
         self._apart = apart
         self._max_open = max_open

@@ -60,15 +60,21 @@ class SharedLimits:
 
     @classmethod
     def of(
-        cls, processors: int, is_greedy: Callable[[str], bool], quotas: Quotas, fetch: FetchLimits
+        cls,
+        processors: int,
+        workers: int,
+        is_greedy: Callable[[str], bool],
+        quotas: Quotas,
+        fetch: FetchLimits,
     ) -> "SharedLimits":
-        """Return the limits of a machine. No tenant has all processors while it has two.
+        """Return the limits of one of the workers of a machine. No tenant has all slots of one.
 
         ``is_greedy`` says whether a tenant has more requests here than another that has some.
         """
-        slots = max(processors, 2)
+        slots = max(processors // workers, 2)
+        fetches = max(_FETCHES // workers, 4)
         return cls(
-            FairLimiter("fetches", _FETCHES, _FETCHES_OF_ONE),
+            FairLimiter("fetches", fetches, fetches * _FETCHES_OF_ONE // _FETCHES),
             FairLimiter("conversions", slots, slots - 1),
             FairLimiter("searches", slots, slots - 1, is_greedy=is_greedy),
             quotas,

@@ -97,10 +97,18 @@ def started(
 
 
 def eager(pid: int) -> str:
-    """Return what is wrong with the priorities of a service's workers, "" if nothing is."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    priorities = [os.getpriority(os.PRIO_PROCESS, int(child)) for child in children]
+    """Return what is wrong with the priorities of what reads documents, "" if nothing is."""
+    workers = children(pid)
+    # With one processor the service has no workers but those.
+    readers = [child for worker in workers for child in children(worker)] or workers
+    priorities = [os.getpriority(os.PRIO_PROCESS, child) for child in readers]
     return "" if priorities and min(priorities) > 0 else f"priorities {priorities}"
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that a process started."""
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+    return [int(child) for child in listed.split()]
 
 
 def metrics(port: int) -> str:

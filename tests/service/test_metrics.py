@@ -10,9 +10,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from fetchstash import __version__
-from fetchstash.config import Settings
+from fetchstash.config import HttpLimits, Settings
 from fetchstash.errors import BadArgument
 from fetchstash.service import exports
+from fetchstash.service._exports import serving_metrics
 from fetchstash.system import telemetry
 
 pytestmark = pytest.mark.anyio
@@ -25,7 +26,8 @@ async def measured(settings: Settings) -> AsyncGenerator[httpx2.AsyncClient]:
     """Measure, and yield a client of the address at which the metrics are."""
     http = replace(settings.http, metrics="127.0.0.1:0", hosts=("stash.example",))
     async with (
-        exports(replace(settings, http=http)) as url,
+        exports(replace(settings, http=http)) as measure,
+        serving_metrics(http, measure) as url,
         httpx2.AsyncClient(base_url=url.removesuffix("/metrics")) as client,
     ):
         yield client
@@ -127,17 +129,14 @@ async def test_a_missing_exporter_is_one_line(
             pass
 
 
-def with_metrics(settings: Settings, address: str) -> Settings:
-    return replace(settings, http=replace(settings.http, metrics=address))
+async def test_an_address_that_is_taken_is_one_line_and_it_is_given_back() -> None:
+    async def measure() -> str:
+        return ""
 
-
-async def test_an_address_that_is_taken_is_one_line_and_it_is_given_back(
-    settings: Settings,
-) -> None:
-    async with exports(with_metrics(settings, "127.0.0.1:0")) as url:
+    async with serving_metrics(HttpLimits(metrics="127.0.0.1:0"), measure) as url:
         taken = url.removeprefix("http://").removesuffix("/metrics")
         with pytest.raises(BadArgument, match="cannot be used"):
-            async with exports(with_metrics(settings, taken)):
+            async with serving_metrics(HttpLimits(metrics=taken), measure):
                 pass
     async with httpx2.AsyncClient() as http:
         with pytest.raises(httpx2.ConnectError):

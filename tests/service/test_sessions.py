@@ -115,12 +115,15 @@ def cancelling(request: object) -> dict[str, Any]:
         pytest.param(ALICE, "s", [7], False, id="of no id"),
     ],
 )
+@pytest.mark.parametrize("is_elsewhere", [False, True], ids=["here", "in another worker"])
 async def test_a_call_is_cancelled_by_its_own_principal_and_session_alone(
-    who: Principal, session: str, request_id: object, is_cancelled: bool
+    who: Principal, session: str, request_id: object, is_cancelled: bool, is_elsewhere: bool
 ) -> None:
     inner = Blocked()
     tokens = Tokens(**{f"{who.tenant}-{who.name}": who for who in (ALICE, BOB, EVE)})
-    app = Endpoint(inner, HttpLimits(), OAuthLimits(), tokens)
+    app = told = Endpoint(inner, HttpLimits(), OAuthLimits(), tokens)
+    if is_elsewhere:
+        told = Endpoint(inner, HttpLimits(), OAuthLimits(), tokens, None, app.cancel)
     answers: list[bytes] = []
 
     async def call() -> None:
@@ -129,7 +132,7 @@ async def test_a_call_is_cancelled_by_its_own_principal_and_session_alone(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(call)
         await inner.begun.wait()
-        await posted(app, who, session, cancelling(request_id))
+        await posted(told, who, session, cancelling(request_id))
         await anyio.wait_all_tasks_blocked()
         inner.may_end.set()
     assert inner.was_cancelled == is_cancelled
