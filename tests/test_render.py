@@ -172,6 +172,25 @@ def test_a_partial_body_is_marked_as_incomplete() -> None:
     assert "[Incomplete: the server closed after 100 of 500 bytes.]" in view.text
 
 
+def test_a_document_that_cannot_be_read_without_its_end_says_so_in_one_line() -> None:
+    facts = replace(
+        REPORT,
+        extracted_chars=None,
+        extraction_error="the zip container is cut short: it has no directory",
+        word="PDF",
+        pictures=True,
+        size_bytes=9,
+        incomplete="only its first 9 bytes were taken, the most that one body may have",
+    )
+    lines = view_of(HOST, artifact(facts, "")).text.splitlines()
+    assert lines[1] == (
+        "[Incomplete: only its first 9 bytes were taken, the most that one body may have, and "
+        "without its end this PDF cannot be read: only its bytes are kept.]"
+    )
+    assert lines[2].startswith("artifact_slice(") and 'unit="bytes"' in lines[2]
+    assert len(lines) == 3
+
+
 def test_a_page_without_content_is_named_and_its_address_stays_in_the_facts() -> None:
     text = text_of(10)
     facts = short(text, page_verdict="leads_on", leads_to="https://example.org/obey-me")

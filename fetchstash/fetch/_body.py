@@ -20,7 +20,7 @@ import anyio
 import anyio.to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from fetchstash.errors import Call, FetchstashError, StoreError, TooLarge
+from fetchstash.errors import FetchstashError, StoreError, TooLarge
 from fetchstash.fetch._coding import BrokenCoding, Decoder, codings, decoders
 from fetchstash.fetch._contract import FetchLimits, Progress
 from fetchstash.fetch._responses import PAST_DEADLINE, nothing_came
@@ -41,6 +41,7 @@ _PROGRESS_SECONDS = 0.1
 _THREADS = 4
 _DECODING = 3  # one thread is left for bodies that are small or not encoded
 _WINDOWS = 16
+FIRST_PART = "only its first {:,} bytes{} were taken, the most that one body may have"
 _UNKNOWN_CODING = "it has an unknown content coding and is kept as sent"
 
 Batch = tuple[list[bytes], bool]
@@ -54,6 +55,8 @@ class BrokenBody(Exception):
 class Spool:
     """One new file, decoded by ``stages``. ``size`` and ``hash`` are of the decoded bytes.
 
+    ``full`` says that more came than a body may have: what is behind the limit is left out.
+
     Every method blocks: call it in a worker thread. A lock protects the file, because a task can
     be cancelled while its thread still writes, and the file is then discarded.
     """
@@ -62,6 +65,7 @@ class Spool:
         self.path: Path | None = None
         self._folder = folder
         self.size = 0
+        self.full = False
         self._stages = stages
         self.needs_window = any(stage.has_large_window for stage in stages)
         self._produced = [0] * len(stages)
@@ -97,8 +101,8 @@ class Spool:
     def go_on(self, pieces: int = _PIECES_A_CALL) -> bool:
         """Write some 4 MiB more, and say whether there is more.
 
-        Raises TooLarge above the limit, BrokenCoding if the bytes cannot be decoded, StoreError if
-        the disk is full.
+        Raises TooLarge for a bomb, BrokenCoding if the bytes cannot be decoded, StoreError if the
+        disk is full.
         """
         with self._lock:
             for _ in range(pieces):
@@ -106,7 +110,8 @@ class Spool:
                 if piece is None or self._file is None:
                     return False
                 if self.size + len(piece) > self._max:
-                    raise too_large("decoded", self._max)
+                    piece, self.full = piece[: self._max - self.size], True
+                    self._pending = iter(())
                 self.hash.update(piece)
                 try:
                     view = memoryview(piece)
@@ -143,22 +148,13 @@ class Spool:
         """Decode one coding. The limits hold for each stage: the next one may drop its output."""
         for piece in chain.from_iterable(map(stage.feed, pieces)):
             self._produced[number] += len(piece)
-            if self._produced[number] > self._max:
-                raise too_large("decoded", self._max)
+            if self._produced[number] > self._max + len(piece):  # and another coding drops it
+                what = f"The body has more than {self._max} bytes between its content codings."
+                raise TooLarge(what, "Fetch another document.")
             if self._produced[number] > max(_GROWTH_UNASKED, self._taken * _MAX_GROWTH):
                 what = f"The body grows more than {_MAX_GROWTH}-fold when it is decoded."
                 raise TooLarge(what, "Fetch another document.")
             yield piece
-
-
-def too_large(kind: str, limit: int) -> TooLarge:
-    """Return the error for a body above the limit of ``kind``, "wire" or "decoded"."""
-    measured = "as sent" if kind == "wire" else "after decoding"
-    return TooLarge(
-        f"The body is larger than {limit} bytes {measured}.",
-        "Fetch a smaller document, or {}.",
-        Call("setting", {"name": f"fetch.max_{kind}_bytes", "value": 2 * limit}),
-    )
 
 
 class Workers:
@@ -195,10 +191,10 @@ class BodyReader:
         self.incomplete = ""
 
     async def read(self, deadline: float, progress: Progress | None) -> None:
-        """Read to the end, the ``deadline`` (the event loop's clock) or a fault, into the spool.
+        """Read to the end, a limit, the ``deadline`` (the event loop's clock) or a fault.
 
         One batch is decoded, hashed and written while the next one is received. Raises TooLarge
-        above a limit, and StoreError where the disk is full.
+        for a bomb, and StoreError where the disk is full.
         """
         batches, received = anyio.create_memory_object_stream[Batch](0)
         async with anyio.create_task_group() as tasks:
@@ -210,7 +206,9 @@ class BodyReader:
                 await self._send(batches, is_last=True)
         if isinstance(self._fault, FetchstashError):
             raise self._fault
-        if self._fault:
+        if self._spool.full:
+            self.incomplete = FIRST_PART.format(self._spool.size, "")
+        elif self._fault:
             self.incomplete = f"it {self._fault}"
         elif not self._is_received or not self._is_written:
             self.incomplete = self.incomplete or PAST_DEADLINE
@@ -221,9 +219,12 @@ class BodyReader:
     ) -> None:
         try:
             async for chunk in self._exchange.chunks():
-                if self._exchange.received > self._max_wire:
-                    self._fault = too_large("wire", self._max_wire)
-                if self._fault:
+                if self._fault or self._spool.full:
+                    return
+                over = self._exchange.received - self._max_wire
+                if over > 0:
+                    self._chunks.append(chunk[:-over])
+                    self.incomplete = FIRST_PART.format(self._max_wire, " as sent")
                     return
                 self._chunks.append(chunk)
                 self._size += len(chunk)
@@ -263,6 +264,8 @@ class BodyReader:
                 except (FetchstashError, BrokenCoding) as fault:
                     self._fault = fault
                     return
+                if self._spool.full:
+                    return
             self._is_written = True
 
     async def _write(self, chunks: list[bytes]) -> None:
@@ -285,11 +288,9 @@ async def spool_body(
 ) -> tuple[Spool, str]:
     """Read a body into a new file in ``folder``; return that, and why it is not whole, or "".
 
-    Raises TooLarge, StoreError, and FetchFailed or TimedOut where nothing of it came, and then
-    leaves no file.
+    Raises TooLarge for a bomb, StoreError, and FetchFailed or TimedOut where nothing of it came,
+    and then leaves no file.
     """
-    if (exchange.announced or 0) > limits.max_wire_bytes:
-        raise too_large("wire", limits.max_wire_bytes)
     applied = codings(exchange.headers.get("content-encoding", ""))
     try:
         stages = decoders(applied or ())

@@ -170,7 +170,12 @@ def reference_line(subject: Subject) -> str:
 def condition_lines(subject: Subject, word: Wording) -> list[str]:
     """Return a line for each fault: a failed extraction, a page without content, a partial body."""
     lines: list[str] = []
-    if subject.error and (subject.chars is None or subject.truncated):
+    if subject.incomplete and subject.error:
+        rest = "not all of that could be read"
+        if subject.chars is None:
+            rest = f"without its end this {subject.word} cannot be read: only its bytes are kept"
+        lines.append(f"[Incomplete: {clip_middle(subject.incomplete, 120)}, and {rest}.]")
+    elif subject.error and (subject.chars is None or subject.truncated):
         text = "text" if subject.chars is None else "all text"
         lines.append(
             f"Failed to extract {text} from {subject.word}: {clip_middle(subject.error, 160)}"
@@ -193,7 +198,7 @@ def condition_lines(subject: Subject, word: Wording) -> list[str]:
         lines.append(f"[A browser could show more: {word(browser)}.]")
     if following := next_page(subject):
         lines.append(f"[Next page: {word(Call('fetch', {'url': following}))}]")
-    if subject.incomplete:
+    if subject.incomplete and not subject.error:
         state = "Incomplete" if subject.size_bytes else "Empty"
         lines.append(f"[{state}: {clip_middle(subject.incomplete, 120)}.]")
     return lines
@@ -297,7 +302,7 @@ def dead_end_calls(subject: Subject, word: Wording) -> tuple[str, ...]:
 
 def calls_without_text(subject: Subject, word: Wording) -> tuple[str, ...]:
     """Return how to look at an artifact without text: as a picture if it is one, else its bytes."""
-    if subject.picturable:
+    if subject.picturable and not (subject.incomplete and subject.error):
         return (word(Call("picture", {"ref": subject.ref})),)
     part = {"ref": subject.ref, "unit": "bytes", "start": 0, "end": 256}
     return (word(Call("slice", part)),)

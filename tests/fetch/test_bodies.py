@@ -13,6 +13,7 @@ from pathlib import Path
 
 import anyio
 import anyio.lowlevel
+import brotli
 import pytest
 
 from fetchstash.errors import FetchFailed, StoreError, TimedOut, TooLarge
@@ -73,12 +74,65 @@ async def test_a_body_that_decodes_to_nothing_is_a_failure(
     assert list(tmp_path.iterdir()) == []
 
 
+WORDS = b"".join(b"%d words\n" % number for number in range(20_000))
+FIRST_PARTS = {
+    "announced": (b"Content-Length: 999999999\r\n\r\n" + WORDS, "20,000 bytes as sent", 20_000),
+    "as sent": (b"\r\n" + WORDS, "20,000 bytes as sent", 20_000),
+    "in chunks": (
+        b"Transfer-Encoding: chunked\r\n\r\n" + b"3e8\r\n%b\r\n" % WORDS[:1_000] * 30,
+        "20,000 bytes as sent",
+        None,
+    ),
+    "in one large chunk": (
+        b"Transfer-Encoding: chunked\r\n\r\n30d40\r\n" + WORDS,
+        "20,000 bytes as sent",
+        None,
+    ),
+    "after decoding": (
+        b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(WORDS[:50_001]),
+        "50,000 bytes",
+        50_000,
+    ),
+    "after decoding twice": (
+        b"Content-Encoding: gzip, br\r\n\r\n" + brotli.compress(gzip.compress(WORDS[:90_000], 1)),
+        "50,000 bytes",
+        50_000,
+    ),
+    "encoded, as sent": (
+        b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(WORDS[:45_000], 0),
+        "20,000 bytes as sent",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("answer", "limit", "size"), FIRST_PARTS.values(), ids=FIRST_PARTS)
+async def test_a_body_over_a_limit_keeps_its_first_part(
+    site: Site, fetch: Fetch, answer: bytes, limit: str, size: int | None
+) -> None:
+    url = raw(site, OK + answer)
+    fetched = await fetch(url, max_wire_bytes=20_000, max_decoded_bytes=50_000)
+    first = f"only its first {limit} were taken, the most that one body may have"
+    assert fetched.incomplete == first
+    kept = content(fetched)
+    assert 0 < len(kept) <= 50_000
+    assert size in {None, len(kept)}
+    if answer != FIRST_PARTS["in chunks"][0]:
+        assert WORDS.startswith(kept)
+    assert fetched.size_bytes == len(kept)
+
+
+async def test_a_body_of_just_the_limit_is_whole(site: Site, fetch: Fetch) -> None:
+    body = WORDS[:20_000]
+    url = site.put("/x", gzip.compress(body), "text/plain", headers={"Content-Encoding": "gzip"})
+    fetched = await fetch(url, max_decoded_bytes=20_000)
+    assert (fetched.incomplete, content(fetched)) == ("", body)
+
+
 TOO_LARGE = {
-    "announced": b"Content-Length: 999999999\r\n\r\n",
-    "as sent": b"\r\n" + b"x" * 20_001,
-    "after decoding": b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(bytes(50_001)),
+    "a bomb": b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(bytes(40 * 2**20)),
     "between two codings": b"Content-Encoding: gzip, gzip\r\n\r\n"
-    + gzip.compress(gzip.compress(b"") * 3_000),
+    + gzip.compress(gzip.compress(b"") * 10_000),
     "header": b"X-Long: " + b"a" * 70_000 + b"\r\n\r\n",
     "many headers": b"".join(b"X-%d: a\r\n" % number for number in range(9_000)) + b"\r\n",
 }
@@ -88,8 +142,9 @@ TOO_LARGE = {
 async def test_more_than_a_limit_allows_is_an_error_and_leaves_no_file(
     site: Site, fetch: Fetch, tmp_path: Path, answer: bytes
 ) -> None:
+    limit = 2**30 if answer == TOO_LARGE["a bomb"] else 50_000
     with pytest.raises(TooLarge):
-        await fetch(raw(site, OK + answer), max_wire_bytes=20_000, max_decoded_bytes=50_000)
+        await fetch(raw(site, OK + answer), max_decoded_bytes=limit)
     assert list(tmp_path.iterdir()) == []
 
 
