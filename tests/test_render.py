@@ -187,7 +187,8 @@ def test_a_document_that_cannot_be_read_without_its_end_says_so_in_one_line() ->
         "[Incomplete: only its first 9 bytes were taken, the most that one body may have, and "
         "without its end this PDF cannot be read: only its bytes are kept.]"
     )
-    assert lines[2].startswith("artifact_slice(") and 'unit="bytes"' in lines[2]
+    assert lines[2].startswith("artifact_slice(")
+    assert 'unit="bytes"' in lines[2]
     assert len(lines) == 3
 
 

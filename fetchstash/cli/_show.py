@@ -74,7 +74,7 @@ def is_prose(facts: "Facts") -> bool:
 
 def conditions(facts: "Facts") -> list[str]:
     """Return a line for each thing that is wrong with a document, or with its text."""
-    from fetchstash.text.facts import PAGE_VERDICTS  # noqa: PLC0415 - as others
+    from fetchstash.text.facts import LANDINGS, PAGE_VERDICTS  # noqa: PLC0415 - as others
 
     if facts.extracted_chars is None:
         reason = _why_no_text(facts)
@@ -85,7 +85,9 @@ def conditions(facts: "Facts") -> list[str]:
         lines.append(f"{opening}{facts.extraction_error}")
     elif facts.extraction_truncated:
         lines.append("Not all of its text could be read.")
-    if verdict := PAGE_VERDICTS.get(facts.page_verdict):
+    if landed := LANDINGS.get(facts.landed):
+        lines.append(landed)
+    elif verdict := PAGE_VERDICTS.get(facts.page_verdict):
         lines.append(verdict)
     if facts.unreadable_pages:
         picture = Call("picture", {"ref": facts.artifact_ref, "page": facts.unreadable_from})

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fetchstash.fetch._mask import mask_url
     from fetchstash.fetch._own import OriginHeaders, OwnFields, origin_headers
     from fetchstash.fetch._pace import Gates
-    from fetchstash.fetch._responses import age_seconds, is_fresh, may_keep, next_page
+    from fetchstash.fetch._responses import age_seconds, is_fresh, landing, may_keep, next_page
     from fetchstash.fetch._robots import site_rules
     from fetchstash.fetch._url import is_below, join_host_port, normal_url
 
@@ -44,6 +44,7 @@ __all__ = [
     "is_below",
     "is_fresh",
     "join_host_port",
+    "landing",
     "mask_url",
     "may_keep",
     "next_page",
@@ -64,7 +65,7 @@ _MODULES = {
     "_mask": "mask_url",
     "_own": "OriginHeaders OwnFields origin_headers",
     "_pace": "Gates",
-    "_responses": "age_seconds is_fresh may_keep next_page",
+    "_responses": "age_seconds is_fresh landing may_keep next_page",
     "_robots": "site_rules",
     "_url": "is_below join_host_port normal_url",
 }

@@ -136,7 +136,7 @@ class Rendered:
     """A page as a browser rendered it: its DOM as HTML, or a picture, in the caller's file.
 
     ``url`` is the address after its scripts ran, ``browser`` a name with its version. ``width`` and
-    ``height`` are those of a picture, in pixels.
+    ``height`` are those of a picture, in pixels. ``incomplete`` says why the page is not whole.
     """
 
     path: Path
@@ -145,6 +145,7 @@ class Rendered:
     media_type: str
     width: int = 0
     height: int = 0
+    incomplete: str = ""
 
 
 class Renderer(Protocol):

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import unquote, unquote_to_bytes
+from urllib.parse import unquote, unquote_to_bytes, urlsplit
 from uuid import UUID
 
 from fetchstash.errors import Call, FetchFailed, FetchstashError, Refused, RobotsRefused, TimedOut
@@ -105,6 +105,57 @@ def check_count(redirects: int, limit: int) -> None:
     if redirects > limit:
         what = f"There were more than {limit} redirects."
         raise FetchFailed(what, "Look for the document under another URL.", redirects=limit)
+
+
+# What the address of a form to sign in has: its last part, or its host's first label.
+_SIGN_IN = re.compile(
+    r"(?:log|sign)[-_]?(?:in|on)|sso|wp-login|users?[-_]sign[-_]in|authori[sz]e", re.IGNORECASE
+)
+_RETURN = re.compile(
+    r"(?:return|redirect|next|continue|goto|dest|back|forward|from|target|service|client_id|relay|"
+    r"saml|state)",
+    re.IGNORECASE,
+)
+_SIGN_IN_HOSTS = re.compile(
+    r"(?:login|signin|logon|sso|idp|accounts?|auth|oauth|cas)\.", re.IGNORECASE
+)
+# Of a home page: nothing, a language, or a file that stands for a folder.
+_NO_PLACE = re.compile(
+    r"[a-z]{2}(?:[-_][a-z]{2,4})?|(?:index|default|home)(?:\.\w{2,5})?", re.IGNORECASE
+)
+_NO_PAGE = re.compile(
+    r"(?:utm_\w+|ref\w*|src|source|from|err\w*|status|redirect\w*|lang|locale|hl)=?"
+)
+
+
+def landing(url: str, final_url: str) -> str:
+    """Return what redirects led to instead of the page of ``url``: "home", "login", or "".
+
+    It is what the two addresses show: a deep one that ends at a site's root, or at a form to sign
+    in. A short link to a home page is none.
+    """
+    asked, final = urlsplit(url), urlsplit(final_url)
+    hosts = [(parts.hostname or "").removeprefix("www.") for parts in (asked, final)]
+    here, there = (_places(parts.path) for parts in (asked, final))
+    if _signs_in(final.path) and not _signs_in(asked.path):
+        return "login"
+    is_other = hosts[0] != hosts[1]
+    if is_other and _SIGN_IN_HOSTS.match(hosts[1]) and _RETURN.search(final.query):
+        return "login"
+    queries = final.query.split("&") if final.query else []
+    if there or not all(map(_NO_PAGE.match, queries)):
+        return ""
+    return "home" if len(here) > is_other else ""
+
+
+def _places(path: str) -> list[str]:
+    """Return the parts of a path that name a page."""
+    return [part for part in path.split("/") if part and not _NO_PLACE.fullmatch(part)]
+
+
+def _signs_in(path: str) -> bool:
+    last = path.rstrip("/").rpartition("/")[2].partition(".")[0]
+    return _SIGN_IN.fullmatch(last) is not None
 
 
 def retry_after_seconds(value: str, now: datetime) -> int | None:
@@ -246,9 +297,12 @@ def after_redirect(error: _Error, first: Target, target: Target) -> _Error:
     hosts = f".{first.host}", f".{target.host}"
     if not is_refusal and (hosts[0].endswith(hosts[1]) or hosts[1].endswith(hosts[0])):
         return error
-    what = error.what
-    for name in (target.host_and_port, target.authority, target.host):
-        what = what.replace(name, f"the site that {first.host} redirected to")
+    what = error.what.replace(f"{target.host} redirected", f"{first.host} redirected")
+    # One pass: the words that are put in may have the host in them, too.
+    names = sorted({target.host_and_port, target.authority, target.host}, key=len, reverse=True)
+    chosen = "|".join(map(re.escape, names))
+    site = f"the site that {first.host} redirected to"
+    what = re.sub(rf"(?<![\w.-])(?:{chosen})(?![\w-])(?! redirected)", site, what)
     what = what[:1].upper() + what[1:] if what.startswith("the site") else what
     if is_refusal:
         return type(error)(what, "Look for the document elsewhere.", redirected=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         Sniffed,
         family,
     )
-    from fetchstash.handlers._leads import LEADING, checked_lead, is_picture, page_links
+    from fetchstash.handlers._leads import LEADING, checked_lead, is_picture, page_links, refreshed
     from fetchstash.handlers._limits import ExtractLimits
     from fetchstash.handlers._media_types import TEXT_MEDIA_TYPES
     from fetchstash.handlers._ocr import ocr_is_installed, ocr_limits
@@ -100,6 +100,7 @@ __all__ = [
     "page_links",
     "part_text",
     "read_text",
+    "refreshed",
     "route_file",
     "unmapped_page",
     "warn_unconfined",
@@ -111,7 +112,7 @@ _MODULES = {
         "ContentKind DecidedBy Decision Extracted Extraction Extractor Format Handler Head "
         "Hints PageReader PageText Part PartRequest PartText Picture Render Sniffed family"
     ),
-    "_leads": "LEADING checked_lead is_picture page_links",
+    "_leads": "LEADING checked_lead is_picture page_links refreshed",
     "_limits": "ExtractLimits",
     "_media_types": "TEXT_MEDIA_TYPES",
     "_ocr": "ocr_is_installed ocr_limits",

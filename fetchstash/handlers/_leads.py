@@ -20,6 +20,9 @@ from fetchstash.handlers._charset import charset_named, declared_charset
 REACH, PICTURES_REACH, LINKS_REACH = 256 * 2**10, 2 * 2**20, 2 * 2**20
 """Bytes of a page that are looked at, for where it leads, its pictures and its links."""
 MOST_TEXT = 3_000  # characters outside of tags; a page that has more leads nowhere
+NEXT_TO_NOTHING = 200
+"""Characters of content; a page that has no more may be one that leads on."""
+MAX_HEADER = 4_000
 MAX_REFRESH_SECONDS = 30
 MAX_REDIRECTING_SCRIPT = 2_000  # characters; a longer script does more than to send the browser on
 LEADING = frozenset(("leads_on", "empty_shell"))
@@ -91,6 +94,16 @@ def checked_lead(source: Path, kind: str, charset: str, url: str, verdict: str) 
     frames, scripts = (tags.frames, tags.scripts) if tags.is_whole else ([], [])
     address = absolute(tags.base, leads_to(tags.meta, frames, scripts))
     return ("leads_on", address) if address else ("no_text", "")
+
+
+def refreshed(header: str, url: str, chars: int | None) -> str:
+    """Return where the Refresh field of a response leads, "" if it is no page that leads on.
+
+    It is a meta refresh in another place (HTML Standard, 4.2.5.3): a page with ``chars`` of text
+    leads nowhere if those are more than next to nothing.
+    """
+    meta = [{"http-equiv": "refresh", "content": header[:MAX_HEADER]}]
+    return absolute(url, leads_to(meta, [], [])) if (chars or 0) <= NEXT_TO_NOTHING else ""
 
 
 def is_picture(source: Path, kind: str, charset: str, url: str, address: str) -> bool:

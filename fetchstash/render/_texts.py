@@ -9,7 +9,7 @@ from fetchstash.errors import Call, Wording
 from fetchstash.stash import CacheUse, Unread, described, tokens_of
 from fetchstash.store import Facts
 from fetchstash.text import clip_middle
-from fetchstash.text.facts import PAGE_VERDICTS
+from fetchstash.text.facts import LANDINGS, PAGE_VERDICTS
 from fetchstash.text.tokens import TokenCount
 
 
@@ -182,8 +182,9 @@ def condition_lines(subject: Subject, word: Wording) -> list[str]:
         )
     elif subject.error:
         lines.append(f"[{clip_middle(subject.error, 160)}]")
-    if verdict := PAGE_VERDICTS.get(str(subject.facts.get("page_verdict"))):
-        lines.append(f"[{verdict}]")
+    landed, verdict = (str(subject.facts.get(name)) for name in ("landed", "page_verdict"))
+    sentences = LANDINGS.get(landed), None if verdict == landed else PAGE_VERDICTS.get(verdict)
+    lines += [f"[{sentence}]" for sentence in sentences if sentence]
     if pages := subject.facts.get("unreadable_pages"):
         first = subject.facts.get("unreadable_from")
         look = word(Call("picture", {"ref": subject.ref, "page": first}))

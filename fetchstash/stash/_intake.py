@@ -25,10 +25,18 @@ from fetchstash.fetch import (
     Renderer,
     age_seconds,
     is_fresh,
+    landing,
     may_keep,
     next_page,
 )
-from fetchstash.handlers import LEADING, Extractor, Hints, checked_lead, route_file
+from fetchstash.handlers import (
+    LEADING,
+    Extractor,
+    Hints,
+    checked_lead,
+    refreshed,
+    route_file,
+)
 from fetchstash.stash._facts import described, with_extraction
 from fetchstash.stash._values import CacheUse, Picture
 from fetchstash.store import ArtifactStore, Facts
@@ -51,6 +59,7 @@ def with_response(facts: Facts, fetched: Fetched) -> Facts:
         last_modified=headers.get("last-modified", ""),
         incomplete=clean_line(fetched.incomplete),
         next_url=clean_line(next_page(fetched.headers)),
+        landed=landing(fetched.url, fetched.final_url) if fetched.redirects else "",
     )
     return revalidated(renewed, fetched)
 
@@ -278,7 +287,8 @@ class Intake:
                 hints = Hints(
                     fetched.masked_final_url, "text/html; charset=utf-8", name=fetched.name
                 )
-                new = replace(with_response(Facts(), fetched), rendered=page.browser)
+                new = with_response(Facts(), fetched)
+                new = replace(new, rendered=page.browser, incomplete=page.incomplete)
                 rendered = await self._take_in(page.path, hints, new, fetched.url, call)
             finally:
                 page.path.unlink(missing_ok=True)
@@ -356,15 +366,18 @@ class Intake:
             declared = fetched.headers.get("content-type", "")
             hints = Hints(url=fetched.masked_final_url, declared_type=declared, name=fetched.name)
             facts = with_response(Facts(), fetched)
-            facts = await self._take_in(raw, hints, facts, fetched.url, call)
+            refresh = fetched.headers.get("refresh", "")
+            facts = await self._take_in(raw, hints, facts, fetched.url, call, refresh)
             if not may_keep(fetched.headers):
                 self.ephemeral_refs.add(facts.artifact_ref)
             return facts
         finally:
             raw.unlink(missing_ok=True)  # noqa: ASYNC240 -- it is in the spool
 
-    async def _take_in(self, raw: Path, hints: Hints, facts: Facts, url: str, call: _Call) -> Facts:
-        """Route, extract and store one file."""
+    async def _take_in(
+        self, raw: Path, hints: Hints, facts: Facts, url: str, call: _Call, refresh: str = ""
+    ) -> Facts:
+        """Route, extract and store one file; ``refresh`` is the response's field of that name."""
         shadow = self.settings.ingest.router == "shadow"
         headers = {"content-type": hints.declared_type} if hints.declared_type else {}
         decision = await anyio.to_thread.run_sync(
@@ -381,7 +394,9 @@ class Intake:
         facts = with_extraction(
             facts, decision, extraction, name=facts.name or hints.name, inline_threshold=threshold
         )
-        if facts.page_verdict:
+        if refresh and (address := refreshed(refresh, hints.url, facts.extracted_chars)):
+            facts = replace(facts, page_verdict="leads_on", leads_to=clean_line(address))
+        elif facts.page_verdict:
             look = partial(checked_lead, raw, decision.kind, hints.charset, hints.url)
             verdict, address = await anyio.to_thread.run_sync(look, facts.page_verdict)
             facts = replace(facts, page_verdict=verdict, leads_to=clean_line(address))

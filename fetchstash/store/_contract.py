@@ -80,6 +80,7 @@ class Facts(DocumentFacts):
     is_oversized: bool = False
     pinned: bool = False
     rendered: str = ""
+    landed: str = ""
 
     def to_json(self, *, without: tuple[str, ...] = ()) -> dict[str, Any]:
         """Return plain JSON data: times as RFC 3339 in UTC, unknown values as null."""

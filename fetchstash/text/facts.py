@@ -119,3 +119,11 @@ PAGE_VERDICTS = {
     "no_text": "The page has no text.",
 }
 """What a web page may be instead of content, and what to do next, by the codes of page_verdict."""
+
+LANDINGS = {
+    "home": "The address led to a site's home page: what was asked for may be gone. Search for "
+    "where it is now.",
+    "login": "The address led to a page to sign in. What is behind it cannot be fetched: look for "
+    "a public source.",
+}
+"""Where redirects may end instead of the page that was asked for, by the codes of landed."""

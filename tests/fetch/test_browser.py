@@ -16,6 +16,7 @@ import pytest
 from fetchstash.errors import FetchFailed, FetchstashError, Refused, TimedOut, TooLarge
 from fetchstash.fetch import FetchLimits, HttpFetcher, browser_fault
 from tests.fetch.browser_lab import PAGE, run_lab, why_no_lab
+from tests.fetch.sending import OK, sends
 from tests.loopback import Page, Site
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -175,12 +176,50 @@ async def test_a_page_that_never_ends_is_ended_with_its_browser(
     assert running(str(site.port)) == []
 
 
-async def test_a_page_larger_than_the_limit_is_refused(
+async def test_a_page_larger_than_the_limit_keeps_its_first_part_and_a_picture_is_refused(
     fetcher: HttpFetcher, site: Site, tmp_path: Path
 ) -> None:
     url = site.put("/", "<body><script>document.body.append('x'.repeat(200000))</script>")
+    page = await fetcher.render(url, tmp_path, seconds=60, max_bytes=100_000)
+    assert page.path.stat().st_size == 100_000
+    assert page.incomplete.startswith("only its first 100,000 bytes were taken")
     with pytest.raises(TooLarge):
-        await fetcher.render(url, tmp_path, seconds=60, max_bytes=100_000)
+        await fetcher.render(url, tmp_path, seconds=60, edge=900, max_bytes=10)
+
+
+@pytest.mark.parametrize("part", ["/image", "/page"])
+async def test_a_page_that_floods_its_network_is_kept_as_it_stands(
+    part: str, site: Site, tmp_path: Path
+) -> None:
+    site.put(
+        "/image", script=sends(OK + b"Content-Type: image/png\r\n\r\n", b"x" * 65_536, times=999)
+    )
+    head = OK + b"Content-Type: text/html\r\n\r\n<h1>The beginning</h1>"
+    site.put("/page", script=sends(head, b"<p>more of it</p>" * 4_096, times=999))
+    shell = "<body><main></main><img src=/image><script>document.querySelector('main').textContent"
+    url = site.put("/", shell + " = 'The beginning'</script>")
+    limits = FetchLimits(
+        allow_hosts=("127.0.0.1",),
+        respect_robots=False,
+        max_wire_bytes=4 * 2**20,
+        browser=("auto",),
+    )
+    http = HttpFetcher(limits)
+    page = await http.render(url if part == "/image" else site.url(part), tmp_path, seconds=30)
+    await http.aclose()
+    assert "The beginning" in page.path.read_text()
+    assert page.incomplete.startswith("its scripts loaded more than 4,194,304 bytes")
+
+
+async def test_a_page_whose_loading_never_ends_is_kept_as_it_stands(
+    fetcher: HttpFetcher, site: Site, tmp_path: Path
+) -> None:
+    site.put(
+        "/image", script=sends(OK + b"Content-Length: 999\r\n\r\n", b"x", pause=0.2, times=999)
+    )
+    url = site.put("/", "<body><h1>The beginning</h1><img src=/image>")
+    page = await fetcher.render(url, tmp_path, seconds=12)
+    assert "The beginning" in page.path.read_text()
 
 
 async def test_nothing_of_one_page_is_there_for_the_next(

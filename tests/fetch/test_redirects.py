@@ -15,7 +15,7 @@ from fetchstash.errors import (
     RobotsRefused,
     TimedOut,
 )
-from fetchstash.fetch import FetchLimits, HttpFetcher
+from fetchstash.fetch import FetchLimits, HttpFetcher, landing
 from tests.fetch.sending import Answers, Fetch, Make
 from tests.loopback import Site
 from tests.public import NAME, fetcher_of, proxy_to
@@ -82,6 +82,66 @@ async def test_a_refusal_after_a_redirect_does_not_say_how_to_allow_it(
     told = await redirected(site, tmp_path, "evil.test", name)
     assert told.calls == ()
     assert told.next_step == "Look for the document elsewhere."
+
+
+@pytest.mark.parametrize(
+    ("first", "location", "line"),
+    [
+        ("a.evil.test", "http://evil.test:22/", "Port 22 of {} is not among the allowed"),
+        ("evil.test", "http://evil.test:22/", "Port 22 of {} is not among the allowed"),
+        ("a.evil.test", "http://evil.test/to-nothing", "evil.test redirected to something"),
+        ("good.test", "http://evil.test/to-nothing", "good.test redirected to something"),
+        ("good.test", "http://evil.test/to-nowhere", "good.test redirected without saying"),
+        ("good.test", "http://good.test.evil.test:22/", "Port 22 of {} is not among"),
+    ],
+)
+async def test_a_chain_of_redirects_is_said_once(
+    first: str, location: str, line: str, site: Site, tmp_path: Path
+) -> None:
+    ours = f":{site.port}"
+    location = location if ":22" in location else location.replace(".test/", f".test{ours}/")
+    site.put("/begin", status=302, headers={"Location": location})
+    site.put("/to-nothing", status=302, headers={"Location": "http://[/"})
+    site.put("/to-nowhere", status=302)
+    hosts = tuple(f"{host}{ours}" for host in (first, "evil.test"))
+    limits = FetchLimits(allow_hosts=hosts, respect_robots=False)
+    http = HttpFetcher(limits, resolver=Answers("127.0.0.1"))
+    with pytest.raises(FetchstashError) as raised:
+        await http.fetch(f"http://{first}{ours}/begin", tmp_path)
+    await http.aclose()
+    site_named = f"the site that {first} redirected to"
+    assert raised.value.what.startswith(line.format(site_named))
+    assert raised.value.what.count("redirected") == 1
+
+
+DEEP = "https://www.shop.example/en/docs/guide?id=4"
+LANDINGS = {
+    "the home page": (DEEP, "https://shop.example/", "home"),
+    "in a language": (DEEP, "https://www.shop.example/en-GB/", "home"),
+    "a file that stands for it": (DEEP, "https://www.shop.example/index.html", "home"),
+    "with a counter": (DEEP, "https://www.shop.example/?utm_source=x&ref=404", "home"),
+    "of another site": (DEEP, "https://new.example/", "home"),
+    "a page": (DEEP, "https://www.shop.example/guide", ""),
+    "a page by its query": (DEEP, "https://www.shop.example/?p=4", ""),
+    "a short link to a home page": ("https://sh.example/x7Yq", "https://shop.example/", ""),
+    "a home page to its language": ("https://shop.example/", "https://shop.example/de/", ""),
+    "a form": (DEEP, "https://www.shop.example/login?next=%2Fdocs", "login"),
+    "a form in a file": (DEEP, "https://www.shop.example/account/sign-in.aspx", "login"),
+    "WordPress": (DEEP, "https://www.shop.example/wp-login.php?redirect_to=x", "login"),
+    "Rails": (DEEP, "https://www.shop.example/users/sign_in", "login"),
+    "another host's": (DEEP, "https://login.idp.example/common/oauth2/authorize?x=1", "login"),
+    "a host that signs in": (DEEP, "https://accounts.idp.example/v3/x?continue=y", "login"),
+    "a form that was asked for": ("https://a.example/login", "https://b.example/login", ""),
+    "words about it": (DEEP, "https://www.shop.example/docs/sign-in-with-x", ""),
+    "a host of accounts": (DEEP, "https://accounts.shop.example/docs", ""),
+}
+
+
+@pytest.mark.parametrize(("url", "final", "expected"), LANDINGS.values(), ids=LANDINGS)
+def test_a_landing_elsewhere_is_known_by_the_two_addresses(
+    url: str, final: str, expected: str
+) -> None:
+    assert landing(url, final) == expected
 
 
 async def test_an_error_names_a_host_of_the_same_domain(site: Site, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fetchstash.render import as_shown
 from tests.loopback import Site
 from tests.public import NAME
 from tests.stash.conftest import OpenStash
@@ -35,6 +36,61 @@ async def test_a_page_that_only_leads_on_is_followed_to_the_text(
         assert (await stash.get(url)).ref == artifact.ref
         again = await stash.fetch(url, refresh=True)
         assert again.ref == artifact.ref
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "media_type", "leads"),
+    [
+        ("0; url=/b", "", None, True),
+        ("0;URL='/b'", "<p>One moment, please.</p>", "text/html", True),
+        ("3, /b", "One moment, please.", "text/plain", True),
+        ("0; url=/b", "<p>" + "Words that a reader came for. " * 20, "text/html", False),
+        ("99; url=/b", "<p>Wait.</p>", "text/html", False),
+        ("30", "<p>This page is read again.</p>", "text/html", False),
+        ("0; url=javascript:x", "<p>Wait.</p>", "text/html", False),
+        ("0; url=http://10.0.0.1/x", "<p>Wait.</p>", "text/html", False),
+    ],
+)
+async def test_a_refresh_field_leads_on_as_the_element_does(
+    header: str, body: str, media_type: str | None, leads: bool, site: Site, open_public: OpenStash
+) -> None:
+    site.put("/a", body, media_type, headers={"Refresh": header})
+    put(site, "/b", "the text", "text/plain")
+    async with open_public() as stash:
+        artifact = await stash.fetch(f"{NAME}/a")
+        assert (artifact.facts.final_url == f"{NAME}/b") == leads
+        assert (await stash.list()).total == 1
+    assert len(site.asked) == 1 + leads
+
+
+async def test_a_refresh_field_of_an_exempted_host_is_not_followed(
+    site: Site, open_public: OpenStash
+) -> None:
+    site.put("/a", "", headers={"Refresh": "0; url=/b"})
+    async with open_public(fetch__allow_hosts=["site.example"]) as stash:
+        artifact = await stash.fetch(f"{NAME}/a")
+    assert (artifact.facts.page_verdict, artifact.facts.leads_to) == ("leads_on", f"{NAME}/b")
+    assert site.asked == ["/a"]
+
+
+@pytest.mark.parametrize(
+    ("final", "words"),
+    [("/", "led to a site's home page"), ("/login?next=%2Fa", "led to a page to sign in")],
+)
+async def test_a_landing_elsewhere_is_said_in_one_line_and_in_the_facts(
+    final: str, words: str, site: Site, open_public: OpenStash
+) -> None:
+    site.put("/docs/a", status=302, headers={"Location": final})
+    site.put("/other", "words")
+    site.put(final, "<h1>Sign in</h1><form><input name=u><input type=password></form>")
+    async with open_public() as stash:
+        artifact = await stash.fetch(f"{NAME}/docs/a")
+        lines = [line for line in as_shown(artifact).splitlines() if words in line]
+        assert len(lines) == 1
+        assert artifact.facts.landed == ("home" if final == "/" else "login")
+        signs = [line for line in as_shown(artifact).splitlines() if "cannot be fetched" in line]
+        assert len(signs) == 1
+        assert not (await stash.fetch(f"{NAME}/other")).facts.landed
 
 
 async def test_pages_that_lead_in_a_circle_end_with_the_page(

@@ -22,6 +22,7 @@ import anyio.to_thread
 
 from fetchstash.errors import FetchFailed, FetchstashError, TimedOut, TooLarge
 from fetchstash.fetch._addresses import Resolver, addresses_of
+from fetchstash.fetch._body import FIRST_PART
 from fetchstash.fetch._browser._proxy import PageProxy, Tunnel
 from fetchstash.fetch._contract import FetchLimits, Rendered
 from fetchstash.fetch._policy import Policy
@@ -99,7 +100,14 @@ class Browser:
         version = "".join(c for c in str(answer.get("version"))[:30] if c.isdigit() or c == ".")
         width, height = (int(answer.get(name) or 0) for name in ("width", "height"))
         media_type = str(answer.get("media_type"))
-        return Rendered(file, final.text, f"Chromium {version}", media_type, width, height)
+        incomplete = ""
+        if answer.get("cut"):
+            incomplete = FIRST_PART.format(most, "")
+        elif answer.get("flooded"):
+            more = f"its scripts loaded more than {self._limits.max_wire_bytes:,} bytes"
+            incomplete = f"{more}, and it is shown as it stood then"
+        browser = f"Chromium {version}"
+        return Rendered(file, final.text, browser, media_type, width, height, incomplete)
 
     async def _answer(self, job: dict[str, Any], page: Target, seconds: float) -> dict[str, Any]:
         """Return the child's answer; that of a page that took too long where none came."""
@@ -113,7 +121,8 @@ class Browser:
                 async with PageProxy.listening(
                     policy, self._tunnel(policy), limits.max_wire_bytes, limits.max_url_chars
                 ) as proxy:
-                    return await _asked(job | {"port": proxy.port, "token": proxy.token})
+                    answer = await _asked(job | {"port": proxy.port, "token": proxy.token})
+                    return answer | {"flooded": proxy.received > proxy.max_bytes}
         return {"failed": "timeout"}
 
 
@@ -131,7 +140,7 @@ async def browser_fault() -> str:
 
 def _checked(answer: dict[str, Any], requested: Target, max_url_chars: int) -> Target:
     """Return the address of a page that was rendered. Raises the error of one that was not."""
-    code = answer.get("failed") if answer else "crashed"
+    code = answer.get("failed") or ("" if "url" in answer else "crashed")
     final: Target | None = None
     if not code:
         with contextlib.suppress(FetchstashError):  # else it is no page of the web

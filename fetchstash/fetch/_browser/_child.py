@@ -25,6 +25,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 _QUIET_SECONDS = 6
 """A page that never stops asking its server is taken as it is so long after it was loaded."""
 _SETTLE_SECONDS = 0.3
+_TAKE_SECONDS = 5
+"""Kept, or a third of the time, to take the page as it stands: loading may never end."""
 _VIEW = 1_280, 900
 _LEAST_HEIGHT = 200
 _QUALITIES = (80, 60, 40)
@@ -78,7 +80,8 @@ def main() -> None:
 
 def render(job: dict[str, Any]) -> dict[str, Any]:
     """Render the job's page into its file; return its address and the browser's version."""
-    deadline = time.monotonic() + float(job["seconds"])
+    seconds = float(job["seconds"])
+    deadline = time.monotonic() + seconds - min(_TAKE_SECONDS, seconds / 3)
 
     def left(most: float = 1e6) -> float:
         return 1_000 * max(min(deadline - time.monotonic(), most), 0.05)
@@ -112,7 +115,7 @@ def render(job: dict[str, Any]) -> dict[str, Any]:
         version = context.browser.version if context.browser else ""
         if job["url"] == "about:blank":  # doctor's question
             return {"failed": "started"}
-        response = page.goto(job["url"], wait_until="domcontentloaded", timeout=left())
+        response = page.goto(job["url"], wait_until="commit", timeout=left())
         if response is None or response.status >= 400:
             return {"failed": "status"}
         with suppress(api.TimeoutError):
@@ -125,10 +128,12 @@ def render(job: dict[str, Any]) -> dict[str, Any]:
             data, media_type, size = _screenshot(page, job["edge"], job["max_bytes"])
         else:
             data, media_type = page.content().encode("utf-8", "replace"), "text/html"
-        if len(data) > job["max_bytes"]:
+        is_cut = len(data) > job["max_bytes"]
+        if is_cut and job["edge"]:
             return {"failed": "too_large"}
-        Path(job["file"]).write_bytes(data)
-        return {"url": page.url, "version": version, "media_type": media_type, **size}
+        Path(job["file"]).write_bytes(data[: job["max_bytes"]])
+        answer = {"url": page.url, "version": version, "media_type": media_type}
+        return {**answer, "cut": is_cut, **size}
 
 
 def _close(popup: Any) -> None:

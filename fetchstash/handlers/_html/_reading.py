@@ -26,11 +26,11 @@ from fetchstash.handlers._html import (
 from fetchstash.handlers._html._blocks import HEADING, Block, size_of
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._html._tree import Page
+from fetchstash.handlers._leads import NEXT_TO_NOTHING
 
 MOST_CHARS = 3_000  # of content; a page that has more is what it seems to be
 FEW_CHARS = 1_500  # of content; a page that has more is no wall
 NOT_FOUND_CHARS = 800
-NEXT_TO_NOTHING = 200
 
 _CHALLENGE = re.compile(
     r"verif(?:y|ying) (?:that )?you are (?:a )?human|checking your browser|are you a robot|"
