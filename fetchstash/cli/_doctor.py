@@ -222,11 +222,15 @@ def _ocr(settings: "Settings") -> Diagnosis:
 
 async def _browser(settings: "Settings") -> Diagnosis:
     """Say whether pages of scripts are rendered, by starting the browser once."""
-    from fetchstash.fetch import browser_fault  # noqa: PLC0415 - as above
+    from fetchstash.fetch import browser_fault, missing  # noqa: PLC0415 - as above
 
     if "off" in settings.fetch.browser:
         next_step = "Set fetch.browser to auto, or to domains, to have pages of scripts rendered."
         return Diagnosis("note", "browser: off", next_step)
+    if lack := missing():
+        adding = f"{lack} `fetchstash register --browser` adds one: pages of scripts are read then."
+        is_named = settings.fetch.browser != ("auto",)
+        return Diagnosis("warning" if is_named else "note", "browser: none", adding)
     if fault := await browser_fault():
         return Diagnosis("warning", f"browser: {fault}", "Mend that, or set fetch.browser to off.")
     return Diagnosis("ok", "browser: it starts, in its own sandbox, behind the guard")

@@ -134,6 +134,7 @@ def demo() -> int:
 @click.argument("host", metavar="[HOST]", type=click.Choice(list(HOSTS)), required=False)
 @click.option("--print", "print_only", is_flag=True, help="Show what would be added; add nothing.")
 @click.option("--remove", is_flag=True, help="Take fetchstash out again.")
+@click.option("--browser", is_flag=True, help="Have pages of scripts rendered; install what does.")
 @click.option("--wrap", is_flag=True, help="Put its other servers behind fetchstash.")
 @click.option("--unwrap", is_flag=True, help="Bring them back as they were.")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
@@ -142,6 +143,7 @@ def register(
     names: tuple[str, ...],
     print_only: bool,
     remove: bool,
+    browser: bool,
     wrap: bool,
     unwrap: bool,
 ) -> int | None:
@@ -155,11 +157,14 @@ def register(
     """
     from fetchstash.cli.hosts import _register, _wrap  # noqa: PLC0415 - heavy
 
-    start, env = _register.start_command(), Environment()
-    if print_only + remove + wrap + unwrap > 1:
+    start, env = _register.start_command(browser=browser), Environment()
+    if print_only + remove + wrap + unwrap > 1 or (browser and (remove or wrap or unwrap)):
         raise BadArgument("Several of these options exclude each other.", "Give one of them.")
     if names and not (wrap or unwrap):
         raise BadArgument("Names of servers go with --wrap or --unwrap.", "Add one of them.")
+    if browser and not print_only:
+        for line in _register.add_browser(start):
+            say(line)
 
     def change(target: Host) -> None:
         if wrap:
@@ -177,8 +182,12 @@ def register(
         click.echo(done)
 
     if host:
-        return change(HOSTS[host])
-    flags = ("--print", print_only), ("--remove", remove), ("--wrap", wrap), ("--unwrap", unwrap)
+        change(HOSTS[host])
+        return None
+    flags = (
+        ("--print", print_only), ("--remove", remove), ("--browser", browser), ("--wrap", wrap),
+        ("--unwrap", unwrap),
+    )  # fmt: skip
     options = [flag for flag, is_set in flags if is_set]
     found = [target for target in HOSTS.values() if target.is_here(env)]
     if not found:
@@ -186,7 +195,8 @@ def register(
     if not (print_only or screen_of("stdin").is_terminal):
         say("Nothing was changed, for nobody can be asked here. These hosts are on this machine:")
         for target in found:
-            click.echo(shlex.join([*start[:-1], "register", target.name, *options]))
+            program = _register.start_command()[:-1]
+            click.echo(shlex.join([*program, "register", target.name, *options]))
         return None
     code = None
     for target in found:

@@ -74,7 +74,7 @@ def is_prose(facts: "Facts") -> bool:
 
 def conditions(facts: "Facts") -> list[str]:
     """Return a line for each thing that is wrong with a document, or with its text."""
-    from fetchstash.text.facts import LANDINGS, PAGE_VERDICTS  # noqa: PLC0415 - as others
+    from fetchstash.text.facts import LANDINGS, NO_BROWSER, PAGE_VERDICTS  # noqa: PLC0415 - as others
 
     if facts.extracted_chars is None:
         reason = _why_no_text(facts)
@@ -89,6 +89,8 @@ def conditions(facts: "Facts") -> list[str]:
         lines.append(landed)
     elif verdict := PAGE_VERDICTS.get(facts.page_verdict):
         lines.append(verdict)
+    if facts.rendered == NO_BROWSER:
+        lines.append("A browser could show more: `fetchstash register --browser` adds one.")
     if facts.unreadable_pages:
         picture = Call("picture", {"ref": facts.artifact_ref, "page": facts.unreadable_from})
         pages = counted(facts.unreadable_pages, "pages")

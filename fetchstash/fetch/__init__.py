@@ -6,6 +6,7 @@ from fetchstash.system.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.fetch._addresses import Address, plain, why_not_public
+    from fetchstash.fetch._chromium import browser_fault, browser_of, missing, missing_chromium
     from fetchstash.fetch._contract import (
         Cached,
         Fetched,
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
         Rendered,
         Renderer,
     )
-    from fetchstash.fetch._fetcher import HttpFetcher, browser_fault, browser_of
+    from fetchstash.fetch._fetcher import HttpFetcher
     from fetchstash.fetch._guard import certificate_fault, tls_context, unused_proxy
     from fetchstash.fetch._mask import mask_url
     from fetchstash.fetch._own import OriginHeaders, OwnFields, origin_headers
@@ -47,6 +48,8 @@ __all__ = [
     "landing",
     "mask_url",
     "may_keep",
+    "missing",
+    "missing_chromium",
     "next_page",
     "normal_url",
     "origin_headers",
@@ -59,8 +62,9 @@ __all__ = [
 
 _MODULES = {
     "_addresses": "Address plain why_not_public",
+    "_chromium": "browser_fault browser_of missing missing_chromium",
     "_contract": "Cached FetchLimits Fetched Fetcher Progress Rendered Renderer",
-    "_fetcher": "HttpFetcher browser_fault browser_of",
+    "_fetcher": "HttpFetcher",
     "_guard": "certificate_fault tls_context unused_proxy",
     "_mask": "mask_url",
     "_own": "OriginHeaders OwnFields origin_headers",

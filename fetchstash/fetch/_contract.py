@@ -64,9 +64,10 @@ class FetchLimits:
     per_host_concurrency: int = setting(4, "Requests to one host at a time", low=1, high=1000)
     per_host_rate: float = setting(0, "Requests a second to one host; 0: no limit", low=0)
     browser: tuple[str, ...] = setting(
-        ("off",),
-        "off; auto: pages that are only scripts are rendered in a browser behind the guard "
-        "(extra browser); or the domains whose pages always are",
+        ("auto",),
+        "auto: pages that are only scripts are rendered in a browser behind the guard, where "
+        "Chromium and the extra browser are there (serve --http: off, unless set); off; or the "
+        "domains whose pages always are",
     )
     ask: bool = setting(
         True,

@@ -40,11 +40,9 @@ from fetchstash.fetch._coding import ACCEPT_ENCODING, decode_beginning
 from fetchstash.fetch._contract import (
     Cached,
     Fetched,
-    Fetcher,
     FetchLimits,
     Progress,
     Rendered,
-    Renderer,
 )
 from fetchstash.fetch._cookies import Jar
 from fetchstash.fetch._guard import Proxy, unused_proxy
@@ -464,16 +462,3 @@ def _version() -> str:
         return version("fetchstash")
     except PackageNotFoundError:  # a checkout that was never installed
         return "0"
-
-
-async def browser_fault() -> str:
-    """Return why no browser starts on this machine, as a sentence; "" if one does."""
-    from fetchstash.fetch import _browser  # noqa: PLC0415 -- it imports the HTTP library
-
-    return await _browser.browser_fault()
-
-
-def browser_of(fetcher: Fetcher, limits: FetchLimits) -> Renderer | None:
-    """Return the browser of a fetcher, None where there is none or it is switched off."""
-    is_on = any(entry != "off" for entry in limits.browser)
-    return fetcher if is_on and isinstance(fetcher, HttpFetcher) else None

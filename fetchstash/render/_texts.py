@@ -9,7 +9,7 @@ from fetchstash.errors import Call, Wording
 from fetchstash.stash import CacheUse, Unread, described, tokens_of
 from fetchstash.store import Facts
 from fetchstash.text import clip_middle
-from fetchstash.text.facts import LANDINGS, PAGE_VERDICTS
+from fetchstash.text.facts import LANDINGS, NO_BROWSER, PAGE_VERDICTS
 from fetchstash.text.tokens import TokenCount
 
 
@@ -192,6 +192,11 @@ def condition_lines(subject: Subject, word: Wording) -> list[str]:
     rendered = str(subject.facts.get("rendered") or "")
     if rendered.startswith("no: "):
         lines.append(f"[A browser could not render it: {clip_middle(rendered[4:], 120)}]")
+    elif rendered == NO_BROWSER:
+        lines.append(
+            "[A browser could show more: the operator can add one by `fetchstash register "
+            "--browser`.]"
+        )
     elif rendered:
         lines.append(f"[Rendered by {rendered}.]")
     elif subject.facts.get("page_verdict") == "empty_shell":

@@ -391,9 +391,13 @@ def server_of(service: Service, http: HttpLimits, **options: Any) -> uvicorn.Ser
 def for_clients_elsewhere(settings: Settings) -> Settings:
     """Return the settings without what needs a person, a project or files at the server.
 
-    Workers must be confined unless the operator says otherwise.
+    Unless the operator says otherwise, workers must be confined and no browser is started.
     """
     values, extract = settings.values, settings.extract
+    fetch = replace(settings.fetch, ask=False)
+    if settings.origins["fetch.browser"] == "default":
+        values = {**values, "fetch.browser": ("off",)}
+        fetch = replace(fetch, browser=("off",))
     if settings.origins["extract.confine"] == "default":
         values = {**values, "extract.confine": "required"}
         extract = replace(extract, confine="required")
@@ -401,7 +405,7 @@ def for_clients_elsewhere(settings: Settings) -> Settings:
         settings,
         values=values,
         extract=extract,
-        fetch=replace(settings.fetch, ask=False),
+        fetch=fetch,
         ingest=replace(settings.ingest, read_roots=()),
         store=replace(settings.store, run=DEFAULT_RUN, ephemeral=False),
     )

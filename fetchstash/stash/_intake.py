@@ -41,6 +41,7 @@ from fetchstash.stash._facts import described, with_extraction
 from fetchstash.stash._values import CacheUse, Picture
 from fetchstash.store import ArtifactStore, Facts
 from fetchstash.system import telemetry
+from fetchstash.text.facts import NO_BROWSER
 from fetchstash.text.hygiene import clean_line
 
 # The response's fields that freshness is computed from (RFC 9111, sections 4.1, 4.2, 5.1 to 5.3).
@@ -400,6 +401,9 @@ class Intake:
             look = partial(checked_lead, raw, decision.kind, hints.charset, hints.url)
             verdict, address = await anyio.to_thread.run_sync(look, facts.page_verdict)
             facts = replace(facts, page_verdict=verdict, leads_to=clean_line(address))
+        if facts.page_verdict == "empty_shell" and not self.renderer and not facts.rendered:
+            has_none = "auto" in self.settings.fetch.browser
+            facts = replace(facts, rendered=NO_BROWSER if has_none else "")
         try:
             kept = await self.store.put(raw, extraction.text, facts, extraction.ranges, url=url)
         finally:

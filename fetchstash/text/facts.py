@@ -127,3 +127,6 @@ LANDINGS = {
     "a public source.",
 }
 """Where redirects may end instead of the page that was asked for, by the codes of landed."""
+
+NO_BROWSER = "none"
+"""The fact rendered of a page of scripts where no browser is there to render it."""

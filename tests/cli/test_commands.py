@@ -213,7 +213,7 @@ def test_config_says_where_each_value_came_from_and_prints_an_example(run: Termi
     shown = run("config", "--profile", "codex").stdout
     assert "views.max_chars_ceiling" in shown
     assert "views.max_chars_ceiling\t38000\tprofile codex\n" in shown
-    assert 'fetch.browser\t["off"]\tdefault\n' in shown
+    assert 'fetch.browser\t["auto"]\tdefault\n' in shown
     assert "views.structured\tfalse\tdefault\n" in shown
     assert f"\t500\tfile {run.folder / 'fetchstash' / 'fetchstash.toml'}\n" in shown
     assert "\tenvironment variable FETCHSTASH_STORE_FOLDER\n" in shown

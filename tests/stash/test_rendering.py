@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from fetchstash.config import load
 from fetchstash.errors import BadArgument, FetchFailed, TimedOut
 from fetchstash.fetch import Rendered
 from fetchstash.render import as_shown
+from fetchstash.service import for_clients_elsewhere
 from fetchstash.stash import Stash, open_stash
 from tests.loopback import Page, Site
 
@@ -49,7 +51,9 @@ def opened(site: Site, store_settings: dict[str, str], renderer: Renderer) -> Ca
     """Return a function that opens a Stash with ``renderer`` for a browser, or with none."""
 
     @asynccontextmanager
-    async def open_with(*browser: str) -> AsyncGenerator[Stash]:
+    async def open_with(
+        *browser: str, renderer: Renderer | None = renderer
+    ) -> AsyncGenerator[Stash]:
         values = {
             "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
             "fetch.respect_robots": False,
@@ -133,14 +137,34 @@ async def test_a_page_that_cannot_be_rendered_stays_as_it_came_and_says_why(
         assert len((await stash.list()).facts) == 1
 
 
-async def test_without_a_browser_the_setting_is_named(
-    opened: Callable[..., Any], site: Site
+@pytest.mark.parametrize(
+    ("browser", "advice"),
+    [("off", "change fetch.browser"), ("auto", "add one by `fetchstash register --browser`")],
+)
+async def test_without_a_browser_the_page_says_how_to_get_one(
+    browser: str,
+    advice: str,
+    opened: Callable[..., Any],
+    site: Site,
+    renderer: Renderer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with opened("off") as stash:
+    lack = "There is no Chromium on this machine."
+    monkeypatch.setattr("fetchstash.fetch._chromium.missing", lambda: lack)
+    async with opened(browser, renderer=None) as stash:
         artifact = await stash.fetch(site.put("/app", SHELL))
-    assert "[A browser could show more: the operator can change fetch.browser.]" in as_shown(
-        artifact
-    )
+        plain = await stash.fetch(site.put("/plain", DOM))
+    assert f"[A browser could show more: the operator can {advice}.]" in as_shown(artifact)
+    assert artifact.facts.rendered == ("none" if browser == "auto" else "")
+    assert plain.facts.rendered == ""
+    assert renderer.asked == []
+
+
+def test_auto_is_the_default_where_a_browser_is_there_and_a_service_needs_to_be_told() -> None:
+    limits = load().fetch
+    assert limits.browser == ("auto",)
+    assert for_clients_elsewhere(load()).fetch.browser == ("off",)
+    assert for_clients_elsewhere(load({"fetch.browser": ["auto"]})).fetch.browser == ("auto",)
 
 
 async def test_a_rendered_copy_that_is_still_fresh_is_used(

@@ -7,7 +7,10 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from importlib.metadata import PackageNotFoundError, distribution
+from collections.abc import Iterator
+from importlib import invalidate_caches
+from importlib.metadata import PackageNotFoundError, distribution, requires
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,12 +21,16 @@ from fetchstash.cli.hosts._hosts import Environment, Host
 from fetchstash.cli.hosts._servers import Entry, Servers, servers_of
 from fetchstash.errors import BadArgument, StoreError
 
+BROWSER_FLAGS = ["--browser", "auto"]
 
-def start_command() -> list[str]:
+
+def start_command(*, browser: bool = False) -> list[str]:
     """Return the command line that starts the server, by absolute paths.
 
-    A host that was started from a desktop has not the PATH of a terminal.
+    A host that was started from a desktop has not the PATH of a terminal. With ``browser`` it has
+    the extra of that name where uvx makes the environment, and renders pages of scripts.
     """
+    flags = BROWSER_FLAGS if browser else []
     root = Path(__file__).parents[3]
     run = root / "scripts" / ("run.cmd" if os.name == "nt" else "run")
     uvx = shutil.which("uvx")
@@ -35,11 +42,41 @@ def start_command() -> list[str]:
         for part in Path(sys.prefix).parts
     ):
         source = _source()
+        if browser:  # PEP 508, with the extra
+            parts = source and urlsplit(source)
+            where = Path(source).as_uri() if parts and not parts.scheme else source
+            source = f"fetchstash[browser] @ {where}" if source else "fetchstash[browser]"
         program = [uvx, *(["--from", source] if source else []), "fetchstash"]
     else:
         beside = shutil.which("fetchstash", path=sysconfig.get_path("scripts"))
         program = [beside or shutil.which("fetchstash") or str(Path(sys.argv[0]).absolute())]
-    return [*program, "serve"]
+    return [*program, "serve", *flags]
+
+
+def add_browser(start: list[str]) -> Iterator[str]:
+    """Install what drives a browser, unless uvx will; yield a line for each step.
+
+    Raises StoreError where it cannot be installed.
+    """
+    from fetchstash.fetch import missing_chromium  # noqa: PLC0415 - the room is heavy
+
+    if Path(start[0]).stem != "uvx" and find_spec("playwright") is None:
+        wanted = [line.partition(";") for line in requires("fetchstash") or ()]
+        packages = [name.strip() for name, _, extra in wanted if "'browser'" in extra]
+        pip = [sys.executable, "-m", "pip", "install", "--quiet"]
+        if find_spec("pip") is None and (uv := shutil.which("uv")):
+            pip = [uv, "pip", "install", "--quiet", "--python", sys.executable]
+        command = [*pip, *packages]
+        yield f"$ {shlex.join(command)}"
+        done = subprocess.run(  # noqa: S603 - no word of it is from outside
+            command, stdin=subprocess.DEVNULL, check=False
+        )
+        if done.returncode:
+            what = "What drives a browser (the extra `browser`) could not be installed."
+            raise StoreError(what, f"Run this yourself: {shlex.join(command)}")
+        invalidate_caches()
+    if lack := missing_chromium():
+        yield f"{lack} Install Chromium or Google Chrome: it is used as soon as it is there."
 
 
 def _source() -> str:
@@ -105,8 +142,11 @@ def _renewed(servers: Servers, entry: Entry, host: Host, start: list[str]) -> st
         raise BadArgument(what, "Nothing was changed. Take it out first: --remove.")
     own = host.entry(start)
     args: Any = entry.get("args")
-    if isinstance(args, list) and args[: len(start) - 1] == own["args"]:
-        own["args"] = args  # with flags that somebody added after ours
+    if isinstance(args, list) and "serve" in args:  # with flags that somebody added after ours
+        end = start.index("serve")
+        added = args[args.index("serve") + 1 :]
+        flags = [] if "--browser" in added else start[end + 1 :]
+        own["args"] = [*start[1 : end + 1], *added, *flags]
     put = {key: value for key, value in own.items() if entry.get(key) != value}
     servers.change(NAME, (), put)
     return servers.text

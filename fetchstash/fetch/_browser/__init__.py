@@ -13,7 +13,6 @@ import tempfile
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from fetchstash.errors import FetchFailed, FetchstashError, TimedOut, TooLarge
 from fetchstash.fetch._addresses import Resolver, addresses_of
 from fetchstash.fetch._body import FIRST_PART
 from fetchstash.fetch._browser._proxy import PageProxy, Tunnel
+from fetchstash.fetch._chromium import executable, missing, needs_other_user
 from fetchstash.fetch._contract import FetchLimits, Rendered
 from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._url import Target, parse
@@ -49,16 +49,7 @@ _FAILURES: Mapping[str, tuple[type[FetchstashError], str]] = {
 }
 """By the codes of the child. Nothing that it says is shown: the page may have a hand in it."""
 
-# Chromium has no sandbox as root, and is never started without one: where the server runs as root
-# the browser runs as `nobody`.
-_NAMES = (
-    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome",
-    "microsoft-edge",
-)  # fmt: skip
-_PLACES = (
-    "/Applications/Chromium.app/Contents/MacOS/Chromium",
-    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-)
+
 NOBODY = 65_534
 """The user and group without rights of its own, on Linux."""
 
@@ -202,28 +193,6 @@ async def _folder() -> AsyncGenerator[Path]:
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
-
-
-def executable() -> str:
-    """Return the path of a Chromium, "" if there is none."""
-    found = next(filter(None, map(shutil.which, _NAMES)), None)
-    return found or next((place for place in _PLACES if Path(place).exists()), "")
-
-
-def missing() -> str:
-    """Return what a browser lacks on this machine, as a sentence; "" if nothing."""
-    if find_spec("playwright") is None:
-        return "The extra `browser` is not installed."
-    if not executable():
-        return "There is no Chromium on this machine."
-    if needs_other_user() and not shutil.which("setpriv"):
-        return "Chromium has no sandbox as root, and setpriv is missing to start it as nobody."
-    return ""
-
-
-def needs_other_user() -> bool:
-    """Return whether this process is root's."""
-    return sys.platform != "win32" and os.geteuid() == 0
 
 
 def prepared(folder: Path) -> tuple[str, Path]:

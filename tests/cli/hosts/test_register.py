@@ -119,6 +119,10 @@ def test_a_new_place_of_the_program_replaces_the_old_one_and_keeps_what_was_adde
         "args": ["serve", "--ephemeral"],
         "env": {"A": "b"},
     }
+    for _ in range(2):
+        register(CURSOR, ["/usr/bin/fetchstash", "serve", "--browser", "auto"], env)
+        args = json.loads(file.read_text())["mcpServers"]["fetchstash"]["args"]
+        assert args == ["serve", "--ephemeral", "--browser", "auto"]
 
 
 def test_removing_a_missing_entry_says_so(env: Environment, file: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 import fetchstash.cli.hosts._register as start
 from fetchstash.cli.hosts._register import start_command
+from fetchstash.errors import StoreError
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="scripts of POSIX")
 
@@ -73,3 +74,36 @@ def test_a_package_that_uvx_runs_is_started_by_uvx(
     monkeypatch.setattr(start, "distribution", Installed)
     monkeypatch.setattr(sys, "prefix", "/home/u/.cache/uv/archive-v0/abc")
     assert start_command() == [str(machine / "uvx"), *words, "serve"]
+    source = words[1].replace("/w/a b", "file:///w/a%20b") if len(words) > 1 else ""
+    extra = f"fetchstash[browser] @ {source}" if source else "fetchstash[browser]"
+    uvx = [str(machine / "uvx"), "--from", extra, "fetchstash"]
+    assert start_command(browser=True) == [*uvx, "serve", "--browser", "auto"]
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_what_drives_a_browser_is_installed_where_it_is_missing(
+    code: int, machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = machine / "python"
+    python.write_text(f'#!/bin/sh\necho "$@" > {machine}/ran\nexit {code}\n')
+    python.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(python))
+    lacking = {"playwright"}
+    monkeypatch.setattr(start, "find_spec", lambda name: None if name in lacking else name)
+    command = [str(machine / "fetchstash"), "serve", "--browser", "auto"]
+    steps = start.add_browser(command)
+    assert "-m pip install --quiet" in next(steps)
+    if code:
+        with pytest.raises(StoreError, match=r"could not be installed\. Run this yourself: .*play"):
+            next(steps)
+    else:
+        assert list(steps) == [
+            (
+                "There is no Chromium on this machine. Install Chromium or Google Chrome: it is used "
+                "as soon as it is there."
+            )
+        ]
+    assert (machine / "ran").read_text().startswith("-m pip install --quiet playwright>=")
+    lacking.clear()
+    assert not any(line.startswith("$") for line in start.add_browser(command))
+    assert len(list(start.add_browser([str(machine / "uvx")]))) == 1
