@@ -99,8 +99,8 @@ def test_what_drives_a_browser_is_installed_where_it_is_missing(
     else:
         assert list(steps) == [
             (
-                "There is no Chromium on this machine. Install Chromium or Google Chrome: it is used "
-                "as soon as it is there."
+                "There is no Chromium on this machine. Install Chromium or Google Chrome: it is "
+                "used as soon as it is there."
             )
         ]
     assert (machine / "ran").read_text().startswith("-m pip install --quiet playwright>=")
