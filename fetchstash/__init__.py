@@ -73,7 +73,7 @@ if TYPE_CHECKING:
         open_stash_sync,
     )
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __all__ = [
     "Artifact",

@@ -1,5 +1,6 @@
 """The documents: everything that there is has a heading, and nothing is named that is not there."""
 
+import os
 import re
 import runpy
 import tomllib
@@ -12,6 +13,7 @@ import pytest
 import fetchstash
 from fetchstash import errors
 from fetchstash.cli import Command, commands
+from fetchstash.cli.hosts._hosts import HOSTS
 from fetchstash.config import KEYS, load
 from fetchstash.errors import FetchstashError
 from fetchstash.server.tools import tool_specs
@@ -50,6 +52,47 @@ EVERYWHERE = {"--json", "--as-model", "--help-settings", "--refresh", "--max-cha
 """Options of many commands, which the page tells once."""
 
 
+RENEW = "run .venv/bin/python scripts/make/renew.py"
+
+
+def prose() -> list[Path]:
+    """The pages that people read."""
+    folders = (ROOT.glob("*.md"), (ROOT / "docs").rglob("*.md"), (ROOT / ".github").glob("*.md"))
+    return sorted(page for pages in folders for page in pages)
+
+
+@pytest.mark.parametrize("page", prose(), ids=lambda page: page.name)
+def test_a_page_has_lines_of_at_most_100_columns(page: Path) -> None:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    # A row of a table cannot be broken.
+    assert [line for line in lines if len(line) > 100 and not line.startswith("|")] == []
+
+
+def test_the_public_surface_is_the_one_that_is_kept() -> None:
+    surface = runpy.run_path(str(ROOT / "scripts" / "make" / "surface.py"))
+    kept = set((ROOT / "tests" / "surface.txt").read_text(encoding="utf-8").splitlines())
+    now = set(surface["lines"]().splitlines())
+    assert (sorted(kept - now), sorted(now - kept)) == ([], []), (
+        "The first list is gone or changed, which breaks the programs of users (docs/stability.md "
+        f"says what may be); the second is new. If all of it is meant, {RENEW}."
+    )
+
+
+def test_the_reference_is_made_from_the_code() -> None:
+    surface = runpy.run_path(str(ROOT / "scripts" / "make" / "surface.py"))
+    assert (ROOT / "docs" / "reference.md").read_text(encoding="utf-8") == surface["reference"](), (
+        RENEW
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.skipif(os.name == "nt", reason="its commands run on a terminal of POSIX")
+def test_the_recipes_print_what_the_page_shows() -> None:
+    recipes = runpy.run_path(str(ROOT / "scripts" / "make" / "recipes_page.py"))
+    assert (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8") == recipes["page"](), RENEW
+
+
 def headings(page: str) -> set[str]:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     return set(re.findall(r"^#+ (.+)$", text, re.MULTILINE))
@@ -57,9 +100,7 @@ def headings(page: str) -> set[str]:
 
 def test_the_page_of_settings_equals_the_table_of_settings() -> None:
     page = runpy.run_path(str(ROOT / "scripts" / "make" / "configuration_page.py"))["page"]
-    assert (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8") == page(), (
-        "run scripts/make/configuration_page.py > docs/configuration.md"
-    )
+    assert (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8") == page(), RENEW
     assert headings("configuration.md") >= set(KEYS)
 
 
@@ -138,5 +179,46 @@ def test_a_page_names_only_settings_flags_tools_and_links_that_exist(page: Path)
         assert name in commands.commands
     for tool in re.findall(r"\b((?:artifact|fetch|get|stash)_[a-z_]+)\(", text):
         assert tool in TOOLS or hasattr(Stash, tool) or tool == "stash_oversized"
-    for link in re.findall(r"\]\((?!http)([^)#]+)", text):
-        assert (page.parent / link).exists(), link
+    for link, anchor in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", text):
+        target = page.parent / link if link else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), f"{link}#{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as a code host and mkdocs make them."""
+    found = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+QUESTIONS = {
+    "what": ("README.md", "An MCP server, a command and a Python library"),
+    "why": ("README.md", "One tool result can end an agent's session"),
+    "how to install it in my host": ("docs/install.md", "## By the host's own command"),
+    "is it safe": ("SECURITY.md", "what is promised"),
+    "what does it cost": ("docs/start.md", "## What it costs"),
+    "how to remove it": ("docs/install.md", "## Take it out again"),
+    "where is my data": ("docs/start.md", "## Where your data is"),
+    "offline": ("docs/start.md", "## Offline"),
+    "license": ("LICENSE", "Apache License"),
+    "how to help": ("CONTRIBUTING.md", "## Changes"),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_readme_answers_a_newcomer_or_is_one_link_away_from_the_answer(question: str) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    page, answer = QUESTIONS[question]
+    assert page == "README.md" or re.search(rf"\]\({re.escape(page)}(#[\w-]+)?\)", readme)
+    assert answer in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_readme_has_a_line_to_install_for_each_host_and_at_most_150_lines() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert readme.count("\n") <= 150
+    assert readme.count("![") == 1
+    for host in HOSTS.values():
+        line = " ".join(host.add("fetchstash", ["uvx", "fetchstash"])) if host.program else ""
+        assert re.search(
+            rf"^{line or f'uvx fetchstash register {host.name}'} +# ", readme, re.MULTILINE
+        )

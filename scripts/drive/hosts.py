@@ -1,4 +1,4 @@
-"""The hosts as npm has them: how each is installed, registered as README says, and asked."""
+"""The hosts as npm has them: installed, registered as docs/install.md says, and asked."""
 
 import json
 import os
@@ -76,7 +76,7 @@ class Host:
     def furnish(self, home: Path) -> None:
         """Write what its user has set before: how to log in, and which tools are allowed."""
         if self.program == "claude":
-            rule = re.search(r"`(\{\"permissions\".*?\})`", readme())
+            rule = re.search(r"`(\{\"permissions\".*?\})`", install_page())
             assert rule
             settings = json.loads(rule[1])
             settings["permissions"]["allow"] += [f"mcp__{WRAPPED}"]
@@ -100,9 +100,9 @@ HOSTS: Mapping[str, Host] = {
 }
 
 
-def readme() -> str:
-    """Return the text of README."""
-    return (ROOT / "README.md").read_text(encoding="utf-8")
+def install_page() -> str:
+    """Return the text of docs/install.md."""
+    return (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
 
 
 def write(file: Path, text: str) -> None:

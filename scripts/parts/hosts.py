@@ -3,8 +3,9 @@
     scripts/ci hosts [--transcripts FOLDER] [HOST …]
 
 Installs Claude Code, Codex and Gemini CLI from npm into the cache folder, registers the built
-wheel in a temporary home exactly as README says, and has a scripted model on loopback call the
-tools. Prints what reached the model of each result. Then each host is killed during a call, and
+wheel in a temporary home exactly as docs/install.md says, and has a scripted model on loopback
+call the tools. Prints what reached the model of each result. Then each host is killed during a
+call, and
 nothing of it may stay. Codex, its approvals bypassed, must not open a private host. Last, a fresh
 clone is registered by `scripts/run register`, and the time to the first answer is taken. What
 cannot be installed is skipped aloud. Exit code: how many failed.
@@ -30,8 +31,8 @@ from scripts.drive.hosts import (
     check,
     failures,
     install,
+    install_page,
     npm_program,
-    readme,
     uv_folder,
     write,
 )
@@ -44,10 +45,10 @@ LAST_LINE = "ERROR payment refused: code E4711\n"
 
 
 def register(host: HostAtHome, wheel: Path) -> None:
-    """Run README's line for a host, with the wheel where nothing is published yet."""
+    """Run the page's line for a host, with the wheel where nothing is published yet."""
     start = f"uvx --from {wheel} fetchstash"
     begin = f"{host.host.program} mcp add"
-    (line,) = (line for line in readme().splitlines() if line.startswith(begin))
+    (line,) = (line for line in install_page().splitlines() if line.startswith(begin))
     try:
         host.run([*shlex.split(start), "--version"])
     except (RuntimeError, subprocess.TimeoutExpired):
@@ -115,7 +116,7 @@ def check_nothing_left(name: str) -> None:
 
 
 def show_wrapped(host: HostAtHome, wheel: Path, transcripts: Path | None) -> None:
-    """Put other servers of the host behind the gateway by ``register --wrap``, as README says.
+    """Put other servers of the host behind the gateway by ``register --wrap``.
 
     Checks what reaches the model of them, and that ``--unwrap`` brings each back as it was.
     """
@@ -212,7 +213,7 @@ def main() -> int:
     hosts = [HOSTS[name] for name, version in versions.items() if version]
     uvx = uv_folder()
     if uvx is None:
-        print("SKIPPED: uvx, which README's lines use, cannot be installed here")
+        print("SKIPPED: uvx, which the lines of docs/install.md use, cannot be installed here")
         return 0
     processes.adopt_orphans()
     with tempfile.TemporaryDirectory() as name, Loopback(PAGES) as loopback:

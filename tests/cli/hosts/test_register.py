@@ -18,7 +18,7 @@ from tests.cli.hosts.conftest import settings
 from tests.cli.terminal import FETCHSTASH, read_all, start_on_terminal
 
 CURSOR = HOSTS["cursor"]
-README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+INSTALL = (Path(__file__).parents[3] / "docs" / "install.md").read_text(encoding="utf-8")
 START = ["/opt/fetchstash", "serve"]
 FILE_HOSTS = [host for host in HOSTS.values() if not host.program]
 COMMAND_HOSTS = [host for host in HOSTS.values() if host.program]
@@ -359,12 +359,12 @@ def test_on_a_terminal_each_host_is_offered_and_one_that_fails_does_not_end_it(
 
 
 @pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
-def test_readme_shows_what_register_does(host: Host) -> None:
+def test_the_page_of_installation_shows_what_register_does(host: Host) -> None:
     start = ["uvx", "fetchstash"]
     if host.program:
-        assert f"\n{' '.join(host.add('fetchstash', start))}\n" in README
+        assert f"\n{' '.join(host.add('fetchstash', start))}\n" in INSTALL
         return
-    section = README.partition(f"**{host.title}**")[2]
+    section = INSTALL.partition(f"**{host.title}**")[2]
     block = re.search(r"```json\n(.*?)```", section, re.DOTALL)
     assert block
     assert json.loads(block[1]) == json.loads(shown(host, start))
