@@ -1,0 +1,1 @@
+"""A comparison with peers that anyone can run: ``compare/run`` (see docs/comparison.md)."""

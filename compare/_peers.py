@@ -1,0 +1,256 @@
+"""The peers: their locked versions, how each is installed, started and asked."""
+
+import ast
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from compare._cases import Case
+
+ROOT = Path(__file__).resolve().parents[1]
+LOCKS = Path(__file__).with_name("peers")
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fetchstash" / "compare"
+CALLS = 10
+"""At most so many calls of a tool may be made for an answer."""
+
+Call = tuple[str, dict[str, Any]]
+Talk = Callable[[Case, Sequence[str]], Call | None]
+"""Return the next call for a case after these answers, or None if nothing can follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A server or library: its lock below peers/, its command, and its rule of calls."""
+
+    name: str
+    lock: str
+    command: tuple[str, ...]
+    """``{env}`` is its environment, ``{python}`` ours, ``{chromium}`` the machine's browser."""
+    talk: Talk
+    role: str = "web"
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    planted: bool = False
+    slow: bool = False
+    """Takes minutes to install, or a browser: not in the short form."""
+
+
+def fetch_tool(tool: str, argument: str = "url", **more: Any) -> Talk:
+    """Return the rule that fetches once."""
+    return lambda case, answers: None if answers else (tool, {argument: case.url, **more})
+
+
+def _ours(case: Case, answers: Sequence[str]) -> Call | None:
+    """Fetch; then search for the question; then make the calls that the answers name."""
+    if not answers:
+        return "fetch_content", {"url": case.url}
+    if "artifact_ref=" not in answers[0]:
+        return None
+    calls: list[Call] = [("artifact_search", {"query": case.ask})]
+    if grep := case.page.get("grep"):
+        calls.append(("artifact_grep", {"pattern": grep, "artifact_ref": case.url}))
+    calls += [call for answer in answers for call in named_calls(answer)]
+    unique = {json.dumps(call): call for call in calls}
+    rest = list(unique.values())[len(answers) - 1 :]
+    return rest[0] if rest else None
+
+
+def named_calls(text: str) -> Iterator[Call]:
+    """Yield the calls of tools that an answer of ours spells out as ``tool(name=value)``."""
+    for match in re.finditer(r"\b((?:artifact|get|fetch)_\w+)\(([^()]*)\)", text):
+        try:
+            call = ast.parse(f"f({match[2]})", mode="eval").body
+            assert isinstance(call, ast.Call)
+            values = {word.arg or "": ast.literal_eval(word.value) for word in call.keywords}
+        except (SyntaxError, ValueError):
+            continue
+        yield match[1], values
+
+
+def _paged(tool: str, pattern: str) -> Talk:
+    """Return the rule that fetches, then reads on from the index that the last answer names."""
+
+    def talk(case: Case, answers: Sequence[str]) -> Call | None:
+        if not answers:
+            return tool, {"url": case.url}
+        index = re.search(pattern, answers[-1])
+        return (tool, {"url": case.url, "start_index": int(index[1])}) if index else None
+
+    return talk
+
+
+def _context_mode(case: Case, answers: Sequence[str]) -> Call | None:
+    if not answers:
+        return "ctx_fetch_and_index", {"url": case.url, "source": case.name}
+    queries = [case.ask] if len(answers) == 1 else [word for word in case.ask.split() if word[3:]]
+    return None if len(answers) > 2 else ("ctx_search", {"queries": queries, "source": case.name})
+
+
+def _pi(case: Case, answers: Sequence[str]) -> Call | None:
+    """Fetch; then find the question's words in what it stored; then read on by its offset."""
+    if not answers:
+        return "fetch_content", {"url": case.url}
+    stored = re.search(r'responseId:? ?"?([\w-]{6,})', answers[0])
+    if not stored:
+        return None
+    select = {"responseId": stored[1], "urlIndex": 0}
+    if len(answers) == 1:
+        words = [word for word in case.ask.split() if len(word) > 3][:10]
+        return "get_search_content", select | {"findText": words}
+    offset = re.search(r"offset:? ?(\d+)", answers[-1])
+    return ("get_search_content", select | {"offset": int(offset[1])}) if offset else None
+
+
+PLANTED = ("{python}", "-P", str(LOCKS / "planted.py"))
+PEERS = (
+    Peer("fetchstash", "", ("{ours}", "serve"), _ours),
+    Peer(
+        "mcp-server-fetch",
+        "mcp-server-fetch.txt",
+        ("{env}/bin/mcp-server-fetch", "--ignore-robots-txt"),
+        _paged("fetch", r"start_index of (\d+)"),
+        # With node on its path it would ask npm for its simplifier while it answers.
+        environment={"PATH": "{env}/bin"},
+    ),
+    Peer(
+        "duckduckgo-mcp",
+        "duckduckgo-mcp-server.txt",
+        ("{env}/bin/duckduckgo-mcp-server", "--fetch-rpm", "10000", "--fetch-host-rpm", "10000"),
+        _paged("fetch_content", r"start_index=(\d+)"),
+    ),
+    Peer(
+        "pi-web-access",
+        "pi-web-access",
+        ("node", str(LOCKS / "pi-web-access" / "serve.mjs"), "{env}"),
+        _pi,
+    ),
+    Peer(
+        "context-mode",
+        "context-mode",
+        ("{env}/node_modules/.bin/context-mode",),
+        _context_mode,
+        slow=True,
+    ),
+    Peer(
+        "fetcher-mcp",
+        "fetcher-mcp",
+        ("{env}/node_modules/.bin/fetcher-mcp",),
+        fetch_tool("fetch_url"),
+        environment={"PLAYWRIGHT_BROWSERS_PATH": "{env}/browsers"},
+        slow=True,
+    ),
+    Peer(
+        "Playwright MCP",
+        "playwright-mcp",
+        (
+            *("{env}/node_modules/.bin/playwright-mcp", "--headless", "--isolated"),
+            *("--no-sandbox", "--executable-path", "{chromium}"),
+        ),
+        fetch_tool("browser_navigate"),
+        slow=True,
+    ),
+    Peer("planted: leaks", "", (*PLANTED, "leak"), fetch_tool("fetch"), planted=True),
+    Peer("planted: floods", "", (*PLANTED, "flood"), fetch_tool("fetch"), planted=True),
+    Peer("planted: lies", "", (*PLANTED, "lie"), fetch_tool("fetch"), planted=True),
+    *(
+        Peer(
+            name,
+            f"{name}.txt",
+            ("{env}/bin/python", str(LOCKS / "extract.py"), name),
+            fetch_tool("extract"),
+            role="extract",
+        )
+        for name in ("trafilatura", "markitdown", "html2text")
+    ),
+)
+
+
+class NotInstalled(Exception):
+    """A peer cannot be had here; the message is the line of the report that says why."""
+
+
+def install(peer: Peer, cache: Path) -> Path:
+    """Return the environment of a peer, made from its lock if the cache has none.
+
+    Raises NotInstalled with the reason.
+    """
+    if not peer.lock:
+        return cache
+    lock = LOCKS / peer.lock
+    data = lock.read_bytes() if lock.is_file() else (lock / "package-lock.json").read_bytes()
+    folder = cache / f"{lock.stem}-{hashlib.sha256(data).hexdigest()[:12]}"
+    if not (folder / "complete").is_file():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        print(f"compare: installing {peer.name} into {folder}", file=sys.stderr, flush=True)
+        commands = _pip(folder, lock) if lock.is_file() else _npm(folder, lock, peer)
+        for command in commands:
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, check=False, timeout=900
+            )
+            if done.returncode:
+                last = [line for line in done.stderr.splitlines() if line.strip()][-1:]
+                raise NotInstalled(f"{command[0]} failed: {' '.join(last)[:200]}")
+        if peer.name == "fetcher-mcp":
+            _place_browser(folder)
+        (folder / "complete").touch()
+    if any("{chromium}" in word for word in peer.command) and not shutil.which("chromium"):
+        raise NotInstalled("there is no chromium on this machine")
+    return folder
+
+
+def _pip(folder: Path, lock: Path) -> list[list[str]]:
+    flags = ["--quiet", "--disable-pip-version-check", "--require-hashes", "-r", str(lock)]
+    return [[sys.executable, "-m", "venv", "."], [str(folder / "bin" / "pip"), "install", *flags]]
+
+
+def _npm(folder: Path, lock: Path, peer: Peer) -> list[list[str]]:
+    if not shutil.which("npm"):
+        raise NotInstalled("there is no npm on this machine")
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(lock / name, folder)
+    flags = ["--no-audit", "--no-fund"]
+    # context-mode's SQLite is built by its script; a browser of Playwright's own cannot be had.
+    scripts = [] if peer.name == "context-mode" else ["--ignore-scripts"]
+    return [["npm", "ci", *flags, *scripts]]
+
+
+def _place_browser(folder: Path) -> None:
+    """Put the machine's Chromium where Playwright looks for its own, which is not downloaded."""
+    chromium = shutil.which("chromium")
+    if not chromium:
+        raise NotInstalled("there is no chromium on this machine")
+    listed = folder / "node_modules" / "playwright-core" / "browsers.json"
+    for browser in json.loads(listed.read_text(encoding="utf-8"))["browsers"]:
+        revision = browser["revision"]
+        for kind, program in (
+            ("chromium", "chrome-linux64/chrome"),
+            ("chromium", "chrome-linux/chrome"),
+            ("chromium-headless-shell", "chrome-headless-shell-linux64/chrome-headless-shell"),
+            ("chromium-headless-shell", "chrome-linux/headless_shell"),
+        ):
+            if browser["name"] == kind:
+                home = folder / "browsers" / f"{kind.replace('-', '_')}-{revision}"
+                (home / program).parent.mkdir(parents=True, exist_ok=True)
+                (home / program).symlink_to(chromium)
+                (home / "INSTALLATION_COMPLETE").touch()
+
+
+def version(peer: Peer) -> str:
+    """Return the version that a peer's lock names."""
+    if not peer.lock:
+        return ""
+    lock = LOCKS / peer.lock
+    if lock.is_file():
+        match = re.search(rf"^{re.escape(lock.stem)}(?:\[\S+\])?==(\S+)", lock.read_text(), re.M)
+        return match[1] if match else "?"
+    (package,) = json.loads((lock / "package.json").read_text())["dependencies"]
+    packages = json.loads((lock / "package-lock.json").read_text())["packages"]
+    return str(packages[f"node_modules/{package}"]["version"])
