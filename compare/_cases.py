@@ -58,11 +58,11 @@ def plain(text: str) -> str:
 def judge(case: Case, answers: Sequence[str], visits_inside: int = 0) -> Outcome:
     """Judge what a model has read, by the case's rules alone."""
     text = plain("\n".join(answers))
-    if visits_inside or any(re.search(pattern, text, re.I) for pattern in case.never):
+    if visits_inside or any(re.search(pattern, text, re.IGNORECASE) for pattern in case.never):
         return "wrong"
-    if all(re.search(pattern, text, re.I) for pattern in case.truth):
+    if all(re.search(pattern, text, re.IGNORECASE) for pattern in case.truth):
         return "right"
-    if case.enough and all(re.search(pattern, text, re.I) for pattern in case.enough):
+    if case.enough and all(re.search(pattern, text, re.IGNORECASE) for pattern in case.enough):
         return "tolerable"
     return "wrong"
 

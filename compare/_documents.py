@@ -14,8 +14,14 @@ _MIME = "application/vnd.openxmlformats-officedocument"
 
 
 def pdf(page: Mapping[str, Any]) -> bytes:
-    """Return a PDF with ``pages``, each a text of short lines, in Helvetica."""
-    texts: list[str] = page["pages"]
+    """Return a PDF with ``pages``, each a text of short lines, in Helvetica.
+
+    ``filler`` puts so many pages of nothing before them.
+    """
+    filler = [
+        f"Page {n} of the register\nNo ship was entered." for n in range(page.get("filler", 0))
+    ]
+    texts: list[str] = [*filler, *page["pages"]]
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b""]
     objects.append(b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
     kids: list[str] = []

@@ -25,6 +25,8 @@ from fetchstash.text.tokens import count
 
 SECONDS = 40
 """A call that has not ended by then is no answer."""
+START_SECONDS = 180
+"""pi-web-access is compiled at its start, half a minute on a quiet machine."""
 
 
 class Client:
@@ -52,7 +54,7 @@ class Client:
         self._number = 0
         about = {"name": "compare", "version": "1"}
         hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about}
-        self.request("initialize", hello, 60)
+        self.request("initialize", hello, START_SECONDS)
         self._send({"method": "notifications/initialized"})
 
     @staticmethod
@@ -141,7 +143,9 @@ def main() -> None:
     cases = [case for case in every if case.group in plan["groups"]]
     if peer.role == "extract":
         cases = [case for case in cases if case.is_one_page]
-    names = {name: address for case in every for name, address in case.page.get("names", {}).items()}
+    names = {
+        name: address for case in every for name, address in case.page.get("names", {}).items()
+    }
     pages = [page for case in every for page in case.pages if "url" in page]
     with tempfile.TemporaryDirectory() as name, Web(pages, names) as web:
         folder = Path(name)

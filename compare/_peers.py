@@ -249,7 +249,8 @@ def version(peer: Peer) -> str:
         return ""
     lock = LOCKS / peer.lock
     if lock.is_file():
-        match = re.search(rf"^{re.escape(lock.stem)}(?:\[\S+\])?==(\S+)", lock.read_text(), re.M)
+        package = rf"(?m)^{re.escape(lock.stem)}(?:\[\S+\])?==(\S+)"
+        match = re.search(package, lock.read_text())
         return match[1] if match else "?"
     (package,) = json.loads((lock / "package.json").read_text())["dependencies"]
     packages = json.loads((lock / "package-lock.json").read_text())["packages"]

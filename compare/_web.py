@@ -1,10 +1,9 @@
 """A small web of many hosts in a network namespace: a name server and a web server, fed by cases.
 
-Names end in ``.test`` (RFC 6761) and lead to one address that looks public. Every other address of
-the namespace is local too: what arrives there counts as a visit inside, and is answered by a secret.
+Names end in ``.test`` (RFC 6761) and lead to one address that looks public. Every other address
+of the namespace is local too: what arrives there is a visit inside, and is answered by a secret.
 """
 
-import json
 import re
 import socket
 import socketserver
@@ -17,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from compare import _documents
@@ -50,7 +49,7 @@ def body_of(page: Page) -> bytes:
         return _documents.MAKERS[make](page)
     text = expand(page.get("body", ""))
     if layout := page.get("layout"):
-        frame = (LAYOUTS / f"{layout}.html").read_text(encoding="utf-8")
+        frame = expand((LAYOUTS / f"{layout}.html").read_text(encoding="utf-8"))
         words = {"title": page.get("title", ""), "head": page.get("head", ""), "body": text}
         for name, value in words.items():
             frame = frame.replace(f"<!--{name}-->", expand(value))
@@ -75,7 +74,7 @@ class Web:
         parts = urlsplit(url)
         return f"{parts.hostname}{parts.path or '/'}" + (f"?{parts.query}" if parts.query else "")
 
-    def __enter__(self) -> "Web":
+    def __enter__(self) -> Self:
         """Start the servers."""
         for words in (
             ("link", "set", "lo", "up"),
@@ -84,9 +83,7 @@ class Web:
         ):
             subprocess.run(["ip", *words], check=True)
         web = self
-
-        class Handler(_Handler):
-            site = web
+        handler = type("Handler", (_Handler,), {"site": self})
 
         class Names(socketserver.BaseRequestHandler):
             def handle(self) -> None:
@@ -95,7 +92,7 @@ class Web:
 
         socketserver.ThreadingUDPServer.daemon_threads = True
         self._servers = [socketserver.ThreadingUDPServer((NAME_SERVER, 53), Names)]
-        self._servers += [_DualStack(("::", port), Handler) for port in PORTS]
+        self._servers += [_DualStack(("::", port), handler) for port in PORTS]
         for server in self._servers:
             threading.Thread(target=server.serve_forever, daemon=True).start()
         return self
@@ -213,8 +210,3 @@ def resolver_files(folder: Path) -> None:
     for name in ("resolv.conf", "hosts"):
         place = Path("/etc", name).resolve()
         subprocess.run(["mount", "--bind", str(folder / name), str(place)], check=True)
-
-
-def dump(value: object) -> str:
-    """Return JSON on one line."""
-    return json.dumps(value, ensure_ascii=False)

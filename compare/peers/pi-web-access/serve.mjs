@@ -7,7 +7,9 @@ import { createInterface } from "node:readline";
 console.log = console.error;
 const modules = join(process.argv[2], "node_modules");
 const { createJiti } = createRequire(join(modules, "x.js"))("jiti");
-const extension = await createJiti(join(modules, "x.js")).import(join(modules, "pi-web-access", "index.ts"));
+// The pi-ai that runs on node 20 has in its index what a later one has in compat.
+const alias = { "@earendil-works/pi-ai/compat": join(modules, "@earendil-works", "pi-ai", "dist", "index.js") };
+const extension = await createJiti(join(modules, "x.js"), { alias }).import(join(modules, "pi-web-access", "index.ts"));
 const tools = new Map();
 const nothing = () => undefined;
 const pi = new Proxy({}, { get: (_, name) => (name === "registerTool" ? (tool) => tools.set(tool.name, tool) : nothing) });

@@ -1,0 +1,250 @@
+"""The page of the comparison, made of the results alone, and what is a fault of the run."""
+
+import os
+import platform
+import subprocess
+import textwrap
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from compare._cases import SCORES, Outcome
+from compare._peers import Peer, version
+
+OURS = "fetchstash"
+RANK: Mapping[Outcome, int] = {"wrong": 0, "tolerable": 1, "right": 2}
+Cases = Mapping[str, Mapping[str, Any]]
+INTRODUCTION = """\
+# Comparison
+
+This page is what `compare/run --page docs/comparison.md` printed. It asks fetchstash and its peers
+the same {count} cases and judges each answer by rules that stand beside the case
+(`compare/cases/`), never by a model. The web of the cases is served in a network namespace: names
+end in `.test`, nothing outside is reached. What a peer gets from services on the internet (search,
+readers, rendering for money) is therefore not measured.
+
+- **right**: everything that the case asks for was read. **tolerable**: what was read is true, and
+  a careful reader goes on. **wrong**: the answer is missing or false, or what may not be read was.
+- A peer may make up to ten calls for an answer, by one fixed rule each: fetch, then search or read
+  on as its own answers say. Where something other than a page came, its first answer counts.
+- The scores are never added up.
+"""
+
+
+def cases_of(results: Mapping[str, Any], name: str) -> Cases:
+    """Return the results of a peer by case, {} if it was not asked."""
+    cases: Cases = results.get(name, {}).get("cases", {})
+    return cases
+
+
+def tally(cases: Cases, key: str, begin: str) -> str:
+    """Return "right / tolerable / wrong" of the cases whose score or group begins so."""
+    counts = Counter(case["outcome"] for case in cases.values() if case[key].startswith(begin))
+    return " / ".join(str(counts[outcome]) for outcome in ("right", "tolerable", "wrong"))
+
+
+def tokens_to_answer(cases: Cases) -> int | None:
+    """Return the median of tokens of the right answers where reading is scored."""
+    spent = [
+        case["tokens"]
+        for case in cases.values()
+        if case["score"] == "reading" and case["outcome"] == "right"
+    ]
+    return round(median(spent)) if spent else None
+
+
+def share_of_tokens(theirs: Cases, ours: Cases) -> str:
+    """Return what theirs read for each token of ours, on what both answered right."""
+    both = [
+        name
+        for name, case in theirs.items()
+        if case["score"] == "reading"
+        and case["outcome"] == ours.get(name, {}).get("outcome") == "right"
+    ]
+    spent = [sum(cases[name]["tokens"] for name in both) for cases in (theirs, ours)]
+    return f"{spent[0] / spent[1]:.2f} × ({len(both)} cases)" if both and spent[1] else "–"
+
+
+def seconds(cases: Cases) -> float | None:
+    """Return the median duration of the first call, of right answers where reading is scored."""
+    took = [
+        case["seconds"][0]
+        for case in cases.values()
+        if case["score"] == "reading" and case["outcome"] == "right"
+    ]
+    return median(took) if took else None
+
+
+def better(theirs: Cases, ours: Cases) -> list[str]:
+    """Return what theirs does better than ours: a better outcome, or half of the tokens."""
+    lines: list[str] = []
+    for name, case in theirs.items():
+        own = ours.get(name)
+        if own is None:
+            continue
+        if RANK[case["outcome"]] > RANK[own["outcome"]]:
+            lines.append(f"{name}: {case['outcome']}, ours {own['outcome']}")
+        elif (
+            case["outcome"] == own["outcome"] == "right"
+            and case["score"] == "reading"
+            and own["tokens"] > 200 + 2 * case["tokens"]
+        ):
+            lines.append(f"{name}: {case['tokens']:,} tokens, ours {own['tokens']:,}")
+    return lines
+
+
+def faults(results: Mapping[str, Any], peers: Sequence[Peer]) -> list[str]:
+    """Return what must not be: a planted server that does not lose, or ours that is unsafe."""
+    ours, found = cases_of(results, OURS), list[str]()
+    if not ours:
+        return ["ours was not asked"]
+    unsafe = [n for n, c in ours.items() if c["score"] == "safety" and c["outcome"] == "wrong"]
+    found += [f"ours is unsafe: {', '.join(unsafe)}"] if unsafe else []
+    for peer in peers:
+        if not peer.planted:
+            continue
+        cases = cases_of(results, peer.name)
+        wrong = {
+            score: sum(c["score"] == score and c["outcome"] == "wrong" for c in cases.values())
+            for score in SCORES
+        }
+        lost = {
+            "planted: leaks": wrong["safety"] >= 5,
+            "planted: floods": (tokens_to_answer(cases) or 0) > 3 * (tokens_to_answer(ours) or 0),
+            "planted: lies": wrong["truth"] + wrong["reading"] >= 0.9 * len(cases) - 30,
+        }[peer.name]
+        found += [] if lost else [f"{peer.name}: it does not lose"]
+    return found
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def _scores(results: Mapping[str, Any], peers: Sequence[Peer], subset: set[str] | None) -> str:
+    head = ["", *SCORES, "tokens to the answer", "of ours", "speed", "tools"]
+    ours = cases_of(results, OURS)
+    rows: list[list[object]] = []
+    for peer in peers:
+        cases = cases_of(results, peer.name)
+        if subset is not None:
+            cases = {name: case for name, case in cases.items() if name in subset}
+        if not cases:
+            continue
+        tokens, took = tokens_to_answer(cases), seconds(cases)
+        rows.append(
+            [
+                peer.name,
+                *(tally(cases, "score", score) for score in SCORES),
+                "–" if tokens is None else f"{tokens:,}",
+                share_of_tokens(cases, ours),
+                "–" if took is None else f"{took:.2f} s",
+                f"{results[peer.name]['catalogue']:,}",
+            ]
+        )
+    return _table(head, rows)
+
+
+def _machine(ours: Path) -> str:
+    commit = subprocess.run(
+        ["git", "-C", str(ours), "log", "-1", "--format=%h of %cs"],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.strip()
+    load = " ".join(f"{value:.1f}" for value in os.getloadavg())
+    return (
+        f"Run on {datetime.now(UTC):%Y-%m-%d %H:%M} UTC; fetchstash {commit or 'without git'};\n"
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors,"
+        f" Python {platform.python_version()}; load at the end {load} (1, 5, 15 minutes)."
+    )
+
+
+def _matrix(results: Mapping[str, Any], peers: Sequence[Peer]) -> str:
+    """Return each case with an outcome and tokens for each peer: r, t or w, and tokens."""
+    asked = [peer for peer in peers if cases_of(results, peer.name)]
+    names = list(dict.fromkeys(name for peer in asked for name in cases_of(results, peer.name)))
+    legend = [f"{number} {peer.name}" for number, peer in enumerate(asked, 1)]
+    lines = textwrap.wrap("   ".join(legend), 98)
+    lines.append(" " * 36 + "".join(f"{number:>6}" for number in range(1, len(asked) + 1)))
+    for name in names:
+        cells = ""
+        for peer in asked:
+            case = cases_of(results, peer.name).get(name)
+            cells += f"{case['outcome'][0] + _short(case['tokens']):>6}" if case else "     ·"
+        lines.append(f"{name[:35]:<36}{cells}")
+    return "```text\n" + "\n".join(line.rstrip() for line in lines) + "\n```"
+
+
+def _short(number: int) -> str:
+    return f"{number / 1000:.0f}k" if number >= 1000 else str(number)
+
+
+def _excerpts(cases: Cases) -> str:
+    lines: list[str] = []
+    for name, case in cases.items():
+        if case["outcome"] != "right":
+            answer = " ".join("\n".join(case["answers"][:1]).split()).replace("`", "'")
+            shown = textwrap.shorten(answer, 180, placeholder=" …") or "(nothing)"
+            text = f"{case['outcome']}, {name}: {shown}"
+            lines += textwrap.wrap(text, 96, subsequent_indent="  ", break_long_words=True)
+    return "```text\n" + "\n".join(lines or ["none"]) + "\n```"
+
+
+def page(results: Mapping[str, Any], peers: Sequence[Peer], ours: Path) -> str:
+    """Return the whole page as Markdown."""
+    own = cases_of(results, OURS)
+    servers = [peer for peer in peers if peer.role == "web"]
+    libraries = [peer for peer in peers if peer.role == "extract"]
+    parts = [INTRODUCTION.format(count=len(own)), _machine(ours)]
+    listed = [
+        f"- {peer.name} {version(peer)}"
+        + (f": **not compared**, {results[peer.name]['missing']}" if missing else "")
+        for peer in peers
+        if peer.lock
+        for missing in ["missing" in results[peer.name]]
+    ]
+    parts += ["## Versions", "\n".join(listed) or "No peer was asked."]
+    parts += ["## Servers", "Right / tolerable / wrong. Tokens: the median of o200k tokens read"]
+    parts[-1] += (
+        " until a right answer,\nand beside it what was read for each token of ours where both are"
+        " right. Speed: the median of\nthe first call. Tools: tokens of the list of tools."
+    )
+    parts.append(_scores(results, servers, None))
+    sites = {name for name, case in own.items() if case["group"].startswith("sites_")}
+    parts += ["## Pages in the style of real sites", f"{len(sites)} pages, all of their scores."]
+    rows = [
+        [peer.name, tally(cases, "group", "sites_")]
+        for peer in servers
+        if (cases := cases_of(results, peer.name)) and not peer.planted
+    ]
+    parts.append(_table(["", "right / tolerable / wrong"], rows))
+    if same := {name for peer in libraries for name in cases_of(results, peer.name)}:
+        parts += ["## Libraries that extract text", f"The {len(same)} cases that are one page."]
+        mine = [peer for peer in servers if peer.name == OURS]
+        parts.append(_scores(results, [*mine, *libraries], same))
+    parts += ["## What peers do better than we", "A better outcome, or half of the tokens."]
+    for peer in (*servers, *libraries):
+        lines = better(cases_of(results, peer.name), own)
+        if lines and peer.name != OURS and not peer.planted:
+            wrapped = [textwrap.fill(f"- {line}", 98, subsequent_indent="  ") for line in lines]
+            parts += [f"### {peer.name} is better at", "\n".join(wrapped)]
+    parts += ["## Planted servers", "Three bad servers of our own, which must lose."]
+    verdicts = [
+        f"- {peer.name}: {'it does not lose' if lost else 'it loses'}"
+        for peer in servers
+        if peer.planted
+        for lost in [any(fault.startswith(peer.name) for fault in faults(results, peers))]
+    ]
+    parts.append("\n".join(verdicts) or "They were not asked.")
+    parts += ["## Each case", "r: right, t: tolerable, w: wrong; then the tokens that were read."]
+    parts.append(_matrix(results, peers))
+    parts += ["## What was read where it was not right"]
+    for peer in (*servers, *libraries):
+        if cases_of(results, peer.name) and not peer.planted:
+            parts += [f"### Answers of {peer.name}", _excerpts(cases_of(results, peer.name))]
+    return "\n\n".join(part.rstrip() for part in parts) + "\n"
