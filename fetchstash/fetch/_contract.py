@@ -63,6 +63,9 @@ class FetchLimits:
     )
     per_host_concurrency: int = setting(4, "Requests to one host at a time", low=1, high=1000)
     per_host_rate: float = setting(0, "Requests a second to one host; 0: no limit", low=0)
+    rules_off: tuple[str, ...] = setting(
+        (), "Rules for addresses that are not used, by their names (docs/rules.md)"
+    )
     browser: tuple[str, ...] = setting(
         ("auto",),
         "auto: pages that are only scripts are rendered in a browser behind the guard, where "
@@ -111,6 +114,7 @@ class Fetched:
     ``not_modified``: the server answered 304, and ``path`` is None. ``redirects`` is how many were
     followed, ``left_origin`` whether one of them led to another origin. ``address`` is that of the
     peer: of the proxy where there is one. ``cookies`` are for pages that this one leads to.
+    ``rule`` names the rule that led to the document.
     """
 
     path: Path | None
@@ -130,6 +134,7 @@ class Fetched:
     left_origin: bool = False
     address: str = ""
     cookies: "Jar | None" = field(default=None, repr=False, compare=False)
+    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,501 @@
+"""Rules for addresses whose page only shows a document: where the document itself is.
+
+One table, as data. A rule names the address that it is for and the public addresses of the
+document; it leads to the page's own site, or to a host that stands in its row. None logs in. A
+document in several parts (an issue, its comments) is fetched in as many requests and becomes one
+JSON array: what was asked for, then each part, ``null`` for one that did not come.
+
+What a rule fetches goes through the fetcher like any URL: policy, robots.txt, pace, limits. Where
+the document does not come, the page is fetched as if there were no rule.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
+
+import anyio
+import anyio.to_thread
+
+from fetchstash.errors import FetchFailed, FetchstashError
+from fetchstash.fetch._contract import Cached, Fetched, Fetcher, Progress
+from fetchstash.fetch._mask import mask_url
+from fetchstash.fetch._responses import next_page
+from fetchstash.system.processes import new_file
+
+TWIN = "markdown-twin"
+"""The name by which ``fetch.rules_off`` switches off the Markdown that a page names as its own."""
+MAX_RULES = 2  # that are tried for one address
+MAX_PAGE = 10_000
+_FIND_BYTES = 4 * 2**20
+_TAIL_BYTES = 2_000
+_COPY_BYTES = 2**20
+_MAX_TEXT_BYTES = 8 * 2**20
+"""Of a part that is no JSON and becomes a JSON string."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A row of the table.
+
+    ``address`` is a pattern for all of an address behind "//". ``parts`` are the addresses of the
+    document, with the pattern's groups in braces, {name} as it stands there and {name_q} quoted as
+    one value; also {scheme}, {origin} and {page}, which is 1 unless the address says otherwise.
+    ``what`` says what is read. ``shape`` names the reader of an API's answer; without one the
+    first part is a document by itself, and no web page unless ``is_page``. ``finds`` is a pattern
+    for the first part's text: its groups are for the addresses of the others.
+    """
+
+    name: str
+    address: str
+    parts: tuple[str, ...]
+    what: str
+    shape: str = ""
+    is_page: bool = False
+    finds: str = ""
+
+    @property
+    def media_type(self) -> str:
+        """The media type of the answer that the rule's reader takes, "" for a plain document."""
+        syntax = "html" if self.is_page else "json"
+        return f"application/vnd.fetchstash.{self.shape}+{syntax}" if self.shape else ""
+
+
+_NOT_OWNERS = (  # first words of github.com's own pages
+    "(?!(?:about|apps|collections|customer-stories|enterprise|events|explore|features|issues|login|"
+    "marketplace|new|notifications|orgs|organizations|pricing|pulls|readme|search|security|"
+    "sessions|settings|site|solutions|sponsors|stars|topics|trending|users)/)"
+)
+_HUB = rf"(?:www\.)?github\.com/{_NOT_OWNERS}(?P<owner>[\w.-]+)/(?P<repo>[\w.-]+)"
+_HUB_API = "https://api.github.com/repos/{owner}/{repo}"
+_PAGED = r"(?:\?page=(?P<page>\d{1,5}))?"
+# "/-/" stands in addresses of GitLab alone; "/src/branch/" in those of Gitea and Forgejo.
+_HOST = r"[\w.-]+(?::\d+)?/"
+_LAB = _HOST + r"(?P<project>[\w.-]+(?:/[\w.-]+)+)/-/"
+_LAB_HOST = r"(?:[\w-]+\.)*gitlab\.[\w.-]+(?::\d+)?/"
+_LAB_API = "{origin}/api/v4/projects/{project_q}"
+_LAB_NOTES = "/notes?sort=asc&order_by=created_at&per_page=100&page={page}"
+_REF_TYPE = r"(?:\?ref_type=\w+)?"
+_TEA_REPO = r"(?P<owner>[\w.-]+)/(?P<repo>[\w.-]+)"
+_TEA = r"(?:[\w-]+\.)*(?:gitea|forgejo|codeberg)\.[\w.-]+(?::\d+)?/" + _TEA_REPO
+_TEA_API = "{origin}/api/v1/repos/{owner}/{repo}"
+# A registry is known by the label of its domain, whatever stands behind it, and leads to itself.
+_TLD = r"[a-z]{2,20}(?:\.[a-z]{2})?"
+_ARXIV = r"(?:www\.)?arxiv\.org/abs/(?P<id>(?:[\w.-]+/)?[\d.]+\d(?:v\d+)?)"
+_QUESTION = r"/q(?:uestions)?/(?P<id>\d+)(?:/[^?#]*)?(?:\?(?:page=(?P<page>\d{1,5})|[^#]*))?"
+_EXCHANGE = "https://api.stackexchange.com/2.3/questions/{id}"
+_HUGGING = (
+    r"huggingface\.co/(?!(?:api|blog|collections|docs|join|learn|login|models|organizations|papers|"
+    r"posts|settings|tasks)/)(?P<repo>(?:(?:datasets|spaces)/)?[\w.-]+/[\w.-]+)"
+)
+_GOOGLE = r"docs\.google\.com/{}/d/(?P<id>[\w-]{{20,}})(?:/(?!export)[^?#]*)?(?:\?[^#]*)?"
+
+_FILE = "the file itself instead of the page around it"
+_FOLDER = "the list of a folder's files, from the site's public API"
+_ISSUE = "the issue with its comments, from the site's public API"
+_PULL = "the pull request with its comments, from the site's public API"
+_RELEASE = "the release with its files, from the site's public API"
+_REPOSITORY = "the repository with its README, from the site's public API"
+_PACKAGE = "the package with its description, from the registry's public API"
+_THREAD = "the question with its answers, from the site's public API"
+
+
+def _exchange(hosts: str, site: str) -> Rule:
+    options = f"site={site}&filter=withbody"
+    answers = f"/answers?{options}&order=desc&sort=votes&pagesize=30&page={{page}}"
+    parts = (f"{_EXCHANGE}?{options}", _EXCHANGE + answers)
+    return Rule("stack-exchange", hosts + _QUESTION, parts, _THREAD, "questions")
+
+
+RULES = (
+    Rule(
+        "github-file", _HUB + r"/blob/(?P<file>[^?#]+)",
+        ("https://raw.githubusercontent.com/{owner}/{repo}/{file}",), _FILE,
+    ),
+    Rule(
+        "github-folder", _HUB + r"/tree/(?P<ref>[^/?#]+)(?:/(?P<path>[^?#]*))?",
+        (_HUB_API + "/contents/{path}?ref={ref_q}",), _FOLDER, "folder",
+    ),
+    Rule(
+        "github-issue", _HUB + r"/issues/(?P<number>\d+)" + _PAGED,
+        (
+            _HUB_API + "/issues/{number}",
+            _HUB_API + "/issues/{number}/comments?per_page=100&page={page}",
+        ),
+        _ISSUE, "thread",
+    ),
+    Rule(
+        "github-pull", _HUB + r"/pull/(?P<number>\d+)" + _PAGED,
+        (
+            _HUB_API + "/issues/{number}",
+            _HUB_API + "/issues/{number}/comments?per_page=100&page={page}",
+            _HUB_API + "/pulls/{number}/comments?per_page=100&page={page}",
+        ),
+        _PULL, "thread",
+    ),
+    Rule(
+        "github-release", _HUB + r"/releases/tag/(?P<tag>[^?#]+)",
+        (_HUB_API + "/releases/tags/{tag}",), _RELEASE, "release",
+    ),
+    Rule(
+        "github-release", _HUB + r"/releases/latest",
+        (_HUB_API + "/releases/latest",), _RELEASE, "release",
+    ),
+    Rule(
+        "github-release", _HUB + r"/releases/?" + _PAGED,
+        (_HUB_API + "/releases?per_page=30&page={page}",), _RELEASE, "release",
+    ),
+    Rule(
+        "github-repository", _HUB + r"/?",
+        (_HUB_API, _HUB_API + "/readme"), _REPOSITORY, "repository",
+    ),
+    Rule(
+        "github-gist", r"gist\.github\.com/(?:[\w-]+/)?(?P<id>[0-9a-f]{5,40})",
+        ("https://api.github.com/gists/{id}",),
+        "the files of the gist, from the site's public API", "gist",
+    ),
+    Rule(
+        "gitlab-file", _LAB + r"blob/(?P<file>[^?#]+)" + _REF_TYPE,
+        ("{origin}/{project}/-/raw/{file}",), _FILE,
+    ),
+    Rule(
+        "gitlab-folder", _LAB + r"tree/(?P<ref>[^/?#]+)(?:/(?P<path>[^?#]*))?" + _REF_TYPE,
+        (_LAB_API + "/repository/tree?ref={ref_q}&path={path_q}&per_page=100",),
+        _FOLDER, "folder",
+    ),
+    Rule(
+        "gitlab-issue", _LAB + r"(?:issues|work_items)/(?P<number>\d+)" + _PAGED,
+        (_LAB_API + "/issues/{number}", _LAB_API + "/issues/{number}" + _LAB_NOTES),
+        _ISSUE, "thread",
+    ),
+    Rule(
+        "gitlab-merge", _LAB + r"merge_requests/(?P<number>\d+)" + _PAGED,
+        (
+            _LAB_API + "/merge_requests/{number}",
+            _LAB_API + "/merge_requests/{number}" + _LAB_NOTES,
+        ),
+        "the merge request with its comments, from the site's public API", "thread",
+    ),
+    Rule(
+        "gitlab-release", _LAB + r"releases/(?P<tag>[^/?#]+)",
+        (_LAB_API + "/releases/{tag_q}",), _RELEASE, "release",
+    ),
+    Rule(
+        "gitlab-repository", _LAB_HOST + r"(?P<project>[\w.-]+(?:/[\w.-]+)+)/?",
+        (_LAB_API, _LAB_API + "/repository/files/README.md?ref=HEAD"),
+        _REPOSITORY, "repository",
+    ),
+    Rule(
+        "gitea-file",
+        _HOST + _TEA_REPO + r"/src/(?P<file>(?:branch|tag|commit)/[^/?#]+/[^?#]+)",
+        ("{origin}/{owner}/{repo}/raw/{file}",), _FILE,
+    ),
+    Rule(
+        "gitea-folder",
+        _HOST + _TEA_REPO + r"/src/(?:branch|tag|commit)/(?P<ref>[^/?#]+)(?:/(?P<path>[^?#]*))?",
+        (_TEA_API + "/contents/{path}?ref={ref_q}",), _FOLDER, "folder",
+    ),
+    Rule(
+        "gitea-issue", _TEA + r"/(?:issues|pulls)/(?P<number>\d+)",
+        (_TEA_API + "/issues/{number}", _TEA_API + "/issues/{number}/comments"),
+        _ISSUE, "thread",
+    ),
+    Rule(
+        "gitea-release", _TEA + r"/releases/tag/(?P<tag>[^?#]+)",
+        (_TEA_API + "/releases/tags/{tag}",), _RELEASE, "release",
+    ),
+    Rule(
+        "gitea-repository", _TEA + r"/?",
+        (_TEA_API, _TEA_API + "/contents/README.md"), _REPOSITORY, "repository",
+    ),
+    Rule(
+        "arxiv", _ARXIV, ("https://arxiv.org/html/{id}",),
+        "the whole paper as a web page, or as PDF, instead of its abstract", is_page=True,
+    ),
+    Rule(
+        "arxiv", _ARXIV, ("https://arxiv.org/pdf/{id}",),
+        "the whole paper as a web page, or as PDF, instead of its abstract",
+    ),
+    Rule(
+        "pypi", rf"(?:(?:www|test)\.)?pypi\.{_TLD}/project/(?P<name>[\w.-]+)/?",
+        ("{origin}/pypi/{name}/json",), _PACKAGE, "pypi",
+    ),
+    Rule(
+        "pypi",
+        rf"(?:(?:www|test)\.)?pypi\.{_TLD}/project/(?P<name>[\w.-]+)/(?P<version>[\w.!+-]+)/?",
+        ("{origin}/pypi/{name}/{version}/json",), _PACKAGE, "pypi",
+    ),
+    Rule(
+        "npm", rf"(?:www\.)?(?P<site>npmjs\.{_TLD})/package/(?P<name>(?:@[\w.-]+/)?[\w.-]+)/?",
+        ("{scheme}://registry.{site}/{name_q}",), _PACKAGE, "npm",
+    ),
+    Rule(
+        "npm",
+        rf"(?:www\.)?(?P<site>npmjs\.{_TLD})/package/(?P<name>(?:@[\w.-]+/)?[\w.-]+)"
+        r"/v/(?P<version>[\w.+-]+)/?",
+        ("{scheme}://registry.{site}/{name_q}/{version}",), _PACKAGE, "npm",
+    ),
+    Rule(
+        "crates", rf"(?:www\.)?crates\.{_TLD}/crates/(?P<name>[\w-]+)(?:/(?P<version>[\w.+-]+))?/?",
+        ("{origin}/api/v1/crates/{name}", "{origin}/api/v1/crates/{name}/{version}/readme"),
+        _PACKAGE, "crate",
+        finds=r'"(?:max_stable_version|max_version)"\s*:\s*"(?P<version>[\w.+-]{1,60})"',
+    ),
+    Rule(
+        "hugging-face", _HUGGING + r"/?(?:tree/main/?)?",
+        ("https://huggingface.co/{repo}/raw/main/README.md",),
+        "the card of the model, data set or space as Markdown",
+    ),
+    Rule(
+        "hugging-face", _HUGGING + r"/blob/(?P<file>[^?#]+)",
+        ("https://huggingface.co/{repo}/raw/{file}",), _FILE,
+    ),
+    Rule(
+        "google-docs", _GOOGLE.format("document"),
+        ("https://docs.google.com/document/d/{id}/export?format=md",),
+        "the public document as Markdown",
+    ),
+    Rule(
+        "google-sheets",
+        _GOOGLE.format("spreadsheets").replace(r"(?:\?[^#]*)?", r"(?:\?[^#]*)?[?#&]")
+        + r"gid=(?P<gid>\d+)[^#]*",
+        ("https://docs.google.com/spreadsheets/d/{id}/export?format=csv&gid={gid}",),
+        "the public sheet as CSV, or the whole workbook where the address names no sheet",
+    ),
+    Rule(
+        "google-sheets", _GOOGLE.format("spreadsheets"),
+        ("https://docs.google.com/spreadsheets/d/{id}/export?format=xlsx",),
+        "the public sheet as CSV, or the whole workbook where the address names no sheet",
+    ),
+    Rule(
+        "google-slides", _GOOGLE.format("presentation"),
+        ("https://docs.google.com/presentation/d/{id}/export/pdf",),
+        "the public slides as PDF",
+    ),
+    _exchange(
+        r"(?:www\.)?(?P<site>(?:(?:es|ja|pt|ru|meta)\.)?stackoverflow|superuser|serverfault|"
+        r"askubuntu|stackapps)\.com", "{site}",
+    ),
+    _exchange(r"(?P<site>[\w-]+(?:\.meta)?)\.stackexchange\.com", "{site}"),
+    _exchange(r"(?P<site>mathoverflow\.net)", "{site}"),
+    Rule(
+        "hacker-news", r"news\.ycombinator\.com/item\?id=(?P<id>\d+)",
+        ("https://hn.algolia.com/api/v1/items/{id}",),
+        "the story with its comments, from the public API of its search", "story",
+    ),
+    Rule(
+        "wikipedia", r"(?P<language>[\w-]+)\.m\.wikipedia\.org/wiki/(?P<title>[^?#]+)",
+        ("https://{language}.wikipedia.org/wiki/{title}",),
+        "the article itself instead of its mobile page or of an address of the software",
+        is_page=True,
+    ),
+    Rule(
+        "wikipedia",
+        r"(?P<language>[\w-]+)(?:\.m)?\.wikipedia\.org/w/index\.php\?title=(?P<title>[^&#]+)",
+        ("https://{language}.wikipedia.org/wiki/{title}",),
+        "the article itself instead of its mobile page or of an address of the software",
+        is_page=True,
+    ),
+    Rule(
+        "youtube",
+        r"(?:(?:(?:www|m)\.)?youtube\.com/(?:watch\?(?:[^#]*&)?v=|shorts/|live/)|youtu\.be/)"
+        r"(?P<id>[\w-]{11})(?:[?&][^#]*)?",
+        (
+            "https://www.youtube.com/watch?v={id}",
+            "https://www.youtube.com/api/timedtext?{captions}&fmt=json3",
+        ),
+        "the film's title, description, chapters, and its captions where they can be had",
+        "film", is_page=True,
+        finds=r'"captionTracks":\s?\[\s?\{\s?"baseUrl":\s?'
+        r'"https://www\.youtube\.com/api/timedtext\?(?P<captions>[\w%&=.,\\-]{1,2000})"',
+    ),
+)  # fmt: skip
+
+NAMES = frozenset({rule.name for rule in RULES} | {TWIN})
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A rule for an address, with what the address says. ``page`` is its part of a list."""
+
+    rule: Rule
+    url: str
+    values: Mapping[str, str]
+
+    @property
+    def first(self) -> str:
+        """Where the first part of the document is."""
+        return self.rule.parts[0].format_map(self.values)
+
+    @property
+    def page(self) -> int:
+        """The number of the page of a list, from 1."""
+        return int(self.values["page"])
+
+    def others(self, found: Mapping[str, str]) -> list[str]:
+        """Return where the other parts are, "" for one whose address was not ``found``."""
+        values = {**found, **{name: value for name, value in self.values.items() if value}}
+        texts: list[str] = []
+        for part in self.rule.parts[1:]:
+            try:
+                texts.append(part.format_map(values))
+            except KeyError:
+                texts.append("")
+        return texts
+
+    def next_url(self) -> str:
+        """Return the address of the next page of a list: the page's own, with its number."""
+        base = self.url.partition("#")[0].partition("?")[0]
+        return f"{base}?page={self.page + 1}"
+
+
+@cache
+def _pattern(rule: Rule) -> re.Pattern[str]:
+    return re.compile(rule.address + ("" if "#&" in rule.address else r"(?:#.*)?"), re.ASCII)
+
+
+_DOTS = re.compile(r"/\.{1,2}(?:[/?#]|$)|%2e", re.IGNORECASE)
+
+
+def matching(url: str, off: Sequence[str] = ()) -> Iterator[Match]:
+    """Yield the rules for a URL that are not switched ``off``, those to be tried, in order."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return
+    is_web = parts.scheme in {"http", "https"} and "@" not in parts.netloc
+    if not is_web or _DOTS.search(parts.path):
+        return
+    origin = f"{parts.scheme}://{parts.netloc.lower()}"
+    address = url[url.index("//") + 2 :]
+    address = parts.netloc.lower() + address[len(parts.netloc) :]
+    for rule in RULES:
+        if rule.name not in off and (match := _pattern(rule).fullmatch(address)):
+            groups = {name: value or "" for name, value in match.groupdict().items()}
+            quoted = {f"{n}_q": quote(unquote(value), safe="@") for n, value in groups.items()}
+            page = groups.get("page") or "1"
+            fixed = {"scheme": parts.scheme, "origin": origin, "page": page}
+            yield Match(rule, url, {**groups, **quoted, **fixed})
+
+
+async def fetch_match(
+    fetcher: Fetcher,
+    match: Match,
+    folder: Path,
+    *,
+    cached: Cached | None,
+    progress: Progress | None,
+    until: float,
+) -> Fetched:
+    """Fetch what a rule leads to, by ``until`` on the loop's clock; see Fetcher.
+
+    The first part must come, the others may. The result has the ``rule`` and the URL that was asked
+    for. Raises what the fetcher raises, and FetchFailed for a web page instead of the document.
+    """
+
+    async def part(address: str, known: Cached | None = None) -> Fetched:
+        seconds = max(until - anyio.current_time(), 0)
+        return await fetcher.fetch(
+            address, folder, cached=known, progress=progress, seconds=seconds
+        )
+
+    rule = match.rule
+    parts: list[Fetched | None] = []
+    try:
+        # Validators of the first of several parts would say nothing of the others.
+        first = await part(match.first, cached if len(rule.parts) == 1 else None)
+        parts.append(first)
+        kind = first.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind in {"text/html", "application/xhtml+xml"} and not rule.is_page:
+            raise FetchFailed("A web page came instead of the document.", "Fetch the page.")
+        known = replace(first, url=match.url, masked_url=mask_url(match.url), rule=rule.name)
+        if not rule.shape or first.path is None:
+            parts.clear()
+            return known
+        found = await anyio.to_thread.run_sync(_find, rule.finds, first.path) if rule.finds else {}
+        for address in match.others(found):
+            try:
+                parts.append(await part(address) if address else None)
+            except FetchstashError:
+                parts.append(None)  # the answer says that it is missing
+        return await anyio.to_thread.run_sync(_joined, match, known, parts, folder)
+    finally:
+        for spooled in parts:
+            if spooled and spooled.path:
+                spooled.path.unlink(missing_ok=True)  # noqa: ASYNC240 -- it is in the spool
+
+
+def _find(pattern: str, source: Path) -> dict[str, str]:
+    """Return what a rule ``finds`` in the first part, escapes of JSON's undone."""
+    with source.open("rb") as file:
+        text = file.read(_FIND_BYTES).decode("utf-8", "replace")
+    match = re.search(pattern, text.replace("\\u0026", "&").replace("\\/", "/"))
+    return match.groupdict() if match else {}
+
+
+def _joined(
+    match: Match, fetched: Fetched, parts: Sequence[Fetched | None], folder: Path
+) -> Fetched:
+    """Return ``fetched`` with all parts in one new file. Blocking."""
+    rule, path = match.rule, new_file(folder, "rule-")
+    request = json.dumps({"url": fetched.masked_url, "page": match.page}).encode()
+    digest = hashlib.sha256()
+    has_more = False
+    try:
+        with path.open("wb") as file:
+
+            def write(data: bytes) -> None:
+                file.write(data)
+                digest.update(data)
+
+            if not rule.is_page:
+                write(b"[" + request)
+            for number, part in enumerate(parts):
+                write(_opening(number) if rule.is_page else b",\n")
+                has_more |= _write_part(part, write)
+                write(_CLOSING if rule.is_page and number else b"")
+            if not rule.is_page:
+                write(b"]\n")
+            size = file.tell()
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    headers = {name: v for name, v in fetched.headers.items() if name not in {"link", "etag"}}
+    headers["content-type"] = f"{rule.media_type}; charset=utf-8"
+    if has_more and "(?P<page>" in rule.address and match.page < MAX_PAGE:
+        headers["link"] = f'<{match.next_url()}>; rel="next"'
+    name = unquote(urlsplit(match.url).path.rstrip("/").rpartition("/")[2])
+    return replace(
+        fetched, path=path, headers=headers, size_bytes=size, sha256=digest.hexdigest(), name=name
+    )
+
+
+_CLOSING = b"</script>"
+
+
+def _opening(number: int) -> bytes:
+    """Return what stands before a part of a page: the first is the page, the others its data."""
+    return f'\n<script type="application/json" id="part-{number}">'.encode() if number else b""
+
+
+def _write_part(part: Fetched | None, write: Callable[[bytes], None]) -> bool:
+    """Write a part, as a string of JSON's if it is none; return whether it has a next page."""
+    if part is None or part.path is None:
+        write(b"null")
+        return False
+    tail = b""
+    kind = part.headers.get("content-type", "").lower()
+    with part.path.open("rb") as file:
+        if "json" in kind or "html" in kind and not part.rule == "":
+            while data := file.read(_COPY_BYTES):
+                write(data)
+                tail = (tail + data)[-_TAIL_BYTES:]
+        else:
+            text = file.read(_MAX_TEXT_BYTES).decode("utf-8", "replace")
+            write(json.dumps(text).encode())
+    # Stack Exchange says it in the answer, the others in a header (RFC 8288).
+    return bool(next_page(part.headers)) or re.search(rb'"has_more":\s?true', tail) is not None
