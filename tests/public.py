@@ -1,12 +1,20 @@
-"""A site on loopback as a public one: under a name, behind a proxy, exempted by nobody."""
+"""A site on loopback as a public one: under a name, behind a proxy; and answers from a table."""
 
+import hashlib
+import json
 import socket
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
 
-from fetchstash.fetch import Address, FetchLimits, HttpFetcher
+from fetchstash.errors import FetchFailed
+from fetchstash.fetch import Address, Fetched, FetchLimits, HttpFetcher
+from fetchstash.system.processes import new_file
 from tests.loopback import Site
 
 NAME = "http://site.example"
@@ -58,3 +66,43 @@ def _pass_on(source: socket.socket, target: socket.socket) -> None:
         while data := source.recv(65_536):
             target.sendall(data)
         target.shutdown(socket.SHUT_WR)
+
+
+class Recorded:
+    """A fetcher that answers from a table and reaches nothing.
+
+    A body is bytes, HTML as a string, or JSON as any other value; with it may come header fields.
+    """
+
+    def __init__(self, answers: Mapping[str, Any]) -> None:
+        self.answers = answers
+        self.asked: list[str] = []
+
+    async def fetch(
+        self, url: str, folder: Path, *, after: Fetched | None = None, **_: Any
+    ) -> Fetched:
+        url = urljoin(after.final_url, url) if after else url
+        self.asked.append(url)
+        if url not in self.answers:
+            raise FetchFailed("Nothing is reached.", "Look elsewhere.")
+        answer = self.answers[url]
+        body, more = answer if isinstance(answer, tuple) else (answer, {})
+        kind = "text/html; charset=utf-8" if isinstance(body, str) else "application/json"
+        if isinstance(body, bytes):
+            kind, data = "application/octet-stream", body
+        else:
+            data = (body if isinstance(body, str) else json.dumps(body)).encode()
+        path = new_file(folder, "recorded-")
+        path.write_bytes(data)
+        digest = hashlib.sha256(data).hexdigest()
+        source = after.url if after else url
+        headers = {"content-type": kind, **more}
+        now = datetime.now(UTC)
+        name = urlsplit(url).path.rpartition("/")[2]
+        return Fetched(path, source, url, source, url, 200, headers, len(data), digest, now, name)
+
+    async def check(self, url: str, final_url: str = "") -> None:
+        pass
+
+    async def aclose(self) -> None:
+        pass

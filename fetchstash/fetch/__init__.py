@@ -7,6 +7,7 @@ from fetchstash.system.lazy import lazy_names
 if TYPE_CHECKING:
     from fetchstash.fetch._addresses import Address, plain, why_not_public
     from fetchstash.fetch._chromium import browser_fault, browser_of, missing, missing_chromium
+    from fetchstash.fetch._by_rule import fetch_match
     from fetchstash.fetch._contract import (
         Cached,
         Fetched,
@@ -23,9 +24,14 @@ if TYPE_CHECKING:
     from fetchstash.fetch._pace import Gates
     from fetchstash.fetch._responses import age_seconds, is_fresh, landing, may_keep, next_page
     from fetchstash.fetch._robots import site_rules
+    from fetchstash.fetch._rules import MAX_RULES, MEANINGS, RULES, TWIN, Match, Rule, matching
     from fetchstash.fetch._url import is_below, join_host_port, normal_url
 
 __all__ = [
+    "MAX_RULES",
+    "MEANINGS",
+    "RULES",
+    "TWIN",
     "Address",
     "Cached",
     "FetchLimits",
@@ -33,20 +39,24 @@ __all__ = [
     "Fetcher",
     "Gates",
     "HttpFetcher",
+    "Match",
     "OriginHeaders",
     "OwnFields",
     "Progress",
     "Rendered",
     "Renderer",
+    "Rule",
     "age_seconds",
     "browser_fault",
     "browser_of",
     "certificate_fault",
+    "fetch_match",
     "is_below",
     "is_fresh",
     "join_host_port",
     "landing",
     "mask_url",
+    "matching",
     "may_keep",
     "missing",
     "missing_chromium",
@@ -63,6 +73,7 @@ __all__ = [
 _MODULES = {
     "_addresses": "Address plain why_not_public",
     "_chromium": "browser_fault browser_of missing missing_chromium",
+    "_by_rule": "fetch_match",
     "_contract": "Cached FetchLimits Fetched Fetcher Progress Rendered Renderer",
     "_fetcher": "HttpFetcher",
     "_guard": "certificate_fault tls_context unused_proxy",
@@ -71,6 +82,7 @@ _MODULES = {
     "_pace": "Gates",
     "_responses": "age_seconds is_fresh landing may_keep next_page",
     "_robots": "site_rules",
+    "_rules": "MAX_RULES MEANINGS RULES TWIN Match Rule matching",
     "_url": "is_below join_host_port normal_url",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

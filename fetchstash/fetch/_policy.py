@@ -11,6 +11,7 @@ from typing import NoReturn
 from fetchstash.errors import BadArgument, Call, Refused
 from fetchstash.fetch._addresses import Address, Machine, Network, plain, why_not_public
 from fetchstash.fetch._contract import FetchLimits
+from fetchstash.fetch._rules import MEANINGS
 from fetchstash.fetch._url import BadHost, Target, join_host_port, parse_host
 
 # Names that have a meaning only inside a machine or a network, whatever a resolver answers.
@@ -49,10 +50,14 @@ class Policy:
 
     @classmethod
     def of(cls, limits: FetchLimits) -> "Policy":
-        """Parse the rules. Raises BadArgument for an invalid host, net or domain."""
+        """Parse the rules. Raises BadArgument for an invalid host, net, domain or rule's name."""
         for entry in limits.browser:
             if entry not in ("off", "auto"):
                 _domain(entry, "browser")
+        for name in limits.rules_off:
+            if name not in MEANINGS:
+                what = f"fetch.rules_off names {name!r}, and there is no such rule."
+                raise BadArgument(what, f"The rules are {', '.join(sorted(MEANINGS))}.")
         return cls(
             ports=frozenset(limits.ports),
             hosts=frozenset(map(_host_and_port, limits.allow_hosts)),

@@ -9,33 +9,15 @@ What a rule fetches goes through the fetcher like any URL: policy, robots.txt, p
 the document does not come, the page is fetched as if there were no rule.
 """
 
-import hashlib
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
-
-import anyio
-import anyio.to_thread
-
-from fetchstash.errors import FetchFailed, FetchstashError
-from fetchstash.fetch._contract import Cached, Fetched, Fetcher, Progress
-from fetchstash.fetch._mask import mask_url
-from fetchstash.fetch._responses import next_page
-from fetchstash.system.processes import new_file
 
 TWIN = "markdown-twin"
 """The name by which ``fetch.rules_off`` switches off the Markdown that a page names as its own."""
 MAX_RULES = 2  # that are tried for one address
-MAX_PAGE = 10_000
-_FIND_BYTES = 4 * 2**20
-_TAIL_BYTES = 2_000
-_COPY_BYTES = 2**20
-_MAX_TEXT_BYTES = 8 * 2**20
-"""Of a part that is no JSON and becomes a JSON string."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +132,7 @@ RULES = (
         (_HUB_API + "/releases?per_page=30&page={page}",), _RELEASE, "release",
     ),
     Rule(
-        "github-repository", _HUB + r"/?",
+        "github-repository", _HUB + r"/?(?:\?tab=[\w-]*)?",
         (_HUB_API, _HUB_API + "/readme"), _REPOSITORY, "repository",
     ),
     Rule(
@@ -315,7 +297,10 @@ RULES = (
     ),
 )  # fmt: skip
 
-NAMES = frozenset({rule.name for rule in RULES} | {TWIN})
+MEANINGS = {rule.name: rule.what for rule in RULES} | {
+    TWIN: "the Markdown that the page names as its own"
+}
+"""What each rule reads, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,9 +333,9 @@ class Match:
         return texts
 
     def next_url(self) -> str:
-        """Return the address of the next page of a list: the page's own, with its number."""
+        """Return the address of the next page: the page's own, with a number; "" of no list."""
         base = self.url.partition("#")[0].partition("?")[0]
-        return f"{base}?page={self.page + 1}"
+        return f"{base}?page={self.page + 1}" if "(?P<page>" in self.rule.address else ""
 
 
 @cache
@@ -380,122 +365,3 @@ def matching(url: str, off: Sequence[str] = ()) -> Iterator[Match]:
             page = groups.get("page") or "1"
             fixed = {"scheme": parts.scheme, "origin": origin, "page": page}
             yield Match(rule, url, {**groups, **quoted, **fixed})
-
-
-async def fetch_match(
-    fetcher: Fetcher,
-    match: Match,
-    folder: Path,
-    *,
-    cached: Cached | None,
-    progress: Progress | None,
-    until: float,
-) -> Fetched:
-    """Fetch what a rule leads to, by ``until`` on the loop's clock; see Fetcher.
-
-    The first part must come, the others may. The result has the ``rule`` and the URL that was asked
-    for. Raises what the fetcher raises, and FetchFailed for a web page instead of the document.
-    """
-
-    async def part(address: str, known: Cached | None = None) -> Fetched:
-        seconds = max(until - anyio.current_time(), 0)
-        return await fetcher.fetch(
-            address, folder, cached=known, progress=progress, seconds=seconds
-        )
-
-    rule = match.rule
-    parts: list[Fetched | None] = []
-    try:
-        # Validators of the first of several parts would say nothing of the others.
-        first = await part(match.first, cached if len(rule.parts) == 1 else None)
-        parts.append(first)
-        kind = first.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind in {"text/html", "application/xhtml+xml"} and not rule.is_page:
-            raise FetchFailed("A web page came instead of the document.", "Fetch the page.")
-        known = replace(first, url=match.url, masked_url=mask_url(match.url), rule=rule.name)
-        if not rule.shape or first.path is None:
-            parts.clear()
-            return known
-        found = await anyio.to_thread.run_sync(_find, rule.finds, first.path) if rule.finds else {}
-        for address in match.others(found):
-            try:
-                parts.append(await part(address) if address else None)
-            except FetchstashError:
-                parts.append(None)  # the answer says that it is missing
-        return await anyio.to_thread.run_sync(_joined, match, known, parts, folder)
-    finally:
-        for spooled in parts:
-            if spooled and spooled.path:
-                spooled.path.unlink(missing_ok=True)  # noqa: ASYNC240 -- it is in the spool
-
-
-def _find(pattern: str, source: Path) -> dict[str, str]:
-    """Return what a rule ``finds`` in the first part, escapes of JSON's undone."""
-    with source.open("rb") as file:
-        text = file.read(_FIND_BYTES).decode("utf-8", "replace")
-    match = re.search(pattern, text.replace("\\u0026", "&").replace("\\/", "/"))
-    return match.groupdict() if match else {}
-
-
-def _joined(
-    match: Match, fetched: Fetched, parts: Sequence[Fetched | None], folder: Path
-) -> Fetched:
-    """Return ``fetched`` with all parts in one new file. Blocking."""
-    rule, path = match.rule, new_file(folder, "rule-")
-    request = json.dumps({"url": fetched.masked_url, "page": match.page}).encode()
-    digest = hashlib.sha256()
-    has_more = False
-    try:
-        with path.open("wb") as file:
-
-            def write(data: bytes) -> None:
-                file.write(data)
-                digest.update(data)
-
-            if not rule.is_page:
-                write(b"[" + request)
-            for number, part in enumerate(parts):
-                write(_opening(number) if rule.is_page else b",\n")
-                has_more |= _write_part(part, write)
-                write(_CLOSING if rule.is_page and number else b"")
-            if not rule.is_page:
-                write(b"]\n")
-            size = file.tell()
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    headers = {name: v for name, v in fetched.headers.items() if name not in {"link", "etag"}}
-    headers["content-type"] = f"{rule.media_type}; charset=utf-8"
-    if has_more and "(?P<page>" in rule.address and match.page < MAX_PAGE:
-        headers["link"] = f'<{match.next_url()}>; rel="next"'
-    name = unquote(urlsplit(match.url).path.rstrip("/").rpartition("/")[2])
-    return replace(
-        fetched, path=path, headers=headers, size_bytes=size, sha256=digest.hexdigest(), name=name
-    )
-
-
-_CLOSING = b"</script>"
-
-
-def _opening(number: int) -> bytes:
-    """Return what stands before a part of a page: the first is the page, the others its data."""
-    return f'\n<script type="application/json" id="part-{number}">'.encode() if number else b""
-
-
-def _write_part(part: Fetched | None, write: Callable[[bytes], None]) -> bool:
-    """Write a part, as a string of JSON's if it is none; return whether it has a next page."""
-    if part is None or part.path is None:
-        write(b"null")
-        return False
-    tail = b""
-    kind = part.headers.get("content-type", "").lower()
-    with part.path.open("rb") as file:
-        if "json" in kind or "html" in kind and not part.rule == "":
-            while data := file.read(_COPY_BYTES):
-                write(data)
-                tail = (tail + data)[-_TAIL_BYTES:]
-        else:
-            text = file.read(_MAX_TEXT_BYTES).decode("utf-8", "replace")
-            write(json.dumps(text).encode())
-    # Stack Exchange says it in the answer, the others in a header (RFC 8288).
-    return bool(next_page(part.headers)) or re.search(rb'"has_more":\s?true', tail) is not None

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from fetchstash.handlers._charset import charset_named, declared_charset
 
@@ -79,16 +79,22 @@ class _Tags:
     chars: int = 0
 
 
-def checked_lead(source: Path, kind: str, charset: str, url: str, verdict: str) -> tuple[str, str]:
+def checked_lead(
+    source: Path, kind: str, charset: str, url: str, verdict: str, *, twins: bool = True
+) -> tuple[str, str]:
     """Return a worker's verdict on a document as far as it can be, and where the page leads.
 
-    ``kind`` and ``charset`` are the router's, ``url`` the address of the page. Blocking.
+    ``kind`` and ``charset`` are the router's, ``url`` the address of the page. A page with text
+    leads to its own Markdown, if ``twins`` are wanted. Blocking.
     """
-    if kind != "html" or verdict not in LEADING:
+    if kind != "html" or verdict not in {"", *LEADING}:
         return (verdict if kind == "html" else ""), ""
+    if not verdict and not (twins and _names_markdown(source)):
+        return "", ""
     tags = _read(source, charset, url, REACH)
-    if verdict == "empty_shell":
-        return verdict, alternate(tags.links, tags.base)
+    if verdict != "leads_on":
+        is_shell = verdict == "empty_shell"
+        return verdict, alternate(tags.links, tags.base, url, twins=twins, feeds=is_shell)
     if tags.chars > MOST_TEXT:
         return "", ""
     frames, scripts = (tags.frames, tags.scripts) if tags.is_whole else ([], [])
@@ -157,18 +163,40 @@ def leads_to(
     return match[2].strip() if match else ""
 
 
-def alternate(links: Iterable[Mapping[str, str]], base: str) -> str:
-    """Return the address of the same page as Markdown or as its feed, "" if it names none.
+def _names_markdown(source: Path) -> bool:
+    with source.open("rb") as file:
+        return b"text/markdown" in file.read(REACH).lower()
 
-    A feed is the page's own if its address goes on where that of the page ends.
+
+def alternate(
+    links: Iterable[Mapping[str, str]],
+    base: str,
+    url: str,
+    *,
+    twins: bool = True,
+    feeds: bool = True,
+) -> str:
+    """Return the address of the page at ``url`` as Markdown, or as its feed; "" if it names none.
+
+    Its Markdown is on the same host, and no list of the whole site (llms.txt). A feed is the page's
+    own if its address goes on where that of the page ends.
     """
     own = base.partition("#")[0].partition("?")[0].rstrip("/") + "/"
     for link in links:
         address, kind = absolute(base, link.get("href", "")), link.get("type", "").lower()
-        is_same = kind == "text/markdown" or (kind in _FEEDS and address.startswith(own))
-        if address and is_same and "alternate" in link.get("rel", "").lower().split():
+        is_twin = twins and kind == "text/markdown" and _is_own_markdown(address, url)
+        is_feed = feeds and kind in _FEEDS and address.startswith(own)
+        is_alternate = "alternate" in link.get("rel", "").lower().split()
+        if address and is_alternate and (is_twin or is_feed):
             return address
     return ""
+
+
+def _is_own_markdown(address: str, url: str) -> bool:
+    there, here = urlsplit(address), urlsplit(url)
+    is_list = there.path.rpartition("/")[2].startswith("llms")
+    is_itself = address.partition("#")[0] == url.partition("#")[0]
+    return there.netloc.lower() == here.netloc.lower() and not is_list and not is_itself
 
 
 def absolute(base: str, reference: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fetchstash.errors import Call, Wording
+from fetchstash.fetch import MEANINGS
 from fetchstash.stash import CacheUse, Unread, described, tokens_of
 from fetchstash.store import Facts
 from fetchstash.text import clip_middle
@@ -60,7 +61,10 @@ def subject_of(
         ref=facts.artifact_ref,
         word=facts.word,
         name=facts.name,
-        source=facts.final_url or facts.source_url or facts.name,
+        source=(facts.rule and facts.source_url)
+        or facts.final_url
+        or facts.source_url
+        or facts.name,
         size_bytes=facts.size_bytes,
         dimension=_dimension(facts),
         chars=facts.extracted_chars,
@@ -185,6 +189,11 @@ def condition_lines(subject: Subject, word: Wording) -> list[str]:
     landed, verdict = (str(subject.facts.get(name)) for name in ("landed", "page_verdict"))
     sentences = LANDINGS.get(landed), None if verdict == landed else PAGE_VERDICTS.get(verdict)
     lines += [f"[{sentence}]" for sentence in sentences if sentence]
+    rule = str(subject.facts.get("rule"))
+    if what := MEANINGS.get(rule):
+        own = Call("read", {"ref": subject.facts.get("page_ref"), "offset": 0})
+        page = f" The page itself: {word(own)}" if subject.facts.get("page_ref") else ""
+        lines.append(f"[Rule {rule}: {what}.{page}]")
     if pages := subject.facts.get("unreadable_pages"):
         first = subject.facts.get("unreadable_from")
         look = word(Call("picture", {"ref": subject.ref, "page": first}))

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
@@ -17,15 +18,20 @@ import anyio.to_thread
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, Call, ExpiredRef, FetchstashError, UnknownRef
 from fetchstash.fetch import (
+    MAX_RULES,
+    TWIN,
     Cached,
     Fetched,
     Fetcher,
     FetchLimits,
     Progress,
     Renderer,
+    Rule,
     age_seconds,
+    fetch_match,
     is_fresh,
     landing,
+    matching,
     may_keep,
     next_page,
 )
@@ -60,7 +66,10 @@ def with_response(facts: Facts, fetched: Fetched) -> Facts:
         last_modified=headers.get("last-modified", ""),
         incomplete=clean_line(fetched.incomplete),
         next_url=clean_line(next_page(fetched.headers)),
-        landed=landing(fetched.url, fetched.final_url) if fetched.redirects else "",
+        landed=landing(fetched.url, fetched.final_url)
+        if fetched.redirects and not fetched.rule
+        else "",
+        rule=fetched.rule,
     )
     return revalidated(renewed, fetched)
 
@@ -97,35 +106,8 @@ def fresh_use(cached: Cached) -> CacheUse | None:
 def same_again(known: Facts, renewed: Facts, sha256: str) -> bool:
     """Return whether the same bytes came again from the same place."""
     same_place = (known.final_url, known.incomplete) == (renewed.final_url, renewed.incomplete)
+    same_place = same_place and known.rule == renewed.rule
     return known.sha256 == sha256 and same_place and not known.extraction_error
-
-
-# A page of a file in a repository; its raw address differs in one word, and on GitHub in the host.
-_GITHUB = re.compile(r"/([\w.-]+)/([\w.-]+)/blob/(.+)")
-_GITLAB = re.compile(r"(/.+)/-/blob/(.+)")
-_GITEA = re.compile(r"(/[\w.-]+/[\w.-]+)/src/((?:branch|tag|commit)/.+/.+)")
-
-
-def raw_address(url: str) -> str:
-    """Return where the bytes of a file are that a page shows, "" for any other address.
-
-    Addresses with a query are left alone: what it asks for is of the page.
-    """
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return ""
-    if parts.scheme not in {"http", "https"} or parts.query or "@" in parts.netloc:
-        return ""
-    origin = f"{parts.scheme}://{parts.netloc}"
-    if parts.netloc in {"github.com", "www.github.com"}:
-        if match := _GITHUB.fullmatch(parts.path):
-            return f"https://raw.githubusercontent.com/{'/'.join(match.groups())}"
-    elif match := _GITLAB.fullmatch(parts.path):
-        return f"{origin}{match[1]}/-/raw/{match[2]}"
-    elif match := _GITEA.fullmatch(parts.path):
-        return f"{origin}{match[1]}/raw/{match[2]}"
-    return ""
 
 
 _WHOLE_PAGE = "page"
@@ -148,6 +130,17 @@ def wants_browser(facts: Facts, limits: FetchLimits) -> bool:
     return any(host.endswith(f".{domain.lstrip('.')}") for domain in limits.browser)
 
 
+def _answers(facts: Facts, rule: Rule) -> bool:
+    """Return whether a rule led to its document: a text, or a file that is no page of the site."""
+    if rule.media_type:
+        is_read = facts.media_type == rule.media_type and bool(facts.extracted_chars)
+        return is_read and not facts.extraction_error
+    return not facts.page_verdict
+
+
+# A page's own Markdown has most of the words of its first characters, and is not much longer.
+_TWIN_REACH, _TWIN_SHARE = 6_000, 0.6
+_WORD = re.compile(r"\w{4,40}")
 _LEAST_EXTRACT_SECONDS = 1
 _RESERVED_SECONDS = 4
 """For the extraction of a page that a browser rendered."""
@@ -202,6 +195,9 @@ class Intake:
             deadline = anyio.current_time() + self.settings.fetch.deadline_seconds
             call = _Call(deadline, progress, on_page)
             known = await self._known(url)
+            off = self.settings.fetch.rules_off
+            if known and known.rule in off:
+                known = None
             cached = cached_of(known) if known else None
             if known and cached and not refresh:
                 use = await anyio.to_thread.run_sync(fresh_use, cached)
@@ -209,43 +205,86 @@ class Intake:
                     await self.fetcher.check(url, known.final_url)
                     telemetry.count("cache", outcome="fresh")
                     return await self.store.touch(known.artifact_ref), use
-            fetched = await self._fetch(url, cached, call)
-            outcome = "not_modified" if fetched.not_modified else "stale" if known else "miss"
-            telemetry.count("cache", outcome=outcome)
-            if fetched.path is None:
-                assert known is not None  # only a conditional request is answered without a body
-                facts = await self.store.touch(known.artifact_ref, revalidated(known, fetched))
-                return facts, CacheUse()
-            facts = await self._keep(fetched, fetched.path, known, call)
+            if by_rule := await self._by_rule(url, known, cached, call):
+                return by_rule
+            # A page that gave its Markdown is asked for by what it said itself.
+            page = await self._known(known.page_ref) if known and known.page_ref else known
+            cached = cached_of(page) if page else None
+            with telemetry.span("fetch"):
+                fetched = await self.fetcher.fetch(
+                    url, self.store.spool, cached=cached, progress=progress,
+                    seconds=call.seconds_left,
+                )  # fmt: skip
+            facts, use = await self._taken(fetched, page, call)
+            if known and use:
+                return await self.store.touch(known.artifact_ref), use
             facts, fetched = await self._follow(facts, fetched, known, call)
+            if facts.leads_to and not facts.page_verdict:
+                return await self._twin(facts, fetched, known, call), None
             if self.renderer and wants_browser(facts, self.settings.fetch):
                 facts = await self._rendered(facts, fetched, self.renderer, call)
             return facts, None
 
-    async def _fetch(self, url: str, cached: Cached | None, call: _Call) -> Fetched:
-        """Fetch a URL; of a source host's page the file that it shows, where that can be had."""
-        spool, progress = self.store.spool, call.progress
-        with telemetry.span("fetch"):
-            fetched: Fetched | None = None
-            seconds: float | None = None
-            if raw := raw_address(url):
-                with suppress(FetchstashError):  # the page is fetched then, and says why
-                    fetched = await self.fetcher.fetch(
-                        raw, spool, progress=progress, seconds=call.seconds_left / 2
-                    )
-                seconds = call.seconds_left
-            if fetched:
-                declared = fetched.headers.get("content-type", "")
-                if fetched.path and declared.startswith("text/html"):  # a form to sign in
-                    fetched.path.unlink(missing_ok=True)
-                    fetched = None
-                else:
-                    fetched = replace(fetched, url=url, masked_url=url)
-            fetched = fetched or await self.fetcher.fetch(
-                url, spool, cached=cached, progress=progress, seconds=seconds
+    async def _by_rule(
+        self, url: str, known: Facts | None, cached: Cached | None, call: _Call
+    ) -> tuple[Facts, CacheUse | None] | None:
+        """Return what the rules for a URL lead to; None where the page is to be fetched."""
+        until = anyio.current_time() + call.seconds_left / 2
+        for match in islice(matching(url, self.settings.fetch.rules_off), MAX_RULES):
+            with suppress(FetchstashError):  # the page is fetched then, and says why
+                with telemetry.span("fetch"):
+                    fetched = await fetch_match(
+                        self.fetcher, match, self.store.spool,
+                        cached=cached, progress=call.progress, until=until,
+                    )  # fmt: skip
+                facts, use = await self._taken(fetched, known, call)
+                if use or _answers(facts, match.rule):
+                    return facts, use
+                await self._delete(facts)
+        return None
+
+    async def _twin(self, page: Facts, fetched: Fetched, known: Facts | None, call: _Call) -> Facts:
+        """Return the facts of a page's own Markdown, or the page's if it has none of its own."""
+        with suppress(FetchstashError):
+            fetched = await self.fetcher.fetch(
+                page.leads_to, self.store.spool, after=fetched, seconds=call.seconds_left / 2
             )
+            assert fetched.path is not None  # the request was not conditional
+            twin = await self._keep(replace(fetched, rule=TWIN), fetched.path, known, call)
+            if await self._is_twin(page, twin):
+                return await self.store.touch(
+                    twin.artifact_ref, replace(twin, page_ref=page.artifact_ref)
+                )
+            await self._delete(twin)
+            return await self.store.touch(page.artifact_ref)  # the newest of its URL again
+        return page
+
+    async def _is_twin(self, page: Facts, twin: Facts) -> bool:
+        """Return whether a Markdown says what the page says: no error, no other page, no list."""
+        chars, most = twin.extracted_chars or 0, 4 * (page.extracted_chars or 0) + 4_000
+        if not (twin.is_text and page.extracted_chars and 0 < chars <= most):
+            return False
+        words: list[set[str]] = []
+        for facts, reach in ((page, _TWIN_REACH), (twin, most)):
+            text = await self.store.open_text(facts.artifact_ref)
+            try:
+                words.append(set(_WORD.findall((await text.read_chars(0, reach)).lower())))
+            finally:
+                await text.aclose()
+        return len(words[0] & words[1]) >= _TWIN_SHARE * len(words[0])
+
+    async def _taken(
+        self, fetched: Fetched, known: Facts | None, call: _Call
+    ) -> tuple[Facts, CacheUse | None]:
+        """Return the facts of a response, and the use of the stored copy if that is unchanged."""
         telemetry.count("bytes_in", fetched.size_bytes)
-        return fetched
+        outcome = "not_modified" if fetched.not_modified else "stale" if known else "miss"
+        telemetry.count("cache", outcome=outcome)
+        if fetched.path is None:
+            assert known is not None  # only a conditional request is answered without a body
+            facts = await self.store.touch(known.artifact_ref, revalidated(known, fetched))
+            return facts, CacheUse()
+        return await self._keep(fetched, fetched.path, known, call), None
 
     async def _follow(
         self, facts: Facts, fetched: Fetched, known: Facts | None, call: _Call
@@ -397,8 +436,9 @@ class Intake:
         )
         if refresh and (address := refreshed(refresh, hints.url, facts.extracted_chars)):
             facts = replace(facts, page_verdict="leads_on", leads_to=clean_line(address))
-        elif facts.page_verdict:
-            look = partial(checked_lead, raw, decision.kind, hints.charset, hints.url)
+        else:
+            twins = TWIN not in self.settings.fetch.rules_off
+            look = partial(checked_lead, raw, decision.kind, hints.charset, hints.url, twins=twins)
             verdict, address = await anyio.to_thread.run_sync(look, facts.page_verdict)
             facts = replace(facts, page_verdict=verdict, leads_to=clean_line(address))
         if facts.page_verdict == "empty_shell" and not self.renderer and not facts.rendered:

@@ -81,6 +81,8 @@ class Facts(DocumentFacts):
     pinned: bool = False
     rendered: str = ""
     landed: str = ""
+    rule: str = ""
+    page_ref: str = ""
 
     def to_json(self, *, without: tuple[str, ...] = ()) -> dict[str, Any]:
         """Return plain JSON data: times as RFC 3339 in UTC, unknown values as null."""

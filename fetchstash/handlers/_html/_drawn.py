@@ -103,7 +103,7 @@ class _Painter:
         box = _new("div", parent)
         title = next((value[k] for k in _TITLES if isinstance(value.get(k), str)), "")
         for key, inner in value.items():
-            if key not in _TITLES and not (isinstance(inner, (str, list, dict)) and _no_text(key)):
+            if key not in _TITLES and not (isinstance(inner, (str, list, dict)) and no_text(key)):
                 self.add(inner, box, key, depth + 1)
         facts = [f"{key}: {fact}" for key in value if key in _FACTS and (fact := _fact(value[key]))]
         title = " ".join(title.split())[:MAX_FACT_CHARS]
@@ -149,7 +149,7 @@ class _Painter:
             for key, inner in properties.items():
                 if key in _COMPONENT_TEXT:
                     self._add_child(inner, parent, depth)
-                elif not _no_text(key) and isinstance(inner, (list, dict)):
+                elif not no_text(key) and isinstance(inner, (list, dict)):
                     self.add(inner, parent, key, depth + 1)
             return
         element = _new(tag, parent)
@@ -194,7 +194,8 @@ def _level(node: dict[str, Any]) -> int:
     return level if isinstance(level, int) and 1 <= level <= 6 else 2
 
 
-def _no_text(key: str) -> bool:
+def no_text(key: str) -> bool:
+    """Return whether settings, translations or styles stand under a key."""
     return _NO_TEXT.search(key[:60]) is not None
 
 

@@ -54,7 +54,7 @@ class HtmlHandler:
         if verdict == "leads_on" and not address.startswith(("http://", "https://")):
             verdict, address = "no_text", ""
         if verdict == "empty_shell":
-            address = _leads.alternate(page.links, reading.base)
+            address = _leads.alternate(page.links, reading.base, hints.url)
             if data := _reading.data(reading):
                 left_out_chars += len(data)
                 left_out = ", ".join(filter(None, (f"data {len(data):,}", left_out)))

@@ -1,206 +1,13 @@
-"""What a page says of itself: metadata, and data in its scripts.
+"""The metadata in the head of a page: Open Graph, Dublin Core, schema.org."""
 
-Next.js (``__NEXT_DATA__``, and the stream of React Server Components), Nuxt, Remix and React Router
-(their streams are flat arrays of references), JSON-LD, and whatever else is JSON in a script.
-"""
-
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from fetchstash.handlers._data._json_values import is_array, is_object
+from fetchstash.handlers._html import _scripts
 from fetchstash.handlers._html._tree import Page
-
-MAX_CHARS = 8_000_000  # of the scripts that are read
-MAX_NODES = 100_000
-MAX_FAILED_CHARS = 500_000_000
-"""Characters before values that cannot be read, all together: about 0.3 s."""
-MAX_DEPTH = 60
-MAX_STRINGS = 20_000
-
-_MARKERS = (
-    "__NUXT__", "__remixContext", "__reactRouterContext", "__next_f", "__INITIAL_STATE__",
-    "__PRELOADED_STATE__", "__APOLLO_STATE__", "__INITIAL_DATA__", "__DATA__", "__STATE__",
-    "__sveltekit", "ytInitialData", "__staticRouterHydrationData",
-)  # fmt: skip
-_MARKER = re.compile("|".join(_MARKERS))
-_JSON_TYPES = re.compile(r"(?:application|text)/(?:[\w.+-]{0,40}\+)?json\b", re.IGNORECASE)
-_ASSIGNED = re.compile(r"[\w$\].\"')]\s{0,20}=\s{0,20}(?:JSON\.parse\(\s{0,20})?(?=[{\[\"])")
-_PUSHED = re.compile(r"__next_f\.push\(\s{0,20}(?=\[)|\.enqueue\(\s{0,20}(?=\")")
-# A quote behind a backslash begins no string: else each of many would be followed to the end.
-_STRING = re.compile(r"(?<!\\)\"[^\"\\\n]*(?:\\.[^\"\\\n]*)*\"")
-_ROW = re.compile(rb"([0-9a-f]{1,8}):(T([0-9a-f]{1,8}),)?")
-_REFERENCE = re.compile(r"\$[L@]?([0-9a-f]{1,8})")
-_DECODER = json.JSONDecoder()
-
-Source = tuple[str, str]
-"""The name and the text of a script."""
-
-
-def is_data(attributes: dict[str, str], text: str) -> str:
-    """Return the name of the data that a script holds, "" if it holds none."""
-    if _JSON_TYPES.match(attributes.get("type", "")):
-        return attributes.get("id") or "JSON"
-    match = _MARKER.search(text)
-    return match[0] if match else ""
-
-
-def values(sources: list[Source]) -> Iterator[tuple[str, Any]]:
-    """Yield the data of a page's scripts with their names. What cannot be read is left out."""
-    streams: dict[str, list[str]] = {}
-    spare = MAX_CHARS
-    for name, text in sources:
-        spare -= len(text)
-        if spare < 0:
-            return
-        pushed = [value for _, value in _values_behind(_PUSHED, text)]
-        if pushed:  # strings, or [1, string]
-            pieces = (value[-1] if is_array(value) and value else value for value in pushed)
-            streams.setdefault(name, []).extend(piece for piece in pieces if isinstance(piece, str))
-            continue
-        value = _assigned(text) if name in _MARKERS else _loaded(text)
-        if value is None:
-            value = _strings(text)
-        yield name, _unflattened(value)
-    for name, parts in streams.items():
-        stream = "".join(parts)
-        if name == "__next_f":
-            yield name, _Rows(stream).all()
-            continue
-        rows = [value for line in stream.split("\n")[:MAX_STRINGS] if (value := _loaded(line))]
-        yield name, list(map(_unflattened, rows))
-
-
-def _loaded(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _assigned(text: str) -> Any:
-    """Return the largest JSON value that a script assigns, None if there is none."""
-    largest: Any = None
-    most = -1
-    for size, assigned in _values_behind(_ASSIGNED, text):
-        # A string is what JSON.parse is called with.
-        value = _loaded(assigned) if isinstance(assigned, str) else assigned
-        if size > most and (is_object(value) or is_array(value)):
-            largest, most = value, size
-    return largest
-
-
-def _values_behind(start: re.Pattern[str], text: str) -> Iterator[tuple[int, Any]]:
-    """Yield size and value of the JSON behind each match that is not inside of another value."""
-    end, spare = 0, MAX_FAILED_CHARS
-    for match in start.finditer(text):
-        if match.end() < end:
-            continue
-        try:
-            value, end = _DECODER.raw_decode(text, match.end())
-        except (ValueError, RecursionError):
-            end = 0
-            spare -= match.end()  # json counts the lines before an error
-            if spare < 0:
-                return
-            continue
-        yield end - match.end(), value
-
-
-def _strings(text: str) -> list[str]:
-    """Return the strings of a script that is no JSON: Nuxt 2 passes them to a function."""
-    strings = (_loaded(match[0]) for match in islice(_STRING.finditer(text), MAX_STRINGS))
-    return [string for string in strings if isinstance(string, str)]
-
-
-def _is_flat(value: Any) -> bool:
-    """Return whether an array holds references into itself (devalue, turbo-stream)."""
-    if not is_array(value) or len(value) < 2:
-        return False
-    first: Any = value[0]
-    numbers: list[Any] = []
-    if is_object(first):
-        numbers = list(first.values())
-    elif is_array(first) and first and isinstance(first[0], str):
-        numbers = first[1:]
-    return bool(numbers) and all(type(number) is int for number in numbers)
-
-
-def _unflattened(value: Any) -> Any:
-    """Return the value that a flat array stands for, any other value as it is."""
-    return _Flat(value).value(0, 0) if _is_flat(value) else value
-
-
-class _Flat:
-    """A flat array, whose items refer to each other by number."""
-
-    def __init__(self, items: list[Any]) -> None:
-        self._items = items
-        self._nodes = 0
-
-    def value(self, number: Any, depth: int) -> Any:
-        """Return the value of an item; None for a reference to nowhere and beyond the limits."""
-        self._nodes += 1
-        if type(number) is not int or not 0 <= number < len(self._items):
-            return None
-        if depth > MAX_DEPTH or self._nodes > MAX_NODES:
-            return None
-        item = self._items[number]
-        if is_object(item):
-            return {self._key(key): self.value(at, depth + 1) for key, at in item.items()}
-        if is_array(item) and item and isinstance(item[0], str):  # ["Reactive", 7], ["Date", "…"]
-            inner = [self.value(at, depth + 1) for at in item[1:] if type(at) is int]
-            return inner[0] if len(inner) == 1 else inner or item[-1]
-        if is_array(item):
-            return [self.value(at, depth + 1) for at in item]
-        return item
-
-    def _key(self, key: str) -> str:
-        number = int(key[1:]) if key[:1] == "_" and key[1:].isdecimal() and len(key) < 9 else -1
-        name = self._items[number] if 0 <= number < len(self._items) else key
-        return name if isinstance(name, str) else key
-
-
-class _Rows:
-    """The rows of a stream of React Server Components, which refer to each other by name."""
-
-    def __init__(self, stream: str) -> None:
-        self._rows: dict[str, Any] = {}
-        self._nodes = 0
-        data = stream.encode("utf-8", "replace")
-        at = 0
-        while (row := _ROW.match(data, at)) is not None and len(self._rows) < MAX_STRINGS:
-            if row[3]:  # a text of so many bytes
-                at = end = row.end() + int(row[3], 16)
-            else:
-                end = data.find(b"\n", row.end())
-                end = end if end >= 0 else len(data)
-                at = end + 1
-            text = data[row.end() : end].decode("utf-8", "replace")
-            self._rows[row[1].decode()] = text if row[3] else _loaded(text)
-
-    def all(self) -> list[Any]:
-        """Return the rows in order, each where it is first referred to."""
-        rows = (self._rows.pop(name, None) for name in list(self._rows))
-        return [self._filled(row, 0) for row in rows if row is not None]
-
-    def _filled(self, value: Any, depth: int) -> Any:
-        self._nodes += 1
-        if depth > 2 * MAX_DEPTH or self._nodes > MAX_NODES:
-            return None
-        if isinstance(value, str):
-            match = _REFERENCE.fullmatch(value)
-            row = self._rows.pop(match[1], None) if match else None
-            return self._filled(row, depth + 1) if row is not None else value
-        if is_array(value):
-            return [self._filled(item, depth + 1) for item in value]
-        if is_object(value):
-            return {key: self._filled(item, depth + 1) for key, item in value.items()}
-        return value
-
 
 _TITLES = ("og:title", "twitter:title", "dc.title")
 _AUTHORS = (
@@ -288,7 +95,7 @@ def _first(meta: dict[str, str], names: tuple[str, ...]) -> str:
 def _linked_data(sources: list[str]) -> Iterator[dict[str, Any]]:
     """Yield the objects of JSON-LD, outer objects first (JSON-LD 1.1, @graph)."""
     for source in sources:
-        pending: list[Any] = [_loaded(source)] if len(source) <= MAX_JSON_LD else []
+        pending: list[Any] = [_scripts.loaded(source)] if len(source) <= MAX_JSON_LD else []
         for _ in range(MAX_JSON_NODES):
             if not pending:
                 break

@@ -21,6 +21,7 @@ from fetchstash.handlers._html import (
     _element,
     _media,
     _metadata,
+    _scripts,
     _tree,
 )
 from fetchstash.handlers._html._blocks import HEADING, Block, size_of
@@ -190,15 +191,16 @@ def read(source: str, url: str) -> Reading:
 
 def embedded(page: _tree.Page) -> list[tuple[str, Any]]:
     """Return the data that a page brings along, with their names."""
-    linked = [(LINKED_DATA, source) for source in page.json_ld]
-    scripts = ((_metadata.is_data(attrs, text), text) for attrs, text in page.script_texts)
-    return list(_metadata.values([*((name, text) for name, text in scripts if name), *linked]))
+    linked = [({"type": "application/ld+json", "id": LINKED_DATA}, t) for t in page.json_ld]
+    return list(_scripts.values([*page.script_texts, *linked]))
 
 
 def _from_data(page: _tree.Page, title: str) -> tuple[str, list[Block]]:
     """Return the name and the blocks of those data of a page that hold the most text."""
     best_name, best = "", list[Block]()
     for name, value in embedded(page):
+        if _drawn.no_text(name):
+            continue
         blocks = _blocks.texts(_blocks.cut(_tree.Page(_drawn.drawn(value))))
         if size_of(blocks) > size_of(best):
             best_name, best = name, blocks
