@@ -6,8 +6,8 @@ from fetchstash.system.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.fetch._addresses import Address, plain, why_not_public
-    from fetchstash.fetch._chromium import browser_fault, browser_of, missing, missing_chromium
     from fetchstash.fetch._by_rule import fetch_match
+    from fetchstash.fetch._chromium import browser_fault, browser_of, missing, missing_chromium
     from fetchstash.fetch._contract import (
         Cached,
         Fetched,

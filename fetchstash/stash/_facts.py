@@ -1,5 +1,6 @@
 """Facts of a document with its preview."""
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import cast
 from urllib.parse import urljoin
@@ -65,6 +66,18 @@ def _resolved(address: str, base: str) -> str:
         return ""
     is_other = url.startswith(("http://", "https://")) and url != base
     return url if is_other and mask_url(url) == url else ""
+
+
+TWIN_REACH, _TWIN_SHARE = 6_000, 0.6
+"""Of a page's first characters, how many words its own Markdown has."""
+_LONG_WORD = re.compile(r"\w{4,40}")
+_HTML = re.compile(r"\s*<(?:!doctype|html|head|title|meta|link|body)\b", re.IGNORECASE)
+
+
+def says_the_same(page: str, twin: str) -> bool:
+    """Return whether a text has most words of a page's beginning, and is no web page itself."""
+    said, found = (set(_LONG_WORD.findall(text.lower())) for text in (page, twin))
+    return not _HTML.match(twin) and len(said & found) >= _TWIN_SHARE * len(said)
 
 
 def described(facts: Facts) -> Facts:

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -43,7 +42,7 @@ from fetchstash.handlers import (
     refreshed,
     route_file,
 )
-from fetchstash.stash._facts import described, with_extraction
+from fetchstash.stash._facts import TWIN_REACH, described, says_the_same, with_extraction
 from fetchstash.stash._values import CacheUse, Picture
 from fetchstash.store import ArtifactStore, Facts
 from fetchstash.system import telemetry
@@ -138,9 +137,6 @@ def _answers(facts: Facts, rule: Rule) -> bool:
     return not facts.page_verdict
 
 
-# A page's own Markdown has most of the words of its first characters, and is not much longer.
-_TWIN_REACH, _TWIN_SHARE = 6_000, 0.6
-_WORD = re.compile(r"\w{4,40}")
 _LEAST_EXTRACT_SECONDS = 1
 _RESERVED_SECONDS = 4
 """For the extraction of a page that a browser rendered."""
@@ -264,14 +260,14 @@ class Intake:
         chars, most = twin.extracted_chars or 0, 4 * (page.extracted_chars or 0) + 4_000
         if not (twin.is_text and page.extracted_chars and 0 < chars <= most):
             return False
-        words: list[set[str]] = []
-        for facts, reach in ((page, _TWIN_REACH), (twin, most)):
-            text = await self.store.open_text(facts.artifact_ref)
+        texts: list[str] = []
+        for facts, reach in ((page, TWIN_REACH), (twin, most)):
+            reader = await self.store.open_text(facts.artifact_ref)
             try:
-                words.append(set(_WORD.findall((await text.read_chars(0, reach)).lower())))
+                texts.append(await reader.read_chars(0, reach))
             finally:
-                await text.aclose()
-        return len(words[0] & words[1]) >= _TWIN_SHARE * len(words[0])
+                await reader.aclose()
+        return says_the_same(*texts)
 
     async def _taken(
         self, fetched: Fetched, known: Facts | None, call: _Call

@@ -76,7 +76,8 @@ class DocumentFacts:
     structure_info: str = _line("keys, columns or headings in one line", 1_000)
     page_verdict: str = _line("what a web page is instead of content: a key of PAGE_VERDICTS")
     leads_to: str = _line(
-        "the address that a web page without text leads to: another page, its Markdown or its feed",
+        "the address that a web page without text leads to: another page, its Markdown or its "
+        "feed; of any page the address of its own Markdown",
         2_000,
     )
     next_url: str = _line(

@@ -72,6 +72,11 @@ def test_every_rule_has_a_recorded_site() -> None:
     assert {site.rule for site in SITES} == {rule.name for rule in RULES} == set(MEANINGS) - {TWIN}
 
 
+def test_every_rule_stands_in_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf-8")
+    assert [name for name, what in MEANINGS.items() if f"| `{name}` | {what} |" not in page] == []
+
+
 @pytest.mark.parametrize(
     "url",
     [
