@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 import click
 
 from fetchstash import __version__
-from fetchstash.cli import _fetching, _grep, _keeping, _operating, _reading, _team
+from fetchstash.cli import _fetching, _grep, _keeping, _leaving, _operating, _reading, _team
 from fetchstash.cli._run import CONTEXT, end_with
 from fetchstash.cli._terminal import screen_of
 
@@ -18,9 +18,27 @@ SECTIONS = {
         *_keeping.COMMANDS,
         _operating.ui,
     ),
-    "Run": (*_operating.COMMANDS, *_team.COMMANDS, _operating.wrap, _operating.register),
+    "Run": (
+        *_operating.COMMANDS,
+        *_team.COMMANDS,
+        *_leaving.COMMANDS,
+        _operating.wrap,
+        _operating.register,
+    ),
 }
 """The commands under their headings. A new one is a line in its module's COMMANDS."""
+
+
+_WIDEST = 8
+"""Columns of a name; where several commands have one row, its text begins later."""
+
+
+def _rows(commands: Sequence[click.Command]) -> list[tuple[str, str]]:
+    """Return the names and the short help of commands; those with the same help share a row."""
+    names: dict[str, list[str]] = {}
+    for command in commands:
+        names.setdefault(command.get_short_help_str(46), []).append(command.name or "")
+    return [(", ".join(shared), text) for text, shared in names.items()]
 
 
 class _Group(click.Group):
@@ -41,14 +59,12 @@ class _Group(click.Group):
         The first section stands under the usage, without a heading of its own.
         """
         formatter.write(f"Usage: {ctx.command_path} COMMAND [--help | OPTIONS]\n")
-        widest = max(len(name) for name in self.list_commands(ctx))
         for number, (heading, commands) in enumerate(self._sections.items()):
             if number:
                 formatter.write(f"{heading}\n")
             with formatter.indentation():
-                formatter.write_dl(
-                    [(f"{c.name or '':<{widest}}", c.get_short_help_str(46)) for c in commands]
-                )
+                for name, text in _rows(commands):
+                    formatter.write_dl([(f"{name:<{_WIDEST}}", text)])
 
 
 @click.group(cls=_Group, sections=SECTIONS, context_settings=CONTEXT)

@@ -35,7 +35,7 @@ def create(
     """Create a token and print it. It is shown this once, and kept as a hash alone."""
     from fetchstash.service.access import SCOPES  # noqa: PLC0415 - heavy
 
-    made = _with_tokens(settings, lambda own: own.create(tenant, name, days, scopes or SCOPES))
+    made = with_tokens(settings, lambda own: own.create(tenant, name, days, scopes or SCOPES))
     if settings.tenants and tenant not in settings.tenants:
         say(f"The settings file has no [tenants.{tenant}]: it gets the settings of all.")
     if as_json:
@@ -49,7 +49,7 @@ def create(
 @json_flag
 def list_tokens(settings: "Settings", as_json: bool) -> None:
     """List the tokens that are not revoked, the oldest first. What they are is not shown."""
-    records = _with_tokens(settings, lambda own: own.records())
+    records = with_tokens(settings, lambda own: own.records())
     if as_json:
         print_objects([record.listed() for record in records])
         return
@@ -71,22 +71,33 @@ def list_tokens(settings: "Settings", as_json: bool) -> None:
         aside("There are no tokens: fetchstash token create makes one.")
 
 
-@command("Revoke tokens by their ids")
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
-def revoke(settings: "Settings", ids: Sequence[str]) -> None:
-    """Revoke tokens by their ids. Within 30 s no server takes them any more."""
+@command("Revoke tokens by their ids, or all of one name")
+@click.argument("ids", nargs=-1, metavar="ID...")
+@click.option("--all", "every", is_flag=True, help="Revoke all tokens --of NAME.")
+@click.option("--of", "name", default="", metavar="NAME", help="Whose tokens --all revokes.")
+@click.option("--tenant", default="", metavar="TENANT", help="Of this tenant alone.")
+def revoke(settings: "Settings", ids: Sequence[str], every: bool, name: str, tenant: str) -> None:
+    """Revoke tokens by their ids, or --all --of NAME. Within 30 s no server takes them any more."""
+    from fetchstash.errors import BadArgument  # noqa: PLC0415 - heavy
+
+    if every != bool(name) or every == bool(ids) or (tenant and not every):
+        what = "revoke takes ids of tokens, or --all --of NAME."
+        raise BadArgument(what, "fetchstash token list shows both.")
 
     async def work(own: "OwnTokens") -> None:
-        for token_id in ids:
+        named = [record.id for record in await own.of(name, tenant)] if every else ids
+        if not named:
+            raise BadArgument(f"There is no token of {name}.", "fetchstash token list shows all.")
+        for token_id in named:
             record = await own.revoke(token_id)
             say(f"Revoked {record.id} ({record.name} of {record.tenant}).")
         if not settings.oauth.issuer and not await own.records():
             say("No token is left, and the service lets in nobody: fetchstash token create.")
 
-    _with_tokens(settings, work)
+    with_tokens(settings, work)
 
 
-def _with_tokens(settings: "Settings", work: "Callable[[OwnTokens], Awaitable[T]]") -> T:
+def with_tokens(settings: "Settings", work: "Callable[[OwnTokens], Awaitable[T]]") -> T:
     """Open the tokens in the store of the settings, do one thing, and close them."""
     import anyio  # noqa: PLC0415 - heavy: only where something is done
 

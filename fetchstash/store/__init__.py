@@ -22,6 +22,14 @@ if TYPE_CHECKING:
         new_facts,
         stamp,
     )
+    from fetchstash.store._copy import (
+        Copied,
+        Progress,
+        copy_service,
+        copy_store,
+        open_whole,
+        tenants_of,
+    )
     from fetchstash.store._folder import LocalStore
     from fetchstash.store._grep import Pattern, compile_pattern, count_matches
     from fetchstash.store._limits import (
@@ -66,6 +74,7 @@ __all__ = [
     "ByteSource",
     "BytesSource",
     "CatalogObjects",
+    "Copied",
     "Facts",
     "Finding",
     "FolderObjects",
@@ -80,6 +89,7 @@ __all__ = [
     "Objects",
     "Passage",
     "Pattern",
+    "Progress",
     "Removed",
     "Run",
     "SearchResult",
@@ -93,12 +103,15 @@ __all__ = [
     "bucket_url",
     "check_store",
     "compile_pattern",
+    "copy_service",
+    "copy_store",
     "count_matches",
     "folder_run",
     "keep_store_facts",
     "new_facts",
     "open_objects",
     "open_store",
+    "open_whole",
     "person_run",
     "project_of",
     "project_run",
@@ -107,6 +120,7 @@ __all__ = [
     "stamp",
     "store_folder",
     "store_of_tenant",
+    "tenants_of",
     "with_run",
 ]
 
@@ -115,6 +129,7 @@ _MODULES = {
         "Facts Finding GrepQuery Line Listing Matches Passage REF_PREFIX Removed Run "
         "SearchResult Usage keep_store_facts new_facts stamp"
     ),
+    "_copy": "Copied copy_service copy_store Progress open_whole tenants_of",
     "_grep": "Pattern compile_pattern count_matches",
     "_limits": (
         "ALL_RUNS AUTO_RUN DEFAULT_RUN StoreLimits View bucket_url folder_run person_run "

@@ -1,17 +1,18 @@
 """What stores with a catalogue do alike, whatever its engine and wherever the bytes are."""
 
+import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from fetchstash.errors import StoreError, TooLarge, UnknownRef
 from fetchstash.store import _retention as retention, _rows as rows
-from fetchstash.store._blobs import Blob
+from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._contract import (
     Facts,
     Listing,
@@ -26,10 +27,14 @@ from fetchstash.store._disk import larger_than_the_store, no_text
 from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
 from fetchstash.store._protocol import Text, ThreadedStore, in_thread
 from fetchstash.store._rank import rank_texts
-from fetchstash.store._schema import Catalog, CatalogDown, Db
+from fetchstash.store._schema import Catalog, CatalogDown, Db, Record
 from fetchstash.store._text import ByteSource, StoredText, StrideIndex
 from fetchstash.store._threads import LookUps, Threads
 from fetchstash.text.ranges import Ranges
+
+T = TypeVar("T")
+
+_PIECE = 2**20
 
 KEPT = 16
 """Artifacts whose facts and index stay in memory: 16 bytes for every 64 KiB of their texts."""
@@ -65,9 +70,24 @@ class CatalogStore(ThreadedStore):
         self._read: dict[str, None] = {}
         self._kept: dict[str, _Known] = {}  # of the artifacts read last
 
+    @property
+    @abstractmethod
+    def spool(self) -> Path:
+        """A private folder for files on their way in."""
+
     @abstractmethod
     def _changing(self, ref: str) -> AbstractContextManager[Db]:
         """Lend a connection in a transaction, to change the row of an artifact."""
+
+    @abstractmethod
+    def _keep(
+        self,
+        raw: Path,
+        text: Path | None,
+        make: Callable[[Db, Sequence[Blob]], tuple[Record, T]],
+        retain: Callable[[Any], None],
+    ) -> T:
+        """Keep two files of the spool, as the artifact that ``make`` gives; return what it made."""
 
     @abstractmethod
     def _open_blob(self, blob: Blob, ref: str) -> ByteSource: ...
@@ -106,6 +126,62 @@ class CatalogStore(ThreadedStore):
         """Return how much is kept in all runs, or in that of puts alone."""
         with self._reads.reading() as db:
             return retention.usage(db, self._view.puts if own else ALL_RUNS)
+
+    @in_thread
+    def refs(self) -> Sequence[str]:
+        """Return the references of the view, in the order of their puts."""
+        with self._reads.reading() as db:
+            return rows.refs(db, self._view.lists)
+
+    @in_thread
+    def hand_over(self, ref: str, raw: Path, text: Path) -> Record:
+        """Write the bytes of an artifact into these files; return its record, as JSON data.
+
+        That is no use of it. Raises StoreError where they are lost or altered.
+        """
+        with self._reads.reading() as db:
+            record = rows.record(db, rows.find(db, ref, self._view).ref)
+            kinds: dict[Kind, Path] = {"raw": raw, "text": text}
+            blobs = {kind: rows.blob(db, kind, record[kind]) for kind in kinds if record[kind]}
+        for kind, blob in blobs.items():
+            digest = hashlib.sha256()
+            with closing(self._open_blob(blob, ref)) as source, kinds[kind].open("wb") as file:
+                for start in range(0, blob.size, _PIECE):
+                    piece = source.read(start, start + _PIECE)
+                    digest.update(piece)
+                    file.write(piece)
+            if digest.hexdigest() != blob.sha256:
+                what = f"The bytes of the artifact {ref} were altered."
+                raise StoreError(what, "Fetch its document again.")
+        return record
+
+    @in_thread
+    def take_over(
+        self, record: Record, url_keys: Sequence[bytes], raw: Path, text: Path | None
+    ) -> None:
+        """Keep what another store has handed over: two files of the spool, and the record."""
+        record["facts"].pop("path", None)  # of the other store
+
+        def made(db: Db, _: Sequence[Blob]) -> tuple[Record, None]:
+            for key in url_keys:
+                rows.add_url_key(db, key)
+            return record, None
+
+        self._keep(raw, text, made, lambda _: None)
+
+    @abstractmethod
+    async def delete(self, ref: str) -> None:
+        """Forget an artifact."""
+
+    @abstractmethod
+    async def remove(self) -> None:
+        """Remove the store with all that it keeps. It must not be used any more."""
+
+    @in_thread
+    def url_keys(self) -> Sequence[bytes]:
+        """Return the keys with which URLs are hashed."""
+        with self._reads.reading() as db:
+            return rows.url_keys(db)
 
     def seen_from(self, view: View) -> Self:
         """Return the same store as somebody else sees it."""

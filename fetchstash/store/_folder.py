@@ -13,11 +13,10 @@ import contextlib
 import os
 import secrets
 import sqlite3
-import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from fetchstash.errors import StoreError
 from fetchstash.store import _retention as retention, _rows as rows, _steps
@@ -38,10 +37,13 @@ from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
 from fetchstash.store._place import Place, Upkeep
 from fetchstash.store._protocol import in_thread
+from fetchstash.store._schema import Db, Record
 from fetchstash.store._search import RunTexts, SearchIndex, search_run
 from fetchstash.store._text import FileSource
 from fetchstash.store._threads import LookUps, Threads
 from fetchstash.text.ranges import Ranges
+
+T = TypeVar("T")
 
 
 class LocalStore(CatalogStore):
@@ -91,7 +93,23 @@ class LocalStore(CatalogStore):
         Raises BadArgument for a file that is not in the spool or a text that is no UTF-8, TooLarge,
         StoreError, Busy.
         """
+
+        def stamped(db: Db, blobs: Sequence[Blob]) -> tuple[Record, Facts]:
+            own = self._stamped(facts, retention.time_of_put(db), *blobs)
+            url_hash = rows.url_hash(db, url) if url else None
+            return rows.new_record(self._view.puts, own, ranges, url_hash, blobs), own
+
+        return self._keep(raw, text, stamped, self._upkeep.retain)
+
+    def _keep(
+        self,
+        raw: Path,
+        text: Path | None,
+        make: Callable[[Db, Sequence[Blob]], tuple[Record, T]],
+        retain: Callable[[Connection], None],
+    ) -> T:
         files: dict[Kind, Path] = {"raw": raw, "text": text} if text else {"raw": raw}
+        ref = ""
         try:
             check_room(self._place.path)
             blobs = self._blobs.measure(files)
@@ -101,27 +119,25 @@ class LocalStore(CatalogStore):
             with self._catalog.locked() as db:
                 try:
                     with transaction(db), self._blobs.published(moves):
-                        now = retention.believed_now(db)
-                        facts = self._stamped(facts, max(now, time.time()), *blobs)
-                        url_hash = rows.url_hash(db, url) if url else None
-                        record = rows.new_record(self._view.puts, facts, ranges, url_hash, blobs)
+                        record, made = make(db, blobs)
+                        ref = record["ref"]
                         self._place.sidecars.write(record)
                         self._record_reads(db)
                         rows.insert(db, record, blobs)
                 except BaseException:
                     # gc removes later what cannot be removed now.
                     with contextlib.suppress(OSError, sqlite3.Error, StoreError):
-                        self._withdraw(db, facts.artifact_ref, blobs)
+                        self._withdraw(db, ref, blobs)
                     raise
-                self._place.sidecars.publish(facts.artifact_ref)
+                self._place.sidecars.publish(ref)
                 # The artifact is safe: a failure here is gc's to report.
                 with contextlib.suppress(OSError, sqlite3.Error):
-                    self._upkeep.retain(db, now)
+                    retain(db)
         except BaseException:
             self._blobs.discard(files.values())
             raise
         _steps.reached("put_done")
-        return facts
+        return made
 
     def _lend_raw(self, ref_or_url: str) -> Path:
         """Return a hard link in the spool, so that it stays if the artifact goes meanwhile."""
@@ -230,6 +246,14 @@ class LocalStore(CatalogStore):
     def repair(self) -> tuple[Finding, ...]:
         """Examine the folder and mend what can be mended."""
         return repair_folder(self._place.path)
+
+    @in_thread
+    def remove(self) -> None:
+        """Remove all artifacts now, and the folder when this closes and nobody else has it open."""
+        self._upkeep.remove_run(ALL_RUNS)
+        for log in self._place.path.glob("calls.jsonl*"):
+            log.unlink()
+        self._limits = replace(self._limits, ephemeral=True)
 
     def _close(self) -> None:
         if self._is_left:

@@ -434,7 +434,7 @@ class _Store:
     def _write_sidecars(self, refs: Iterable[str]) -> None:
         self._sidecars.make_folder()
         with self._catalog.locked() as db:
-            self._sidecars.keep_key(rows.url_key(db))
+            self._sidecars.keep_key(rows.url_keys(db)[0])
             for ref in rows.all_refs(db).intersection(refs):
                 self._sidecars.write(rows.record(db, ref))
                 self._sidecars.publish(ref)

@@ -21,6 +21,7 @@ import json
 import math
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from threading import Lock
@@ -174,7 +175,7 @@ class Place:
             refuse_disabled_locks(self.path / "lock")
             self.catalog.prepare()
             with self.catalog.reading() as db:
-                self.sidecars.keep_key(rows.url_key(db))
+                self.sidecars.keep_key(rows.url_keys(db)[0])
                 now = retention.clock(db).now
             sync_folder(self.path)
             self.blobs.sweep_spool(now)
@@ -342,8 +343,9 @@ class Upkeep:
             known = rows.known(db)
         self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
 
-    def retain(self, db: Connection, now: float) -> None:
+    def retain(self, db: Connection) -> None:
         """Apply retention after a put, to EVICTIONS_PER_PUT artifacts at most."""
+        now = retention.clock(db).look(time.time()).now
         if retention.total(db).is_within(self._limits) and not retention.has_overdue(db, now):
             return
         due = retention.due(db, now, self._limits, EVICTIONS_PER_PUT)

@@ -84,6 +84,7 @@ class Database:
 
     def __init__(self, catalog: str, tenant: str) -> None:
         self._url = connection_url(catalog)
+        self._tenant = tenant
         self._schema = schema_of(tenant)
         self._pool = _borrow_pool(self._url)
 
@@ -115,6 +116,14 @@ class Database:
                     " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                     (str(number).encode(),),
                 )
+            # The schema of a long name has its hash.
+            known = "INSERT INTO setting VALUES ('tenant', ?) ON CONFLICT DO NOTHING"
+            db.execute(known, (self._tenant.encode(),))
+
+    def drop(self) -> None:
+        """Remove the schema with all that it holds."""
+        with self.connection() as db:
+            db.execute(f'DROP SCHEMA IF EXISTS "{self._schema}" CASCADE')
 
     def _version(self, db: Connection) -> int:
         table = f'"{self._schema}".setting'
@@ -178,6 +187,21 @@ class Database:
             raise
         finally:
             self._pool.putconn(connection)
+
+
+def tenants(catalog: str) -> list[str]:
+    """Return the names of the tenants that have a schema in a database."""
+    database = Database(catalog, "")
+    listed = "SELECT nspname FROM pg_namespace WHERE starts_with(nspname::text, 'fetchstash-')"
+    try:
+        with database.connection() as db:
+            schemas = [str(name) for (name,) in db.execute(listed).fetchall()]
+            named = "SELECT value FROM {}.setting WHERE name = 'tenant'"
+            rows = [db.execute(named.format(f'"{name}"')).fetchone() for name in schemas]
+    finally:
+        database.close()
+    pairs = zip(schemas, rows, strict=True)
+    return sorted(bytes(row[0]).decode() if row else name.partition("-")[2] for name, row in pairs)
 
 
 _pools: "dict[str, tuple[ConnectionPool, int]]" = {}

@@ -1,5 +1,6 @@
 """The rows of the catalogue: one function for each query, inside the caller's transaction."""
 
+import hashlib
 import hmac
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -75,9 +76,11 @@ def find(db: Db, ref_or_url: str, view: View) -> Row:
     """
     if not ref_or_url.startswith(REF_PREFIX):
         condition, names = in_run(view.lists)
+        hashes = [_hash(key, ref_or_url) for key in url_keys(db)]
+        marks = ", ".join("?" * len(hashes))
         values = db.execute(
-            f"{_SELECT} WHERE url_hash = ? AND {condition} ORDER BY id DESC LIMIT 1",
-            (url_hash(db, ref_or_url), *names),
+            f"{_SELECT} WHERE url_hash IN ({marks}) AND {condition} ORDER BY id DESC LIMIT 1",
+            (*hashes, *names),
         ).fetchone()
         if not values:
             raise not_stored(ref_or_url)
@@ -274,8 +277,10 @@ def is_empty(db: Db) -> bool:
 
 
 def refs(db: Db, run: str) -> list[str]:
-    """Return the references of a run."""
-    return [ref for (ref,) in db.execute("SELECT ref FROM artifact WHERE run = ?", (run,))]
+    """Return the references of a run, in the order of their puts."""
+    condition, names = in_run(run)
+    query = f"SELECT ref FROM artifact WHERE {condition} ORDER BY id"  # noqa: S608 - ours
+    return [ref for (ref,) in db.execute(query, names)]
 
 
 def all_refs(db: Db) -> set[str]:
@@ -385,10 +390,18 @@ def restore(db: Db, data: dict[str, Any]) -> None:
     _insert(db, *names, size, pinned, *times, *written)
 
 
-def url_key(db: Db) -> bytes:
-    """Return the key with which URLs are hashed."""
-    (key,) = db.execute("SELECT value FROM setting WHERE name = 'url_key'").fetchone()
-    return bytes(key)
+def url_keys(db: Db) -> list[bytes]:
+    """Return the keys with which URLs are hashed: that of puts, and those of copied stores."""
+    # No LIKE: psycopg takes % for a parameter.
+    query = "SELECT value FROM setting WHERE name >= 'url_key' AND name < 'url_kez' ORDER BY name"
+    return [bytes(key) for (key,) in db.execute(query).fetchall()]
+
+
+def add_url_key(db: Db, key: bytes) -> None:
+    """Keep the key of a store whose artifacts are copied into this one."""
+    if key not in url_keys(db):
+        name = f"url_key {hashlib.sha256(key).hexdigest()[:16]}"
+        db.execute("INSERT INTO setting VALUES (?, ?) ON CONFLICT DO NOTHING", (name, key))
 
 
 def set_url_key(db: Db, key: bytes) -> None:
@@ -408,7 +421,11 @@ def naming(db: Db, kind: Kind, sha256: str) -> list[str]:
 
 def url_hash(db: Db, url: str) -> bytes:
     """Return the hash of a URL. It is keyed, as a URL may hold a secret that can be guessed."""
-    return hmac.digest(url_key(db), url.encode("utf-8", "surrogatepass"), "sha256")
+    return _hash(url_keys(db)[0], url)
+
+
+def _hash(key: bytes, url: str) -> bytes:
+    return hmac.digest(key, url.encode("utf-8", "surrogatepass"), "sha256")
 
 
 def _stored(facts: Facts) -> dict[str, Any]:

@@ -14,6 +14,9 @@ from typing import Any, Protocol
 from fetchstash.errors import StoreError
 from fetchstash.store._disk import OTHER_FOLDER
 
+Record = dict[str, Any]
+"""The row of an artifact as JSON data."""
+
 
 class CatalogDown(StoreError):
     """The catalogue does not answer, or ended meanwhile."""

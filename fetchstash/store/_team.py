@@ -11,6 +11,7 @@ artifact for GRACE_SECONDS. A put that takes longer than that begins once more.
 """
 
 import hashlib
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -39,7 +40,7 @@ from fetchstash.store._place import EVICTIONS_PER_PUT
 from fetchstash.store._postgres import Database
 from fetchstash.store._protocol import in_thread
 from fetchstash.store._rank import MAX_TERMS, Deadline, rank_texts, words
-from fetchstash.store._schema import Db
+from fetchstash.store._schema import Db, Record
 from fetchstash.store._text import ByteSource, StoredText
 from fetchstash.store._threads import CALLS_AT_ONCE, Threads, Turn
 from fetchstash.text.ranges import Ranges
@@ -98,31 +99,43 @@ class TeamStore(CatalogStore):
         self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
     ) -> Facts:
         """Keep two files of the spool; they are gone from there, whether or not it works."""
+
+        def stamped(db: Db, blobs: Sequence[Blob]) -> tuple[Record, Facts]:
+            first, index = blobs[0], blobs[1].index if text else None
+            now, days = retention.time_of_put(db), self._limits.max_age_days
+            own = stamp(facts, first.sha256, first.size, index, now=now, max_age_days=days)
+            url_hash = rows.url_hash(db, url) if url else None
+            return rows.new_record(self._view.puts, own, ranges, url_hash, blobs), own
+
+        kept = self._keep(raw, text, stamped, self._retain)
+        with suppress(FetchstashError):  # the artifact is safe
+            self._sweep()
+        return kept
+
+    def _keep(
+        self,
+        raw: Path,
+        text: Path | None,
+        make: Callable[[Db, Sequence[Blob]], tuple[Record, T]],
+        retain: Callable[[Db], None],
+    ) -> T:
         files: dict[Kind, Path] = {"raw": raw, "text": text} if text else {"raw": raw}
         try:
             blobs = self._bytes.measure(files)
             self._check_size(blobs)
             terms = _terms_of(text) if text else None
-            first, index = blobs[0], blobs[1].index if text else None
-            days = self._limits.max_age_days
 
-            def insert(db: Db) -> Facts:
-                now = retention.time_of_put(db)
-                stamped = stamp(facts, first.sha256, first.size, index, now=now, max_age_days=days)
-                url_hash = rows.url_hash(db, url) if url else None
+            def insert(db: Db) -> T:
+                record, made = make(db, blobs)
                 self._record_reads(db)
-                record = rows.new_record(self._view.puts, stamped, ranges, url_hash, blobs)
                 rows.insert(db, record, ())
                 self._index(db, blobs, terms)
-                self._retain(db)
-                return stamped
+                retain(db)
+                return made
 
-            kept = self._write(dict(zip(files.values(), blobs, strict=True)), insert)
+            return self._write(dict(zip(files.values(), blobs, strict=True)), insert)
         finally:
             self._bytes.discard(list(files.values()))
-        with suppress(FetchstashError):  # the artifact is safe
-            self._sweep()
-        return kept
 
     def _write(self, files: Mapping[Path, Blob], change: Callable[[Db], T]) -> T:
         """Write bytes, then make a change that names them."""
@@ -298,6 +311,15 @@ class TeamStore(CatalogStore):
                 what = f"The bytes {kind}/{sha256} of the artifact {ref} are lost."
                 step = "Fetch its document again; repair removes the artifact."
                 yield Finding("fault", what, step, ref, mendable=True), refs
+
+    @in_thread
+    def remove(self) -> None:
+        """Remove the tables, so that nothing can be found, then the bytes and what is cached."""
+        self._database.drop()
+        for kind, sha256 in self._bytes.sizes():
+            self._bytes.remove(kind, sha256)
+        shutil.rmtree(self._limits.folder, ignore_errors=True)
+        self._read.clear()
 
     def _close(self) -> None:
         if self._is_left:

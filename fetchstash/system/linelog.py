@@ -7,7 +7,7 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,12 +46,17 @@ class LineLog:
     def records(self) -> Generator[dict[str, Any]]:
         """Return what both files hold, oldest first, without lines that are broken."""
         for path in (self._before, self.path):
-            with suppress(OSError), path.open(encoding="utf-8", errors="replace") as log:
-                for line in log:
-                    with suppress(ValueError):  # a line of a disk that was full
-                        record = json.loads(line)
-                        if isinstance(record, dict):
-                            yield cast("dict[str, Any]", record)
+            yield from _lines(path)
+
+    def forget(self, is_over: Callable[[dict[str, Any]], bool]) -> None:
+        """Remove lines by what they hold. One that is written meanwhile may be lost."""
+        for path in (self._before, self.path):
+            if path.exists():
+                kept = [json_line(line) for line in _lines(path) if not is_over(line)]
+                beside = path.with_name(f"{path.name}.new")
+                beside.touch(0o600)
+                beside.write_bytes(b"".join(kept))
+                beside.replace(path)
 
     @property
     def _before(self) -> Path:
@@ -64,6 +69,15 @@ class LineLog:
         except FileNotFoundError:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             return append(self.path, line, most=most) is not None
+
+
+def _lines(path: Path) -> Generator[dict[str, Any]]:
+    with suppress(OSError), path.open(encoding="utf-8", errors="replace") as log:
+        for line in log:
+            with suppress(ValueError):  # a line of a disk that was full
+                record = json.loads(line)
+                if isinstance(record, dict):
+                    yield cast("dict[str, Any]", record)
 
 
 def json_line(record: Mapping[str, Any]) -> bytes:

@@ -177,6 +177,14 @@ class OwnTokens:
             await self._list()
         return sorted(self._records.values(), key=lambda record: (record.created, record.id))
 
+    async def of(self, name: str = "", tenant: str = "") -> list[TokenRecord]:
+        """Return the tokens of a name and of a tenant, "" for any, also those that expired."""
+        return [
+            record
+            for record in await self.records()
+            if name in ("", record.name) and tenant in ("", record.tenant)
+        ]
+
     async def revoke(self, token_id: str) -> TokenRecord:
         """Forget a token: no replica takes it 30 s later. Raises BadArgument for an unknown id."""
         record = next((item for item in await self.records() if item.id == token_id), None)

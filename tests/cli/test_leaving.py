@@ -1,0 +1,158 @@
+"""The commands ``store copy``, ``tenant export`` and ``delete``, ``person delete``."""
+
+import json
+from pathlib import Path
+
+import anyio
+import pytest
+
+from fetchstash.service.access import OwnTokens
+from fetchstash.store import (
+    Facts,
+    StoreLimits,
+    View,
+    open_objects,
+    open_store,
+    person_run,
+    store_of_tenant,
+    tenants_of,
+)
+from tests.cli.terminal import Terminal
+from tests.store.conftest import put_into
+from tests.store.postgres import server
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=["folder", "team"])
+def limits(request: pytest.FixtureRequest, run: Terminal) -> StoreLimits:
+    """Let the commands use a service's store, in which two persons of acme keep documents."""
+    folder = Path(run.env["FETCHSTASH_STORE_FOLDER"])
+    catalog = server().new_database() if request.param == "team" else ""
+    run.env["FETCHSTASH_STORE_CATALOG"] = catalog
+    run.env["FETCHSTASH_TELEMETRY_EVENT_LOG"] = str(folder.parent / "events.jsonl")
+    limits = StoreLimits(folder, catalog=catalog, run="default")
+
+    async def fill() -> None:
+        objects = await open_objects(limits)
+        for name in ("acme", "globex"):
+            for person in ("ada", "ada", "bob"):
+                await OwnTokens(objects).create(name, person)
+        await objects.aclose()
+        for name in ("acme", "globex"):
+            whole = await open_store(store_of_tenant(limits, name))
+            for person in ("ada", "bob"):
+                own = person_run(person)
+                store = whole.seen_from(View(own, own, own))
+                facts = Facts(title=f"{person} of {name}")
+                url = "https://example.org/"
+                kept = await put_into(store, b"words\n" * 99, person.encode(), facts, url=url)
+                await store.pin(kept.artifact_ref)
+            await whole.aclose()
+
+    anyio.run(fill)
+    for name in ("acme", "globex"):
+        place = folder / "tenants" / name
+        calls = [{"run": person_run(person), "tool": person} for person in ("ada", "bob")]
+        (place / "calls.jsonl").write_text("".join(f"{json.dumps(call)}\n" for call in calls))
+        events = folder.parent / "tenants" / name / "events.jsonl"
+        events.parent.mkdir(parents=True)
+        events.write_text("{}\n")
+    return limits
+
+
+def titles(limits: StoreLimits, tenant: str) -> set[str]:
+    async def read() -> set[str]:
+        store = await open_store(store_of_tenant(limits, tenant))
+        found = {facts.title for facts in (await store.list()).facts}
+        await store.aclose()
+        return found
+
+    return anyio.run(read)
+
+
+def tokens(run: Terminal) -> list[tuple[str, str]]:
+    return sorted((row["tenant"], row["name"]) for row in run.data("token", "list"))
+
+
+def test_a_person_is_deleted_with_tokens_pins_and_calls_and_nobody_else(
+    run: Terminal, limits: StoreLimits
+) -> None:
+    words = ["person", "delete", "ada", "--tenant", "acme"]
+    what = "2 tokens and 1 artifacts of ada of acme"
+    assert run(*words, code=3).stderr == f"This would delete {what}. Add --yes to do it.\n"
+    assert titles(limits, "acme") == {"ada of acme", "bob of acme"}
+    assert run(*words, "--yes").stderr == f"Deleted {what}.\n"
+    assert titles(limits, "acme") == {"bob of acme"}
+    assert titles(limits, "globex") == {"ada of globex", "bob of globex"}
+    assert tokens(run) == [
+        ("acme", "bob"), ("globex", "ada"), ("globex", "ada"), ("globex", "bob")
+    ]  # fmt: skip
+    log = limits.folder / "tenants" / "acme" / "calls.jsonl"
+    assert [json.loads(line)["tool"] for line in log.read_text().splitlines()] == ["bob"]
+
+
+def test_a_tenant_is_exported_and_deleted(run: Terminal, limits: StoreLimits) -> None:
+    folder = run.folder / "export"
+    done = run("tenant", "export", "acme", str(folder))
+    assert done.stderr == "2 artifacts copied, 0 were there already.\n"
+    run.env["FETCHSTASH_STORE_CATALOG"], catalog = "", run.env["FETCHSTASH_STORE_CATALOG"]
+    listed = run.data("ls", "--all-runs", "--folder", str(folder))
+    assert {row["title"] for row in listed} == {"ada of acme", "bob of acme"}
+    run.env["FETCHSTASH_STORE_CATALOG"] = catalog
+    again = run.data("tenant", "export", "acme", str(folder))
+    assert again == [{"copied": 0, "there": 2, "lost": 0}]
+    assert "3 tokens and 2 artifacts" in run("tenant", "delete", "acme", code=3).stderr
+    assert run("tenant", "delete", "acme", "--yes").stderr.startswith("Deleted 3 tokens and 2 ")
+    assert anyio.run(tenants_of, limits) == ["globex"]
+    assert titles(limits, "globex") == {"ada of globex", "bob of globex"}
+    assert {tenant for tenant, _ in tokens(run)} == {"globex"}
+    left = [path for path in run.folder.rglob("*") if "acme" in path.name and path.is_file()]
+    assert left == []
+    assert not (limits.folder / "tenants" / "acme").exists()
+    assert not (run.folder / "tenants" / "acme" / "events.jsonl").exists()
+    missing = run("tenant", "delete", "acme", "--yes", code=2).stderr
+    assert "The tenant acme keeps nothing here. There are globex." in missing
+
+
+def test_a_folder_becomes_a_persons_and_a_service_another(
+    run: Terminal, limits: StoreLimits
+) -> None:
+    own = run.folder / "own"
+    anyio.run(_keep, StoreLimits(own))
+    settings = run.folder / "team.toml"
+    place = f'folder = "{limits.folder}"\ncatalog = "{limits.catalog}"\n'
+    settings.write_text(f"[store]\n{place}")
+    for name in ("FETCHSTASH_STORE_FOLDER", "FETCHSTASH_STORE_CATALOG"):
+        del run.env[name]
+    done = run.data("store", "copy", str(own), f"{settings}#acme/eve")
+    assert done == [{"copied": 1, "there": 0, "lost": 0}]
+    assert titles(limits, "acme") == {"ada of acme", "bob of acme", "mine"}
+    back = run.folder / "back"
+    assert run.data("store", "copy", f"{settings}#acme/eve", str(back))[0]["copied"] == 1
+    assert [row["title"] for row in run.data("ls", "--all-runs", "--folder", str(back))] == ["mine"]
+    whole = run.folder / "whole"
+    assert run("store", "copy", str(settings), str(whole)).stderr.startswith("5 artifacts copied")
+    assert titles(StoreLimits(whole), "globex") == {"ada of globex", "bob of globex"}
+    assert "are the same store" in run("store", "copy", str(own), str(own), code=2).stderr
+    assert "no settings file" in run("store", "copy", "none.toml", str(own), code=2).stderr
+    assert "no name of a tenant" in run("store", "copy", f"{own}#A", str(back), code=2).stderr
+
+
+async def _keep(limits: StoreLimits) -> None:
+    store = await open_store(limits)
+    await put_into(store, b"words\n", facts=Facts(title="mine"))
+    await store.aclose()
+
+
+def test_all_tokens_of_a_name_are_revoked(run: Terminal) -> None:
+    for tenant in ("acme", "globex"):
+        for name in ("ada", "bob"):
+            run("token", "create", "--tenant", tenant, "--name", name)
+    run("token", "revoke", "--all", "--of", "ada", "--tenant", "acme")
+    assert tokens(run) == [("acme", "bob"), ("globex", "ada"), ("globex", "bob")]
+    run("token", "revoke", "--all", "--of", "bob")
+    assert tokens(run) == [("globex", "ada")]
+    assert "no token of bob" in run("token", "revoke", "--all", "--of", "bob", code=2).stderr
+    for words in (["--all"], ["--of", "ada"], [], ["abc", "--all", "--of", "ada"]):
+        assert "ids of tokens, or --all --of NAME" in run("token", "revoke", *words, code=2).stderr
