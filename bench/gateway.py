@@ -2,8 +2,8 @@
 
     python -P bench/gateway.py FOLDER        (scripts/ci gateway installs the servers and runs it)
 
-FOLDER has the servers: node_modules of npm, and an environment for each of PyPI. Each task is a
-call whose result holds an answer. Without the gateway the whole result reaches the model; with it
+FOLDER has the servers, each tool of requirements/tools in a folder of its own. Each task is a call
+ whose result holds an answer. Without the gateway the whole result reaches the model; with it
 the preview, and the result of one artifact_grep where the answer is not in the preview. Then the
 time that the gateway adds to a short call. Ends with 1 if an answer is not found.
 """
@@ -161,21 +161,21 @@ def postgres() -> Generator[str]:
 
 def servers(home: Path, data: Path, database: str = "") -> dict[str, list[str]]:
     """Return the commands of the servers that are installed."""
-    npm = home / "node_modules" / ".bin"
+    npm, playwright = (home / name / "node_modules/.bin" for name in ("servers", "playwright-mcp"))
     chromium = shutil.which("chromium") or ""
     browser = ["--headless", "--isolated", "--no-sandbox", "--executable-path", chromium]
     known = {
         "filesystem": [str(npm / "mcp-server-filesystem"), str(data)],
         "everything": [str(npm / "mcp-server-everything")],
         "memory": [str(npm / "mcp-server-memory")],
-        "git": [str(home / "git" / "bin" / "mcp-server-git")],
+        "git": [str(home / "server-git" / "bin" / "mcp-server-git")],
         "sqlite": [
-            str(home / "sqlite" / "bin" / "mcp-server-sqlite"),
+            str(home / "server-sqlite" / "bin" / "mcp-server-sqlite"),
             "--db-path",
             str(data / "shop.db"),
         ],
         "postgres": [str(npm / "mcp-server-postgres"), database],
-        "playwright": [str(npm / "playwright-mcp"), *browser],
+        "playwright": [str(playwright / "playwright-mcp"), *browser],
     }
     return {name: words for name, words in known.items() if Path(words[0]).exists() and all(words)}
 
@@ -221,7 +221,7 @@ async def tokens(known: Mapping[str, list[str]], data: Path, tasks: list[Task]) 
     sums, good = [0, 0], True
     for task in tasks:
         if task.server not in known:
-            print(f"{task.server} {task.tool}: SKIPPED, the server is not installed")
+            print(f"SKIPPED: {task.server} {task.tool}: the server is not installed")
             continue
         figures: list[tuple[int, bool]] = []
         for wrapped in (False, True):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from scripts.drive.hosts import CACHE
+from scripts.drive.tools import CACHE
 
 BASE = "python:3.13-slim-bookworm"
 """What the Dockerfile names, from docker's own registry."""

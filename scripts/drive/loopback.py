@@ -3,13 +3,13 @@
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
-from scripts.drive.speech import DONE, Heard, Speech, Step, speech_of
+from scripts.drive.speech import DONE, FINAL, Heard, Speech, Step, speech_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,14 @@ class Loopback:
     steps: Sequence[Step] = ()
     heard: list[Heard] = field(default_factory=list[Heard])
     requests: list[Any] = field(default_factory=list[Any])
+    conclude: Callable[[Sequence[Heard]], str] = lambda _: DONE
+    """What the model says in the end, of the results that it has."""
+    window: int = 0
+    """Bytes of a request that the model takes; 0 for all."""
+    refused: int = 0
+    """How many requests were longer."""
+    calls: int = 0
+    """How many calls the model has made."""
     held: threading.Event = field(default_factory=threading.Event)
     """Set when somebody asks for /held, which never answers."""
     first: threading.Event = field(default_factory=threading.Event)
@@ -84,6 +92,7 @@ class Loopback:
     def play(self, steps: Sequence[Step]) -> None:
         """Begin a conversation in which the model makes these calls."""
         self.steps, self.heard, self.requests = steps, [], []
+        self.refused = self.calls = 0
         self.held.clear()
         self.first.clear()
 
@@ -107,6 +116,11 @@ class Loopback:
             _answer(handler, counted, "application/json")
             return
         speech, streamed = spoken
+        if 0 < self.window < len(body):
+            self.refused += 1
+            refusal = json.dumps(speech.refuse(len(body), self.window)).encode()
+            _answer(handler, refusal, "application/json", 400)
+            return
         with self._lock:
             answer = self._next(speech, request)
         if not streamed:
@@ -126,14 +140,21 @@ class Loopback:
                 '{"complexity_reasoning": "easy", "complexity_score": 1}'
             )
         heard = speech.heard(request)
+        ends_by_call = FINAL in json.dumps(request.get("tools", []))
+        if ends_by_call:  # smolagents says results as its user, whose older texts a client shortens
+            heard = [*self.heard[: self.calls - 1], *heard[-1:]]
         if len(heard) > len(self.heard):
             self.heard = heard
             if not self.first.is_set():
                 self.first_at = time.monotonic()
             self.first.set()
         if len(heard) >= len(self.steps):
-            return speech.say(DONE)
+            said = self.conclude(heard)
+            if ends_by_call:
+                return speech.call(Step(FINAL, {"answer": said}), FINAL, len(heard))
+            return speech.say(said)
         step = self.steps[len(heard)]
+        self.calls = len(heard) + 1
         return speech.call(step, offered.get(step.tool, offered.get("*", step.tool)), len(heard))
 
 

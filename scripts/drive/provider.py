@@ -16,9 +16,9 @@ import httpx2
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from scripts.drive.hosts import ROOT
 from scripts.drive.person import log_in
 from scripts.drive.service import running
+from scripts.drive.tools import ROOT
 
 _SCRIPT = ROOT / "scripts" / "drive" / "provider.mjs"
 _CALLBACK = "http://127.0.0.1:1/callback"

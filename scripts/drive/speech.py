@@ -1,7 +1,7 @@
 """How each host speaks with its model: what a request holds, and how an answer is written.
 
-Anthropic's Messages, OpenAI's Responses and Gemini's generateContent, as much as a scripted model
-needs: it calls one tool after the other and then says that it is done. Each API reads a request
+Anthropic's Messages, OpenAI's Responses and Chat Completions, Gemini's generateContent, as much as
+a scripted model needs: it calls one tool after the other, then says an answer. Each reads a request
 (the results ``heard`` so far, our tools that are ``offered`` by the host's names) and writes an
 answer (a ``call``, a ``wait`` until the host has started its servers, a text to ``say``), which
 ``stream`` turns into events: each its name ("" for none) and its data.
@@ -18,6 +18,12 @@ WRAPPED = "other_fetchstash"
 
 DONE = "All of it was done."
 STARTED = "The server has started."
+TOOLS = ("fetch_content", "artifact_grep", "artifact_slice")
+"""What the frameworks call by the server's own names; hosts put a prefix before them."""
+FINAL = "final_answer"
+"""The tool with which an agent of smolagents ends."""
+MAX_WAITS = 20
+"""Messages after which the model gives up waiting for a server."""
 CALL = "fetchstash_call_"
 """How the ids of our calls begin."""
 
@@ -61,10 +67,33 @@ def _listed(content: Any) -> list[Any]:
     return [*content] if isinstance(content, list) else [content]
 
 
+def _kind(item: Any) -> str:
+    """Return the type of an item of Responses; one without is a message."""
+    return str(item.get("type", "message")) if isinstance(item, dict) else "message"
+
+
 def _ours(names: list[str]) -> dict[str, str]:
     """Return our tools among the names that a host gives them: mcp__fetchstash__fetch_content."""
-    ours = {name.rpartition(SERVER)[2].lstrip("_/"): name for name in names if SERVER in name}
+    ours = {_short(name): name for name in names}
     return {name: of_host for name, of_host in ours.items() if name}
+
+
+def _short(name: str) -> str:
+    """Return the server's own name of a tool, "" if it is not ours."""
+    for tool in TOOLS:
+        if name.endswith(tool):
+            return tool
+    return name.rpartition(SERVER)[2].lstrip("_/") if SERVER in name else ""
+
+
+def _too_long(size: int, window: int) -> Any:
+    """Return OpenAI's refusal of a request, in tokens of four bytes."""
+    message = (
+        f"This model's maximum context length is {window // 4} tokens. However, your messages "
+        f"resulted in {size // 4} tokens. Please reduce the length of the messages."
+    )
+    error = {"message": message, "type": "invalid_request_error", "param": "messages"}
+    return {"error": {**error, "code": "context_length_exceeded"}}
 
 
 class _Anthropic:
@@ -91,10 +120,20 @@ class _Anthropic:
         return self._message(use, "tool_use")
 
     def wait(self, request: Any) -> Any:
-        if "WaitForMcpServers" not in [tool["name"] for tool in request.get("tools", [])]:
+        tools = [tool["name"] for tool in request.get("tools", [])]
+        named = {"type": "tool_use", "id": f"wait_{len(request['messages'])}"}
+        if "WaitForMcpServers" in tools:
+            asked: dict[str, Any] = {"name": "WaitForMcpServers", "input": {}}
+        elif "ToolSearch" in tools and len(request["messages"]) < MAX_WAITS:
+            names = ",".join(f"mcp__{SERVER}__{tool}" for tool in TOOLS)
+            asked = {"name": "ToolSearch", "input": {"query": f"select:{names}"}}
+        else:
             return None
-        named = {"type": "tool_use", "id": "wait", "name": "WaitForMcpServers"}
-        return self._message({**named, "input": dict[str, Any]()}, "tool_use")
+        return self._message(named | asked, "tool_use")
+
+    def refuse(self, size: int, window: int) -> Any:
+        said = f"prompt is too long: {size // 4} tokens > {window // 4} maximum"
+        return {"type": "error", "error": {"type": "invalid_request_error", "message": said}}
 
     def say(self, text: str) -> Any:
         return self._message({"type": "text", "text": text}, "end_turn")
@@ -138,8 +177,8 @@ class _Responses:
 
     def heard(self, request: Any) -> list[Heard]:
         results: list[Heard] = []
-        for item in request["input"]:
-            if item["type"].endswith("call_output") and item["call_id"].startswith(CALL):
+        for item in _listed(request["input"]):
+            if _kind(item).endswith("call_output") and item["call_id"].startswith(CALL):
                 results.append(Heard())
                 for part in _listed(item["output"]):
                     results[-1].take(part)
@@ -147,8 +186,8 @@ class _Responses:
 
     def offered(self, request: Any) -> dict[str, str]:
         tools = list(request.get("tools", []))
-        for item in request["input"]:
-            if item["type"] in ("additional_tools", "tool_search_output"):
+        for item in _listed(request["input"]):
+            if _kind(item) in ("additional_tools", "tool_search_output"):
                 tools += item["tools"]
         names: list[str] = []
         for tool in tools:
@@ -177,37 +216,106 @@ class _Responses:
             item = {"type": "function_call", "name": short, "arguments": written}
             if space:
                 item["namespace"] = space
-        return {**item, "call_id": f"{CALL}{number}", "id": f"item_{number}", "status": "completed"}
+        about = {"call_id": f"{CALL}{number}", "id": f"fc_{number}", "status": "completed"}
+        return self._response({**item, **about})
 
     def wait(self, request: Any) -> Any:
         named = {"call_id": "wait", "id": "wait", "status": "completed"}
         if "tool_search" in [tool["type"] for tool in request.get("tools", [])]:
             asked = {"query": "open a website and read a PDF", "limit": 8}
-            return {"type": "tool_search_call", "execution": "client", "arguments": asked, **named}
+            search = {"type": "tool_search_call", "execution": "client", "arguments": asked}
+            return self._response({**search, **named})
         if "exec_command" in [tool.get("name") for tool in request.get("tools", [])]:
             call = {"name": "exec_command", "arguments": '{"cmd": "sleep 0.5"}'}
-            return {"type": "function_call", **call, **named}
+            return self._response({"type": "function_call", **call, **named})
         if '"exec"' not in json.dumps(request["input"][0]):
             return None
         program = (
             "await new Promise((done) => setTimeout(done, 300));"
             f"if (ALL_TOOLS.some((tool) => tool.name.includes('{SERVER}'))) text('{STARTED}');"
         )
-        return {"type": "custom_tool_call", "name": "exec", "input": program, **named}
+        call = {"type": "custom_tool_call", "name": "exec", "input": program}
+        return self._response({**call, **named})
+
+    def refuse(self, size: int, window: int) -> Any:
+        return _too_long(size, window)
 
     def say(self, text: str) -> Any:
         part: dict[str, Any] = {"type": "output_text", "text": text, "annotations": []}
-        return {"type": "message", "role": "assistant", "id": "item_0", "content": [part]}
+        said = {"type": "message", "role": "assistant", "id": "msg_0", "status": "completed"}
+        return self._response({**said, "content": [part]})
+
+    def _response(self, item: dict[str, Any]) -> Any:
+        details = {
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": 0},
+        }
+        return {
+            "id": "resp_1",
+            "object": "response",
+            "created_at": 1,
+            "status": "completed",
+            "model": "scripted",
+            "output": [item],
+            "parallel_tool_calls": False,
+            "tool_choice": "auto",
+            "tools": [],
+            "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2, **details},
+        }
 
     def stream(self, answer: Any) -> Iterator[tuple[str, Any]]:
-        response = {"id": "resp_1", "object": "response", "output": [answer]}
-        usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
-        for event in (
-            {"type": "response.created", "response": {**response, "output": []}},
-            {"type": "response.output_item.done", "output_index": 0, "item": answer},
-            {"type": "response.completed", "response": {**response, "usage": usage}},
-        ):
+        events: list[dict[str, Any]] = [
+            {"type": "response.created", "response": {**answer, "output": []}},
+            {"type": "response.output_item.done", "output_index": 0, "item": answer["output"][0]},
+            {"type": "response.completed", "response": answer},
+        ]
+        for event in events:
             yield str(event["type"]), event
+
+
+class _Chat:
+    """POST /v1/chat/completions, of the frameworks: they give our tools their own names."""
+
+    def heard(self, request: Any) -> list[Heard]:
+        results: list[Heard] = []
+        for message in request["messages"]:
+            parts = [part for part in _listed(message.get("content")) if part]
+            # smolagents says results as its user: "Observation: …".
+            if message["role"] == "tool" or '"Observation:' in json.dumps(parts):
+                results.append(Heard())
+                for part in parts:
+                    results[-1].take(part)
+        return results
+
+    def offered(self, request: Any) -> dict[str, str]:
+        return _ours([tool["function"]["name"] for tool in request.get("tools", [])])
+
+    def call(self, step: Step, name: str, number: int) -> Any:
+        function = {"name": name, "arguments": json.dumps(step.arguments)}
+        call = {"id": f"{CALL}{number}", "type": "function", "function": function}
+        return self._completion({"content": None, "tool_calls": [call]}, "tool_calls")
+
+    def wait(self, request: Any) -> Any:
+        del request  # they wait for their servers by themselves
+
+    def refuse(self, size: int, window: int) -> Any:
+        return _too_long(size, window)
+
+    def say(self, text: str) -> Any:
+        return self._completion({"content": text}, "stop")
+
+    def _completion(self, message: dict[str, Any], reason: str) -> Any:
+        choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reason}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        about = {"id": "chat_1", "created": 1, "model": "scripted", "usage": usage}
+        return {**about, "object": "chat.completion", "choices": [choice]}
+
+    def stream(self, answer: Any) -> Iterator[tuple[str, Any]]:
+        (choice,) = answer["choices"]
+        calls = [{"index": 0, **call} for call in choice["message"].get("tool_calls", [])]
+        delta = choice["message"] | ({"tool_calls": calls} if calls else {})
+        streamed = {"index": 0, "delta": delta, "finish_reason": choice["finish_reason"]}
+        yield "", answer | {"object": "chat.completion.chunk", "choices": [streamed]}
 
 
 class _Gemini:
@@ -218,7 +326,7 @@ class _Gemini:
         for content in request["contents"]:
             of_a_call = False
             for part in content["parts"]:
-                if SERVER in part.get("functionResponse", {}).get("name", ""):
+                if _short(part.get("functionResponse", {}).get("name", "")):
                     of_a_call = True
                     results.append(Heard())
                     response = part["functionResponse"]["response"]
@@ -237,12 +345,20 @@ class _Gemini:
 
     def call(self, step: Step, name: str, number: int) -> Any:
         del number
-        # What this host adds to every schema, its model sends.
-        arguments = {**step.arguments, "wait_for_previous": True}
+        # What Gemini CLI adds to every schema, its model sends.
+        more = {"wait_for_previous": True} if SERVER in name else {}
+        arguments = {**step.arguments, **more}
         return self._candidate({"functionCall": {"name": name, "args": arguments}})
 
     def wait(self, request: Any) -> Any:
         del request  # it waits by itself
+
+    def refuse(self, size: int, window: int) -> Any:
+        said = (
+            f"The input token count ({size // 4}) exceeds the maximum number of tokens "
+            f"allowed ({window // 4})."
+        )
+        return {"error": {"code": 400, "message": said, "status": "INVALID_ARGUMENT"}}
 
     def say(self, text: str) -> Any:
         return self._candidate({"text": text})
@@ -258,7 +374,7 @@ class _Gemini:
         yield "", answer
 
 
-Speech = _Anthropic | _Responses | _Gemini
+Speech = _Anthropic | _Responses | _Chat | _Gemini
 
 
 def speech_of(path: str, request: Any) -> tuple[Speech, bool] | None:
@@ -266,5 +382,7 @@ def speech_of(path: str, request: Any) -> tuple[Speech, bool] | None:
     if "/messages" in path:
         return _Anthropic(), bool(request.get("stream"))
     if path.startswith("/v1/responses"):
-        return _Responses(), True
+        return _Responses(), bool(request.get("stream"))
+    if "/chat/completions" in path:
+        return _Chat(), bool(request.get("stream"))
     return (_Gemini(), ":stream" in path) if "enerateContent" in path else None

@@ -44,8 +44,6 @@ from scripts.drive.hosts import (
     check,
     failures,
     install,
-    node_folder,
-    npm_library,
     write,
 )
 from scripts.drive.loopback import Loopback
@@ -54,6 +52,7 @@ from scripts.drive.provider import Provider
 from scripts.drive.scenes import PAGES, WORD
 from scripts.drive.service import free_port, running
 from scripts.drive.speech import SERVER, Step
+from scripts.drive.tools import node_folder, node_tool
 
 ADA, BOB = "ada@team-a", "bob@team-b"
 FETCHSTASH = Path(sys.executable).with_name("fetchstash")
@@ -289,9 +288,8 @@ def main() -> int:
     if sys.platform != "linux":
         print("SKIPPED: the hosts are driven on Linux alone")
         return 0
-    library, node = npm_library("oidc-provider@9", "oidc-provider"), node_folder(22)
+    library, node = node_tool("oidc-provider"), node_folder(22)
     if library is None or node is None:
-        print("SKIPPED: npm cannot install oidc-provider, or a Node for it, here")
         return 0
     with tempfile.TemporaryDirectory() as name, Loopback(PAGES) as loopback:
         work = Path(name)
@@ -317,7 +315,6 @@ def main() -> int:
                 for number, host in enumerate(HOSTS[host_name] for host_name in names):
                     version = install(host)
                     if not version:
-                        print(f"SKIPPED: {host.name}, which npm cannot install here")
                         continue
                     print(f"--- {host.name} {version}", flush=True)
                     at_home = LoginHost(host, loopback, work / f"home{number}", token)

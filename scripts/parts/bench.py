@@ -91,12 +91,11 @@ def main() -> int:
     for name in options.names or names:
         arguments = list(SHORT.get(name, ()))
         if name in ELSEWHERE and name not in options.names:
-            print(f"--- bench {name}: SKIPPED, {ELSEWHERE[name]}")
             continue
         if name in CORPORA:
             corpus = options.corpora / CORPORA[name] if options.corpora else None
             if corpus is None or not corpus.exists():
-                print(f"--- bench {name}: SKIPPED, it needs the corpus {CORPORA[name]}")
+                print(f"SKIPPED: bench {name} needs the corpus {CORPORA[name]}")
                 continue
             arguments.append(str(corpus))
         failed += not run(name, arguments)

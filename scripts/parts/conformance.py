@@ -20,11 +20,9 @@ from pathlib import Path
 
 from fetchstash.cli.demo.driver import command
 from fetchstash.cli.demo.site import Site
-from scripts.drive.hosts import ROOT, node_folder, npm_program
 from scripts.drive.service import served
+from scripts.drive.tools import ROOT, node_folder, node_program
 
-SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
-INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 REFUSED = 5
 """The inspector's exit code where a tool's result is an error."""
 REVISIONS = ("2025-11-25", "2026-07-28")
@@ -62,9 +60,8 @@ def inspect(program: str, server: list[str], *arguments: str) -> tuple[int, str]
 
 async def by_hand() -> int:
     """List the tools, make calls that work and one that must not, and say how each ended."""
-    program = npm_program(INSPECTOR, "mcp-inspector")
+    program = node_program("inspector", "mcp-inspector")
     if program is None:
-        print("SKIPPED: npm cannot install the inspector here")
         return 0
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -124,9 +121,8 @@ def called(tool: str, **arguments: object) -> list[str]:
 def main() -> int:
     """Run both requirement sets and the inspector; return how many failed."""
     node = node_folder(22)
-    program = npm_program(SUITE, "conformance") if node else None
+    program = node_program("conformance", "conformance") if node else None
     if node is None or program is None:
-        print("SKIPPED: npm or a Node of 22 or newer is missing, so no suite can run")
         return 0
     os.environ["PATH"] = f"{node}{os.pathsep}{os.environ['PATH']}"
     failed = 0

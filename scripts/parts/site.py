@@ -8,7 +8,6 @@ no page (a program, a folder) is linked to the repository itself.
 """
 
 import argparse
-import hashlib
 import json
 import os
 import re
@@ -16,12 +15,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-LOCK = ROOT / "requirements" / "site.txt"
-ENVIRONMENT = ROOT / ".venv-site"
+from scripts.drive.tools import ROOT, python_tool
+
 REPOSITORY = "https://github.com/fetchstash/fetchstash"
 LINK = re.compile(r"(\]\()([^)#:\s]+)([^)]*\))")
 
@@ -29,7 +26,12 @@ NAVIGATION = {
     "Start": ["README.md", "docs/start.md", "docs/install.md", "docs/recipes.md", "docs/limits.md"],
     "Your agent": ["docs/tools.md", "docs/cli.md", "docs/view.md", "docs/hosts.md"],
     "Your program": ["docs/library.md", "docs/reference.md", "docs/errors.md", "docs/facts.md"],
-    "Your agent's code": ["docs/client.md", "docs/gateway.md", "docs/handlers.md"],
+    "Your agent's code": [
+        "docs/frameworks.md",
+        "docs/client.md",
+        "docs/gateway.md",
+        "docs/handlers.md",
+    ],
     "Your team": [
         "docs/operations.md",
         "docs/operations-reference.md",
@@ -76,7 +78,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/ci site")
     parser.add_argument("--into", type=Path, help="the folder to keep it in")
     into: Path | None = parser.parse_args().into
-    python = environment()
+    programs = python_tool("site")
+    if programs is None:
+        return 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         pages = staged(folder / "pages")
@@ -84,7 +88,7 @@ def main() -> int:
         site = into.resolve() if into else folder / "site"
         settings.write_text(json.dumps(configuration(pages, site)), encoding="utf-8")
         command: list[str | Path] = [
-            python,
+            programs / "python",
             "-P",
             "-m",
             "mkdocs",
@@ -106,36 +110,6 @@ def main() -> int:
 def quiet() -> dict[str, str]:
     """Return the environment of mkdocs. Its theme prints a notice about versions to come."""
     return {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-
-
-def environment() -> Path:
-    """Return the Python of an environment with the locked packages; make it where it is not."""
-    python = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    stamp = ENVIRONMENT / "stamp"
-    wanted = hashlib.sha256(LOCK.read_bytes()).hexdigest()
-    if stamp.exists() and stamp.read_text() == wanted:
-        return python
-    shutil.rmtree(ENVIRONMENT, ignore_errors=True)
-    run([sys.executable, "-m", "venv", ENVIRONMENT])
-    pip: list[str | Path] = [
-        python,
-        "-P",
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--disable-pip-version-check",
-    ]
-    run([*pip, "--require-hashes", "--only-binary", ":all:", "-r", LOCK])
-    stamp.write_text(wanted)
-    return python
-
-
-def run(command: Sequence[str | Path]) -> None:
-    """Run a step, which must succeed; only then what it says is of no interest."""
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"site: {done.stderr[-500:]}\nsite: FAILED, its packages cannot be installed.")
 
 
 def staged(folder: Path) -> list[str]:

@@ -70,7 +70,7 @@ def started(stack: ExitStack, name: str, folder: Path, azurite_blob: Path) -> Bu
     """Start a bucket, in two attempts, until the stack is closed; None if it cannot be had here."""
     has_ceph = all(map(found, ("radosgw", "ceph-mon", "ceph-osd", "ceph")))
     if not (has_ceph if name == "ceph" else azurite_blob.exists()):
-        print(f"SKIPPED {name}: it is not installed")
+        print(f"SKIPPED: {name} is not installed")
         return None
     for attempt in (1, 2):
         place = folder / f"{name}-{attempt}"
@@ -80,7 +80,7 @@ def started(stack: ExitStack, name: str, folder: Path, azurite_blob: Path) -> Bu
             )
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
             print(f"{name} did not start: {error}")
-    print(f"SKIPPED {name}: it does not start here")
+    print(f"SKIPPED: {name} does not start here")
     return None
 
 
@@ -107,7 +107,7 @@ def try_bucket(bucket: Bucket, parts: Sequence[str], other: str, *, short: bool)
             words = [str(HERE / "behind_nginx.py"), *place, *seconds, "--other", other]
             results.append(call(f"{bucket.name}: replicas behind nginx", words, keys))
         else:
-            print("SKIPPED replicas behind nginx: nginx is not installed")
+            print("SKIPPED: replicas behind nginx, as nginx is not installed")
     return results.count(False)
 
 

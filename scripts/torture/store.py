@@ -320,7 +320,7 @@ def directed_unlink(folder: Path, tally: Tally, *, plant: bool) -> None:
 def on_a_full_disk(kills: int, seed: int, tally: Tally) -> None:
     """Play the rounds of the full disk on a tmpfs of 24 MiB, in a mount namespace of their own."""
     if os.name != "posix" or os.geteuid() != 0 or not shutil.which("unshare"):
-        print("SKIPPED full disk: it takes root and unshare")
+        print("SKIPPED: the full disk takes root and unshare")
         return
     with tempfile.TemporaryDirectory() as folder:
         mount = 'mount -t tmpfs -o size=24m tmpfs "$1" && shift && exec "$@"'

@@ -1,19 +1,20 @@
-"""A LangChain agent with fetchstash's tools over MCP."""
+"""LangGraph's create_agent: the tools over MCP, and middleware that recovers a full context."""
 
 import asyncio
-import os
 import sys
 
 from langchain.agents import create_agent
 from langchain_mcp_adapters.client import MultiServerMCPClient
 
+from fetchstash.client.adapters.langchain import recovery_middleware
+
 
 async def main(question: str) -> None:
     server = {"transport": "stdio", "command": "fetchstash", "args": ["serve"]}
-    client = MultiServerMCPClient({"fetchstash": {**server, "env": dict(os.environ)}})
-    agent = create_agent("openai:gpt-5", await client.get_tools())
+    tools = await MultiServerMCPClient({"fetchstash": server}).get_tools()
+    agent = create_agent("openai:gpt-5", tools, middleware=[recovery_middleware()])
     state = await agent.ainvoke({"messages": [{"role": "user", "content": question}]})
-    print(state["messages"][-1].content)
+    print(state["messages"][-1].text)
 
 
 asyncio.run(main(sys.argv[1]))

@@ -1,0 +1,157 @@
+"""Run all that CI runs, two parts side by side, and say in one line how it ended.
+
+    scripts/ci
+
+Each part's output is printed when it ends. Most parts wait for processes, installations and time
+limits, so that two of them keep two cores busy. The last line counts what failed, what could not be
+had (a part says so by a line that begins with SKIPPED:) and names what was not begun for want of
+time, which is no failure. Exit code: how many parts failed.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGS = ROOT / "build" / "ci"
+LAST_BEGIN_SECONDS = 60 * 60
+"""No part begins later; CI is ended after 90 minutes, and one part may take 20."""
+MAX_SECONDS = 83 * 60
+"""What still runs then is ended, and failed."""
+LANES = 2
+GRACE_SECONDS = 20
+
+PARTS = (
+    "checks --all",  # lint, types, import rules, all tests against the built wheel
+    "frameworks",  # the examples of docs/frameworks.md, with the real packages
+    "hosts",  # real hosts against a scripted model: what reaches it, what stays
+    "adapters",  # the client's adapters and their types, against the real SDKs
+    "matrix",  # the tests that are not slow, on other interpreters
+    "extras",  # OCR, the browser and the shells, with their real programs
+    "replicas --short",  # a team's store on PostgreSQL and real buckets, replicas killed
+    "postgres",  # the tests of a team's store, on PostgreSQL
+    "packages",  # the bundle, server.json and the image are made, validated and started
+    "deploy",  # the unit, the dashboard, the manifest and the compose file, with what reads them
+    "compare --short",  # ours, a peer and three planted bad servers, on a web of its own
+    "site",  # the documentation as a site: no link of it is broken
+    "access",  # a real identity provider, and logins of the mcp client and hosts at it
+    "conformance",  # the protocol's own suite for both eras, and the inspector
+    "gateway",  # the gateway in front of real servers, what reaches a model with it and without
+    "torture --short",  # kills, hostile webs and hostile files, a few minutes
+    "bench --corpora ../shared/corpora",  # each benchmark still runs, in a short form
+    "fuzz --seconds 100",  # the fuzzers, with fresh seeds
+)
+
+
+@dataclass(slots=True)
+class Run:
+    """All parts, and how they ended."""
+
+    waiting: deque[str]
+    began: float = field(default_factory=time.monotonic)
+    running: dict[str, subprocess.Popen[bytes]] = field(
+        default_factory=dict[str, "subprocess.Popen[bytes]"]
+    )
+    failed: list[str] = field(default_factory=list[str])
+    missing: list[str] = field(default_factory=list[str])
+    late: list[str] = field(default_factory=list[str])
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def seconds(self) -> float:
+        """How long it has run."""
+        return time.monotonic() - self.began
+
+    def lane(self) -> None:
+        """Run parts until none waits."""
+        while True:
+            with self.lock:
+                if not self.waiting:
+                    return
+                part = self.waiting.popleft()
+                if self.seconds > LAST_BEGIN_SECONDS:
+                    self.late.append(part)
+                    continue
+            self.run(part)
+
+    def run(self, part: str) -> None:
+        """Run one part to its end, and print what it said."""
+        begin = self.seconds
+        log = LOGS / f"{part.split(maxsplit=1)[0]}.log"
+        command = [sys.executable, "-P", str(ROOT / "scripts" / "setup.py"), *part.split()]
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # a group, so that all of it can be ended
+            )
+        self.running[part] = process
+        try:
+            code = process.wait(max(MAX_SECONDS - self.seconds, 1))
+            ended = f"FAILED with {code}" if code else "ok"
+        except subprocess.TimeoutExpired:
+            end(process)
+            ended = "FAILED, ended for want of time"
+        del self.running[part]
+        said = log.read_text(encoding="utf-8", errors="replace")
+        with self.lock:
+            print(
+                f"=== {part}\n{said}=== {part}: {ended} after {self.seconds - begin:.0f} s",
+                flush=True,
+            )
+            self.missing += [f"{part}: {line}" for line in re.findall(r"(?m)^SKIPPED: (.*)", said)]
+            if ended != "ok":
+                self.failed.append(part)
+
+    def summary(self) -> str:
+        """Return the last line."""
+        parts = [f"{len(PARTS) - len(self.failed) - len(self.late)} of {len(PARTS)} parts ok"]
+        if self.failed:
+            parts.append(f"{len(self.failed)} FAILED: {', '.join(self.failed)}")
+        if self.late:
+            parts.append(f"{len(self.late)} NOT BEGUN for want of time: {', '.join(self.late)}")
+        if self.missing:
+            parts.append(f"{len(self.missing)} not to be had: {'; '.join(self.missing)}")
+        return f"=== {self.seconds:.0f} s: {' | '.join(parts)}"
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a part with all that it started."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(GRACE_SECONDS)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue
+
+
+def main() -> int:
+    """Run all parts; return how many failed."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    run = Run(deque(PARTS))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    lanes = [threading.Thread(target=run.lane, daemon=True) for _ in range(LANES)]
+    try:
+        for lane in lanes:
+            lane.start()
+        for lane in lanes:
+            lane.join()
+    finally:
+        for process in list(run.running.values()):
+            end(process)
+        print(run.summary(), flush=True)
+    return len(run.failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""Test the extras that .venv does not have (OCR, browser), and the completion of real shells.
+
+    scripts/ci extras
+
+Their environment sees the checkout and the packages of .venv, too, after its own. Chromium, fonts,
+the shells and tesseract, with which the benchmark compares, are Debian's.
+"""
+
+import os
+import subprocess
+import sys
+import sysconfig
+
+from scripts.drive.tools import ROOT, debian, node_tool, python_tool
+
+COMMAND = "#!{python} -P\nimport sys\nfrom fetchstash.cli import main\nsys.exit(main())\n"
+TESSERACT = ("ocr", "ocr-rus", "ocr-chi-sim")
+FONTS = ("fonts-liberation", "fonts-dejavu-core", "fonts-noto-cjk")
+
+
+def main() -> int:
+    """Install what can be had, and run its tests; return the exit code of pytest."""
+    programs = python_tool("extras")
+    if programs is None:
+        return 0
+    (site,) = programs.parent.glob("lib/python3*/site-packages")
+    paths = dict.fromkeys((str(ROOT), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))
+    (site / "zz-checkout.pth").write_text("".join(f"{path}\n" for path in paths))
+    command = programs / "fetchstash"  # which the tests start as a host does
+    command.write_text(COMMAND.format(python=programs / "python"))
+    command.chmod(0o755)
+    tests = ["handlers/test_ocr.py", "server/test_two_calls_extras.py"]
+    if debian("chromium", "chromium", "chromium-sandbox", "fonts-liberation"):
+        tests += ["fetch/test_browser.py", "server/ui/test_browser.py"]
+        axe = node_tool("axe")
+    else:
+        axe = None
+    if debian("zsh", "zsh") and debian("fish", "fish"):
+        tests.append("cli/test_completion.py")
+    debian("tesseract", *(f"tesseract-{name}" for name in TESSERACT), *FONTS)
+    environment = {**os.environ, "PYTHONSAFEPATH": "1", "AXE_FOLDER": str(axe or "")}
+    words = [str(programs / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs"]
+    words += ["--no-header", *(f"tests/{test}" for test in tests)]
+    return subprocess.run(words, cwd=ROOT, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

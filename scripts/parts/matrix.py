@@ -1,0 +1,72 @@
+"""Run the tests that are not slow on other interpreters, each in an environment of its own.
+
+    scripts/ci matrix              Debian 12's Python, the oldest that README promises, and a newer
+    scripts/ci matrix PYTHON …     these
+
+Exit code: how many failed.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from scripts.drive.tools import ROOT, skip
+
+PYENV = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+WANTED = (
+    ("the system's Python", (3, 11), ["/usr/bin/python3"]),
+    (
+        "Python 3.13 or newer",
+        (3, 13),
+        [
+            "python3.14",
+            "python3.13",
+            *(str(PYENV / f"{minor}*/bin/python") for minor in ("3.14", "3.13")),
+        ],
+    ),
+)
+
+
+def version(python: str) -> tuple[int, ...]:
+    """Return the version of an interpreter, () if it does not run."""
+    command = [python, "-c", "import platform; print(platform.python_version())"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ()
+    return tuple(int(part) for part in done.stdout.split(".") if part.strip().isdigit())
+
+
+def first(candidates: Sequence[str], lowest: tuple[int, ...]) -> str:
+    """Return the first candidate that runs and is new enough, "" if none is."""
+    paths = [
+        str(path)
+        for candidate in candidates
+        for path in (sorted(Path("/").glob(candidate[1:])) if "*" in candidate else [candidate])
+    ]
+    return next((path for path in paths if version(path)[:2] >= lowest), "")
+
+
+def main() -> int:
+    """Test on the interpreters that are named, or found; return how many failed."""
+    pythons = sys.argv[1:]
+    for name, lowest, candidates in () if pythons else WANTED:
+        if python := first(candidates, lowest):
+            pythons.append(python)
+        else:
+            skip(name, "no such interpreter is here")
+    failed = 0
+    for python in pythons:
+        number = ".".join(map(str, version(python)))
+        print(f"--- matrix: Python {number} ({python})", flush=True)
+        environment = {**os.environ, "PYTHON": python, "CHECKOUT_VENV": f".venv-{number}"}
+        tests = ["-q", "-m", "not slow", "-n", "auto", "--dist", "loadfile"]
+        command = [str(ROOT / "scripts" / "test"), *tests]
+        failed += bool(subprocess.run(command, env=environment, check=False).returncode)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
