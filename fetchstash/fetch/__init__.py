@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fetchstash.fetch._mask import mask_url
     from fetchstash.fetch._own import OriginHeaders, OwnFields, origin_headers
     from fetchstash.fetch._pace import Gates
-    from fetchstash.fetch._responses import age_seconds, is_fresh, landing, may_keep, next_page
+    from fetchstash.fetch._responses import Pager, age_seconds, is_fresh, landing, may_keep, pager
     from fetchstash.fetch._robots import site_rules
     from fetchstash.fetch._rules import MAX_RULES, MEANINGS, RULES, TWIN, Match, Rule, matching
     from fetchstash.fetch._url import is_below, join_host_port, normal_url
@@ -42,6 +42,7 @@ __all__ = [
     "Match",
     "OriginHeaders",
     "OwnFields",
+    "Pager",
     "Progress",
     "Rendered",
     "Renderer",
@@ -60,9 +61,9 @@ __all__ = [
     "may_keep",
     "missing",
     "missing_chromium",
-    "next_page",
     "normal_url",
     "origin_headers",
+    "pager",
     "plain",
     "site_rules",
     "tls_context",
@@ -80,7 +81,7 @@ _MODULES = {
     "_mask": "mask_url",
     "_own": "OriginHeaders OwnFields origin_headers",
     "_pace": "Gates",
-    "_responses": "age_seconds is_fresh landing may_keep next_page",
+    "_responses": "Pager age_seconds is_fresh landing may_keep pager",
     "_robots": "site_rules",
     "_rules": "MAX_RULES MEANINGS RULES TWIN Match Rule matching",
     "_url": "is_below join_host_port normal_url",

@@ -7,7 +7,8 @@ body already.
 
 import random
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 from pathlib import PurePosixPath
@@ -311,10 +312,48 @@ def after_redirect(error: _Error, first: Target, target: Target) -> _Error:
 
 
 _LINK = re.compile(r"<([^<>]{1,2000})>([^<]{0,2000})")
-_REL_NEXT = re.compile(r';\s*rel\s*=\s*(?:"[^"]*\bnext\b[^"]*"|next\b)', re.IGNORECASE)
+_REL = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))', re.IGNORECASE)
+_PAGE_OF = re.compile(
+    r"(?:[?&](?:p|pg|paged|page(?:[-_]?(?:no|num|number|index)|\[number\]|%5bnumber%5d)?)=|/page/)"
+    r"(\d{1,9})(?!\d)",
+    re.IGNORECASE,
+)
+_TOTAL = ("x-total-count", "x-total", "total-count", "x-wp-total", "x-pagination-total-count")
+_PAGES = ("x-total-pages", "x-wp-totalpages", "x-pagination-page-count", "x-pagination-total-pages")
+# RFC 9110, section 14.4, of other units than bytes: "items 0-29/1000".
+_RANGE = re.compile(r"(?!bytes)[\w-]{0,40}[ =]?(?:\d{1,12}-\d{1,12}|\*)/(\d{1,12})", re.ASCII)
+# In the JSON of X-Pagination.
+_IN_JSON = re.compile(
+    r'"total_?(?:count|items|records|results)?"\s*:\s*(\d{1,12})(?!\d)', re.IGNORECASE
+)
 
 
-def next_page(headers: Mapping[str, str]) -> str:
-    """Return the target of the first Link to the next page (RFC 8288, section 3), or ""."""
-    links = _LINK.findall(headers.get("link", ""))
-    return next((target.strip() for target, more in links if _REL_NEXT.search(more)), "")
+@dataclass(frozen=True, slots=True)
+class Pager:
+    """What header fields say of a list that goes on: the next page, and how much there is."""
+
+    next_url: str = ""
+    last_page: int | None = None
+    items_total: int | None = None
+
+
+def pager(headers: Mapping[str, str]) -> Pager:
+    """Read the Link field (RFC 8288, section 3) and the counts that APIs add to it."""
+    targets: dict[str, str] = {}
+    for target, more in _LINK.findall(headers.get("link", "")):
+        match = _REL.search(more)
+        for relation in (match[1] or match[2]).lower().split() if match else ():
+            targets.setdefault(relation, target.strip())
+    last = _PAGE_OF.search(targets.get("last", ""))
+    pages = int(last[1]) if last else _first_count(headers, _PAGES)
+    total = _first_count(headers, _TOTAL)
+    if total is None:
+        ranged = _RANGE.fullmatch(headers.get("content-range", "").strip())
+        match = ranged or _IN_JSON.search(headers.get("x-pagination", "")[:1_000])
+        total = int(match[1]) if match else None
+    return Pager(targets.get("next", ""), pages, total)
+
+
+def _first_count(headers: Mapping[str, str], names: Iterable[str]) -> int | None:
+    values = (headers[name].strip() for name in names if name in headers)
+    return next((int(v) for v in values if v.isascii() and v.isdigit() and len(v) < 13), None)

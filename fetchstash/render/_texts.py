@@ -211,12 +211,27 @@ def condition_lines(subject: Subject, word: Wording) -> list[str]:
     elif subject.facts.get("page_verdict") == "empty_shell":
         browser = Call("setting", {"name": "fetch.browser", "value": ["auto"]})
         lines.append(f"[A browser could show more: {word(browser)}.]")
-    if following := next_page(subject):
-        lines.append(f"[Next page: {word(Call('fetch', {'url': following}))}]")
+    lines += _list_lines(subject, word)
     if subject.incomplete and not subject.error:
         state = "Incomplete" if subject.size_bytes else "Empty"
         lines.append(f"[{state}: {clip_middle(subject.incomplete, 120)}.]")
     return lines
+
+
+def _list_lines(subject: Subject, word: Wording) -> list[str]:
+    """Return a line on a list of which this is a page: the next one, the last, all items."""
+    items, total, last = (subject.facts.get(name) for name in ("items", "items_total", "last_page"))
+    parts: list[str] = []
+    if following := next_page(subject):
+        parts.append(f"Next page: {word(Call('fetch', {'url': following}))}")
+    elif subject.facts.get("next_url") and items is not None:  # its words stay inside a fence
+        named = word(Call("info", {"ref": subject.ref}))
+        parts.append(f"Next page: the next_url that {named} shows")
+    if last and parts:
+        parts.append(f"the last page is {last}")
+    if total and total > (items or 0):
+        parts.append(f"{items} of {total} items are here" if items else f"{total} items in all")
+    return [f"[{'; '.join(parts)}]"] if parts else []
 
 
 _NEXT_CHARS = 300

@@ -34,7 +34,10 @@ def with_extraction(
     router = [f"router: {decision.shadow}"] if decision.shadow else []
     document = extraction.document_facts()
     document["media_type"] = extraction.media_type or decision.media_type
-    document["next_url"] = _resolved(facts.next_url or extraction.next_url, facts.final_url)
+    document["next_url"] = facts.next_url or resolved(extraction.next_url, facts.final_url)
+    for count in ("last_page", "items_total"):  # what the header fields say goes first
+        own = getattr(facts, count)
+        document[count] = document[count] if own is None else own
     if not extraction.word:  # the worker died before it could say what it read
         document |= describe(decision.kind, document["media_type"])
     return replace(
@@ -58,7 +61,7 @@ def with_extraction(
     )
 
 
-def _resolved(address: str, base: str) -> str:
+def resolved(address: str, base: str) -> str:
     """Return the whole URL of an address on a page; "" if it is none, or holds a secret."""
     try:
         url = urljoin(base, address) if address and base else ""

@@ -32,7 +32,7 @@ from fetchstash.fetch import (
     landing,
     matching,
     may_keep,
-    next_page,
+    pager,
 )
 from fetchstash.handlers import (
     LEADING,
@@ -42,7 +42,13 @@ from fetchstash.handlers import (
     refreshed,
     route_file,
 )
-from fetchstash.stash._facts import TWIN_REACH, described, says_the_same, with_extraction
+from fetchstash.stash._facts import (
+    TWIN_REACH,
+    described,
+    resolved,
+    says_the_same,
+    with_extraction,
+)
 from fetchstash.stash._values import CacheUse, Picture
 from fetchstash.store import ArtifactStore, Facts
 from fetchstash.system import telemetry
@@ -56,15 +62,18 @@ _CACHING = ("age", "cache-control", "date", "expires", "pragma", "vary")
 def with_response(facts: Facts, fetched: Fetched) -> Facts:
     """Return ``facts`` with those of a response. Header values are untrusted: clean them."""
     headers = {name: clean_line(value) for name, value in fetched.headers.items()}
+    pages, final_url = pager(fetched.headers), clean_line(fetched.masked_final_url)
     renewed = replace(
         facts,
         source_url=clean_line(fetched.masked_url),
-        final_url=clean_line(fetched.masked_final_url),
+        final_url=final_url,
         http_status=fetched.status,
         etag=headers.get("etag", ""),
         last_modified=headers.get("last-modified", ""),
         incomplete=clean_line(fetched.incomplete),
-        next_url=clean_line(next_page(fetched.headers)),
+        next_url=resolved(clean_line(pages.next_url), final_url) or facts.next_url,
+        last_page=facts.last_page if pages.last_page is None else pages.last_page,
+        items_total=facts.items_total if pages.items_total is None else pages.items_total,
         landed=landing(fetched.url, fetched.final_url)
         if fetched.redirects and not fetched.rule
         else "",

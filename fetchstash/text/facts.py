@@ -84,6 +84,13 @@ class DocumentFacts:
         "the next page of a list, as the Link header, the page's head or a JSON body names it",
         2_000,
     )
+    items: int | None = _count("items of the list in this document")
+    items_total: int | None = _count(
+        "items of the whole list, as a header field or a JSON body counts them"
+    )
+    last_page: int | None = _count(
+        "the number of the last page of a list, as the Link header or a JSON body has it"
+    )
     left_out_chars: int = _count(
         "characters of a page or document that are not in the text, such as navigation", 0
     )

@@ -218,7 +218,7 @@ async def test_a_page_whose_loading_never_ends_is_kept_as_it_stands(
         "/image", script=sends(OK + b"Content-Length: 999\r\n\r\n", b"x", pause=0.2, times=999)
     )
     url = site.put("/", "<body><h1>The beginning</h1><img src=/image>")
-    page = await fetcher.render(url, tmp_path, seconds=12)
+    page = await fetcher.render(url, tmp_path, seconds=90)
     assert "The beginning" in page.path.read_text()
 
 

@@ -19,7 +19,8 @@ FACTS: dict[str, Any] = {
     "height": 1, "structure_info": LINE, "left_out_chars": 0, "left_out": MARK,
     "hidden_removed": 0, "extraction_truncated": True, "extraction_error": MARK,
     "outline": [[LINE, 1, "lines", 1]], "media_type": f"text/{MARK}", "page_verdict": "",
-    "leads_to": "", "next_url": MARK, "cause": {"reason": "failed", "error": MARK},
+    "leads_to": "", "next_url": MARK, "items": 1, "items_total": 2, "last_page": 3,
+    "cause": {"reason": "failed", "error": MARK},
     "preview": PREVIEW, "tokens": 9, "tokens_exact": False, "has_text": True,
 }  # fmt: skip
 TEXT = f"{MARK}\n" * 2_000

@@ -22,6 +22,7 @@ from typing import Any
 from fetchstash.fetch._browser._proxy import USER
 
 _PR_SET_CHILD_SUBREAPER = 36
+_LOAD_SECONDS = 12
 _QUIET_SECONDS = 6
 """A page that never stops asking its server is taken as it is so long after it was loaded."""
 _SETTLE_SECONDS = 0.3
@@ -119,7 +120,7 @@ def render(job: dict[str, Any]) -> dict[str, Any]:
         if response is None or response.status >= 400:
             return {"failed": "status"}
         with suppress(api.TimeoutError):
-            page.wait_for_load_state("load", timeout=left())
+            page.wait_for_load_state("load", timeout=left(_LOAD_SECONDS))
         with suppress(api.TimeoutError):
             page.wait_for_load_state("networkidle", timeout=left(_QUIET_SECONDS))
         page.wait_for_timeout(min(left(), 1_000 * _SETTLE_SECONDS))

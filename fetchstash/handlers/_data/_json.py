@@ -187,6 +187,51 @@ def next_page(value: Any, depth: int = 3) -> str:
     return next(filter(None, (next_page(value.get(key), depth - 1) for key in _NEXT_WITHIN)), "")
 
 
+_LISTS_WITHIN = (*_NEXT_WITHIN, "data", "hits", "response", "result", "results")
+_TOTALS = (
+    "total", "total_count", "totalCount", "total_results", "totalResults", "totalItems",
+    "total_items", "totalElements", "totalSize", "totalHits", "total_rows", "recordsTotal",
+    "numFound", "nbHits", "@odata.count", "count",
+)  # fmt: skip
+_LAST_PAGES = (
+    "last_page", "lastPage", "total_pages", "totalPages", "page_count", "pageCount", "num_pages",
+    "nbPages", "pages",
+)  # fmt: skip
+_MAX_COUNT = 10**12
+
+
+def list_facts(value: Any) -> dict[str, Any]:
+    """Return how many items a list has here and in all, and its last page, as an API says it.
+
+    A total that is not larger than what is here says nothing: "count" may be that of a page.
+    """
+    places = [value, *_within(value)]
+    lists = [value] if is_array(value) else [v for p in places for v in p.values() if is_array(v)]
+    items = max(map(len, lists), default=None)
+    total = _count(places, _TOTALS)
+    if total is None:  # Elasticsearch
+        nested = [p["total"] for p in places if is_object(p) and is_object(p.get("total"))]
+        total = _count(nested, ("value",))
+    if total is not None and total <= (items or 0):
+        total = None
+    return {"items": items, "items_total": total, "last_page": _count(places, _LAST_PAGES)}
+
+
+def _within(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a body that may describe its list, and those inside of these."""
+    if is_object(value):
+        for key in _LISTS_WITHIN:
+            if is_object(inner := value.get(key)):
+                yield inner
+                yield from (v for k in ("page", "pagination") if is_object(v := inner.get(k)))
+
+
+def _count(places: list[Any], names: tuple[str, ...]) -> int | None:
+    """Return the first number that one of ``places`` has under one of ``names``."""
+    values = (place.get(name) for name in names for place in places if is_object(place))
+    return next((v for v in values if type(v) is int and 0 <= v < _MAX_COUNT), None)
+
+
 # A document up to this size is held in memory and laid out; a larger one is kept unchanged.
 _MAX_LAYOUT_BYTES = 64 * 2**20
 # A document up to this size is read into values, which take some ten times as much memory.
@@ -235,7 +280,7 @@ def _describe(extracted: Extracted, text: str, limits: ExtractLimits) -> bool:
         info = "nested more than a thousand deep" if deep else "too large for its shape"
         extracted.learn(structure_info=info)
         return True
-    extracted.learn(structure_info=summary(value), next_url=next_page(value))
+    extracted.learn(structure_info=summary(value), next_url=next_page(value), **list_facts(value))
     extracted.preview = preview(value, limits.preview)
     return True
 
