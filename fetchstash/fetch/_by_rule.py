@@ -14,7 +14,7 @@ import anyio.to_thread
 from fetchstash.errors import FetchFailed, FetchstashError
 from fetchstash.fetch._contract import Cached, Fetched, Fetcher, Progress
 from fetchstash.fetch._mask import mask_url
-from fetchstash.fetch._responses import next_page
+from fetchstash.fetch._responses import pager
 from fetchstash.fetch._rules import Match
 from fetchstash.system.processes import new_file
 
@@ -152,4 +152,4 @@ def _write_value(part: Fetched | None, write: Callable[[bytes], None], *, as_tex
         return False
     tail = _copy(part, write)
     # Stack Exchange says it in the answer, the others in a header (RFC 8288).
-    return bool(next_page(part.headers)) or re.search(rb'"has_more":\s?true', tail) is not None
+    return bool(pager(part.headers).next_url) or re.search(rb'"has_more":\s?true', tail) is not None
