@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from fetchstash.cli._meter import Meter
 from fetchstash.cli._options import json_flag
 from fetchstash.cli._run import (
     FAILED,
@@ -104,7 +105,8 @@ def doctor(settings: "Settings", repair: bool, as_json: bool) -> int | None:
 
     from fetchstash.cli._doctor import conclusion, examine  # noqa: PLC0415 - as above
 
-    diagnoses = anyio.run(partial(examine, settings, repair=repair))
+    with Meter("Examining"):
+        diagnoses = anyio.run(partial(examine, settings, repair=repair))
     if as_json:
         print_objects([asdict(diagnosis) for diagnosis in diagnoses])
     else:

@@ -24,7 +24,13 @@ LINK = re.compile(r"(\]\()([^)#:\s]+)([^)]*\))")
 
 NAVIGATION = {
     "Start": ["README.md", "docs/start.md", "docs/install.md", "docs/recipes.md", "docs/limits.md"],
-    "Your agent": ["docs/tools.md", "docs/cli.md", "docs/view.md", "docs/hosts.md"],
+    "Your agent": [
+        "docs/tools.md",
+        "docs/cli.md",
+        "docs/view.md",
+        "docs/rules.md",
+        "docs/hosts.md",
+    ],
     "Your program": ["docs/library.md", "docs/reference.md", "docs/errors.md", "docs/facts.md"],
     "Your agent's code": [
         "docs/frameworks.md",

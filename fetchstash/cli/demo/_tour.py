@@ -4,12 +4,14 @@ import json
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import anyio
 from mcp import Client
 
+from fetchstash.cli._meter import Meter
 from fetchstash.cli._terminal import Column, Screen, screen_of, table
 from fetchstash.cli.demo import site as content
 from fetchstash.cli.demo.driver import Answer, ask, started
@@ -97,7 +99,8 @@ class _Tour:
         """Make one call and show it."""
         self._printer.title(f"{len(self.costs) + 1}. {title}")
         self._printer.rows(call_rows(tool, arguments), "call")
-        answer = await ask(self._client, tool, **arguments)
+        with Meter(title):
+            answer = await ask(self._client, tool, **arguments)
         self._printer.rows(result_rows(answer.text), "dim")
         whole = f"; the whole has {answer.whole:,}" if answer.whole.tokens else ""
         self._printer.prose(f"{answer.tokens:,} tokens{whole}")
@@ -118,7 +121,10 @@ async def _tour(printer: Printer) -> int:
         "A small web site on this machine, and the fetchstash server, started as a host starts it. "
         "Nothing leaves this machine."
     )
-    async with Site() as site, started(site) as client:
+    async with AsyncExitStack() as stack:
+        with Meter("Making the site, starting the server"):
+            site = await stack.enter_async_context(Site())
+            client = await stack.enter_async_context(started(site))
         tour = _Tour(client, site, printer)
         await _read_each(tour, site)
     printer.title("What went into the context, in tokens (o200k)")
