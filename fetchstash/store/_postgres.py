@@ -9,7 +9,9 @@ import contextlib
 import hashlib
 import os
 import re
+import time
 from collections.abc import Generator, Sequence
+from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -26,6 +28,13 @@ MOST_CONNECTIONS = 16
 
 _CONNECT_SECONDS, _WAIT_SECONDS = 5, 10
 _STATEMENT_SECONDS, _LOCK_SECONDS = 30, 30
+_BEGIN_SECONDS, _ANSWER_SECONDS = 5.0, 35.0
+"""Within which a BEGIN, and any other statement, is answered. libpq waits for ever, and a server
+that is frozen, as its machine may be, keeps no time."""
+
+_SILENT_SECONDS = 5.0
+"""After a BEGIN that was not answered, calls fail at once for so long: all would wait in line."""
+
 _MOST_NAME = 63
 """Bytes of a name in PostgreSQL."""
 
@@ -86,6 +95,7 @@ class Database:
         self._url = connection_url(catalog)
         self._tenant = tenant
         self._schema = schema_of(tenant)
+        self._silent_until = 0.0
         self._pool = _borrow_pool(self._url)
 
     def close(self) -> None:
@@ -165,12 +175,19 @@ class Database:
             f" SET LOCAL lock_timeout = '{_LOCK_SECONDS}s';"
             f" SET LOCAL idle_in_transaction_session_timeout = '{_STATEMENT_SECONDS}s'"
         ).encode()
+        if time.monotonic() < self._silent_until:
+            raise psycopg.OperationalError
         for _ in range(MOST_CONNECTIONS + 1):  # after a restart each of them is broken
             connection = self._pool.getconn(timeout=_WAIT_SECONDS)
             try:
+                connection.patience = _BEGIN_SECONDS
                 connection.execute(begin)
-            except psycopg.OperationalError:
+                connection.patience = _ANSWER_SECONDS
+            except psycopg.OperationalError as error:
                 self._pool.putconn(connection)  # which drops it
+                if isinstance(error, psycopg.errors.ConnectionTimeout):
+                    self._silent_until = time.monotonic() + _SILENT_SECONDS
+                    raise
                 continue
             except BaseException:
                 self._pool.putconn(connection)
@@ -235,6 +252,7 @@ def _borrow_pool(url: str) -> "ConnectionPool":
                 raise _failure(error) from None
             pool = ConnectionPool(
                 url,
+                connection_class=_bounded_connection(),
                 kwargs=options,
                 min_size=0,
                 max_size=MOST_CONNECTIONS,
@@ -244,6 +262,34 @@ def _borrow_pool(url: str) -> "ConnectionPool":
             )
         _pools[key] = pool, users + 1
     return pool
+
+
+@cache
+def _bounded_connection() -> Any:
+    """Return the class of connections that are closed when an answer takes too long."""
+    import psycopg  # noqa: PLC0415 - an extra
+
+    class Bounded(psycopg.Connection[tuple[Any, ...]]):
+        patience = _ANSWER_SECONDS
+
+        def wait(self, gen: Any, *options: Any, **named: Any) -> Any:
+            """Run what talks to the server; it is woken ten times a second."""
+            return super().wait(self._in_time(gen), *options, **named)
+
+        def _in_time(self, gen: Any) -> Generator[Any, Any, Any]:
+            deadline = time.monotonic() + self.patience
+            try:
+                wanted = next(gen)
+                while True:
+                    ready = yield wanted
+                    if not ready and time.monotonic() > deadline:
+                        self.close()
+                        raise psycopg.errors.ConnectionTimeout
+                    wanted = gen.send(ready)
+            except StopIteration as end:
+                return end.value
+
+    return Bounded
 
 
 def _return_pool(url: str) -> None:

@@ -3,11 +3,12 @@
     python -P scripts/replicas/torture.py [--kills 500] [--seed 1] [--url URL --endpoint URL]
         [--plant BUG]
 
-Replicas put, replace, touch and delete the artifacts of two tenants, and report what was
-acknowledged. Each is killed by SIGKILL after a moment and started again; so is the database, and
-with --url the bucket is frozen by a proxy before it. At the end every artifact that was
-acknowledged and not deleted must be there whole, everything that is listed too, and no tenant may
-have one of another. --plant lets the replicas have a bug, which must be found.
+Replicas put and delete the artifacts of two persons of each of two tenants, and report what was
+acknowledged, and what of another they could see. Each is killed by SIGKILL after a moment and
+started again; the database is killed, too, and at other times frozen, and with --url the bucket is
+frozen by a proxy before it. At the end every artifact that was acknowledged and not deleted must be
+there whole, everything that is listed too, and no tenant or person may have one of another. --plant
+lets the replicas have a bug, which must be found.
 """
 
 import argparse
@@ -28,19 +29,23 @@ import anyio
 
 from fetchstash.errors import FetchstashError
 from fetchstash.store import (
+    ALL_RUNS,
     ArtifactStore,
     Facts,
     StoreLimits,
+    View,
     _team,
     open_store,
+    person_run,
     store_of_tenant,
 )
+from fetchstash.store._catalog_store import CatalogStore
 from fetchstash.text.ranges import Ranges
 from scripts.replicas.faults import Faults, fault_proxy
 from tests.store.postgres import Server, server
 
 FAULTS_FOUND = 3
-TENANTS = ("acme", "globex")
+OWNERS = tuple((tenant, person) for tenant in ("acme", "globex") for person in ("ada", "bob"))
 REPLICAS = 4
 BUGS: dict[str, Callable[[], None]] = {}
 
@@ -58,10 +63,27 @@ def row_before_bytes() -> None:
     _team.TeamStore._claim = lambda self, blobs: claim(self, blobs)[1:]  # type: ignore[method-assign] # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
 
-def content(tenant: str, chance: random.Random) -> tuple[bytes, bytes]:
-    """Return one of a few documents of a tenant, so that artifacts share bytes."""
+@bug
+def all_runs() -> None:
+    """Show a person what the others of the tenant keep."""
+    seen_from = CatalogStore.seen_from
+    CatalogStore.seen_from = lambda self, view: seen_from(self, View(view.puts, ALL_RUNS))  # type: ignore[method-assign]
+
+
+def content(tenant: str, person: str, chance: random.Random) -> tuple[bytes, bytes]:
+    """Return one of a few documents, so that artifacts share bytes, of persons of a tenant, too.
+
+    One of five is everybody's.
+    """
     number = chance.randrange(5)
-    return f"{tenant} raw {number} ".encode() * 900, f"{tenant} text {number}\n".encode() * 300
+    whose = f"{tenant} {person}" if number else f"{tenant} all"
+    return f"{whose} raw {number} ".encode() * 900, f"{whose} text {number}\n".encode() * 300
+
+
+def store_of(whole: ArtifactStore, person: str) -> ArtifactStore:
+    """Return the store as a person sees it."""
+    run = person_run(person)
+    return whole.seen_from(View(run, run, run))
 
 
 async def put(store: ArtifactStore, raw: bytes, text: bytes) -> Facts:
@@ -76,32 +98,42 @@ async def replica(limits: StoreLimits, seed: int) -> None:
     """Put and delete until killed, and report each step before and after."""
     chance = random.Random(seed)  # noqa: S311 - it guards nothing
     stores: dict[str, ArtifactStore] = {}
-    own: dict[str, list[str]] = {tenant: [] for tenant in TENANTS}
+    own: dict[tuple[str, str], list[str]] = {owner: [] for owner in OWNERS}
     while True:
-        tenant = chance.choice(TENANTS)
+        tenant, person = owner = chance.choice(OWNERS)
+        other = chance.choice(
+            [ref for known in OWNERS if known != owner for ref in own[known]] or [""]
+        )
         with suppress(FetchstashError):  # the database or the bucket is away
             if tenant not in stores:
                 stores[tenant] = await open_store(store_of_tenant(limits, tenant))
-            store = stores[tenant]
-            if own[tenant] and chance.random() < 0.4:
-                ref = own[tenant].pop(chance.randrange(len(own[tenant])))
-                print(json.dumps(["deleting", tenant, ref]), flush=True)
+            store = store_of(stores[tenant], person)
+            if own[owner] and chance.random() < 0.4:
+                ref = own[owner].pop(chance.randrange(len(own[owner])))
+                print(json.dumps(["deleting", *owner, ref]), flush=True)
                 await store.delete(ref)
                 await store.gc()
+            elif other and chance.random() < 0.3:
+                listed = {facts.artifact_ref for facts in (await store.list()).facts}
+                if other in listed:
+                    print(json.dumps(["seen", *owner, other]), flush=True)
+                await store.get(other)
+                print(json.dumps(["seen", *owner, other]), flush=True)
             else:
-                raw, text = content(tenant, chance)
+                raw, text = content(tenant, person, chance)
                 ref = (await put(store, raw, text)).artifact_ref
-                own[tenant].append(ref)
+                own[owner].append(ref)
                 digests = [hashlib.sha256(data).hexdigest() for data in (raw, text)]
-                print(json.dumps(["kept", tenant, ref, *digests]), flush=True)
+                print(json.dumps(["kept", *owner, ref, *digests]), flush=True)
 
 
 class Ledger:
     """What was acknowledged, and what is deleted or about to be."""
 
     def __init__(self) -> None:
-        self.kept: dict[tuple[str, str], list[str]] = {}
-        self.deleted: set[tuple[str, str]] = set()
+        self.kept: dict[tuple[str, str, str], list[str]] = {}
+        self.deleted: set[tuple[str, str, str]] = set()
+        self.seen: set[tuple[str, str, str]] = set()
         self.heard: set[int] = set()
         self._lock = Lock()
 
@@ -111,23 +143,26 @@ class Ledger:
         for line in process.stdout:
             self.heard.add(process.pid)
             with suppress(ValueError):  # cut by the kill
-                what, tenant, ref, *digests = json.loads(line)
+                what, tenant, person, ref, *digests = json.loads(line)
                 with self._lock:
                     if what == "kept":
-                        self.kept[tenant, ref] = digests
+                        self.kept[tenant, person, ref] = digests
                     else:
-                        self.deleted.add((tenant, ref))
+                        (self.seen if what == "seen" else self.deleted).add((tenant, person, ref))
 
 
 async def verify(limits: StoreLimits, ledger: Ledger) -> list[str]:
     """Return what is lost, half there or another's."""
-    faults: list[str] = []
-    for tenant in TENANTS:
-        store = await open_store(store_of_tenant(limits, tenant))
+    faults = [f"{ref} was seen by {' '.join(owner)}" for *owner, ref in ledger.seen]
+    for tenant, person in OWNERS:
+        whole = await open_store(store_of_tenant(limits, tenant))
+        store = store_of(whole, person)
         listed = {facts.artifact_ref for facts in (await store.list(limit=10**6)).facts}
-        own = {ref for name, ref in ledger.kept if name == tenant}
-        gone = {ref for name, ref in ledger.deleted if name == tenant}
+        own = {ref for *owner, ref in ledger.kept if owner == [tenant, person]}
+        gone = {ref for *owner, ref in ledger.deleted if owner == [tenant, person]}
         faults += [f"{ref} of {tenant} is lost" for ref in own - gone - listed]
+        others = {ref for *owner, ref in ledger.kept if owner != [tenant, person]}
+        faults += [f"{ref} is listed for {person} of {tenant}" for ref in others & listed]
         for ref in listed:
             try:
                 reader = await store.open_text(ref)
@@ -138,12 +173,13 @@ async def verify(limits: StoreLimits, ledger: Ledger) -> list[str]:
             except FetchstashError as error:
                 faults.append(f"{ref} of {tenant} is not whole: {error.what}")
                 continue
-            if not (text.startswith(tenant.encode()) and raw.startswith(tenant.encode())):
-                faults.append(f"{ref} of {tenant} has the bytes of another")
-            digests = ledger.kept.get((tenant, ref))
+            whose = f"{tenant} {person} ".encode(), f"{tenant} all ".encode()
+            if not (text.startswith(whose) and raw.startswith(whose)):
+                faults.append(f"{ref} of {person} of {tenant} has the bytes of another")
+            digests = ledger.kept.get((tenant, person, ref))
             if digests and digests != [hashlib.sha256(data).hexdigest() for data in (raw, text)]:
                 faults.append(f"{ref} of {tenant} is wrong")
-        await store.aclose()
+        await whole.aclose()
     return faults
 
 
@@ -180,6 +216,10 @@ def play(args: argparse.Namespace, database: Server, folder: Path) -> list[str]:
                 database.stop()
                 time.sleep(chance.uniform(0, 1))
                 database.start()
+            if kill % 50 == 35:
+                database.freeze()
+                time.sleep(chance.uniform(1, 8))
+                database.thaw()
             if proxy and kill % 25 == 20:
                 proxy.set(Faults(unheard=1))
                 time.sleep(chance.uniform(1, 4))
@@ -195,7 +235,9 @@ def play(args: argparse.Namespace, database: Server, folder: Path) -> list[str]:
         )
         faults = anyio.run(verify, limits, ledger)
     kept, deleted = len(ledger.kept), len(ledger.deleted)
-    print(f"{args.kills} kills, {kept:,} artifacts acknowledged, {deleted:,} deleted")
+    frozen = len(range(35, args.kills, 50))
+    print(f"{args.kills} kills, {frozen} freezes of the database, ", end="")
+    print(f"{kept:,} artifacts acknowledged, {deleted:,} deleted")
     return faults
 
 

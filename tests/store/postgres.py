@@ -5,6 +5,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import tempfile
 from functools import cache
@@ -39,6 +40,20 @@ class Server:
     def stop(self, mode: str = "immediate") -> None:
         """End it, at once if nothing else is asked for."""
         self._run(_program("pg_ctl"), "-w", "-m", mode, "stop")
+
+    def freeze(self, number: int = signal.SIGSTOP) -> None:
+        """Freeze all of its processes, as a machine that hangs would."""
+        first = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(first, number)
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        for child in children:
+            with contextlib.suppress(ProcessLookupError):  # a client left
+                os.kill(int(child), number)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self.freeze(signal.SIGCONT)
 
     def new_database(self) -> str:
         """Return the address of an empty database."""

@@ -14,6 +14,7 @@ from fetchstash.errors import BadArgument, StoreError, UnknownRef
 from fetchstash.store import (
     Facts,
     StoreLimits,
+    _postgres,
     _steps,
     _team,
     check_store,
@@ -380,3 +381,56 @@ async def test_without_psycopg_one_line_says_what_to_install(
     monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
     with pytest.raises(StoreError, match=r'pip install "fetchstash\[team\]"'):
         await open_store(StoreLimits(tmp_path, catalog="postgresql:///x"))
+
+
+async def test_a_frozen_database_costs_a_bounded_time_and_one_line_and_is_used_again(
+    tmp_path: Path, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_BEGIN_SECONDS", "_ANSWER_SECONDS", "_CONNECT_SECONDS", "_WAIT_SECONDS"):
+        monkeypatch.setattr(_postgres, name, 1)
+    monkeypatch.setattr(_postgres, "_SILENT_SECONDS", 0)
+    own = new_server()
+    limits = StoreLimits(tmp_path, run="default", catalog=own.new_database())
+    store = await open_store(limits)
+    objects = await open_objects(limits)
+    known = await put(store, b"known\n", url="https://example.org/")
+    assert await store.open_text(known.artifact_ref)
+    own.freeze()
+    try:
+        with anyio.fail_after(60):  # and not for ever
+            for ask in (
+                store.list,
+                lambda: store.get("https://example.org/"),
+                lambda: put(store, b"new\n"),
+                lambda: store.search("known", [], 3),
+                lambda: store.get("art_" + "a" * 26),
+            ):
+                with pytest.raises(StoreError, match="database does not answer") as error:
+                    await ask()
+                assert len(error.value.line().splitlines()) == 1
+            assert await objects.failing() == "database"
+            # What was read last can be read on.
+            assert (await store.get(known.artifact_ref)).sha256 == known.sha256
+            reader = await store.open_text(known.artifact_ref)
+            assert await reader.read_chars(0, 5) == "known"
+            await reader.aclose()
+    finally:
+        own.thaw()
+    with anyio.fail_after(60):
+        while await objects.failing():  # noqa: ASYNC110 - until the pool has tried again
+            await anyio.sleep(0.05)
+    assert [facts.artifact_ref for facts in (await store.list()).facts] == [known.artifact_ref]
+    assert (await put(store, b"new\n")).artifact_ref
+    await store.aclose()
+    await objects.aclose()
+
+
+async def test_a_database_that_freezes_within_a_statement_is_given_up(
+    tmp_path: Path, catalog: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_postgres, "_ANSWER_SECONDS", 0.5)
+    store = await open_store(StoreLimits(tmp_path, catalog=catalog))
+    with pytest.raises(StoreError, match="does not answer"):
+        await anyio.to_thread.run_sync(run, store, "SELECT pg_sleep(20)")
+    assert (await store.list()).total == 0
+    await store.aclose()
