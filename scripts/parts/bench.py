@@ -23,12 +23,10 @@ SHORT: Mapping[str, Sequence[str]] = {
     "client_rewrite": ("--megabytes", "0.5", "--times", "3"),
     "fetch_against_httpx2": ("--megabytes", "5", "--connections", "10", "--rounds", "1"),
     "handlers_ocr": ("--pages", "1", "--sorts", "2"),
-    "handlers_worker": ("--megabytes", "5"),
     "http": ("--seconds", "5", "--clients", "20", "--calls", "500"),
     "ping": ("--artifacts", "500", "--bytes", "65536"),
     "start": ("--runs", "2"),
     "store_costs": ("--artifacts", "1000"),
-    "store_many": ("--artifacts", "2000", "--kept", "500"),
     "store_put": ("--repeat", "3"),
     "store_read": ("--mb", "1", "--grep-mb", "5", "--repeat", "5"),
     "tenants": ("--seconds", "3", "--turns", "1", "--rounds", "50"),
@@ -36,7 +34,6 @@ SHORT: Mapping[str, Sequence[str]] = {
 """The arguments of a short run."""
 
 CORPORA: Mapping[str, str] = {
-    "client_classify": "overflow_errors.jsonl",
     "client_replay": "transcripts",
     "handlers_html": "html",
     "handlers_pdf": "pdf",
