@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fetch.hostile import BOMBS, bomb, measured, serve
-from tests.fetch.lab import is_safe, leaks, run_lab, why_no_lab
+from tests.fetch.lab import FOLLOWED, WAYS, is_safe, leaks, run_lab, why_no_lab
 
 TEN_GIB = 10 * 2**30
 ENDLESS = (
@@ -49,6 +49,24 @@ class Report:
                 print(f"     {part}: {result}, once more")
                 result = run()
         self.line(part, result, good=good(result))
+
+
+def ways(report: Report, path: Path) -> None:
+    """Fetch every row of the corpus in each way by which a page or a site names an address."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for way in WAYS:
+        taken = [{**row, "via": way} for row in rows if row.get("via") != "redirect"]
+        results = run_lab(taken)
+        wrong = [
+            (row["id"], result)
+            for row, result in zip(taken, results, strict=True)
+            if not is_safe(row, result) and (leaks(result) or not row.get("policy_choice"))
+        ]
+        for found in wrong:
+            report.line(f"  {way}, {found[0]}", found[1], good=False)
+        fetched = sum(bool(result["fetched"]) for result in results)
+        led = fetched > 0 or way not in FOLLOWED
+        report.line(f"{way}: {len(taken)} rows", f"{fetched} fetched", good=led and not wrong)
 
 
 def corpus(report: Report, path: Path, pythons: list[str]) -> None:
@@ -154,7 +172,8 @@ def main() -> None:
         action="append",
         help="interpreter with fetchstash's dependencies (more than once; default: this)",
     )
-    parser.add_argument("--only", choices=["corpus", "rebinding", "blackholes", "bombs", "endless"])
+    names = ["corpus", "ways", "rebinding", "blackholes", "bombs", "endless"]
+    parser.add_argument("--only", choices=names)
     parser.add_argument("--rebinding", type=int, default=1_000, metavar="COUNT")
     parser.add_argument("--bombs", type=int, default=100, metavar="COUNT", help="how many at once")
     args = parser.parse_args()
@@ -162,15 +181,17 @@ def main() -> None:
     no_lab = why_no_lab()
     parts = {
         "corpus": lambda: corpus(report, args.corpus, args.python or [sys.executable]),
+        "ways": lambda: ways(report, args.corpus),
         "rebinding": lambda: rebinding(report, args.rebinding),
         "blackholes": lambda: blackholes(report),
         "bombs": lambda: bombs(report, args.bombs),
         "endless": lambda: endless(report),
     }
     for name in [args.only] if args.only else list(parts):
-        if name == "corpus" and (args.corpus is None or not args.corpus.is_file()):
-            print(f"left out: corpus (no file {args.corpus}; give --corpus ssrf_vectors.jsonl)")
-        elif no_lab and name in {"corpus", "rebinding", "blackholes"}:
+        no_file = args.corpus is None or not args.corpus.is_file()
+        if name in {"corpus", "ways"} and no_file:
+            print(f"left out: {name} (no file {args.corpus}; give --corpus ssrf_vectors.jsonl)")
+        elif no_lab and name in {"corpus", "ways", "rebinding", "blackholes"}:
             print(f"left out: {name} ({no_lab})")
         else:
             parts[name]()

@@ -5,7 +5,8 @@ makes every address answer. A socket on the loopback device sees each connection
 leaves: "refused" means that no packet went anywhere forbidden.
 
 From outside: ``run_lab(rows)``. It starts this file again inside, which prints one line of JSON for
-each row.
+each row. A row may name the ``via`` by which its URL comes in: "redirect", or one of WAYS, which a
+public server has and a Stash takes.
 """
 
 import json
@@ -28,6 +29,12 @@ import fetchstash
 # Where the fetchstash under test lies: the checkout's, or the one that is installed.
 FETCHSTASH = str(Path(fetchstash.__file__).parents[1])
 REDIRECTOR = "http://public.test/to/"
+WAYS = (
+    "cookies", "refresh", "meta", "frame", "script", "embed", "alternate", "twin", "next",
+)  # fmt: skip
+"""Where a server may name an address: lab_servers.py has a page for each."""
+FOLLOWED = frozenset(("cookies", "refresh", "meta", "frame", "script"))
+"""Ways that lead to an allowed address, whatever its site and its text."""
 _NAMESPACE = ("unshare", "--user", "--map-root-user", "--net", "--mount")
 _ROUTES = (
     ("ip", "link", "set", "lo", "up"),
@@ -76,6 +83,8 @@ def is_safe(row: Row, result: Row) -> bool:
     """Say whether nothing inside was dialled for a row, and what is allowed was fetched."""
     if leaks(result):
         return False
+    if row.get("via") in WAYS:  # many an allowed address cannot stand in a page as it is
+        return row["expected"] == "allow" or not result["fetched"]
     if row["expected"] == "allow":
         return bool(result["fetched"])
     # A rebinding name may be fetched from its first, public answer: only packets count.
@@ -129,17 +138,51 @@ async def fetch_row(fetcher: Any, row: Row, sniffer: Sniffer, folder: Path) -> R
     return result | {"milliseconds": milliseconds, "dialled": sniffer.attempts()}
 
 
+async def take_row(fetcher: Any, extractor: Any, row: Row, sniffer: Sniffer) -> Row:
+    """Let a Stash take the row's page, which names the URL; return what came and was dialled."""
+    from fetchstash.errors import FetchstashError
+    from fetchstash.stash import open_stash
+
+    page = f"http://{row['host']}/"
+    url = page if row["via"] in {"site", "outline"} else page + row["via"]
+    settings = {"store.url": "memory:", "fetch.deadline_seconds": 10, "fetch.browser": ["off"]}
+    result: Row = {"id": row["id"], "fetched": "", "error": ""}
+    sniffer.attempts()
+    try:
+        async with open_stash(settings, fetcher=fetcher, extractor=extractor) as stash:
+            if row["via"] == "site":
+                await stash.fetch_site(url)
+            else:
+                artifact = await stash.fetch(url)
+                if row["via"] == "outline":
+                    await artifact.slice(path="site")
+            for facts in (await stash.list()).facts:
+                if facts.extracted_chars and facts.final_url != page:
+                    text = await (await stash.get(facts.artifact_ref)).text()
+                    result["fetched"] = result["fetched"] or ("reached" in text and text)
+    except FetchstashError as error:
+        result["error"] = error.line()
+    return result | {"dialled": sniffer.attempts()}
+
+
 async def fetch_rows(rows: list[Row]) -> None:
     """Fetch all rows, each by a fetcher of its own, and print a line of JSON for each."""
     import anyio
 
     from fetchstash.fetch import FetchLimits, HttpFetcher
+    from fetchstash.handlers import ExtractLimits, WorkerPool
 
     sniffer = Sniffer()
+    extractor = WorkerPool(ExtractLimits())
     with tempfile.TemporaryDirectory() as folder:
         for row in rows:
             limits: dict[str, Any] = {"deadline_seconds": 10, **row.get("limits", {})}
             fetcher = HttpFetcher(FetchLimits(**limits))
+            if "host" in row:
+                result = await take_row(fetcher, extractor, row, sniffer)
+                print(json.dumps(result), flush=True)  # noqa: T201 -- the answer
+                await fetcher.aclose()
+                continue
             async with anyio.create_task_group() as beside:
                 for url in row.get("beside", ()):  # fetches that hang while this one is measured
                     beside.start_soon(fetcher.fetch, url, Path(folder))
@@ -147,6 +190,7 @@ async def fetch_rows(rows: list[Row]) -> None:
                 print(json.dumps(await fetch_row(fetcher, row, sniffer, Path(folder))), flush=True)  # noqa: T201 -- the answer
                 beside.cancel_scope.cancel()
             await fetcher.aclose()
+    await extractor.aclose()
 
 
 def inside() -> None:
@@ -163,16 +207,21 @@ def inside() -> None:
         subprocess.run(words, check=True)
     folder = Path(sys.argv[1]).parent
     names: dict[str, list[str]] = {}
-    for row in rows:
+    vectors: dict[str, str] = {}
+    for number, row in enumerate(rows):
         names.update(row.get("dns") or {})
+        if row.get("via") in WAYS:
+            row["host"] = f"v{number}.test"
+            vectors[row["host"]] = row["url"]
     (folder / "names.json").write_text(json.dumps(names))
+    (folder / "vectors.json").write_text(json.dumps(vectors))
     (folder / "resolv.conf").write_text("nameserver 127.0.0.53\noptions timeout:30 attempts:1\n")
     (folder / "hosts").write_text("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n")
     for name in ("resolv.conf", "hosts"):
         place = Path("/etc", name).resolve()
         subprocess.run(["mount", "--bind", str(folder / name), str(place)], check=True)
     program = Path(__file__).with_name("lab_servers.py")
-    files = folder / "names.json", folder / "ca.pem"
+    files = folder / "names.json", folder / "ca.pem", folder / "vectors.json"
     command = [sys.executable, "-P", *map(str, (program, *files))]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as servers:

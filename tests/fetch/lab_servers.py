@@ -200,7 +200,8 @@ def one_connection(connection: socket.socket, certificates: Certificates | None)
             connection.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
         if head:
             connection.sendall(
-                respond(head.split(" ")[1], {"reached": f"{reached} {port}", "tunnels": tunnels})
+                page_of(head)
+                or respond(head.split(" ")[1], {"reached": f"{reached} {port}", "tunnels": tunnels})
             )
     connection.close()
 
@@ -214,6 +215,57 @@ def read_head(connection: socket.socket) -> str:
             return ""
         head += some
     return head.decode("latin-1")
+
+
+VECTORS: dict[str, str] = {}
+_WORDS = "<h1>A page</h1><p>" + "Words that a reader came for. " * 40
+# The pages of a host that names the vector, in each way that a page or a site has: header, body.
+_PAGES = {
+    "/redirect": ("Location: {}", ""),
+    "/refresh": ("Refresh: 0; url={}", ""),
+    "/meta": ("", "<meta http-equiv=refresh content='0; url={}'>"),
+    "/frame": ("", "<!DOCTYPE html><title>t</title><iframe src='{}'></iframe>"),
+    "/script": ("", "<script>location.href = '{}'</script>"),
+    "/embed": ("", "<!DOCTYPE html><title>t</title><embed src='{}' type='application/pdf'>"),
+    "/alternate": (
+        "",
+        "<link rel=alternate type=text/markdown href='{}'><div id=r></div><script src=/a></script>",
+    ),
+    "/twin": ("", f"<link rel=alternate type=text/markdown href='{{}}'>{_WORDS}"),
+    "/next": ("Link: <{}>; rel=next", _WORDS),
+    "/robots.txt": ("Content-Type: text/plain", "Sitemap: {}\nSitemap: /sitemap.xml\n"),
+    "/sitemap.xml": ("Content-Type: application/xml", "<urlset><url><loc>{}</loc></url></urlset>"),
+    "/llms.txt": ("Content-Type: text/plain", "# A site\n\n- [A page]({}): words\n"),
+    "/": ("", f"{_WORDS}<a href='{{}}'>on</a>"),
+}
+
+
+def page_of(head: str) -> bytes:
+    """Return the page of a host that names a vector, b"" for any other host or page."""
+    path = head.split(" ")[1]
+    host = re.search(r"\r\nhost: *([^\r:]+)", head, re.IGNORECASE)
+    vector = VECTORS.get(host[1].lower() if host else "")
+    if vector is None:
+        return b""
+    if path == "/cookies" and "seen=1" not in head:  # which it wants back
+        return answer_with(302, "Location: /cookies\r\nSet-Cookie: seen=1; Path=/", "")
+    field, body = _PAGES.get("/redirect" if path == "/cookies" else path, ("", ""))
+    is_redirect = field.startswith("Location")
+    if path != "/" and not field and not body:
+        return answer_with(404, "X-A: b", "")
+    quoted = vector.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
+    return answer_with(
+        302 if is_redirect else 200, field.replace("{}", vector), body.replace("{}", quoted)
+    )
+
+
+def answer_with(status: int, field: str, body: str) -> bytes:
+    """Return a response with one header field; of a page, unless the field says otherwise."""
+    data = body.encode("utf-8", "surrogatepass")
+    kind = "" if "Content-Type" in field else "Content-Type: text/html; charset=utf-8\r\n"
+    lines = f"HTTP/1.1 {status} X\r\n{kind}{field}" + ("\r\n" if field else "")
+    length = f"Content-Length: {len(data)}\r\nConnection: close\r\n\r\n"
+    return (lines + length).encode("utf-8", "surrogatepass") + data
 
 
 def respond(path: str, facts: dict[str, object]) -> bytes:
@@ -234,6 +286,7 @@ def respond(path: str, facts: dict[str, object]) -> bytes:
 def main() -> None:
     """Serve until standard input closes."""
     names, pem = Path(sys.argv[1]), Path(sys.argv[2])
+    VECTORS.update(json.loads(Path(sys.argv[3]).read_text()))
     authority = trustme.CA()
     pem.write_bytes(authority.cert_pem.bytes())
     certificates = Certificates(authority)

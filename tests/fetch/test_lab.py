@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.fetch.lab import Row, is_safe, leaks, run_lab, why_no_lab
+from tests.fetch.lab import FOLLOWED, WAYS, Row, is_safe, leaks, run_lab, why_no_lab
 
 NO_LAB = why_no_lab()
 pytestmark = [
@@ -48,6 +48,15 @@ def test_no_packet_goes_to_a_forbidden_address_and_every_good_url_is_fetched() -
         for row, result in zip(rows, results, strict=True)
         if not is_safe(row, result)
     ] == []
+
+
+def test_no_way_to_name_an_address_leads_inside() -> None:
+    inside = ("http://10.0.0.1/", "http://[::1]/", "http://127.1/x", "http://x.mixed.test/a")
+    rows = [row(url, "block", via=way) for way in WAYS for url in inside]
+    rows += [row("http://public2.test/there", "allow", via=way) for way in WAYS]
+    results = list(zip(rows, run_lab(rows), strict=True))
+    assert [(row["via"], result) for row, result in results if not is_safe(row, result)] == []
+    assert {row["via"] for row, result in results if result["fetched"]} == FOLLOWED
 
 
 def test_a_name_that_turns_inside_after_its_first_answer_never_leads_inside() -> None:
