@@ -21,6 +21,7 @@ import time
 import venv
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from scripts.setup import Waiting
@@ -132,6 +133,8 @@ def wheel_environment() -> Path:
             "--disable-pip-version-check",
             wheel,
         ]
+        if find_spec("pip") is None:  # uv set the environment up, and leaves pip out
+            step("install pip", [sys.executable, "-P", "-m", "ensurepip"])
         step("install the wheel", [sys.executable, "-P", "-m", "pip", "--python", python, *install])
     paths = [
         sys.executable,
