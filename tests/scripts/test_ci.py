@@ -1,0 +1,90 @@
+"""CI's last line, its limit of time, and the locks that it installs from."""
+
+import json
+import os
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from scripts.parts import all as ci, frameworks
+
+ROOT = Path(__file__).parents[2]
+LOCKS = ROOT / "requirements" / "tools"
+TOOLS = tomllib.loads((ROOT / "requirements" / "tools.toml").read_text())
+PART = """
+import subprocess, sys
+match sys.argv[1]:
+    case "good":
+        print("SKIPPED: a browser cannot be installed here")
+    case "bad":
+        sys.exit(3)
+    case "endless":
+        with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as child:
+            print("child", child.pid, flush=True)
+            child.wait()
+"""
+
+
+@pytest.fixture
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "setup.py").write_text(PART)
+    monkeypatch.setattr(ci, "ROOT", tmp_path)
+    monkeypatch.setattr(ci, "LOGS", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("parts")
+def test_the_last_line_counts_what_failed_and_what_could_not_be_had(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ci, "PARTS", ("good", "bad --short"))
+    assert ci.main() == 1
+    last = capfd.readouterr().out.splitlines()[-1]
+    assert "1 of 2 parts ok | 1 FAILED: bad --short" in last
+    assert last.endswith("1 not to be had: good: a browser cannot be installed here")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="CI's parts run on POSIX")
+@pytest.mark.usefixtures("parts")
+def test_at_the_end_of_its_time_a_part_is_ended_with_its_children_and_others_are_named(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ci, "PARTS", ("endless", "good"))
+    monkeypatch.setattr(ci, "LANES", 1)
+    monkeypatch.setattr(ci, "MAX_SECONDS", 2)
+    monkeypatch.setattr(ci, "LAST_BEGIN_SECONDS", 0.5)
+    assert ci.main() == 1
+    last = capfd.readouterr().out.splitlines()[-1]
+    assert "1 FAILED: endless" in last
+    assert "1 NOT BEGUN for want of time: good" in last
+    child = int(re.findall(r"child (\d+)", (ci.LOGS / "endless.log").read_text())[0])
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+
+
+def test_each_tool_has_a_lock_with_a_hash_for_every_package_and_no_address() -> None:
+    locks = {path.name for path in LOCKS.iterdir()}
+    assert locks == {f"{n}.txt" for n in TOOLS["python"]} | {f"{n}.json" for n in TOOLS["node"]}
+    for name in TOOLS["python"]:
+        lock = (LOCKS / f"{name}.txt").read_text()
+        for entry in re.split(r"\n(?=\S)", lock):
+            assert re.match(r"[a-z0-9.-]+==\S+.*(\n    --hash=sha256:[0-9a-f]{64}( \\)?)+", entry)
+        assert "://" not in lock
+    for name in TOOLS["node"]:
+        packages = json.loads((LOCKS / f"{name}.json").read_text())["packages"]
+        own = {path: entry for path, entry in packages.items() if path}
+        assert all("integrity" in entry or entry.get("inBundle") for entry in own.values())
+        assert not any("resolved" in entry for entry in own.values())
+
+
+def test_each_example_of_a_framework_is_run_and_shown() -> None:
+    run = {f"with_{row.name}" for row in frameworks.FRAMEWORKS if not row.example}
+    assert run == {path.stem for path in (ROOT / "examples" / "frameworks").iterdir()}
+    assert {row.tool for row in frameworks.FRAMEWORKS} <= {*TOOLS["python"], *TOOLS["node"]}
+    page = (ROOT / "docs" / "frameworks.md").read_text()
+    assert all(f"examples/frameworks/{name}." in page for name in run)
