@@ -444,6 +444,9 @@ class HttpFetcher:
         target, headers, now = exchange.target, exchange.headers, datetime.now(UTC)
         beginning = self._own.hidden(beginning_of(body, headers), target, exchange.jar)
         cause = cause_of(target, exchange.status, headers, beginning, now)
+        if cause.code == "login" and not exchange.left_origin and self._own.is_set(target):
+            refused = "it does not take the login that the operator set"
+            cause = replace(cause, what=refused, next_step="Tell the operator to renew it.")
         details: dict[str, Any] = {"status": exchange.status}
         if cause.code:
             details["cause"] = cause.code

@@ -83,8 +83,11 @@ def is_safe(row: Row, result: Row) -> bool:
     """Say whether nothing inside was dialled for a row, and what is allowed was fetched."""
     if leaks(result):
         return False
-    if row.get("via") in WAYS:  # many an allowed address cannot stand in a page as it is
-        return row["expected"] == "allow" or not result["fetched"]
+    if row.get("via") in WAYS:
+        # Many an allowed address cannot stand in a page as it is; and a header or an attribute has
+        # no control characters, so that an address with some is another one there.
+        is_another = any(ord(character) <= 32 for character in row["url"])
+        return row["expected"] == "allow" or is_another or not result["fetched"]
     if row["expected"] == "allow":
         return bool(result["fetched"])
     # A rebinding name may be fetched from its first, public answer: only packets count.

@@ -150,6 +150,12 @@ async def test_an_error_that_echoes_them_is_kept_without_them(
     with caplog.at_level(logging.DEBUG), pytest.raises(HttpError) as error:
         await fetched(site, fetcher, tmp_path, "/a")
     assert error.value.excerpt == "you sent …"
+    recorder.page("/b", status=401)
+    with pytest.raises(HttpError, match="does not take the login that the operator set"):
+        await fetched(site, fetcher, tmp_path, "/b")
+    recorder.page("/c", status=302, Location=f"http://localhost:{site.port}/b")
+    with pytest.raises(HttpError, match="asks for a login"):
+        await fetched(site, fetcher, tmp_path, "/c")
     assert SECRET not in caplog.text
 
 

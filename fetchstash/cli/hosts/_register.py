@@ -12,7 +12,7 @@ from importlib import invalidate_caches
 from importlib.metadata import PackageNotFoundError, distribution, requires
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -141,8 +141,8 @@ def _renewed(servers: Servers, entry: Entry, host: Host, start: list[str]) -> st
         what = f"{host.title} has a server {NAME} already, which it does not start by a command."
         raise BadArgument(what, "Nothing was changed. Take it out first: --remove.")
     own = host.entry(start)
-    args: Any = entry.get("args")
-    if isinstance(args, list) and "serve" in args:  # with flags that somebody added after ours
+    args = cast("list[str]", entry["args"]) if isinstance(entry.get("args"), list) else []
+    if "serve" in args:  # with flags that somebody added after ours
         end = start.index("serve")
         added = args[args.index("serve") + 1 :]
         flags = [] if "--browser" in added else start[end + 1 :]
