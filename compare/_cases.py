@@ -13,7 +13,7 @@ KEYS = {
     *("name", "score", "group", "url", "ask", "truth", "enough", "never", "also", "names", "grep"),
     *("layout", "title", "head", "body", "status", "headers", "type", "charset", "make", "pages"),
     *("paragraphs", "table", "sheets", "filler", "members", "needs_cookie", "otherwise", "accept"),
-    *("flood_mb", "tool", "error", "inside"),
+    *("flood_mb", "window"),
 }
 _MARKUP = re.compile(r"[\\*`]|</?[a-z]+>")
 _SPACES = re.compile(r"\s+")
@@ -43,10 +43,18 @@ class Case:
         """All pages that the web needs for this case."""
         return [self.page, *self.page.get("also", ())]
 
-    @property
-    def is_one_page(self) -> bool:
-        """Whether its body alone, without its address and headers, holds the answer."""
-        special = {"status", "needs_cookie", "flood_mb", "also", "inside"}
+    def fits(self, role: str) -> bool:
+        """Whether peers of a role are asked: servers, libraries, proxies of results, clients.
+
+        A library has a body alone, without its address and headers; a proxy a long text.
+        """
+        if role == "overflow" or "window" in self.page:
+            return role == "overflow" and "window" in self.page
+        if role == "web":
+            return True
+        if role == "results":
+            return "grep" in self.page and "make" not in self.page
+        special = {"status", "needs_cookie", "flood_mb", "also"}
         return self.score == "reading" and not special & self.page.keys()
 
 

@@ -113,7 +113,7 @@ def ask(client: Client, peer: Peer, case: Case, web: Web) -> dict[str, Any]:
     before, answers, seconds = len(web.inside), list[str](), list[float]()
     calls: list[str] = []
     outcome = "wrong"
-    limit = CALLS if case.score == "reading" else 1
+    limit = CALLS if case.score == "reading" else peer.opening
     while len(answers) < limit and (call := peer.talk(case, answers)):
         began = time.monotonic()
         answers.append(client.call(*call))
@@ -141,8 +141,7 @@ def main() -> None:
     (peer,) = (peer for peer in PEERS if peer.name == plan["peer"])
     every = load()
     cases = [case for case in every if case.group in plan["groups"]]
-    if peer.role == "extract":
-        cases = [case for case in cases if case.is_one_page]
+    cases = [case for case in cases if case.fits(peer.role)]
     names = {
         name: address for case in every for name, address in case.page.get("names", {}).items()
     }

@@ -38,8 +38,8 @@ class Peer:
     role: str = "web"
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     planted: bool = False
-    slow: bool = False
-    """Takes minutes to install, or a browser: not in the short form."""
+    opening: int = 1
+    """How many calls open a page: all there are where something other than a page comes."""
 
 
 def fetch_tool(tool: str, argument: str = "url", **more: Any) -> Talk:
@@ -108,6 +108,40 @@ def _pi(case: Case, answers: Sequence[str]) -> Call | None:
     return ("get_search_content", select | {"offset": int(offset[1])}) if offset else None
 
 
+def _wrapped(case: Case, answers: Sequence[str]) -> Call | None:
+    """Call the server's tool; then look for the question as with our own."""
+    return _ours(case, answers) if answers else ("fetch", {"url": case.url})
+
+
+def _jmunch(case: Case, answers: Sequence[str]) -> Call | None:
+    """Call the server's tool; then search its handle for the word that is looked for."""
+    if not answers:
+        return "fetch", {"url": case.url}
+    handle = re.search(r'"handle": ?"([^"]+)"', answers[0])
+    queries = (case.page["grep"], case.ask)
+    if not handle or len(answers) > len(queries):
+        return None
+    return "jmunch_search", {"handle": handle[1], "query": queries[len(answers) - 1]}
+
+
+def _governor(case: Case, answers: Sequence[str]) -> Call | None:
+    """Call the server's tool; then read what was left out, slice by slice."""
+    if not answers:
+        return "fetch", {"url": case.url}
+    left = re.search(r'"artifact_id\W+(\w+)', answers[0])
+    slice_ = {"offset": 20_000 * (len(answers) - 1), "limit": 20_000}
+    return ("governor_fetch_slice", {"artifact_id": left[1], **slice_}) if left else None
+
+
+def _playwright(case: Case, answers: Sequence[str]) -> Call | None:
+    """Open the page, whose snapshot goes to a file; then ask for the snapshot itself."""
+    calls: tuple[Call, ...] = (
+        ("browser_navigate", {"url": case.url}),
+        ("browser_snapshot", {}),
+    )
+    return calls[len(answers)] if len(answers) < len(calls) else None
+
+
 PLANTED = ("{python}", "-P", str(LOCKS / "planted.py"))
 PEERS = (
     Peer("fetchstash", "", ("{ours}", "serve"), _ours),
@@ -136,7 +170,6 @@ PEERS = (
         "context-mode",
         ("{env}/node_modules/.bin/context-mode",),
         _context_mode,
-        slow=True,
     ),
     Peer(
         "fetcher-mcp",
@@ -144,7 +177,6 @@ PEERS = (
         ("{env}/node_modules/.bin/fetcher-mcp",),
         fetch_tool("fetch_url"),
         environment={"PLAYWRIGHT_BROWSERS_PATH": "{env}/browsers"},
-        slow=True,
     ),
     Peer(
         "Playwright MCP",
@@ -153,8 +185,8 @@ PEERS = (
             *("{env}/node_modules/.bin/playwright-mcp", "--headless", "--isolated"),
             *("--no-sandbox", "--executable-path", "{chromium}"),
         ),
-        fetch_tool("browser_navigate"),
-        slow=True,
+        _playwright,
+        opening=2,
     ),
     Peer("planted: leaks", "", (*PLANTED, "leak"), fetch_tool("fetch"), planted=True),
     Peer("planted: floods", "", (*PLANTED, "flood"), fetch_tool("fetch"), planted=True),
@@ -168,6 +200,42 @@ PEERS = (
             role="extract",
         )
         for name in ("trafilatura", "markitdown", "html2text")
+    ),
+)
+
+
+RAW = (*PLANTED, "raw")
+JMUNCH = f'{{{{"upstream": {{{{"command": "{{python}}", "args": ["-P", "{RAW[2]}", "raw"]}}}}}}}}'
+PEERS += (
+    Peer("fetchstash wrap", "", ("{ours}", "wrap", "--", *RAW), _wrapped, role="results"),
+    Peer(
+        "jmunch-mcp",
+        "jmunch-mcp.txt",
+        ("sh", "-c", f"echo '{JMUNCH}' > j.json && exec {{env}}/bin/jmunch-mcp --config j.json"),
+        _jmunch,
+        role="results",
+    ),
+    Peer(
+        "tool-result-size-governor",
+        "tool-result-size-governor.txt",
+        ("{env}/bin/tool-result-governor-proxy", "--", *RAW),
+        _governor,
+        role="results",
+    ),
+    *(
+        Peer(
+            name,
+            "langchain.txt",
+            ("{env}/bin/python", str(LOCKS / "overflow.py"), word),
+            fetch_tool("converse"),
+            role="overflow",
+            environment={"PYTHONPATH": str(ROOT)},
+        )
+        for name, word in (
+            ("fetchstash's client", "fetchstash"),
+            ("LangChain, context editing", "langchain-edits"),
+            ("LangChain, summarization", "langchain-summary"),
+        )
     ),
 )
 

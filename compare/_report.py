@@ -15,6 +15,11 @@ from compare._cases import SCORES, Outcome
 from compare._peers import Peer, version
 
 OURS = "fetchstash"
+ROLES_OF = {"extract": "web"}
+ROLES = {
+    "results": "Proxies that shorten the results of another server",
+    "overflow": "Clients whose conversation is too long for the model",
+}
 RANK: Mapping[Outcome, int] = {"wrong": 0, "tolerable": 1, "right": 2}
 Cases = Mapping[str, Mapping[str, Any]]
 INTRODUCTION = """\
@@ -32,6 +37,10 @@ readers, rendering for money) is therefore not measured.
   on as its own answers say. Where something other than a page came, its first answer counts.
 - The scores are never added up.
 """
+
+
+def _is_ours(peer: Peer) -> bool:
+    return peer.name.startswith(OURS)
 
 
 def cases_of(results: Mapping[str, Any], name: str) -> Cases:
@@ -125,9 +134,14 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
-def _scores(results: Mapping[str, Any], peers: Sequence[Peer], subset: set[str] | None) -> str:
+def _scores(
+    results: Mapping[str, Any],
+    peers: Sequence[Peer],
+    subset: set[str] | None = None,
+) -> str:
+    """Return the table of some peers, the first of them ours."""
     head = ["", *SCORES, "tokens to the answer", "of ours", "speed", "tools"]
-    ours = cases_of(results, OURS)
+    ours = cases_of(results, peers[0].name)
     rows: list[list[object]] = []
     for peer in peers:
         cases = cases_of(results, peer.name)
@@ -214,7 +228,7 @@ def page(results: Mapping[str, Any], peers: Sequence[Peer], ours: Path) -> str:
         " until a right answer,\nand beside it what was read for each token of ours where both are"
         " right. Speed: the median of\nthe first call. Tools: tokens of the list of tools."
     )
-    parts.append(_scores(results, servers, None))
+    parts.append(_scores(results, servers))
     sites = {name for name, case in own.items() if case["group"].startswith("sites_")}
     parts += ["## Pages in the style of real sites", f"{len(sites)} pages, all of their scores."]
     rows = [
@@ -225,12 +239,20 @@ def page(results: Mapping[str, Any], peers: Sequence[Peer], ours: Path) -> str:
     parts.append(_table(["", "right / tolerable / wrong"], rows))
     if same := {name for peer in libraries for name in cases_of(results, peer.name)}:
         parts += ["## Libraries that extract text", f"The {len(same)} cases that are one page."]
-        mine = [peer for peer in servers if peer.name == OURS]
-        parts.append(_scores(results, [*mine, *libraries], same))
+        ours_first = [peer for peer in servers if peer.name == OURS]
+        parts.append(_scores(results, [*ours_first, *libraries], same))
+    for role, title in ROLES.items():
+        if any(cases_of(results, peer.name) for peer in peers if peer.role == role):
+            parts += [f"## {title}", _scores(results, [p for p in peers if p.role == role])]
     parts += ["## What peers do better than we", "A better outcome, or half of the tokens."]
-    for peer in (*servers, *libraries):
-        lines = better(cases_of(results, peer.name), own)
-        if lines and peer.name != OURS and not peer.planted:
+    for peer in peers:
+        mine = next(
+            each
+            for each in peers
+            if _is_ours(each) and each.role == ROLES_OF.get(peer.role, peer.role)
+        )
+        lines = better(cases_of(results, peer.name), cases_of(results, mine.name))
+        if lines and not peer.planted:
             wrapped = [textwrap.fill(f"- {line}", 98, subsequent_indent="  ") for line in lines]
             parts += [f"### {peer.name} is better at", "\n".join(wrapped)]
     parts += ["## Planted servers", "Three bad servers of our own, which must lose."]
@@ -244,7 +266,7 @@ def page(results: Mapping[str, Any], peers: Sequence[Peer], ours: Path) -> str:
     parts += ["## Each case", "r: right, t: tolerable, w: wrong; then the tokens that were read."]
     parts.append(_matrix(results, peers))
     parts += ["## What was read where it was not right"]
-    for peer in (*servers, *libraries):
+    for peer in peers:
         if cases_of(results, peer.name) and not peer.planted:
             parts += [f"### Answers of {peer.name}", _excerpts(cases_of(results, peer.name))]
     return "\n\n".join(part.rstrip() for part in parts) + "\n"

@@ -4,6 +4,7 @@ Names end in ``.test`` (RFC 6761) and lead to one address that looks public. Eve
 of the namespace is local too: what arrives there is a visit inside, and is answered by a secret.
 """
 
+import json
 import re
 import socket
 import socketserver
@@ -157,12 +158,16 @@ class _Handler(BaseHTTPRequestHandler):
             return
         key = host + self.path
         key = key if key in self.site.pages else key.partition("?")[0]
+        key = key.removesuffix("/v1/chat/completions")
         page = self.site.pages.get(key)
         if page is None:
             self._send(404, {"Content-Type": "text/html"}, b"<h1>404 Not Found</h1>")
             return
         if (cookie := page.get("needs_cookie")) and cookie not in self.headers.get("Cookie", ""):
             self._send(302, {"Location": page["otherwise"]}, b"")
+            return
+        if "window" in page:
+            self._provide(page, self.site.body(key))
             return
         accepted = page.get("accept", {})
         for media_type, instead in accepted.items():
@@ -187,6 +192,29 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD" and status not in {204, 304}:
             self.wfile.write(body)
+
+    def _provide(self, page: Page, refusal: bytes) -> None:
+        """Answer as a model's provider whose window has so many characters, 0 if it never does."""
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if len(body) > page["window"]:
+            kind = {"Content-Type": page.get("type", "application/json")}
+            self._send(page["status"], kind, refusal)
+            return
+        messages = json.loads(body)["messages"]
+        calls = [call["id"] for each in messages for call in each.get("tool_calls") or ()]
+        results = [each["tool_call_id"] for each in messages if each["role"] == "tool"]
+        facts = {
+            "question kept": b"NEEDLE-QUESTION" in body,
+            "newest result kept": b"NEEDLE-NEWEST" in body,
+            "pairs whole": calls == results,
+        }
+        text = ", ".join(name if holds else f"not: {name[:8]}" for name, holds in facts.items())
+        message = {"role": "assistant", "content": text}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        about = {"id": "1", "object": "chat.completion", "created": 1, "model": "local"}
+        answer = {**about, "choices": [choice], "usage": usage}
+        self._send(200, {"Content-Type": "application/json"}, json.dumps(answer).encode())
 
     def _flood(self, headers: Mapping[str, str], body: bytes, megabytes: int) -> None:
         """Send the body again and again, with no length, until so many megabytes are sent."""

@@ -1,4 +1,7 @@
-"""Three bad servers, which must lose: planted.py leak | flood | lie. Standard library only."""
+"""Three bad servers, which must lose: planted.py leak | flood | lie.
+
+A fourth, ``raw``, is not bad but long: it shows what it fetched. Standard library only.
+"""
 
 import json
 import re
@@ -19,6 +22,8 @@ def fetch(url: str) -> str:
         body = error.read().decode("utf-8", "replace")
     if sys.argv[1] == "flood":
         return body * 10
+    if sys.argv[1] == "raw":
+        return body
     return re.sub(r"<[^>]+>", " ", body)
 
 
