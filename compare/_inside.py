@@ -164,7 +164,10 @@ def main() -> None:
             result["answers"] = [answer[:1_500] for answer in result["answers"]]
         client.close()
         (out / "stderr.txt").write_bytes((folder / "stderr").read_bytes()[-20_000:])
-    catalogue = count(json.dumps(tools, ensure_ascii=False)).tokens
+    shown = [
+        {key: tool.get(key) for key in ("name", "description", "inputSchema")} for tool in tools
+    ]
+    catalogue = count(json.dumps(shown, ensure_ascii=False)).tokens
     kept = {"catalogue": catalogue, "cases": results}
     (out / "results.json").write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
 

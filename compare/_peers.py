@@ -1,23 +1,19 @@
 """The peers: their locked versions, how each is installed, started and asked."""
 
 import ast
-import hashlib
 import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from compare._cases import Case
+from scripts.drive.tools import LOCKS, ROOT, debian, node_tool, python_tool
 
-ROOT = Path(__file__).resolve().parents[1]
-LOCKS = Path(__file__).with_name("peers")
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fetchstash" / "compare"
+DRIVERS = Path(__file__).with_name("peers")
 CALLS = 10
 """At most so many calls of a tool may be made for an answer."""
 
@@ -28,14 +24,16 @@ Talk = Callable[[Case, Sequence[str]], Call | None]
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A server or library: its lock below peers/, its command, and its rule of calls."""
+    """A server or library: its tool of requirements/tools, its command, its rule of calls."""
 
     name: str
-    lock: str
+    tool: str
     command: tuple[str, ...]
     """``{env}`` is its environment, ``{python}`` ours, ``{chromium}`` the machine's browser."""
     talk: Talk
     role: str = "web"
+    package: str = ""
+    """Its package, if that is not called like the tool."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     planted: bool = False
     opening: int = 1
@@ -142,12 +140,12 @@ def _playwright(case: Case, answers: Sequence[str]) -> Call | None:
     return calls[len(answers)] if len(answers) < len(calls) else None
 
 
-PLANTED = ("{python}", "-P", str(LOCKS / "planted.py"))
+PLANTED = ("{python}", "-P", str(DRIVERS / "planted.py"))
 PEERS = (
     Peer("fetchstash", "", ("{ours}", "serve"), _ours),
     Peer(
         "mcp-server-fetch",
-        "mcp-server-fetch.txt",
+        "mcp-server-fetch",
         ("{env}/bin/mcp-server-fetch", "--ignore-robots-txt"),
         _paged("fetch", r"start_index of (\d+)"),
         # With node on its path it would ask npm for its simplifier while it answers.
@@ -155,14 +153,15 @@ PEERS = (
     ),
     Peer(
         "duckduckgo-mcp",
-        "duckduckgo-mcp-server.txt",
+        "duckduckgo-mcp",
         ("{env}/bin/duckduckgo-mcp-server", "--fetch-rpm", "10000", "--fetch-host-rpm", "10000"),
         _paged("fetch_content", r"start_index=(\d+)"),
+        package="duckduckgo-mcp-server",
     ),
     Peer(
         "pi-web-access",
         "pi-web-access",
-        ("node", str(LOCKS / "pi-web-access" / "serve.mjs"), "{env}"),
+        ("node", str(DRIVERS / "pi-web-access.mjs"), "{env}"),
         _pi,
     ),
     Peer(
@@ -194,8 +193,8 @@ PEERS = (
     *(
         Peer(
             name,
-            f"{name}.txt",
-            ("{env}/bin/python", str(LOCKS / "extract.py"), name),
+            name,
+            ("{env}/bin/python", str(DRIVERS / "extract.py"), name),
             fetch_tool("extract"),
             role="extract",
         )
@@ -210,14 +209,14 @@ PEERS += (
     Peer("fetchstash wrap", "", ("{ours}", "wrap", "--", *RAW), _wrapped, role="results"),
     Peer(
         "jmunch-mcp",
-        "jmunch-mcp.txt",
+        "jmunch-mcp",
         ("sh", "-c", f"echo '{JMUNCH}' > j.json && exec {{env}}/bin/jmunch-mcp --config j.json"),
         _jmunch,
         role="results",
     ),
     Peer(
         "tool-result-size-governor",
-        "tool-result-size-governor.txt",
+        "tool-result-size-governor",
         ("{env}/bin/tool-result-governor-proxy", "--", *RAW),
         _governor,
         role="results",
@@ -225,8 +224,8 @@ PEERS += (
     *(
         Peer(
             name,
-            "langchain.txt",
-            ("{env}/bin/python", str(LOCKS / "overflow.py"), word),
+            "langchain",
+            ("{env}/bin/python", str(DRIVERS / "overflow.py"), word),
             fetch_tool("converse"),
             role="overflow",
             environment={"PYTHONPATH": str(ROOT)},
@@ -240,86 +239,54 @@ PEERS += (
 )
 
 
-class NotInstalled(Exception):
-    """A peer cannot be had here; the message is the line of the report that says why."""
+def install(peer: Peer) -> Path | None:
+    """Return the environment of a peer, made from its lock if need be; None if it cannot be had.
 
-
-def install(peer: Peer, cache: Path) -> Path:
-    """Return the environment of a peer, made from its lock if the cache has none.
-
-    Raises NotInstalled with the reason.
+    What cannot be had is said on a line of its own.
     """
-    if not peer.lock:
-        return cache
-    lock = LOCKS / peer.lock
-    data = lock.read_bytes() if lock.is_file() else (lock / "package-lock.json").read_bytes()
-    folder = cache / f"{lock.stem}-{hashlib.sha256(data).hexdigest()[:12]}"
-    if not (folder / "complete").is_file():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        print(f"compare: installing {peer.name} into {folder}", file=sys.stderr, flush=True)
-        commands = _pip(folder, lock) if lock.is_file() else _npm(folder, lock, peer)
-        for command in commands:
-            done = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, check=False, timeout=900
-            )
-            if done.returncode:
-                last = [line for line in done.stderr.splitlines() if line.strip()][-1:]
-                raise NotInstalled(f"{command[0]} failed: {' '.join(last)[:200]}")
-        if peer.name == "fetcher-mcp":
-            _place_browser(folder)
-        (folder / "complete").touch()
-    if any("{chromium}" in word for word in peer.command) and not shutil.which("chromium"):
-        raise NotInstalled("there is no chromium on this machine")
+    browser = "{chromium}" in " ".join(peer.command) or "browsers" in str(peer.environment)
+    if browser and not debian("chromium", "chromium"):
+        return None
+    if not peer.tool:
+        return ROOT
+    if (LOCKS / f"{peer.tool}.txt").is_file():
+        programs = python_tool(peer.tool)
+        return programs.parent if programs else None
+    os.environ["PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD"] = "1"
+    folder = node_tool(peer.tool)
+    if folder and peer.name == "fetcher-mcp":
+        _place_browser(folder)
     return folder
-
-
-def _pip(folder: Path, lock: Path) -> list[list[str]]:
-    flags = ["--quiet", "--disable-pip-version-check", "--require-hashes", "-r", str(lock)]
-    return [[sys.executable, "-m", "venv", "."], [str(folder / "bin" / "pip"), "install", *flags]]
-
-
-def _npm(folder: Path, lock: Path, peer: Peer) -> list[list[str]]:
-    if not shutil.which("npm"):
-        raise NotInstalled("there is no npm on this machine")
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(lock / name, folder)
-    flags = ["--no-audit", "--no-fund"]
-    # context-mode's SQLite is built by its script; a browser of Playwright's own cannot be had.
-    scripts = [] if peer.name == "context-mode" else ["--ignore-scripts"]
-    return [["npm", "ci", *flags, *scripts]]
 
 
 def _place_browser(folder: Path) -> None:
     """Put the machine's Chromium where Playwright looks for its own, which is not downloaded."""
-    chromium = shutil.which("chromium")
-    if not chromium:
-        raise NotInstalled("there is no chromium on this machine")
+    chromium = shutil.which("chromium") or ""
     listed = folder / "node_modules" / "playwright-core" / "browsers.json"
+    programs = {
+        "chromium": ("chrome-linux64/chrome", "chrome-linux/chrome"),
+        "chromium-headless-shell": (
+            "chrome-headless-shell-linux64/chrome-headless-shell",
+            "chrome-linux/headless_shell",
+        ),
+    }
     for browser in json.loads(listed.read_text(encoding="utf-8"))["browsers"]:
-        revision = browser["revision"]
-        for kind, program in (
-            ("chromium", "chrome-linux64/chrome"),
-            ("chromium", "chrome-linux/chrome"),
-            ("chromium-headless-shell", "chrome-headless-shell-linux64/chrome-headless-shell"),
-            ("chromium-headless-shell", "chrome-linux/headless_shell"),
-        ):
-            if browser["name"] == kind:
-                home = folder / "browsers" / f"{kind.replace('-', '_')}-{revision}"
-                (home / program).parent.mkdir(parents=True, exist_ok=True)
-                (home / program).symlink_to(chromium)
-                (home / "INSTALLATION_COMPLETE").touch()
+        for program in programs.get(browser["name"], ()):
+            kind = browser["name"].replace("-", "_")
+            home = folder / "browsers" / f"{kind}-{browser['revision']}"
+            (home / program).parent.mkdir(parents=True, exist_ok=True)
+            (home / program).unlink(missing_ok=True)
+            (home / program).symlink_to(chromium)
+            (home / "INSTALLATION_COMPLETE").touch()
 
 
 def version(peer: Peer) -> str:
-    """Return the version that a peer's lock names."""
-    if not peer.lock:
-        return ""
-    lock = LOCKS / peer.lock
+    """Return the package of a peer and the version that its lock names."""
+    lock = LOCKS / f"{peer.tool}.txt"
     if lock.is_file():
-        package = rf"(?m)^{re.escape(lock.stem)}(?:\[\S+\])?==(\S+)"
-        match = re.search(package, lock.read_text())
-        return match[1] if match else "?"
-    (package,) = json.loads((lock / "package.json").read_text())["dependencies"]
-    packages = json.loads((lock / "package-lock.json").read_text())["packages"]
-    return str(packages[f"node_modules/{package}"]["version"])
+        package = peer.package or peer.tool
+        match = re.search(rf"(?m)^{re.escape(package)}==(\S+)", lock.read_text(encoding="utf-8"))
+        return f"{package} {match[1]}" if match else package
+    packages = json.loads(lock.with_suffix(".json").read_text(encoding="utf-8"))["packages"]
+    (package,) = packages[""]["dependencies"]
+    return f"{package} {packages[f'node_modules/{package}']['version']}"

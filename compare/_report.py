@@ -216,10 +216,10 @@ def page(results: Mapping[str, Any], peers: Sequence[Peer], ours: Path) -> str:
     libraries = [peer for peer in peers if peer.role == "extract"]
     parts = [INTRODUCTION.format(count=len(own)), _machine(ours)]
     listed = [
-        f"- {peer.name} {version(peer)}"
-        + (f": **not compared**, {results[peer.name]['missing']}" if missing else "")
+        f"- {peer.name}: {version(peer)}"
+        + (f"; **not compared**, {results[peer.name]['missing']}" if missing else "")
         for peer in peers
-        if peer.lock
+        if peer.tool
         for missing in ["missing" in results[peer.name]]
     ]
     parts += ["## Versions", "\n".join(listed) or "No peer was asked."]

@@ -1,9 +1,9 @@
 """Compare fetchstash with its peers, on a web of this comparison's own.
 
-    compare/run [--short] [--peers NAME …] [--out FOLDER] [--cache FOLDER] [--page FILE]
+    compare/run [--short] [--peers NAME …] [--out FOLDER] [--page FILE] [--jobs N]
 
-Installs each peer by its lock into an environment of its own below the cache folder, asks all of
-them every case in a network namespace, and judges the answers by the cases' rules. Prints the page;
+Installs each peer by requirements/tools into an environment of its own, asks all of them every case
+in a network namespace, and judges the answers by the cases' rules. Prints the page;
 ``--page`` writes it too. Every answer stays in the output folder. Exit code 1 if a planted bad
 server does not lose, or ours is wrong where safety is scored. Linux alone: it needs namespaces.
 """
@@ -21,7 +21,8 @@ from typing import Any
 
 from compare import _report
 from compare._cases import load
-from compare._peers import CACHE, PEERS, ROOT, NotInstalled, Peer, install
+from compare._peers import PEERS, Peer, install
+from scripts.drive.tools import ROOT
 
 SHORT = ("fetchstash", "mcp-server-fetch", "planted: leaks", "planted: floods", "planted: lies")
 NAMESPACE = (
@@ -43,7 +44,7 @@ def run_peer(peer: Peer, environment: Path, out: Path, ours: Path) -> dict[str, 
         "chromium": shutil.which("chromium") or "",
     }
     extra = {name: value.format(**words) for name, value in peer.environment.items()}
-    if not peer.lock and not peer.planted:
+    if not peer.tool and not peer.planted:
         extra["PYTHONPATH"] = str(ours)
     plan = {
         "peer": peer.name,
@@ -79,7 +80,6 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="ours, one peer, the planted servers")
     parser.add_argument("--peers", nargs="*", metavar="NAME", default=[])
     parser.add_argument("--out", type=Path, help="where every answer is kept")
-    parser.add_argument("--cache", type=Path, default=CACHE, help="where the peers are installed")
     parser.add_argument("--page", type=Path, help="the file that the page is written to")
     parser.add_argument("--ours", type=Path, default=ROOT, help="another checkout of fetchstash")
     parser.add_argument("--jobs", type=int, default=1, help="peers that are asked at a time")
@@ -99,10 +99,9 @@ def main() -> int:
     out.mkdir(parents=True, exist_ok=True)
 
     def one(peer: Peer) -> dict[str, Any]:
-        try:
-            environment = install(peer, arguments.cache)
-        except (NotInstalled, subprocess.TimeoutExpired) as error:
-            return {"missing": f"it cannot be installed here: {str(error)[:200]}"}
+        environment = install(peer)
+        if environment is None:
+            return {"missing": "it cannot be installed here"}
         print(f"compare: asking {peer.name}", file=sys.stderr, flush=True)
         return run_peer(peer, environment, out, arguments.ours.resolve())
 

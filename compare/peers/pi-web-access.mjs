@@ -1,4 +1,4 @@
-// Serves pi-web-access, an extension of the Pi agent, as an MCP server: serve.mjs ENVIRONMENT.
+// Serves pi-web-access, an extension of the Pi agent, as an MCP server: pi-web-access.mjs ENVIRONMENT.
 // Pi's own part is played by the few functions that the extension calls of it.
 import { createRequire } from "node:module";
 import { join } from "node:path";
