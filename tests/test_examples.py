@@ -119,6 +119,16 @@ def test_a_program_prints_a_page_of_a_local_pdf(
     assert "Of rivers." not in out
 
 
+def test_a_program_finds_a_passage_in_a_site(site: Site, environment: dict[str, str]) -> None:
+    pages = [f'<a href="{n}.html">{n}</a> <p>The answer {n} is {n * 3}.' for n in range(1, 4)]
+    url = site.put("/guide/", "".join(pages))
+    for n, text in enumerate(pages, start=1):
+        site.put(f"/guide/{n}.html", f"<title>Page {n}</title><main><h1>{n}</h1>{text}</main>")
+    out = run("library_site.py", url, "answer", "9", environment=environment)
+    assert out.startswith("4 pages by links\n-- art_")
+    assert "The answer 3 is 9." in out
+
+
 def test_a_program_keeps_a_tools_long_result(environment: dict[str, str]) -> None:
     out = run("library_results.py", environment=environment)
     path = re.match(r"Results saved to (\S+) \(\d+ chars\)\n\nPreview:\n", out)
@@ -129,7 +139,7 @@ def test_a_program_keeps_a_tools_long_result(environment: dict[str, str]) -> Non
 
 def test_no_program_of_the_library_is_longer_than_12_lines() -> None:
     programs = [*EXAMPLES.glob("library_*.py"), *EXAMPLES.glob("tools_*.py")]
-    assert len(programs) == 6
+    assert len(programs) == 7
     for path in programs:
         text = path.read_text(encoding="utf-8")
         code = text.split("\n")[ast.parse(text).body[0].end_lineno :]

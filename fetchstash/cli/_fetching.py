@@ -30,7 +30,7 @@ from fetchstash.cli._sources import (
 )
 from fetchstash.cli._terminal import safe_line, screen_of
 from fetchstash.cli._words import as_command, short_ref
-from fetchstash.errors import Call, FetchstashError, NoText
+from fetchstash.errors import BadArgument, Call, FetchstashError, NoText
 
 if TYPE_CHECKING:
     from fetchstash.render import Value
@@ -207,4 +207,47 @@ def get(view: View, words: Sequence[str], offset: int, output: Path | None, raw:
     return read_each(view, words, show)
 
 
-COMMANDS = (fetch, get)
+@command(
+    "Fetch all pages of a site",
+    views=True,
+    shows=tuple(f"setting__ingest__site_{name}" for name in ("pages", "bytes", "seconds", "rate")),
+)
+@click.argument("url")
+@max_chars_flag()
+@refresh_flag
+@as_model_flag
+@json_flag
+def site(view: View, url: str) -> int | None:
+    """Fetch the pages below a URL, by sitemap, llms.txt or links, and print their index.
+
+    A call that was cut goes on where it ended. grep and search --in take the index for its pages.
+    """
+
+    async def work(stash: "Stash", named: Sequence[Source]) -> int | None:
+        (source,) = named
+        if source.kind != "url":
+            raise BadArgument(f"{source.word} is no URL.", "Give the address of a site.")
+        with Meter("Fetching") as meter, meter.download(source.word) as progress:
+            index = await stash.fetch_site(
+                source.value,
+                max_chars=view.max_chars,
+                refresh=view.refresh,
+                progress=progress.read,
+            )
+        facts = index.facts
+        if view.printed(index):
+            return None
+        if screen_of().is_terminal:
+            _preview(view, index, None, first=True)
+        else:
+            await _write_out(stash, facts, None, raw=False)
+        say(f"{short_ref(index.ref)}: {facts.structure_info}.")
+        if facts.incomplete:
+            again = as_command(Call("fetch_site", {"url": source.value}))
+            say(f"{facts.incomplete}. {again} goes on.")
+        return None
+
+    return with_sources(view.settings, [url], work)
+
+
+COMMANDS = (fetch, get, site)

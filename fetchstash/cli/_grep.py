@@ -6,6 +6,7 @@ printed is not kept, so that the first lines come at once and memory stays small
 
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from fetchstash.cli._run import NO_MATCH, View, aside, command, print_objects, p
 from fetchstash.cli._sources import Source, found, read_each, warn, with_sources
 from fetchstash.cli._terminal import safe, screen_of, window_cells
 from fetchstash.cli._words import command_line
-from fetchstash.errors import BadPattern, Call, FetchstashError
+from fetchstash.errors import BadPattern, Call, ExpiredRef, FetchstashError, UnknownRef
 
 if TYPE_CHECKING:
     from fetchstash.stash import Stash
@@ -213,7 +214,18 @@ class _Printer:
         self._headed = False
 
     async def show(self, stash: "Stash", source: Source, facts: "Facts") -> None:
-        """Print the matches in one artifact."""
+        """Print the matches in one artifact, or in the pages of a site's index."""
+        if not facts.site:
+            await self._show(stash, source.word, facts)
+            return
+        self._several = True
+        for ref in await stash.site_pages(facts.artifact_ref):
+            with suppress(UnknownRef, ExpiredRef):
+                page = await stash.store.get(ref)
+                if page.extracted_chars is not None:
+                    await self._show(stash, page.final_url, page)
+
+    async def _show(self, stash: "Stash", word: str, facts: "Facts") -> None:
         from fetchstash.stash import described  # noqa: PLC0415 - heavy
         from fetchstash.store import compile_pattern  # noqa: PLC0415 - as above
 
@@ -232,7 +244,7 @@ class _Printer:
                 self._draw(facts, hit, scanner)
             else:
                 mark = ":" if hit.match else "-"
-                name = f"{source.word}{mark}" if self._several else ""
+                name = f"{word}{mark}" if self._several else ""
                 gap = "--\n" if hit.after_gap and self._query.context else ""
                 print_text(f"{gap}{name}{hit.number}{mark}{hit.text}\n")
         self.total += scanner.total

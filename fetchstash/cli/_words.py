@@ -16,6 +16,7 @@ SHORT_REF_CHARS = 7
 _REF = re.compile("art_[a-z2-7]{26}")
 _COMMANDS = {
     "read": "get",
+    "fetch_site": "site",
     "list": "ls",
     "repair": "doctor --repair",
     "add_file": "fetch",

@@ -89,9 +89,9 @@ class OAuthLimits:
 
 @dataclass(frozen=True, slots=True)
 class IngestLimits:
-    """The rule that picks the handler, and the folders that ``stash_file`` may read.
+    """The rule that picks the handler, the folders that ``stash_file`` may read, bounds of a site.
 
-    Without folders there is no such tool.
+    Without folders there is no such tool, nor ``fetch_site`` without ``site``.
     """
 
     router: Literal["on", "shadow"] = setting(
@@ -100,6 +100,19 @@ class IngestLimits:
     )
     read_roots: tuple[str, ...] = setting(
         (), "Folders that stash_file may read; none: there is no such tool"
+    )
+    site: bool = setting(False, "Offer the tool fetch_site, which fetches all pages of a site")
+    site_pages: int = setting(200, "Pages of one site", low=1, high=10_000)
+    site_bytes: int = setting(
+        256 * 2**20,
+        "Bytes that one call may fetch of a site; the page that exceeds it is the last",
+        low=1,
+    )
+    site_seconds: float = setting(
+        300, "Seconds that one call may fetch a site; the next one goes on", low=1, high=86_400
+    )
+    site_rate: float = setting(
+        5, "Requests a second to a site, unless its robots.txt asks for fewer; 0: no limit", low=0
     )
 
 

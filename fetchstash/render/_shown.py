@@ -40,7 +40,7 @@ def grep(host: Host, matches: Matches, max_chars: int | None = None) -> View:
     more = host.repeated(max_chars, default)
 
     def view(limit: int) -> list[Block]:
-        blocks, shown = _blocks(host, matches.artifacts, limit)
+        blocks, shown = (_of_sites if matches.sites else _blocks)(host, matches, limit)
         if following := matches.next_after(shown):
             call = host.face.continuation(following, more, ("offset",))
             total = f"at least {matches.total}" if matches.stopped else str(matches.total)
@@ -66,10 +66,46 @@ def grep(host: Host, matches: Matches, max_chars: int | None = None) -> View:
     return View(tuple(blocks), facts[:FACTS_AT_MOST], records=records)
 
 
-def _blocks(
-    host: Host, artifacts: tuple[ArtifactMatches, ...], room: int
-) -> tuple[list[Block], int]:
+def _of_sites(host: Host, matches: Matches, limit: int) -> tuple[list[Block], int]:
+    """Return one block for the pages of sites: those that match, each under its reference.
+
+    Its line begins with --, and every line of a page with a number, so that none can look like it.
+    """
+    pieces: list[str] = []
+    room, shown = limit, 0
+    for artifact in (item for item in matches.artifacts if item.groups):
+        source = clip_middle(host.subject(artifact.facts).source, 120)
+        title = f"-- {artifact.facts.artifact_ref} {source}"
+        left = room - host.measure(title) - 2
+        text, printed = grep_body(
+            artifact.groups, max(left, 0), host.measure, at_least_one=not shown
+        )
+        if not printed:
+            break
+        pieces.append(f"{title}\n{text}")
+        room, shown = left - host.measure(text), shown + printed
+        if printed < artifact.shown:
+            break
+    pages = sum(site.pages - site.unsearched for site in matches.sites)
+    ref = ", ".join(site.facts.artifact_ref for site in matches.sites)
+    total = f"at least {matches.total}" if matches.stopped else str(matches.total)
+    first = f"{matches.query.offset + 1} to {matches.query.offset + shown}" if shown else "0"
+    found = f"{len(matches.artifacts)} of {counted(pages, 'page')}"
+    head = (f"[{ref}: matches {first} of {total}, in {found}]",)
+    if not shown:
+        return [Block(head)], 0
+    first_page = next(item for item in matches.artifacts if item.groups)
+    line = next(line.number for line in first_page.groups[0] if line.match)
+    start, end = max(line - _CONTEXT_LINES, 1), line + _CONTEXT_LINES
+    part = {"ref": first_page.facts.artifact_ref, "unit": "lines", "start": start, "end": end}
+    sources = [host.subject(site.facts).source for site in matches.sites]
+    tail = (host.word(Call("slice", part)),)
+    return [host.fenced("\n".join(pieces), ", ".join(sources), head, tail)], shown
+
+
+def _blocks(host: Host, matches: Matches, room: int) -> tuple[list[Block], int]:
     """Return a block for each artifact and the matches in them: as many as fit ``room``."""
+    artifacts = matches.artifacts
     several = len(artifacts) > 1
     blocks: list[Block] = []
     shown = 0

@@ -104,6 +104,8 @@ def _dimension(facts: Facts) -> str:
         return ", ".join(filter(None, (f"{facts.width}×{facts.height} px", length)))
     if length:
         return length
+    if facts.site:
+        return f"pages {facts.members}"
     counts = {"sheets": facts.sheets, "members": facts.members, "rows": facts.rows}
     return next((f"{word} {count}" for word, count in counts.items() if count is not None), "")
 
@@ -211,6 +213,15 @@ def condition_lines(subject: Subject, word: Wording) -> list[str]:
     elif subject.facts.get("page_verdict") == "empty_shell":
         browser = Call("setting", {"name": "fetch.browser", "value": ["auto"]})
         lines.append(f"[A browser could show more: {word(browser)}.]")
+    if subject.facts.get("site"):
+        grep = word(Call("grep", {"ref": subject.ref, "pattern": "…"}))
+        search = word(Call("search", {"query": "…", "refs": [subject.ref]}))
+        lines.append(f"[{subject.facts.get('structure_info')}. All at once: {grep} · {search}]")
+        if subject.incomplete:
+            lines.append(
+                f"[To go on: {word(Call('fetch_site', {'url': subject.facts['source_url']}))}]"
+            )
+    lines += _changed(subject, word)
     lines += _list_lines(subject, word)
     if subject.incomplete and not subject.error:
         state = "Incomplete" if subject.size_bytes else "Empty"
@@ -232,6 +243,18 @@ def _list_lines(subject: Subject, word: Wording) -> list[str]:
     if total and total > (items or 0):
         parts.append(f"{items} of {total} items are here" if items else f"{total} items in all")
     return [f"[{'; '.join(parts)}]"] if parts else []
+
+
+def _changed(subject: Subject, word: Wording) -> list[str]:
+    """Return the line on what the address gave before, with the call that shows what changed."""
+    if not subject.facts.get("earlier_ref"):
+        return []
+    count, before = subject.facts.get("changed_passages"), subject.facts.get("earlier_at")
+    if count == 0:
+        return [f"[Its text is still that of {before}.]"]
+    what = "It may have changed" if count is None else f"{counted(count, 'passage')} changed"
+    changes = word(Call("slice", {"ref": subject.ref, "path": "changes"}))
+    return [f"[{what} since {before}: {changes}]"]
 
 
 _NEXT_CHARS = 300

@@ -19,6 +19,7 @@ Ten references and a usual pattern fit.
 
 _TOOLS = {
     "fetch": "fetch_content",
+    "fetch_site": "fetch_site",
     "read": "get_search_content",
     "slice": "artifact_slice",
     "picture": "artifact_slice",

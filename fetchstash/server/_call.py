@@ -53,7 +53,10 @@ def reports_to(send: Send) -> Reports:
     def fetched(done: int, total: int | None) -> None:
         report(done, total, f"fetched {done} of {total} URLs")
 
-    return Reports(received, read, fetched)
+    def page_kept(done: int, total: int | None) -> None:
+        report(done, total, f"fetched {done} of {total} pages")
+
+    return Reports(received, read, fetched, page_kept)
 
 
 def amount(done: int, total: int | None) -> str:
@@ -67,7 +70,7 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 
-_TAKING_IN = ("fetch_content", "stash_file")
+_TAKING_IN = ("fetch_content", "stash_file", "fetch_site")
 _log = logging.getLogger("fetchstash.server")
 
 

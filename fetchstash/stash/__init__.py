@@ -6,8 +6,8 @@ Methods return values; ``render`` makes of them what a model or a person is show
 from fetchstash.stash._artifact import Artifact, StoredDocument
 from fetchstash.stash._documents import replacing
 from fetchstash.stash._facts import Excerpt, Shown, described, shown_of, tokens_of
-from fetchstash.stash._open import SyncArtifact, SyncStash, open_stash, open_stash_sync
-from fetchstash.stash._stash import Stash, with_parts, with_views
+from fetchstash.stash._open import SyncArtifact, SyncStash, open_stash, open_stash_sync, with_parts
+from fetchstash.stash._stash import Stash, with_views
 from fetchstash.stash._values import (
     ArtifactMatches,
     CacheUse,

@@ -16,8 +16,9 @@ import anyio.to_thread
 
 from fetchstash import handlers
 from fetchstash.config import Settings
-from fetchstash.errors import BadArgument, Call, FetchstashError, Refused, TooLarge
+from fetchstash.errors import BadArgument, Call, FetchstashError, OutOfRange, Refused, TooLarge
 from fetchstash.handlers import Extractor, PartRequest, PartText, Render
+from fetchstash.stash._changes import compared, printed
 from fetchstash.stash._facts import Excerpt, decision_of, described, hints_of
 from fetchstash.stash._values import Picture, passages_body
 from fetchstash.store import (
@@ -238,6 +239,21 @@ class Documents:
                 hints=hints_of(facts),
             )
             return await self.extractor.part(decision_of(facts), request)
+
+    async def changes(self, facts: Facts, other: str = "") -> PartText:
+        """Return what changed since the earlier text, or since the artifact ``other``.
+
+        Raises OutOfRange where there is no earlier one, and NoText.
+        """
+        if not (other or facts.earlier_ref):
+            part = Call("slice", {"ref": facts.artifact_ref, "path": "changes/art_…"})
+            what = f"There is no earlier text of {facts.artifact_ref}."
+            raise OutOfRange(what, "{} compares it with another artifact.", part)
+        earlier = await self.store.get(other or facts.earlier_ref)
+        kept = earlier.validated_at or earlier.created_at
+        named = f"{earlier.artifact_ref}, kept {kept:%Y-%m-%dT%H:%M:%SZ}"
+        text = await compared(self.store, earlier, facts, partial(printed, named))
+        return PartText(text, text.count("\n"))
 
     async def image(self, facts: Facts) -> Picture | None:
         """Return an image as a picture; None if it cannot be shown as one."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 from urllib.parse import urljoin
 
-from fetchstash.fetch import mask_url
+from fetchstash.fetch import Cached, Fetched, landing, mask_url, pager
 from fetchstash.handlers import ContentKind, DecidedBy, Decision, Extraction, Hints, describe
 from fetchstash.store import Facts
 from fetchstash.text import (
@@ -220,3 +220,59 @@ class _Cutter:
         if tokens.estimate(text[:end]) > most:
             end = largest(end, lambda length: tokens.estimate(text[:length]) <= most)
         return end
+
+
+# The response's fields that freshness is computed from (RFC 9111, sections 4.1, 4.2, 5.1 to 5.3).
+_CACHING = ("age", "cache-control", "date", "expires", "pragma", "vary")
+
+
+def with_response(facts: Facts, fetched: Fetched) -> Facts:
+    """Return ``facts`` with those of a response. Header values are untrusted: clean them."""
+    headers = {name: clean_line(value) for name, value in fetched.headers.items()}
+    pages, final_url = pager(fetched.headers), clean_line(fetched.masked_final_url)
+    renewed = replace(
+        facts,
+        source_url=clean_line(fetched.masked_url),
+        final_url=final_url,
+        http_status=fetched.status,
+        etag=headers.get("etag", ""),
+        last_modified=headers.get("last-modified", ""),
+        incomplete=clean_line(fetched.incomplete),
+        next_url=resolved(clean_line(pages.next_url), final_url) or facts.next_url,
+        last_page=facts.last_page if pages.last_page is None else pages.last_page,
+        items_total=facts.items_total if pages.items_total is None else pages.items_total,
+        landed=landing(fetched.url, fetched.final_url)
+        if fetched.redirects and not fetched.rule
+        else "",
+        rule=fetched.rule,
+    )
+    return revalidated(renewed, fetched)
+
+
+def revalidated(facts: Facts, fetched: Fetched) -> Facts:
+    """Return ``facts`` with the freshness that a response gives them (RFC 9111, section 4.3.4)."""
+    caching = {
+        name: clean_line(fetched.headers[name]) for name in _CACHING if name in fetched.headers
+    }
+    return replace(facts, validated_at=fetched.fetched_at, caching=caching)
+
+
+def cached_of(facts: Facts) -> Cached | None:
+    """Return the validators to ask the server by; None where the body must be fetched again."""
+    if facts.incomplete or facts.extraction_error or facts.validated_at is None:
+        return None
+    return Cached(
+        facts.validated_at,
+        facts.etag,
+        facts.last_modified,
+        facts.caching,
+        facts.http_status or 200,
+        facts.final_url,
+    )
+
+
+def same_again(known: Facts, renewed: Facts, sha256: str) -> bool:
+    """Return whether the same bytes came again from the same place."""
+    same_place = (known.final_url, known.incomplete) == (renewed.final_url, renewed.incomplete)
+    same_place = same_place and known.rule == renewed.rule
+    return known.sha256 == sha256 and same_place and not known.extraction_error

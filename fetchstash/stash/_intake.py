@@ -15,7 +15,14 @@ import anyio
 import anyio.to_thread
 
 from fetchstash.config import Settings
-from fetchstash.errors import BadArgument, Call, ExpiredRef, FetchstashError, UnknownRef
+from fetchstash.errors import (
+    BadArgument,
+    Call,
+    ExpiredRef,
+    FetchstashError,
+    NoText,
+    UnknownRef,
+)
 from fetchstash.fetch import (
     MAX_RULES,
     TWIN,
@@ -29,10 +36,8 @@ from fetchstash.fetch import (
     age_seconds,
     fetch_match,
     is_fresh,
-    landing,
     matching,
     may_keep,
-    pager,
 )
 from fetchstash.handlers import (
     LEADING,
@@ -42,66 +47,22 @@ from fetchstash.handlers import (
     refreshed,
     route_file,
 )
+from fetchstash.stash._changes import with_earlier
 from fetchstash.stash._facts import (
     TWIN_REACH,
+    cached_of,
     described,
-    resolved,
+    revalidated,
+    same_again,
     says_the_same,
     with_extraction,
+    with_response,
 )
 from fetchstash.stash._values import CacheUse, Picture
 from fetchstash.store import ArtifactStore, Facts
 from fetchstash.system import telemetry
 from fetchstash.text.facts import NO_BROWSER
 from fetchstash.text.hygiene import clean_line
-
-# The response's fields that freshness is computed from (RFC 9111, sections 4.1, 4.2, 5.1 to 5.3).
-_CACHING = ("age", "cache-control", "date", "expires", "pragma", "vary")
-
-
-def with_response(facts: Facts, fetched: Fetched) -> Facts:
-    """Return ``facts`` with those of a response. Header values are untrusted: clean them."""
-    headers = {name: clean_line(value) for name, value in fetched.headers.items()}
-    pages, final_url = pager(fetched.headers), clean_line(fetched.masked_final_url)
-    renewed = replace(
-        facts,
-        source_url=clean_line(fetched.masked_url),
-        final_url=final_url,
-        http_status=fetched.status,
-        etag=headers.get("etag", ""),
-        last_modified=headers.get("last-modified", ""),
-        incomplete=clean_line(fetched.incomplete),
-        next_url=resolved(clean_line(pages.next_url), final_url) or facts.next_url,
-        last_page=facts.last_page if pages.last_page is None else pages.last_page,
-        items_total=facts.items_total if pages.items_total is None else pages.items_total,
-        landed=landing(fetched.url, fetched.final_url)
-        if fetched.redirects and not fetched.rule
-        else "",
-        rule=fetched.rule,
-    )
-    return revalidated(renewed, fetched)
-
-
-def revalidated(facts: Facts, fetched: Fetched) -> Facts:
-    """Return ``facts`` with the freshness that a response gives them (RFC 9111, section 4.3.4)."""
-    caching = {
-        name: clean_line(fetched.headers[name]) for name in _CACHING if name in fetched.headers
-    }
-    return replace(facts, validated_at=fetched.fetched_at, caching=caching)
-
-
-def cached_of(facts: Facts) -> Cached | None:
-    """Return the validators to ask the server by; None where the body must be fetched again."""
-    if facts.incomplete or facts.extraction_error or facts.validated_at is None:
-        return None
-    return Cached(
-        facts.validated_at,
-        facts.etag,
-        facts.last_modified,
-        facts.caching,
-        facts.http_status or 200,
-        facts.final_url,
-    )
 
 
 def fresh_use(cached: Cached) -> CacheUse | None:
@@ -111,13 +72,8 @@ def fresh_use(cached: Cached) -> CacheUse | None:
     return CacheUse(age_seconds(cached, datetime.now(UTC)))
 
 
-def same_again(known: Facts, renewed: Facts, sha256: str) -> bool:
-    """Return whether the same bytes came again from the same place."""
-    same_place = (known.final_url, known.incomplete) == (renewed.final_url, renewed.incomplete)
-    same_place = same_place and known.rule == renewed.rule
-    return known.sha256 == sha256 and same_place and not known.extraction_error
-
-
+SITE = "site"
+"""The path of the outline of a page's site, which no handler answers."""
 _WHOLE_PAGE = "page"
 """The path that every web page answers, and no other document."""
 _MASK = "***"
@@ -153,11 +109,17 @@ _RESERVED_SECONDS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call: when it must end, on the loop's clock, and who is told of bytes and pages."""
+    """One call: when it must end, on the loop's clock, and who is told of bytes and pages.
+
+    ``within`` is the address below which redirects must stay ("": anywhere). Of ``kinds`` alone a
+    document is kept (none: of every kind).
+    """
 
     deadline: float
     progress: Progress | None = None
     on_page: Progress | None = None
+    within: str = ""
+    kinds: frozenset[str] = frozenset()
 
     @property
     def seconds_left(self) -> float:
@@ -190,45 +152,56 @@ class Intake:
         refresh: bool = False,
         progress: Progress | None = None,
         on_page: Progress | None = None,
+        within: str = "",
+        kinds: frozenset[str] = frozenset(),
     ) -> tuple[Facts, CacheUse | None]:
         """Return the facts of what a URL leads to now, and whether a stored copy answered.
 
         A fresh copy is used; a stale one is revalidated (RFC 9111, section 4). ``progress`` is
-        called with the bytes that came, ``on_page`` with the pages that were read.
+        called with the bytes that came, ``on_page`` with the pages that were read. Redirects stay
+        below ``within``, if it is given. Raises NoText for a document that is of none of ``kinds``
+        or has no text, where kinds are given; it is not kept.
         """
         async with self.in_flight.setdefault(url, anyio.Lock()):
             deadline = anyio.current_time() + self.settings.fetch.deadline_seconds
-            call = _Call(deadline, progress, on_page)
-            known = await self._known(url)
+            call = _Call(deadline, progress, on_page, within, kinds)
+            known = await self.known(url)
             off = self.settings.fetch.rules_off
             if known and known.rule in off:
                 known = None
-            cached = cached_of(known) if known else None
-            if known and cached and not refresh:
-                use = await anyio.to_thread.run_sync(fresh_use, cached)
-                if use:
-                    await self.fetcher.check(url, known.final_url)
-                    telemetry.count("cache", outcome="fresh")
-                    return await self.store.touch(known.artifact_ref), use
-            if by_rule := await self._by_rule(url, known, cached, call):
-                return by_rule
-            # A page that gave its Markdown is asked for by what it said itself.
-            page = await self._known(known.page_ref) if known and known.page_ref else known
-            cached = cached_of(page) if page else None
-            with telemetry.span("fetch"):
-                fetched = await self.fetcher.fetch(
-                    url, self.store.spool, cached=cached, progress=progress,
-                    seconds=call.seconds_left,
-                )  # fmt: skip
-            facts, use = await self._taken(fetched, page, call)
-            if known and use:
+            facts, use = await self._now(url, known, call, refresh=refresh)
+            return await with_earlier(self.store, facts, known), use
+
+    async def _now(
+        self, url: str, known: Facts | None, call: _Call, *, refresh: bool
+    ) -> tuple[Facts, CacheUse | None]:
+        """Return what a URL leads to now, and whether the stored copy ``known`` answered."""
+        cached = cached_of(known) if known else None
+        if known and cached and not refresh:
+            use = await anyio.to_thread.run_sync(fresh_use, cached)
+            if use:
+                await self.fetcher.check(url, known.final_url)
+                telemetry.count("cache", outcome="fresh")
                 return await self.store.touch(known.artifact_ref), use
-            facts, fetched = await self._follow(facts, fetched, known, call)
-            if facts.leads_to and not facts.page_verdict:
-                return await self._twin(facts, fetched, known, call), None
-            if self.renderer and wants_browser(facts, self.settings.fetch):
-                facts = await self._rendered(facts, fetched, self.renderer, call)
-            return facts, None
+        if not call.within and (by_rule := await self._by_rule(url, known, cached, call)):
+            return by_rule
+        # A page that gave its Markdown is asked for by what it said itself.
+        page = await self.known(known.page_ref) if known and known.page_ref else known
+        cached = cached_of(page) if page else None
+        with telemetry.span("fetch"):
+            fetched = await self.fetcher.fetch(
+                url, self.store.spool, cached=cached, progress=call.progress,
+                seconds=call.seconds_left, within=call.within,
+            )  # fmt: skip
+        facts, use = await self._taken(fetched, page, call)
+        if known and use:
+            return await self.store.touch(known.artifact_ref), use
+        facts, fetched = await self._follow(facts, fetched, known, call)
+        if facts.leads_to and not facts.page_verdict and not call.within:
+            return await self._twin(facts, fetched, known, call), None
+        if self.renderer and wants_browser(facts, self.settings.fetch):
+            facts = await self._rendered(facts, fetched, self.renderer, call)
+        return facts, None
 
     async def _by_rule(
         self, url: str, known: Facts | None, cached: Cached | None, call: _Call
@@ -300,7 +273,11 @@ class Intake:
             page = facts
             try:
                 fetched = await self.fetcher.fetch(
-                    facts.leads_to, self.store.spool, after=fetched, seconds=call.seconds_left
+                    facts.leads_to,
+                    self.store.spool,
+                    after=fetched,
+                    seconds=call.seconds_left,
+                    within=call.within,
                 )
                 assert fetched.path is not None  # the request was not conditional
                 facts = await self._keep(fetched, fetched.path, known, call)
@@ -379,7 +356,7 @@ class Intake:
         """
         digest = await anyio.to_thread.run_sync(_sha256, path)
         key = f"file:{digest}/{label or name}"  # no URL that can be fetched, and none to be guessed
-        known = await self._known(key)
+        known = await self.known(key)
         if known and not known.extraction_error:
             return await self.store.touch(known.artifact_ref)
         call = _Call(math.inf, on_page=on_page)
@@ -395,7 +372,8 @@ class Intake:
         with suppress(FetchstashError):
             await self.store.delete(facts.artifact_ref)
 
-    async def _known(self, url: str) -> Facts | None:
+    async def known(self, url: str) -> Facts | None:
+        """Return the facts of what a URL gave, None if nothing of it is kept."""
         try:
             return await self.store.get(url)
         except (UnknownRef, ExpiredRef):
@@ -428,6 +406,9 @@ class Intake:
         decision = await anyio.to_thread.run_sync(
             lambda: route_file(raw, headers, hints.name or hints.url, shadow=shadow)
         )
+        not_wanted = NoText("It is no such document.", "Look for another.")
+        if call.kinds and decision.kind not in call.kinds:
+            raise not_wanted
         hints = replace(hints, charset=decision.charset)
         is_bound = call.deadline < math.inf
         seconds = max(int(call.seconds_left), _LEAST_EXTRACT_SECONDS) if is_bound else None
@@ -435,10 +416,16 @@ class Intake:
             extraction = await self.extractor.extract(
                 raw, decision, hints, self.store.spool, seconds=seconds, on_page=call.on_page
             )
+        if call.kinds and not extraction.chars:
+            if extraction.text is not None:
+                extraction.text.unlink(missing_ok=True)
+            raise not_wanted
         threshold = self.settings.views.inline_threshold
         facts = with_extraction(
             facts, decision, extraction, name=facts.name or hints.name, inline_threshold=threshold
         )
+        if is_web_page(facts):
+            facts = replace(facts, paths=(*facts.paths, SITE))
         if refresh and (address := refreshed(refresh, hints.url, facts.extracted_chars)):
             facts = replace(facts, page_verdict="leads_on", leads_to=clean_line(address))
         else:

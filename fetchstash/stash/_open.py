@@ -77,6 +77,24 @@ async def open_stash(
                 await intake.delete_ephemeral()
 
 
+def with_parts(
+    stash: Stash,
+    run: str,
+    *,
+    store: ArtifactStore,
+    fetcher: Fetcher,
+    extractor: Extractor,
+    page_reader: PageReader | None,
+    renderer: Renderer | None,
+) -> Stash:
+    """Return a stash of somebody else, whose run this is. It closes with this one."""
+    settings = replace(stash.settings, store=replace(stash.settings.store, run=run))
+    documents = Documents(settings, store, extractor)
+    kept = stash.intake.ephemeral_refs  # this one deletes them
+    intake = Intake(settings, fetcher, extractor, store, renderer, kept)
+    return Stash(settings, store, documents, intake, Scans(settings, documents, page_reader))
+
+
 async def _close(room: Fetcher | Extractor | PageReader | ArtifactStore) -> None:
     with anyio.CancelScope(shield=True):
         await room.aclose()
@@ -205,6 +223,8 @@ class SyncStash:
 
     fetch = _Method(Stash.fetch, _artifact)
     fetch_many = _Method(Stash.fetch_many, _artifacts)
+    fetch_site = _Method(Stash.fetch_site, _artifact)
+    site_pages = _Method(Stash.site_pages, _same)
     add_file = _Method(Stash.add_file, _artifact)
     keep_spooled = _Method(Stash.keep_spooled, _artifact)
     get = _Method(Stash.get, _artifact)

@@ -226,6 +226,12 @@ def answered_by_handler(facts: Facts, path: str) -> bool:
     return named and all(heading.title.casefold() != title for heading in facts.outline)
 
 
+def asks_for(facts: Facts, path: str, name: str) -> bool:
+    """Return whether ``path`` begins with ``name``, and no heading is titled so."""
+    is_heading = _titled([heading.title for heading in facts.outline], path) is not None
+    return path.partition("/")[0] == name and not is_heading
+
+
 def text_of(facts: Facts, text: TextReader | None) -> TextReader:
     """Return the text. Raises NoText for an artifact without one, with the call that shows it."""
     if text is not None:

@@ -1,7 +1,6 @@
 """Stash: fetch, keep, read back."""
 
 import logging
-import re
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
@@ -17,23 +16,24 @@ from fetchstash import handlers
 from fetchstash.config import Settings
 from fetchstash.errors import (
     BadArgument,
-    BadPattern,
     Call,
     FetchstashError,
     NoText,
     OutOfRange,
     StoreError,
 )
-from fetchstash.fetch import Fetcher, Progress, Renderer, mask_url
+from fetchstash.fetch import Progress, mask_url
 from fetchstash.stash import _read
 from fetchstash.stash._artifact import Artifact
+from fetchstash.stash._changes import CHANGES
 from fetchstash.stash._documents import Documents, copy_in, copy_out, replacing
 from fetchstash.stash._facts import Excerpt
-from fetchstash.stash._intake import Intake
-from fetchstash.stash._read import Part
+from fetchstash.stash._find import Finder
+from fetchstash.stash._intake import SITE, Intake, is_web_page
+from fetchstash.stash._read import Part, asks_for
 from fetchstash.stash._scans import Scans, is_image
+from fetchstash.stash._site import Sites
 from fetchstash.stash._values import (
-    ArtifactMatches,
     CacheUse,
     Failure,
     Listing,
@@ -68,6 +68,14 @@ class Stash:
     documents: Documents
     intake: Intake
     scans: Scans
+
+    @property
+    def _sites(self) -> Sites:
+        return Sites(self.settings, self.store, self.intake)
+
+    @property
+    def _finder(self) -> Finder:
+        return Finder(self.documents, self.scans, self._sites)
 
     # --- taking in --------------------------------------------------------------------------------
 
@@ -132,6 +140,36 @@ class Stash:
             for position, url in enumerate(urls):
                 tasks.start_soon(fetch, position, url)
         return tuple(results[position] for position in range(len(urls)))
+
+    async def fetch_site(
+        self,
+        url: str,
+        *,
+        max_pages: int | None = None,
+        max_chars: int | None = None,
+        refresh: bool = False,
+        progress: Progress | None = None,
+    ) -> Artifact:
+        """Fetch the pages below a URL, by sitemap, llms.txt or links; return their index.
+
+        Grep and search take the index for all of its pages. At most ``max_pages`` come, within the
+        settings ingest.site_*. A call that was cut goes on where it ended; ``refresh`` fetches all
+        again. ``progress`` is called with the pages that are there, and how many are known of.
+        """
+        _check_one(url)
+        limit, most = self._preview_limit(max_chars), self.settings.ingest.site_pages
+        facts, was_whole = await self._sites.fetch(
+            url, most=min(max_pages or most, most), refresh=refresh, progress=progress
+        )
+        return await self._artifact(facts, "", limit, CacheUse() if was_whole else None)
+
+    async def site_pages(self, ref_or_url: str) -> tuple[str, ...]:
+        """Return the references of the pages that the index of a site lists, in its order.
+
+        Of any other artifact it is none.
+        """
+        facts = await self.store.get(ref_or_url)
+        return tuple(await self._sites.pages(facts)) if facts.site else ()
 
     async def add_file(
         self,
@@ -273,6 +311,12 @@ class Stash:
         facts = await self.store.get(ref_or_url)
         path, unit, start, end = part.path, part.unit, part.start, part.end
         unread: int | None = None
+        if asks_for(facts, path, CHANGES):
+            changed = await self.documents.changes(facts, path.partition("/")[2])
+            return _read.of_value(changed, facts, part)
+        if asks_for(facts, path, SITE) and is_web_page(facts):
+            facts = await self._sites.outline(facts, full=path == f"{SITE}/full")
+            path = ""
         if path == "text" and is_image(facts):
             facts, path = await self.scans.image(facts, deadline), ""
         elif unit == "pages":
@@ -322,65 +366,23 @@ class Stash:
     ) -> Matches:
         """Return the lines of one to ten artifacts that match an RE2 pattern, and the count of all.
 
-        ``literal``: the pattern is plain text. ``context`` lines come with each match; ``offset``
-        skips that many matches.
+        The index of a site stands for all of its pages. ``literal``: the pattern is plain text.
+        ``context`` lines come with each match; ``offset`` skips that many matches.
         """
         _check_list("artifacts", refs_or_urls, 1, MAX_REFS)
         query = GrepQuery(pattern, literal, ignore_case, context, max_matches, offset)
-        results: list[ArtifactMatches] = []
-        skip, wanted = offset, max_matches
-        for ref in refs_or_urls:
-            async with self.documents.opened(ref) as (facts, text):
-                self.scans.refuse_scan(facts)
-                page = replace(query, offset=skip, max_matches=max(wanted, 1))
-                try:
-                    here = await _read.text_of(facts, text).grep(page)
-                except BadPattern as error:
-                    raise _read.with_artifacts(error, refs_or_urls) from None
-            groups, shown = (here.groups, here.shown) if wanted else ((), 0)
-            skipped = min(skip, here.total)
-            left_out = 0 if offset else await self.documents.count_left_out(facts, query)
-            unread = self.scans.unread(facts)
-            results.append(
-                ArtifactMatches(facts, groups, skipped, here.total, here.stopped, left_out, unread)
-            )
-            skip, wanted = max(skip - here.total, 0), max(wanted - shown, 0)
-        matches = Matches(query, tuple(refs_or_urls), tuple(results))
-        if matches.total and offset >= matches.total and not matches.stopped:
-            raise _read.past_the_matches(offset, matches.total)
-        return matches
+        return await self._finder.grep(query, refs_or_urls, self._deadline())
 
     async def search(
         self, query: str, refs_or_urls: Sequence[str] = (), *, max_results: int = 8
     ) -> Passages:
         """Return the passages that match the words of ``query`` best.
 
-        They come out of up to ten artifacts, or of all of the run's where none is named.
+        They come out of up to ten artifacts, the index of a site standing for its pages, or of all
+        of the run's where none is named.
         """
         _check_list("artifacts", refs_or_urls, 0, MAX_REFS)
-        known: dict[str, Facts] = {}
-        for ref_or_url in refs_or_urls:
-            facts = await self.store.get(ref_or_url)
-            known[facts.artifact_ref] = facts
-        searched = len(known)
-        ranked = await self.store.search(query, list(known), max_results)
-        for passage in ranked.passages:
-            if passage.artifact_ref not in known:
-                known[passage.artifact_ref] = await self.store.get(passage.artifact_ref)
-        searched = searched or (await self.store.list(limit=1)).total
-        any_word = GrepQuery("|".join(map(re.escape, query.split())), ignore_case=True)
-        left_out = {
-            ref: count
-            for ref in (known if refs_or_urls and query.strip() else ())
-            if (count := await self.documents.count_left_out(known[ref], any_word))
-        }
-        following: Call | None = None
-        if ranked.pending and refs_or_urls:  # each search would read these from their beginning
-            options = {"pattern": any_word.pattern, "ignore_case": True}
-            following = Call("grep", {"refs": list(refs_or_urls), **options})
-        elif ranked.pending:
-            following = Call("search", {"query": query})
-        return Passages(ranked.passages, known, searched, ranked.pending, left_out, following)
+        return await self._finder.search(query, refs_or_urls, max_results)
 
     def raw(self, ref_or_url: str) -> AbstractAsyncContextManager[Path]:
         """Give an artifact's own bytes as a file, valid while the context is open."""
@@ -435,24 +437,6 @@ def with_views(stash: Stash, views: ViewLimits) -> Stash:
         return stash
     settings = replace(stash.settings, views=views)
     return replace(stash, settings=settings, documents=replace(stash.documents, settings=settings))
-
-
-def with_parts(
-    stash: Stash,
-    run: str,
-    *,
-    store: ArtifactStore,
-    fetcher: Fetcher,
-    extractor: handlers.Extractor,
-    page_reader: handlers.PageReader | None,
-    renderer: Renderer | None,
-) -> Stash:
-    """Return a stash of somebody else, whose run this is. It closes with this one."""
-    settings = replace(stash.settings, store=replace(stash.settings.store, run=run))
-    documents = Documents(settings, store, extractor)
-    kept = stash.intake.ephemeral_refs  # this one deletes them
-    intake = Intake(settings, fetcher, extractor, store, renderer, kept)
-    return Stash(settings, store, documents, intake, Scans(settings, documents, page_reader))
 
 
 def _check_one(url: object) -> None:

@@ -283,12 +283,25 @@ class ArtifactMatches:
 
 
 @dataclass(frozen=True, slots=True)
+class SiteGrep:
+    """The index of a site whose ``pages`` were searched, but for the last ``unsearched`` ones."""
+
+    facts: Facts = field(repr=False)
+    pages: int
+    unsearched: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Matches:
-    """Matches of a grep in one artifact or several. Iterating gives each Match."""
+    """Matches of a grep in one artifact or several. Iterating gives each Match.
+
+    Of ``sites`` only the pages that match are among ``artifacts``.
+    """
 
     query: GrepQuery
     refs: tuple[str, ...]
     artifacts: tuple[ArtifactMatches, ...]
+    sites: tuple[SiteGrep, ...] = ()
 
     def __iter__(self) -> Iterator[Match]:
         for artifact in self.artifacts:
@@ -309,7 +322,8 @@ class Matches:
     @property
     def stopped(self) -> bool:
         """Whether a limit ended the count, so that ``total`` is "at least"."""
-        return any(artifact.stopped for artifact in self.artifacts)
+        unsearched = any(site.unsearched for site in self.sites)
+        return unsearched or any(artifact.stopped for artifact in self.artifacts)
 
     @property
     def next(self) -> Call | None:

@@ -46,7 +46,9 @@ class Facts(DocumentFacts):
     The store fills artifact_ref, path, size_bytes, sha256, created_at, expires_at (UTC) and pinned,
     and counts extracted_chars, text_bytes and text_lines where there is a text; the rest is the
     caller's. ``caching`` holds the response's header fields that say how long it stays fresh,
-    ``validated_at`` when the server last said that this is what it has.
+    ``validated_at`` when the server last said that this is what it has. ``earlier_ref`` is what its
+    URL gave before, until ``earlier_at``; ``changed_passages`` counts how the text differs (None:
+    not counted). ``site``: this is the index of what lies below that address.
     """
 
     artifact_ref: str = ""
@@ -83,6 +85,10 @@ class Facts(DocumentFacts):
     landed: str = ""
     rule: str = ""
     page_ref: str = ""
+    earlier_ref: str = ""
+    earlier_at: datetime | None = None
+    changed_passages: int | None = None
+    site: str = ""
 
     def to_json(self, *, without: tuple[str, ...] = ()) -> dict[str, Any]:
         """Return plain JSON data: times as RFC 3339 in UTC, unknown values as null."""
@@ -107,7 +113,7 @@ class Facts(DocumentFacts):
         """
         known = {f.name for f in fields(cls)}
         values = {name: value for name, value in data.items() if name in known}
-        for name in ("created_at", "expires_at", "validated_at"):
+        for name in ("created_at", "expires_at", "validated_at", "earlier_at"):
             values[name] = datetime.fromisoformat(data[name]) if data.get(name) else None
         for name, fact in FACTS.items():
             if fact.shape == "lines":

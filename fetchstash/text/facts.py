@@ -69,7 +69,7 @@ class DocumentFacts:
     sheets: int | None = _count("of a workbook; of a database its tables")
     rows: int | None = _count("of the only table, without its header")
     columns: int | None = _count("of the only table")
-    members: int | None = _count("of an archive; of a mail its attachments")
+    members: int | None = _count("of an archive; of a mail its attachments; of a site its pages")
     width: int | None = _count("of an image, in pixels, the right way up")
     height: int | None = _count("of an image, in pixels, the right way up")
     seconds: int | None = _count("of sound and film, how long they are")

@@ -36,10 +36,17 @@ def fetch(fetcher: Make, tmp_path: Path) -> Fetch:
         progress: Progress | None = None,
         after: Fetched | None = None,
         seconds: float | None = None,
+        within: str = "",
         **limits: Any,
     ) -> Fetched:
         return await fetcher(**limits).fetch(
-            url, tmp_path, cached=cached, progress=progress, after=after, seconds=seconds
+            url,
+            tmp_path,
+            cached=cached,
+            progress=progress,
+            after=after,
+            seconds=seconds,
+            within=within,
         )
 
     return fetch

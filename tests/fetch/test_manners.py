@@ -10,9 +10,9 @@ import anyio
 import pytest
 from hypothesis import given, strategies as st
 
-from fetchstash.errors import FetchFailed, HttpError, RobotsRefused
+from fetchstash.errors import FetchFailed, HttpError, Refused, RobotsRefused
 from fetchstash.fetch._responses import retry_after_seconds, wait_after_failure, wait_after_status
-from fetchstash.fetch._robots import MAX_BYTES, read_robots
+from fetchstash.fetch._robots import MAX_BYTES, read_robots, site_rules
 from tests.fetch.sending import OK, Fetch, sends
 from tests.loopback import Site
 
@@ -259,3 +259,37 @@ def test_jitter_spreads_the_wait_over_its_upper_half() -> None:
 
 def test_no_wait_goes_past_the_deadline() -> None:
     assert wait_after_failure(0, 0.1) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "delay", "sitemaps"),
+    [
+        ("User-agent: *\nCrawl-delay: 2.5\nDisallow: /a", 2.5, ()),
+        ("User-agent: *\nCrawl-delay: 9\n\nUser-agent: fetchstash\nAllow: /", 0, ()),
+        ("User-agent: a\nUser-agent: fetchstash\nCrawl-delay: 3\nDisallow:", 3, ()),
+        ("User-agent: *\nCrawl-delay: -1\nCrawl-delay: inf\nCrawl-delay: 1e9", 0, ()),
+        ("Sitemap: /a\nUser-agent: x\nDisallow: /\nsitemap : http://b/c", 0, ("/a", "http://b/c")),
+    ],
+    ids=["everyone", "ours without", "ours", "no number", "sitemaps"],
+)
+def test_who_reads_a_site_learns_the_delay_of_its_group_and_all_sitemaps(
+    text: str, delay: float, sitemaps: tuple[str, ...]
+) -> None:
+    assert site_rules(text.encode(), "fetchstash/1.0") == (delay, sitemaps)
+
+
+async def test_a_fetch_within_an_address_sends_nothing_to_where_a_redirect_leads_out(
+    site: Site, fetch: Fetch
+) -> None:
+    site.put("/docs/in", status=302, headers={"Location": "/docs/b?x=/../out"})
+    site.put("/docs/b?x=/../out", b"b")
+    for name, there in {
+        "up": "/out",
+        "dots": "/docs/../out",
+        "host": "http://localhost:1/docs/",
+    }.items():
+        site.put(f"/docs/{name}", status=302, headers={"Location": there})
+        with pytest.raises(Refused, match="leads out of the site"):
+            await fetch(site.url(f"/docs/{name}"), within=site.url("/docs/"))
+    assert (await fetch(site.url("/docs/in"), within=site.url("/docs/"))).size_bytes == 1
+    assert "/out" not in site.asked

@@ -21,11 +21,15 @@ Arguments = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """Who is told how far a call is: bytes that came, pages that were read, URLs that are done."""
+    """Who is told how far a call is: bytes that came, pages that were read, URLs that are done.
+
+    ``page_kept``: the pages of a site that are there.
+    """
 
     received: "Progress | None" = None
     read: "Progress | None" = None
     fetched: "Progress | None" = None
+    page_kept: "Progress | None" = None
 
 
 NO_REPORTS = Reports()
@@ -136,6 +140,17 @@ async def _fetch_content(stash: "Stash", arguments: Arguments, reports: Reports)
     if len(urls) > 1:
         return await stash.fetch_many(urls, **options, progress=reports.fetched)
     return await stash.fetch(urls[0], **options, progress=reports.received, reading=reports.read)
+
+
+async def _fetch_site(stash: "Stash", arguments: Arguments, reports: Reports) -> "Value":
+    names = ("max_pages", "refresh")
+    options = {name: arguments[name] for name in names}
+    limit = stash.settings.views.max_chars(
+        arguments["maxChars"], stash.settings.views.short_max_chars
+    )
+    return await stash.fetch_site(
+        arguments["url"], **options, max_chars=limit, progress=reports.page_kept
+    )
 
 
 async def _get_search_content(stash: "Stash", arguments: Arguments, _: Reports) -> "Value":
@@ -309,9 +324,32 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
         body=False,
         in_view=True,
     )
-    specs = (fetch, read, grep, part, search, info)
+    specs = [fetch, read, grep, part, search, info]
+    if settings.ingest.site:
+        most = settings.ingest.site_pages
+        site = ToolSpec(
+            "fetch_site",
+            "fetch_site",
+            _fetch_site,
+            "M8 1v4M3 11V8h10v3M8 5v3M1 11h4v4H1zM11 11h4v4h-4z",
+            "Fetch a site",
+            "crawl website, download all documentation pages, sitemap",
+            "Fetch all pages below a URL (by sitemap, llms.txt or links). Gives an index; its "
+            "artifact_ref lets artifact_grep and artifact_search look into every page. Call it "
+            "again to go on.",
+            {
+                "url": _text(at_most=url_chars),
+                "max_pages": _number(low=1, high=most, default=most),
+                "refresh": _flag("Fetch all again"),
+                "maxChars": max_chars(limits.short_max_chars),
+            },
+            required=("url",),
+            open_world=True,
+            in_view=True,
+        )
+        specs.append(site)
     if not settings.ingest.read_roots:
-        return specs
+        return tuple(specs)
     file = ToolSpec(
         "stash_file",
         "add_file",

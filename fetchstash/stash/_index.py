@@ -1,0 +1,232 @@
+"""The index of a site: its pages, what failed and what is left, as an artifact's text; sitemaps."""
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from html import unescape
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from fetchstash.errors import FetchstashError
+from fetchstash.fetch import is_below, mask_url, normal_url
+from fetchstash.store import Facts
+from fetchstash.text import clip
+from fetchstash.text.hygiene import clean_line
+from fetchstash.text.ranges import Heading
+
+MOST_KNOWN = 10_000
+"""Addresses of one site: pages, failures and what waits."""
+_SITEMAP_BYTES, _SITEMAP_ADDRESSES = 50 * 2**20, 50_000
+_CHUNK = 2**20
+# Possessive: however much blank space a hostile one has, it is gone through once.
+_LOC = re.compile(
+    rb"<(?:(?!image:|video:)[\w-]{1,20}:)?loc\s*+>\s*+(?:<!\[CDATA\[\s*+)?+"
+    rb"([^<>\s\]]{1,2000}+)\s*+(?:\]\]>\s*+)?+<"
+)
+_LINE = re.compile(rb"^(https?://\S{1,2000}+)[^\S\n]*+$", re.MULTILINE)
+_EXTENSION = re.compile(r"\.[A-Za-z]{2,5}\Z")
+_PAGES, _FAILED, _WAITING = "Pages", "Failed", "Not fetched yet"
+# Titles and addresses are the site's words: they stand behind what is read back here, on one line.
+_PAGE = re.compile(r"- (art_[a-z2-7]{26}) (\d+) chars (\S+) ?(.*)")
+_FAILURE = re.compile(r"- (\S+) \[(\w+)(?: (\d+))?\] (.*)")
+_BY = "pages by "
+_PASSING = frozenset({"timeout", "fetch_failed", "busy"})
+
+
+def prefix_of(url: str) -> str:
+    """Return the address below which the pages of a site lie: that of its folder, ending in "/".
+
+    A last part with the extension of a file is none of the folder: /guide/ of /guide/index.html.
+    """
+    path = url.partition("?")[0]
+    if path.endswith("/"):
+        return path
+    folder, _, last = path.rpartition("/")
+    return f"{folder}/" if _EXTENSION.search(last) else f"{path}/"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page: its artifact, the characters of its text, its address and its title."""
+
+    ref: str
+    chars: int
+    url: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Why an address gave no page: the code of an error, the status of the answer, and a clause."""
+
+    code: str
+    status: int
+    reason: str
+
+    @classmethod
+    def of(cls, error: FetchstashError) -> "Failed":
+        """Return what an index says of an error."""
+        reason = clip(clean_line(error.what).removesuffix("."), 160)
+        return cls(error.code, int(error.details.get("status", 0)), reason)
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the same address may give a page later."""
+        return self.code in _PASSING or self.status >= 500 or self.status == 429
+
+
+@dataclass(slots=True)
+class Index:
+    """The pages of a site below ``prefix`` by their addresses, and what else is known of it.
+
+    ``source`` says what named them ("": nobody was asked yet). ``names`` are all addresses of a
+    listed page, ``sitemaps`` those that robots.txt names. ``order`` numbers the addresses as they
+    were found: pages are listed so, whichever came first.
+    """
+
+    prefix: str
+    begun: datetime
+    source: str = ""
+    pages: dict[str, Page] = field(default_factory=dict[str, Page])
+    failed: dict[str, Failed] = field(default_factory=dict[str, Failed])
+    waiting: dict[str, None] = field(default_factory=dict[str, None])
+    names: dict[str, Page] = field(default_factory=dict[str, Page])
+    sitemaps: tuple[str, ...] = ()
+    order: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """What named the pages, as a fact."""
+        return (f"{_BY}{self.source}",) if self.source else ()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something left to fetch."""
+        return bool(
+            not self.source or self.waiting or any(f.is_passing for f in self.failed.values())
+        )
+
+    @property
+    def count(self) -> int:
+        """How many addresses are known."""
+        return len(self.pages) + len(self.failed) + len(self.waiting)
+
+    @property
+    def summary(self) -> str:
+        """The numbers of pages, failures and addresses that wait."""
+        failures = sum(failed.code != "duplicate" for failed in self.failed.values())
+        parts = [f"{len(self.pages):,} pages by {self.source or 'links'}"]
+        parts += [f"{failures:,} failed"] if failures else []
+        parts += [f"{len(self.waiting):,} not fetched yet"] if self.waiting else []
+        return ", ".join(parts)
+
+    def knows(self, url: str) -> bool:
+        """Return whether an address is listed, failed or waits."""
+        return url in self.names or url in self.failed or url in self.waiting
+
+    def same_as(self, names: Iterable[str]) -> Page | None:
+        """Return the page that is listed under one of these addresses."""
+        return next((self.names[name] for name in names if name in self.names), None)
+
+    def wait(self, url: str) -> None:
+        """Let an address wait to be fetched."""
+        self.waiting[url] = None
+        self.order.setdefault(url, len(self.order))
+
+    def add(self, page: Page, names: Iterable[str]) -> None:
+        """List a page, which is known under all of ``names``."""
+        self.pages[page.url] = page
+        self.order.setdefault(page.url, len(self.order))
+        for name in names:
+            self.names[name] = page
+            self.waiting.pop(name, None)
+
+    def fail(self, url: str, failed: Failed) -> None:
+        """Note why an address gave no page."""
+        self.waiting.pop(url, None)
+        self.failed[url] = failed
+
+    def retry(self) -> None:
+        """Let the addresses wait again that may give a page now."""
+        for url in [url for url, failed in self.failed.items() if failed.is_passing]:
+            del self.failed[url]
+            self.wait(url)
+
+    def text(self) -> tuple[str, tuple[Heading, ...]]:
+        """Return the index as Markdown, with its outline."""
+        lines = [f"# Pages of {self.prefix}", ""]
+        pages = sorted(self.pages.values(), key=lambda page: self.order[page.url])
+        sections = {
+            _PAGES: [f"{p.ref} {p.chars} chars {p.url} {p.title}" for p in pages],
+            _FAILED: [_printed(url, failed) for url, failed in self.failed.items()],
+            _WAITING: list(self.waiting),
+        }
+        outline: list[Heading] = []
+        for title, items in sections.items():
+            if items:
+                outline.append(Heading(title, 1, "lines", len(lines) + 1))
+                lines += [f"## {title}", "", *(f"- {item}".rstrip() for item in items), ""]
+        return "\n".join(lines), tuple(outline)
+
+    @classmethod
+    def read(cls, text: str, facts: Facts) -> "Index":
+        """Read what ``text`` wrote, and what the facts of its artifact say."""
+        assert facts.validated_at is not None  # when it was begun
+        source = next((note.removeprefix(_BY) for note in facts.evidence), "")
+        index = cls(facts.site, facts.validated_at, source)
+        lines = text.split("\n")
+        section = ""
+        for line in lines:
+            if line.startswith("## "):
+                section = line[3:]
+            elif section == _PAGES and (found := _PAGE.fullmatch(line)):
+                index.add(Page(found[1], int(found[2]), found[3], found[4]), [found[3]])
+            elif section == _FAILED and (found := _FAILURE.fullmatch(line)):
+                index.failed[found[1]] = Failed(found[2], int(found[3] or 0), found[4])
+            elif section == _WAITING and line.startswith("- "):
+                index.wait(line[2:])
+        return index
+
+
+def _printed(url: str, failed: Failed) -> str:
+    status = f" {failed.status}" if failed.status else ""
+    return f"{url} [{failed.code}{status}] {failed.reason}"
+
+
+def read_sitemap(path: Path, prefix: str) -> tuple[bool, list[str]]:
+    """Return whether a sitemap is an index, and the addresses in it: of pages, below ``prefix``.
+
+    It is searched for its <loc> elements and never parsed, so that there is no entity to expand.
+    Compressed or not, its first 50 MB and 50,000 addresses are read (the limits of sitemaps.org).
+    One of plain text has an address a line.
+    """
+    host = urlsplit(prefix).netloc.encode()
+    with path.open("rb") as file:
+        is_packed = file.read(2) == b"\x1f\x8b"  # RFC 1952, 2.3.1
+    named: dict[str, None] = {}
+    is_index, carried, size, count, pattern = False, b"", 0, 0, _LOC
+    with gzip.open(path) if is_packed else path.open("rb") as source:
+        while size < _SITEMAP_BYTES and count < _SITEMAP_ADDRESSES and len(named) < MOST_KNOWN:
+            try:
+                data = source.read(_CHUNK)
+            except (OSError, EOFError, zlib.error):  # it breaks off: what came counts
+                break
+            if not data:
+                break
+            if not size:
+                is_index = b"sitemapindex" in data[:4096]
+                pattern = _LOC if b"<" in data[:4096] else _LINE
+            size += len(data)
+            carried += data
+            for match in pattern.finditer(carried):
+                count += 1
+                if host not in match[1]:  # to read a whole address takes a hundred times as long
+                    continue
+                url = normal_url(unescape(match[1].decode("utf-8", "replace")))
+                if url and (is_index or (is_below(url, prefix) and mask_url(url) == url)):
+                    named[url] = None
+            carried = carried[-4096:]
+    return is_index, list(named)[:MOST_KNOWN]

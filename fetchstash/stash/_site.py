@@ -1,0 +1,460 @@
+"""Fetch a whole site: what its sitemaps, its llms.txt or its links name below an address.
+
+The pages are artifacts like any other, and an index lists them: an artifact whose text is also the
+state of the work, so that a call that was cut goes on. Every address goes through the one fetcher,
+which vets it, asks robots.txt, and follows no redirect that leads out of the site.
+"""
+
+import heapq
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.to_thread
+
+from fetchstash.config import Settings
+from fetchstash.errors import (
+    BadArgument,
+    Call,
+    FetchFailed,
+    FetchstashError,
+    HttpError,
+    NoText,
+    OverQuota,
+    Refused,
+    StoreError,
+    TimedOut,
+)
+from fetchstash.fetch import Progress, is_below, mask_url, normal_url, site_rules
+from fetchstash.handlers import page_links
+from fetchstash.stash._changes import with_earlier
+from fetchstash.stash._index import MOST_KNOWN, Failed, Index, Page, prefix_of, read_sitemap
+from fetchstash.stash._intake import Intake
+from fetchstash.store import ArtifactStore, Facts
+from fetchstash.system.processes import new_file
+from fetchstash.text import clip, tokens
+from fetchstash.text.hygiene import clean_line
+from fetchstash.text.ranges import Ranges
+
+_KEY = "site:"
+"""Begins the name of an index in the store, which is no URL that can be fetched."""
+_OUTLINES = frozenset({"markdown", "text"})
+_MOST_SITEMAPS = 50
+_SITEMAP_DEPTH = 3
+_MOST_FAILURES = 10
+"""Failures in a row that may pass; then the site is taken to be down."""
+_SAVE_SECONDS = 1.0
+# Files that are no pages: pictures, films, sounds, archives, programs, and what pages are made of.
+_NO_PAGE = re.compile(
+    r"\.(?:png|jpe?g|gif|webp|svg|ico|bmp|tiff?|mp[34]|m4[av]|webm|ogg|wav|avi|mov|zip|gz|bz2|xz|tar|"
+    r"tgz|7z|rar|whl|exe|dmg|deb|rpm|iso|jar|css|js|mjs|map|woff2?|ttf|otf|eot|inv)\Z",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """Fetches sites and their outlines, as artifacts of a store."""
+
+    settings: Settings
+    store: ArtifactStore
+    intake: Intake
+
+    async def outline(self, facts: Facts, *, full: bool = False) -> Facts:
+        """Return the facts of the llms.txt, or with ``full`` the llms-full.txt, of a page's site.
+
+        It stands in the first folder of the page's path, or at the root (llmstxt.org). Where there
+        is no llms.txt the llms-full.txt is taken. A web page or an error in its place is none, and
+        is not kept. Raises NoText for a site that has none.
+        """
+        parts = urlsplit(facts.final_url)
+        origin = f"{parts.scheme}://{parts.netloc}/"
+        first, slash, _ = parts.path.removeprefix("/").partition("/")
+        folders = [f"{origin}{first}/", origin] if slash else [origin]
+        names = ("llms-full.txt",) if full else ("llms.txt", "llms-full.txt")
+        for url in (folder + name for name in names for folder in folders):
+            try:
+                return (await self.intake.url(url, within=origin, kinds=_OUTLINES))[0]
+            except NoText:
+                continue
+            except HttpError as error:
+                if error.details["status"] >= 500:
+                    raise
+            except Refused as error:
+                if not error.details.get("redirected"):
+                    raise
+        links = Call("slice", {"ref": facts.artifact_ref, "path": "links"})
+        what = f"{clip(parts.netloc, 200)} has no {' and no '.join(names)}."
+        raise NoText(what, "{} lists the links of the page.", links)
+
+    async def fetch(
+        self, url: str, *, most: int, refresh: bool = False, progress: Progress | None = None
+    ) -> tuple[Facts, bool]:
+        """Fetch up to ``most`` pages; return the facts of their index, and whether it was whole.
+
+        An index that is not whole goes on, unless ``refresh`` begins a new one. ``progress`` is
+        called with the pages that are there, and how many there will be as far as is known.
+        """
+        start = normal_url(url, self.settings.fetch.max_url_chars)
+        prefix = prefix_of(start)
+        if not start or mask_url(prefix) != prefix:
+            await self.intake.fetcher.check(url)
+            what = "The address holds a secret, and a site's address is kept."
+            raise BadArgument(what, "Give an address without one.")
+        key = _KEY + prefix
+        async with self.intake.in_flight.setdefault(key, anyio.Lock()):
+            facts = None if refresh else await self.intake.known(key)
+            if facts is None:
+                # Facts keep whole seconds; a refresh takes nothing for new that was there before.
+                begun = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=refresh)
+                index = Index(prefix, begun)
+            else:
+                await self.intake.fetcher.check(facts.site)
+                index = Index.read(await self._text(facts), facts)
+                if not index.is_due:
+                    return await self.store.touch(facts.artifact_ref), True
+            earlier = await self.intake.known(key) if refresh else None
+            crawl = _Crawl(self, index, key, facts, most, refresh=refresh, progress=progress)
+            return await with_earlier(self.store, await crawl.run(start), earlier), False
+
+    async def pages(self, facts: Facts) -> list[str]:
+        """Return the references of the pages that an index lists, in its order."""
+        return [page.ref for page in Index.read(await self._text(facts), facts).pages.values()]
+
+    async def _text(self, facts: Facts) -> str:
+        reader = await self.store.open_text(facts.artifact_ref)
+        try:
+            return await reader.read_chars(0, reader.chars)
+        finally:
+            await reader.aclose()
+
+
+@dataclass(slots=True)
+class _Crawl:
+    """One call that fetches pages into an index.
+
+    ``queue`` orders what waits: addresses with a query last, as calendars and filters have them,
+    then those that fewer links lead to. ``stopped`` says why it ended before all was fetched.
+    """
+
+    sites: Sites
+    index: Index
+    key: str
+    facts: Facts | None
+    most: int
+    refresh: bool
+    progress: Progress | None
+    queue: list[tuple[bool, int, int, str]] = field(
+        default_factory=list[tuple[bool, int, int, str]]
+    )
+    stopped: str = ""
+    broken: FetchstashError | None = None
+    received: int = 0
+    asked: int = 0
+    running: int = 0
+    failures: int = 0
+    delay: float = 0.0
+    next_at: float = 0.0
+    saved_at: float = 0.0
+    changed: anyio.Event = field(default_factory=anyio.Event)
+    saving: anyio.Lock = field(default_factory=anyio.Lock)
+
+    async def run(self, start: str) -> Facts:
+        """Fetch until all is there or a limit is reached; keep what came, also if cancelled."""
+        seconds = self.sites.settings.ingest.site_seconds
+        with anyio.move_on_after(seconds) as scope:
+            if not self.index.pages:
+                await self._start(start)
+            await self._save()
+            try:
+                await self._ask_robots()
+                if not self.index.source:
+                    await self._discover()
+                self.index.retry()
+                self.queue.clear()
+                for url in self.index.waiting:
+                    self._push(url, 0)
+                count = 1 if self.delay else self.sites.settings.fetch.per_host_concurrency
+                async with anyio.create_task_group() as tasks:
+                    for _ in range(count):
+                        tasks.start_soon(self._work)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    if scope.cancelled_caught or scope.cancel_called:
+                        self.stopped = self.stopped or f"{seconds:g} s have passed"
+                    await self._save()
+        if self.broken:
+            raise self.broken
+        if self.facts is None:
+            what = f"{urlsplit(start).hostname} did not answer within {seconds:g} s."
+            raise TimedOut(what, "Try again later.")
+        return self.facts
+
+    async def _start(self, start: str) -> None:
+        """Fetch the first page. Where it redirects to on its own host is the site."""
+        facts, _ = await self.sites.intake.url(start, refresh=self.refresh)
+        final = normal_url(facts.final_url) or start
+        hosts = {(urlsplit(url).hostname or "").removeprefix("www.") for url in (start, final)}
+        if len(hosts) > 1:
+            what = f"{urlsplit(start).hostname} redirects to another site."
+            raise BadArgument(what, "Fetch that, if it is the right one.")
+        if mask_url(final) == final:
+            self.index.prefix = prefix_of(final)
+        self.received += facts.size_bytes
+        await self._add(start, facts, 0)
+
+    async def _ask_robots(self) -> None:
+        """Learn how long to wait between requests, and where the sitemaps are."""
+        origin = self._origin
+        settings = self.sites.settings.fetch
+        with suppress(HttpError, Refused, FetchFailed, TimedOut):
+            path = await self._download(f"{origin}robots.txt")
+            try:
+                body = await anyio.to_thread.run_sync(path.read_bytes)
+            finally:
+                path.unlink(missing_ok=True)
+            delay, sitemaps = await anyio.to_thread.run_sync(
+                site_rules, body, settings.user_agent or "fetchstash"
+            )
+            self.delay = delay if settings.respect_robots else 0.0
+            self.index.sitemaps = sitemaps
+
+    async def _discover(self) -> None:
+        """Find the pages: by sitemaps, else by llms.txt, else by links as pages come in."""
+        usual = (f"{self.index.prefix}sitemap.xml", f"{self._origin}sitemap.xml")
+        found = await self._of_sitemaps(self.index.sitemaps) or await self._of_sitemaps(usual)
+        if found:
+            self.index.source = "sitemap"
+        elif found := await self._of_outline():
+            self.index.source = "llms.txt"
+        else:
+            self.index.source = "links"
+        if found:
+            self.index.waiting.clear()  # the links of the first page
+        self._learn(found, 1)
+
+    async def _of_sitemaps(self, places: Iterable[str]) -> list[str]:
+        """Return the addresses below the prefix that sitemaps of this host name."""
+        found: dict[str, None] = {}
+        origin, prefix = self._origin, self.index.prefix
+        due = [(url, 1) for place in places if (url := normal_url(place))]
+        seen: set[str] = set()
+        while due and len(seen) < _MOST_SITEMAPS and len(found) < MOST_KNOWN:
+            url, depth = due.pop(0)
+            if url in seen or not url.startswith(origin):
+                continue
+            seen.add(url)
+            if self.received > self.sites.settings.ingest.site_bytes:
+                break
+            with suppress(FetchstashError):
+                await self._turn()
+                path = await self._download(url)
+                try:
+                    is_index, named = await anyio.to_thread.run_sync(read_sitemap, path, prefix)
+                finally:
+                    path.unlink(missing_ok=True)
+                if not is_index:
+                    found |= dict.fromkeys(named)
+                elif depth < _SITEMAP_DEPTH:
+                    named.sort(key=lambda sitemap: not is_below(sitemap, prefix))
+                    due += [(sitemap, depth + 1) for sitemap in named]
+        return [url for url in found if url not in self.index.pages]
+
+    async def _of_outline(self) -> list[str]:
+        """Return the addresses below the prefix that the site's llms.txt links to."""
+        first = next(iter(self.index.pages.values()))
+        try:
+            facts = await self.sites.store.get(first.ref)
+            outline = await self.sites.outline(facts)
+        except FetchstashError:
+            return []
+        return [url for url in await self._links(outline) if url not in self.index.pages]
+
+    async def _links(self, facts: Facts) -> list[str]:
+        """Return the pages below the prefix that a document links to; its canonical address first.
+
+        The address of the site itself is no canonical address of another page: sites that name it
+        on every page are frequent.
+        """
+        kind, prefix = facts.content_kind, self.index.prefix
+        if kind not in ("html", "markdown", "text"):
+            return [""]
+        async with self.sites.store.open_raw(facts.artifact_ref) as raw:
+            read = partial(page_links, raw, kind, facts.charset, facts.final_url)
+            canonical, links = await anyio.to_thread.run_sync(read)
+        canonical = normal_url(canonical)
+        own = canonical if is_below(canonical, prefix) and canonical != prefix else ""
+        return [own, *self._pages_among(links)]
+
+    def _pages_among(self, links: Iterable[str]) -> Iterator[str]:
+        for link in links:
+            url = normal_url(link)
+            is_page = is_below(url, self.index.prefix) and not _NO_PAGE.search(
+                url.partition("?")[0]
+            )
+            if is_page and mask_url(url) == url:
+                yield url
+
+    def _learn(self, urls: Iterable[str], depth: int) -> None:
+        """Put addresses that are new behind those that wait."""
+        for url in urls:
+            if url and not self.index.knows(url) and self.index.count < MOST_KNOWN:
+                self.index.wait(url)
+                self._push(url, depth)
+
+    def _push(self, url: str, depth: int) -> None:
+        heapq.heappush(self.queue, ("?" in url, depth, len(self.queue) + self.asked, url))
+
+    async def _work(self) -> None:
+        """Fetch pages until none waits or a limit is reached; an error of the store ends all."""
+        try:
+            while not self.stopped and (self.queue or self.running):
+                self.stopped = self._limit()
+                if self.stopped:
+                    break
+                if not self.queue or len(self.index.pages) + self.running >= self.most:
+                    await self.changed.wait()  # a page that is on its way may bring more, or none
+                    continue
+                _, depth, _, url = heapq.heappop(self.queue)
+                if url not in self.index.waiting:  # listed meanwhile, by another address
+                    continue
+                self.running, self.asked = self.running + 1, self.asked + 1
+                try:
+                    await self._page(url, depth)
+                finally:
+                    self.running -= 1
+                    self.changed.set()
+                    self.changed = anyio.Event()
+                if anyio.current_time() - self.saved_at > _SAVE_SECONDS:
+                    await self._save()
+        except FetchstashError as error:
+            self.broken, self.stopped = error, error.what
+
+    def _limit(self) -> str:
+        """Return why no further page is fetched, "" if one may be."""
+        most_bytes = self.sites.settings.ingest.site_bytes
+        if len(self.index.pages) >= self.most and self.queue:
+            return f"{self.most:,} pages are there, which is the limit"
+        if self.received >= most_bytes:
+            return f"{most_bytes:,} bytes were fetched, which is the limit"
+        if self.asked >= 2 * self.most + _MOST_FAILURES:
+            return "too many addresses lead to no page"
+        return "the site answers no more" if self.failures >= _MOST_FAILURES else ""
+
+    async def _page(self, url: str, depth: int) -> None:
+        """Fetch one page, or note why it could not be; what this work kept already is not asked."""
+        intake = self.sites.intake
+        try:
+            facts = await intake.known(url)
+            if not (facts and facts.validated_at and facts.validated_at >= self.index.begun):
+                await self._turn()
+                facts, _ = await intake.url(url, refresh=self.refresh, within=self.index.prefix)
+                self.received += facts.size_bytes
+            await self._add(url, facts, depth)
+            self.failures = 0
+        except StoreError:
+            raise
+        except OverQuota as error:
+            self.stopped = error.what.removesuffix(".")
+        except FetchstashError as error:
+            failed = Failed.of(error)
+            self.index.fail(url, failed)
+            self.failures = self.failures + 1 if failed.is_passing else 0
+
+    async def _add(self, url: str, facts: Facts, depth: int) -> None:
+        """List a page, unless it is listed under another address; learn what it links to."""
+        canonical, *links = await self._links(facts)
+        final = normal_url(facts.final_url) or url
+        names = {url, final, canonical or final}
+        if same := self.index.same_as(names):
+            if url in self.index.names:
+                self.index.waiting.pop(url, None)
+            else:
+                self.index.fail(url, Failed("duplicate", 0, f"the same page as {same.ref}"))
+            is_new = facts.created_at and facts.created_at >= self.index.begun
+            if same.ref != facts.artifact_ref and is_new:
+                with suppress(FetchstashError):
+                    await self.sites.store.delete(facts.artifact_ref)
+        else:
+            title = clean_line(facts.title or facts.name)
+            address = mask_url(canonical or final)
+            page = Page(facts.artifact_ref, facts.extracted_chars or 0, address, clip(title, 200))
+            self.index.add(page, names)
+            if self.progress:
+                there = len(self.index.pages)
+                self.progress(there, max(min(there + len(self.index.waiting), self.most), there))
+        if self.index.source in ("", "links"):
+            self._learn(links, depth + 1)
+
+    async def _turn(self) -> None:
+        """Wait until the site may be asked again."""
+        rate = self.sites.settings.ingest.site_rate
+        now = anyio.current_time()
+        at = max(now, self.next_at)
+        self.next_at = at + max(self.delay, 1 / rate if rate else 0)
+        await anyio.sleep(at - now)
+
+    async def _download(self, url: str) -> Path:
+        """Fetch a file that is not kept as an artifact; it belongs to the caller."""
+        fetched = await self.sites.intake.fetcher.fetch(
+            url, self.sites.store.spool, within=self._origin
+        )
+        self.received += fetched.size_bytes
+        assert fetched.path is not None  # the request was not conditional
+        return fetched.path
+
+    @property
+    def _origin(self) -> str:
+        parts = urlsplit(self.index.prefix)
+        return f"{parts.scheme}://{parts.netloc}/"
+
+    async def _save(self) -> None:
+        """Write the index as it is now."""
+        async with self.saving:
+            text, outline = self.index.text()
+            spool, index = self.sites.store.spool, self.index
+            reason = self.stopped or "it is not all fetched yet"
+            left = len(index.waiting)
+            known = self.facts or Facts(
+                content_kind="markdown",
+                media_type="text/markdown",
+                word="site index",
+                paths=("changes",),
+                source_url=self.key.removeprefix(_KEY),
+                final_url=index.prefix,
+                name=clean_line(index.prefix.partition("://")[2].rstrip("/")),
+                title=f"Pages of {index.prefix}",
+                handler="site",
+                validated_at=index.begun,
+                site=index.prefix,
+            )
+            facts = replace(
+                known,
+                members=len(index.pages),
+                structure_info=index.summary,
+                evidence=index.evidence,
+                incomplete=f"{left:,} addresses are not fetched: {reason}" if left else "",
+                outline=outline,
+                text_tokens=tokens.estimate(text),
+                text_tokens_exact=False,
+                is_oversized=len(text) > self.sites.settings.views.inline_threshold,
+            )
+            path = new_file(spool, "site-")
+            write: Callable[[], object] = partial(path.write_text, text, encoding="utf-8")
+            await anyio.to_thread.run_sync(write)
+            if self.facts is None:
+                raw = new_file(spool, "site-")
+                raw.write_text(f"{index.prefix}\n", encoding="utf-8")
+                store = self.sites.store
+                self.facts = await store.put(raw, path, facts, Ranges(), url=self.key)
+            else:
+                self.facts = await self.sites.store.replace_text(
+                    self.facts.artifact_ref, path, facts, Ranges(), known=self.facts
+                )
+            self.saved_at = anyio.current_time()

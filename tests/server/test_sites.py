@@ -1,0 +1,94 @@
+"""A whole site through the real server, as a host starts it, and killed in the middle."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from fetchstash.config import load
+from fetchstash.server.tools import tool_specs
+from fetchstash.text import tokens
+from tests.loopback import Site
+from tests.server.conftest import Connect
+from tests.server.test_stdio import FETCHSTASH, flags, started
+from tests.server.test_tools import call, fail, ref_in
+from tests.stash.test_sites import put_pages
+
+
+@pytest.mark.slow
+@pytest.mark.anyio
+async def test_a_site_of_200_pages_is_one_call_and_any_passage_in_it_two(
+    site: Site, tmp_path: Path
+) -> None:
+    put_pages(site, 200)
+    file = tmp_path / "fetchstash.toml"
+    file.write_text("[ingest]\nsite = true\nsite_rate = 0\n")
+    seen: list[str] = []
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        assert total is None or progress <= total
+        seen.append(message or "")
+
+    async with started([*flags(site, tmp_path), "--config", str(file)], tmp_path) as client:
+        with anyio.fail_after(300):
+            made = await client.call_tool(
+                "fetch_site", {"url": site.url("/docs/")}, progress_callback=report
+            )
+        result = made.content[0].text  # type: ignore[union-attr]
+        index = ref_in(result)
+        assert len(result) < 11_300
+        assert "200 pages by sitemap" in result
+        assert "fetched 200 of 200 pages" in seen
+        found = await call(client, "artifact_grep", artifact_ref=index, pattern="wort1386")
+        assert "matches 1 to 1 of 1, in 1 of 200 pages" in found
+        following = re.search(r"artifact_slice\((.*)\)$", found, re.MULTILINE)
+        assert following
+        arguments = dict(re.findall(r'(\w+)=("[^"]*"|\d+)', following[1]))
+        part = await call(
+            client, "artifact_slice", **{name: json.loads(v) for name, v in arguments.items()}
+        )
+        assert "The word of page 198 is wort1386." in part
+        best = await call(client, "artifact_search", query="wort1386", artifact_refs=[index])
+        assert "The word of page 198 is wort1386." in best
+
+
+@pytest.mark.slow
+def test_a_command_that_was_killed_goes_on_and_asks_for_no_page_twice(
+    site: Site, tmp_path: Path
+) -> None:
+    paths = put_pages(site, 30)
+    answer = site.pages["/docs/20.html"]
+    command = [FETCHSTASH, "site", site.url("/docs/"), *flags(site, tmp_path)]
+    command += ["--per-host-concurrency", "1", "--site-rate", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as killed:
+
+        def kill(handler: Any) -> None:
+            killed.kill()
+            handler.close_connection = True
+
+        site.put("/docs/20.html", script=kill)
+        killed.wait(300)
+    site.pages["/docs/20.html"] = answer
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    listed = re.findall(r"^- art_\w+ \d+ chars http://[^/]+(\S+)", done.stdout, re.MULTILINE)
+    assert listed == paths
+    said = re.fullmatch(r"(\w{7}): 30 pages by sitemap\.\n", done.stderr)
+    assert said
+    twice = {path for path in paths if site.asked.count(path) > 1}
+    assert twice == {"/docs/20.html"}  # it never answered
+    every = [FETCHSTASH, "grep", "wort140", said[1], *flags(site, tmp_path)]
+    found = subprocess.run(every, capture_output=True, text=True, timeout=300, check=False)
+    assert f"{site.url('/docs/20.html')}:3:" in found.stdout
+
+
+@pytest.mark.anyio
+async def test_the_tool_is_there_only_if_it_is_switched_on_and_is_short(connect: Connect) -> None:
+    async with connect() as client:
+        assert "There is no tool 'fetch_site'" in await fail(client, "fetch_site", url="x")
+    (spec,) = [s for s in tool_specs(load({"ingest.site": True})) if s.name == "fetch_site"]
+    listed = {"name": spec.name, "description": spec.description, "input_schema": spec.input_schema}
+    assert tokens.count(json.dumps(listed, separators=(",", ":"))).tokens <= 200
