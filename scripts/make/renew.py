@@ -10,7 +10,18 @@ from pathlib import Path
 from scripts.make import configuration_page, formats_page, recipes_page, surface
 
 ROOT = Path(__file__).parents[2]
+BEGIN, END = "<!-- scripts/make/renew.py copies this -->\n", "<!-- until here -->\n"
 HANDLERS = ROOT / "docs" / "handlers.md"
+
+
+def with_peers(readme: str, comparison: str) -> str:
+    """Return README with the table of servers as the comparison printed it."""
+    before, _, rest = readme.partition(BEGIN)
+    after = rest.partition(END)[2]
+    section = comparison.partition("\n## Servers\n")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")]
+    shown = "\n".join(row for row in rows if not row.startswith("| planted"))
+    return f"{before}{BEGIN}\n{shown}\n\n{END}{after}"
 
 
 def main() -> None:
@@ -22,6 +33,10 @@ def main() -> None:
         ROOT / "docs" / "reference.md": surface.reference(),
         ROOT / "tests" / "surface.txt": surface.lines(),
     }
+    comparison, readme = ROOT / "docs" / "comparison.md", ROOT / "README.md"
+    if comparison.exists():
+        texts = (page.read_text(encoding="utf-8") for page in (readme, comparison))
+        pages[readme] = with_peers(*texts)
     for file, text in pages.items():
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")
