@@ -1,0 +1,60 @@
+"""What scripts/test says: little where all is well, the failure and what to do next elsewhere."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from scripts.parts import checks
+from scripts.setup import Waiting
+
+LINES = """\
+[gw0] [ 12%] PASSED tests/test_a.py::test_one
+tests/test_a.py::test_two
+[gw1] [ 25%] FAILED tests/test_a.py::test_two
+[gw1] [ 37%] SKIPPED tests/test_b.py::test_three
+[gw0] [ 50%] PASS"""
+
+
+@pytest.fixture(autouse=True)
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "checks.log"
+    monkeypatch.setattr(checks, "LOG", file)
+    file.touch()
+    return file
+
+
+def test_tests_are_counted_and_a_failed_one_is_named_at_once(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tests = checks.Tests(Waiting("tests"))
+    assert tests() == " · 0 %"
+    log.write_text(LINES)
+    assert tests() == " · 37 % · 1 passed · 1 failed · 1 skipped"
+    log.write_text(LINES + "ED tests/test_b.py::test_four\n")
+    assert tests() == " · 50 % · 2 passed · 1 failed · 1 skipped"
+    assert capsys.readouterr().out == "FAILED tests/test_a.py::test_two\n"
+
+
+@pytest.mark.slow
+def test_a_check_that_passes_is_one_line_and_its_output_stands_in_the_log(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert checks.step("mypy", [sys.executable, "-c", "print('no issues')"]) == "no issues\n"
+    assert capsys.readouterr().out.startswith("ok      mypy, ")
+    assert log.read_text() == "no issues\n"
+
+
+@pytest.mark.slow
+def test_a_check_that_fails_shows_its_failures_and_what_to_do_next(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = "print('noise', '== FAILURES ==', 'assert 1 == 2', sep='\\n'); raise SystemExit(1)"
+    with pytest.raises(SystemExit):
+        checks.step("tests", [sys.executable, "-c", program])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["== FAILURES ==", "assert 1 == 2"]
+    assert lines[2].startswith("FAILED  tests, ")
+    assert lines[3].endswith(f"All output: {log}")
+    assert lines[4] == f"Next: mend that; {checks.MEND['tests']}."
+    assert len(lines) == 5
