@@ -2,9 +2,9 @@
 
 The worker that read a page may have been taken over by one: it says that a page leads on, and never
 where to. So this runs in the server: one pass over the first bytes, linear, without a tree. It sees
-a meta refresh, a lone frame, a script that does nothing but send the browser on, an alternate of
-the same page, and the addresses of pictures; each as it stands in a tag, outside of comments and of
-the text of scripts. It does not know what style sheets hide.
+a meta refresh, a lone frame or embedded document, a script that does nothing but send the browser
+on, an alternate of the same page, and the addresses of pictures; each as it stands in a tag,
+outside of comments and of the text of scripts. It does not know what style sheets hide.
 """
 
 import html
@@ -36,6 +36,7 @@ _SCRIPTED = re.compile(
     r"(?<![\w.])(?:(?:window|document|top|self|parent)\.)?location"
     r"(?:(?:\.href)?\s*=|\.(?:replace|assign)\()\s*([\"'])([^\"']{1,2000})\1"
 )
+_PLAYED = (".swf", ".svg", ".png", ".jpg", ".gif", ".mp4", ".webm", ".mp3")
 _MAIN_FRAME = re.compile(r"main|content|body|text|right|inhalt", re.IGNORECASE)
 _MARKDOWN_LINK = re.compile(
     r"\]\(\s*<?([^\s<>()]{1,2000}(?:\([^\s<>()]{0,200}\)[^\s<>()]{0,200})?)"
@@ -154,6 +155,7 @@ def leads_to(
         if is_refresh and match and int(match[1]) <= MAX_REFRESH_SECONDS:
             return match[2].strip()
     frames = [frame for frame in frames if frame.get("src", "about:").strip("#/")]
+    frames = list({frame.get("src", ""): frame for frame in frames}.values())
     if len(frames) > 1:
         frames = [f for f in frames if _MAIN_FRAME.search(f"{f.get('name', '')} {f.get('id', '')}")]
     if len(frames) == 1:
@@ -166,6 +168,21 @@ def leads_to(
 def _names_markdown(source: Path) -> bool:
     with source.open("rb") as file:
         return b"text/markdown" in file.read(REACH).lower()
+
+
+def framed(name: str, attributes: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return a frame, or an embed or object as one, if it may hold a document; else nothing.
+
+    Pictures, films and sounds are none, nor is what only a plugin of old browsers played.
+    """
+    frame = {**attributes}
+    if name == "object":
+        frame["src"] = frame.get("data", "")
+    kind, source = frame.get("type", "").lower(), frame.get("src", "").lower()
+    is_played = kind.startswith(("image/", "video/", "audio/")) or "flash" in kind
+    if name in {"embed", "object"} and (is_played or source.endswith(_PLAYED)):
+        return []
+    return [frame]
 
 
 def alternate(
@@ -233,8 +250,8 @@ def _read(source: Path, charset: str, url: str, reach: int) -> _Tags:
                 tags.meta.append(attributes)
             case "link":
                 tags.links.append(attributes)
-            case "frame" | "iframe" if _is_seen(attributes):
-                tags.frames.append(attributes)
+            case "frame" | "iframe" | "embed" | "object" if _is_seen(attributes):
+                tags.frames += framed(name, attributes)
             case "script" if "src" not in attributes and "json" not in attributes.get("type", ""):
                 tags.scripts.append(text)
             case _:

@@ -343,10 +343,9 @@ _PARTS_OF_NO_PAGE = {
 def dead_end_calls(subject: Subject, word: Wording) -> tuple[str, ...]:
     """Return the call to make where a fetch brought no text, or a page without content."""
     verdict = str(subject.facts.get("page_verdict"))
-    if paths := _PARTS_OF_NO_PAGE.get(verdict):
-        has_data = "data " in str(subject.facts.get("left_out"))
-        there = (path for path in paths if path != "data" or has_data)
-        calls = (word(Call("slice", {"ref": subject.ref, "path": path})) for path in there)
+    held: Sequence[str] = subject.facts.get("filled_paths") or ()
+    if paths := [path for path in _PARTS_OF_NO_PAGE.get(verdict, ()) if path in held]:
+        calls = (word(Call("slice", {"ref": subject.ref, "path": path})) for path in paths)
         return (" · ".join(calls),)
     if verdict == "leads_on":
         return (word(Call("info", {"ref": subject.ref})),)
@@ -358,4 +357,4 @@ def calls_without_text(subject: Subject, word: Wording) -> tuple[str, ...]:
     if subject.picturable and not (subject.incomplete and subject.error):
         return (word(Call("picture", {"ref": subject.ref})),)
     part = {"ref": subject.ref, "unit": "bytes", "start": 0, "end": 256}
-    return (word(Call("slice", part)),)
+    return (word(Call("slice", part)),) if subject.size_bytes else ()

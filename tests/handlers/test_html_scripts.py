@@ -226,3 +226,42 @@ def test_a_stream_whose_rows_refer_to_each_other_ends(read_page: Read) -> None:
     )
     extracted, _ = read_page(shell(f"<script>self.__next_f.push([1,{json.dumps(rows)}])</script>"))
     assert extracted.facts.page_verdict == "empty_shell"
+
+
+ASSIGNED = {
+    "a variable": "var story = %s; start(story)",
+    "a constant": "const story=%s",
+    "a member of the window": "window.story = %s;",
+    "a member by its name": 'window["story"] = %s;',
+    "a member of a member": "app.page.story = %s",
+}
+VALUE = {"title": "Opening hours", "open": [9, 17.5], "closed": None, "night": True}
+AS_SCRIPT = """{title: 'Opening hours', /* of the gate */ "open": [9, 17.5,], // daily
+  closed: undefined, night: !0,}"""
+
+
+@pytest.mark.parametrize("script", ASSIGNED.values(), ids=ASSIGNED)
+@pytest.mark.parametrize("written", [json.dumps(VALUE), AS_SCRIPT], ids=["JSON", "JavaScript"])
+def test_data_that_a_script_assigns_are_found(
+    page_part: Callable[..., str], script: str, written: str
+) -> None:
+    text = page_part(f"<p>{PROSE}</p><script>{script % written}</script>", "data")
+    name, _, value = text.partition("\n")
+    assert name.endswith("story]")
+    assert json.loads(value) == VALUE
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "var story = {title: name, text: 'Opening hours of the gate and of the lock'}",
+        "var story = {title: load('Opening hours of the gate and of the lock')}",
+        "var story = {a: `Opening hours of the ${gate} and of the lock, all of them`}",
+        "var story = {a: 'Opening hours of the gate and of the lock, without an end",
+        "var story = [1, 2}; // Opening hours of the gate and of the lock, all of them",
+        "var few = {a: 1}",
+    ],
+)
+def test_what_has_to_be_run_is_no_data(page_part: Callable[..., str], script: str) -> None:
+    with pytest.raises(OutOfRange, match="holds no data"):
+        page_part(f"<p>{PROSE}</p><script>{script}</script>", "data")

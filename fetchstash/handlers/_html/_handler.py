@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import compress
+from itertools import chain, compress
 from operator import not_
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from fetchstash.handlers._html._reading import PICTURE, Reading
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._shared._parts import part_text
 from fetchstash.text.facts import DocumentFacts
-from fetchstash.text.ranges import Preview
+from fetchstash.text.ranges import Heading, Preview
 
 MIN_LEADING_LINKS = 2  # a preview does not begin with as many links in blocks of nothing else
 MOST_WORDS_BETWEEN = 3  # of a block among such links: the name of the page itself, a label
@@ -73,13 +73,20 @@ class HtmlHandler:
                 hidden_removed=page.hidden,
                 left_out_chars=left_out_chars,
                 left_out=left_out,
+                filled_paths=_reading.filled(reading) if verdict else (),
             ),
         )
         if not reading.content:
             tags = PageReason.PAGE_TAGS.cause(limit=_element.MAX_TAGS)
             extracted.fail(tags if cut else PageReason.PAGE_WITHOUT_TEXT.cause())
         extracted.preview = _preview(reading.content, metadata.title, reading.inline())
-        extracted.parts = _bounded(_blocks.parts(reading.content, inline), limits, extracted)
+        parts = _blocks.parts(reading.content, inline)
+        if head := _reading.head(reading):
+            title = Heading(metadata.title, 1, "lines", 1)
+            head += "\n" if reading.content else ""
+            parts = chain([Part(head, headings=(title,) if metadata.title else ())], parts)
+            extracted.preview = Preview()
+        extracted.parts = _bounded(parts, limits, extracted)
         return extracted
 
     def part(self, request: PartRequest) -> PartText:

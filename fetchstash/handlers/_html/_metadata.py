@@ -9,6 +9,8 @@ from fetchstash.handlers._data._json_values import is_array, is_object
 from fetchstash.handlers._html import _scripts
 from fetchstash.handlers._html._tree import Page
 
+_DESCRIPTIONS = ("og:description", "twitter:description", "description", "dc.description")
+_PICTURES = ("og:image:secure_url", "og:image", "og:image:url", "twitter:image", "thumbnailurl")
 _TITLES = ("og:title", "twitter:title", "dc.title")
 _AUTHORS = (
     "author",
@@ -46,6 +48,8 @@ class Metadata:
     site: str
     language: str
     canonical: str
+    description: str = ""
+    picture: str = ""
     linked_data: tuple[dict[str, Any], ...] = ()
     is_article: bool = False
 
@@ -76,6 +80,8 @@ def read(page: Page) -> Metadata:
         site=_first(meta, _SITES),
         language=(page.language or meta.get("og:locale", "")).replace("_", "-")[:35],
         canonical=(canonical or meta.get("og:url", "")).strip(),
+        description=_first(meta, _DESCRIPTIONS) or _said(linked, "description"),
+        picture=_first(meta, _PICTURES) or _said(linked, "image", "thumbnailUrl"),
         linked_data=tuple(linked),
         is_article=_is_article(meta, linked),
     )
@@ -86,6 +92,14 @@ def _is_article(meta: dict[str, str], linked: list[dict[str, Any]]) -> bool:
     if meta.get("og:type", "").lower() == "article" or "article:published_time" in meta:
         return True
     return any(str(item.get("@type", "")).endswith(("Article", "BlogPosting")) for item in linked)
+
+
+def _said(linked: list[dict[str, Any]], *names: str) -> str:
+    """Return the first text of linked data under one of these names."""
+    values = (item[name] for item in linked for name in names if name in item)
+    texts = (value[0] if is_array(value) and value else value for value in values)
+    found = next((text for text in texts if isinstance(text, str)), "")
+    return " ".join(found.split())[:VALUE_CHARS]
 
 
 def _first(meta: dict[str, str], names: tuple[str, ...]) -> str:

@@ -1,7 +1,7 @@
 """Read a page: its content, all of it, its listings; and what it is instead of content."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import compress
@@ -24,7 +24,7 @@ from fetchstash.handlers._html import (
     _scripts,
     _tree,
 )
-from fetchstash.handlers._html._blocks import HEADING, Block, size_of
+from fetchstash.handlers._html._blocks import HEADING, TABLE, Block, size_of
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._html._tree import Page
 from fetchstash.handlers._leads import NEXT_TO_NOTHING
@@ -242,6 +242,41 @@ def whole(source: str, url: str = "") -> Whole:
     page = _tree.parse(checked)
     parts = _blocks.parts(_blocks.cut(page), Inline(url, len(checked) // 2))
     return Whole(tuple(parts), _metadata.read(page).title, page.hidden)
+
+
+_HEADS_OF = frozenset(("empty_shell", "no_text", "login", "consent_wall"))
+"""Verdicts of pages whose head says more than they show."""
+
+
+def head(reading: Reading) -> str:
+    """Return what the head of a page without text says of it, as Markdown; "" if that is little."""
+    meta, inline = reading.metadata, reading.inline()
+    picture, canonical = inline.absolute(meta.picture), inline.absolute(meta.canonical)
+    if reading.verdict not in _HEADS_OF or not (meta.description or picture):
+        return ""
+    facts = {
+        "Site": meta.site,
+        "Author": meta.author,
+        "Published": meta.published,
+        "Address": canonical,
+        "Picture": picture and f"![]({inline.destination(meta.picture)})",
+    }
+    listed = "\n".join(f"- {name}: {value}" for name, value in facts.items() if value)
+    title = f"# {meta.title}" if meta.title else ""
+    return "\n\n".join(filter(None, (title, meta.description, listed))) + "\n"
+
+
+def filled(reading: Reading) -> tuple[str, ...]:
+    """Return those paths of a page that hold something."""
+    texts: dict[str, Callable[[], object]] = {
+        "page": lambda: reading.blocks,
+        "left_out": lambda: not all(reading.keep),
+        "links": lambda: links(reading),
+        "tables": lambda: any(block.kind == TABLE for block in reading.blocks),
+        "images": lambda: any(map(_media.is_medium, reading.page.media)),
+        "data": lambda: data(reading),
+    }
+    return tuple(name for name, text in texts.items() if text())
 
 
 PICTURE = "images/"  # begins the path of one picture, by its number in the listing

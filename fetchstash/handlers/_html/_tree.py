@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, cast
 
+from fetchstash.handlers._html import _shadow
 from fetchstash.handlers._html._element import BLOCKS, Element, names
 from fetchstash.handlers._html._hidden import (
     MIN_ARIA_HIDDEN_WORDS,
@@ -29,6 +30,7 @@ from fetchstash.handlers._html._media import (
 )
 from fetchstash.handlers._html._sheet import StyleSheet
 from fetchstash.handlers._html._style import Style, hides, media, read_style
+from fetchstash.handlers._leads import framed
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -49,6 +51,7 @@ _PLAYED = names("video audio iframe")
 _SPECIAL = names("dialog font img math mjx-container noscript")
 """Elements that need more than a look at their style."""
 _FORMULA_SCRIPT = re.compile(r"mathjax|katex", re.IGNORECASE)
+_HEAD = "title, base, meta, link, script, style, frame, iframe, embed, object"
 _TEXT, _COMMENT = 2, 4  # lexbor's tag ids
 
 
@@ -85,10 +88,13 @@ def parse(source: str) -> Page:
     """Parse the HTML of one page. ``source`` must have passed the safety scan."""
     from selectolax.lexbor import LexborHTMLParser, SelectolaxError  # noqa: PLC0415 - heavy
 
-    parser = LexborHTMLParser(source.encode("utf-8", "replace"))
+    opened = _shadow.opened(source)
+    parser = LexborHTMLParser(opened.encode("utf-8", "replace"))
+    if opened is not source:
+        _shadow.fill_slots(parser)
     page = Page(Element("body", {}, None))
     sheets: list[str] = []
-    for node in parser.css("title, base, meta, link, script, style, frame, iframe"):
+    for node in parser.css(_HEAD):
         _add_to_head(node, page, sheets)
     root, body = parser.root, parser.body
     if root is None or body is None:  # a frameset has no body
@@ -145,8 +151,8 @@ def _add_to_head(node: "LexborNode", page: Page, sheets: list[str]) -> None:
                 page.json_ld.append(node.text(deep=True))
             elif "src" not in attributes:
                 page.script_texts.append((attributes, node.text(deep=True)))
-        case "frame" | "iframe" if _is_seen_frame(attributes):
-            page.frames.append(attributes)
+        case "frame" | "iframe" | "embed" | "object" if _is_seen_frame(attributes):
+            page.frames += framed(node.tag, attributes)
         case "style":
             condition, around = attributes.get("media", ""), node.parent
             is_for_scripts = around is None or around.tag != "noscript"
