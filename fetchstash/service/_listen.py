@@ -86,6 +86,7 @@ def bounded_server(
 
     ``options`` are uvicorn's own.
     """
+    options.setdefault("backlog", backlog())
     config = uvicorn.Config(
         app,
         http=protocol or BoundedProtocol,
@@ -94,7 +95,7 @@ def bounded_server(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        **{"backlog": backlog(), **options},
+        **options,
     )
     return _Server(config)
 

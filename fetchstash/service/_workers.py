@@ -23,6 +23,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
@@ -170,7 +171,7 @@ class Parent:
         )
         theirs.close()
         worker = self._workers[number] = _Worker(Channel(ours))
-        worker.channel.listen(lambda *message: self._take(number, *message), lambda: None)
+        worker.channel.listen(partial(self._take, number), lambda: None)
         worker.channel.send("job", Job(self._settings, self._host, number, self._count, folder))
         if self._is_ending:
             worker.channel.send("end")

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from fetchstash.config import Settings, load
 from fetchstash.service import exports, for_clients_elsewhere
+from fetchstash.service._exports import serving_metrics
 from tests.loopback import Site
 from tests.service.pages import Hanging, calling
 from tests.service.sockets import listening, serving, set_bound
@@ -166,7 +167,7 @@ async def test_a_client_that_asks_for_no_metrics_is_let_go(
 ) -> None:
     set_bound(monkeypatch, "HEAD_SECONDS", 0.05)
     metered = replace(settings, http=replace(settings.http, metrics="127.0.0.1:0"))
-    async with exports(metered) as url:
+    async with exports(metered) as measure, serving_metrics(metered.http, measure) as url:
         port = httpx2.URL(url).port
         assert port
         async with await anyio.connect_tcp("127.0.0.1", port) as stream:

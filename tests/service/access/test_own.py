@@ -49,6 +49,9 @@ class Counting:
     async def delete(self, key: str) -> None:
         await self._inner.delete(key)
 
+    async def reserve(self, key: str, seconds: float) -> float:
+        return await self._inner.reserve(key, seconds)
+
     async def failing(self) -> str:
         return "bucket" if self.is_down else ""
 
