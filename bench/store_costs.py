@@ -1,14 +1,17 @@
 """What a call costs a team's store: queries and requests, and time of the database.
 
-    python -P bench/store_costs.py [--artifacts 1000 --artifacts 10000 --artifacts 100000]
+    python -P bench/store_costs.py [--artifacts 1000 … 100000] [--tenants 1000]
 
 Counts, for one tenant of so many artifacts, what put, get, get by URL, list, search over the run
 and the quota check ask of PostgreSQL and of a bucket in memory. ``ms`` is the statements' time.
+Then it makes the tenants, and compares the last one with the first. Ends with 1 if a list or a
+search takes 100 ms of the database or more, or if the last tenant asks more than the first.
 """
 
 import argparse
 import hashlib
 import secrets
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -16,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from fetchstash.store import Facts, StoreLimits, _rows, open_store
+from fetchstash.store import Facts, StoreLimits, _rows, open_store, store_of_tenant
 from fetchstash.store._blobs import Blob
 from fetchstash.store._contract import stamp
 from fetchstash.store._postgres import Connection
@@ -27,6 +30,9 @@ from tests.store.postgres import server
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+BOUND = 100.0
+"""Milliseconds of the database for a list or a search over the run."""
 
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa")
 
@@ -44,8 +50,10 @@ def fill(store: Any, first: int, count: int, objects: Any) -> None:
             store._index(db, blobs, (text.decode().split(), True))  # noqa: SLF001
 
 
-async def measure(counts: list[int], folder: Path) -> None:
+async def measure(counts: list[int], tenants: int, folder: Path) -> bool:
+    """Print a line for each call; return whether the bounds hold."""
     statements: list[float] = []
+    held = True
     execute = Connection.execute
 
     def timed(self: Connection, sql: str, parameters: Any = (), /) -> Any:
@@ -56,12 +64,47 @@ async def measure(counts: list[int], folder: Path) -> None:
 
     Connection.execute = timed  # type: ignore[method-assign]
     objects = new_objects()
-    with every_bucket_is(objects):
-        limits = StoreLimits(
-            folder, "s3://bucket", run="default", catalog=server().new_database(),
-            max_artifacts=10**9, max_total_bytes=2**50, cache_bytes=0,
-        )  # fmt: skip
-        store = await open_store(limits)
+    limits = StoreLimits(
+        folder, "s3://bucket", run="default", catalog=server().new_database(),
+        max_artifacts=10**9, max_total_bytes=2**50, cache_bytes=0,
+    )  # fmt: skip
+
+    async def opened(tenant: str = "") -> Any:
+        with every_bucket_is(objects):
+            own = store_of_tenant(limits, tenant) if tenant else limits
+            return await open_store(own)
+
+    async def put(store: Any) -> str:
+        paths = [store.spool / secrets.token_hex(8) for _ in range(2)]
+        for path in paths:
+            path.write_bytes(secrets.token_hex(99).encode())
+        facts = await store.put(paths[0], paths[1], Facts(), Ranges(), url="https://a.example/")
+        return str(facts.artifact_ref)
+
+    async def costs(store: Any, named: str) -> dict[str, tuple[int, int, float]]:
+        """Print and return what each call asks: statements, requests, milliseconds."""
+        ref = await put(store)
+        calls: dict[str, Callable[[], Awaitable[object]]] = {
+            "put": lambda: put(store),
+            "get": lambda: store.get(ref),
+            "get by URL": lambda: store.get("https://a.example/"),
+            "list": lambda: store.list(limit=50),
+            "quota check": store.usage,
+            "search, rare": lambda: store.search("number77 alpha", (), 5),
+            "search, common": lambda: store.search("alpha beta", (), 5),
+            "gc": store.gc,
+        }
+        seen: dict[str, tuple[int, int, float]] = {}
+        for name, call in calls.items():
+            statements.clear()
+            objects.requests.clear()
+            await call()
+            asked, taken = len(objects.requests), sum(statements)
+            seen[name] = len(statements), asked, taken
+            print(f"{named:>10} {name:18}{len(statements):>9}{asked:>10}{taken:>9.1f}")
+        return seen
+
+    store = await opened()
     print(f"{'artifacts':>10} {'call':18}{'queries':>9}{'requests':>10}{'ms':>9}")
     filled = 0
     for count in counts:
@@ -74,40 +117,34 @@ async def measure(counts: list[int], folder: Path) -> None:
             for table in ("artifact", "blob", "words"):
                 db.execute(f"ANALYZE {table}")
 
-        async def put() -> str:
-            paths = [store.spool / secrets.token_hex(8) for _ in range(2)]
-            for path in paths:
-                path.write_bytes(secrets.token_hex(99).encode())
-            facts = await store.put(paths[0], paths[1], Facts(), Ranges(), url="https://a.example/")
-            return facts.artifact_ref
-
-        ref = await put()
-        calls: dict[str, Callable[[], Awaitable[object]]] = {
-            "put": put,
-            "get": lambda ref=ref: store.get(ref),  # type: ignore[misc]
-            "get by URL": lambda: store.get("https://a.example/"),
-            "list": lambda: store.list(limit=50),
-            "quota check": store.usage,
-            "search, rare": lambda: store.search("number77 alpha", (), 5),
-            "search, common": lambda: store.search("alpha beta", (), 5),
-            "gc": store.gc,
-        }
-        for name, call in calls.items():
-            statements.clear()
-            objects.requests.clear()
-            await call()
-            asked, taken = len(objects.requests), sum(statements)
-            print(f"{count:>10,} {name:18}{len(statements):>9}{asked:>10}{taken:>9.1f}")
+        seen = await costs(store, f"{count:,}")
+        slow = [
+            name for name, cost in seen.items() if name[:4] in ("list", "sear") and cost[2] >= BOUND
+        ]
+        held = held and not slow
     await store.aclose()
+    asked: list[dict[str, tuple[int, int]]] = []
+    for number in range(1, tenants + 1):
+        store = await opened(f"tenant-{number}")
+        await put(store)
+        if number in (1, tenants):
+            seen = await costs(store, f"tenant {number:,}")
+            asked.append({name: cost[:2] for name, cost in seen.items()})
+        await store.aclose()
+    return held and asked[0] == asked[-1]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--artifacts", type=int, action="append", default=[])
-    counts = sorted(parser.parse_args().artifacts) or [1_000, 10_000, 100_000]
+    parser.add_argument("--tenants", type=int, default=1_000)
+    options = parser.parse_args()
+    counts = sorted(options.artifacts) or [1_000, 10_000, 100_000]
     with tempfile.TemporaryDirectory() as folder:
-        anyio.run(measure, counts, Path(folder))
+        return 0 if anyio.run(measure, counts, options.tenants, Path(folder)) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -84,6 +84,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True)
+def _rank_in_threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a quick test start no process to rank a text."""
+    module = sys.modules.get("fetchstash.store._search_pool")
+    if module and not request.node.get_closest_marker("slow"):
+        monkeypatch.setattr(module, "LITTLE", 2**40)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     """Fail a test that starts a process and is not marked slow: ``--quick`` would run it."""

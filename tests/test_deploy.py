@@ -14,6 +14,7 @@ import yaml
 
 from fetchstash.cli import main
 from fetchstash.config import KEYS, HttpLimits, load
+from fetchstash.store import bucket_url
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -138,8 +139,11 @@ def test_the_unit_and_the_containers_start_the_service_with_arguments_that_exist
     command = shlex.split(unit()["ExecStart"][0])
     compose = service_of_compose()["command"]
     pod = container()["args"]
-    for arguments in (command[1:], compose, pod):
-        assert arguments[0] == "serve"
+    team = compose_of_team()["services"]
+    for arguments in (
+        *(command[1:], compose, pod),
+        *(team[name]["command"] for name in ("fetchstash", "first-token")),
+    ):
         with pytest.raises(SystemExit) as ended:
             main([*arguments, "--help"])
         assert not ended.value.code
@@ -173,6 +177,42 @@ def test_the_compose_file_runs_without_root_and_capabilities_on_a_root_that_is_r
     variables = {key.variable for key in KEYS.values()}
     assert set(service["environment"]) <= variables
     assert int(service["stop_grace_period"].removesuffix("s")) > HttpLimits().grace_seconds
+
+
+def compose_of_team() -> dict[str, Any]:
+    text = (DEPLOY / "compose-team.yaml").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = yaml.safe_load(text)
+    return loaded
+
+
+def test_the_compose_file_of_a_team_starts_three_replicas_once_what_they_need_is_there() -> None:
+    loaded = compose_of_team()
+    services = loaded["services"]
+    replica, token = services["fetchstash"], services["first-token"]
+    assert replica["deploy"]["replicas"] == 3
+    assert set(token["depends_on"]) == {"database", "bucket"}
+    assert set(replica["depends_on"]) == {"first-token"}
+    ports = [port for service in services.values() for port in service.get("ports", ())]
+    assert ports == ["127.0.0.1:8080:80"]
+    ours = {name for name in replica["environment"] if name.startswith("FETCHSTASH_")}
+    assert ours <= {key.variable for key in KEYS.values()}
+    settings = load({}, {name: str(replica["environment"][name]) for name in ours})
+    assert settings.store.catalog.startswith("postgresql://")
+    assert str(bucket_url(settings.store.url)) == "s3://fetchstash/team"
+    assert set(loaded["volumes"]) == {"database", "bucket"}
+    assert set(loaded["configs"]) == {services["front"]["configs"][0]["source"]}
+
+
+def test_the_kustomization_names_what_is_there_and_the_autoscaler_what_it_scales() -> None:
+    kustomization = yaml.safe_load((DEPLOY / "kustomization.yaml").read_text(encoding="utf-8"))
+    assert all((DEPLOY / name).is_file() for name in kustomization["resources"])
+    image, tag = container()["image"].rsplit(":", 1)
+    assert kustomization["images"] == [{"name": image, "newTag": tag}]
+    scaler = yaml.safe_load((DEPLOY / "autoscaler.yaml").read_text(encoding="utf-8"))["spec"]
+    deployment = manifests()["Deployment"]
+    assert scaler["scaleTargetRef"]["name"] == deployment["metadata"]["name"]
+    assert scaler["minReplicas"] == deployment["spec"]["replicas"]
+    assert "cpu" in container()["resources"]["requests"]  # what a utilisation is a part of
 
 
 def manifests() -> dict[str, dict[str, Any]]:

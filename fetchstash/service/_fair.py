@@ -6,7 +6,6 @@ tenant's only request would wait for a step of each of the fifty.
 
 import asyncio
 import math
-import time
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -91,13 +90,9 @@ class RequestQueue:
                 raise Busy(what, "Try again in 1 s.", retry_after_seconds=1)
 
     def is_greedy(self, tenant: str) -> bool:
-        """Return whether a tenant has more requests here than another that has some.
-
-        May be called in any thread.
-        """
-        tenants = self._tenants.copy()
-        own = tenants.get(tenant)
-        return own is not None and any(0 < other.here < own.here for other in tenants.values())
+        """Return whether a tenant has more requests here than another that has some."""
+        own, others = self._tenants.get(tenant), self._tenants.values()
+        return own is not None and any(0 < other.here < own.here for other in others)
 
     @asynccontextmanager
     async def request(self, tenant: str, person: str = "") -> AsyncGenerator[None]:
@@ -206,27 +201,6 @@ class _Beginning:
 _WEIGHT = 0.1
 _LONGEST_WAIT = 60
 
-Rest = Callable[[], None]
-_WORK_SECONDS, _REST = 0.001, 4
-
-
-def _resting(should_rest: Callable[[], bool]) -> Rest:
-    """Return what lets work sleep four fifths of its time while others should come first.
-
-    Threads share the interpreter: work of one tenant slows each step of another's request.
-    """
-    since = time.monotonic()
-
-    def rest() -> None:
-        nonlocal since
-        worked = time.monotonic() - since
-        if worked >= _WORK_SECONDS:
-            if should_rest():
-                time.sleep(_REST * min(worked, 5 * _WORK_SECONDS))
-            since = time.monotonic()
-
-    return rest
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiter:
@@ -266,7 +240,6 @@ class FairLimiter:
     A free slot goes to the tenant that has the fewest, and among these to the one that got one
     longest ago; within a tenant to the person that has the fewest. A tenant may have fewer than all
     slots, so that one that floods leaves a slot for the others. ``what`` names the slots in errors.
-    ``is_greedy`` says whose work should rest for others; it is called in any thread.
     """
 
     def __init__(
@@ -276,13 +249,11 @@ class FairLimiter:
         most: int,
         *,
         waiting: int = 256,
-        is_greedy: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._what = what
         self._slots = slots
         self.most = most
         self._waiting = waiting
-        self._is_greedy = is_greedy
         self._running = 0
         self._tenants: dict[str, _Calls] = {}  # in the order in which they last got a slot
         self._seconds = 1.0
@@ -296,7 +267,7 @@ class FairLimiter:
         person: str = "",
         part: float = 1,
         patience: float = math.inf,
-    ) -> AsyncGenerator[Rest]:
+    ) -> AsyncGenerator[None]:
         """Hold a slot. The work may call what this yields, in its thread, to let others come first.
 
         A tenant has ``most`` slots if that is fewer (0: as many as any); where persons have a
@@ -314,7 +285,7 @@ class FairLimiter:
                 await self._wait(tenant, own, waiter, patience)
         started = anyio.current_time()
         try:
-            yield _resting(lambda: self._is_greedy(tenant))
+            yield
         finally:
             held = anyio.current_time() - started
             self._seconds += (held - self._seconds) * _WEIGHT

@@ -78,9 +78,7 @@ class Tenants:
         self._quotas = quotas or Quotas()
         self._audit = audit or AuditLog(None)
         self.queue = RequestQueue(max(_HERE // workers, 8))
-        self._shared = SharedLimits.of(
-            slots or processors(), workers, self.queue.is_greedy, self._quotas, settings.fetch
-        )
+        self._shared = SharedLimits.of(slots or processors(), workers, self._quotas, settings.fetch)
         self._apart = apart
         self._max_open = max_open
         self._tenants: dict[str, _Tenant] = {}  # in the order of their last use

@@ -37,13 +37,16 @@ from fetchstash.handlers import (
     ocr_limits,
 )
 from fetchstash.service._audit import AuditLog
-from fetchstash.service._fair import FairLimiter, Rest
+from fetchstash.service._fair import FairLimiter
 from fetchstash.service._quota import Quotas, limits_of
 from fetchstash.service._tenant_store import TenantStore, metered
 from fetchstash.stash import Stash, open_stash, with_parts
-from fetchstash.store import ArtifactStore, open_store
+from fetchstash.store import ArtifactStore, Turns, open_store
 
 _FETCHES, _FETCHES_OF_ONE = 64, 16
+_GREPS = 8
+"""In threads, as RE2 gives the interpreter up. Each has 2 s of a processor at most."""
+
 _NICENESS = 10
 """Of the workers: the event loop, which all tenants wait for, comes first."""
 
@@ -54,7 +57,8 @@ class SharedLimits:
 
     fetches: FairLimiter
     conversions: FairLimiter
-    scans: FairLimiter
+    greps: FairLimiter
+    searches: FairLimiter
     quotas: Quotas
     gates: Gates
 
@@ -63,20 +67,17 @@ class SharedLimits:
         cls,
         processors: int,
         workers: int,
-        is_greedy: Callable[[str], bool],
         quotas: Quotas,
         fetch: FetchLimits,
     ) -> "SharedLimits":
-        """Return the limits of one of the workers of a machine. No tenant has all slots of one.
-
-        ``is_greedy`` says whether a tenant has more requests here than another that has some.
-        """
+        """Return the limits of one of the workers of a machine. No tenant has all slots of one."""
         slots = max(processors // workers, 2)
         fetches = max(_FETCHES // workers, 4)
         return cls(
             FairLimiter("fetches", fetches, fetches * _FETCHES_OF_ONE // _FETCHES),
             FairLimiter("conversions", slots, slots - 1),
-            FairLimiter("searches", slots, slots - 1, is_greedy=is_greedy),
+            FairLimiter("greps", _GREPS, _GREPS - 2),
+            FairLimiter("searches", slots, slots - 1),
             quotas,
             Gates(fetch.per_host_concurrency, fetch.per_host_rate, quotas.pace),
         )
@@ -113,12 +114,12 @@ class TenantLimits:
 
     def slot(
         self, limiter: FairLimiter, seconds: float, most: int = 0
-    ) -> AbstractAsyncContextManager[Rest]:
+    ) -> AbstractAsyncContextManager[None]:
         """Hold a slot, after ``seconds`` at the most."""
         part = self.settings.quota.person_part
         return limiter.slot(self.tenant, most, person=self.person, part=part, patience=seconds)
 
-    def conversion(self, seconds: float | None = None) -> AbstractAsyncContextManager[Rest]:
+    def conversion(self, seconds: float | None = None) -> AbstractAsyncContextManager[None]:
         """Hold a slot, after ``seconds`` at the most (None: the time that a conversion has)."""
         patience = self.settings.extract.wall_seconds if seconds is None else seconds
         return self.slot(self.shared.conversions, patience, self.conversions)
@@ -153,8 +154,9 @@ async def open_service_stash(
             alone = await opened.enter_async_context(parts)
             yield lambda _: alone, ()
             return
-        scan = partial(limits.shared.scans.slot, limits.tenant)
-        store = metered(await open_store(settings.store, scan))
+        slots = limits.shared.greps.slot, limits.shared.searches.slot
+        turns = Turns(*(partial(slot, limits.tenant) for slot in slots))
+        store = metered(await open_store(settings.store, turns))
         opened.push_async_callback(_close, store)
         pool = partial(WorkerPool, folder=store.spool, niceness=_NICENESS)
         pools = [pool(settings.extract, workers=limits.conversions)]

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from fetchstash.store._rank import rank_texts
     from fetchstash.store._reader import TextReader
     from fetchstash.store._text import ByteSource, BytesSource, StoredText, StrideIndex
+    from fetchstash.store._threads import Turns
 
 __all__ = [
     "ALL_RUNS",
@@ -98,6 +99,7 @@ __all__ = [
     "StoredText",
     "StrideIndex",
     "TextReader",
+    "Turns",
     "Usage",
     "View",
     "bucket_url",
@@ -141,6 +143,7 @@ _MODULES = {
     "_open": "check_store open_store repair_store",
     "_protocol": "ArtifactStore StoreBase",
     "_rank": "rank_texts",
+    "_threads": "Turns",
     "_reader": "TextReader",
     "_text": "ByteSource BytesSource StoredText StrideIndex",
 }

@@ -14,6 +14,7 @@ import sqlite3
 from collections.abc import Generator
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from threading import Lock
 
 from fetchstash.errors import StoreError
 from fetchstash.store import _schema, _steps
@@ -60,6 +61,8 @@ class Catalog:
         self._reserve = path.with_name("reserve")
         self._reserve_given_up = False
         self._idle: SimpleQueue[Connection] = SimpleQueue()
+        self._watch: Connection | None = None
+        self._watching = Lock()
 
     def prepare(self) -> None:
         """Make or migrate the file where needed. Raises StoreError for one of a newer version."""
@@ -133,7 +136,37 @@ class Catalog:
         if self._reserve_given_up:
             self._fill_reserve()
 
+    def version(self) -> object:
+        """Return what is another after each commit, None where it is not known at once.
+
+        It waits for no disk: one connection, which never writes, looks at SQLite's own counter
+        (https://sqlite.org/pragma.html#pragma_data_version).
+        """
+        if not self._watching.acquire(blocking=False):
+            return None
+        try:
+            identity = self._identity()
+            if self._watch is None or self._watch.identity != identity:
+                self._stop_watching()
+                self._watch = connect(self._path)
+                self._watch.identity = identity
+                self._watch.execute("PRAGMA busy_timeout = 0")
+            (number,) = self._watch.execute("PRAGMA data_version").fetchone()
+        except (sqlite3.Error, StoreError):
+            self._stop_watching()
+            return None
+        finally:
+            self._watching.release()
+        return identity, id(self._watch), number
+
+    def _stop_watching(self) -> None:
+        if self._watch:
+            self._watch.close()
+            self._watch = None
+
     def _drop_connections(self) -> None:
+        with self._watching:
+            self._stop_watching()
         with contextlib.suppress(Empty):
             while True:
                 self._idle.get_nowait().close()

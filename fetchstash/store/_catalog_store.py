@@ -18,7 +18,6 @@ from fetchstash.store._contract import (
     Listing,
     Removed,
     Run,
-    SearchResult,
     Usage,
     is_ref,
     keep_store_facts,
@@ -26,10 +25,9 @@ from fetchstash.store._contract import (
 from fetchstash.store._disk import larger_than_the_store, no_text
 from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
 from fetchstash.store._protocol import Text, ThreadedStore, in_thread
-from fetchstash.store._rank import rank_texts
 from fetchstash.store._schema import Catalog, CatalogDown, Db, Record
-from fetchstash.store._text import ByteSource, StoredText, StrideIndex
-from fetchstash.store._threads import LookUps, Threads
+from fetchstash.store._text import ByteSource, StrideIndex
+from fetchstash.store._threads import Threads
 from fetchstash.text.ranges import Ranges
 
 T = TypeVar("T")
@@ -43,12 +41,16 @@ DAY = 86_400
 
 
 @dataclass(slots=True)
-class _Known:
-    """What was read of an artifact. It holds as long as its row is this."""
+class Known:
+    """What was read of an artifact. It holds as long as its row is this.
+
+    The row was this at ``version`` of the catalogue, None if that is not known.
+    """
 
     row: rows.Row
     facts: Facts | None = None
     text: tuple[StrideIndex, Ranges] | None = None
+    version: object = None
 
 
 class CatalogStore(ThreadedStore):
@@ -59,16 +61,15 @@ class CatalogStore(ThreadedStore):
         limits: StoreLimits,
         catalog: Catalog,
         threads: Threads,
-        look_ups: LookUps | None = None,
     ) -> None:
-        super().__init__(threads, look_ups)
+        super().__init__(threads)
         self._limits = limits
         self._view = View.of(own_run(limits))
         self._reads = catalog
         self._is_left = False
         # References read since the last change, in order: their use is recorded with the next.
         self._read: dict[str, None] = {}
-        self._kept: dict[str, _Known] = {}  # of the artifacts read last
+        self._kept: dict[str, Known] = {}  # of the artifacts read last
 
     @property
     @abstractmethod
@@ -95,11 +96,6 @@ class CatalogStore(ThreadedStore):
     @abstractmethod
     def _are_whole(self, blobs: Iterable[Blob]) -> bool:
         """Return whether these bytes are there and not altered."""
-
-    @abstractmethod
-    def _search_run(
-        self, query: str, max_results: int, cancelled: Callable[[], bool]
-    ) -> SearchResult: ...
 
     def _path(self, row: rows.Row) -> Path | None:
         """Return the file that programs of this machine can read, None if there is none."""
@@ -260,20 +256,12 @@ class CatalogStore(ThreadedStore):
             known.text = rows.index(db, text.sha256), rows.ranges(db, row)
             return known.text
 
-    def _search(
-        self, query: str, refs: Sequence[str], max_results: int, cancelled: Callable[[], bool]
-    ) -> SearchResult:
-        if refs:
-            return rank_texts(query, refs, self._stored_text, max_results, cancelled)
-        return self._search_run(query, max_results, cancelled)
-
-    def _stored_text(self, ref: str) -> StoredText:
-        """Open a text for a search, which is no use of its artifact."""
-        row, text = self._opened(ref)
-        if text is None:
+    def _text_blob(self, ref: str) -> Blob:
+        """Return the text of an artifact for a search, which is no use of it. Raises NoText."""
+        row = self._find(ref)
+        if row.text_blob is None:
             raise no_text(row.ref)
-        source, index, _ = text
-        return StoredText(source, index)
+        return row.text_blob
 
     def _check_size(self, blobs: Iterable[Blob]) -> None:
         size = sum(blob.size for blob in blobs)
@@ -290,13 +278,13 @@ class CatalogStore(ThreadedStore):
             known.facts = self._facts(row)
         return known.facts
 
-    def _known(self, row: rows.Row) -> _Known:
+    def _known(self, row: rows.Row) -> Known:
         """Return what was read of an artifact since its row was written."""
         known = self._kept.get(row.ref)
         if known is None or known.row != row:
             if len(self._kept) >= KEPT:
                 self._kept.clear()
-            known = self._kept[row.ref] = _Known(row)
+            known = self._kept[row.ref] = Known(row)
         return known
 
     def _record_reads(self, db: Db) -> None:

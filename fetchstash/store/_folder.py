@@ -14,7 +14,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -22,7 +22,7 @@ from fetchstash.errors import StoreError
 from fetchstash.store import _retention as retention, _rows as rows, _steps
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import Connection, settle, transaction
-from fetchstash.store._catalog_store import CatalogStore
+from fetchstash.store._catalog_store import CatalogStore, Known
 from fetchstash.store._contract import (
     Facts,
     Finding,
@@ -32,18 +32,46 @@ from fetchstash.store._contract import (
     restamp,
     stamp,
 )
-from fetchstash.store._disk import check_room, translate_errors
+from fetchstash.store._disk import check_room, no_text, translate_errors
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
 from fetchstash.store._place import Place, Upkeep
 from fetchstash.store._protocol import in_thread
+from fetchstash.store._rank import rank_texts
+from fetchstash.store._reader import TextReader
 from fetchstash.store._schema import Db, Record
 from fetchstash.store._search import RunTexts, SearchIndex, search_run
-from fetchstash.store._text import FileSource
-from fetchstash.store._threads import LookUps, Threads
+from fetchstash.store._search_pool import Job, close as close_searches
+from fetchstash.store._text import FileSource, StoredText
+from fetchstash.store._threads import Threads
 from fetchstash.text.ranges import Ranges
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _FolderSearch:
+    """A search over texts of a folder, or over the run of a view where ``refs`` is empty."""
+
+    limits: StoreLimits
+    view: View
+    query: str
+    refs: tuple[str, ...]
+    max_results: int
+
+    @property
+    def key(self) -> Path:
+        """The folder."""
+        return self.limits.folder
+
+    def open(self) -> "LocalStore":
+        """Open the store in this process, which deletes nothing of it."""
+        run = self.view.lists
+        return LocalStore(replace(self.limits, run=run, ephemeral=False), Threads())
+
+    def run(self, opened: "LocalStore", cancelled: Callable[[], bool]) -> SearchResult:
+        """Search."""
+        return opened.search_here(self, cancelled)
 
 
 class LocalStore(CatalogStore):
@@ -52,8 +80,9 @@ class LocalStore(CatalogStore):
     def __init__(self, limits: StoreLimits, threads: Threads) -> None:
         run = own_run(limits)
         self._place = Place(limits.folder, run if limits.ephemeral else None)
-        super().__init__(replace(limits, run=run), self._place.catalog, threads, LookUps())
+        super().__init__(replace(limits, run=run), self._place.catalog, threads)
         self._texts = RunTexts()
+        self._seen: dict[View, LocalStore] = {}
         self._blobs, self._catalog = self._place.blobs, self._place.catalog
         self._index = SearchIndex(self._place.path)
         self._upkeep = Upkeep(self._place, self._index, limits)
@@ -68,8 +97,46 @@ class LocalStore(CatalogStore):
     def seen_from(self, view: View) -> Self:
         """Return the same store as somebody else sees it."""
         other = super().seen_from(view)
-        other._texts = RunTexts()  # noqa: SLF001 - a copy of this
+        other._texts, other._seen = RunTexts(), {}  # noqa: SLF001 - a copy of this
         return other
+
+    async def get(self, ref_or_url: str) -> Facts:
+        """Return the facts of a reference, or of the run's newest artifact under a URL."""
+        known = self._unchanged(ref_or_url)
+        if known and known.facts:
+            self._read[ref_or_url] = None
+            return known.facts
+        return await super().get(ref_or_url)
+
+    async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
+        """Return the facts, and the text. What was read before and is as it was needs no thread."""
+        known = self._unchanged(ref_or_url)
+        blob = known.row.text_blob if known else None
+        if known and known.facts and known.text and blob:
+            path = self._blobs.path(blob.kind, blob.sha256)
+            with contextlib.suppress(OSError, StoreError):
+                status = path.stat()
+                if (status.st_size, status.st_mtime_ns) == (blob.size, blob.modified_ns):
+                    self._read[ref_or_url] = None
+                    source = FileSource(self._blobs.open(blob))
+                    text = source, *known.text
+                    return known.facts, TextReader(ref_or_url, *text, self._threads, self.search)
+        return await super().open_artifact(ref_or_url)
+
+    def _unchanged(self, ref_or_url: str) -> Known | None:
+        """Return what was read of a reference, if nothing in the store was changed since."""
+        self._check_usable()
+        known = self._kept.get(ref_or_url)
+        if known is None or known.version is None or known.version != self._catalog.version():
+            return None
+        return known
+
+    def _find(self, ref_or_url: str) -> rows.Row:
+        version = self._catalog.version()
+        row = super()._find(ref_or_url)
+        if ref_or_url == row.ref:
+            self._known(row).version = version
+        return row
 
     @property
     def spool(self) -> Path:
@@ -158,11 +225,32 @@ class LocalStore(CatalogStore):
         if path.parent == self._blobs.spool:
             path.unlink(missing_ok=True)
 
-    def _search_run(
-        self, query: str, max_results: int, cancelled: Callable[[], bool]
-    ) -> SearchResult:
-        texts, opened = self._run_texts(), self._stored_text
-        return search_run(self._index, query, texts, opened, max_results, cancelled)
+    def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Job, int]:
+        size = sum(self._text_blob(ref).size for ref in refs) if refs else self._run_texts().bytes
+        return _FolderSearch(self._limits, self._view, query, tuple(refs), max_results), size
+
+    @property
+    def _searched(self) -> "LocalStore":
+        return self
+
+    def search_here(self, job: "_FolderSearch", cancelled: Callable[[], bool]) -> SearchResult:
+        """Do a search of this process, as the one sees it who asks."""
+        seen = self
+        if self._view != job.view:
+            seen = self._seen.setdefault(job.view, self.seen_from(job.view))
+        self._follow()
+        query, opened, most = job.query, seen._stored_text, job.max_results  # noqa: SLF001 - as above
+        if job.refs:
+            return rank_texts(query, job.refs, opened, most, cancelled)
+        return search_run(self._index, query, seen._run_texts(), opened, most, cancelled)  # noqa: SLF001
+
+    def _stored_text(self, ref: str) -> StoredText:
+        """Open a text for a search, which is no use of its artifact."""
+        row, text = self._opened(ref)
+        if text is None:
+            raise no_text(row.ref)
+        source, index, _ = text
+        return StoredText(source, index)
 
     def _run_texts(self) -> RunTexts:
         """Return the texts of the run. They are kept until it changes: 100,000 take a second."""
@@ -259,6 +347,7 @@ class LocalStore(CatalogStore):
         if self._is_left:
             return
         self._is_left = True
+        close_searches(self._limits.folder)
         self._index.close()
         try:
             try:

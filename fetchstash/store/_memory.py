@@ -147,7 +147,7 @@ class MemoryStore(StoreBase):
             for artifact in artifacts
             if artifact.text is not None and artifact.index is not None
         }
-        return await self._threads.scan(
+        return await self._threads.rank(
             lambda cancelled: rank_texts(query, list(texts), texts.get, max_results, cancelled)
         )
 

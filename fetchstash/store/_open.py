@@ -1,6 +1,5 @@
 """Open a store: a folder of this machine, that of a team, or memory."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 
 from fetchstash.errors import FetchstashError
@@ -10,24 +9,25 @@ from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import StoreLimits, is_shared, store_folder, with_run
 from fetchstash.store._memory import MemoryStore
 from fetchstash.store._protocol import ArtifactStore
-from fetchstash.store._threads import Threads, Turn
+from fetchstash.store._threads import Threads, Turns
 
 
-async def open_store(limits: StoreLimits, turn: Turn = nullcontext) -> ArtifactStore:
+async def open_store(limits: StoreLimits, turns: Turns | None = None) -> ArtifactStore:
     """Open the store that the settings pick, making or migrating it where needed.
 
-    Each scan holds a ``turn``. Raises BadArgument for a URL that is no store; StoreError for a
-    folder of another user and for a catalogue that is damaged or of a newer version; Busy.
+    Each grep and each search holds one of ``turns``. Raises BadArgument for a URL that is no store;
+    StoreError for a folder of another user and for a catalogue that is damaged or of a newer
+    version; Busy.
     """
     limits = with_run(limits)
     if is_shared(limits):
         from fetchstash.store._team import TeamStore  # noqa: PLC0415 - few need it
 
-        return await TeamStore.open(limits, turn)
+        return await TeamStore.open(limits, turns)
     folder = store_folder(limits)
     if folder is None:
-        return MemoryStore(limits, threads=Threads(turn=turn))
-    return await LocalStore.open(replace(limits, folder=folder), Threads(turn=turn))
+        return MemoryStore(limits, threads=Threads(turns=turns))
+    return await LocalStore.open(replace(limits, folder=folder), Threads(turns=turns))
 
 
 async def check_store(limits: StoreLimits) -> tuple[Finding, ...]:

@@ -4,20 +4,22 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from anyio import CancelScope
 
 from fetchstash.errors import NoText, StoreError
+from fetchstash.store import _search_pool as pool
 from fetchstash.store._contract import Facts, Finding, Listing, Removed, Run, SearchResult, Usage
 from fetchstash.store._disk import no_text
 from fetchstash.store._limits import View
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
+from fetchstash.store._search_pool import Job
 from fetchstash.store._text import ByteSource, StrideIndex
-from fetchstash.store._threads import LookUps, Threads
+from fetchstash.store._threads import Threads
 from fetchstash.text.ranges import Ranges
 
 if TYPE_CHECKING:
@@ -175,7 +177,7 @@ class StoreBase(ABC):
             texts = {ref: reader.stored for ref, reader in readers.items()}
             return rank_texts(query, list(texts), texts.get, max_results, cancelled)
 
-        return await Threads().scan(work)
+        return await Threads().rank(work)
 
     async def runs(self) -> tuple[Run, ...]:
         """Return nothing: this store does not list its runs."""
@@ -229,14 +231,10 @@ def in_thread(
 
 
 class ThreadedStore(ABC):
-    """The base of a store whose methods block: they run ``in_thread``.
+    """The base of a store whose methods block: they run ``in_thread``."""
 
-    ``look_ups`` runs what looks one artifact up; ``threads`` does if it is not given.
-    """
-
-    def __init__(self, threads: Threads, look_ups: LookUps | None = None) -> None:
+    def __init__(self, threads: Threads) -> None:
         self._threads = threads
-        self._look_ups = look_ups
         self._process = os.getpid()
         self._closed = False
 
@@ -258,21 +256,27 @@ class ThreadedStore(ABC):
     def _take_back(self, path: Path) -> None: ...
 
     @abstractmethod
-    def _search(
-        self, query: str, refs: Sequence[str], max_results: int, cancelled: Callable[[], bool]
-    ) -> SearchResult: ...
+    def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Job, int]:
+        """Return a search as data, and how many bytes of text it reads."""
+
+    @property
+    @abstractmethod
+    def _searched(self) -> object:
+        """What a job opens, as this process has it."""
 
     @abstractmethod
     def _close(self) -> None: ...
 
     async def get(self, ref_or_url: str) -> Facts:
         """Return the facts of a reference, or of the run's newest artifact under a URL."""
-        return await self._look_up(lambda: self._get(ref_or_url))
+        return await self.run(lambda: self._get(ref_or_url))
 
     async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
         """Return the facts, and the text. Raises StoreError where its file is gone or altered."""
-        facts, text = await self._look_up(lambda: self._open_artifact(ref_or_url))
-        return facts, TextReader(facts.artifact_ref, *text, self._threads) if text else None
+        facts, text = await self.run(lambda: self._open_artifact(ref_or_url))
+        if text is None:
+            return facts, None
+        return facts, TextReader(facts.artifact_ref, *text, self._threads, self.search)
 
     async def open_text(self, ref_or_url: str) -> TextReader:
         """Open the text. Raises NoText, and StoreError where the file is gone or altered."""
@@ -293,20 +297,15 @@ class ThreadedStore(ABC):
 
     async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
         """Rank passages over these artifacts, or over the run where ``refs`` is empty."""
-        self._check_usable()
-
-        def work(cancelled: Callable[[], bool]) -> SearchResult:
-            self._follow()
-            return self._search(query, refs, max_results, cancelled)
-
-        return await self._threads.scan(work)
+        job, size = await self.run(lambda: self._search_job(query, refs, max_results))
+        if size > pool.LITTLE:
+            return await self._threads.search(job)
+        return await self._threads.rank(partial(job.run, self._searched))
 
     async def aclose(self) -> None:
         """Close. An ephemeral store deletes its artifacts first. Closing twice is no error."""
         self._closed = True
         await self._threads.run(self._close)
-        if self._look_ups:
-            self._look_ups.close()
 
     def _check_usable(self) -> None:
         """Raise StoreError after ``aclose`` or in a forked process."""
@@ -316,7 +315,7 @@ class ThreadedStore(ABC):
             what = "The store was opened before this process was forked."
             raise StoreError(what, "Open a store in each process.")
 
-    async def run(self, work: Callable[[], T], look_ups: LookUps | None = None) -> T:
+    async def run(self, work: Callable[[], T]) -> T:
         """Run work in a thread, after opening the store anew if it was moved or deleted."""
         self._check_usable()
 
@@ -324,7 +323,4 @@ class ThreadedStore(ABC):
             self._follow()
             return work()
 
-        return await (look_ups or self._threads).run(followed)
-
-    async def _look_up(self, work: Callable[[], T]) -> T:
-        return await self.run(work, self._look_ups)
+        return await self._threads.run(followed)

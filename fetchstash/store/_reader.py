@@ -1,10 +1,11 @@
 """The text of an artifact, open for reading from an event loop."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from anyio import lowlevel
 
+from fetchstash.store import _search_pool as pool
 from fetchstash.store._contract import GrepQuery, Matches, SearchResult
 from fetchstash.store._disk import translate_errors
 from fetchstash.store._grep import grep
@@ -22,6 +23,7 @@ from fetchstash.store._threads import Threads
 from fetchstash.text.ranges import Ranges
 
 T = TypeVar("T")
+Rank = Callable[[str, Sequence[str], int], Awaitable[SearchResult]]
 
 
 class TextReader:
@@ -29,7 +31,7 @@ class TextReader:
 
     Every read costs one look-up in the stride index and the bytes that it returns, whatever the
     size of the text. Any store can make one: all it needs is a ByteSource. ``stored`` is the text
-    beneath, for code that may block.
+    beneath, for code that may block. ``rank`` ranks a long text elsewhere than in a thread.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class TextReader:
         index: StrideIndex,
         ranges: Ranges,
         threads: Threads | None = None,
+        rank: Rank | None = None,
     ) -> None:
         self.ref = ref
         self.chars = index.chars
@@ -49,6 +52,7 @@ class TextReader:
         cached = CachedSource(source) if may_wait(source) else source
         self._cached = StoredText(cached, index)
         self._threads = threads or Threads()
+        self._rank = rank
 
     @classmethod
     def of(cls, ref: str, text: bytes, ranges: Ranges) -> "TextReader":
@@ -72,7 +76,7 @@ class TextReader:
 
     async def grep(self, query: GrepQuery) -> Matches:
         """Search with RE2. Raises BadPattern."""
-        return await self._threads.scan(
+        return await self._threads.grep(
             lambda cancelled: grep(self.stored, query, self.ref, cancelled)
         )
 
@@ -81,13 +85,15 @@ class TextReader:
 
         A text that takes longer than two seconds is ranked up to there, and is pending then.
         """
+        if self._rank and self.bytes > pool.LITTLE:
+            return await self._rank(query, (self.ref,), max_results)
 
         def work(cancelled: Callable[[], bool]) -> SearchResult:
             ranking = Ranking(query)
             is_whole = ranking.add(self.ref, self.stored, Deadline(cancelled))
             return SearchResult(tuple(ranking.best(max_results)), int(not is_whole))
 
-        return await self._threads.scan(work)
+        return await self._threads.rank(work)
 
     async def aclose(self) -> None:
         """Close the source."""

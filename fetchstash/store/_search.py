@@ -117,12 +117,17 @@ class SearchIndex:
             except sqlite3.Error:
                 stale = True
             if stale:
-                self._path.unlink(missing_ok=True)
+                self._unlink()
 
     def drop(self) -> None:
         """Remove the index. The next search begins a new one."""
         with locked(self._lock):
-            self._path.unlink(missing_ok=True)
+            self._unlink()
+
+    def _unlink(self) -> None:
+        """Remove the index, after its journal, which another index must not get."""
+        self._path.with_name("search.db-journal").unlink(missing_ok=True)
+        self._path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Stop building."""
@@ -222,9 +227,9 @@ class SearchIndex:
         private_file(self._path)
         db = sqlite3.connect(self._path, isolation_level=None, timeout=1)
         try:
-            # Nothing in it must survive a crash: a journal in memory and no fsync. What is damaged
-            # is built again.
-            db.execute("PRAGMA journal_mode = MEMORY").fetchone()
+            # A process that is killed leaves its journal, which the next one rolls back. After a
+            # crash of the machine the index may be damaged, and is built again.
+            db.execute("PRAGMA journal_mode = TRUNCATE").fetchone()
             db.execute("PRAGMA synchronous = OFF")
             if not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
                 number = f"PRAGMA user_version = {secrets.randbits(31)};"

@@ -12,17 +12,18 @@ artifact for GRACE_SECONDS. A put that takes longer than that begins once more.
 
 import hashlib
 import shutil
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self, TypeVar
 
 from fetchstash.errors import Busy, FetchstashError, StoreError
 from fetchstash.store import _retention as retention, _rows as rows, _steps
 from fetchstash.store._blobs import Blob, Kind
-from fetchstash.store._bucket import open_bucket
+from fetchstash.store._bucket import Bucket, open_bucket
 from fetchstash.store._bucket_cache import BlobCache
 from fetchstash.store._bytes import BucketBytes, Bytes, FolderBytes
 from fetchstash.store._catalog_store import CatalogStore
@@ -41,8 +42,9 @@ from fetchstash.store._postgres import Database
 from fetchstash.store._protocol import in_thread
 from fetchstash.store._rank import MAX_TERMS, Deadline, rank_texts, words
 from fetchstash.store._schema import Db, Record
-from fetchstash.store._text import ByteSource, StoredText
-from fetchstash.store._threads import CALLS_AT_ONCE, Threads, Turn
+from fetchstash.store._search_pool import Job, close as close_searches
+from fetchstash.store._text import ByteSource, StoredText, StrideIndex
+from fetchstash.store._threads import CALLS_AT_ONCE, Threads, Turns
 from fetchstash.text.ranges import Ranges
 
 T = TypeVar("T")
@@ -64,6 +66,48 @@ _TRIES = 2
 _NOW = "extract(epoch FROM clock_timestamp())"
 
 
+@dataclass(frozen=True, slots=True)
+class _BytesSearch:
+    """A search over texts in a bucket or folder. One that is lost is left out unless named."""
+
+    limits: StoreLimits
+    texts: Mapping[str, Blob]
+    query: str
+    max_results: int
+    are_named: bool
+
+    @property
+    def key(self) -> tuple[str, Path]:
+        """The place of the bytes."""
+        return self.limits.url, self.limits.folder
+
+    def open(self) -> Bytes:
+        """Open the bytes; the database is not asked."""
+        if bucket_url(self.limits.url):
+            return _bucket_bytes(self.limits, open_bucket(self.limits))
+        return FolderBytes(store_folder(self.limits) or self.limits.folder)
+
+    def run(self, opened: Bytes, cancelled: Callable[[], bool]) -> SearchResult:
+        """Search."""
+        reading = opened.start_reading(self.texts)
+
+        def text(ref: str) -> StoredText | None:
+            try:
+                if ref in reading:
+                    return reading[ref]()
+                blob = self.texts[ref]
+                # Ranking asks for the size alone.
+                index = StrideIndex(blob.size, 0, 0, array("Q"), array("Q"))
+                return StoredText(opened.open(blob, ref), index)
+            except FetchstashError:
+                if self.are_named:
+                    raise
+                return None  # it has gone since
+
+        deadline = Deadline(cancelled)
+        return rank_texts(self.query, list(self.texts), text, self.max_results, deadline)
+
+
 class TeamStore(CatalogStore):
     """An ArtifactStore that any number of replicas share. Making one blocks."""
 
@@ -75,9 +119,9 @@ class TeamStore(CatalogStore):
         self._bytes = data
 
     @classmethod
-    async def open(cls, limits: StoreLimits, turn: Turn = nullcontext) -> Self:
+    async def open(cls, limits: StoreLimits, turns: Turns | None = None) -> Self:
         """Open the store that ``limits.catalog`` and ``limits.url`` name. Raises StoreError."""
-        threads = Threads(CALLS_AT_ONCE, turn)
+        threads = Threads(CALLS_AT_ONCE, turns)
         database, data = await threads.run(lambda: open_team(limits))
         return cls(limits, database, data, threads)
 
@@ -192,22 +236,21 @@ class TeamStore(CatalogStore):
     def _take_back(self, path: Path) -> None:
         path.unlink(missing_ok=True)
 
-    def _search_run(
-        self, query: str, max_results: int, cancelled: Callable[[], bool]
-    ) -> SearchResult:
+    def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Job, int]:
+        texts = {ref: self._text_blob(ref) for ref in refs} or self._candidates(query)
+        job = _BytesSearch(self._limits, texts, query, max_results, bool(refs))
+        return job, sum(blob.size for blob in texts.values())
+
+    @property
+    def _searched(self) -> Bytes:
+        return self._bytes
+
+    def _candidates(self, query: str) -> dict[str, Blob]:
         terms = list(dict.fromkeys(words(query)))[:MAX_TERMS]
         if not terms:
-            return SearchResult(())
+            return {}
         with self._database.reading() as db:
-            texts = _candidates(db, self._view.lists, terms)
-        reading = self._bytes.start_reading(texts)
-
-        def opened(ref: str) -> StoredText | None:
-            with suppress(FetchstashError):  # it may have gone since
-                return reading[ref]() if ref in reading else self._stored_text(ref)
-            return None
-
-        return rank_texts(query, list(texts), opened, max_results, Deadline(cancelled))
+            return _candidates(db, self._view.lists, terms)
 
     @in_thread
     def replace_text(
@@ -325,6 +368,7 @@ class TeamStore(CatalogStore):
         if self._is_left:
             return
         self._is_left = True
+        close_searches((self._limits.url, self._limits.folder))
         try:
             if self._limits.ephemeral:
                 with self._database.changing() as db:
@@ -358,6 +402,10 @@ def _open_bytes(limits: StoreLimits, database: Database) -> Bytes:
         what = f"{limits.url} holds a store of an earlier version, which had no database."
         raise StoreError(what, "Set store.url to an empty prefix: its documents are fetched anew.")
     database.prepare()
+    return _bucket_bytes(limits, bucket)
+
+
+def _bucket_bytes(limits: StoreLimits, bucket: Bucket) -> Bytes:
     name = hashlib.sha256(f"{limits.endpoint} {limits.url}".encode()).hexdigest()[:16]
     cache = BlobCache(limits.folder / "buckets" / name, limits.cache_bytes)
     return BucketBytes(bucket, cache, ThreadPoolExecutor(_REQUESTS_AT_ONCE))

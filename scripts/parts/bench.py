@@ -26,7 +26,7 @@ SHORT: Mapping[str, Sequence[str]] = {
     "http": ("--seconds", "5", "--clients", "20", "--calls", "500"),
     "ping": ("--artifacts", "500", "--bytes", "65536"),
     "start": ("--runs", "2"),
-    "store_costs": ("--artifacts", "1000"),
+    "store_costs": ("--artifacts", "1000", "--tenants", "20"),
     "store_put": ("--repeat", "3"),
     "store_read": ("--mb", "1", "--grep-mb", "5", "--repeat", "5"),
     "tenants": ("--seconds", "3", "--turns", "1", "--rounds", "50"),

@@ -363,9 +363,10 @@ def check_kubernetes() -> int:
         if installed.returncode:
             print("SKIPPED: kubernetes-validate cannot be installed here")
             return 0
+    files = DEPLOY / "kubernetes.yaml", DEPLOY / "autoscaler.yaml"
     return report(
-        "the manifest keeps the schemas of Kubernetes",
-        lambda: fault_of([program, "--strict", DEPLOY / "kubernetes.yaml"]),
+        "the manifests keep the schemas of Kubernetes",
+        lambda: fault_of([program, "--strict", *files]),
     )
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import suppress
-from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -110,26 +109,6 @@ async def test_a_tenant_may_have_fewer_slots_of_its_own() -> None:
                     pass
         async with turns.slot("c"):
             pass
-
-
-@pytest.mark.parametrize("greedy", [True, False])
-async def test_the_work_of_a_greedy_tenant_rests(
-    monkeypatch: pytest.MonkeyPatch, greedy: bool
-) -> None:
-    now = 0.0
-    slept: list[float] = []
-    clock = SimpleNamespace(monotonic=lambda: now, sleep=slept.append)
-    monkeypatch.setattr(_fair, "time", clock)
-    turns = FairLimiter("slots", 1, 1, is_greedy=lambda tenant: greedy and tenant == "flood")
-    async with turns.slot("flood") as rest:
-        rest()
-        assert not slept, "it has not worked yet"
-        now += 0.002
-        rest()
-        assert slept == ([0.008] if greedy else [])
-        now += 60.0  # a piece that took long
-        rest()
-        assert max(slept, default=0) <= 0.02
 
 
 @given(

@@ -13,8 +13,9 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from fetchstash.errors import BadArgument, ExpiredRef, StoreError, TooLarge
+from fetchstash.errors import BadArgument, ExpiredRef, StoreError, TooLarge, UnknownRef
 from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store, repair_store
+from fetchstash.store._threads import Threads
 from fetchstash.text.ranges import Ranges
 
 Put = Callable[..., Awaitable[Facts]]
@@ -347,3 +348,25 @@ async def test_facts_with_every_kind_of_value_survive_as_json(store: ArtifactSto
     )
     assert Facts.from_json(facts.to_json()) == facts
     assert Facts.from_json({**facts.to_json(), "of a later version": 1}) == facts
+
+
+async def test_what_was_read_and_was_not_changed_needs_no_thread_and_a_change_is_seen_at_once(
+    store: ArtifactStore, limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = await put(store, b"a text that is read often")
+    await (await store.open_text(kept.artifact_ref)).aclose()
+    await store.get(kept.artifact_ref)
+    runs: list[object] = []
+    run = Threads.run
+    monkeypatch.setattr(Threads, "run", lambda self, work: runs.append(work) or run(self, work))
+    assert not (await store.get(kept.artifact_ref)).pinned
+    await (await store.open_text(kept.artifact_ref)).aclose()
+    assert not runs
+    other = await open_store(limits)
+    await other.pin(kept.artifact_ref)
+    assert (await store.get(kept.artifact_ref)).pinned
+    await other.delete(kept.artifact_ref)
+    await other.aclose()
+    for read in (store.get, store.open_text):
+        with pytest.raises(UnknownRef):
+            await read(kept.artifact_ref)

@@ -1,0 +1,124 @@
+"""Searches in processes: what they find, and what is left when one is cancelled or killed."""
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from fetchstash.errors import StoreError
+from fetchstash.store import (
+    ArtifactStore,
+    Facts,
+    SearchResult,
+    StoreLimits,
+    _search_pool as pool,
+    open_store,
+)
+from fetchstash.text.ranges import Ranges
+from tests.store.buckets import empty_place
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+LINES = 12_000
+
+
+@pytest.fixture(params=["folder", "team"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ArtifactStore]:
+    with empty_place(request.param) as place:
+        opened = await open_store(StoreLimits(tmp_path / "store", run="default", **place))
+        yield opened
+        await opened.aclose()
+    assert not pool._idle
+
+
+async def put(store: ArtifactStore, lines: int = LINES) -> str:
+    raw, text = store.spool / "raw", store.spool / "text"
+    raw.write_bytes(os.urandom(8))
+    text.write_text(
+        "".join(f"line {n} of things about topic{n * 7919 % lines}\n" for n in range(lines))
+    )
+    return (await store.put(raw, text, Facts(), Ranges())).artifact_ref
+
+
+def found(result: SearchResult) -> list[tuple[int, int, str]]:
+    return [(p.first_line, p.last_line, p.text) for p in result.passages]
+
+
+async def test_a_process_finds_what_a_thread_finds(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ref = await put(store)
+    reader = await store.open_text(ref)
+    by_process = [
+        await store.search("topic4711 things", (ref,), 5),
+        await store.search("topic4711 things", (), 5),
+        await reader.rank("topic4711 things", 5),
+    ]
+    assert pool._idle
+    monkeypatch.setattr(pool, "LITTLE", 2**40)
+    in_thread = found(await store.search("topic4711 things", (ref,), 5))
+    assert "topic4711" in in_thread[0][2]
+    assert [found(result) for result in by_process] == [in_thread] * 3
+    await reader.aclose()
+
+
+async def test_a_cancelled_search_kills_its_process_and_the_next_has_another(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ref = await put(store)
+    begun: list[pool.Child] = []
+    take = pool.take
+
+    def taken() -> pool.Child:
+        begun.append(take())
+        return begun[-1]
+
+    monkeypatch.setattr(pool, "take", taken)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(store.search, "topic1 things", (ref,), 5)
+        while not (begun and begun[0]._process):  # noqa: ASYNC110 - a thread starts it
+            await anyio.sleep(0.001)
+        process: Any = begun[0]._process
+        tasks.cancel_scope.cancel()
+    assert await anyio.to_thread.run_sync(process.wait, 30) != 0
+    assert (await store.search("topic1 things", (ref,), 5)).passages
+    assert len(begun) == 2
+
+
+async def test_a_process_that_died_while_it_was_idle_is_replaced_and_one_at_work_is_one_error(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ref = await put(store)
+    await store.search("topic1", (ref,), 1)
+    [child] = pool._idle
+    os.kill(child._process.pid, signal.SIGKILL)  # type: ignore[union-attr]
+    assert (await store.search("topic1", (ref,), 1)).passages
+    await pool_closed()
+    monkeypatch.setattr(pool, "_COMMAND", "raise SystemExit(1)")
+    with pytest.raises(StoreError, match=r"ended before its result\. Try again"):
+        await store.search("topic1", (ref,), 1)
+
+
+async def pool_closed() -> None:
+    """End the idle processes."""
+    while pool._idle:
+        await anyio.to_thread.run_sync(pool._idle.pop().close)
+
+
+async def test_an_index_whose_builder_is_killed_at_any_step_finds_all_in_the_end(
+    tmp_path: Path,
+) -> None:
+    limits = StoreLimits(tmp_path / "store", run="default")
+    store = await open_store(limits)
+    await put(store, 260_000)  # 10 MB: more than is ranked without an index
+    result = await store.search("topic259999", (), 1)
+    assert result.pending
+    with anyio.fail_after(300):
+        while result.pending:
+            await pool_closed()  # kills the one that indexes, in the middle of a step or not
+            result = await store.search("topic259999", (), 1)
+    assert "topic259999" in result.passages[0].text
+    await store.aclose()
