@@ -202,6 +202,12 @@ class QuotaLimits:
     fetched_bytes_per_day: int = setting(
         20 * 2**30, "Bytes that one tenant may fetch in a day (UTC); 0: any number", low=0
     )
+    hosts_per_minute: int = setting(
+        300,
+        "Different hosts that one person may fetch from within a minute, on one replica; 0: any "
+        "number",
+        low=0,
+    )
     stored_bytes: int = setting(
         0,
         "Bytes that one tenant may keep before its fetches are refused; 0: "

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fetchstash.fetch._responses import Pager, age_seconds, is_fresh, landing, may_keep, pager
     from fetchstash.fetch._robots import site_rules
     from fetchstash.fetch._rules import MAX_RULES, MEANINGS, RULES, TWIN, Match, Rule, matching
-    from fetchstash.fetch._url import is_below, join_host_port, normal_url
+    from fetchstash.fetch._url import host_of, is_below, join_host_port, normal_url
 
 __all__ = [
     "MAX_RULES",
@@ -52,6 +52,7 @@ __all__ = [
     "browser_of",
     "certificate_fault",
     "fetch_match",
+    "host_of",
     "is_below",
     "is_fresh",
     "join_host_port",
@@ -84,6 +85,6 @@ _MODULES = {
     "_responses": "Pager age_seconds is_fresh landing may_keep pager",
     "_robots": "site_rules",
     "_rules": "MAX_RULES MEANINGS RULES TWIN Match Rule matching",
-    "_url": "is_below join_host_port normal_url",
+    "_url": "host_of is_below join_host_port normal_url",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from urllib.parse import quote, unquote_to_bytes, urljoin
 
-from fetchstash.errors import BadArgument, FetchFailed, Refused
+from fetchstash.errors import BadArgument, FetchFailed, FetchstashError, Refused
 
 # URL Standard, forbidden domain code points: C0 controls, space, DEL, % and a URL's delimiters.
 _FORBIDDEN = re.compile(r"[\x00-\x20\"#%/:<>?@\[\\\]^`{|}\x7f]")
@@ -173,6 +173,14 @@ class Target:
     def text(self) -> str:
         """Return the whole URL in normal form, without its fragment."""
         return self.origin + self.path
+
+
+def host_of(url: str) -> str:
+    """Return the host of a URL as a fetch reads it, "" for what is no URL."""
+    try:
+        return parse(url, 2**20).host.removesuffix(".")
+    except FetchstashError:
+        return ""
 
 
 def parse(text: str, max_chars: int) -> Target:

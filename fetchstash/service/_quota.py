@@ -14,9 +14,10 @@ import json
 import logging
 import math
 import secrets
+import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -86,7 +87,11 @@ class _Replica:
 class Quotas:
     """The counts of all tenants, on this replica and on the others."""
 
-    def __init__(self, objects: Objects | None = None, clock: Clock = time.time) -> None:
+    def __init__(
+        self, objects: Objects | None = None, clock: Clock = time.time, hosts_file: str = ":memory:"
+    ) -> None:
+        """``hosts_file`` is shared by the workers of a service."""
+        self.hosts = Hosts(hosts_file, clock)
         self._objects = objects or MemoryObjects()
         self._clock = clock
         self._key = f"{_FOLDER}/{secrets.token_hex(8)}"
@@ -215,6 +220,53 @@ class Quotas:
 
     def _own_of(self, tenant: str) -> Counts:
         return self._own.setdefault(tenant, Counts())
+
+
+class Hosts:
+    """Which hosts each person asked for within the last minute, in a file that workers share."""
+
+    def __init__(self, file: str = ":memory:", clock: Clock = time.time) -> None:
+        self._file = file
+        self._clock = clock
+        self._db: sqlite3.Connection | None = None
+
+    def check(self, person: str, host: str, limit: int) -> None:
+        """Count a host. Raises OverQuota where it is one more than ``limit`` in a minute."""
+        if not limit:
+            return
+        now = self._clock()
+        with closing(self._opened().cursor()) as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                db.execute("DELETE FROM asked WHERE at NOT BETWEEN ? AND ?", (now - 60, now))
+                others = "SELECT count(*), min(at) FROM asked WHERE person = ? AND host <> ?"
+                count, oldest = db.execute(others, (person, host)).fetchone()
+                if count < limit:
+                    db.execute("INSERT OR REPLACE INTO asked VALUES (?, ?, ?)", (person, host, now))
+            finally:
+                db.execute("COMMIT")
+        if count >= limit:
+            wait = _bounded(oldest + 60 - now, 60)
+            what = f"You may fetch from {limit:,} different hosts a minute, and have."
+            step = f"Try again in {wait} s; hosts of this minute and what is kept can be read."
+            raise OverQuota(what, step, retry_after_seconds=wait)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._db:
+            self._db.close()
+            self._db = None
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._db is None:
+            self._db = sqlite3.connect(self._file, isolation_level=None, timeout=5)
+            # Nothing of it must outlive the service.
+            self._db.execute("PRAGMA synchronous = OFF")
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS asked (person TEXT, host TEXT, at REAL,"
+                " PRIMARY KEY (person, host)) WITHOUT ROWID"
+            )
+        return self._db
 
 
 def _replica(data: bytes, now: float) -> _Replica | None:

@@ -21,6 +21,7 @@ from fetchstash.fetch import (
     Rendered,
     Renderer,
     browser_of,
+    host_of,
 )
 from fetchstash.handlers import (
     Decision,
@@ -101,6 +102,11 @@ class TenantLimits:
     def check_bytes(self) -> None:
         """Raise OverQuota if it has fetched its bytes of a day."""
         self.shared.quotas.may_fetch(self._bytes)
+
+    def check_host(self, url: str) -> None:
+        """Raise OverQuota if it has asked for too many hosts within a minute."""
+        limit, who = self.settings.quota.hosts_per_minute, f"{self.tenant}/{self.person}"
+        self.shared.quotas.hosts.check(who, host_of(url), limit)
 
     def count_bytes(self, size: int) -> None:
         """Count bytes that were fetched."""
@@ -242,6 +248,7 @@ class ServiceFetcher:
                 fetched = await fetch(seconds=seconds)
             else:
                 self._limits.check_bytes()
+                self._limits.check_host(url)
                 if cached is None:  # what is kept already may be revalidated
                     await self._store.check_room()
                 left = self._limits.settings.fetch.fetch_seconds if seconds is None else seconds

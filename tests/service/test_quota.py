@@ -1,12 +1,14 @@
 """Quotas: strict on one replica, within a stated bound on several, over restarts and odd clocks."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
 from fetchstash.errors import OverQuota, StoreError
 from fetchstash.service import Quotas
+from fetchstash.service._quota import Hosts
 from fetchstash.store import Objects, StoreLimits, open_objects
 
 pytestmark = pytest.mark.anyio
@@ -240,3 +242,26 @@ async def test_a_store_that_fails_leaves_a_replica_to_its_own_counts(
     assert [record.getMessage() for record in caplog.records] == [
         "quotas are counted by this replica alone: The bucket is away."
     ]
+
+
+@pytest.mark.parametrize("is_shared", [False, True], ids=["one worker", "two workers"])
+def test_a_person_may_ask_so_many_hosts_a_minute_and_those_again(
+    clock: Clock, tmp_path: Path, is_shared: bool
+) -> None:
+    file = str(tmp_path / "hosts.db")
+    first = Hosts(file if is_shared else ":memory:", clock)
+    second = Hosts(file, clock) if is_shared else first
+    first.check("acme/alice", "a.example", 2)
+    clock.now += 10
+    second.check("acme/alice", "b.example", 2)
+    for hosts in (first, second):
+        hosts.check("acme/alice", "b.example", 2)
+        with pytest.raises(OverQuota, match="2 different hosts a minute") as over:
+            hosts.check("acme/alice", "c.example", 2)
+        assert over.value.details["retry_after_seconds"] == 50
+        hosts.check("acme/bob", "c.example", 2)
+        hosts.check("acme/alice", "c.example", 0)
+    clock.now += 51
+    second.check("acme/alice", "c.example", 2)
+    for hosts in (first, second):
+        hosts.close()
