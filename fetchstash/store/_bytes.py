@@ -9,22 +9,28 @@ import hashlib
 import os
 import secrets
 import time
+from array import array
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, wait
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from fetchstash.errors import StoreError
+from fetchstash.errors import FetchstashError, StoreError
 from fetchstash.store._blobs import KINDS, Blob, Blobs, Kind
-from fetchstash.store._bucket import PART, Bucket
+from fetchstash.store._bucket import PART, Bucket, open_bucket
 from fetchstash.store._bucket_cache import QUICKLY_HASHED, BlobCache
+from fetchstash.store._contract import SearchResult
+from fetchstash.store._limits import StoreLimits, bucket_url, store_folder
 from fetchstash.store._ranged import RangedSource
+from fetchstash.store._rank import Deadline, rank_texts
 from fetchstash.store._text import ByteSource, BytesSource, FileSource, StoredText, StrideIndex
 
 WHOLE_TEXT = 2**20
 """A search reads a text of so many bytes at once."""
 
 _DOWNLOAD = 2**20
+_REQUESTS_AT_ONCE = 16
 _PROBE = "probe"
 
 
@@ -306,3 +312,52 @@ def _check(sha256: str, blob: Blob, ref: str) -> None:
 def _altered(ref: str) -> StoreError:
     what = f"The bytes of the artifact {ref} were altered after they were stored."
     return StoreError(what, "Fetch its document again.")
+
+
+@dataclass(frozen=True, slots=True)
+class BytesSearch:
+    """A search over texts in a bucket or folder. One that is lost is left out unless named."""
+
+    limits: StoreLimits
+    texts: Mapping[str, Blob]
+    query: str
+    max_results: int
+    are_named: bool
+
+    @property
+    def key(self) -> tuple[str, Path]:
+        """The place of the bytes."""
+        return self.limits.url, self.limits.folder
+
+    def open(self) -> Bytes:
+        """Open the bytes; the database is not asked."""
+        if bucket_url(self.limits.url):
+            return bucket_bytes(self.limits, open_bucket(self.limits))
+        return FolderBytes(store_folder(self.limits) or self.limits.folder)
+
+    def run(self, opened: Bytes, cancelled: Callable[[], bool]) -> SearchResult:
+        """Search."""
+        reading = opened.start_reading(self.texts)
+
+        def text(ref: str) -> StoredText | None:
+            try:
+                if ref in reading:
+                    return reading[ref]()
+                blob = self.texts[ref]
+                # Ranking asks for the size alone.
+                index = StrideIndex(blob.size, 0, 0, array("Q"), array("Q"))
+                return StoredText(opened.open(blob, ref), index)
+            except FetchstashError:
+                if self.are_named:
+                    raise
+                return None  # it has gone since
+
+        deadline = Deadline(cancelled)
+        return rank_texts(self.query, list(self.texts), text, self.max_results, deadline)
+
+
+def bucket_bytes(limits: StoreLimits, bucket: Bucket) -> Bytes:
+    """Return the bytes of a bucket, with a cache on this machine."""
+    name = hashlib.sha256(f"{limits.endpoint} {limits.url}".encode()).hexdigest()[:16]
+    cache = BlobCache(limits.folder / "buckets" / name, limits.cache_bytes)
+    return BucketBytes(bucket, cache, ThreadPoolExecutor(_REQUESTS_AT_ONCE))

@@ -10,28 +10,23 @@ So a process that is killed leaves a claim, never an artifact without bytes, and
 artifact for GRACE_SECONDS. A put that takes longer than that begins once more.
 """
 
-import hashlib
 import shutil
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Self, TypeVar
 
 from fetchstash.errors import Busy, FetchstashError, StoreError
 from fetchstash.store import _retention as retention, _rows as rows, _steps
 from fetchstash.store._blobs import Blob, Kind
-from fetchstash.store._bucket import Bucket, open_bucket
-from fetchstash.store._bucket_cache import BlobCache
-from fetchstash.store._bytes import BucketBytes, Bytes, FolderBytes
+from fetchstash.store._bucket import open_bucket
+from fetchstash.store._bytes import Bytes, BytesSearch, FolderBytes, bucket_bytes
 from fetchstash.store._catalog_store import CatalogStore
 from fetchstash.store._contract import (
     Facts,
     Finding,
     Removed,
-    SearchResult,
     refuse_changed,
     restamp,
     stamp,
@@ -40,10 +35,10 @@ from fetchstash.store._limits import StoreLimits, bucket_url, store_folder
 from fetchstash.store._place import EVICTIONS_PER_PUT
 from fetchstash.store._postgres import Database
 from fetchstash.store._protocol import in_thread
-from fetchstash.store._rank import MAX_TERMS, Deadline, rank_texts, words
+from fetchstash.store._rank import MAX_TERMS, words
 from fetchstash.store._schema import Db, Record
 from fetchstash.store._search_pool import Job, close as close_searches
-from fetchstash.store._text import ByteSource, StoredText, StrideIndex
+from fetchstash.store._text import ByteSource
 from fetchstash.store._threads import CALLS_AT_ONCE, Threads, Turns
 from fetchstash.text.ranges import Ranges
 
@@ -60,52 +55,9 @@ _INDEXED_BYTES = 4 * 2**20
 _MOST_TERMS, _LONGEST_TERM = 20_000, 100
 """So much of a text is indexed: a tsvector takes a megabyte. A longer text is always ranked."""
 
-_REQUESTS_AT_ONCE = 16
 _SWEPT_AT_ONCE = 8
 _TRIES = 2
 _NOW = "extract(epoch FROM clock_timestamp())"
-
-
-@dataclass(frozen=True, slots=True)
-class _BytesSearch:
-    """A search over texts in a bucket or folder. One that is lost is left out unless named."""
-
-    limits: StoreLimits
-    texts: Mapping[str, Blob]
-    query: str
-    max_results: int
-    are_named: bool
-
-    @property
-    def key(self) -> tuple[str, Path]:
-        """The place of the bytes."""
-        return self.limits.url, self.limits.folder
-
-    def open(self) -> Bytes:
-        """Open the bytes; the database is not asked."""
-        if bucket_url(self.limits.url):
-            return _bucket_bytes(self.limits, open_bucket(self.limits))
-        return FolderBytes(store_folder(self.limits) or self.limits.folder)
-
-    def run(self, opened: Bytes, cancelled: Callable[[], bool]) -> SearchResult:
-        """Search."""
-        reading = opened.start_reading(self.texts)
-
-        def text(ref: str) -> StoredText | None:
-            try:
-                if ref in reading:
-                    return reading[ref]()
-                blob = self.texts[ref]
-                # Ranking asks for the size alone.
-                index = StrideIndex(blob.size, 0, 0, array("Q"), array("Q"))
-                return StoredText(opened.open(blob, ref), index)
-            except FetchstashError:
-                if self.are_named:
-                    raise
-                return None  # it has gone since
-
-        deadline = Deadline(cancelled)
-        return rank_texts(self.query, list(self.texts), text, self.max_results, deadline)
 
 
 class TeamStore(CatalogStore):
@@ -238,7 +190,7 @@ class TeamStore(CatalogStore):
 
     def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Job, int]:
         texts = {ref: self._text_blob(ref) for ref in refs} or self._candidates(query)
-        job = _BytesSearch(self._limits, texts, query, max_results, bool(refs))
+        job = BytesSearch(self._limits, texts, query, max_results, bool(refs))
         return job, sum(blob.size for blob in texts.values())
 
     @property
@@ -402,13 +354,7 @@ def _open_bytes(limits: StoreLimits, database: Database) -> Bytes:
         what = f"{limits.url} holds a store of an earlier version, which had no database."
         raise StoreError(what, "Set store.url to an empty prefix: its documents are fetched anew.")
     database.prepare()
-    return _bucket_bytes(limits, bucket)
-
-
-def _bucket_bytes(limits: StoreLimits, bucket: Bucket) -> Bytes:
-    name = hashlib.sha256(f"{limits.endpoint} {limits.url}".encode()).hexdigest()[:16]
-    cache = BlobCache(limits.folder / "buckets" / name, limits.cache_bytes)
-    return BucketBytes(bucket, cache, ThreadPoolExecutor(_REQUESTS_AT_ONCE))
+    return bucket_bytes(limits, bucket)
 
 
 def _claim(db: Db, kind: Kind, sha256: str) -> None:
