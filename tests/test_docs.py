@@ -27,7 +27,8 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
 ]
-TOOLS = {spec.name: spec for spec in tool_specs(load({"ingest.read_roots": ["/"]}))}
+EVERY = load({"ingest.read_roots": ["/"], "ingest.site": True})
+TOOLS = {spec.name: spec for spec in tool_specs(EVERY)}
 CODES = {
     error.code
     for error in vars(errors).values()

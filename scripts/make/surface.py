@@ -217,7 +217,7 @@ def lines() -> str:
 
 
 def _tools() -> Iterator[str]:
-    for spec in tool_specs(load({"ingest.read_roots": ["/"]})):
+    for spec in tool_specs(load({"ingest.read_roots": ["/"], "ingest.site": True})):
         yield f"tool {spec.name}"
         for name, schema in spec.properties.items():
             kept = {key: value for key, value in schema.items() if key != "description"}
