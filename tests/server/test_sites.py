@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from mcp_types import TextContent
 
 from fetchstash.config import load
 from fetchstash.server.tools import tool_specs
@@ -38,7 +39,8 @@ async def test_a_site_of_200_pages_is_one_call_and_any_passage_in_it_two(
             made = await client.call_tool(
                 "fetch_site", {"url": site.url("/docs/")}, progress_callback=report
             )
-        result = made.content[0].text  # type: ignore[union-attr]
+        assert isinstance(made.content[0], TextContent)
+        result = made.content[0].text
         index = ref_in(result)
         assert len(result) < 11_300
         assert "200 pages by sitemap" in result

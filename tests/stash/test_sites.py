@@ -61,10 +61,12 @@ async def test_200_pages_come_in_one_call_and_any_passage_in_two(
 ) -> None:
     paths = put_pages(site, 200)
     seen: list[tuple[int, int | None]] = []
+
+    def report(done: int, total: int | None) -> None:
+        seen.append((done, total))
+
     async with open_stash(**BOUNDS) as stash:
-        index = await stash.fetch_site(
-            site.url("/docs/"), progress=lambda done, of: seen.append((done, of))
-        )
+        index = await stash.fetch_site(site.url("/docs/"), progress=report)
         assert await listed(stash, index) == paths
         assert index.facts.members == 200
         assert not index.facts.incomplete
