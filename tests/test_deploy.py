@@ -2,6 +2,7 @@
 
 import ipaddress
 import json
+import math
 import re
 import shlex
 from collections.abc import Iterator
@@ -13,7 +14,8 @@ import pytest
 import yaml
 
 from fetchstash.cli import main
-from fetchstash.config import KEYS, HttpLimits, load
+from fetchstash.config import KEYS, HttpLimits, Settings, load
+from fetchstash.service._serve import check_quotas
 from fetchstash.store import bucket_url
 
 ROOT = Path(__file__).parents[1]
@@ -283,3 +285,54 @@ def test_selectors_match_the_pods() -> None:
     assert found["Service"]["spec"]["selector"] == labels
     assert found["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
     assert found["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"] == labels
+
+
+# A fetch keeps the body and its text: 36 kB and some 20 on the average page of our corpus, and PDFs
+# are larger. The day's work falls into eight hours, its busiest minute three times the average.
+PEOPLE, FETCHES, DAYS, BYTES = 200, 500, 7, 125_000
+HOURS, PEAK, CALLS = 8, 3, 4
+
+
+def settings_of_a_team(tmp_path: Path) -> Iterator[Settings]:
+    tables = yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text(encoding="utf-8"))
+    [text] = [t["data"]["fetchstash.toml"] for t in tables if t and t["kind"] == "ConfigMap"]
+    pod = tmp_path / "pod.toml"
+    pod.write_text(text)
+    for file in (DEPLOY / "fetchstash.toml", pod):
+        yield load(file=file)
+
+
+def test_what_a_team_is_given_lasts_200_people_a_week(tmp_path: Path) -> None:
+    artifacts = PEOPLE * FETCHES * DAYS
+    for settings in settings_of_a_team(tmp_path):
+        check_quotas(settings)
+        quota, store = settings.quota, settings.store
+        assert store.max_age_days <= DAYS
+        assert artifacts <= quota.artifacts <= store.max_artifacts
+        assert artifacts * BYTES <= quota.stored_bytes <= store.max_total_bytes
+        assert quota.fetched_bytes_per_day >= PEOPLE * FETCHES * BYTES * PEAK
+        minutes = HOURS * 60
+        assert PEOPLE * FETCHES * CALLS / minutes * PEAK <= quota.requests_per_minute
+        part = quota.person_part  # for one person of the 200, ten times as busy as the others
+        assert quota.artifacts * part >= FETCHES * DAYS * 10
+        assert quota.fetched_bytes_per_day * part >= FETCHES * BYTES * 10
+        assert FETCHES * CALLS / minutes * 10 * PEAK <= quota.requests_per_minute * part
+
+
+def test_the_page_of_sizes_reckons_as_it_says() -> None:
+    page = (ROOT / "docs" / "sizing.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d,]+) \| (.+) \|$", page, re.MULTILINE)
+    assert [int(people.replace(",", "")) for people, _ in rows] == [10, 200, 1_000, 10_000]
+    for people, row in rows:
+        fetches = int(people.replace(",", "")) * FETCHES
+        a_second = fetches / HOURS / 3600 * PEAK
+        cores = max(1, math.ceil(a_second * 0.25))
+        replicas = max(math.ceil(cores / 4), 2 if cores > 1 else 1)
+        statements = a_second * (19 + 3 * 1)
+        database = math.ceil(statements / 2_000) if replicas > 1 else 0
+        gigabytes = math.ceil(fetches * DAYS * BYTES / 1e9)
+        requests = fetches * 30 * (2 * 5e-6 + 3 * 0.1 * 4e-7)
+        bucket = requests + gigabytes * 0.023 if replicas > 1 else gigabytes * 0.1
+        dollars = cores * 30 + database * 60 + bucket
+        shown = [replicas, cores, database, gigabytes, round(statements), round(dollars)]
+        assert [int(cell.replace(",", "")) for cell in row.split(" | ")] == shown, (people, shown)

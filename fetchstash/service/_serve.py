@@ -247,6 +247,7 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
     if http.tls_cert and (reason := invalid_now(http.tls_cert)):
         _log.warning("Clients will refuse the certificate %s: %s.", http.tls_cert, reason)
     check_fetching(settings)
+    check_quotas(settings)
     settings = for_clients_elsewhere(settings)
     objects = await open_objects(settings.store)
     asks_for_tokens = await verifier_of(settings, objects) is not None
@@ -369,6 +370,21 @@ def check_fetching(settings: Settings) -> None:
         except BadArgument as error:
             what = f"The table [tenants.{name}] is wrong: {error.what}"
             raise BadArgument(what, error.next_step) from None
+
+
+def check_quotas(settings: Settings) -> None:
+    """Refuse a quota that the store would not let anybody use, of a tenant too.
+
+    It would evict what is kept before its date, and never refuse. Raises BadArgument.
+    """
+    for name in ("", *settings.tenants):
+        own = settings.for_tenant(name) if name else settings
+        for quota, limit in (("stored_bytes", "max_total_bytes"), ("artifacts", "max_artifacts")):
+            asked, most = getattr(own.quota, quota), getattr(own.store, limit)
+            if asked > most:
+                where = f"tenants.{name}." if name else ""
+                what = f"{where}quota.{quota} is {asked:,}, and store.{limit} is {most:,}."
+                raise BadArgument(what, "Raise the limit of the store, or lower the quota.")
 
 
 def server_of(service: Service, http: HttpLimits, **options: Any) -> uvicorn.Server:

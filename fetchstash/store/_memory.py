@@ -37,6 +37,7 @@ from fetchstash.store._limits import (
 from fetchstash.store._protocol import StoreBase
 from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
+from fetchstash.store._retention import report
 from fetchstash.store._text import BytesSource, StoredText, StrideIndex
 from fetchstash.store._threads import Threads
 from fetchstash.system.processes import remove_tree
@@ -226,6 +227,8 @@ class MemoryStore(StoreBase):
         for item in removed if not dry_run else ():
             del self._contents.artifacts[item.artifact_ref]
             self._contents.expired.add(item.artifact_ref)
+        if not dry_run:
+            report(removed)
         refs = self._view.refs
         seen = {a.facts.artifact_ref for a in unpinned if refs in (a.run, ALL_RUNS)}
         return tuple(item for item in removed if item.artifact_ref in seen)

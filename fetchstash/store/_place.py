@@ -303,6 +303,7 @@ class Upkeep:
                 removed += shown(db, step)
                 if not dry_run:
                     self.remove(db, [item.artifact_ref for item in step], expired=True)
+                    retention.report(step)
             if dry_run or not step:
                 break
         return (*removed, *self._orphans(now, dry_run=dry_run))
@@ -350,6 +351,7 @@ class Upkeep:
             return
         due = retention.due(db, now, self._limits, EVICTIONS_PER_PUT)
         self.remove(db, [removed.artifact_ref for removed in due], expired=True)
+        retention.report(due)
 
     def remove(self, db: Connection, refs: Iterable[str], *, expired: bool) -> None:
         """Forget artifacts, and then, still under the lock, unlink what no other shares."""

@@ -166,7 +166,7 @@ class Database:
             yield db
 
     @contextlib.contextmanager
-    def _begun(self) -> "Generator[psycopg.Connection[tuple[Any, ...]]]":
+    def _begun(self) -> Generator[Any]:
         import psycopg  # noqa: PLC0415 - an extra
 
         begin = (

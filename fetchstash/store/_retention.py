@@ -5,14 +5,18 @@ cannot expire what others keep.
 """
 
 import json
+import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
 from fetchstash.store._contract import Removed, Usage
 from fetchstash.store._limits import ALL_RUNS, Candidate, StoreLimits, Total, plan
 from fetchstash.store._schema import Db
+from fetchstash.system import telemetry
+
+_log = logging.getLogger("fetchstash.store")
 
 JUMP_SECONDS = 24 * 3600
 SECOND_LOOK_SECONDS = 3600
@@ -92,6 +96,15 @@ def due(db: Db, now: float, limits: StoreLimits, most: int | None) -> list[Remov
     """Return what retention removes, the first ``most`` of it."""
     planned = plan(overdue(db, now), least_used(db), total(db), limits)
     return [Removed(c.ref, c.bytes, reason) for c, reason in islice(planned, most)]
+
+
+def report(removed: Iterable[Removed]) -> None:
+    """Say that artifacts went before their dates, because the store holds no more."""
+    for reason, setting in (("count", "store.max_artifacts"), ("bytes", "store.max_total_bytes")):
+        refs = [item.artifact_ref for item in removed if item.reason == reason]
+        if refs:
+            _log.warning("%d artifacts were evicted before their dates: %s.", len(refs), setting)
+            telemetry.count("evictions", len(refs), limit=setting)
 
 
 def clock(db: Db) -> StoreClock:

@@ -171,6 +171,7 @@ class TeamStore(CatalogStore):
         if not retention.total(db).is_within(self._limits) or retention.has_overdue(db, now):
             due = retention.due(db, now, self._limits, EVICTIONS_PER_PUT)
             _forget(db, [removed.artifact_ref for removed in due], expired=True)
+            retention.report(due)
 
     def _open_blob(self, blob: Blob, ref: str) -> ByteSource:
         return self._bytes.open(blob, ref)
@@ -246,6 +247,7 @@ class TeamStore(CatalogStore):
                 removed += self._shown(db, step)
                 if not dry_run:
                     _forget(db, [item.artifact_ref for item in step], expired=True)
+                    retention.report(step)
             if dry_run or not step:
                 break
         while not dry_run and self._sweep():

@@ -81,6 +81,11 @@ _COUNTERS = {
     "refusals": ("fetchstash.errors", "{call}", "Calls that ended with an error, by its code"),
     "worker_kills": ("fetchstash.worker.kills", "{process}", "Workers that died at work"),
     "quota_refusals": ("fetchstash.quota.refusals", "{call}", "Calls over a quota, by tenant"),
+    "evictions": (
+        "fetchstash.store.evictions",
+        "{artifact}",
+        "Artifacts that went before their dates, by the limit of the store",
+    ),
     "token_rejections": ("fetchstash.token.rejections", "{request}", "Rejected tokens, by reason"),
     "audit_failures": ("fetchstash.audit.failures", "{line}", "Lines that the audit log lost"),
 }

@@ -1,11 +1,12 @@
 """The command: what it refuses to serve, and how it ends."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -27,7 +28,7 @@ from fetchstash.service._listen import (
     listener,
     sends_tokens_in_clear,
 )
-from fetchstash.service._serve import check_fetching
+from fetchstash.service._serve import check_fetching, check_quotas
 from tests.loopback import Site
 from tests.server.test_stdio import FETCHSTASH, flags
 from tests.service.pages import Hanging, Waiting, calling
@@ -394,6 +395,31 @@ def test_a_rule_of_fetching_that_cannot_be_read_is_refused_with_its_tenant(tmp_p
         check_fetching(load(file=file))
     with pytest.raises(BadArgument, match=r"fetch\.deny_domains"):
         check_fetching(load({"fetch.deny_domains": ["a b"]}))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "[quota]\nartifacts = 10_001",
+            "quota.artifacts is 10,001, and store.max",
+        ),
+        (
+            "[quota]\nstored_bytes = 3_000_000_000",
+            "quota.stored_bytes is 3,000,000,000",
+        ),
+        ("[tenants.acme.quota]\nartifacts = 10_001", "tenants.acme.quota.artifacts is 10,001"),
+        ("[quota]\nartifacts = 9\n[tenants.acme.store]\nmax_artifacts = 8", "tenants.acme.quota"),
+        ("[quota]\nartifacts = 10_000\nstored_bytes = 2_000_000_000", ""),
+    ],
+)
+def test_a_quota_above_the_limits_of_the_store_is_refused(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    file = tmp_path / "team.toml"
+    file.write_text(text)
+    with pytest.raises(BadArgument, match=re.escape(said)) if said else nullcontext():
+        check_quotas(load(file=file))
 
 
 @pytest.mark.slow

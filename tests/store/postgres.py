@@ -64,6 +64,16 @@ class Server:
             connection.execute(f"CREATE DATABASE {name}".encode())
         return self.url(name)
 
+    def dump(self, url: str, file: Path) -> None:
+        """Back a database up with PostgreSQL's own tool."""
+        with file.open("wb") as out:
+            subprocess.run([_program("pg_dump"), url], check=True, stdout=out, timeout=60)
+
+    def restore(self, url: str, file: Path) -> None:
+        """Restore a dump into an empty database."""
+        words = [_program("psql"), "-q", "-v", "ON_ERROR_STOP=1", "-f", str(file), url]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, timeout=60)
+
     def url(self, database: str) -> str:
         """Return the address of a database."""
         return f"postgresql://postgres@/{database}?host={self.folder}"

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from fetchstash.store import Facts, StoreLimits, open_store
+from fetchstash.system import telemetry
+from tests.store.postgres import server
 
 Put = Callable[..., Awaitable[Facts]]
 
@@ -68,3 +70,27 @@ async def test_gc_removes_the_old_and_then_the_least_used_until_limits_hold(
     planned = await store.gc(dry_run=True)
     await store.aclose()
     assert [f"{refs.index(one.artifact_ref)} {one.reason}" for one in planned] == expected
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", ["folder", "team", "memory"])
+async def test_an_eviction_before_its_date_is_a_line_in_the_log_and_counted(
+    limits: StoreLimits,
+    put: Put,
+    kind: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted: list[tuple[str, int, str]] = []
+    monkeypatch.setattr(telemetry, "count", lambda name, n, limit: counted.append((name, n, limit)))
+    catalog = server().new_database() if kind == "team" else ""
+    url = "memory:" if kind == "memory" else ""
+    store = await open_store(replace(limits, max_artifacts=2, catalog=catalog, url=url))
+    for n in range(4):
+        await put(store, f"text {n}".encode())
+    await store.gc()
+    await store.aclose()
+    assert counted == [("evictions", 1, "store.max_artifacts")] * 2
+    assert (
+        caplog.messages == ["1 artifacts were evicted before their dates: store.max_artifacts."] * 2
+    )
