@@ -23,6 +23,7 @@ from compare._peers import CALLS, PEERS, Peer
 from compare._web import Web, resolver_files
 from fetchstash.text.tokens import count
 
+NO_ANSWER = "(no answer"
 SECONDS = 40
 """A call that has not ended by then is no answer."""
 START_SECONDS = 180
@@ -96,7 +97,7 @@ class Client:
             self.close()
             self._open()
             late = isinstance(error, TimeoutError)
-            return f"(no answer: {f'none after {SECONDS} s' if late else 'the server ended'})"
+            return f"{NO_ANSWER}: {f'none after {SECONDS} s' if late else 'the server ended'})"
         if "error" in result:
             return f"(an error of the protocol: {json.dumps(result['error'])[:2_000]})"
         parts = result.get("content") or []
@@ -120,7 +121,7 @@ def ask(client: Client, peer: Peer, case: Case, web: Web) -> dict[str, Any]:
         seconds.append(time.monotonic() - began)
         calls.append(f"{call[0]}({json.dumps(call[1], ensure_ascii=False)})")
         outcome = judge(case, answers, len(web.inside) - before)
-        if outcome == "right" or len(web.inside) > before:
+        if outcome == "right" or len(web.inside) > before or answers[-1].startswith(NO_ANSWER):
             break
     return {
         "outcome": outcome,

@@ -181,6 +181,8 @@ def _machine(ours: Path) -> str:
 def _matrix(results: Mapping[str, Any], peers: Sequence[Peer]) -> str:
     """Return each case with an outcome and tokens for each peer: r, t or w, and tokens."""
     asked = [peer for peer in peers if cases_of(results, peer.name)]
+    if not asked:
+        return ""
     names = list(dict.fromkeys(name for peer in asked for name in cases_of(results, peer.name)))
     legend = [f"{number} {peer.name}" for number, peer in enumerate(asked, 1)]
     lines = textwrap.wrap("   ".join(legend), 98)
@@ -264,9 +266,10 @@ def page(results: Mapping[str, Any], peers: Sequence[Peer], ours: Path) -> str:
     ]
     parts.append("\n".join(verdicts) or "They were not asked.")
     parts += ["## Each case", "r: right, t: tolerable, w: wrong; then the tokens that were read."]
-    parts.append(_matrix(results, peers))
+    for role in dict.fromkeys(peer.role for peer in peers):
+        parts.append(_matrix(results, [peer for peer in peers if peer.role == role]))
     parts += ["## What was read where it was not right"]
     for peer in peers:
         if cases_of(results, peer.name) and not peer.planted:
             parts += [f"### Answers of {peer.name}", _excerpts(cases_of(results, peer.name))]
-    return "\n\n".join(part.rstrip() for part in parts) + "\n"
+    return "\n\n".join(part.rstrip() for part in parts if part) + "\n"

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,11 @@ NAMESPACE = (
     *("unshare", "--user", "--map-root-user", "--net", "--mount", "--pid"),
     *("--fork", "--kill-child", "--mount-proc"),
 )
-MINUTES = 12
+MINUTES = 14
+"""What is not done by then, from the first question on, is left out, and a line says so."""
 
 
-def run_peer(peer: Peer, environment: Path, out: Path, ours: Path) -> dict[str, Any]:
+def run_peer(peer: Peer, environment: Path, out: Path, ours: Path, end: float) -> dict[str, Any]:
     """Ask a peer its cases in a namespace of its own; return its results, or the reason of none."""
     folder = out / peer.name.replace(": ", "-").replace(" ", "-")
     shutil.rmtree(folder, ignore_errors=True)
@@ -63,10 +65,10 @@ def run_peer(peer: Peer, environment: Path, out: Path, ours: Path) -> dict[str, 
             capture_output=True,
             text=True,
             check=False,
-            timeout=MINUTES * 60,
+            timeout=max(0.0, end - time.monotonic()),
         )
     except subprocess.TimeoutExpired:
-        return {"missing": f"it was not done after {MINUTES} minutes"}
+        return {"missing": f"it was not done {MINUTES} minutes after the first question"}
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
         return {"missing": f"it could not be asked: {last[0][:200]}"}
@@ -98,12 +100,15 @@ def main() -> int:
     out = arguments.out or Path(tempfile.mkdtemp(prefix="compare-"))
     out.mkdir(parents=True, exist_ok=True)
 
+    environments = {peer.name: install(peer) for peer in peers}
+    end = time.monotonic() + MINUTES * 60
+
     def one(peer: Peer) -> dict[str, Any]:
-        environment = install(peer)
+        environment = environments[peer.name]
         if environment is None:
             return {"missing": "it cannot be installed here"}
         print(f"compare: asking {peer.name}", file=sys.stderr, flush=True)
-        return run_peer(peer, environment, out, arguments.ours.resolve())
+        return run_peer(peer, environment, out, arguments.ours.resolve(), end)
 
     with ThreadPoolExecutor(arguments.jobs) as pool:
         results = dict(zip((peer.name for peer in peers), pool.map(one, peers), strict=True))
