@@ -74,7 +74,7 @@ def is_prose(facts: "Facts") -> bool:
 
 def conditions(facts: "Facts") -> list[str]:
     """Return a line for each thing that is wrong with a document, or with its text."""
-    from fetchstash.text.facts import LANDINGS, NO_BROWSER, PAGE_VERDICTS  # noqa: PLC0415 - as others
+    from fetchstash.text.facts import LANDINGS, PAGE_VERDICTS  # noqa: PLC0415 - as others
 
     if facts.extracted_chars is None:
         reason = _why_no_text(facts)
@@ -89,8 +89,11 @@ def conditions(facts: "Facts") -> list[str]:
         lines.append(landed)
     elif verdict := PAGE_VERDICTS.get(facts.page_verdict):
         lines.append(verdict)
-    if facts.rendered == NO_BROWSER:
-        lines.append("A browser could show more: `fetchstash register --browser` adds one.")
+    lines += _browser_hint(facts)
+    if (facts.items_total or 0) > (facts.items or 0):
+        lines.append(f"{facts.items or 0:,} of {facts.items_total:,} items are here.")
+    if facts.next_url and facts.items is not None:
+        lines.append(f"The next page: {as_command(Call('fetch', {'url': facts.next_url}))}")
     if facts.unreadable_pages:
         picture = Call("picture", {"ref": facts.artifact_ref, "page": facts.unreadable_from})
         pages = counted(facts.unreadable_pages, "pages")
@@ -98,6 +101,13 @@ def conditions(facts: "Facts") -> list[str]:
     if facts.incomplete:
         lines.append(f"It is {_lack(facts)}.")
     return lines
+
+
+def _browser_hint(facts: "Facts") -> list[str]:
+    from fetchstash.text.facts import NO_BROWSER  # noqa: PLC0415 - as others
+
+    hint = "A browser could show more: `fetchstash register --browser` adds one."
+    return [hint] if facts.rendered == NO_BROWSER else []
 
 
 def _lack(facts: "Facts") -> str:
@@ -112,7 +122,7 @@ def _why_no_text(facts: "Facts") -> str:
         return f"it is {_lack(facts)}"
     verdict = "" if facts.page_verdict == "no_text" else PAGE_VERDICTS.get(facts.page_verdict, "")
     reason = verdict[:1].lower() + verdict[1:] or facts.extraction_error
-    return reason.removesuffix(".")
+    return " ".join([reason, *_browser_hint(facts)]).removesuffix(".")
 
 
 def no_text(stash: "Stash", facts: "Facts") -> NoText | None:

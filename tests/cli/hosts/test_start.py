@@ -80,6 +80,7 @@ def test_a_package_that_uvx_runs_is_started_by_uvx(
     assert start_command(browser=True) == [*uvx, "serve", "--browser", "auto"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [0, 1])
 def test_what_drives_a_browser_is_installed_where_it_is_missing(
     code: int, machine: Path, monkeypatch: pytest.MonkeyPatch
