@@ -31,9 +31,10 @@ FETCHSTASH = str(Path(fetchstash.__file__).parents[1])
 REDIRECTOR = "http://public.test/to/"
 WAYS = (
     "cookies", "refresh", "meta", "frame", "script", "embed", "alternate", "twin", "next",
+    "outline", "site",
 )  # fmt: skip
 """Where a server may name an address: lab_servers.py has a page for each."""
-FOLLOWED = frozenset(("cookies", "refresh", "meta", "frame", "script"))
+FOLLOWED = frozenset(("cookies", "refresh", "meta", "frame", "script", "embed"))
 """Ways that lead to an allowed address, whatever its site and its text."""
 _NAMESPACE = ("unshare", "--user", "--map-root-user", "--net", "--mount")
 _ROUTES = (

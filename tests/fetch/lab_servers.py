@@ -234,7 +234,10 @@ _PAGES = {
     "/twin": ("", f"<link rel=alternate type=text/markdown href='{{}}'>{_WORDS}"),
     "/next": ("Link: <{}>; rel=next", _WORDS),
     "/robots.txt": ("Content-Type: text/plain", "Sitemap: {}\nSitemap: /sitemap.xml\n"),
-    "/sitemap.xml": ("Content-Type: application/xml", "<urlset><url><loc>{}</loc></url></urlset>"),
+    "/sitemap.xml": (
+        "Content-Type: application/xml",
+        "<urlset>{own}<url><loc>{}</loc></url></urlset>",
+    ),
     "/llms.txt": ("Content-Type: text/plain", "# A site\n\n- [A page]({}): words\n"),
     "/": ("", f"{_WORDS}<a href='{{}}'>on</a>"),
 }
@@ -254,9 +257,9 @@ def page_of(head: str) -> bytes:
     if path != "/" and not field and not body:
         return answer_with(404, "X-A: b", "")
     quoted = vector.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
-    return answer_with(
-        302 if is_redirect else 200, field.replace("{}", vector), body.replace("{}", quoted)
-    )
+    own = f"<url><loc>http://{host[1]}/redirect</loc></url>" if host else ""  # of the site itself
+    body = body.replace("{own}", own).replace("{}", quoted)
+    return answer_with(302 if is_redirect else 200, field.replace("{}", vector), body)
 
 
 def answer_with(status: int, field: str, body: str) -> bytes:
