@@ -51,7 +51,9 @@ def run_suite(program: str, environment: dict[str, str], url: str, revision: str
 
 def inspect(program: str, server: list[str], *arguments: str) -> tuple[int, str]:
     """Run the inspector once and return its exit code and output."""
-    asked = [program, "--cli", *server, *arguments, "--format", "json"]
+    # A loaded machine takes more than the 15 s that it waits by itself.
+    patient = ["--connect-timeout", "120000", "--format", "json"]
+    asked = [program, "--cli", *server, *arguments, *patient]
     done = subprocess.run(
         asked, capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL
     )
