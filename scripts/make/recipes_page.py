@@ -93,6 +93,8 @@ async def _page() -> str:
                 if line.startswith("$ "):
                     command = line[2:].replace("SITE", f"http://{address}")
                     shown = await asyncio.to_thread(run, command, env, folder)
+                    while "not searched yet" in shown:  # a busy machine: each call indexes more
+                        shown = await asyncio.to_thread(run, command, env, folder)
                     text += f"```text\n{line}\n{shown.rstrip()}".rstrip() + "\n```\n"
                 else:
                     text += f"{line}\n"
