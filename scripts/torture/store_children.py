@@ -15,7 +15,15 @@ from typing import Any
 import anyio
 
 from fetchstash.errors import ExpiredRef, StoreError, UnknownRef
-from fetchstash.store import ArtifactStore, Facts, StoreLimits, _rows as rows, _steps, open_store
+from fetchstash.store import (
+    ArtifactStore,
+    Facts,
+    StoreLimits,
+    View,
+    _rows as rows,
+    _steps,
+    open_store,
+)
 from fetchstash.store._catalog import transaction
 from fetchstash.store._folder import LocalStore
 from fetchstash.store._protocol import in_thread
@@ -62,7 +70,7 @@ def plant_a_bug() -> None:
     @in_thread
     def delete(self: LocalStore, ref: str) -> None:
         with self._catalog.locked() as db, transaction(db):  # pyright: ignore[reportPrivateUsage]
-            found = rows.find(db, ref, "kept")
+            found = rows.find(db, ref, View.of("kept"))
             unshared = rows.forget(db, found.ref, expired=False)
         _steps.reached("unlocked")
         for kind, sha256 in unshared:

@@ -224,7 +224,7 @@ async def test_a_person_has_its_part_of_a_quota_and_the_others_the_rest(
 
 
 async def test_what_persons_have_together_is_the_tenants_quota(tmp_path: Path) -> None:
-    values = {"quota.person_part": 0.6, "quota.artifacts": 3}
+    values: dict[str, Any] = {"quota.person_part": 0.6, "quota.artifacts": 3}
     async with served(configured(tmp_path, **values)) as (http, _):
         for who, url in (("ada", URL), ("ada", OTHER), ("bob", URL)):
             await kept(http, who, url)

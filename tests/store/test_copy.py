@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -171,9 +172,9 @@ async def test_a_service_is_copied_with_tenants_persons_and_tokens(
     assert await copied.keys() == ["tokens-were-made", "tokens/abc"]
     await copied.aclose()
     for name, ref in refs.items():
-        own = await open_store(store_of_tenant(target, name) if name else target)
-        assert [facts.artifact_ref for facts in (await own.list()).facts] == [ref]
-        await own.aclose()
+        copy = await open_store(store_of_tenant(target, name) if name else target)
+        assert [facts.artifact_ref for facts in (await copy.list()).facts] == [ref]
+        await copy.aclose()
     back = StoreLimits(source.folder.with_name("back"), run=ALL_RUNS)
     assert (await copy_service(target, back, nobody)).copied == 3
     assert await seen(store_of_tenant(back, "acme")) == await seen(store_of_tenant(source, "acme"))
@@ -204,9 +205,12 @@ async def test_a_store_without_room_for_the_copy_is_refused_before_it_begins(
 ) -> None:
     source = place("folder")
     await filled(source, 4)
-    for limits in ({"max_artifacts": 3}, {"max_total_bytes": 1_000}):
-        small = StoreLimits(tmp_path / "small", run=ALL_RUNS, **limits)
-        with pytest.raises(BadArgument, match=f"store.{next(iter(limits))}"):
-            await copy_store(source, small, nobody)
+    small = StoreLimits(tmp_path / "small", run=ALL_RUNS)
+    for limits, named in (
+        (replace(small, max_artifacts=3), "store.max_artifacts"),
+        (replace(small, max_total_bytes=1_000), "store.max_total_bytes"),
+    ):
+        with pytest.raises(BadArgument, match=named):
+            await copy_store(source, limits, nobody)
     with pytest.raises(BadArgument, match="memory:"):
         await copy_store(StoreLimits(tmp_path, "memory:"), source, nobody)
