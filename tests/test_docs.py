@@ -214,6 +214,20 @@ def test_readme_answers_a_newcomer_or_is_one_link_away_from_the_answer(question:
     assert answer in (ROOT / page).read_text(encoding="utf-8")
 
 
+def test_readme_compares_by_the_rows_that_the_comparison_printed() -> None:
+    renew = runpy.run_path(str(ROOT / "scripts" / "make" / "renew.py"))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = ROOT / "docs" / "comparison.md"
+    printed = page.read_text(encoding="utf-8") if page.exists() else ""
+    assert renew["with_peers"](readme, printed) == readme, RENEW
+    rows = "| | safety |\n|---|---|\n| a | 1 / 0 / 0 |\n| planted: b | 0 |"
+    made = f"\n## Servers\n\n{rows}\n\n## More\n|"
+    shown = renew["with_peers"](readme, made)
+    assert "| a | 1 / 0 / 0 |\n\n<!--" in shown
+    assert "planted" not in shown
+    assert renew["with_peers"](shown, made) == shown
+
+
 def test_readme_has_a_line_to_install_for_each_host_and_at_most_150_lines() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert readme.count("\n") <= 150

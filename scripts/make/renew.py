@@ -11,6 +11,12 @@ from scripts.make import configuration_page, formats_page, recipes_page, surface
 
 ROOT = Path(__file__).parents[2]
 BEGIN, END = "<!-- scripts/make/renew.py copies this -->\n", "<!-- until here -->\n"
+PEERS = """## Beside others
+
+Right / tolerable / wrong answers to the same cases, judged by rules and never by a model. Tokens
+count what was read until a right answer. [The comparison](docs/comparison.md) has the cases, the
+versions, the answers, and what the others do better. `compare/run` prints it on your machine.
+"""
 HANDLERS = ROOT / "docs" / "handlers.md"
 
 
@@ -21,7 +27,7 @@ def with_peers(readme: str, comparison: str) -> str:
     section = comparison.partition("\n## Servers\n")[2].partition("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("|")]
     shown = "\n".join(row for row in rows if not row.startswith("| planted"))
-    return f"{before}{BEGIN}\n{shown}\n\n{END}{after}"
+    return f"{before}{BEGIN}{PEERS}\n{shown}\n\n{END}{after}" if shown else readme
 
 
 def main() -> None:

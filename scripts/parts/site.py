@@ -23,7 +23,14 @@ REPOSITORY = "https://github.com/fetchstash/fetchstash"
 LINK = re.compile(r"(\]\()([^)#:\s]+)([^)]*\))")
 
 NAVIGATION = {
-    "Start": ["README.md", "docs/start.md", "docs/install.md", "docs/recipes.md", "docs/limits.md"],
+    "Start": [
+        "README.md",
+        "docs/start.md",
+        "docs/install.md",
+        "docs/recipes.md",
+        "docs/limits.md",
+        "docs/comparison.md",
+    ],
     "Your agent": [
         "docs/tools.md",
         "docs/cli.md",
@@ -151,7 +158,11 @@ def configuration(pages: list[str], site: Path) -> dict[str, object]:
     """Return the settings of mkdocs."""
     listed = {page for group in NAVIGATION.values() for page in group}
     more = [page for page in pages if page not in listed]
-    groups = {**NAVIGATION, **({"More": more} if more else {})}
+    groups = {
+        heading: [page for page in group if page in pages] for heading, group in NAVIGATION.items()
+    }
+    if more:
+        groups["More"] = more
     return {
         "site_name": "fetchstash",
         "site_description": "Fetch any web page or document without flooding an agent's context.",
