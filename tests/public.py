@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urljoin, urlsplit
 
 from fetchstash.errors import FetchFailed
@@ -86,7 +86,10 @@ class Recorded:
         if url not in self.answers:
             raise FetchFailed("Nothing is reached.", "Look elsewhere.")
         answer = self.answers[url]
-        body, more = answer if isinstance(answer, tuple) else (answer, {})
+        body: Any = answer
+        more: Mapping[str, str] = {}
+        if isinstance(answer, tuple):
+            body, more = cast("tuple[Any, Mapping[str, str]]", answer)
         kind = "text/html; charset=utf-8" if isinstance(body, str) else "application/json"
         if isinstance(body, bytes):
             kind, data = "application/octet-stream", body

@@ -124,7 +124,7 @@ OF_PYPI = (
     "- 2.1, 2026-03-01 00:00Z\n- 2.0, 2025-03-01 00:00Z", "It opens for anybody.",
     "## Description\n\n# Gates",
 )  # fmt: skip
-NPM = {
+NPM: dict[str, Any] = {
     "name": "@o/gates", "dist-tags": {"latest": "2.1.0"}, "license": "MIT", "readme": README,
     "versions": {
         "2.1.0": {
@@ -136,7 +136,7 @@ NPM = {
     },
     "time": {"created": "2025-01-01T00:00:00Z", "2.1.0": "2026-03-01T00:00:00.000Z"},
 }  # fmt: skip
-CRATE = {
+CRATE: dict[str, Any] = {
     "crate": {
         "id": "gates", "name": "gates", "max_stable_version": "2.1.0", "downloads": 99_999,
         "description": "Gates of a reservoir", "updated_at": "2026-03-01T00:00:00Z",
@@ -173,7 +173,7 @@ ASKED = (
     "- Tags: gate, oil", "It **sticks**.", "## Answer 1 of 2, score 9, accepted: Ben", "oil()",
     "## Answer 2 of 2, score -1: Cleo",
 )  # fmt: skip
-STORY = {
+STORY: dict[str, Any] = {
     "id": 99, "type": "story", "title": "Gates of a reservoir", "url": "https://example.org/gates",
     "author": "ana", "points": 120, "created_at": "2026-01-02T03:04:05.000Z", "text": None,
     "children": [

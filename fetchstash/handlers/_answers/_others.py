@@ -15,11 +15,11 @@ def pypi(answer: v.Answer) -> v.Sections:
     info: Any = answer.one("info")
     name, version = v.line(v.member(info, "name")), v.line(v.member(info, "version"))
     links = v.member(info, "project_urls")
-    dates = {
-        release: v.moment(v.member(files[0], "upload_time_iso_8601", "upload_time"))
-        for release, files in (answer.one("releases") or {}).items()
-        if is_array(files) and files
-    } if is_object(answer.one("releases") or {}) else {}  # fmt: skip
+    releases = answer.one("releases")
+    dates: dict[str, str] = {}
+    for release, files in releases.items() if is_object(releases) else ():
+        if is_array(files) and files:
+            dates[release] = v.moment(v.member(files[0], "upload_time_iso_8601", "upload_time"))
     newest = sorted(dates.items(), key=lambda item: item[1], reverse=True)[:RELEASES]
     facts = {
         "Version": version,
@@ -132,7 +132,7 @@ def crate(answer: v.Answer) -> v.Sections:
 
 def questions(answer: v.Answer) -> v.Sections:
     """Yield a question and its answers, the best first (Stack Exchange)."""
-    question: Any = next(iter(v.listed(answer.one("items"))), {})
+    question: Any = next(iter(v.listed(answer.one("items"))), None)
     title = html.unescape(v.line(v.member(question, "title")))
     total = v.member(question, "answer_count")
     facts = {
