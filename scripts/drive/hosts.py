@@ -126,7 +126,7 @@ def uv_folder() -> Path | None:
 
 SECONDS = 180
 """What a conversation may take."""
-STARTS = 3
+STARTS = 5
 """A host that did not wait for the server to start offers no tools: it is started again."""
 
 

@@ -69,7 +69,7 @@ def _listed(content: Any) -> list[Any]:
 
 def _kind(item: Any) -> str:
     """Return the type of an item of Responses; one without is a message."""
-    return str(item.get("type", "message")) if isinstance(item, dict) else "message"
+    return "message" if isinstance(item, str) else str(item.get("type", "message"))
 
 
 def _ours(names: list[str]) -> dict[str, str]:

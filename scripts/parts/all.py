@@ -135,11 +135,16 @@ def end(process: subprocess.Popen[bytes]) -> None:
             continue
 
 
+def interrupted(*_: object) -> None:
+    """End this process, and so the parts, as Ctrl-C does."""
+    sys.exit(1)
+
+
 def main() -> int:
     """Run all parts; return how many failed."""
     LOGS.mkdir(parents=True, exist_ok=True)
     run = Run(deque(PARTS))
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, interrupted)
     lanes = [threading.Thread(target=run.lane, daemon=True) for _ in range(LANES)]
     try:
         for lane in lanes:
