@@ -268,16 +268,18 @@ _WORDS_OF_ERRORS = ("title", "error", "code", "error_description", "message", "d
 def _words_of(body: str) -> str:
     """Return the words of an error in JSON, "" if it has none that are known."""
     try:
-        value: Any = json.loads(body)
+        table = _table(json.loads(body))
     except (ValueError, RecursionError):
         return ""
-    for _ in range(4):  # {"errors": [{"message": …}]}
-        if isinstance(value, list):
-            value = next(iter(value), None)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        inner: Any = value.get("errors", value.get("error")) if isinstance(value, dict) else None
-        if not isinstance(inner, dict | list):
-            break
-        value = inner
-    table = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    for _ in range(3):  # {"errors": [{"message": …}]}
+        inner = _table(table.get("errors") or table.get("error"))
+        table = inner or table
     words = [table[name] for name in _WORDS_OF_ERRORS if isinstance(table.get(name), str)]
     return ": ".join(dict.fromkeys(words))
+
+
+def _table(value: object) -> dict[str, Any]:
+    """Return a table, or the first of a list of them, {} for anything else."""
+    if isinstance(value, list) and value:
+        value = cast("list[object]", value)[0]
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

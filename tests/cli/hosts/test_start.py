@@ -90,7 +90,11 @@ def test_what_drives_a_browser_is_installed_where_it_is_missing(
     python.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(python))
     lacking = {"playwright"}
-    monkeypatch.setattr(start, "find_spec", lambda name: None if name in lacking else name)
+
+    def find_spec(name: str) -> str | None:
+        return None if name in lacking else name
+
+    monkeypatch.setattr(start, "find_spec", find_spec)
     command = [str(machine / "fetchstash"), "serve", "--browser", "auto"]
     steps = start.add_browser(command)
     assert "-m pip install --quiet" in next(steps)
