@@ -52,6 +52,7 @@ class Hunk:
         if self.moved:
             return f"-- {old} moved to {new}: {self.new[0][1][:80]}\n"
         title = f"{old} became {new}" if old and new else f"{old} gone" if old else f"{new} new"
+        title = f"{old} changed" if old == new else title
         lines = [
             f"-- {title}",
             *_printed(self.old, self.new, "-"),

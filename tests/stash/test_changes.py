@@ -23,12 +23,12 @@ def told(old: Sequence[str], new: Sequence[str]) -> list[str]:
     ("old", "new", "expected"),
     [
         ("abc", "abc", []),
-        ("abc", "aXc", ["-- line 2 became line 2", "-2:b", "+2:X"]),
+        ("abc", "aXc", ["-- line 2 changed", "-2:b", "+2:X"]),
         ("abc", "ac", ["-- line 2 gone", "-2:b"]),
         ("ac", "abc", ["-- line 2 new", "+2:b"]),
         ("", "ab", ["-- lines 1 to 2 new", "+1:a", "+2:b"]),
         ("abcdef", "defabc", ["-- lines 1 to 3 moved to lines 4 to 6: a"]),
-        ("xaxbx", "xaxcx", ["-- line 4 became line 4", "-4:b", "+4:c"]),
+        ("xaxbx", "xaxcx", ["-- line 4 changed", "-4:b", "+4:c"]),
         (["a", "", "b"], ["a", "b", "", ""], []),
         (
             [*NUMBERS, "moved"],
@@ -48,7 +48,7 @@ def test_of_a_long_passage_the_part_that_differs_is_shown() -> None:
     words = [f"word{n}" for n in range(2_000)]
     old, new = " ".join(words), " ".join([*words[:1_000], "other", *words[1_001:]])
     title, gone, come = told([old], [new])
-    assert title == "-- line 1 became line 1"
+    assert title == "-- line 1 changed"
     assert "word1000" in gone
     assert "other" in come
     assert max(len(gone), len(come)) < 520
@@ -96,12 +96,12 @@ async def test_a_url_fetched_again_names_the_earlier_text_and_shows_what_changed
         assert f'artifact_slice(artifact_ref="{second.ref}", path="changes")]' in as_shown(second)
         text = (await second.slice(path="changes")).text
         assert text.split("\n", 1)[1] == (
-            "-- line 5 became line 5\n"
+            "-- line 5 changed\n"
             "-5:two, and some words more to be a paragraph.\n"
             "+5:TWO, and some words more to be a paragraph.\n"
         )
         part = await second.slice(path="changes", start=2, end=2)
-        assert part.text == "-- line 5 became line 5\n"
+        assert part.text == "-- line 5 changed\n"
         put("one", "TWO", "three", nonce=1)
         third = await stash.fetch(url)
         assert third.ref != second.ref
