@@ -29,9 +29,8 @@ _MARKERS = (
 )  # fmt: skip
 _MARKER = re.compile("|".join(_MARKERS))
 _JSON_TYPES = re.compile(r"(?:application|text)/(?:[\w.+-]{0,40}\+)?json\b", re.IGNORECASE)
-_ASSIGNED = re.compile(
-    r"([\w$.\[\]\"']{1,80})\s{0,20}=\s{0,20}(?:JSON\.parse\(\s{0,20})?(?=[{\[\"])"
-)
+_ASSIGNED = re.compile(r"[\w$\].\"']\s{0,20}=\s{0,20}(?:JSON\.parse\(\s{0,20})?(?=[{\[\"])")
+_NAME = re.compile(r"[\w$.\[\]\"']{1,80}$")
 _PUSHED = re.compile(r"__next_f\.push\(\s{0,20}(?=\[)|\.enqueue\(\s{0,20}(?=\")")
 # A quote behind a backslash begins no string: else each of many would be followed to the end.
 _STRING = re.compile(r"(?<!\\)\"[^\"\\\n]*(?:\\.[^\"\\\n]*)*\"")
@@ -132,7 +131,9 @@ def _values_behind(start: re.Pattern[str], text: str) -> Iterator[tuple[int, str
             if value is None:
                 end = 0
                 continue
-        name = match[1].translate(_NO_NAME) if match.lastindex else ""
+        begin = match.start() + 1  # a match begins with the end of the name
+        named = _NAME.search(text, max(begin - 80, 0), begin)
+        name = named[0].translate(_NO_NAME) if named else ""
         yield end - match.end(), name.removeprefix("window.").strip("."), value
 
 
