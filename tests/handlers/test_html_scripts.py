@@ -265,3 +265,11 @@ def test_data_that_a_script_assigns_are_found(
 def test_what_has_to_be_run_is_no_data(page_part: Callable[..., str], script: str) -> None:
     with pytest.raises(OutOfRange, match="holds no data"):
         page_part(f"<p>{PROSE}</p><script>{script}</script>", "data")
+
+
+def test_a_page_that_shows_some_text_is_not_read_from_unknown_data(read_page: Read) -> None:
+    data = json.dumps({"events": [{"title": f"Week {n}", "text": f"{n} {LONG}"} for n in range(9)]})
+    page = f"<h1>Schedule</h1><p>{PROSE * 3}</p><script>window.__setup__ = {data}</script>"
+    _, text = read_page(page)
+    assert text.startswith("# Schedule\n\nThe reservoir")
+    assert "Week 3" not in text

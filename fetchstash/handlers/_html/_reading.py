@@ -176,7 +176,8 @@ def read(source: str, url: str) -> Reading:
     data_name = ""
     shown = size_of(content)
     if (page.script_texts or page.json_ld) and verdict in _SHELLS and shown <= READING_FEW_CHARS:
-        name, drawn = _from_data(page, metadata.title)
+        # A page that shows some text shows what its unknown data are for.
+        name, drawn = _from_data(page, metadata.title, assigned=shown <= NEXT_TO_NOTHING)
         if size_of(drawn) >= max(MIN_DATA_CHARS, MIN_TIMES * shown):
             data_name, content, verdict, keep = name, drawn, "", [False] * len(blocks)
     playing = _media.describe(page.media, metadata.linked_data)
@@ -189,16 +190,16 @@ def read(source: str, url: str) -> Reading:
     return Reading(page, metadata, blocks, keep, content, verdict, data_name, playing, base, spare)
 
 
-def embedded(page: _tree.Page) -> list[tuple[str, Any]]:
-    """Return the data that a page brings along, with their names."""
+def embedded(page: _tree.Page, *, assigned: bool = True) -> list[tuple[str, Any]]:
+    """Return the data that a page brings along, with their names; see ``_scripts.values``."""
     linked = [({"type": "application/ld+json", "id": LINKED_DATA}, t) for t in page.json_ld]
-    return list(_scripts.values([*page.script_texts, *linked]))
+    return list(_scripts.values([*page.script_texts, *linked], assigned=assigned))
 
 
-def _from_data(page: _tree.Page, title: str) -> tuple[str, list[Block]]:
+def _from_data(page: _tree.Page, title: str, *, assigned: bool) -> tuple[str, list[Block]]:
     """Return the name and the blocks of those data of a page that hold the most text."""
     best_name, best = "", list[Block]()
-    for name, value in embedded(page):
+    for name, value in embedded(page, assigned=assigned):
         if _drawn.no_text(name):
             continue
         blocks = _blocks.texts(_blocks.cut(_tree.Page(_drawn.drawn(value))))

@@ -60,11 +60,13 @@ def name_of(attributes: dict[str, str], text: str) -> str:
     return match[0] if match else ""
 
 
-def values(scripts: Iterable[tuple[dict[str, str], str]]) -> Iterator[tuple[str, Any]]:
+def values(
+    scripts: Iterable[tuple[dict[str, str], str]], *, assigned: bool = True
+) -> Iterator[tuple[str, Any]]:
     """Yield the data of a page's scripts with their names. What cannot be read is left out.
 
-    Those are JSON, the streams and states of known frameworks, and whatever else a script assigns
-    to a name as one object or array.
+    Those are JSON, the streams and states of known frameworks, and where ``assigned`` is wanted
+    whatever else a script assigns to a name as one object or array.
     """
     streams: dict[str, list[str]] = {}
     spare = MAX_CHARS
@@ -80,8 +82,8 @@ def values(scripts: Iterable[tuple[dict[str, str], str]]) -> Iterator[tuple[str,
         elif name not in _MARKERS and name:
             value = loaded(text)
             yield name, _unflattened(_strings(text) if value is None else value)
-        elif assigned := list(assignments(text)):
-            for variable, value in assigned:
+        elif found := list(assignments(text)) if name or assigned else []:
+            for variable, value in found:
                 yield variable, _unflattened(value)
         elif name:
             yield name, _strings(text)
