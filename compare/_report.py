@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from compare._cases import SCORES, Outcome
+from compare._cases import SCORES, Outcome, load
 from compare._peers import Peer, version
 
 OURS = "fetchstash"
@@ -116,6 +116,9 @@ def faults(results: Mapping[str, Any], peers: Sequence[Peer]) -> list[str]:
         if not peer.planted:
             continue
         cases = cases_of(results, peer.name)
+        if not cases:
+            found.append(f"{peer.name}: {results[peer.name].get('missing')}")
+            continue
         wrong = {
             score: sum(c["score"] == score and c["outcome"] == "wrong" for c in cases.values())
             for score in SCORES
@@ -211,12 +214,17 @@ def _excerpts(cases: Cases) -> str:
     return "```text\n" + "\n".join(lines or ["none"]) + "\n```"
 
 
-def page(results: Mapping[str, Any], peers: Sequence[Peer], ours: Path) -> str:
-    """Return the whole page as Markdown."""
+def page(
+    results: Mapping[str, Any], peers: Sequence[Peer], ours: Path, kept: Sequence[str] = ()
+) -> str:
+    """Return the whole page as Markdown; ``kept`` are the peers that an earlier run asked."""
     own = cases_of(results, OURS)
     servers = [peer for peer in peers if peer.role == "web"]
     libraries = [peer for peer in peers if peer.role == "extract"]
-    parts = [INTRODUCTION.format(count=len(own)), _machine(ours)]
+    parts = [INTRODUCTION.format(count=len(load())), _machine(ours)]
+    if kept:
+        earlier = f"Asked by an earlier run, whose load and date are not these: {', '.join(kept)}."
+        parts.append(textwrap.fill(earlier, 98))
     listed = [
         f"- {peer.name}: {version(peer)}"
         + (f"; **not compared**, {results[peer.name]['missing']}" if missing else "")
@@ -259,10 +267,10 @@ def page(results: Mapping[str, Any], peers: Sequence[Peer], ours: Path) -> str:
             parts += [f"### {peer.name} is better at", "\n".join(wrapped)]
     parts += ["## Planted servers", "Three bad servers of our own, which must lose."]
     verdicts = [
-        f"- {peer.name}: {'it does not lose' if lost else 'it loses'}"
+        "- " + next((f for f in faults(results, peers) if f.startswith(peer.name)), loses)
         for peer in servers
         if peer.planted
-        for lost in [any(fault.startswith(peer.name) for fault in faults(results, peers))]
+        for loses in [f"{peer.name}: it loses"]
     ]
     parts.append("\n".join(verdicts) or "They were not asked.")
     parts += ["## Each case", "r: right, t: tolerable, w: wrong; then the tokens that were read."]

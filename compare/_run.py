@@ -1,6 +1,6 @@
 """Compare fetchstash with its peers, on a web of this comparison's own.
 
-    compare/run [--short] [--peers NAME …] [--out FOLDER] [--page FILE] [--jobs N]
+    compare/run [--short] [--peers NAME …] [--out FOLDER] [--resume] [--page FILE] [--jobs N]
 
 Installs each peer by requirements/tools into an environment of its own, asks all of them every case
 in a network namespace, and judges the answers by the cases' rules. Prints the page;
@@ -34,9 +34,14 @@ MINUTES = 14
 """What is not done by then, from the first question on, is left out, and a line says so."""
 
 
+def folder_of(peer: Peer, out: Path) -> Path:
+    """Return where the answers of a peer are kept."""
+    return out / peer.name.replace(": ", "-").replace(" ", "-")
+
+
 def run_peer(peer: Peer, environment: Path, out: Path, ours: Path, end: float) -> dict[str, Any]:
     """Ask a peer its cases in a namespace of its own; return its results, or the reason of none."""
-    folder = out / peer.name.replace(": ", "-").replace(" ", "-")
+    folder = folder_of(peer, out)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     words = {
@@ -72,6 +77,11 @@ def run_peer(peer: Peer, environment: Path, out: Path, ours: Path, end: float) -
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
         return {"missing": f"it could not be asked: {last[0][:200]}"}
+    return read(folder)
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Return the results that a folder keeps."""
     results: dict[str, Any] = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     return results
 
@@ -82,6 +92,7 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="ours, one peer, the planted servers")
     parser.add_argument("--peers", nargs="*", metavar="NAME", default=[])
     parser.add_argument("--out", type=Path, help="where every answer is kept")
+    parser.add_argument("--resume", action="store_true", help="ask whom --out has no results of")
     parser.add_argument("--page", type=Path, help="the file that the page is written to")
     parser.add_argument("--ours", type=Path, default=ROOT, help="another checkout of fetchstash")
     parser.add_argument("--jobs", type=int, default=1, help="peers that are asked at a time")
@@ -100,10 +111,17 @@ def main() -> int:
     out = arguments.out or Path(tempfile.mkdtemp(prefix="compare-"))
     out.mkdir(parents=True, exist_ok=True)
 
-    environments = {peer.name: install(peer) for peer in peers}
+    kept = [
+        peer.name
+        for peer in peers
+        if arguments.resume and (folder_of(peer, out) / "results.json").is_file()
+    ]
+    environments = {peer.name: None if peer.name in kept else install(peer) for peer in peers}
     end = time.monotonic() + MINUTES * 60
 
     def one(peer: Peer) -> dict[str, Any]:
+        if peer.name in kept:
+            return read(folder_of(peer, out))
         environment = environments[peer.name]
         if environment is None:
             return {"missing": "it cannot be installed here"}
@@ -113,7 +131,7 @@ def main() -> int:
     with ThreadPoolExecutor(arguments.jobs) as pool:
         results = dict(zip((peer.name for peer in peers), pool.map(one, peers), strict=True))
     (out / "results.json").write_text(json.dumps(results, ensure_ascii=False), encoding="utf-8")
-    page = _report.page(results, peers, arguments.ours.resolve())
+    page = _report.page(results, peers, arguments.ours.resolve(), kept)
     print(page)
     if arguments.page:
         arguments.page.write_text(page, encoding="utf-8")

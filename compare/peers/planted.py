@@ -17,7 +17,7 @@ def fetch(url: str) -> str:
         return "The page was read. It says that all is well, and there is nothing else to know."
     try:
         with urllib.request.urlopen(url, timeout=20) as answer:
-            body = answer.read(10**7).decode("utf-8", "replace")
+            body = answer.read(2 * 10**6).decode("utf-8", "replace")
     except urllib.error.HTTPError as error:
         body = error.read().decode("utf-8", "replace")
     if sys.argv[1] == "flood":
