@@ -61,7 +61,8 @@ async def test_workers_cancel_for_each_other_and_one_that_dies_is_replaced(
                     assert "Request cancelled" in await cancelled_from_anywhere(http, url, page)
             before = children(server.pid)
             os.kill(min(before), signal.SIGKILL)
-            assert (await http.get(url.replace("/mcp", "/readyz"))).status_code == 200
+            async with httpx2.AsyncClient(timeout=60) as fresh:  # not a connection of the dead
+                assert (await fresh.get(url.replace("/mcp", "/readyz"))).status_code == 200
             with anyio.fail_after(120):
                 text = ""
                 while text.count("process_uptime_seconds{") != 2 or "restarts_total 1" not in text:
