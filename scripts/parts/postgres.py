@@ -9,7 +9,14 @@ import sys
 from scripts.drive.tools import ROOT, debian
 
 SERVER = "usr/lib/postgresql/*/bin/initdb"
-TESTS = ("store", "service/test_tenants_of_a_team.py", "stash/test_bucket.py", "cli/test_team.py")
+TESTS = (
+    "store",
+    "service/test_tenants_of_a_team.py",
+    "service/test_persons.py",
+    "stash/test_bucket.py",
+    "cli/test_team.py",
+    "cli/test_leaving.py",
+)
 
 
 def main() -> None:
