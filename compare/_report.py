@@ -18,7 +18,7 @@ OURS = "fetchstash"
 ROLES_OF = {"extract": "web"}
 ROLES = {
     "results": "Proxies that shorten the results of another server",
-    "overflow": "Clients whose conversation is too long for the model",
+    "overflow": "Clients, as they come, whose conversation is too long for the model",
 }
 RANK: Mapping[Outcome, int] = {"wrong": 0, "tolerable": 1, "right": 2}
 Cases = Mapping[str, Mapping[str, Any]]
@@ -144,7 +144,7 @@ def _scores(
 ) -> str:
     """Return the table of some peers, the first of them ours."""
     head = ["", *SCORES, "tokens to the answer", "of ours", "speed", "tools"]
-    ours = cases_of(results, peers[0].name)
+    ours = cases_of(results, peers[0].name if peers else OURS)
     rows: list[list[object]] = []
     for peer in peers:
         cases = cases_of(results, peer.name)
@@ -208,6 +208,8 @@ def _excerpts(cases: Cases) -> str:
     for name, case in cases.items():
         if case["outcome"] != "right":
             answer = " ".join("\n".join(case["answers"][:1]).split()).replace("`", "'")
+            # What bytes and invisible characters a peer shows do not belong on a page of ours.
+            answer = "".join(c if c.isprintable() and c < "\u2100" else "·" for c in answer)
             shown = textwrap.shorten(answer, 180, placeholder=" …") or "(nothing)"
             text = f"{case['outcome']}, {name}: {shown}"
             lines += textwrap.wrap(text, 96, subsequent_indent="  ", break_long_words=True)
@@ -256,12 +258,9 @@ def page(
             parts += [f"## {title}", _scores(results, [p for p in peers if p.role == role])]
     parts += ["## What peers do better than we", "A better outcome, or half of the tokens."]
     for peer in peers:
-        mine = next(
-            each
-            for each in peers
-            if _is_ours(each) and each.role == ROLES_OF.get(peer.role, peer.role)
-        )
-        lines = better(cases_of(results, peer.name), cases_of(results, mine.name))
+        role = ROLES_OF.get(peer.role, peer.role)
+        mine = [each.name for each in peers if _is_ours(each) and each.role == role]
+        lines = better(cases_of(results, peer.name), cases_of(results, (*mine, OURS)[0]))
         if lines and not peer.planted:
             wrapped = [textwrap.fill(f"- {line}", 98, subsequent_indent="  ") for line in lines]
             parts += [f"### {peer.name} is better at", "\n".join(wrapped)]
