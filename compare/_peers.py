@@ -252,7 +252,8 @@ def install(peer: Peer) -> Path | None:
     if (LOCKS / f"{peer.tool}.txt").is_file():
         programs = python_tool(peer.tool)
         return programs.parent if programs else None
-    os.environ["PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD"] = "1"
+    # context-mode's SQLite is built by its script; those of the others would download browsers.
+    os.environ["NPM_CONFIG_IGNORE_SCRIPTS"] = str(peer.name != "context-mode").lower()
     folder = node_tool(peer.tool)
     if folder and peer.name == "fetcher-mcp":
         _place_browser(folder)
