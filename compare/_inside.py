@@ -82,12 +82,13 @@ class Client:
                 raise TimeoutError from None
             if not line:
                 raise EOFError
-            message = json.loads(line) if line.startswith("{") else {}
+            message: dict[str, Any] = json.loads(line) if line.startswith("{") else {}
             if "method" in message and "id" in message:  # a request of the server's own
                 refusal = {"code": -32601, "message": "not offered"}
                 self._send({"id": message["id"], "error": refusal})
             elif message.get("id") == self._number:
-                return message.get("result") or {"error": message.get("error")}
+                result: dict[str, Any] = message.get("result") or {"error": message.get("error")}
+                return result
 
     def call(self, tool: str, arguments: dict[str, Any]) -> str:
         """Return the text of a tool's result; a server that hangs or ends is started again."""
@@ -100,7 +101,7 @@ class Client:
             return f"{NO_ANSWER}: {f'none after {SECONDS} s' if late else 'the server ended'})"
         if "error" in result:
             return f"(an error of the protocol: {json.dumps(result['error'])[:2_000]})"
-        parts = result.get("content") or []
+        parts: list[dict[str, Any]] = result.get("content") or []
         return "\n".join(part.get("text") or f"({part.get('type')})" for part in parts)
 
     def close(self) -> None:

@@ -141,7 +141,7 @@ def _playwright(case: Case, answers: Sequence[str]) -> Call | None:
 
 
 PLANTED = ("{python}", "-P", str(DRIVERS / "planted.py"))
-PEERS = (
+_SERVERS_AND_LIBRARIES = (
     Peer("fetchstash", "", ("{ours}", "serve"), _ours),
     Peer(
         "mcp-server-fetch",
@@ -205,7 +205,8 @@ PEERS = (
 
 RAW = (*PLANTED, "raw")
 JMUNCH = f'{{{{"upstream": {{{{"command": "{{python}}", "args": ["-P", "{RAW[2]}", "raw"]}}}}}}}}'
-PEERS += (
+PEERS = (
+    *_SERVERS_AND_LIBRARIES,
     Peer("fetchstash wrap", "", ("{ours}", "wrap", "--", *RAW), _wrapped, role="results"),
     Peer(
         "jmunch-mcp",

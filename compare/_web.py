@@ -68,7 +68,10 @@ class Web:
         self.inside: list[str] = []
         self._asked: Counter[str] = Counter()
         self._servers: list[socketserver.BaseServer] = []
-        self.body = cache(lambda key: body_of(self.pages[key]))
+        self.body = cache(self._body)
+
+    def _body(self, key: str) -> bytes:
+        return body_of(self.pages[key])
 
     @staticmethod
     def _key(url: str) -> str:
@@ -106,7 +109,7 @@ class Web:
 
     def resolve(self, query: bytes) -> bytes:
         """Answer a DNS query (RFC 1035, section 4): A alone, with a TTL of 0."""
-        end, labels, at = query.index(b"\0", 12), [], 12
+        end, labels, at = query.index(b"\0", 12), list[str](), 12
         while at < end:
             labels.append(query[at + 1 : at + 1 + query[at]].decode("latin-1"))
             at += 1 + query[at]

@@ -32,7 +32,7 @@ from fetchstash.errors import (
     TimedOut,
 )
 from fetchstash.fetch import Progress, is_below, mask_url, normal_url, site_rules
-from fetchstash.handlers import page_links
+from fetchstash.handlers import kind_of_name, page_links
 from fetchstash.stash._changes import with_earlier
 from fetchstash.stash._index import MOST_KNOWN, Failed, Index, Page, prefix_of, read_sitemap
 from fetchstash.stash._intake import Intake
@@ -422,7 +422,7 @@ class _Crawl:
             reason = self.stopped or "it is not all fetched yet"
             left = len(index.waiting)
             known = self.facts or Facts(
-                content_kind="markdown",
+                content_kind=kind_of_name("index.md"),
                 media_type="text/markdown",
                 word="site index",
                 paths=("changes",),

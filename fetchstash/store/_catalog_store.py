@@ -137,11 +137,15 @@ class CatalogStore(ThreadedStore):
         """
         with self._reads.reading() as db:
             record = rows.record(db, rows.find(db, ref, self._view).ref)
-            kinds: dict[Kind, Path] = {"raw": raw, "text": text}
-            blobs = {kind: rows.blob(db, kind, record[kind]) for kind in kinds if record[kind]}
-        for kind, blob in blobs.items():
+            files: dict[Kind, Path] = {"raw": raw, "text": text}
+            blobs = [
+                (path, rows.blob(db, kind, record[kind]))
+                for kind, path in files.items()
+                if record[kind]
+            ]
+        for path, blob in blobs:
             digest = hashlib.sha256()
-            with closing(self._open_blob(blob, ref)) as source, kinds[kind].open("wb") as file:
+            with closing(self._open_blob(blob, ref)) as source, path.open("wb") as file:
                 for start in range(0, blob.size, _PIECE):
                     piece = source.read(start, start + _PIECE)
                     digest.update(piece)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Generator, Sequence
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from fetchstash.errors import BadArgument, Busy, StoreError
@@ -73,6 +73,12 @@ def schema_of(tenant: str) -> str:
     if len(name) > _MOST_NAME:
         name = f"fetchstash-{hashlib.sha256(tenant.encode()).hexdigest()[:48]}"
     return name
+
+
+class _Bounded(Protocol):
+    """What `_bounded` adds to a connection: how many seconds an answer may take."""
+
+    patience: float
 
 
 class Connection:
@@ -180,9 +186,10 @@ class Database:
         for _ in range(MOST_CONNECTIONS + 1):  # after a restart each of them is broken
             connection = self._pool.getconn(timeout=_WAIT_SECONDS)
             try:
-                connection.patience = _BEGIN_SECONDS
+                bounded = cast("_Bounded", connection)
+                bounded.patience = _BEGIN_SECONDS
                 connection.execute(begin)
-                connection.patience = _ANSWER_SECONDS
+                bounded.patience = _ANSWER_SECONDS
             except psycopg.OperationalError as error:
                 self._pool.putconn(connection)  # which drops it
                 if isinstance(error, psycopg.errors.ConnectionTimeout):

@@ -10,7 +10,8 @@ from compare._web import Web, body_of, expand
 
 
 def case(**rules: Any) -> Case:
-    return Case("a", "a", "reading", "", "", **{"truth": ("blue",), **rules})
+    known: dict[str, Any] = {"truth": ("blue",), **rules}
+    return Case("a", "a", "reading", "", "", **known)
 
 
 @pytest.mark.parametrize(

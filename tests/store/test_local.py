@@ -358,7 +358,12 @@ async def test_what_was_read_and_was_not_changed_needs_no_thread_and_a_change_is
     await store.get(kept.artifact_ref)
     runs: list[object] = []
     run = Threads.run
-    monkeypatch.setattr(Threads, "run", lambda self, work: runs.append(work) or run(self, work))
+
+    def noted(self: Threads, work: Callable[[], object]) -> Awaitable[object]:
+        runs.append(work)
+        return run(self, work)
+
+    monkeypatch.setattr(Threads, "run", noted)
     assert not (await store.get(kept.artifact_ref)).pinned
     await (await store.open_text(kept.artifact_ref)).aclose()
     assert not runs

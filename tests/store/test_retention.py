@@ -82,7 +82,11 @@ async def test_an_eviction_before_its_date_is_a_line_in_the_log_and_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     counted: list[tuple[str, int, str]] = []
-    monkeypatch.setattr(telemetry, "count", lambda name, n, limit: counted.append((name, n, limit)))
+
+    def count(name: str, n: int, limit: str) -> None:
+        counted.append((name, n, limit))
+
+    monkeypatch.setattr(telemetry, "count", count)
     catalog = server().new_database() if kind == "team" else ""
     url = "memory:" if kind == "memory" else ""
     store = await open_store(replace(limits, max_artifacts=2, catalog=catalog, url=url))
