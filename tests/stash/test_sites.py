@@ -352,27 +352,27 @@ async def test_a_site_whose_address_redirects_to_another_host_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("body", "expected"),
+    ("body", "canonical", "links"),
     [
-        ('<base href="/b/"><a href=c>c</a> <area href="d#e">', ("", ["/b/c", "/b/d#e"])),
-        ('<a href=c rel="noopener NoFollow">c</a> <a href="d">d</a>', ("", ["/docs/d"])),
-        ('<meta name=Robots content="noindex, nofollow"><a href=c>c</a>', ("", [])),
-        ('<!-- <a href=c> --><script>"<a href=d>"</script><a href="mailto:a@b.example">', ("", [])),
-        ('<link rel=canonical href="/c"><a href="/c">c</a>', ("/c", ["/c"])),
-        ('<link rel=canonical href="/c"><link rel=canonical href="/d">', ("", [])),
+        ('<base href="/b/"><a href=c>c</a> <area href="d#e">', "", "/b/c /b/d#e"),
+        ('<a href=c rel="noopener NoFollow">c</a> <a href="d">d</a>', "", "/docs/d"),
+        ('<meta name=Robots content="noindex, nofollow"><a href=c>c</a>', "", ""),
+        ('<!-- <a href=c> --><script>"<a href=d>"</script><a href="mailto:a@b.example">', "", ""),
+        ('<link rel=canonical href="/c"><a href="/c">c</a>', "/c", "/c"),
+        ('<link rel=canonical href="/c"><link rel=canonical href="/d">', "", ""),
     ],
     ids=["base", "nofollow", "page nofollow", "no links", "canonical", "two canonicals"],
 )
 def test_links_are_read_out_of_the_bytes_of_a_page(
-    body: str, expected: tuple[str, list[str]], tmp_path: Path, store_settings: dict[str, str]
+    body: str, canonical: str, links: str, tmp_path: Path, store_settings: dict[str, str]
 ) -> None:
     del store_settings
     file = tmp_path / "page"
     file.write_text(body)
     host = "https://site.example"
-    canonical, links = page_links(file, "html", "utf-8", f"{host}/docs/a")
-    plain = [link.removeprefix(host) for link in links]
-    assert (canonical.removeprefix(host), plain) == expected
+    named, found = page_links(file, "html", "utf-8", f"{host}/docs/a")
+    plain = [link.removeprefix(host) for link in found]
+    assert (named.removeprefix(host), plain) == (canonical, links.split())
 
 
 # --- llms.txt ---------------------------------------------------------------------------------
