@@ -21,12 +21,12 @@ MOST_KNOWN = 10_000
 """Addresses of one site: pages, failures and what waits."""
 _SITEMAP_BYTES, _SITEMAP_ADDRESSES = 50 * 2**20, 50_000
 _CHUNK = 2**20
-# Possessive: however much blank space a hostile one has, it is gone through once.
+# Bounded: however much blank space a hostile one has, a place costs a few thousand steps.
 _LOC = re.compile(
-    rb"<(?:(?!image:|video:)[\w-]{1,20}:)?loc\s*+>\s*+(?:<!\[CDATA\[\s*+)?+"
-    rb"([^<>\s\]]{1,2000}+)\s*+(?:\]\]>\s*+)?+<"
+    rb"<(?:(?!image:|video:)[\w-]{1,20}:)?loc\s{0,100}>\s{0,500}(?:<!\[CDATA\[\s{0,500})?"
+    rb"([^<>\s\]]{1,2000})\s{0,500}(?:\]\]>\s{0,500})?<"
 )
-_LINE = re.compile(rb"^(https?://\S{1,2000}+)[^\S\n]*+$", re.MULTILINE)
+_LINE = re.compile(rb"^(https?://\S{1,2000})[^\S\n]{0,500}$", re.MULTILINE)
 _EXTENSION = re.compile(r"\.[A-Za-z]{2,5}\Z")
 _PAGES, _FAILED, _WAITING = "Pages", "Failed", "Not fetched yet"
 # Titles and addresses are the site's words: they stand behind what is read back here, on one line.

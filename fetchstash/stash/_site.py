@@ -44,6 +44,7 @@ from fetchstash.text.ranges import Ranges
 
 _KEY = "site:"
 """Begins the name of an index in the store, which is no URL that can be fetched."""
+_INDEX_NAME = "index.md"
 _OUTLINES = frozenset({"markdown", "text"})
 _MOST_SITEMAPS = 50
 _SITEMAP_DEPTH = 3
@@ -422,7 +423,7 @@ class _Crawl:
             reason = self.stopped or "it is not all fetched yet"
             left = len(index.waiting)
             known = self.facts or Facts(
-                content_kind=kind_of_name("index.md"),
+                content_kind=kind_of_name(_INDEX_NAME),
                 media_type="text/markdown",
                 word="site index",
                 paths=("changes",),
