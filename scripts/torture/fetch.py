@@ -9,7 +9,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,10 +51,10 @@ class Report:
         self.line(part, result, good=good(result))
 
 
-def ways(report: Report, path: Path) -> None:
+def ways(report: Report, path: Path, names: Sequence[str]) -> None:
     """Fetch every row of the corpus in each way by which a page or a site names an address."""
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    for way in WAYS:
+    for way in names:
         taken = [{**row, "via": way} for row in rows if row.get("via") != "redirect"]
         results = run_lab(taken)
         wrong = [
@@ -66,7 +66,8 @@ def ways(report: Report, path: Path) -> None:
             report.line(f"  {way}, {found[0]}", found[1], good=False)
         fetched = sum(bool(result["fetched"]) for result in results)
         led = fetched > 0 or way not in FOLLOWED
-        report.line(f"{way}: {len(taken)} rows", f"{fetched} fetched", good=led and not wrong)
+        counts = f"{len(taken) - len(wrong)} right, {len(wrong)} wrong, {fetched} fetched"
+        report.line(f"{way}, {len(taken)} rows", counts, good=led and not wrong)
 
 
 def corpus(report: Report, path: Path, pythons: list[str]) -> None:
@@ -174,6 +175,9 @@ def main() -> None:
     )
     names = ["corpus", "ways", "rebinding", "blackholes", "bombs", "endless"]
     parser.add_argument("--only", choices=names)
+    parser.add_argument(
+        "--ways", nargs="+", choices=WAYS, default=WAYS, metavar="NAME", help="default: all"
+    )
     parser.add_argument("--rebinding", type=int, default=1_000, metavar="COUNT")
     parser.add_argument("--bombs", type=int, default=100, metavar="COUNT", help="how many at once")
     args = parser.parse_args()
@@ -181,7 +185,7 @@ def main() -> None:
     no_lab = why_no_lab()
     parts = {
         "corpus": lambda: corpus(report, args.corpus, args.python or [sys.executable]),
-        "ways": lambda: ways(report, args.corpus),
+        "ways": lambda: ways(report, args.corpus, args.ways),
         "rebinding": lambda: rebinding(report, args.rebinding),
         "blackholes": lambda: blackholes(report),
         "bombs": lambda: bombs(report, args.bombs),

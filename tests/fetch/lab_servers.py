@@ -239,6 +239,9 @@ _PAGES = {
         "<urlset>{own}<url><loc>{}</loc></url></urlset>",
     ),
     "/llms.txt": ("Content-Type: text/plain", "# A site\n\n- [A page]({}): words\n"),
+    "/a/b/raw/branch/main/c": ("Location: {}", ""),
+    "/api/v1/repos/a/b": ("Content-Type: application/json", '{"full_name": "a/b"}'),
+    "/api/v1/repos/a/b/contents/README.md": ("Location: {}", ""),
     "/": ("", f"{_WORDS}<a href='{{}}'>on</a>"),
 }
 
