@@ -32,11 +32,19 @@ _RESET = re.compile(r"(?:;\s*t|\breset)=(\d{1,10})(?!\d)")
 _CHARSET = re.compile(r"""charset\s?=\s?["']?([\w.:-]{1,40})""", re.ASCII | re.IGNORECASE)
 _TEXT_TYPE = re.compile(r"text/|application/(?:[\w.-]+\+)?(?:json|xml|xhtml)|\Z")
 _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,300})", re.IGNORECASE)
-_UNSEEN = re.compile(
-    r"<(script|style|head|svg|template)\b[^>]{0,999}>.*?(?:</\1\s*>|\Z)", re.IGNORECASE | re.DOTALL
+# Unseen or chrome. Not header and aside: a heading or a notice of a move may stand in them.
+_LEFT_OUT = re.compile(
+    r"<!--.*?(?:-->|\Z)|"
+    r"<(script|style|head|svg|template|nav|footer)\b[^>]{0,999}>.*?(?:</\1\s*>|\Z)",
+    re.IGNORECASE | re.DOTALL,
 )
+_STARTS = (
+    re.compile(r"""<main\b|<\w+\s[^<>]{0,300}\brole=["']?main\b""", re.IGNORECASE),
+    re.compile(r"<(?:article|h1)\b", re.IGNORECASE),
+)
+"""Where the main text of a page begins, the surest sign first."""
 _BEFORE_A_STOP = re.compile(r" (?=[.,;:!?])")
-_TAG = re.compile(r"<!--.*?(?:-->|\Z)|<[^>]*(?:>|\Z)", re.DOTALL)
+_TAG = re.compile(r"<[^>]*(?:>|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +254,7 @@ def beginning_of(body: bytes, headers: Mapping[str, str]) -> str:
 
 
 def excerpt(body: str) -> str:
-    """Return what a reader would see of a body first, at most 300 characters on one clean line.
+    """Return where the main text of a body begins, at most 300 characters on one clean line.
 
     Of an error in JSON that is its title and detail (RFC 9457), or what other APIs call them.
     """
@@ -255,11 +263,16 @@ def excerpt(body: str) -> str:
     if "<" not in body[:_MARK_CHARS]:
         return clean_line(body)[:EXCERPT_CHARS].strip()
     title = _TITLE.search(body[:_MARK_CHARS])
-    seen = html.unescape(_TAG.sub(" ", _UNSEEN.sub(" ", body[:_MARK_CHARS])))
-    words = _BEFORE_A_STOP.sub("", " ".join(seen.split()))
     heading = " ".join(html.unescape(title[1]).split()) if title else ""
-    both = words if words.startswith(heading) else f"{heading}: {words}"
+    page = _LEFT_OUT.sub(" ", body[:_MARK_CHARS])
+    starts = [match.start() for pattern in _STARTS if (match := pattern.search(page))]
+    words = next(filter(None, (_text(page[start:]) for start in (*starts, 0))), "")
+    both = words if words.startswith(heading) else ": ".join(filter(None, (heading, words)))
     return clean_line(both)[:EXCERPT_CHARS].strip()
+
+
+def _text(page: str) -> str:
+    return _BEFORE_A_STOP.sub("", " ".join(html.unescape(_TAG.sub(" ", page)).split()))
 
 
 _WORDS_OF_ERRORS = ("title", "error", "code", "error_description", "message", "detail", "msg")

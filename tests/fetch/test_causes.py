@@ -129,6 +129,9 @@ def test_plain_http_at_a_port_for_tls_is_told() -> None:
     assert "write https://" in cause(400, target="http://site.test:443/")[2]
 
 
+MENU = "<nav id=n><a href=/1>Part 1</a></nav><Footer>Imprint</footer>"
+
+
 @pytest.mark.parametrize(
     ("body", "shown"),
     [
@@ -148,15 +151,26 @@ def test_plain_http_at_a_port_for_tls_is_told() -> None:
             "Not here: No such page.",
         ),
         ("<h1>Gone</h1><script>never closed", "Gone"),
+        (
+            f"{MENU}<main><header><h1>Gone</h1></header><aside>See /new.</aside></main>",
+            "Gone See /new.",
+        ),
+        (f"{MENU}<div class=d role='main'>See /new.</div>{MENU}", "See /new."),
+        (f"<h1>Docs</h1>{MENU}<h2>Gone</h2>{MENU}<article>Story</article>", "Docs Gone Story"),
+        (f"<a>Skip</a><!-- <nav> -->{MENU}<main></main><h1>Gone</h1>", "Gone"),
+        ("<h1></h1><main></main>Gone<nav>never closed <h1>Story", "Gone"),
+        ("<head><title>Gone</title></head><nav>Part 1", "Gone"),
         ("<!-- never closed", ""),
         ("a\x1b[31m\u202eb", "a b"),
         ("", ""),
     ],
 )
-def test_an_excerpt_is_what_a_reader_would_see(body: str, shown: str) -> None:
+def test_an_excerpt_is_the_main_text_of_an_error(body: str, shown: str) -> None:
     assert excerpt(body).replace("ab", "a b") == shown
 
 
-@pytest.mark.parametrize("piece", ["<script", "<script>", "<!--", "<title", "<", "<p>", "&amp;"])
+@pytest.mark.parametrize(
+    "piece", ["<script", "<nav>", "<!--", "<title", "<", "<p>", "&amp;", "<a role"]
+)
 def test_an_excerpt_of_a_hostile_body_is_short_and_soon_there(piece: str) -> None:
     assert len(excerpt(piece * (65_536 // len(piece)))) <= EXCERPT_CHARS
