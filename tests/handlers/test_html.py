@@ -380,6 +380,26 @@ def test_posts_of_a_thread_keep_author_and_date(read_page: Read) -> None:
     assert text.count("2026-11-1") == 8
 
 
+@pytest.mark.parametrize(
+    ("name", "is_kept"), [("post pinned", True), ("post advertisement", False), ("pinned", False)]
+)
+def test_a_post_whose_sisters_are_kept_is_kept(read_page: Read, name: str, is_kept: bool) -> None:
+    posts = "".join(
+        f"<div class=post><time>09:{n}0</time><p>Gusts of {n}0 km/h at the gate.</p></div>"
+        for n in range(12)
+    )
+    last = "<time>14:20</time><p>The ferry is cancelled.</p><p class=share>Share it</p>"
+    menu = "".join(f"<li><a href=/{n}>Section {n} of the menu</a></li>" for n in range(14))
+    _, text = read_page(
+        f"<header><nav><ul>{menu}</ul></nav></header><main><article><h1>Live</h1>{posts}"
+        f"<div class='{name}'>{last}</div></article><aside><ul>{menu}</ul></aside></main>"
+    )
+    assert text.count("Gusts") == 12
+    assert ("14:20\n\nThe ferry is cancelled." in text) is is_kept
+    assert "Share" not in text
+    assert "menu" not in text
+
+
 def test_a_preview_does_not_begin_with_a_list_of_links(read_page: Read) -> None:
     contents = "".join(f"<li><a href=#s{n}>Section {n}</a></li>" for n in range(9))
     body = f"<main><h1>Guide</h1><ul>{contents}</ul><h2 id=s0>Section 0</h2>{f'<p>{PROSE}</p>' * 9}"

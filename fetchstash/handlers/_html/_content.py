@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import compress, islice
-from operator import not_
+from operator import attrgetter, not_
 from typing import cast
 from urllib.parse import unquote
 
@@ -229,6 +229,41 @@ def _is_title(block: Block) -> bool:
     )
 
 
+MIN_SISTERS, MIN_KEPT = 5, 0.9  # items of a list of which text is kept, and their share
+MAX_CLASSES = 10  # of an element
+
+
+def keep_sisters(blocks: list[Block], keep: list[bool]) -> None:
+    """Keep an item of a list whose sisters are nearly all kept, such as a pinned post.
+
+    Sisters share parent, tag and a class. Of the item, the blocks are kept that are kept in them.
+    """
+    inside: defaultdict[Element, list[int]] = defaultdict(list)
+    for number, block in enumerate(blocks):
+        for element in islice(block.parent.outward(), REACH):
+            inside[element].append(number)
+    lists: defaultdict[Kind, list[Element]] = defaultdict(list)
+    for element in filter(attrgetter("holds_blocks"), inside):
+        for name in dict.fromkeys(element.classes()[:MAX_CLASSES]):
+            lists[element.parent, element.tag, name].append(element)
+    for items in lists.values():
+        kept = [item for item in items if any(keep[number] for number in inside[item])]
+        if len(kept) == len(items) or len(kept) < max(MIN_SISTERS, MIN_KEPT * len(items)):
+            continue
+        told = {group for item in kept for group in groups(item)}
+        shapes = {_shape(blocks[n], item) for item in kept for n in inside[item] if keep[n]}
+        for item in set(items).difference(kept):
+            if told.issuperset(groups(item)):  # a sister that is an advertisement says so
+                for number in inside[item]:
+                    keep[number] = _shape(blocks[number], item) in shapes
+
+
+def _shape(block: Block, item: Element) -> tuple[str, str, str]:
+    """Return what blocks at one place of the items of a list share."""
+    parent = block.parent
+    return block.kind, parent.tag, "" if parent is item else parent.get("class")
+
+
 MAX_SCORED = 5_000  # blocks. Rules choose on a longer page: they are cheaper and leave out less
 MIN_SCORED_CHARS = 500  # rules choose on a page with less text: the scorer has too little to go by
 SHORT_PAGE_CHARS = 2_000
@@ -265,6 +300,7 @@ def _choose(blocks: list[Block]) -> list[bool]:
         fill_gaps(blocks, keep)
     keep_tables(blocks, keep)
     complete_cards(blocks, keep)
+    keep_sisters(blocks, keep)
     keep_bylines(blocks, keep)
     keep_title(blocks, keep)
     return keep
