@@ -61,6 +61,7 @@ class Run:
     )
     failed: list[str] = field(default_factory=list[str])
     missing: list[str] = field(default_factory=list[str])
+    unsteady: list[str] = field(default_factory=list[str])
     late: list[str] = field(default_factory=list[str])
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -110,6 +111,7 @@ class Run:
                 flush=True,
             )
             self.missing += [f"{part}: {line}" for line in re.findall(r"(?m)^SKIPPED: (.*)", said)]
+            self.unsteady += re.findall(r"(?m)^UNSTEADY: (.*)", said)
             if ended != "ok":
                 self.failed.append(part)
 
@@ -120,6 +122,8 @@ class Run:
             parts.append(f"{len(self.failed)} FAILED: {', '.join(self.failed)}")
         if self.late:
             parts.append(f"{len(self.late)} NOT BEGUN for want of time: {', '.join(self.late)}")
+        if self.unsteady:
+            parts.append(f"{len(self.unsteady)} passed by themselves: {'; '.join(self.unsteady)}")
         if self.missing:
             parts.append(f"{len(self.missing)} not to be had: {'; '.join(self.missing)}")
         return f"=== {self.seconds:.0f} s: {' | '.join(parts)}"

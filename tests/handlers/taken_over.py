@@ -31,7 +31,7 @@ FACTS = {
     "unreadable_pages": 0, "unreadable_from": None, "pages_without_text": None, "ocr_pages": None,
     "sheets": None, "rows": None, "columns": None, "members": None, "width": None, "height": None,
     "seconds": None, "structure_info": "", "page_verdict": "", "leads_to": "", "next_url": "",
-    "items": None, "items_total": None, "last_page": None,
+    "items": None, "items_total": None, "last_page": None, "filled_paths": [],
     "left_out_chars": 0, "left_out": "", "hidden_removed": 0, "extraction_truncated": False,
     "outline": [], "media_type": "", "cause": None, "has_text": True,
     "preview": {"text": "", "sample": "", "cells_truncated": 0},

@@ -1,5 +1,7 @@
 """What scripts/test says: little where all is well, the failure and what to do next elsewhere."""
 
+import contextlib
+import os
 import sys
 from pathlib import Path
 
@@ -58,3 +60,25 @@ def test_a_check_that_fails_shows_its_failures_and_what_to_do_next(
     assert lines[3].endswith(f"All output: {log}")
     assert lines[4] == f"Next: mend that; {checks.MEND['tests']}."
     assert len(lines) == 5
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("often", [2, 3], ids=["steady by itself", "broken"])
+def test_a_test_that_fails_beside_others_is_tried_by_itself_and_named(
+    often: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_a.py").write_text(
+        "import pathlib\n"
+        "def test_one():\n"
+        "    seen = pathlib.Path(__file__).with_name('seen')\n"
+        "    seen.open('a').write('x')\n"
+        f"    assert len(seen.read_text()) == {often}\n"
+    )
+    monkeypatch.setattr(checks, "ROOT", tmp_path)
+    program = [sys.executable, "-m", "pytest", "tests"]
+    with contextlib.suppress(SystemExit) if often == 3 else contextlib.nullcontext():
+        checks.tests_of_ci(program, os.environ)
+    said = capsys.readouterr().out
+    assert ("UNSTEADY: tests/test_a.py::test_one\n" in said) is (often == 2)
+    assert ("Stopped after" in said.rpartition("FAILURES")[2]) is True

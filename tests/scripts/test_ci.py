@@ -1,7 +1,6 @@
 """CI's last line, its limit of time, and the locks that it installs from."""
 
 import json
-import os
 import re
 import sys
 import tomllib
@@ -63,8 +62,9 @@ def test_at_the_end_of_its_time_a_part_is_ended_with_its_children_and_others_are
     assert "1 FAILED: endless" in last
     assert "1 NOT BEGUN for want of time: good" in last
     child = int(re.findall(r"child (\d+)", (ci.LOGS / "endless.log").read_text())[0])
-    with pytest.raises(ProcessLookupError):
-        os.kill(child, 0)
+    # Whoever adopts a killed process takes its time to see it end.
+    state = Path(f"/proc/{child}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 def test_each_tool_has_a_lock_with_a_hash_for_every_package_and_no_address() -> None:
