@@ -20,6 +20,7 @@ FACTS: dict[str, Any] = {
     "hidden_removed": 0, "extraction_truncated": True, "extraction_error": MARK,
     "outline": [[LINE, 1, "lines", 1]], "media_type": f"text/{MARK}", "page_verdict": "",
     "leads_to": "", "next_url": MARK, "items": 1, "items_total": 2, "last_page": 3,
+    "filled_paths": [],
     "cause": {"reason": "failed", "error": MARK},
     "preview": PREVIEW, "tokens": 9, "tokens_exact": False, "has_text": True,
 }  # fmt: skip
