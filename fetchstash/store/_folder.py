@@ -124,12 +124,13 @@ class LocalStore(CatalogStore):
         return await super().open_artifact(ref_or_url)
 
     def _unchanged(self, ref_or_url: str) -> Known | None:
-        """Return what was read of a reference, if nothing in the store was changed since."""
+        """Return what was read of a reference, if nothing in the store was changed since.
+
+        The same is asked for one that was never read: an expired one and a guess cost alike.
+        """
         self._check_usable()
-        known = self._kept.get(ref_or_url)
-        if known is None or known.version is None or known.version != self._catalog.version():
-            return None
-        return known
+        version, known = self._catalog.version(), self._kept.get(ref_or_url)
+        return known if known and version is not None and known.version == version else None
 
     def _find(self, ref_or_url: str) -> rows.Row:
         version = self._catalog.version()

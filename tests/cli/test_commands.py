@@ -134,6 +134,8 @@ def test_a_page_without_text_is_one_line_that_says_why_and_what_to_do(
 ) -> None:
     ref = run.ref(site.put("/app.html", body))[4:11]
     why = f"{ref} has no text: {reason}."
+    if "script" in body:
+        why += " A browser could show more: `fetchstash register --browser` adds one."
     line = f"{why} Try `fetchstash open {ref}` or `fetchstash get {ref} -o app.html --raw`.\n"
     assert run("fetch", ref).stderr == line
     assert run("get", ref, code=3).stderr == f"[no_text] {line}"
