@@ -117,6 +117,9 @@ def test_from_another_folder_it_is_said_what_is_kept_for_others_and_what_lists_i
     assert run("ls").stderr == ""
 
 
+ADVICE = "A browser could show more: `fetchstash register --browser` adds one"
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -124,8 +127,7 @@ def test_from_another_folder_it_is_said_what_is_kept_for_others_and_what_lists_i
         ("<html><body></body></html>", "the page has no text of its own"),
         (
             "<title>App</title><div id=root></div><script src=a.js></script><script>x()</script>",
-            f"{SHELL[:1].lower()}{SHELL[1:]} A browser could show more: "
-            "`fetchstash register --browser` adds one",
+            f"{SHELL[:1].lower()}{SHELL[1:]} {ADVICE}",
         ),
     ],
     ids=["empty", "blank", "shell"],
