@@ -52,6 +52,7 @@ def test_a_block_of_python_runs(
     page: Path, number: int, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.put("/report.pdf", REPORT, "application/pdf")
+    site.put("/guide/", "<h1>Guide</h1><p>The tide gauge stands at the pier.</p>")
     (tmp_path / "report.pdf").write_bytes(REPORT)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FETCHSTASH_STORE_FOLDER", str(tmp_path / "store"))

@@ -1,5 +1,6 @@
 """Every error code, provoked once through a tool, is one line with a next step."""
 
+import gzip
 import re
 import socket
 import threading
@@ -113,9 +114,9 @@ async def timeout(scene: Scene) -> Any:
 
 @provokes("too_large")
 async def too_large(scene: Scene) -> Any:
-    return await scene.fetching(
-        scene.site.put("/big", "x" * 5_000, "text/plain"), fetch__max_wire_bytes=1_000
-    )
+    bomb = gzip.compress(bytes(40 * 2**20))
+    packed = {"Content-Encoding": "gzip"}
+    return await scene.fetching(scene.site.put("/big", bomb, "text/plain", headers=packed))
 
 
 @provokes("unknown_ref")
