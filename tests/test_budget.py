@@ -27,8 +27,8 @@ BUDGET = {
     "fetchstash/store": (32, 8_649),
     "fetchstash/system": (5, 593),
     "fetchstash/text": (7, 1_084),
-    "scripts": (59, 9_088),
-    "tests": (310, 55_447),
+    "scripts": (59, 9_097),
+    "tests": (310, 55_461),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 

@@ -115,6 +115,14 @@ class Run:
             if ended != "ok":
                 self.failed.append(part)
 
+    def again(self) -> None:
+        """Run once more, by themselves, the parts that failed beside others."""
+        for part in tuple(self.failed):
+            if self.seconds < LAST_BEGIN_SECONDS:
+                self.failed.remove(part)
+                self.run(part)
+                self.unsteady += [part] * (part not in self.failed)
+
     def summary(self) -> str:
         """Return the last line."""
         parts = [f"{len(PARTS) - len(self.failed) - len(self.late)} of {len(PARTS)} parts ok"]
@@ -155,6 +163,7 @@ def main() -> int:
             lane.start()
         for lane in lanes:
             lane.join()
+        run.again()
     finally:
         for process in list(run.running.values()):
             end(process)

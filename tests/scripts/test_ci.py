@@ -20,6 +20,9 @@ match sys.argv[1]:
         print("SKIPPED: a browser cannot be installed here")
     case "bad":
         sys.exit(3)
+    case "shaky":
+        open("seen", "a").write("x")
+        sys.exit(len(open("seen").read()) == 1)
     case "endless":
         with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as child:
             print("child", child.pid, flush=True)
@@ -45,6 +48,17 @@ def test_the_last_line_counts_what_failed_and_what_could_not_be_had(
     last = capfd.readouterr().out.splitlines()[-1]
     assert "1 of 2 parts ok | 1 FAILED: bad --short" in last
     assert last.endswith("1 not to be had: good: a browser cannot be installed here")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("parts")
+def test_a_part_that_failed_beside_others_is_run_again_and_named(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ci, "PARTS", ("shaky",))
+    assert ci.main() == 0
+    last = capfd.readouterr().out.splitlines()[-1]
+    assert last.endswith("1 of 1 parts ok | 1 passed by themselves: shaky")
 
 
 @pytest.mark.slow
