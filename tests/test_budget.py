@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (5, 593),
     "fetchstash/text": (7, 1_084),
     "scripts": (59, 9_097),
-    "tests": (310, 55_462),
+    "tests": (310, 55_463),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
