@@ -83,7 +83,7 @@ DEAD_ENDS: dict[str, tuple[bytes | str, str, str]] = {
     "a shell that brings nothing along": (
         "<div id=root></div><script src=/app.js></script>",
         "text/html",
-        'path="page"',
+        'unit="bytes"',
     ),
     "a login form": (
         "<form>Sign in to go on<input type=password></form><a href=/help>Help</a>",
@@ -95,7 +95,7 @@ DEAD_ENDS: dict[str, tuple[bytes | str, str, str]] = {
         "text/html",
         'path="links"',
     ),
-    "an empty page": ("<html><body><img src=/a.png></body></html>", "text/html", 'path="page"'),
+    "an empty page": ("<html><body><img src=/a.png></body></html>", "text/html", 'unit="bytes"'),
 }
 
 

@@ -19,6 +19,8 @@ _WORDS = (
 _LOCAL = "of library and command; no tool over HTTP comes here"
 
 SHARED = {
+    "fetch/_cookies.py:_is_public_suffix": _CODE,  # the list of a package
+    "fetch/_rules.py:_pattern": _CODE,
     "handlers/_html/_features.py": _WORKER,
     "handlers/_html/_hidden.py": _WORKER,
     "handlers/_html/_content.py": _WORKER,
@@ -31,15 +33,19 @@ SHARED = {
     "system/linelog.py": "logs by path: each line names its own; the lock is held for one write",
     "results.py": _LOCAL,
     "server/ui/_serve.py": "the page of the view, made of the package's own file",
+    "service/_observed.py:_worker": "the number of this process, set once as it starts",
     "service/_request.py:_current": "a context variable: each request has its own",
     "store/_contract.py:_names": _CODE,
     "store/_contract.py:_values": _CODE,
     "store/_grep.py:_COMPILING": "held while RE2 holds the interpreter, which all wait for anyway",
+    "store/_postgres.py:_bounded_connection": _CODE,
     "store/_postgres.py:_pools": "by the database's URL; each transaction sets its tenant's schema",
     "store/_postgres.py:_pools_lock": "held while a pool is taken, opened or given back",
     "store/_rows.py:_defaults": _CODE,
     "store/_rank.py:_stem": _WORDS,
     "store/_rank.py:_word": _CODE,
+    "store/_search_pool.py:_idle": "processes that rank: what one has open is by store and tenant",
+    "store/_search_pool.py:_lock": "held while an idle process is taken or given back",
     "store/_limits.py:_projects": "projects of this machine; a tenant has one run and no folder",
     "system/telemetry.py": "instruments by name; events go to the task's tenant's log (_task_log)",
     "text/tokens.py": "the vocabulary, and the lock for loading it",
