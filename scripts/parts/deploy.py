@@ -4,7 +4,7 @@
     scripts/ci deploy                      all of it
     scripts/ci deploy unit                 the unit's command under the unit's restrictions
     scripts/ci deploy prometheus           the rules, a scrape, every query of the dashboard
-    scripts/ci deploy kubernetes           the manifest, against the schemas of Kubernetes
+    scripts/ci deploy kubernetes           the manifests, by their schemas and by kubectl kustomize
     scripts/ci deploy container            the image as deploy/compose.yaml starts it
 
 What cannot be had here is skipped aloud. Exit code: how many checks failed.
@@ -352,7 +352,7 @@ def asked(prometheus: str, query: str) -> list[Any] | None:
 
 
 def check_kubernetes() -> int:
-    """Check the manifest against the schemas of Kubernetes."""
+    """Check the manifests, as they are and as kubectl puts them together, against the schemas."""
     folder = CACHE / "kubernetes"
     program = folder / "bin" / "kubernetes-validate"
     if not program.exists():
@@ -364,10 +364,29 @@ def check_kubernetes() -> int:
             print("SKIPPED: kubernetes-validate cannot be installed here")
             return 0
     files = DEPLOY / "kubernetes.yaml", DEPLOY / "autoscaler.yaml"
-    return report(
+    failed = report(
         "the manifests keep the schemas of Kubernetes",
         lambda: fault_of([program, "--strict", *files]),
     )
+    kubectl = debian("kubernetes-client", "kubectl")
+    if kubectl is None:
+        print("SKIPPED: kubectl cannot be had here")
+        return failed
+
+    def fault_of_all() -> str:
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as together:
+            built = run([kubectl, "kustomize", DEPLOY])
+            if built.returncode:
+                return built.stderr
+            kinds = re.findall(r"(?m)^kind: (\w+)", built.stdout)
+            asked = re.findall(r"(?m)^kind: (\w+)", "".join(file.read_text() for file in files))
+            if sorted(kinds) != sorted(asked):
+                return f"it has {kinds}, not {asked}"
+            together.write(built.stdout)
+            together.flush()
+            return fault_of([program, "--strict", together.name])
+
+    return failed + report("kubectl kustomize accepts the kustomization", fault_of_all)
 
 
 def check_container() -> int:
