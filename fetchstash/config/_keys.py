@@ -222,8 +222,8 @@ class QuotaLimits:
     )
     concurrent_conversions: int = setting(
         0,
-        "Documents of one tenant that a replica reads at a time; 0: one less than it has "
-        "processors",
+        "Documents of one tenant that one worker of the service reads at a time; 0: one less "
+        "than the worker reads at once, at least one",
         low=0,
     )
     person_part: float = setting(
