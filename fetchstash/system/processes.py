@@ -4,6 +4,7 @@ import asyncio
 import math
 import os
 import secrets
+import signal
 import sys
 import tempfile
 from asyncio import SubprocessTransport
@@ -26,9 +27,13 @@ def kill(process: Process) -> None:
     """
     if process.returncode is None:
         with suppress(ProcessLookupError):
-            process.kill()
-    # Process has no public way to its transport. Closing all of that would reap the process
-    # before the loop does, which warns then.
+            if sys.platform == "win32":
+                process.kill()
+            else:
+                # Process.kill first reaps one that has ended (bpo-38630), before the loop does,
+                # which warns then.
+                os.kill(process.pid, signal.SIGKILL)
+    # Process has no public way to its transport. Closing all of that would reap it, too.
     transport: SubprocessTransport = getattr(process, "_transport")  # noqa: B009 - private
     for descriptor in (0, 1):
         if pipe := transport.get_pipe_transport(descriptor):
