@@ -1,10 +1,17 @@
-"""Replay real conversations: compact every request of each transcript for a window too small.
+"""Replay real conversations in a window too small: compact beside LangChain's context editing.
 
-    python -P bench/client_replay.py FOLDER [--share 0.35 0.5 0.7]
+    python -P bench/client_replay.py FOLDER [--share 0.35 0.5 0.7] [--target 0.3]
 
 FOLDER has transcripts as JSON files, {"messages": […]} in the format of Chat Completions. The
-window is a share of the transcript's own final size. Uncached tokens are those after the longest
-common beginning with the request before, as a provider's prompt cache has it.
+window is a share of the transcript's own final size, and both sides begin at 70 % of it. LangChain
+takes part where it is installed (the environment that scripts/ci adapters makes for it).
+
+Both loops are scripted: what the assistant says is the transcript's, so that their answers are
+equal. "needed" counts the paths, hashes, constants and addresses in these answers that a message
+before brought; "unseen" those that were not in the request any more, and "lost" those of them that
+no reference leads to. Uncached tokens are those after the longest common beginning with the request
+before, as a provider's prompt cache has it; "breaks" counts requests that changed this beginning.
+"cost" counts a cached token as a tenth of an uncached one.
 """
 
 import argparse
@@ -13,111 +20,134 @@ import re
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from fetchstash.client import Policy, State, compact, orphans
+from fetchstash.client import Format, Policy, State, compact, count_tokens, orphans
 from fetchstash.client._formats import parts
 from fetchstash.client._parts import as_json
-from fetchstash.client._sizes import CALL_TOKENS, MESSAGE_TOKENS
-from fetchstash.text import tokens
 
+FORMAT: Format = "openai_chat"
 IDENTIFIER = re.compile(
     r"(?:[\w.-]+/)+[\w.-]+|\b[A-Z][A-Z0-9]{5,}\b|\b[0-9a-f]{8,}\b|\bhttps?://\S+"
 )
+FIGURES = "sent uncached cost breaks over broken needed unseen lost cpu_ms"
 
 
+@dataclass
 class Kept:
-    """An offload that remembers what it was given."""
+    """An offload that remembers the identifiers that it was given."""
 
-    def __init__(self) -> None:
-        self.texts: list[str] = []
+    identifiers: set[str] = field(default_factory=set[str])
+    texts: int = 0
 
     def keep(self, text: str, name: str) -> str:  # noqa: ARG002 - the protocol's parameter
         """Keep ``text``."""
-        self.texts.append(text)
-        return f"art_{len(self.texts):026d}".translate(str.maketrans("0189", "abhi"))
+        self.identifiers.update(IDENTIFIER.findall(text))
+        self.texts += 1
+        return f"art_{self.texts:026d}".translate(str.maketrans("0189", "abhi"))
 
 
-def replay(messages: list[Any], share: float, figures: Counter[str]) -> None:
-    """Replay one transcript, and add what happened to ``figures``."""
-    budget = int(size_of(messages) * share)
-    kept = Kept()
-    state, policy = State(), Policy(offload=kept)
-    history: list[Any] = []
-    sent: list[Any] = []
-    plain_before: list[str] = []
-    sent_before: list[str] = []
-    keys: Counter[tuple[str, int, str]] = Counter()
-    for end in range(1, len(messages)):
-        if messages[end].get("role") != "assistant":
-            continue
-        history = messages[:end]
-        started = time.process_time()
-        sent, report = compact(history, "openai_chat", budget, state, policy=policy)
-        figures["ms"] += round((time.process_time() - started) * 1000)
-        figures["requests"] += 1
-        orphaned = len(orphans(sent, "openai_chat")) - len(orphans(history, "openai_chat"))
-        figures["orphans"] += max(orphaned, 0)
-        keys.update((change.content_hash, change.target, change.label) for change in report.changes)
-        plain, now = [as_json(m) for m in history], [as_json(m) for m in sent]
-        figures["answer lost"] += lost(plain, now, latest(history, "assistant"))
-        figures["user turn lost"] += lost(plain, now, latest(history, "user"))
-        figures["over"] += size_of(sent) > budget
-        figures[f"tier {report.tier}"] += 1
-        figures["compactions"] += bool(report.changes)
-        figures["uncached plain"] += size_of(history[common(plain, plain_before) :])
-        figures["uncached"] += size_of(sent[common(now, sent_before) :])
-        plain_before, sent_before = plain, now
-    figures["rewritten twice"] += sum(times > 1 for times in keys.values())
-    everything = "\n".join([*kept.texts, *(part.text for part in parts(sent, "openai_chat"))])
-    wanted = identifiers(history)
-    figures["identifiers"] += len(wanted)
-    # JSON in a kept message escapes what its text has plain.
-    figures["identifiers lost"] += sum(
-        i not in everything and json.dumps(i)[1:-1] not in everything for i in wanted
+Shrink = Callable[[list[Any]], list[Any]]
+
+
+def nothing(_messages: list[Any], _window: int, _policy: Policy) -> Shrink:
+    return lambda history: history
+
+
+def ours(_messages: list[Any], window: int, policy: Policy) -> Shrink:
+    state = State()
+    return lambda history: compact(history, FORMAT, window, state, policy=policy)[0]
+
+
+def langchains(messages: list[Any], window: int, policy: Policy) -> Shrink:
+    """Return what LangChain makes of a history: its own edit, with our count of the tokens."""
+    middleware = import_module("langchain.agents.middleware")
+    trigger = int(window * policy.compaction_pressure_ratio_soft)
+    edit = middleware.ClearToolUsesEdit(trigger=trigger)
+    edits = middleware.ContextEditingMiddleware(edits=[edit]).edits
+    converted = import_module("langchain_core.messages").convert_to_messages(messages)
+
+    def shrink(history: list[Any]) -> list[Any]:
+        edited = list(converted[: len(history)])
+        for edit in edits:
+            edit.apply(edited, count_tokens=lambda _: size_of(history))
+        return [
+            message if now is before else {**message, "content": now.content}
+            for message, now, before in zip(history, edited, converted, strict=False)
+        ]
+
+    return shrink
+
+
+def replay(
+    messages: list[Any], share: float, target: float, make: Callable[..., Shrink]
+) -> Counter[str]:
+    """Replay one transcript, and return what happened."""
+    window = int(size_of(messages) * share)
+    kept, figures = Kept(), Counter[str]()
+    policy = Policy(offload=kept, compaction_target_ratio=target)
+    shrink = make(messages, window, policy)
+    known: set[str] = set()
+    before: list[str] = []
+    for number, message in enumerate(messages):
+        if number and message["role"] == "assistant":
+            history = messages[:number]
+            started = time.process_time()
+            sent = shrink(history)
+            figures["cpu_ms"] += round((time.process_time() - started) * 1000)
+            now = [as_json(one) for one in sent]
+            pairs = enumerate(zip(now, before, strict=False))
+            same = next((n for n, (a, b) in pairs if a != b), len(before))
+            sizes = [tokens_of(one) for one in now]
+            figures["sent"] += sum(sizes)
+            figures["uncached"] += sum(sizes[same:])
+            figures["breaks"] += same < len(before)
+            figures["over"] += sum(sizes) > window
+            figures["broken"] += is_broken(history, sent)
+            needed = identifiers(as_json(message)) & known
+            unseen = needed - set().union(*map(identifiers, now))
+            figures["needed"] += len(needed)
+            figures["unseen"] += len(unseen)
+            figures["lost"] += len(unseen - kept.identifiers)
+            before = now
+        known |= identifiers(as_json(message))
+    return figures
+
+
+def is_broken(history: list[Any], sent: list[Any]) -> bool:
+    """Return whether a call lost its result, or the latest words of either side are gone."""
+    latest = (
+        next((m for m in reversed(history) if m["role"] == role and says(m)), None)
+        for role in ("user", "assistant")
     )
+    return len(orphans(sent, FORMAT)) > len(orphans(history, FORMAT)) or any(
+        message not in sent for message in latest if message
+    )
+
+
+def says(message: Any) -> bool:
+    return bool(message.get("content")) and not message.get("tool_calls")
 
 
 @cache
-def exact_tokens(text: str) -> int:
-    return tokens.count(text).tokens
+def tokens_of(message: str) -> int:
+    return count_tokens([json.loads(message)], FORMAT)
 
 
 def size_of(messages: list[Any]) -> int:
-    """Return the tokens of a request, of which every one is counted."""
-    found = parts(messages, "openai_chat")
-    calls = sum(part.kind in {"call", "result"} for part in found)
-    framing = MESSAGE_TOKENS * len(messages) + CALL_TOKENS * calls
-    return sum(exact_tokens(part.text) for part in found) + framing
+    return sum(tokens_of(as_json(message)) for message in messages)
 
 
-def latest(history: list[Any], role: str) -> int | None:
-    """Return the number of the latest message of this role that has text and no call."""
-    numbers = [
-        number
-        for number, message in enumerate(history)
-        if message["role"] == role and message.get("content") and not message.get("tool_calls")
-    ]
-    return numbers[-1] if numbers else None
-
-
-def lost(plain: list[str], now: list[str], number: int | None) -> bool:
-    return number is not None and plain[number] not in now
-
-
-def identifiers(history: list[Any]) -> set[str]:
-    return {
-        found for part in parts(history, "openai_chat") for found in IDENTIFIER.findall(part.text)
-    }
-
-
-def common(now: list[str], before: list[str]) -> int:
-    return next(
-        (n for n, (a, b) in enumerate(zip(now, before, strict=False)) if a != b),
-        min(len(now), len(before)),
-    )
+@cache
+def identifiers(message: str) -> frozenset[str]:
+    texts = (part.text for part in parts([json.loads(message)], FORMAT))
+    return frozenset(found for text in texts for found in IDENTIFIER.findall(text))
 
 
 def main() -> int:
@@ -126,6 +156,7 @@ def main() -> int:
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--share", type=float, nargs="+", default=[0.35, 0.5, 0.7])
+    parser.add_argument("--target", type=float, default=Policy().compaction_target_ratio)
     options = parser.parse_args()
     files = sorted(options.folder.glob("*.json")) if options.folder.is_dir() else []
     if not files:
@@ -134,14 +165,21 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
+    sides = {"no compaction": nothing, "ours": ours, "LangChain": langchains}
+    if find_spec("langchain") is None:
+        print("LangChain: MISSING (scripts/ci adapters makes an environment that has it)")
+        del sides["LangChain"]
+    transcripts = [json.loads(file.read_text(encoding="utf-8"))["messages"] for file in files]
+    columns = FIGURES.split()
+    print(f"{'window':8}{'':14}" + "".join(f"{name:>11}" for name in columns))
     for share in options.share:
-        figures: Counter[str] = Counter()
-        for file in files:
-            replay(json.loads(file.read_text(encoding="utf-8"))["messages"], share, figures)
-        over = figures["over"] / max(figures["requests"], 1)
-        ratio = figures["uncached"] / max(figures["uncached plain"], 1)
-        summary = f"over budget {over:.1%}, uncached {ratio:.2f} x no compaction"
-        print(f"window {share:.0%}: {summary}, {dict(figures)}")
+        for name, make in sides.items():
+            figures = Counter[str]()
+            for messages in transcripts:
+                figures += replay(messages, share, options.target, make)
+            figures["cost"] = figures["uncached"] + (figures["sent"] - figures["uncached"]) // 10
+            row = "".join(f"{figures[figure]:11,}" for figure in columns)
+            print(f"{share:<8.0%}{name:14}{row}", flush=True)
     return 0
 
 

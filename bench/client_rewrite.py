@@ -1,16 +1,22 @@
 """Time compaction and rewrite of a large history, and the import of the client.
 
+The loop's stall is the longest time that another task of the event loop had to wait while a large
+history was compacted; beside it that of a loop in which nothing else happens, on the same machine.
+
 python -P bench/client_rewrite.py [--megabytes 4.4] [--times 40]
 """
 
 import argparse
+import asyncio
 import random
 import subprocess
 import sys
 import time
+from collections.abc import Awaitable
 from typing import Any
 
-from fetchstash.client import State, Target, compact, rewrite
+from fetchstash.client import Policy, Recovery, State, Target, compact, rewrite
+from fetchstash.text import tokens
 
 TEXT = "the request returned a list of files src/main.py 42 0x7f { } value: naïve"
 
@@ -51,6 +57,37 @@ def compactions(messages: list[Any], window: int) -> tuple[float, float]:
     return times[0], max(times[1:])
 
 
+async def longest_stall(working: Awaitable[Any]) -> float:
+    """Return the longest time in milliseconds that the loop stood still while this was awaited."""
+    longest = 0.0
+
+    async def tick() -> None:
+        nonlocal longest
+        while True:
+            before = time.perf_counter()
+            await asyncio.sleep(0.001)
+            longest = max(longest, time.perf_counter() - before - 0.001)
+
+    ticking = asyncio.create_task(tick())
+    await working
+    ticking.cancel()
+    return longest * 1000
+
+
+async def stalls(messages: list[Any], window: int) -> tuple[float, float, float]:
+    """Return the stall while a history is first compacted, later, and while nothing happens."""
+    recovery = Recovery(Policy(window=window))
+    tokens.count("The vocabulary is loaded from the start of a program on.")
+
+    async def send(_: Any) -> str:
+        return "ok"
+
+    first = await longest_stall(recovery.acall(send, messages))
+    more = [*messages, *exchange("next", "The result of one more step. " * 40)]
+    later = await longest_stall(recovery.acall(send, more))
+    return first, later, await longest_stall(asyncio.sleep(1))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -59,8 +96,16 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=40)
     options = parser.parse_args()
     messages = history(int(options.megabytes * 2**20))
+    started = time.process_time()
+    tokens.count("A text.")
+    loading = (time.process_time() - started) * 1000
     first, later = compactions(messages, 200_000)
-    print(f"compact first {first:.0f} ms, vocabulary included, later at most {later:.0f} ms CPU")
+    print(
+        f"compact first {first:.0f} ms, later at most {later:.0f} ms CPU; "
+        f"the vocabulary before it {loading:.0f} ms"
+    )
+    first, later, idle = asyncio.run(stalls(messages, 200_000))
+    print(f"the loop's stall: first {first:.0f} ms, later {later:.0f} ms; idle {idle:.0f} ms")
     targets = (
         Target(int(options.megabytes * 2**19), "bytes"),
         Target(int(options.megabytes * 2**17), "tokens"),

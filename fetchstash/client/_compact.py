@@ -19,9 +19,6 @@ from fetchstash.client._policy import Format, Message, Policy, State
 from fetchstash.client._sizes import OnEvent, Report, Target, Tier, emit, emit_prompt
 from fetchstash.client._stubs import HEAVY_KINDS, facts_of, message_hash
 
-LANDING = 0.45
-"""Where a compaction comes down to, as a share of the budget: the next one is then far away."""
-
 SHORT_ON_TIME_SECONDS = 10
 """With less time left than this only what must be done is done."""
 
@@ -127,10 +124,10 @@ def compact(
         if tier == "normal":
             draft.skipped["cache_hit" if draft.reused else "no_pressure"] += draft.reused or 1
         elif not hurried:
-            landing = int(budget * LANDING)
-            _stages(draft, landing, 1, 2, 3)
+            target = int(budget * policy.compaction_target_ratio)
+            _stages(draft, target, 1, 2, 3)
             if draft.size > hard:
-                draft.merge_until(landing)
+                draft.merge_until(target)
             draft.stub_critical(hard)
             draft.stub_latest(hard)
         elif tier == "critical":

@@ -1,7 +1,7 @@
 """Conversations as text: prompts of memory extractors and summarisers, and HistoryCompactor."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from inspect import isawaitable
 from typing import Any, Generic, TypeVar
@@ -14,6 +14,7 @@ from fetchstash.client._protect import background_task, pair, units, untouchable
 from fetchstash.client._sizes import OnEvent, Report, count_tokens, emit, emit_prompt
 from fetchstash.client._streaming import is_large, off_loop
 from fetchstash.client._stubs import LONG_VALUE_CHARS, arguments_stub
+from fetchstash.text import tokens
 
 
 def extractor_prompt(
@@ -108,6 +109,9 @@ class HistoryCompactor:
     policy: Policy = field(default_factory=Policy)
     state: State = field(default_factory=State)
 
+    def __post_init__(self) -> None:
+        tokens.preload()
+
     def count_tokens(self, messages: Sequence[Any]) -> int:
         """Return the tokens of a history: counted where tiktoken is installed, else estimated."""
         history = _History(messages, self.format)
@@ -155,10 +159,11 @@ class HistoryCompactor:
         return self.config or CompactionConfig()
 
     def _stubbed(self, history: "_History") -> list[Message]:
-        # The stages run until well below the window that they are given; the target is the most
-        # that may be left.
-        window = round(self._config.target_tokens / self.policy.compaction_pressure_ratio_hard)
-        return compact(history.data, history.format, window, self.state, policy=self.policy)[0]
+        # Of the window that makes the target critical, so that what must go to reach it goes.
+        share = self.policy.compaction_pressure_ratio_hard
+        policy = replace(self.policy, compaction_target_ratio=share)
+        window = round(self._config.target_tokens / share)
+        return compact(history.data, history.format, window, self.state, policy=policy)[0]
 
     async def _summarized(
         self, history: "_History", summarizer: Summarizer, *, large: bool

@@ -72,6 +72,9 @@ class Policy:
     compaction_pressure_ratio_hard: float = setting(
         0.90, "Share of the context window above which it is critical", low=0, high=1
     )
+    compaction_target_ratio: float = setting(
+        0.30, "Share of the context window down to which a compaction goes", low=0, high=1
+    )
     oversized_fraction: float = setting(
         0.30, "Share of the context window above which one result becomes a stub", low=0, high=1
     )

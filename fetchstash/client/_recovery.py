@@ -40,6 +40,7 @@ from fetchstash.client._streaming import (
 )
 from fetchstash.client._streams import aclose, close, empty_answer, failure, get, reported_input
 from fetchstash.client._windows import LearnedWindows, learned_windows, usable_window
+from fetchstash.text import tokens
 
 _log = logging.getLogger("fetchstash.client")
 
@@ -94,6 +95,8 @@ class Recovery:
         self.report: Report | None = None
         self._states = States()
         self._learned = LearnedWindows()
+        if self.policy.compaction_mode == "tiered":
+            tokens.preload()  # the first request is counted
 
     def call(self, send: Send, request: Messages) -> Any:
         """Return what ``send(messages)`` returns, after at most one retry with smaller messages.

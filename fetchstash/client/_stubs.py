@@ -52,6 +52,8 @@ _SIGNATURES = (
 )
 _NO_TEXT = re.compile("[\ufffd\x00-\x08\x0e-\x1a\x1c-\x1f\x80-\x9f]")
 
+_WHITE_SPACE = str.maketrans("\t\n\v\f\r", " " * 5)
+
 
 @dataclass(frozen=True, slots=True)
 class ArtifactFacts:
@@ -93,6 +95,9 @@ def _by_bytes(head: str, media_type: str) -> str:
         # At the beginning, or as the beginning of a value in JSON.
         if start.startswith(signature) or f'"{signature}' in start:
             return kind
+    # Most texts are plain ASCII, of which nothing has to be searched.
+    if head.isascii() and head.translate(_WHITE_SPACE).isprintable():
+        return _KIND_OF_TYPE.get(media_type, "")
     if len(_NO_TEXT.findall(head)) * 10 > len(head):
         return "unknown_binary"
     return _KIND_OF_TYPE.get(media_type, "")

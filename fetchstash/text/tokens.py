@@ -67,6 +67,19 @@ class TokenCount:
         return f"{'' if self.exact else '≈'}{self.tokens:{spec}}"
 
 
+@functools.cache
+def preload() -> None:
+    """Begin to load the vocabulary in a thread, once. A count waits for what is left of it."""
+    if hasattr(os, "register_at_fork"):
+        # A child that is forked meanwhile would find the lock taken for ever.
+        os.register_at_fork(
+            before=_loading.acquire,
+            after_in_parent=_loading.release,
+            after_in_child=_loading.release,
+        )
+    threading.Thread(target=_encoding, name="fetchstash-vocabulary").start()
+
+
 def count(text: str) -> TokenCount:
     """Count the o200k tokens of ``text``.
 

@@ -52,11 +52,13 @@ def test_arguments_go_before_results() -> None:
     assert [(change.stage, change.message) for change in report.changes] == [(1, 2)]
 
 
-def test_it_stops_as_soon_as_it_fits_with_room_for_the_next_requests() -> None:
-    history = working(*[prose(4_000)] * 10)
+@pytest.mark.parametrize("target", [0.3, 0.6])
+def test_it_stops_as_soon_as_it_is_within_the_target_share(target: float) -> None:
+    history = working(*[prose(4_000, f"w{n}") for n in range(20)])
     budget = int(tokens_of(history) / 0.8)
-    _, report = compact(history, "openai_chat", budget, State())
-    assert 0.3 * budget < report.after <= 0.45 * budget
+    policy = Policy(compaction_target_ratio=target)
+    _, report = compact(history, "openai_chat", budget, State(), policy=policy)
+    assert (target - 0.1) * budget < report.after <= target * budget
 
 
 def test_latest_critical_turns_are_preserved_under_pressure() -> None:
