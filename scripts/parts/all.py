@@ -27,6 +27,8 @@ MAX_SECONDS = 83 * 60
 """What still runs then is ended, and failed."""
 LANES = 2
 GRACE_SECONDS = 20
+TRY_AGAIN_THEMSELVES = ("checks --all", "matrix")
+"""These run once more only the tests that failed: all of them would take half of CI's time."""
 
 PARTS = (
     "checks --all",  # lint, types, import rules, all tests against the built wheel
@@ -46,7 +48,7 @@ PARTS = (
     "gateway",  # the gateway in front of real servers, what reaches a model with it and without
     "torture --short",  # kills, hostile webs and hostile files, a few minutes
     "bench --corpora ../shared/corpora",  # each benchmark still runs, in a short form
-    "fuzz --seconds 100",  # the fuzzers, with fresh seeds
+    "fuzz --seconds 60",  # the fuzzers, with fresh seeds
 )
 
 
@@ -63,6 +65,7 @@ class Run:
     missing: list[str] = field(default_factory=list[str])
     unsteady: list[str] = field(default_factory=list[str])
     late: list[str] = field(default_factory=list[str])
+    took: dict[str, float] = field(default_factory=dict[str, float])
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -105,6 +108,7 @@ class Run:
             ended = "FAILED, ended for want of time"
         del self.running[part]
         said = log.read_text(encoding="utf-8", errors="replace")
+        self.took[part] = self.took.get(part, 0) + self.seconds - begin
         with self.lock:
             print(
                 f"=== {part}\n{said}=== {part}: {ended} after {self.seconds - begin:.0f} s",
@@ -118,13 +122,15 @@ class Run:
     def again(self) -> None:
         """Run once more, by themselves, the parts that failed beside others."""
         for part in tuple(self.failed):
-            if self.seconds < LAST_BEGIN_SECONDS:
+            if part not in TRY_AGAIN_THEMSELVES and self.seconds < LAST_BEGIN_SECONDS:
                 self.failed.remove(part)
                 self.run(part)
                 self.unsteady += [part] * (part not in self.failed)
 
     def summary(self) -> str:
-        """Return the last line."""
+        """Return the last lines: how long each part took, and how all ended."""
+        longest = sorted(self.took.items(), key=lambda part: -part[1])
+        took = " | ".join(f"{part.split()[0]} {seconds:.0f} s" for part, seconds in longest)
         parts = [f"{len(PARTS) - len(self.failed) - len(self.late)} of {len(PARTS)} parts ok"]
         if self.failed:
             parts.append(f"{len(self.failed)} FAILED: {', '.join(self.failed)}")
@@ -134,7 +140,7 @@ class Run:
             parts.append(f"{len(self.unsteady)} passed by themselves: {'; '.join(self.unsteady)}")
         if self.missing:
             parts.append(f"{len(self.missing)} not to be had: {'; '.join(self.missing)}")
-        return f"=== {self.seconds:.0f} s: {' | '.join(parts)}"
+        return f"=== {took}\n=== {self.seconds:.0f} s: {' | '.join(parts)}"
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

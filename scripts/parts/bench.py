@@ -20,8 +20,10 @@ MAX_SECONDS = 900
 """A benchmark that takes longer in its short form hangs."""
 
 SHORT: Mapping[str, Sequence[str]] = {
+    "client_replay": ("--share", "0.5"),
     "client_rewrite": ("--megabytes", "0.5", "--times", "3"),
     "fetch_against_httpx2": ("--megabytes", "5", "--connections", "10", "--rounds", "1"),
+    "gateway_flood": ("--mb", "20"),
     "handlers_ocr": ("--pages", "1", "--sorts", "2"),
     "http": ("--seconds", "5", "--clients", "20", "--calls", "500"),
     "ping": ("--artifacts", "500", "--bytes", "65536"),
@@ -94,7 +96,7 @@ def main() -> int:
             if corpus is None or not corpus.exists():
                 print(f"SKIPPED: bench {name} needs the corpus {CORPORA[name]}")
                 continue
-            arguments.append(str(corpus))
+            arguments.insert(0, str(corpus))  # an option may take all that follow
         failed += not run(name, arguments)
     return failed
 

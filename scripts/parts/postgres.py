@@ -9,8 +9,16 @@ import sys
 from scripts.drive.tools import ROOT, debian
 
 SERVER = "usr/lib/postgresql/*/bin/initdb"
-TESTS = (
-    "store",
+TESTS = (  # all that ask for a database: checks has the other tests of the store
+    "store/test_backup.py",
+    "store/test_bucket.py",
+    "store/test_bucket_faults.py",
+    "store/test_contract.py",
+    "store/test_copy.py",
+    "store/test_objects.py",
+    "store/test_retention.py",
+    "store/test_search_pool.py",
+    "store/test_team.py",
     "service/test_tenants_of_a_team.py",
     "service/test_persons.py",
     "stash/test_bucket.py",

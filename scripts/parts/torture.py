@@ -13,10 +13,10 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[1] / "torture"
 SHORT: Mapping[str, Sequence[str]] = {
-    "fetch": ("--rebinding", "100", "--bombs", "20"),
-    "guesses": ("--calls", "20000", "--sent", "2000"),
+    "fetch": ("--rebinding", "50", "--bombs", "10"),
+    "guesses": ("--calls", "5000", "--sent", "500"),
     "handlers": ("--length", "65536"),
-    "store": ("--kills", "60"),
+    "store": ("--kills", "40"),
 }
 """The programs, and their arguments in a short run: fewer rounds, smaller files."""
 
