@@ -331,7 +331,9 @@ class HttpFetcher:
         if target.path == "/robots.txt":  # RFC 9309, section 2.2.2
             return
         rules = await self._robots_of(target, deadline)
-        if await anyio.to_thread.run_sync(rules.allows, target.path):
+        # A site's patterns may take long; most sites have none for us.
+        allows = partial(rules.allows, target.path)
+        if await anyio.to_thread.run_sync(allows) if rules.rules else allows():
             return
         ignore = Call("setting", {"name": "fetch.respect_robots", "value": False})
         if rules.unreachable:
@@ -426,6 +428,8 @@ class HttpFetcher:
         )
         was_asked = bool(responses.conditions(cached, exchange.target, exchange.redirects))
         if exchange.status == HTTPStatus.NOT_MODIFIED and was_asked:
+            # It has no body (RFC 9110, section 15.4.5). Read to its end, the connection is kept.
+            await read_beginning(exchange, 0, deadline)
             return replace(fetched, not_modified=True)
         if exchange.status >= HTTPStatus.BAD_REQUEST or exchange.status == HTTPStatus.NOT_MODIFIED:
             raise await self._http_error(url, exchange, deadline)

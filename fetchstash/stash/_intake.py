@@ -195,7 +195,8 @@ class Intake:
             )  # fmt: skip
         facts, use = await self._taken(fetched, page, call)
         if known and use:
-            return await self.store.touch(known.artifact_ref), use
+            same = facts.artifact_ref == known.artifact_ref
+            return facts if same else await self.store.touch(known.artifact_ref), use
         facts, fetched = await self._follow(facts, fetched, known, call)
         if facts.leads_to and not facts.page_verdict and not call.within:
             return await self._twin(facts, fetched, known, call), None

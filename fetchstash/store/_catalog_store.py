@@ -197,8 +197,10 @@ class CatalogStore(ThreadedStore):
             row = rows.find(db, ref, self._view)
             expires = retention.time_of_put(db) + self._limits.max_age_days * DAY
             rows.use(db, row.ref)
-            rows.renew(db, row, keep_store_facts(facts or row.facts(), row.facts()), expires)
-            return self._facts(rows.find(db, ref, self._view))
+            kept = row.facts()
+            kept = keep_store_facts(facts, kept) if facts else kept
+            row = rows.renew(db, row, kept, expires)
+            return self._facts(row)
 
     @in_thread
     def pin(self, ref: str, *, pinned: bool = True) -> Facts:

@@ -111,8 +111,7 @@ class Facts(DocumentFacts):
 
         Raises KeyError, TypeError or ValueError on anything else.
         """
-        known = {f.name for f in fields(cls)}
-        values = {name: value for name, value in data.items() if name in known}
+        values = {name: data[name] for name in _names() if name in data}
         for name in ("created_at", "expires_at", "validated_at", "earlier_at"):
             values[name] = datetime.fromisoformat(data[name]) if data.get(name) else None
         for name, fact in FACTS.items():

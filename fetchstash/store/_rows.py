@@ -236,12 +236,12 @@ def use(db: Db, ref: str) -> None:
     )
 
 
-def renew(db: Db, row: Row, facts: Facts, expires_at: float) -> None:
-    """Replace the caller's facts and the date until which the artifact is kept."""
-    db.execute(
-        "UPDATE artifact SET facts = ?, expires_at = ? WHERE id = ?",
-        (_dump(_stored(facts)), expires_at, row.id),
-    )
+def renew(db: Db, row: Row, facts: Facts, expires_at: float) -> Row:
+    """Replace the caller's facts and the date until which the artifact is kept; return the row."""
+    data = _dump(_stored(facts))
+    changed = "UPDATE artifact SET facts = ?, expires_at = ? WHERE id = ?"
+    db.execute(changed, (data, expires_at, row.id))
+    return replace(row, data=data, expires_at=expires_at)
 
 
 def replace_text(db: Db, row: Row, facts: Facts, ranges: Ranges, text: Blob) -> str | None:

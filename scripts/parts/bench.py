@@ -22,11 +22,11 @@ MAX_SECONDS = 900
 SHORT: Mapping[str, Sequence[str]] = {
     "client_replay": ("--share", "0.5"),
     "client_rewrite": ("--megabytes", "0.5", "--times", "3"),
-    "fetch_against_httpx2": ("--megabytes", "5", "--connections", "10", "--rounds", "1"),
     "gateway_flood": ("--mb", "20"),
     "handlers_ocr": ("--pages", "1", "--sorts", "2"),
     "http": ("--seconds", "5", "--clients", "20", "--calls", "500"),
     "ping": ("--artifacts", "500", "--bytes", "65536"),
+    "speed": ("--small", "--rounds", "1", "--only-fetching"),
     "start": ("--runs", "2"),
     "store_costs": ("--artifacts", "1000", "--tenants", "20"),
     "store_put": ("--repeat", "3"),

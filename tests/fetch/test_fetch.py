@@ -117,9 +117,12 @@ async def test_a_stored_answer_that_has_not_changed_is_not_sent_again(
     site: Site, fetch: Fetch
 ) -> None:
     seen: list[str | None] = []
+    ports = set[int]()
 
     def script(handler: BaseHTTPRequestHandler) -> None:
         seen.append(handler.headers["If-None-Match"])
+        ports.add(handler.client_address[1])
+        handler.protocol_version, handler.close_connection = "HTTP/1.1", False
         handler.send_response(304)
         handler.send_header("Cache-Control", "max-age=9")
         handler.end_headers()
@@ -128,7 +131,8 @@ async def test_a_stored_answer_that_has_not_changed_is_not_sent_again(
     fetched = await fetch(url, cached=Cached(datetime.now(UTC), etag='"a"'))
     assert (fetched.not_modified, fetched.path, fetched.status) == (True, None, 304)
     assert fetched.headers["cache-control"] == "max-age=9"
-    assert seen == ['"a"']
+    await fetch(url, cached=Cached(datetime.now(UTC), etag='"a"'))
+    assert (seen, len(ports)) == (['"a"', '"a"'], 1)  # over the connection that was kept
     with pytest.raises(HttpError):
         await fetch(url)
 
