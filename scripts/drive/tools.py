@@ -8,11 +8,12 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = ROOT / "requirements" / "tools"
@@ -160,18 +161,20 @@ def _fault(
     environment: dict[str, str] | None = None,
 ) -> str:
     """Run a step of an installation and return the end of what it said if it failed, else ""."""
+    pipe = subprocess.PIPE
+    options: Any = {"cwd": folder, "env": environment, "stdin": subprocess.DEVNULL, "text": True}
     try:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            timeout=MAX_SECONDS,
-        )
+        with subprocess.Popen(
+            command, stdout=pipe, stderr=subprocess.STDOUT, start_new_session=True, **options
+        ) as process:
+            try:
+                said, _ = process.communicate(timeout=MAX_SECONDS)
+            except subprocess.TimeoutExpired:
+                if os.name == "nt":
+                    process.kill()
+                else:
+                    os.killpg(process.pid, signal.SIGKILL)  # what npm builds would go on
+                raise
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    said = " ".join((done.stdout + done.stderr).split())
-    return "" if done.returncode == 0 else said or f"exit code {done.returncode}"
+    return "" if process.returncode == 0 else " ".join(said.split()) or "it failed"
