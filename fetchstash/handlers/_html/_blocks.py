@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from itertools import chain, islice, pairwise, zip_longest
 from typing import NamedTuple
 
@@ -43,7 +42,7 @@ LONGEST_NAMES = 200
 _ITEMS = frozenset(("li", "dt", "dd", "blockquote"))
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Block:
     """A run of inline ``nodes`` in ``parent``, or a whole heading, code block or table.
 
@@ -51,7 +50,7 @@ class Block:
 
     ``containers`` are the list items, definitions and quotations around it, the outermost first.
     ``link`` is the address of a link around the whole block. ``words`` is its text with white
-    space collapsed.
+    space collapsed, ``count`` their number and ``linked`` that of its words inside links.
     """
 
     kind: str
@@ -62,15 +61,12 @@ class Block:
     link: str = ""
     level: int = 0
 
-    @cached_property
-    def count(self) -> int:
-        """The number of its words."""
-        return len(self.words.split())
+    count: int = field(init=False)
+    linked: int = field(init=False)
 
-    @cached_property
-    def linked(self) -> int:
-        """The number of its words inside links."""
-        return self.count if self.link else min(_linked_words(self.nodes), self.count)
+    def __post_init__(self) -> None:
+        self.count = len(self.words.split())
+        self.linked = self.count if self.link else min(_linked_words(self.nodes), self.count)
 
 
 def _linked_words(nodes: list[Node]) -> int:

@@ -46,7 +46,8 @@ _NOT_PANELS = names("dialog alertdialog menu menubar listbox tooltip alert navig
 _CHROME = names("nav header footer form dialog menu")
 
 
-_TELLING = names("hidden style aria-hidden bgcolor color text")
+TELLING = names("hidden style aria-hidden bgcolor color text")
+"""Attributes that hide or colour an element by themselves."""
 _TELLING_NAMES = re.compile(rf"editsection|katex|MathJax|{'|'.join(sorted(_UNSEEN_CLASSES))}")
 
 
@@ -133,16 +134,8 @@ def hidden_by(element: Element, style: Style | None, around: Paint) -> HiddenBy 
     return HiddenBy.STYLE if "out_of_sight" in style else None
 
 
-def is_plain(attributes: dict[str, str]) -> bool:
-    """Return whether attributes hide nothing and colour nothing by themselves."""
-    return not attributes or (
-        _TELLING.isdisjoint(attributes)
-        and not ("class" in attributes and _tells(attributes["class"]))
-    )
-
-
-@lru_cache(10_000)
-def _tells(classes: str) -> bool:
+def tells(classes: str) -> bool:
+    """Return whether names of classes hide an element or make a formula of it by themselves."""
     return _TELLING_NAMES.search(classes[:1_000]) is not None
 
 

@@ -153,18 +153,25 @@ class StyleSheet:
 
     def _rules(self, tag: str, classes: str, identifier: str) -> _Rules:
         known = self._known.get((tag, classes, identifier))
-        if known is not None:
-            return known
-        own = {f".{class_name}" for class_name in classes.split()} | {f"#{identifier}"}
+        if known is None:
+            own = {f".{name}" for name in classes.split()} | {f"#{identifier}"}
+            named = sorted(own & self._entries.keys())
+            if not named and (classes or identifier):
+                known = self._rules(tag, "", "")
+            else:
+                known = self._find((tag, *named, "*"), tag, own)
+            self._known[tag, classes, identifier] = known
+        return known
+
+    def _find(self, keys: tuple[str, ...], tag: str, own: set[str]) -> _Rules:
+        """Return the rules under these keys for elements of a tag with ``own`` names."""
         simple: list[_Entry] = []
         complex_: list[_Entry] = []
-        for key in (tag, *sorted(own), "*"):
+        for key in keys:
             for entry in self._entries.get(key, ()):
                 if entry.tag in {"", tag} and entry.names <= own and self._has_style(entry):
                     (complex_ if entry.is_complex else simple).append(entry)
-        known = _Rules(self._merge(simple) if simple else None, simple, complex_)
-        self._known[tag, classes, identifier] = known
-        return known
+        return _Rules(self._merge(simple) if simple else None, simple, complex_)
 
     def _has_style(self, entry: _Entry) -> bool:
         style = entry.style

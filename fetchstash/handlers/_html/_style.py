@@ -64,21 +64,18 @@ def rules(source: str) -> Iterator[Rule]:
     source = _COMMENT.sub(" ", source[:MAX_SHEET_CHARS])
     # Braces and semicolons in a string would end a rule or a declaration.
     source = _STRING.sub(lambda m: m[0] if not set("{};").intersection(m[0]) else '""', source)
-    start = 0
     open_rules: list[tuple[str, int, list[str]]] = []
-    for mark in re.finditer(r"[{}]", source):
-        text = source[start : mark.start()]
-        start = mark.end()
-        if mark[0] == "{":
-            declarations, _, prelude = text.rpartition(";")
+    for piece in source.split("}"):
+        *opened, text = piece.split("{")
+        for before in opened:
+            declarations, _, prelude = before.rpartition(";")
             if open_rules:
                 open_rules[-1][2].append(declarations)
             open_rules.append((*_context(prelude.strip(), open_rules), []))
-        elif open_rules:
+        if open_rules:  # the end of the sheet closes the last one, too (CSS Syntax 3, 5.4.8)
             selectors, widths, declared = open_rules.pop()
             if selectors:
-                declared.append(text)
-                yield Rule(selectors, ";".join(declared), widths)
+                yield Rule(selectors, ";".join((*declared, text)) if declared else text, widths)
 
 
 def _context(prelude: str, around: list[tuple[str, int, list[str]]]) -> tuple[str, int]:

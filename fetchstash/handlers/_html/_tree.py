@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, cast
 
@@ -9,16 +10,17 @@ from fetchstash.handlers._html import _shadow
 from fetchstash.handlers._html._element import BLOCKS, Element, names
 from fetchstash.handlers._html._hidden import (
     MIN_ARIA_HIDDEN_WORDS,
+    TELLING,
     UNKNOWN_PAINT,
     HiddenBy,
     Paint,
     hidden_by,
     is_closed_panel,
-    is_plain,
     is_slide,
     is_unseen,
     paint,
     style_of,
+    tells,
 )
 from fetchstash.handlers._html._media import (
     formula,
@@ -202,52 +204,58 @@ class _Copy:
 
     def run(self, paints: Paint) -> None:
         """Copy the body without recursion: the source decides how deep it is."""
-        pending: list[tuple[LexborNode | None, Element, Paint]] = [
-            (self._body.child, self._page.body, paints)
-        ]
-        while pending:
-            node, parent, paints = pending.pop()
-            while node is not None:
-                kind = node.tag_id
-                if kind == _TEXT:
-                    self._add_text(node.text_content or "", parent, paints)
-                elif kind != _COMMENT and (tag := node.tag):
-                    if tag == "template" and (node.id or "")[:2] in {"B:", "P:"}:
-                        streamed = self._streamed.pop((node.id or "")[2:], None)
-                        if streamed is not None:
-                            self._placed.add(streamed.id or "")
-                            pending.append((node.next, parent, paints))
-                            node = streamed.child
-                            continue
-                    if tag == "script":
-                        self._add_tex(node, parent, paints)
-                    elif tag in _FIELDS:
-                        _add_field(tag, node, parent)
-                    elif tag in _PLAYED:
-                        self._add_player(node, parent, paints)
-                    elif tag not in _NEVER_READ:
-                        copied = self._element(tag, node, parent, paints)
-                        if copied is not None:
-                            pending.append((node.next, parent, paints))
-                            element, paints = copied
-                            if len(pending) < MAX_DEPTH:
-                                if tag in BLOCKS:
-                                    parent.hold_blocks()
-                                parent.children.append(element)
-                                parent = element
-                            node = node.child
-                            continue
-                node = node.next
+        pending: list[tuple[LexborNode | None, Element, Paint]] = []
+        parent = self._page.body
+        node = self._body.child
+        while node is not None or pending:
+            if node is None:
+                node, parent, paints = pending.pop()
+                continue
+            kind = node.tag_id
+            if kind == _TEXT:
+                self._add_text(node.text_content or "", parent, paints)
+            elif kind != _COMMENT and (tag := node.tag):
+                if tag not in _NEVER_READ:
+                    copied = self._element(tag, node, parent, paints)
+                    if copied is not None:
+                        pending.append((node.next, parent, paints))
+                        element, paints = copied
+                        if len(pending) < MAX_DEPTH:
+                            if tag in BLOCKS and not parent.holds_blocks:
+                                parent.hold_blocks()
+                            parent.children.append(element)
+                            parent = element
+                        node = node.child
+                        continue
+                elif tag == "template" and (inside := self._streamed_into(node)) is not None:
+                    pending.append((node.next, parent, paints))
+                    node = inside.child
+                    continue
+                elif tag == "script":
+                    self._add_tex(node, parent, paints)
+                elif tag in _FIELDS:
+                    _add_field(tag, node, parent)
+                elif tag in _PLAYED:
+                    self._add_player(node, parent, paints)
+            node = node.next
+
+    def _streamed_into(self, template: "LexborNode") -> "LexborNode | None":
+        """Return the hidden element whose content a script moves to a template's place."""
+        name = template.id or ""
+        streamed = self._streamed.pop(name[2:], None) if name[:2] in {"B:", "P:"} else None
+        if streamed is not None:
+            self._placed.add(streamed.id or "")
+        return streamed
 
     def _add_text(self, text: str, parent: Element, paints: Paint) -> None:
-        if text.isspace():  # tells nothing of its paint: hidden elements are indented, too
-            parent.children.append(text)
-            return
-        if paints is not self._seen_paint and self._is_invisible(parent, paints):
-            return
-        self._seen_paint = paints
-        is_code = not self._page.has_tex or parent.tag in {"code", "pre", "tt"}
-        parent.children.append(text if is_code else with_dollars(text))
+        # White space tells nothing of its paint: hidden elements are indented, too.
+        if paints is not self._seen_paint and not text.isspace():
+            if self._is_invisible(parent, paints):
+                return
+            self._seen_paint = paints
+        if self._page.has_tex and parent.tag not in {"code", "pre", "tt"}:
+            text = with_dollars(text)
+        parent.children.append(text)
 
     def _add_tex(self, script: "LexborNode", parent: Element, paints: Paint) -> None:
         """Add the formula that a script element holds for MathJax."""
@@ -281,20 +289,22 @@ class _Copy:
         self, tag: str, node: "LexborNode", parent: Element, around: Paint
     ) -> tuple[Element, Paint] | None:
         """Return the copy of an element without its children, None if it is left out."""
-        element = Element(tag, _attributes(node), parent)
-        attributes = element.attributes
-        if tag not in _SPECIAL and is_plain(attributes):
-            key = (tag, attributes.get("class", ""))
-            is_silent = self._silent.get(key)
-            if is_silent is None:
-                is_silent = self._silent[key] = self._sheet.is_silent(*key)
-            if is_silent and not (
-                "id" in attributes and self._sheet.has_rule_for(attributes["id"])
-            ):
-                if around is UNKNOWN_PAINT:
-                    return element, around
-                return element, paint(element, None, around, complete=self._complete)
-        classes = element.get("class")
+        attributes = _attributes(node)
+        element = Element(tag, attributes, parent)
+        classes = attributes.get("class", "")
+        key = tag, classes
+        is_silent = self._silent.get(key)
+        if is_silent is None:
+            is_silent = tag not in _SPECIAL and not tells(classes) and self._sheet.is_silent(*key)
+            self._silent[key] = is_silent
+        if (
+            is_silent
+            and TELLING.isdisjoint(attributes)
+            and not ("id" in attributes and self._sheet.has_rule_for(attributes["id"]))
+        ):
+            if around is UNKNOWN_PAINT:
+                return element, around
+            return element, paint(element, None, around, complete=self._complete)
         if "editsection" in classes:  # "[edit]" in MediaWiki
             return None
         if tag == "noscript":
@@ -333,11 +343,15 @@ class _Copy:
             painted = painted._replace(invisible=False)
         return element, painted
 
+    @cached_property
+    def _size(self) -> int:
+        return _readable(self._body)
+
     def _is_shown_by_script(self, element: Element, node: "LexborNode", cause: HiddenBy) -> bool:
         """Return whether this is a closed panel, or must be the content of a page that fades in."""
-        if cause is HiddenBy.STYLE:
-            size, is_main = _readable(node), node.tag == "main"
-            if size > MIN_FADING_CHARS and (is_main or size * 3 > _readable(self._body)):
+        if cause is HiddenBy.STYLE and len(node.text(deep=True)) > MIN_FADING_CHARS:
+            size = _readable(node)
+            if size > MIN_FADING_CHARS and (node.tag == "main" or size * 3 > self._size):
                 return True
         return cause is not HiddenBy.FOR_GOOD and is_closed_panel(element, self._controlled)
 
