@@ -274,7 +274,7 @@ class Documents:
                 return Excerpt(limit, text)
             ranked = SearchResult(())
             if focus.strip():
-                ranked = await reader.rank(focus, FOCUS_PASSAGES)
+                ranked = await self.store.search(focus, [facts.artifact_ref], FOCUS_PASSAGES)
             partly = bool(ranked.pending)
             if passages := ranked.passages:
                 bound = min(views.preview_chars, limit)

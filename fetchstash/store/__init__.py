@@ -61,7 +61,6 @@ if TYPE_CHECKING:
         repair_store,
     )
     from fetchstash.store._protocol import ArtifactStore, StoreBase
-    from fetchstash.store._rank import rank_texts
     from fetchstash.store._reader import TextReader
     from fetchstash.store._text import ByteSource, BytesSource, StoredText, StrideIndex
     from fetchstash.store._threads import Turns
@@ -117,7 +116,6 @@ __all__ = [
     "person_run",
     "project_of",
     "project_run",
-    "rank_texts",
     "repair_store",
     "stamp",
     "store_folder",
@@ -142,7 +140,6 @@ _MODULES = {
     "_folder": "LocalStore",
     "_open": "check_store open_store repair_store",
     "_protocol": "ArtifactStore StoreBase",
-    "_rank": "rank_texts",
     "_threads": "Turns",
     "_reader": "TextReader",
     "_text": "ByteSource BytesSource StoredText StrideIndex",

@@ -9,22 +9,28 @@ import hashlib
 import os
 import secrets
 import time
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from fetchstash.errors import FetchstashError, StoreError
+from fetchstash.errors import StoreError
 from fetchstash.store._blobs import KINDS, Blob, Blobs, Kind
 from fetchstash.store._bucket import PART, Bucket, open_bucket
 from fetchstash.store._bucket_cache import QUICKLY_HASHED, BlobCache
 from fetchstash.store._contract import SearchResult
 from fetchstash.store._limits import StoreLimits, bucket_url, store_folder
 from fetchstash.store._ranged import RangedSource
-from fetchstash.store._rank import Deadline, rank_texts
-from fetchstash.store._text import ByteSource, BytesSource, FileSource, StoredText, StrideIndex
+from fetchstash.store._search import RunTexts, SearchIndex
+from fetchstash.store._text import (
+    ByteSource,
+    BytesSource,
+    FileSource,
+    StoredText,
+    StrideIndex,
+    text_by_bytes,
+)
 
 WHOLE_TEXT = 2**20
 """A search reads a text of so many bytes at once."""
@@ -35,7 +41,9 @@ _PROBE = "probe"
 
 
 class Bytes(Protocol):
-    """The blobs of one tenant. All of it blocks."""
+    """The blobs of one tenant. All of it blocks. ``index`` is of the texts searched last."""
+
+    index: SearchIndex
 
     @property
     def spool(self) -> Path:
@@ -94,6 +102,7 @@ class FolderBytes:
         self._blobs = Blobs(folder.resolve())
         self._blobs.make_folders()
         self._blobs.sweep_spool(time.time())
+        self.index = SearchIndex()
 
     @property
     def spool(self) -> Path:
@@ -177,6 +186,7 @@ class BucketBytes:
         self._bucket = bucket
         self._cache = cache
         self._executor = executor
+        self.index = SearchIndex()
 
     @property
     def spool(self) -> Path:
@@ -337,23 +347,21 @@ class BytesSearch:
 
     def run(self, opened: Bytes, cancelled: Callable[[], bool]) -> SearchResult:
         """Search."""
-        reading = opened.start_reading(self.texts)
+        texts = {blob.sha256: ref for ref, blob in self.texts.items()}
+        missing = set(opened.index.missing(texts))
+        wanted = {ref: blob for ref, blob in self.texts.items() if blob.sha256 in missing}
+        reading = opened.start_reading(wanted)
 
-        def text(ref: str) -> StoredText | None:
-            try:
-                if ref in reading:
-                    return reading[ref]()
-                blob = self.texts[ref]
-                # Ranking asks for the size alone.
-                index = StrideIndex(blob.size, 0, 0, array("Q"), array("Q"))
-                return StoredText(opened.open(blob, ref), index)
-            except FetchstashError:
-                if self.are_named:
-                    raise
-                return None  # it has gone since
+        def text(ref: str) -> StoredText:
+            if ref in reading:
+                return reading[ref]()
+            blob = self.texts[ref]
+            return text_by_bytes(opened.open(blob, ref), blob.size)
 
-        deadline = Deadline(cancelled)
-        return rank_texts(self.query, list(self.texts), text, self.max_results, deadline)
+        known = RunTexts(texts, sum(blob.size for blob in self.texts.values()))
+        return opened.index.search(
+            self.query, known, text, self.max_results, cancelled, named=self.are_named
+        )
 
 
 def bucket_bytes(limits: StoreLimits, bucket: Bucket) -> Bytes:

@@ -37,10 +37,9 @@ from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
 from fetchstash.store._place import Place, Upkeep
 from fetchstash.store._protocol import in_thread
-from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
 from fetchstash.store._schema import Db, Record
-from fetchstash.store._search import RunTexts, SearchIndex, search_run
+from fetchstash.store._search import RunTexts, SearchIndex
 from fetchstash.store._search_pool import Job, close as close_searches
 from fetchstash.store._text import FileSource, StoredText
 from fetchstash.store._threads import Threads
@@ -120,7 +119,7 @@ class LocalStore(CatalogStore):
                     self._read[ref_or_url] = None
                     source = FileSource(self._blobs.open(blob))
                     text = source, *known.text
-                    return known.facts, TextReader(ref_or_url, *text, self._threads, self.search)
+                    return known.facts, TextReader(ref_or_url, *text, self._threads)
         return await super().open_artifact(ref_or_url)
 
     def _unchanged(self, ref_or_url: str) -> Known | None:
@@ -227,7 +226,9 @@ class LocalStore(CatalogStore):
             path.unlink(missing_ok=True)
 
     def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Job, int]:
-        size = sum(self._text_blob(ref).size for ref in refs) if refs else self._run_texts().bytes
+        texts = self._named_texts(refs) if refs else self._run_texts()
+        # A run is not added up: where one text is missing, others are likely to be.
+        size = texts.bytes if self._index.missing(texts.refs) else 0
         return _FolderSearch(self._limits, self._view, query, tuple(refs), max_results), size
 
     @property
@@ -240,10 +241,14 @@ class LocalStore(CatalogStore):
         if self._view != job.view:
             seen = self._seen.setdefault(job.view, self.seen_from(job.view))
         self._follow()
-        query, opened, most = job.query, seen._stored_text, job.max_results  # noqa: SLF001 - as above
-        if job.refs:
-            return rank_texts(query, job.refs, opened, most, cancelled)
-        return search_run(self._index, query, seen._run_texts(), opened, most, cancelled)  # noqa: SLF001
+        texts = seen._named_texts(job.refs) if job.refs else seen._run_texts()  # noqa: SLF001 - as above
+        opened, named = seen._stored_text, bool(job.refs)  # noqa: SLF001
+        return self._index.search(job.query, texts, opened, job.max_results, cancelled, named=named)
+
+    def _named_texts(self, refs: Sequence[str]) -> RunTexts:
+        blobs = {self._text_blob(ref): ref for ref in refs}
+        texts = {blob.sha256: ref for blob, ref in blobs.items()}
+        return RunTexts(texts, sum(blob.size for blob in blobs))
 
     def _stored_text(self, ref: str) -> StoredText:
         """Open a text for a search, which is no use of its artifact."""
@@ -263,7 +268,7 @@ class LocalStore(CatalogStore):
                 for ref, sha256, text_bytes in rows.texts(db, self._view.lists):
                     refs.setdefault(sha256, ref)
                     size += text_bytes
-                self._texts = RunTexts(state, refs, size)
+                self._texts = RunTexts(refs, size, state)
             return self._texts
 
     @in_thread

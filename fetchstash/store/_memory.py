@@ -4,7 +4,7 @@ import hashlib
 import secrets
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -35,10 +35,10 @@ from fetchstash.store._limits import (
     plan,
 )
 from fetchstash.store._protocol import StoreBase
-from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
 from fetchstash.store._retention import report
-from fetchstash.store._text import BytesSource, StoredText, StrideIndex
+from fetchstash.store._search import RunTexts, SearchIndex
+from fetchstash.store._text import BytesSource, StrideIndex, text_in_memory
 from fetchstash.store._threads import Threads
 from fetchstash.system.processes import remove_tree
 from fetchstash.text.ranges import Ranges
@@ -67,6 +67,7 @@ class MemoryContents:
     artifacts: dict[str, _Artifact] = field(default_factory=dict[str, _Artifact])
     expired: set[str] = field(default_factory=set[str])
     uses: int = 0
+    index: SearchIndex = field(default_factory=SearchIndex)
 
 
 class MemoryStore(StoreBase):
@@ -143,14 +144,21 @@ class MemoryStore(StoreBase):
     async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
         """Rank passages over these artifacts, or all of the run where ``refs`` is empty."""
         artifacts = [self._find(ref) for ref in refs] or self._run_artifacts()
-        texts = {
-            artifact.facts.artifact_ref: StoredText(BytesSource(artifact.text), artifact.index)
-            for artifact in artifacts
-            if artifact.text is not None and artifact.index is not None
-        }
-        return await self._threads.rank(
-            lambda cancelled: rank_texts(query, list(texts), texts.get, max_results, cancelled)
-        )
+        data = {a.facts.artifact_ref: a.text for a in artifacts if a.text is not None}
+
+        def work(cancelled: Callable[[], bool]) -> SearchResult:
+            digests = {hashlib.sha256(text).hexdigest(): ref for ref, text in data.items()}
+            texts = RunTexts(digests, sum(map(len, data.values())))
+            return self._contents.index.search(
+                query,
+                texts,
+                lambda ref: text_in_memory(data[ref]),
+                max_results,
+                cancelled,
+                named=bool(refs),
+            )
+
+        return await self._threads.rank(work)
 
     async def replace_text(
         self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts

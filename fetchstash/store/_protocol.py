@@ -15,8 +15,8 @@ from fetchstash.store import _search_pool as pool
 from fetchstash.store._contract import Facts, Finding, Listing, Removed, Run, SearchResult, Usage
 from fetchstash.store._disk import no_text
 from fetchstash.store._limits import View
-from fetchstash.store._rank import rank_texts
 from fetchstash.store._reader import TextReader
+from fetchstash.store._search import RunTexts, SearchIndex
 from fetchstash.store._search_pool import Job
 from fetchstash.store._text import ByteSource, StrideIndex
 from fetchstash.store._threads import Threads
@@ -173,11 +173,12 @@ class StoreBase(ABC):
             with suppress(NoText):
                 readers[ref] = await self.open_text(ref)
 
-        def work(cancelled: Callable[[], bool]) -> SearchResult:
-            texts = {ref: reader.stored for ref, reader in readers.items()}
-            return rank_texts(query, list(texts), texts.get, max_results, cancelled)
-
-        return await Threads().rank(work)
+        texts = RunTexts({ref: ref for ref in readers})
+        return await Threads().rank(
+            lambda cancelled: SearchIndex().search(
+                query, texts, lambda ref: readers[ref].stored, max_results, cancelled
+            )
+        )
 
     async def runs(self) -> tuple[Run, ...]:
         """Return nothing: this store does not list its runs."""
@@ -257,7 +258,7 @@ class ThreadedStore(ABC):
 
     @abstractmethod
     def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Job, int]:
-        """Return a search as data, and how many bytes of text it reads."""
+        """Return a search as data, and how many bytes of text it has to index here."""
 
     @property
     @abstractmethod
@@ -276,7 +277,7 @@ class ThreadedStore(ABC):
         facts, text = await self.run(lambda: self._open_artifact(ref_or_url))
         if text is None:
             return facts, None
-        return facts, TextReader(facts.artifact_ref, *text, self._threads, self.search)
+        return facts, TextReader(facts.artifact_ref, *text, self._threads)
 
     async def open_text(self, ref_or_url: str) -> TextReader:
         """Open the text. Raises NoText, and StoreError where the file is gone or altered."""

@@ -1,31 +1,35 @@
-"""Ranking of passages by BM25, without a model.
+"""Passages of texts, and which of them answers a query best; without a model.
 
-Robertson and Zaragoza 2009, The Probabilistic Relevance Framework. A text is cut into passages of a
-few lines. The length of a passage counts in characters, so that a passage without a word of the
-query need not be split into words.
+BM25 over two fields, the passage and the headings above it (Robertson and Zaragoza 2009, The
+Probabilistic Relevance Framework), then the share of the query's words that occur, and how close.
 """
 
-import contextlib
-import heapq
+import json
 import math
 import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cached_property
+from typing import NamedTuple, Self
 
-from fetchstash.store._contract import Passage, SearchResult
 from fetchstash.store._text import CONTINUATION_BYTES, StoredText
+from fetchstash.store._words import COMMON, ENGLISH, offsets, stems, words
 
 READ = 2**20
 PASSAGE_BYTES = 1_200
 PARAGRAPH_BYTES = 400
 MAX_TERMS = 32
-MAX_HITS = 20_000
 MAX_SECONDS = 2.0
 PATIENCE = 4
 K1, B = 1.2, 0.75
+HEADING_WEIGHT = 1.0
+"""Of a word in a heading above a passage, over one in the passage."""
+
+COVERAGE, CLOSENESS = 0.5, 0.5
+_NEAR = 8
+_ALIKE = 0.9
 
 
 class Deadline:
@@ -47,127 +51,114 @@ class Deadline:
         return late or self._cancelled()
 
 
-# Scripts that put no space between words: Thai to Myanmar, Khmer, kana, Han, Hangul. Their words
-# are pairs of characters.
-_UNSPACED = (
-    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-    r"\uf900-\ufaff\U00020000-\U0003ffff"
-)
-# Characters that separate words: white space; ASCII, Latin-1, general, CJK and full-width
-# punctuation; arrows and drawings. Letters, digits and the marks of every script are left.
-_SEPARATORS = (
-    r"\s\x00-/:-@\[-`{-\xbf\u2000-\u206f\u2190-\u2bff\u3000-\u303f\uff00-\uff0f\uff1a-\uff20"
-    r"\uff3b-\uff40\uff5b-\uff65"
-)
+class Heading(NamedTuple):
+    """A heading of a text: its level, its first byte, and its size in bytes."""
+
+    level: int
+    start: int
+    size: int
 
 
-@cache
-def _word() -> re.Pattern[str]:
-    """Return the pattern of a word, compiled for the first search: that takes 4 ms."""
-    return re.compile(f"[{_UNSPACED}]+|[^{_SEPARATORS}{_UNSPACED}]+")
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Where in a text a passage stands: the headings above it, and whether it is in a code block.
+
+    The comments of code are no headings.
+    """
+
+    headings: tuple[Heading, ...] = ()
+    fenced: bool = False
+
+    def after(self, line: bytes, start: int) -> "Section":
+        """Return the section after a line that begins with a ``#`` or a fence."""
+        if line.startswith((b"```", b"~~~")):
+            return Section(self.headings, not self.fenced)
+        if self.fenced or not (heading := _HEADING.match(line)):
+            return self
+        level = len(heading[1])
+        above = tuple(h for h in self.headings if h.level < level)
+        return Section((*above, Heading(level, start, len(line))))
+
+    def dump(self) -> str:
+        """Return it as a string."""
+        return json.dumps([self.fenced, *self.headings])
+
+    @classmethod
+    def load(cls, dumped: str) -> Self:
+        """Read what ``dump`` returned."""
+        fenced, *headings = json.loads(dumped)
+        return cls(tuple(Heading(*heading) for heading in headings), fenced)
 
 
+_HEADING = re.compile(rb"(#{1,6})[ \t]")
+_MARKS = b"#`~"
 _BLANK = re.compile(rb"\s+")
-_RUN = re.compile(f"[{_UNSPACED}]")
-
-
-def words(text: str) -> list[str]:
-    """Return the words of a text: case folded, English plurals cut, unspaced scripts as pairs."""
-    terms: list[str] = []
-    for word in _word().findall(text.casefold()):
-        if _RUN.match(word):
-            terms += [word[i : i + 2] for i in range(max(len(word) - 1, 1))]
-        else:
-            terms.append(_stem(word))
-    return terms
-
-
-def hit_offset(query: str, text: str) -> int:
-    """Return the offset of the first word of the query on the line of ``text`` that has most."""
-    terms = set(words(query))
-    most, offset, start = 0, 0, 0
-    for line in text.split("\n"):
-        offsets = [word.start() for word in _word().finditer(line) if terms & set(words(word[0]))]
-        matched = len(terms.intersection(words(line)))
-        if matched > most and offsets:
-            most, offset = matched, start + offsets[0]
-        start += len(line) + 1
-    return offset
-
-
-@lru_cache(maxsize=2**16)
-def _stem(word: str) -> str:
-    """Cut the ending of an English plural (S stemmer; Harman 1991, How Effective Is Suffixing?)."""
-    if len(word) <= 3 or not word.endswith("s"):
-        return word
-    if word.endswith("ies") and not word.endswith(("eies", "aies")):
-        return word[:-3] + "y"
-    if word.endswith("es") and not word.endswith(("aes", "ees", "oes")):
-        return word[:-1]
-    return word if word.endswith(("us", "ss")) else word[:-1]
-
-
-def _forms(term: str) -> tuple[str, ...]:
-    """Return the words of which ``term`` is the stem."""
-    return tuple(form for form in (term, f"{term}s", f"{term[:-1]}ies") if _stem(form) == term)
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A passage of a text: its lines (both included), its first byte, and its bytes."""
+    """A passage of a text: its lines (both included), its first byte, its bytes and sections.
+
+    ``section`` is that of its first line, if this is no heading, and ``left`` that after its last.
+    """
 
     first_line: int
     last_line: int
     start: int
     data: bytes
+    section: Section
+    left: Section
 
 
-def passages(text: StoredText, start: int = 0, line: int = 1) -> Iterator[Piece]:
+def passages(
+    text: StoredText, start: int = 0, line: int = 1, section: Section | None = None
+) -> Iterator[Piece]:
     """Cut a text into passages: at headings and paragraphs, inside a line only if it is long.
 
-    ``start`` is the byte at which a passage begins, ``line`` its line.
+    ``start`` is the byte at which a passage begins, ``line`` its line, in ``section``.
     """
-    gathered: list[Piece] = []
-    size = 0
-    for fragment in _fragments(text, start, line):
-        blank = fragment.data.isspace()
-        full = size + len(fragment.data) > PASSAGE_BYTES
+    gathered: list[bytes] = []
+    size, first_line, last_line = 0, line, line
+    section = left = section or Section()
+    for number, fragment in _fragments(text, start, line):
+        blank = fragment.isspace()
+        after = left.after(fragment, start) if fragment[0] in _MARKS else left
+        full = size + len(fragment) > PASSAGE_BYTES
         if gathered and (
-            full or fragment.data.startswith(b"#") or (blank and size >= PARAGRAPH_BYTES)
+            full or after.headings != left.headings or (blank and size >= PARAGRAPH_BYTES)
         ):
-            yield _joined(gathered)
+            data = b"".join(gathered)
+            yield Piece(first_line, last_line, start - size, data, section, left)
             gathered, size = [], 0
         if gathered or not blank:
+            if not gathered:
+                first_line, section = number, after
             gathered.append(fragment)
-            size += len(fragment.data)
+            size += len(fragment)
+            last_line = number
+        left = after
+        start += len(fragment)
     if gathered:
-        yield _joined(gathered)
+        yield Piece(first_line, last_line, start - size, b"".join(gathered), section, left)
 
 
-def _joined(fragments: list[Piece]) -> Piece:
-    first, last = fragments[0], fragments[-1]
-    return Piece(
-        first.first_line,
-        last.last_line,
-        first.start,
-        b"".join(fragment.data for fragment in fragments),
-    )
+def _fragments(text: StoredText, start: int, line: int) -> Iterator[tuple[int, bytes]]:
+    """Go through the lines of a text with their numbers; a line longer than a passage is cut.
 
-
-def _fragments(text: StoredText, start: int, line: int) -> Iterator[Piece]:
-    """Go through the lines of a text; a line longer than a passage is cut."""
+    Blank lines that are more than a passage holds come at once, with the number of the last.
+    """
     data, base = b"", start
     while (read := base + len(data)) < text.index.size:
         data += text.read(read, read + READ)
         ended = base + len(data) >= text.index.size
         position = 0
         while position < len(data):
-            if lines := _blank_lines(data, position):
-                yield Piece(line, line + lines.count(b"\n") - 1, base + position, lines)
+            feed = data.find(b"\n", position, position + PASSAGE_BYTES)
+            if feed <= position + 1 and (lines := _blank_lines(data, position)):
                 line += lines.count(b"\n")
+                yield line - 1, lines
                 position += len(lines)
                 continue
-            feed = data.find(b"\n", position, position + PASSAGE_BYTES)
             if feed >= 0:
                 end = feed + 1
             elif len(data) - position > PASSAGE_BYTES:
@@ -178,7 +169,7 @@ def _fragments(text: StoredText, start: int, line: int) -> Iterator[Piece]:
                 end = len(data)
             else:
                 break
-            yield Piece(line, line, base + position, data[position:end])
+            yield line, data[position:end]
             line += feed >= 0
             position = end
         data, base = data[position:], base + position
@@ -196,103 +187,130 @@ def _blank_lines(data: bytes, position: int) -> bytes:
     return lines if len(lines) > PASSAGE_BYTES else b""
 
 
-class Ranking:
-    """Ranks the passages of texts. Holds about MAX_HITS passages at most."""
+class Query:
+    """The words that are asked for, in their order, without those that say nothing."""
 
-    def __init__(self, query: str) -> None:
-        self._query = query
-        terms = list(dict.fromkeys(words(query)))[:MAX_TERMS]
-        self._pairs = [term for term in terms if _RUN.match(term)]
-        self._forms = [_forms(term) for term in terms if not _RUN.match(term)]
-        self._keys = [
-            *self._pairs,
-            *(min(forms, key=len).removesuffix("y") for forms in self._forms),
-        ]
-        self._passages = self._chars = 0
-        self._holding = [0] * len(terms)  # in how many passages each term occurs
-        self._hits: list[tuple[int, tuple[int, ...], int, str, Piece]] = []
+    def __init__(self, text: str) -> None:
+        asked = list(dict.fromkeys(words(text.encode("utf-8", "replace").decode())))
+        self._languages = {ENGLISH, *_languages(asked)}
+        common = frozenset[str]().union(*(COMMON[name] for name in self._languages))
+        self.words = ([word for word in asked if word not in common] or asked)[:MAX_TERMS]
 
-    def add(self, ref: str, text: StoredText, expired: Callable[[], bool]) -> bool:
-        """Rank the passages of one text too. Return whether it was read to its end."""
-        for piece in passages(text):
-            if expired():
-                return False
-            folded = piece.data.decode("utf-8", "replace").casefold()
-            self._passages += 1
-            self._chars += len(folded)
-            if any(key in folded for key in self._keys):
-                self._count(ref, piece, folded)
-        return True
+    def terms(self, language: str) -> list[str]:
+        """Return the stem of each word."""
+        return [stems(language)[word] for word in self.words]
 
-    def best(self, limit: int) -> list[Passage]:
-        """Return the best passages, best first; of equal ones the earlier first."""
-        best: list[Passage] = []
-        for score, (_, _, _, ref, piece) in self._scored(limit):
-            text = piece.data.decode("utf-8", "replace").rstrip("\n")
-            hit = hit_offset(self._query, text)
-            best.append(Passage(ref, piece.first_line, piece.last_line, text, score, hit))
-        return best
+    def prefixes(self) -> Iterator[tuple[str, str]]:
+        """Return each word, with what its other forms begin with."""
+        for word in self.words:
+            stem = min((stems(name)[word] for name in self._languages), key=len)
+            yield word, stem.rstrip("iy") if len(stem) > 4 else stem
 
-    def _count(self, ref: str, piece: Piece, folded: str) -> None:
-        occurring = Counter(_word().findall(folded))
-        counts = (
-            *map(folded.count, self._pairs),
-            *(sum(occurring[form] for form in forms) for forms in self._forms),
+    def hit_offset(self, passage: "Candidate") -> int:
+        """Return the offset of the first word asked for, on the line of a passage with most."""
+        terms, stem = set(self.terms(passage.language)), stems(passage.language)
+        most, hit, start = 0, 0, 0
+        for line in passage.text.split("\n"):
+            found = [(at, terms & set(map(stem.__getitem__, parts))) for at, parts in offsets(line)]
+            matched = len(set().union(*(which for _, which in found)))
+            if matched > most:
+                most, hit = matched, start + next(at for at, which in found if which)
+            start += len(line) + 1
+        return hit
+
+
+def _languages(asked: Sequence[str]) -> list[str]:
+    """Return the languages that these words may be of."""
+    counts = {name: sum(word in listed for word in asked) for name, listed in COMMON.items()}
+    most = max(counts.values())
+    return [name for name, count in counts.items() if most and count == most]
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Of the passages among which is searched: their count, and in how many each word occurs."""
+
+    passages: int
+    holding: Sequence[int]
+
+    @property
+    def weights(self) -> list[float]:
+        """How much each word says, by its rareness."""
+        total = max(self.passages, *self.holding)
+        return [math.log(1 + (total - n + 0.5) / (n + 0.5)) for n in self.holding]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A passage that may be among the best. ``headings`` is the text of those above it."""
+
+    ref: str
+    first_line: int
+    last_line: int
+    text: str
+    headings: str
+    language: str
+    order: int
+
+    @cached_property
+    def terms(self) -> list[str]:
+        """The stems of its words."""
+        return list(map(stems(self.language).__getitem__, words(self.text)))
+
+    def score(self, query: Query, weights: Sequence[float], average: float) -> float:
+        """Return how well it answers a query. ``average``: the words of a passage."""
+        asked, stem = query.terms(self.language), stems(self.language)
+        counts = Counter(self.terms)
+        above = Counter(map(stem.__getitem__, words(self.headings)))
+        norm = K1 * (1 - B + B * len(self.terms) / average)
+        score = held = 0.0
+        for term, weight in zip(asked, weights, strict=True):
+            if n := counts[term] + HEADING_WEIGHT * min(above[term], 1):
+                score += weight * n * (K1 + 1) / (n + norm)
+                held += weight
+        if not held:
+            return 0.0
+        score *= 1 + COVERAGE * held / sum(weights)
+        return score + CLOSENESS * self._closeness(asked, weights)
+
+    def _closeness(self, asked: Sequence[str], weights: Sequence[float]) -> float:
+        """Return the weight of neighbouring words of the query that stand close together here."""
+        numbers = {term: number for number, term in enumerate(asked)}
+        last: dict[int, int] = {}
+        nearest = [_NEAR] * len(asked)  # of each word and the one after it
+        for at, term in enumerate(self.terms):
+            if (number := numbers.get(term)) is None:
+                continue
+            if (before := last.get(number - 1)) is not None:
+                nearest[number - 1] = min(nearest[number - 1], at - before)
+            if (after := last.get(number + 1)) is not None:
+                nearest[number] = min(nearest[number], at - after + 1)
+            last[number] = at
+        return sum(
+            min(weights[number : number + 2]) / apart
+            for number, apart in enumerate(nearest)
+            if apart < _NEAR
         )
-        if not any(counts):
-            return
-        self._holding = [
-            holding + (n > 0) for holding, n in zip(self._holding, counts, strict=True)
-        ]
-        self._hits.append((self._passages, counts, len(folded), ref, piece))
-        if len(self._hits) >= 2 * MAX_HITS:  # the scores so far tell which are never the best
-            self._hits = [hit for _, hit in self._scored(MAX_HITS)]
-
-    def _scored(
-        self, limit: int
-    ) -> list[tuple[float, tuple[int, tuple[int, ...], int, str, Piece]]]:
-        average = self._chars / max(self._passages, 1)
-        weights = [
-            math.log(1 + (self._passages - holding + 0.5) / (holding + 0.5))
-            for holding in self._holding
-        ]
-
-        def score(counts: tuple[int, ...], chars: int) -> float:
-            norm = K1 * (1 - B + B * chars / average)
-            return sum(
-                weight * n * (K1 + 1) / (n + norm)
-                for weight, n in zip(weights, counts, strict=True)
-            )
-
-        scored = (
-            (score(counts, chars), (order, counts, chars, ref, piece))
-            for order, counts, chars, ref, piece in self._hits
-        )
-        return heapq.nsmallest(limit, scored, key=lambda item: (-item[0], item[1][0]))
 
 
-def rank_texts(
-    query: str,
-    refs: Sequence[str],
-    open_text: Callable[[str], StoredText | None],
-    max_results: int,
-    cancelled: Callable[[], bool],
-) -> SearchResult:
-    """Rank passages by reading the texts of ``refs``, for MAX_SECONDS at most.
+def best_of(
+    candidates: Sequence[Candidate], query: Query, statistics: Statistics, limit: int
+) -> list[tuple[float, Candidate]]:
+    """Return the best passages with their scores; of those that say the same the first alone."""
+    average = max(sum(len(c.terms) for c in candidates) / max(len(candidates), 1), 1.0)
+    weights = statistics.weights
+    scored = [(candidate.score(query, weights, average), candidate) for candidate in candidates]
+    scored.sort(key=lambda item: (-item[0], item[1].order))
+    best: list[tuple[float, Candidate]] = []
+    for score, candidate in scored:
+        if len(best) == limit:
+            break
+        if not any(_are_alike(candidate, other) for known, other in best if known < score * 1.2):
+            best.append((score, candidate))
+    return best
 
-    ``cancelled`` may be a Deadline of its own.
 
-    ``open_text`` returns None for a text that need not be searched.
-    """
-    ranking = Ranking(query)
-    expired = cancelled if isinstance(cancelled, Deadline) else Deadline(cancelled)
-    pending = 0
-    for number, ref in enumerate(refs):
-        text = open_text(ref)
-        if text is None:
-            continue
-        with contextlib.closing(text):
-            if not ranking.add(ref, text, expired):
-                pending = len(refs) - number
-                break
-    return SearchResult(tuple(ranking.best(max_results)), pending)
+def _are_alike(one: Candidate, other: Candidate) -> bool:
+    """Return whether two passages have nearly the same words."""
+    first, second = set(one.terms), set(other.terms)
+    return len(first & second) >= _ALIKE * len(first | second)

@@ -1,15 +1,13 @@
 """The text of an artifact, open for reading from an event loop."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 from anyio import lowlevel
 
-from fetchstash.store import _search_pool as pool
-from fetchstash.store._contract import GrepQuery, Matches, SearchResult
+from fetchstash.store._contract import GrepQuery, Matches
 from fetchstash.store._disk import translate_errors
 from fetchstash.store._grep import grep
-from fetchstash.store._rank import Deadline, Ranking
 from fetchstash.store._text import (
     ByteSource,
     BytesSource,
@@ -23,7 +21,6 @@ from fetchstash.store._threads import Threads
 from fetchstash.text.ranges import Ranges
 
 T = TypeVar("T")
-Rank = Callable[[str, Sequence[str], int], Awaitable[SearchResult]]
 
 
 class TextReader:
@@ -31,7 +28,7 @@ class TextReader:
 
     Every read costs one look-up in the stride index and the bytes that it returns, whatever the
     size of the text. Any store can make one: all it needs is a ByteSource. ``stored`` is the text
-    beneath, for code that may block. ``rank`` ranks a long text elsewhere than in a thread.
+    beneath, for code that may block.
     """
 
     def __init__(
@@ -41,7 +38,6 @@ class TextReader:
         index: StrideIndex,
         ranges: Ranges,
         threads: Threads | None = None,
-        rank: Rank | None = None,
     ) -> None:
         self.ref = ref
         self.chars = index.chars
@@ -52,7 +48,6 @@ class TextReader:
         cached = CachedSource(source) if may_wait(source) else source
         self._cached = StoredText(cached, index)
         self._threads = threads or Threads()
-        self._rank = rank
 
     @classmethod
     def of(cls, ref: str, text: bytes, ranges: Ranges) -> "TextReader":
@@ -79,21 +74,6 @@ class TextReader:
         return await self._threads.grep(
             lambda cancelled: grep(self.stored, query, self.ref, cancelled)
         )
-
-    async def rank(self, query: str, max_results: int) -> SearchResult:
-        """Return the best-matching passages, best first; none if no word occurs.
-
-        A text that takes longer than two seconds is ranked up to there, and is pending then.
-        """
-        if self._rank and self.bytes > pool.LITTLE:
-            return await self._rank(query, (self.ref,), max_results)
-
-        def work(cancelled: Callable[[], bool]) -> SearchResult:
-            ranking = Ranking(query)
-            is_whole = ranking.add(self.ref, self.stored, Deadline(cancelled))
-            return SearchResult(tuple(ranking.best(max_results)), int(not is_whole))
-
-        return await self._threads.rank(work)
 
     async def aclose(self) -> None:
         """Close the source."""

@@ -1,117 +1,154 @@
-"""Ranked search over many texts: the index, disposable, in search.db.
+"""Ranked search over texts: an index of their passages, which may be lost at any time.
 
-It is disposable. It is built in short steps, each under the index's lock: by searches, which answer
-within a bounded time from what is indexed, and by a thread that goes on until everything is. It
-holds no text (a contentless FTS5 table, https://sqlite.org/fts5.html), and gc drops it when it is
-about texts that are gone. Passages and words are those of `_rank`; FTS5's own BM25 has the same
-constants.
+A folder has it in search.db: built by searches, which answer within a bounded time from what is
+indexed, and by a thread that goes on until everything is; both in short steps under the index's
+lock. It holds no text (a contentless FTS5 table, https://sqlite.org/fts5.html), and gc drops it
+when it is about texts that are gone. Elsewhere an index is in memory. It finds the passages that
+may be the best, and `_rank` says which are.
 """
 
 import contextlib
 import math
-import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Event, RLock, Thread
 
 from fetchstash.errors import ExpiredRef, FetchstashError, StoreError, UnknownRef
 from fetchstash.store._contract import Passage, SearchResult
 from fetchstash.store._disk import locked, locked_now, private_file
-from fetchstash.store._rank import MAX_TERMS, Deadline, hit_offset, passages, rank_texts, words
-from fetchstash.store._text import StoredText
+from fetchstash.store._passages import Hit, add, find, prepare
+from fetchstash.store._rank import Candidate, Deadline, Query, Section, best_of
+from fetchstash.store._text import StoredText, text_in_memory
 
 BUILD_SECONDS = 1.0
-"""CPU time that a search spends on indexing at most; see Deadline."""
+"""CPU time that a search over much text spends on indexing at most; see Deadline."""
+
+LITTLE_BYTES, LITTLE_TEXTS = 8 * 2**20, 1_000
+"""So little text is indexed to its end, whatever the clock says."""
 
 STEP_SECONDS = 0.05
-"""So long the index is locked at a time, and so long the thread rests between two steps."""
+"""So long the index is locked at a time."""
 
-STEP_PASSAGES = 100
-"""A step indexes so many, or a text to its end, whatever the clock says: each call makes one at
-least, so that an index is complete after as many calls as its passages make hundreds and texts."""
-
-WAIT_SECONDS = 5
-"""So long a search waits at most for others of this process that build the index."""
+REST_SECONDS = 0.01
+"""So long the thread rests between two steps, and a search waits before it tries the lock again."""
 
 OPEN_SECONDS = 5
 """So long a text stays open between steps: opening one in a bucket takes longer than a step."""
 
-MAX_RANKED = 200_000
-"""Passages that one search ranks; an index of 100 MB has about half as many."""
+MEMORY_BYTES = 64 * 2**20
+"""An index in memory begins anew when it has that much text."""
 
-_SCHEMA = """
-    CREATE TABLE text (
-        id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, size INTEGER NOT NULL,
-        indexed INTEGER NOT NULL, next_line INTEGER NOT NULL);
-    CREATE TABLE passage (
-        id INTEGER PRIMARY KEY, text INTEGER NOT NULL, first_line INTEGER, last_line INTEGER,
-        start INTEGER, size INTEGER);
-    CREATE VIRTUAL TABLE words_of USING fts5 (words, content = '', tokenize = 'ascii');
-"""
-"""``indexed`` bytes of a text are done. The tokenizer splits at the spaces between our words."""
+INDEXING = "fetchstash-index"
+"""The name of the thread that indexes."""
 
 Texts = Mapping[str, str]
 """SHA-256 of a text to the reference of an artifact that has it, the most wanted first."""
 
 OpenText = Callable[[str], StoredText]
 
+_TOO_BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_INTERRUPT")
+_LOST = (ExpiredRef, UnknownRef, StoreError)
+
+
+@dataclass(frozen=True, slots=True)
+class RunTexts:
+    """Texts in one state: the newest artifact of each by SHA-256, newest first."""
+
+    refs: Texts = field(default_factory=dict[str, str])
+    bytes: int = 0
+    state: tuple[int, str] = (0, "")
+
+    @property
+    def are_few(self) -> bool:
+        """Return whether they are indexed to their end by the search that wants them."""
+        return self.bytes <= LITTLE_BYTES and len(self.refs) <= LITTLE_TEXTS
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is asked, and the texts that are to be indexed for it, the most wanted last."""
+
+    asked: Query
+    texts: RunTexts
+    open_text: OpenText
+    named: bool
+    missing: list[str] = field(default_factory=list[str])
+
 
 class SearchIndex:
-    """The file search.db of a store."""
+    """The file search.db of a store's folder; without a folder an index in memory."""
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "search.db"
-        self._lock = folder / "search-lock"
+    def __init__(self, folder: Path | None = None) -> None:
+        self._path = folder / "search.db" if folder else None
+        self._lock = folder / "search-lock" if folder else None
+        self._turn = RLock()  # of the threads of this process
         self._stopped = Event()
         self._builder: Thread | None = None
-        self._turn = Lock()
         # The number of an index, and texts that are all in it: no need to look again.
         self._complete: tuple[int, Texts] | None = None
         # The text that the last step did not end, and when it was opened. It is the lock's.
         self._begun: tuple[str, StoredText, float] | None = None
+        self._memory: sqlite3.Connection | None = None
+        self._kept: dict[str, bytes] = {}  # the texts of an index in memory
 
     def search(
         self,
         query: str,
-        texts: Texts,
+        texts: RunTexts,
         open_text: OpenText,
         limit: int,
         cancelled: Callable[[], bool],
+        *,
+        named: bool = False,
     ) -> SearchResult:
-        """Rank the indexed passages of ``texts``. Raises sqlite3.Error for a damaged index.
+        """Return the best passages of ``texts``; the result says how many are not indexed.
 
-        The result says how many texts are not. They are indexed after the search, by a thread.
+        A thread goes on with these. Raises what ``open_text`` does for a text that is ``named``;
+        any other that is lost is left out.
         """
-        terms = list(dict.fromkeys(words(query)))[:MAX_TERMS]
-        if not terms:
-            return SearchResult(())
-        work = _Work(self._missing(texts), texts, open_text)
-        self._build(work, Deadline(cancelled, BUILD_SECONDS))
-        pending = len(work.missing)
-        hits = self._best(terms, texts, limit, cancelled)
-        if pending and not (self._builder and self._builder.is_alive()):
-            self._builder = Thread(target=self._build_all, args=(work,), daemon=True)
-            self._builder.start()
-        ranked: list[Passage] = []
-        for sha256, first_line, last_line, start, size, score in hits:
-            with contextlib.closing(open_text(texts[sha256])) as text:
-                shown = text.span(start, start + size).rstrip("\n")
-            hit = hit_offset(query, shown)
-            ranked.append(Passage(texts[sha256], first_line, last_line, shown, score, hit))
-        return SearchResult(tuple(ranked), pending)
+        work = _Work(Query(query), texts, open_text, named)
+        for _ in range(2):
+            try:
+                return self._search(work, limit, cancelled)
+            except sqlite3.Error as error:
+                if getattr(error, "sqlite_errorname", "") in _TOO_BUSY:
+                    return SearchResult((), len(texts.refs))
+                self.drop()  # damaged, or of another version
+        if named or texts.are_few:  # the disk is full
+            return SearchIndex()._search(work, limit, cancelled)  # noqa: SLF001 - one of us
+        return SearchResult((), len(texts.refs))
+
+    def missing(self, texts: Texts) -> list[str]:
+        """Return the texts that are not indexed to their end, the most wanted last."""
+        wanted = list(reversed(list(texts)))
+        if self._path and not self._path.exists():
+            return wanted
+        named = "AND sha256 = ?" if len(wanted) == 1 else ""
+        done = f"SELECT sha256 FROM text WHERE indexed = size {named}"  # noqa: S608 - ours
+        try:
+            with self._connection() as db:
+                (number,) = db.execute("PRAGMA user_version").fetchone()
+                if self._complete == (number, texts):
+                    return []
+                whole = {sha256 for (sha256,) in db.execute(done, wanted if named else ())}
+        except sqlite3.Error:  # the next step drops it
+            return wanted
+        wanted = [sha256 for sha256 in wanted if sha256 not in whole]
+        if not wanted:
+            self._complete = number, texts
+        return wanted
 
     def forget(self, live: Collection[str]) -> None:
         """Drop the index if it is about a text that is not ``live``: it knows its words."""
-        if not self._path.exists():
+        if not (self._path and self._lock and self._path.exists()):
             return
         with locked(self._lock):
             self._end_begun()
             try:
-                with contextlib.closing(self._open()) as db:
+                with self._connection() as db:
                     known = {sha256 for (sha256,) in db.execute("SELECT sha256 FROM text")}
                     stale = not known.issubset(live)
             except sqlite3.Error:
@@ -121,13 +158,19 @@ class SearchIndex:
 
     def drop(self) -> None:
         """Remove the index. The next search begins a new one."""
-        with locked(self._lock):
+        with self._turn, locked(self._lock) if self._lock else contextlib.nullcontext():
             self._unlink()
 
     def _unlink(self) -> None:
-        """Remove the index, after its journal, which another index must not get."""
-        self._path.with_name("search.db-journal").unlink(missing_ok=True)
-        self._path.unlink(missing_ok=True)
+        self._end_begun()
+        if self._path:
+            # First its journal, which another index must not get.
+            self._path.with_name("search.db-journal").unlink(missing_ok=True)
+            self._path.unlink(missing_ok=True)
+        if self._memory:
+            self._memory.close()
+        self._memory = None
+        self._kept.clear()
 
     def close(self) -> None:
         """Stop building."""
@@ -136,59 +179,85 @@ class SearchIndex:
             self._builder.join()
         self._end_begun()
 
-    def _missing(self, texts: Texts) -> list[str]:
-        """Return the texts that are not indexed to their end, the most wanted last."""
-        missing = list(reversed(list(texts)))
-        if not self._path.exists():
-            return missing
-        with contextlib.closing(self._open()) as db:
-            (number,) = db.execute("PRAGMA user_version").fetchone()
-            if self._complete == (number, texts):
-                return []
-            done = db.execute("SELECT sha256 FROM text WHERE indexed = size")
-            whole = {sha256 for (sha256,) in done}
-        missing = [sha256 for sha256 in missing if sha256 not in whole]
-        self._complete = None if missing else (number, texts)
-        return missing
+    def _search(self, work: _Work, limit: int, cancelled: Callable[[], bool]) -> SearchResult:
+        asked, texts = work.asked, work.texts
+        if not asked.words:
+            return SearchResult(())
+        work.missing[:] = self.missing(texts.refs)
+        if work.missing and not self._path and sum(map(len, self._kept.values())) > MEMORY_BYTES:
+            self.drop()
+            work.missing[:] = self.missing(texts.refs)
+        if work.missing:
+            seconds = math.inf if texts.are_few else None if work.named else BUILD_SECONDS
+            self._build(work, Deadline(cancelled, seconds), wait=work.named or texts.are_few)
+        pending = len(work.missing)
+        with self._connection() as db:
+            db.set_progress_handler(cancelled, 10_000)
+            hits, statistics = find(db, asked, texts.refs)
+            db.set_progress_handler(None, 0)
+        candidates = list(self._read(work, hits))
+        best = best_of(candidates, asked, statistics, limit)
+        if pending and self._path and not (self._builder and self._builder.is_alive()):
+            # A search that waits would be asked again.
+            self._builder = Thread(target=self._build_all, args=(work,), daemon=True, name=INDEXING)
+            self._builder.start()
+        shown = (
+            Passage(c.ref, c.first_line, c.last_line, c.text, score, asked.hit_offset(c))
+            for score, c in best
+        )
+        return SearchResult(tuple(shown), pending)
 
-    def _build(self, work: "_Work", expired: Callable[[], bool]) -> None:
-        """Index texts in one step at least, unless another process is doing it."""
-        if not self._turn.acquire(timeout=WAIT_SECONDS):
-            return  # many searches of this process are doing it
-        try:
-            while work.missing:
-                with locked_now(self._lock) as is_ours:
-                    if not is_ours:
-                        return
+    def _build(self, work: _Work, expired: Callable[[], bool], *, wait: bool) -> None:
+        """Index texts in one step at least; while another does it, ``wait`` or leave it to it."""
+        while work.missing:
+            with self._held() as is_ours:
+                if is_ours:
                     self._step(work, Deadline(expired, STEP_SECONDS))
-                if expired():
-                    return
+            if expired() or not (is_ours or wait):
+                return
+            if not is_ours:
+                time.sleep(REST_SECONDS)
+                work.missing[:] = self.missing(work.texts.refs)
+
+    @contextlib.contextmanager
+    def _held(self) -> Generator[bool]:
+        """Hold the index's lock, unless others do for a step's time; say whether that is so."""
+        if not self._turn.acquire(timeout=STEP_SECONDS):
+            yield False
+            return
+        try:
+            with locked_now(self._lock) if self._lock else contextlib.nullcontext(True) as is_ours:
+                yield is_ours
         finally:
             self._turn.release()
 
-    def _build_all(self, work: "_Work") -> None:
+    def _build_all(self, work: _Work) -> None:
         """Index all texts, with rests, until ``close``."""
         with contextlib.suppress(sqlite3.Error, OSError, FetchstashError):
-            while work.missing and not self._stopped.wait(STEP_SECONDS):
-                self._build(work, Deadline(self._stopped.is_set, STEP_SECONDS))
+            while work.missing and not self._stopped.wait(REST_SECONDS):
+                self._build(work, Deadline(self._stopped.is_set, STEP_SECONDS), wait=False)
 
-    def _step(self, work: "_Work", expired: Callable[[], bool]) -> None:
-        with contextlib.closing(self._open()) as db, _commit(db):
+    def _step(self, work: _Work, expired: Callable[[], bool]) -> None:
+        with self._connection() as db, _commit(db):
             while work.missing:
                 sha256 = work.missing.pop()
                 try:
                     text, opened = self._text(work, sha256)
+                    if not self._path and sha256 not in self._kept:
+                        self._kept[sha256] = text.read(0, text.index.size)
                 except FetchstashError:  # gc took it meanwhile, or it was altered
+                    if work.named:
+                        raise
                     continue
                 self._begun = sha256, text, opened
-                if _add(db, sha256, text, expired):
+                if add(db, sha256, text, expired):
                     self._end_begun()
                 else:
                     work.missing.append(sha256)
                 if expired():
                     return
 
-    def _text(self, work: "_Work", sha256: str) -> tuple[StoredText, float]:
+    def _text(self, work: _Work, sha256: str) -> tuple[StoredText, float]:
         """Return a text, and when it was opened: in the last step, if that is not long ago."""
         now = time.monotonic()
         if self._begun:
@@ -196,162 +265,63 @@ class SearchIndex:
             if begun == sha256 and now - opened < OPEN_SECONDS:
                 return text, opened
             self._end_begun()
-        return work.open_text(work.texts[sha256]), now
+        return work.open_text(work.texts.refs[sha256]), now
 
     def _end_begun(self) -> None:
         if self._begun:
             self._begun[1].close()
             self._begun = None
 
-    def _best(
-        self, terms: list[str], texts: Texts, limit: int, cancelled: Callable[[], bool]
-    ) -> list[tuple[str, int, int, int, int, float]]:
-        """Return the best passages: SHA-256, first and last line, first byte, size and score."""
-        if not self._path.exists():
-            return []
-        with contextlib.closing(self._open()) as db:
-            db.set_progress_handler(cancelled, 10_000)
-            asked = _rarest(db, terms)
-            ranked = db.execute(
-                "SELECT text.sha256, first_line, last_line, start, passage.size,"
-                " -bm25(words_of) AS score FROM words_of"
-                " JOIN passage ON passage.id = words_of.rowid"
-                " JOIN text ON text.id = passage.text"
-                " WHERE words_of MATCH ? ORDER BY score DESC, passage.id",
-                (" OR ".join(f'"{term}"' for term in asked),),
-            )
-            # Texts of other runs are left out here: a table of this run's would take longer.
-            return list(islice((hit for hit in ranked if hit[0] in texts), limit))
+    def _read(self, work: _Work, hits: Iterable[Hit]) -> Generator[Candidate]:
+        """Read passages, with the headings above them, text by text."""
+        by_text: dict[str, list[Hit]] = {}
+        for hit in hits:
+            by_text.setdefault(hit.sha256, []).append(hit)
+        for sha256, here in by_text.items():
+            ref = work.texts.refs[sha256]
+            try:
+                kept = self._kept.get(sha256)
+                text = work.open_text(ref) if kept is None else text_in_memory(kept)
+            except _LOST:
+                if work.named:
+                    raise
+                continue
+            with contextlib.closing(text):
+                for hit in here:
+                    shown = text.span(hit.start, hit.start + hit.size).rstrip("\n")
+                    above = "".join(
+                        text.span(heading.start, heading.start + heading.size)
+                        for heading in Section.load(hit.section).headings
+                    )
+                    lines = hit.first_line, hit.last_line
+                    yield Candidate(ref, *lines, shown, above, hit.language, hit.id)
 
-    def _open(self) -> sqlite3.Connection:
-        private_file(self._path)
-        db = sqlite3.connect(self._path, isolation_level=None, timeout=1)
-        try:
-            # A process that is killed leaves its journal, which the next one rolls back. After a
-            # crash of the machine the index may be damaged, and is built again.
-            db.execute("PRAGMA journal_mode = TRUNCATE").fetchone()
-            db.execute("PRAGMA synchronous = OFF")
-            if not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-                number = f"PRAGMA user_version = {secrets.randbits(31)};"
-                db.executescript(f"BEGIN; {_SCHEMA} {number} COMMIT;")
-        except BaseException:
-            db.close()
-            raise
-        return db
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """Texts to index, the most wanted last."""
-
-    missing: list[str]
-    texts: Texts
-    open_text: OpenText
-
-
-def _rarest(db: sqlite3.Connection, terms: list[str]) -> list[str]:
-    """Return the terms that MAX_RANKED passages hold together, the rarest, and one at least.
-
-    Ranking takes time for each of these passages. Common words hardly change the order.
-    """
-    db.execute("CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab(main, words_of, row)")
-    count = "SELECT doc FROM temp.vocabulary WHERE term = ?"
-    counts = {term: (db.execute(count, (term,)).fetchone() or (0,))[0] for term in terms}
-    rarest, total = list[str](), 0
-    for term in sorted(terms, key=lambda term: counts[term]):
-        total += counts[term]
-        if total > MAX_RANKED and any(counts[chosen] for chosen in rarest):
-            break
-        rarest.append(term)
-    return rarest
+    @contextlib.contextmanager
+    def _connection(self) -> Generator[sqlite3.Connection]:
+        """Lend a connection to the index, which is made if there is none."""
+        if self._path:
+            private_file(self._path)
+            with contextlib.closing(
+                sqlite3.connect(self._path, isolation_level=None, timeout=1)
+            ) as db:
+                prepare(db)
+                yield db
+            return
+        with self._turn:
+            if not self._memory:
+                self._memory = sqlite3.connect(
+                    ":memory:", isolation_level=None, check_same_thread=False
+                )
+                prepare(self._memory)
+            yield self._memory
 
 
 @contextlib.contextmanager
 def _commit(db: sqlite3.Connection) -> Generator[None]:
     db.execute("BEGIN IMMEDIATE")
-    yield
+    try:
+        yield
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
     db.execute("COMMIT")
-
-
-def _add(
-    db: sqlite3.Connection, sha256: str, text: StoredText, expired: Callable[[], bool]
-) -> bool:
-    """Index a text from where it was left, and return whether it is indexed to its end."""
-    db.execute("INSERT OR IGNORE INTO text VALUES (NULL, ?, ?, 0, 1)", (sha256, text.index.size))
-    number, indexed, line = db.execute(
-        "SELECT id, indexed, next_line FROM text WHERE sha256 = ?", (sha256,)
-    ).fetchone()
-    for count, piece in enumerate(passages(text, indexed, line), start=1):
-        place = (number, piece.first_line, piece.last_line, piece.start, len(piece.data))
-        row = db.execute(
-            "INSERT INTO passage (text, first_line, last_line, start, size) VALUES (?, ?, ?, ?, ?)",
-            place,
-        ).lastrowid
-        terms = " ".join(words(piece.data.decode("utf-8", "replace")))
-        db.execute("INSERT INTO words_of (rowid, words) VALUES (?, ?)", (row, terms))
-        if count >= STEP_PASSAGES and expired():
-            indexed = piece.start + len(piece.data)
-            line = piece.last_line + piece.data.endswith(b"\n")
-            break
-    else:
-        indexed = text.index.size
-    db.execute("UPDATE text SET indexed = ?, next_line = ? WHERE id = ?", (indexed, line, number))
-    return indexed == text.index.size
-
-
-INDEX_BYTES, INDEX_TEXTS = 8 * 2**20, 1_000
-"""A run with more text, or more texts, is searched by an index, any other by reading all of it."""
-
-_TOO_BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_INTERRUPT")
-_LOST = (ExpiredRef, UnknownRef, StoreError)
-
-
-@dataclass(frozen=True, slots=True)
-class RunTexts:
-    """The texts of a run in one state: the newest artifact of each by SHA-256, newest first."""
-
-    state: tuple[int, str] = (0, "")
-    refs: Mapping[str, str] = field(default_factory=dict[str, str])
-    bytes: int = 0
-
-    @property
-    def are_many(self) -> bool:
-        """Return whether an index is worth its while."""
-        return self.bytes > INDEX_BYTES or len(self.refs) > INDEX_TEXTS
-
-
-def search_run(
-    index: SearchIndex,
-    query: str,
-    texts: RunTexts,
-    open_text: OpenText,
-    max_results: int,
-    cancelled: Callable[[], bool],
-) -> SearchResult:
-    """Rank passages over the texts of a run.
-
-    Few texts are read to their end, whatever the clock says: INDEX_BYTES bound the work.
-    """
-    if texts.are_many:
-        try:
-            return index.search(query, texts.refs, open_text, max_results, cancelled)
-        except sqlite3.Error as error:  # no FTS5 here, or a damaged index
-            if error.sqlite_errorname in _TOO_BUSY:
-                return SearchResult((), len(texts.refs))
-            index.drop()
-        except _LOST:
-            pass
-    expired = Deadline(cancelled, None if texts.are_many else math.inf)
-    return rank_texts(query, list(texts.refs.values()), _if_kept(open_text), max_results, expired)
-
-
-def _if_kept(open_text: OpenText) -> Callable[[str], StoredText | None]:
-    """Return what opens a text, or returns None for one that is gone by now or altered."""
-
-    def opened(ref: str) -> StoredText | None:
-        try:
-            return open_text(ref)
-        except _LOST:
-            return None
-
-    return opened

@@ -15,19 +15,20 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from threading import Lock, Timer
+from threading import Lock, Timer, enumerate as threads
 from typing import Any, Protocol
 
 from fetchstash.errors import FetchstashError, StoreError
 from fetchstash.store._contract import SearchResult
 from fetchstash.store._disk import translate_errors
+from fetchstash.store._search import INDEXING
 from fetchstash.system.processes import processors
 
 LITTLE = 256 * 2**10
 """Bytes of text that are ranked in a thread: in less time than a process takes to start."""
 
-NICENESS = 3
-"""Of the processes: the loop comes first, and a search still gets a third of a busy processor."""
+NICENESS = 10
+"""Of the processes: the loop comes first; a search still gets a tenth of a busy processor."""
 
 _IDLE_SECONDS = 20
 _MOST_OPEN = 8
@@ -122,9 +123,12 @@ _idle: list[Child] = []
 _lock = Lock()
 
 
-def take() -> Child:
-    """Return a process for a job: the one that had the last job, which is warm."""
+def take(key: Hashable) -> Child:
+    """Return an idle process for a job: one that has open what the job reads, if there is one."""
     with _lock:
+        for number, child in enumerate(_idle):
+            if key in child.keys:
+                return _idle.pop(number)
         return _idle.pop() if _idle else Child()
 
 
@@ -146,6 +150,14 @@ def close(key: Hashable) -> None:
         child.close()
 
 
+def _leave() -> None:
+    """End this process when what it indexes is indexed."""
+    for thread in threads():
+        if thread.name == INDEXING:
+            thread.join()
+    os._exit(0)
+
+
 def main() -> None:
     """Do jobs until stdin ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the server ends us
@@ -154,7 +166,7 @@ def main() -> None:
             os.nice(NICENESS)
     opened: OrderedDict[Hashable, Any] = OrderedDict()
     while True:
-        idle = Timer(_IDLE_SECONDS, os._exit, (0,))
+        idle = Timer(_IDLE_SECONDS, _leave)
         idle.daemon = True
         idle.start()
         try:

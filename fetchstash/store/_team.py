@@ -35,11 +35,12 @@ from fetchstash.store._limits import StoreLimits, bucket_url, store_folder
 from fetchstash.store._place import EVICTIONS_PER_PUT
 from fetchstash.store._postgres import Database
 from fetchstash.store._protocol import in_thread
-from fetchstash.store._rank import MAX_TERMS, words
+from fetchstash.store._rank import Query
 from fetchstash.store._schema import Db, Record
 from fetchstash.store._search_pool import Job, close as close_searches
 from fetchstash.store._text import ByteSource
 from fetchstash.store._threads import CALLS_AT_ONCE, Threads, Turns
+from fetchstash.store._words import words
 from fetchstash.text.ranges import Ranges
 
 T = TypeVar("T")
@@ -192,18 +193,19 @@ class TeamStore(CatalogStore):
     def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Job, int]:
         texts = {ref: self._text_blob(ref) for ref in refs} or self._candidates(query)
         job = BytesSearch(self._limits, texts, query, max_results, bool(refs))
-        return job, sum(blob.size for blob in texts.values())
+        missing = set(self._bytes.index.missing({blob.sha256: "" for blob in texts.values()}))
+        return job, sum(blob.size for blob in texts.values() if blob.sha256 in missing)
 
     @property
     def _searched(self) -> Bytes:
         return self._bytes
 
     def _candidates(self, query: str) -> dict[str, Blob]:
-        terms = list(dict.fromkeys(words(query)))[:MAX_TERMS]
-        if not terms:
+        asked = Query(query)
+        if not asked.words:
             return {}
         with self._database.reading() as db:
-            return _candidates(db, self._view.lists, terms)
+            return _candidates(db, self._view.lists, asked)
 
     @in_thread
     def replace_text(
@@ -402,26 +404,30 @@ def _terms_of(text: Path) -> tuple[list[str], bool]:
     return [term.replace("\0", "") for term in terms if term.strip("\0")][:_MOST_TERMS], is_whole
 
 
-def _candidates(db: Db, run: str, terms: Sequence[str]) -> dict[str, Blob]:
+def _candidates(db: Db, run: str, query: Query) -> dict[str, Blob]:
     """Return the texts of a run that a search ranks: artifact and blob, the newest first."""
     texts: dict[str, tuple[str, Blob]] = {}
     condition, values = rows.in_run(run)
-    quoted = [f"'{_escaped(term[:_LONGEST_TERM])}'" for term in terms]
+    # The words of a text are kept as they are: a stem is what many forms of a word begin with.
+    asked = [
+        f"('{_escaped(word[:_LONGEST_TERM])}' | '{_escaped(stem[:_LONGEST_TERM])}':*)"
+        for word, stem in query.prefixes()
+    ]
 
     def add(which: str, most: int, *more: str) -> None:
         found = db.execute(
-            "SELECT ref, blob.sha256, size, modified_ns FROM artifact"  # noqa: S608 - ours
-            " JOIN words ON words.sha256 = text"
-            " JOIN blob ON kind = 'text' AND blob.sha256 = text"
-            f" WHERE {condition} AND {which} ORDER BY id DESC LIMIT {most}",
+            "SELECT ref, blob.sha256, size, modified_ns FROM ("  # noqa: S608 - ours
+            " SELECT id, ref, text FROM artifact JOIN words ON words.sha256 = text"
+            f" WHERE {condition} AND {which} ORDER BY id DESC LIMIT {most}) AS best"
+            " JOIN blob ON kind = 'text' AND blob.sha256 = text ORDER BY id DESC",
             (*values, *more),
         )
         for ref, sha256, size, modified_ns in found:
             texts.setdefault(sha256, (ref, Blob("text", sha256, size, modified_ns)))
 
-    add("terms @@ ?::tsquery", CANDIDATES, " & ".join(quoted))
-    if len(texts) < CANDIDATES and len(terms) > 1:
-        add("terms @@ ?::tsquery", CANDIDATES, " | ".join(quoted))
+    add("terms @@ ?::tsquery", CANDIDATES, " & ".join(asked))
+    if len(texts) < CANDIDATES and len(asked) > 1:
+        add("terms @@ ?::tsquery", CANDIDATES, " | ".join(asked))
     add("NOT is_whole", _PARTIAL)
     return dict(texts.values())
 

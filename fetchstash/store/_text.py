@@ -349,6 +349,16 @@ class StoredText:
         return self.index.chars_before[block] + _count(self.read(block * STRIDE, byte))
 
 
+def text_by_bytes(source: ByteSource, size: int) -> StoredText:
+    """Return a text that can be read by bytes: it has no index of its characters and lines."""
+    return StoredText(source, StrideIndex(size, 0, 0, array("Q"), array("Q")))
+
+
+def text_in_memory(text: bytes) -> StoredText:
+    """Return the same of bytes in memory."""
+    return text_by_bytes(BytesSource(text), len(text))
+
+
 def _after_feeds(data: bytes, feeds: int) -> int:
     """Return the length up to and with this many line feeds; all if there are fewer."""
     pieces = data.split(b"\n", feeds)

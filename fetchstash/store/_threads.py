@@ -73,7 +73,7 @@ class Threads:
     async def search(self, job: pool.Job) -> SearchResult:
         """Do a search in a process, which a cancelled call kills."""
         async with self._turns.search():
-            child = pool.take()
+            child = pool.take(job.key)
             try:
                 result = await to_thread.run_sync(
                     child.ask, job, limiter=self._searches, abandon_on_cancel=True

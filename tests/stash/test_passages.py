@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash import as_shown, open_stash
-from fetchstash.store import _rank
+from fetchstash.store import _rank, _search
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -46,6 +46,8 @@ async def test_a_focus_that_was_sought_in_a_part_of_the_text_says_so(
         artifact = await stash.add_file(tmp_path / "rows.csv", focus=focus)
         assert "could be searched for the focus in time" not in as_shown(artifact)
         monkeypatch.setattr(_rank, "MAX_SECONDS", -1)
+        monkeypatch.setattr(_search, "LITTLE_BYTES", -1)
+        (tmp_path / "rows.csv").write_text("\n".join(("id,place,n", *ROWS)))
         artifact = await stash.add_file(tmp_path / "rows.csv", focus=focus)
         assert "[Only the beginning of the text could be searched for the focus in time.]" in (
             as_shown(artifact)

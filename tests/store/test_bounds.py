@@ -14,12 +14,12 @@ from fetchstash.store import (
     TextReader,
     _catalog,
     _grep,
-    _rank,
+    _passages,
     _rows,
     open_store,
 )
 from tests.store.test_grep import lines, matching
-from tests.store.test_rank import haystack
+from tests.store.test_rank import haystack, rank
 
 Put = Callable[..., Awaitable[Facts]]
 OpenText = Callable[[bytes], Awaitable[TextReader]]
@@ -53,14 +53,14 @@ async def test_the_write_ahead_log_stays_small(
     await store.aclose()
 
 
-async def test_ranking_holds_a_bounded_number_of_passages_and_still_finds_the_best(
-    open_text: OpenText, monkeypatch: pytest.MonkeyPatch
+def test_a_search_reads_a_bounded_number_of_passages_and_still_finds_the_best(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     text = haystack("a server with a needle", paragraphs=2000)
-    whole = (await (await open_text(text.encode())).rank("needle server", 5)).passages
-    monkeypatch.setattr(_rank, "MAX_HITS", 20)
-    ranked = await (await open_text(text.encode())).rank("needle server", 1)
-    assert [p.first_line for p in ranked.passages] == [whole[0].first_line]
+    whole = rank(text, "needle server", 5)
+    monkeypatch.setattr(_passages, "CANDIDATES", 3)
+    ranked = rank(text, "needle server", 5)
+    assert [p.first_line for p in ranked] == [p.first_line for p in whole[:3]]
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,13 @@ from fetchstash.store import (
     SearchResult,
     StoreLimits,
     _disk,
+    _passages,
     _rank,
     _search,
     open_store,
 )
+from fetchstash.store._search import RunTexts, SearchIndex
+from fetchstash.store._text import text_in_memory
 
 Put = Callable[..., Awaitable[Facts]]
 
@@ -36,7 +39,7 @@ class NoThread(threading.Thread):
 
 @pytest.fixture(autouse=True)
 def _index_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_search, "INDEX_BYTES", 0)
+    monkeypatch.setattr(_search, "LITTLE_BYTES", 0)
 
 
 def document(needle: str, seed: int) -> bytes:
@@ -84,31 +87,39 @@ async def test_the_passage_is_found_where_it_stands(
     assert "topic3" in best.text
 
 
-async def test_index_and_reading_agree(
-    store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
+def in_memory(kept: list[Facts], query: str) -> list[tuple[str, int, str]]:
+    """What an index in memory finds in these artifacts."""
+    files = {facts.artifact_ref: Path(facts.path or "").read_bytes() for facts in kept}
+    texts = RunTexts({ref: ref for ref in reversed(files)})
+    found = SearchIndex().search(
+        query, texts, lambda ref: text_in_memory(files[ref]), 3, lambda: False, named=True
+    )
+    return places(found)
+
+
+def places(result: SearchResult) -> list[tuple[str, int, str]]:
+    return [(p.artifact_ref, p.first_line, p.text) for p in result.passages]
+
+
+@pytest.mark.parametrize("few", [0, 10**6], ids=["all at once", "one by one"])
+async def test_every_index_finds_the_same_in_the_same_order(
+    few: int, store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await fill(store, put)
-    indexed = [(await store.search(f"topic{n} needle", (), 1)).passages for n in range(6)]
-    monkeypatch.setattr(_search, "INDEX_BYTES", 10**12)
-    read = [(await store.search(f"topic{n} needle", (), 1)).passages for n in range(6)]
-    assert [(p.artifact_ref, p.first_line, p.text) for (p,) in indexed] == [
-        (p.artifact_ref, p.first_line, p.text) for (p,) in read
-    ]
+    kept = await fill(store, put)
+    monkeypatch.setattr(_passages, "FEW_TEXTS", few)
+    for n in range(6):
+        query = f"topic{n} needle"
+        assert places(await search_when_indexed(store, query, 3)) == in_memory(kept, query)
 
 
 async def test_a_text_that_is_indexed_in_many_steps_is_found_as_in_one(
     store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    kept = await fill(store, put)
+    expected = in_memory(kept, "topic3 needle")
     monkeypatch.setattr(_search, "STEP_SECONDS", 0)
-    monkeypatch.setattr(_search, "STEP_PASSAGES", 1)
-    await fill(store, put)
-    indexed = await search_when_indexed(store, "topic3 needle", 1)
-    monkeypatch.setattr(_search, "INDEX_BYTES", 10**12)
-    ((expected,), (passage,)) = (
-        (await store.search("topic3 needle", (), 1)).passages,
-        indexed.passages,
-    )
-    assert replace(passage, score=0) == replace(expected, score=0)
+    monkeypatch.setattr(_passages, "STEP_PASSAGES", 1)
+    assert places(await search_when_indexed(store, "topic3 needle", 3)) == expected
 
 
 async def test_a_search_answers_from_indexed_texts_and_counts_the_others(
@@ -125,8 +136,8 @@ async def test_a_run_of_many_small_texts_is_indexed_too(
     store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = await fill(store, put)
-    monkeypatch.setattr(_search, "INDEX_BYTES", 10**12)
-    monkeypatch.setattr(_search, "INDEX_TEXTS", 5)
+    monkeypatch.setattr(_search, "LITTLE_BYTES", 10**12)
+    monkeypatch.setattr(_search, "LITTLE_TEXTS", 5)
     monkeypatch.setattr(_search, "BUILD_SECONDS", -1)
     assert (await store.search("topic3", (), 1)).pending == 5
     result = await search_when_indexed(store, "topic3", 1)
@@ -148,7 +159,7 @@ async def test_each_search_indexes_a_text_though_no_time_is_left_so_that_the_las
 async def test_few_texts_are_read_to_their_end_though_no_time_is_left(
     store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_search, "INDEX_BYTES", 10**12)
+    monkeypatch.setattr(_search, "LITTLE_BYTES", 10**12)
     monkeypatch.setattr(_rank, "MAX_SECONDS", -1)
     kept = await fill(store, put)
     result = await store.search("topic0", (), 1)
@@ -181,7 +192,7 @@ async def test_common_words_are_left_out_where_too_many_passages_would_be_ranked
     store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = await fill(store, put)
-    monkeypatch.setattr(_search, "MAX_RANKED", 3)
+    monkeypatch.setattr(_passages, "MAX_RANKED", 3)
     passages = (await search_when_indexed(store, "system absent topic3 value", 20)).passages
     assert [passage.artifact_ref for passage in passages] == [kept[3].artifact_ref]
 
@@ -226,7 +237,7 @@ async def test_no_word_of_a_deleted_text_outlives_the_next_gc(
 ) -> None:
     facts = await put(store, b"the word xylophone")
     await store.search("xylophone", (), 1)
-    assert b"xylophone" in (limits.folder / "search.db").read_bytes()
+    assert b"xylophon" in (limits.folder / "search.db").read_bytes()
     await store.delete(facts.artifact_ref)
     await store.gc()
     assert not (limits.folder / "search.db").exists()
@@ -304,7 +315,7 @@ async def test_texts_of_another_run_are_not_found(
 async def test_one_altered_text_does_not_spoil_the_search(
     index_bytes: int, store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_search, "INDEX_BYTES", index_bytes)
+    monkeypatch.setattr(_search, "LITTLE_BYTES", index_bytes)
     kept = await fill(store, put)
     Path(kept[0].path or "").write_bytes(b"altered")
     assert (await store.search("topic4", (), 1)).passages[0].artifact_ref == kept[4].artifact_ref

@@ -1,16 +1,23 @@
 """Ranking finds the passage that a person would point at, and finds the same one each time."""
 
 import random
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from fetchstash.store import TextReader, _rank
+from fetchstash.store import Passage, _rank
 from fetchstash.store._rank import Piece
+from fetchstash.store._search import RunTexts, SearchIndex
+from fetchstash.store._text import text_in_memory
 
 PASSAGE_CHARS = 1_200
-OpenText = Callable[[bytes], Awaitable[TextReader]]
+
+
+def rank(text: str, query: str, limit: int) -> tuple[Passage, ...]:
+    """The best passages of a text."""
+    opened = text_in_memory(text.encode())
+    texts = RunTexts({"": "art_x"})
+    return SearchIndex().search(query, texts, lambda _: opened, limit, lambda: False).passages
 
 
 def haystack(needle: str, paragraphs: int = 400) -> str:
@@ -39,7 +46,6 @@ def haystack(needle: str, paragraphs: int = 400) -> str:
     return "".join(filler)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("needle", "query"),
     [
@@ -51,21 +57,16 @@ def haystack(needle: str, paragraphs: int = 400) -> str:
         pytest.param("पुनः प्रयास की सीमा तीस सेकंड है", "प्रयास सीमा", id="a script with marks"),
     ],
 )
-async def test_the_passage_in_the_middle_is_found(
-    needle: str, query: str, open_text: OpenText
-) -> None:
+def test_the_passage_in_the_middle_is_found(needle: str, query: str) -> None:
     text = haystack(needle)
-    reader = await open_text(text.encode())
-    best = (await reader.rank(query, 3)).passages[0]
+    best = rank(text, query, 3)[0]
     assert needle in best.text
     assert best.first_line <= text[: text.index(needle)].count("\n") + 1 <= best.last_line
 
 
-@pytest.mark.anyio
-async def test_passages_are_lines_of_the_text_and_do_not_overlap(open_text: OpenText) -> None:
+def test_passages_are_lines_of_the_text_and_do_not_overlap() -> None:
     text = "# Title\n\n" + haystack("needle") + "## End\nneedle without line end"
-    reader = await open_text(text.encode())
-    passages = (await reader.rank("needle server", 1000)).passages
+    passages = rank(text, "needle server", 1000)
     lines = text.split("\n")
     covered: set[int] = set()
     for passage in passages:
@@ -78,21 +79,17 @@ async def test_passages_are_lines_of_the_text_and_do_not_overlap(open_text: Open
     )
 
 
-@pytest.mark.anyio
-async def test_a_line_of_three_megabytes_is_ranked_in_pieces(open_text: OpenText) -> None:
-    reader = await open_text(
-        ("filler ä " * 180_000 + "the needle " + "filler ö " * 150_000).encode()
-    )
-    best = (await reader.rank("needle", 5)).passages[0]
+def test_a_line_of_three_megabytes_is_ranked_in_pieces() -> None:
+    text = "filler ä " * 180_000 + "the needle " + "filler ö " * 150_000
+    best = rank(text, "needle", 5)[0]
     assert "needle" in best.text
     assert (best.first_line, best.last_line) == (1, 1)
     assert len(best.text) <= PASSAGE_CHARS
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("blank", ["\n", " \r\n", "\t\n\n"])
-async def test_megabytes_of_blank_lines_are_passed_at_once(
-    blank: str, open_text: OpenText, monkeypatch: pytest.MonkeyPatch
+def test_megabytes_of_blank_lines_are_passed_at_once(
+    blank: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody looks at the time between two passages, and blank lines make none."""
     text = "needle one\n" + blank * 800_000 + "needle two\n"
@@ -103,28 +100,21 @@ async def test_megabytes_of_blank_lines_are_passed_at_once(
         return pieces[-1]
 
     monkeypatch.setattr(_rank, "Piece", counted)
-    reader = await open_text(text.encode())
-    first_lines = [p.first_line for p in (await reader.rank("needle", 5)).passages]
+    first_lines = [p.first_line for p in rank(text, "needle", 5)]
     assert first_lines == [1, text.count("\n")]
     assert len(pieces) < 100
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("query", ["", "  ", "?!", "\ud800", "xylophone"])
-async def test_a_query_without_a_word_of_the_text_finds_nothing(
-    query: str, open_text: OpenText
-) -> None:
-    reader = await open_text(b"only these words\n")
-    assert (await reader.rank(query, 5)).passages == ()
+def test_a_query_without_a_word_of_the_text_finds_nothing(query: str) -> None:
+    text = "only these words\n"
+    assert rank(text, query, 5) == ()
 
 
-@pytest.mark.anyio
-async def test_the_same_question_gets_the_same_answer_and_equal_passages_stand_in_order(
-    open_text: OpenText,
-) -> None:
-    reader = await open_text(b"one needle\n\n" * 2000)
-    passages = (await reader.rank("needle", 5)).passages
-    assert passages == (await reader.rank("needle", 5)).passages
+def test_the_same_question_gets_the_same_answer_and_equal_passages_stand_in_order() -> None:
+    text = "".join(f"one needle, word{n * n} and other{n}\n\n" for n in range(2000))
+    passages = rank(text, "needle", 5)
+    assert passages == rank(text, "needle", 5)
     assert [passage.first_line for passage in passages] == sorted(
         passage.first_line for passage in passages
     )

@@ -1,0 +1,189 @@
+"""The tables of an index of passages: adding a text, and finding passages with words of a query."""
+
+import secrets
+import sqlite3
+from collections.abc import Callable, Collection, Iterable
+from itertools import islice
+from typing import NamedTuple
+
+from fetchstash.store._rank import HEADING_WEIGHT, Query, Section, Statistics, passages
+from fetchstash.store._text import StoredText
+from fetchstash.store._words import SAMPLE_BYTES, language_of, stems, words
+
+STEP_PASSAGES = 100
+"""A step indexes so many, or a text to its end, whatever the clock says: each call makes one at
+least, so that an index is complete after as many calls as its passages make hundreds and texts."""
+
+MAX_RANKED = 100_000
+"""Passages that one search goes through; an index of 100 MB has about twice as many."""
+
+CANDIDATES = 60
+"""Passages that are read, to find the best of them."""
+
+FEW_TEXTS = 20
+"""So many texts are searched one by one: an index may have a thousand times as many."""
+
+_VERSION = 2
+"""An index of another version is dropped."""
+
+_SCHEMA = """
+    CREATE TABLE text (
+        id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, size INTEGER NOT NULL,
+        language TEXT NOT NULL, indexed INTEGER NOT NULL, next_line INTEGER NOT NULL,
+        section TEXT NOT NULL, first INTEGER, last INTEGER);
+    CREATE TABLE language (name TEXT PRIMARY KEY) WITHOUT ROWID;
+    CREATE TABLE passage (
+        id INTEGER PRIMARY KEY, text INTEGER NOT NULL, first_line INTEGER, last_line INTEGER,
+        start INTEGER, size INTEGER, section TEXT NOT NULL);
+    CREATE VIRTUAL TABLE words_of USING fts5 (
+        words, headings, content = '', tokenize = 'ascii');
+"""
+"""``indexed`` bytes of a text are done, its passages are from ``first`` to ``last``. The tokenizer
+splits at the spaces between our words."""
+
+
+class Hit(NamedTuple):
+    """A passage that has words of the query."""
+
+    id: int
+    sha256: str
+    language: str
+    first_line: int
+    last_line: int
+    start: int
+    size: int
+    section: str
+
+
+def prepare(db: sqlite3.Connection) -> None:
+    """Make the tables of a new index. Raises sqlite3.Error for one of another version."""
+    # A process that is killed leaves its journal, which the next one rolls back. After a crash of
+    # the machine the index may be damaged, and is built again.
+    db.execute("PRAGMA journal_mode = TRUNCATE").fetchone()
+    db.execute("PRAGMA synchronous = OFF")
+    if not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+        number = f"PRAGMA user_version = {secrets.randbits(31)};"
+        version = f"PRAGMA application_id = {_VERSION};"
+        db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {number} {version} COMMIT;")
+    if db.execute("PRAGMA application_id").fetchone() != (_VERSION,):
+        raise sqlite3.DatabaseError("an index of another version")
+    db.execute(
+        "CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab (main, words_of, row)"
+    )
+
+
+def add(db: sqlite3.Connection, sha256: str, text: StoredText, expired: Callable[[], bool]) -> bool:
+    """Index a text from where it was left, and return whether it is indexed to its end."""
+    known = "SELECT id, language, indexed, next_line, section FROM text WHERE sha256 = ?"
+    if not (row := db.execute(known, (sha256,)).fetchone()):
+        language = language_of(text.span(0, SAMPLE_BYTES))
+        db.execute("INSERT OR IGNORE INTO language VALUES (?)", (language,))
+        db.execute(
+            "INSERT INTO text (sha256, size, language, indexed, next_line, section)"
+            " VALUES (?, ?, ?, 0, 1, ?)",
+            (sha256, text.index.size, language, Section().dump()),
+        )
+        row = db.execute(known, (sha256,)).fetchone()
+    number, language, indexed, line, dumped = row
+    (next_id,) = db.execute("SELECT coalesce(max(id), 0) + 1 FROM passage").fetchone()
+    stem, section, above, first = stems(language).__getitem__, None, "", next_id
+    for count, piece in enumerate(passages(text, indexed, line, Section.load(dumped)), start=1):
+        if piece.section is not section:
+            section, dumped = piece.section, piece.section.dump()
+            titles = (text.span(h.start, h.start + h.size) for h in section.headings)
+            above = " ".join(map(stem, words("".join(titles))))
+        here = " ".join(map(stem, words(piece.data.decode("utf-8", "replace"))))
+        db.execute(
+            "INSERT INTO passage VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                next_id,
+                number,
+                piece.first_line,
+                piece.last_line,
+                piece.start,
+                len(piece.data),
+                dumped,
+            ),
+        )
+        db.execute(
+            "INSERT INTO words_of (rowid, words, headings) VALUES (?, ?, ?)", (next_id, here, above)
+        )
+        next_id += 1
+        indexed, line = piece.start + len(piece.data), piece.last_line + piece.data.endswith(b"\n")
+        left = piece.left
+        if count >= STEP_PASSAGES and expired():
+            dumped = left.dump()
+            break
+    else:
+        indexed = text.index.size
+    db.execute(
+        "UPDATE text SET indexed = ?, next_line = ?, section = ?,"
+        " first = coalesce(first, ?), last = ? WHERE id = ?",
+        (indexed, line, dumped, first, next_id - 1, number),
+    )
+    return bool(indexed == text.index.size)
+
+
+_HITS = """
+    SELECT passage.id, text.sha256, text.language, first_line, last_line, start, passage.size,
+        passage.section
+    FROM words_of JOIN passage ON passage.id = words_of.rowid JOIN text ON text.id = passage.text
+    WHERE words_of MATCH ? {} ORDER BY bm25(words_of, 1.0, ?), passage.id"""
+
+
+def find(
+    db: sqlite3.Connection, query: Query, texts: Collection[str]
+) -> tuple[list[Hit], Statistics]:
+    """Return the passages of these texts that may be the best, and what is known of their words."""
+    languages = [name for (name,) in db.execute("SELECT name FROM language")]
+    if not languages:
+        return [], Statistics(0, [0] * len(query.words))
+    forms = [sorted(set(terms)) for terms in zip(*map(query.terms, languages), strict=True)]
+    if len(texts) > FEW_TEXTS:
+        (total,) = db.execute("SELECT coalesce(max(id), 0) FROM passage").fetchone()
+        count = "SELECT coalesce(max(doc), 0) FROM temp.vocabulary WHERE term IN ({})"
+        holding = [
+            db.execute(count.format(", ".join("?" * len(terms))), terms).fetchone()[0]
+            for terms in forms
+        ]
+        ranked = db.execute(_HITS.format(""), (_match(_rarest(forms, holding)), HEADING_WEIGHT))
+        # Texts of other runs are left out here: a table of this run's would take longer.
+        hits = list(
+            islice((hit for hit in map(Hit._make, ranked) if hit.sha256 in texts), CANDIDATES)
+        )
+        return hits, Statistics(total, holding)
+    total, holding, spans = 0, [0] * len(forms), list[tuple[int, int, int]]()
+    for sha256 in texts:
+        known = "SELECT first, last, id FROM text WHERE sha256 = ? AND first <= last"
+        for first, last, number in db.execute(known, (sha256,)):
+            count = "SELECT count(*) FROM words_of WHERE words_of MATCH ? AND rowid BETWEEN ? AND ?"
+            for place, terms in enumerate(forms):
+                matched = (_match([terms]), first, last)
+                holding[place] += db.execute(count, matched).fetchone()[0]
+            total += last - first + 1
+            spans.append((first, last, number))
+    asked, hits = _match(_rarest(forms, holding)), list[Hit]()
+    of_text = _HITS.format("AND words_of.rowid BETWEEN ? AND ? AND passage.text = ?")
+    for span in spans:
+        ranked = db.execute(f"{of_text} LIMIT {CANDIDATES}", (asked, *span, HEADING_WEIGHT))
+        hits += map(Hit._make, ranked)
+    return hits, Statistics(total, holding)
+
+
+def _match(forms: Iterable[Iterable[str]]) -> str:
+    """Return the query for passages with any of these words in any of its forms."""
+    return " OR ".join(f'"{term}"' for terms in forms for term in terms)
+
+
+def _rarest(forms: list[list[str]], holding: list[int]) -> list[list[str]]:
+    """Return the words that MAX_RANKED passages hold together, the rarest, and one at least.
+
+    Ranking takes time for each of these passages. Common words hardly change the order.
+    """
+    rarest, total = list[list[str]](), 0
+    for number in sorted(range(len(forms)), key=holding.__getitem__):
+        total += holding[number]
+        if total > MAX_RANKED and total > holding[number]:
+            break
+        rarest.append(forms[number])
+    return rarest
