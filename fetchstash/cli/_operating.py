@@ -139,6 +139,7 @@ def demo() -> int:
 @click.option("--browser", is_flag=True, help="Have pages of scripts rendered; install what does.")
 @click.option("--wrap", is_flag=True, help="Put its other servers behind fetchstash.")
 @click.option("--unwrap", is_flag=True, help="Bring them back as they were.")
+@click.option("--each", is_flag=True, help="With --wrap: a gateway for each, not one for all.")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 def register(
     host: str | None,
@@ -148,6 +149,7 @@ def register(
     browser: bool,
     wrap: bool,
     unwrap: bool,
+    each: bool,
 ) -> int | None:
     """Add this fetchstash to a host's servers; all else there stays.
 
@@ -162,6 +164,8 @@ def register(
     start, env = _register.start_command(browser=browser), Environment()
     if print_only + remove + wrap + unwrap > 1 or (browser and (remove or wrap or unwrap)):
         raise BadArgument("Several of these options exclude each other.", "Give one of them.")
+    if each and not wrap:
+        raise BadArgument("--each goes with --wrap.", "Add it.")
     if names and not (wrap or unwrap):
         raise BadArgument("Names of servers go with --wrap or --unwrap.", "Add one of them.")
     if browser and not print_only:
@@ -170,7 +174,7 @@ def register(
 
     def change(target: Host) -> None:
         if wrap:
-            done = _wrap.wrap(target, names, start, env)
+            done = _wrap.wrap(target, names, start, env, each=each)
         elif unwrap:
             done = _wrap.unwrap(target, names, env)
         elif remove:
@@ -188,7 +192,7 @@ def register(
         return None
     flags = (
         ("--print", print_only), ("--remove", remove), ("--browser", browser), ("--wrap", wrap),
-        ("--unwrap", unwrap),
+        ("--unwrap", unwrap), ("--each", each),
     )  # fmt: skip
     options = [flag for flag, is_set in flags if is_set]
     found = [target for target in HOSTS.values() if target.is_here(env)]

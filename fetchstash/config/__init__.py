@@ -23,12 +23,19 @@ if TYPE_CHECKING:
         QuotaLimits,
         TelemetryLimits,
         TenantRules,
+        WrapLimits,
     )
     from fetchstash.config._load import Settings, example_file, load, toml_value
     from fetchstash.config._servers import (
         ARTIFACT_TOOLS,
+        FILTER_KEYS,
+        HEADER_KEYS,
+        SERVERS_VARIABLE,
+        URL_KEYS,
         WrappedServer,
+        filled_in,
         is_secret_name,
+        mapped,
         resolved,
         servers_of_file,
     )
@@ -37,8 +44,12 @@ __all__ = [
     "ARTIFACT_TOOLS",
     "CLIENT_NAMES",
     "COUNTING_BYTES",
+    "FILTER_KEYS",
+    "HEADER_KEYS",
     "KEYS",
     "PROFILES",
+    "SERVERS_VARIABLE",
+    "URL_KEYS",
     "HttpLimits",
     "IngestLimits",
     "Key",
@@ -47,10 +58,13 @@ __all__ = [
     "Settings",
     "TelemetryLimits",
     "TenantRules",
+    "WrapLimits",
     "WrappedServer",
     "example_file",
+    "filled_in",
     "is_secret_name",
     "load",
+    "mapped",
     "resolved",
     "servers_of_file",
     "toml_value",
@@ -59,9 +73,12 @@ __all__ = [
 _MODULES = {
     "_keys": (
         "CLIENT_NAMES COUNTING_BYTES HttpLimits IngestLimits KEYS Key OAuthLimits PROFILES "
-        "QuotaLimits TelemetryLimits TenantRules"
+        "QuotaLimits TelemetryLimits TenantRules WrapLimits"
     ),
     "_load": "Settings example_file load toml_value",
-    "_servers": "ARTIFACT_TOOLS WrappedServer is_secret_name resolved servers_of_file",
+    "_servers": (
+        "ARTIFACT_TOOLS FILTER_KEYS HEADER_KEYS SERVERS_VARIABLE URL_KEYS WrappedServer "
+        "filled_in is_secret_name mapped resolved servers_of_file"
+    ),
 }
 __getattr__ = lazy_names(__name__, _MODULES)

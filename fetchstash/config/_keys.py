@@ -159,6 +159,16 @@ class TelemetryLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class WrapLimits:
+    """How the gateway lists the tools of the servers behind it."""
+
+    lean: bool = setting(
+        False,
+        "Whether wrapped servers' tools are listed short; tool_schema then gives the whole of one",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryLimits:
     """When HistoryCompactor compacts and to what, in tokens.
 
@@ -296,6 +306,7 @@ _DEFAULTS: Mapping[str, tuple[Any, ...]] = {
     "context": (PreviewLimits(),),
     "client": (Policy(), HistoryLimits()),
     "telemetry": (TelemetryLimits(),),
+    "wrap": (WrapLimits(),),
     "http": (HttpLimits(),),
     "tenant": (TenantRules(),),
     "quota": (QuotaLimits(),),

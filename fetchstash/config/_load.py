@@ -20,10 +20,12 @@ from fetchstash.config._keys import (
     QuotaLimits,
     TelemetryLimits,
     TenantRules,
+    WrapLimits,
     profile_of,
 )
 from fetchstash.config._servers import (
     CONFIG_VARIABLE,
+    SERVERS_VARIABLE,
     WrappedServer,
     headers_of,
     read_file,
@@ -205,6 +207,7 @@ class Settings:
     client: Policy
     history: CompactionConfig
     telemetry: TelemetryLimits
+    wrap: WrapLimits
     http: HttpLimits
     quota: QuotaLimits
     tenant: TenantRules
@@ -266,7 +269,7 @@ def load(
     source, data = read_file(file, environment)
     truncation = _truncations(data, f"file {source}")
     headers = headers_of(data, f"file {source}", environment)
-    wrapped = wrapped_servers(data, f"file {source}")
+    wrapped = wrapped_servers(data, f"file {source}", environment)
     layers: list[tuple[str, Mapping[str, Any]]] = [
         ("argument", arguments or {}),
         *_environment_layers(environment),
@@ -339,6 +342,7 @@ def _settings(
         client=Policy(**client),
         history=history,
         telemetry=TelemetryLimits(**section("telemetry")),
+        wrap=WrapLimits(**section("wrap")),
         http=HttpLimits(**section("http")),
         quota=QuotaLimits(**section("quota")),
         tenant=TenantRules(**section("tenant")),
@@ -368,7 +372,8 @@ def _place_store(values: dict[str, Any]) -> None:
 def _environment_layers(environment: Mapping[str, str]) -> Iterable[tuple[str, Mapping[str, Any]]]:
     by_variable = {key.variable: key for key in KEYS.values()}
     for name, value in environment.items():
-        if not name.startswith(_PREFIX) or name == CONFIG_VARIABLE:
+        own = (CONFIG_VARIABLE, SERVERS_VARIABLE)
+        if not name.startswith(_PREFIX) or name.startswith(own):
             continue
         key = by_variable.get(name)
         if key is None:
@@ -380,7 +385,7 @@ def _environment_layers(environment: Mapping[str, str]) -> Iterable[tuple[str, M
 
 def _of_file(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Return a file's values by their keys."""
-    sections = dict.fromkeys([*(key.section for key in KEYS.values()), "wrap", "tenants"])
+    sections = dict.fromkeys([*(key.section for key in KEYS.values()), "tenants"])
     layer: dict[str, Any] = {}
     for section, values in data.items():
         if section == "tenants":

@@ -1,8 +1,9 @@
 """The settings file: its tables, variables, and the servers of the gateway."""
 
+import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
@@ -136,18 +137,22 @@ _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE_?KEY"
 class WrappedServer:
     """A server to run behind fetchstash: either a command with its arguments, or a URL.
 
-    ``env`` and ``headers`` may say ``env:NAME``, which reads our environment. ``prefix`` is put
-    before a name that another server has, too. A result over ``threshold`` characters becomes a
-    preview; those of the tools named in ``leave_alone`` never do, and with ``leave_resources`` no
-    resource. ``timeout`` is in seconds.
+    ``env`` and ``headers`` may say ``env:NAME``, which reads our environment. ``cwd`` is the folder
+    that a command runs in. ``tools`` are the only ones that are offered, if it names any, and those
+    of ``hidden_tools`` are not. ``prefix`` is put before a name that another server has, too. A
+    result over ``threshold`` characters becomes a preview; those of the tools named in
+    ``leave_alone`` never do, and with ``leave_resources`` no resource. ``timeout`` is in seconds.
     """
 
     name: str
     command: str = ""
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
+    cwd: str = ""
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    tools: tuple[str, ...] = ()
+    hidden_tools: tuple[str, ...] = ()
     prefix: str = ""
     threshold: int = THRESHOLD_CHARS
     leave_alone: tuple[str, ...] = ()
@@ -158,6 +163,10 @@ class WrappedServer:
     def own_prefix(self) -> str:
         """The prefix for a name that clashes. Models take no other characters in it."""
         return self.prefix or re.sub("[^A-Za-z0-9_-]", "_", self.name) + "_"
+
+    def offers(self, tool: str) -> bool:
+        """Return whether a tool may be listed and called."""
+        return tool not in self.hidden_tools and (not self.tools or tool in self.tools)
 
     def secrets(self) -> tuple[str, ...]:
         """Return the values of ``env`` and ``headers``, which no log may show.
@@ -194,13 +203,92 @@ def resolved(server: str, values: Mapping[str, str]) -> dict[str, str]:
 def servers_of_file(file: Path | None, environment: Mapping[str, str]) -> dict[str, WrappedServer]:
     """Return the servers of the settings file, and read nothing else of it. Raises BadArgument."""
     source, data = read_file(file, environment)
-    return wrapped_servers(data, f"file {source}")
+    return wrapped_servers(data, f"file {source}", environment)
 
 
-def wrapped_servers(data: Mapping[str, Any], origin: str) -> dict[str, WrappedServer]:
-    """Return the servers of the tables ``[wrap.servers.NAME]``. Raises BadArgument."""
+def wrapped_servers(
+    data: Mapping[str, Any], origin: str, environment: Mapping[str, str]
+) -> dict[str, WrappedServer]:
+    """Return the servers of the tables ``[wrap.servers.NAME]``. Raises BadArgument.
+
+    Where ``register --wrap`` took servers from a host, these are run in their place.
+    """
+    if SERVERS_VARIABLE in environment:
+        return _servers_of_host(environment)
     servers = tables(data, "wrap.servers", "NAME", origin)
     return {name: _server(name, values, origin) for name, values in servers.items()}
+
+
+SERVERS_VARIABLE = "FETCHSTASH_SERVERS"
+"""Has the entries of the servers that ``register --wrap`` took out of a host's file, by name.
+
+A text in them that the host fills in stands in a variable of its own, ``FETCHSTASH_SERVERS_1`` …,
+because what it becomes may hold any character.
+"""
+
+URL_KEYS = ("url", "httpUrl", "serverUrl")
+HEADER_KEYS = ("headers", "http_headers", "env_http_headers", "bearer_token_env_var")
+FILTER_KEYS = (("enabled_tools", "includeTools"), ("disabled_tools", "excludeTools"))
+"""The only tools of a server that Codex and Gemini CLI show, and those that they hide."""
+
+
+def mapped(value: Any, change: Callable[[Any], Any], *, names: bool = False) -> Any:
+    """Return a JSON value with ``change`` made to each value in it, and to its names if asked."""
+    if isinstance(value, list):
+        return [mapped(item, change, names=names) for item in cast("Sequence[Any]", value)]
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        return {
+            change(name) if names else name: mapped(item, change, names=names)
+            for name, item in items
+        }
+    return change(value)
+
+
+def filled_in(entry: Any, variables: Mapping[str, str]) -> Any:
+    """Return the entry of a server with the texts that stand in variables of their own."""
+
+    def text(value: Any) -> Any:
+        is_name = isinstance(value, str) and value.startswith(f"{SERVERS_VARIABLE}_")
+        return variables.get(value, value) if is_name else value
+
+    return mapped(entry, text)
+
+
+def _servers_of_host(environment: Mapping[str, str]) -> dict[str, WrappedServer]:
+    try:
+        entries = json.loads(environment[SERVERS_VARIABLE])
+        for name, entry in entries.items():
+            if isinstance(entry, str):  # of Codex, with its comments
+                import tomllib  # noqa: PLC0415 - only where it is needed
+
+                entries[name] = tomllib.loads(entry)
+        return {
+            name: _server(name, _values_of(filled_in(entry, environment)), SERVERS_VARIABLE)
+            for name, entry in entries.items()
+            if name != "fetchstash"  # which the gateway is itself
+        }
+    except (ValueError, TypeError, AttributeError):
+        what = f"{SERVERS_VARIABLE} holds no servers that can be read."
+        raise BadArgument(what, "Run fetchstash register HOST --unwrap, then --wrap.") from None
+
+
+def _values_of(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a server as the entry of a host has it."""
+    values = {key: entry[key] for key in ("command", "args", "env", "cwd") if entry.get(key)}
+    if "command" not in values:
+        values = {"url": next((entry[key] for key in URL_KEYS if key in entry), "")}
+        stated: Mapping[str, str] = entry.get("headers") or entry.get("http_headers") or {}
+        headers = dict(stated)
+        named: Mapping[str, str] = entry.get("env_http_headers") or {}
+        headers |= {header: f"env:{variable}" for header, variable in named.items()}
+        if token := entry.get("bearer_token_env_var"):
+            headers["Authorization"] = f"Bearer env:{token}"
+        values |= {"headers": headers}
+    for setting, keys in zip(("tools", "hidden_tools"), FILTER_KEYS, strict=True):
+        for key in keys:
+            values |= {setting: entry[key]} if entry.get(key) else {}
+    return values
 
 
 def _server(name: str, values: Mapping[str, Any], origin: str) -> WrappedServer:
@@ -214,8 +302,10 @@ def _server(name: str, values: Mapping[str, Any], origin: str) -> WrappedServer:
             # The value may be a secret.
             what = f"{setting}.{key} has a wrong value ({origin})."
             raise BadArgument(what, f"It must be {expected}.")
-    lists = {key: tuple(values[key]) for key in ("args", "leave_alone") if key in values}
-    arguments: dict[str, Any] = {**values, **lists}
+    arguments: dict[str, Any] = {
+        key: tuple(cast("list[str]", value)) if isinstance(value, list) else value
+        for key, value in values.items()
+    }
     server = WrappedServer(name, **arguments)
     if bool(server.command) == bool(server.url):
         raise BadArgument(f"{setting} needs a command or a url ({origin}).", "Give one of them.")

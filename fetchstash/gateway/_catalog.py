@@ -18,6 +18,7 @@ from anyio.abc import TaskGroup
 from fetchstash import __version__
 from fetchstash.config import ARTIFACT_TOOLS
 from fetchstash.errors import BadArgument, FetchstashError, did_you_mean
+from fetchstash.gateway._lean import TOOL_SCHEMA, is_for_page_alone, short
 from fetchstash.gateway._process import say
 from fetchstash.gateway._protocol import (
     INTERNAL_ERROR,
@@ -68,16 +69,15 @@ def _feeds_page(tool: Mapping[str, Any]) -> bool:
     return bool(as_object(meta.get("ui")).get("resourceUri") or meta.get("ui/resourceUri"))
 
 
-def _is_for_page_alone(tool: Mapping[str, Any]) -> bool:
-    """Return whether no model sees a tool."""
-    return as_list(as_object(meta_of(tool).get("ui")).get("visibility")) == ["app"]
-
-
 class Catalog:
     """The servers and what they list. ``own`` is fetchstash itself, run like one of them."""
 
-    def __init__(self, servers: Sequence[Upstream], own: Upstream, *, with_fetch: bool) -> None:
+    def __init__(
+        self, servers: Sequence[Upstream], own: Upstream, *, with_fetch: bool, lean: bool
+    ) -> None:
         self._servers = tuple(servers)
+        self._lean = lean
+        self._whole: dict[str, dict[str, Any]] = {}
         self.own = own
         self._with_fetch = with_fetch
         self._routes: dict[str, dict[str, tuple[Upstream, str]]] = {}
@@ -112,8 +112,8 @@ class Catalog:
         field = LISTS[method]
         entries: list[tuple[Upstream, dict[str, Any]]] = []
         for upstream, items in await self.all_of(method, field, params):
-            is_all = method != "tools/list" or upstream is not self.own or self._with_fetch
-            shown_here = (item for item in items if is_all or item.get("name") in ARTIFACT_TOOLS)
+            is_tool = method == "tools/list"
+            shown_here = (item for item in items if not is_tool or self._offers(upstream, item))
             entries += [(upstream, item) for item in shown_here]
         key = _KEYS.get(field, "name")
         owners: dict[str, set[str]] = {}
@@ -122,6 +122,8 @@ class Catalog:
         routes: dict[str, tuple[Upstream, str]] = {}
         shown: list[dict[str, Any]] = []
         left_out: dict[tuple[str, str], Upstream] = {}
+        if field == "tools":
+            self._whole.clear()
         for upstream, item in entries:
             name = str(item.get(key))
             exposed = name
@@ -137,6 +139,10 @@ class Catalog:
                 shortened = self._shortened[upstream.name, name] = self._decide(upstream, item)
                 if shortened is Shortened.ALL:
                     entry.pop("outputSchema", None)  # a preview has no schema
+                if self._lean and upstream is not self.own and not is_for_page_alone(item):
+                    entry, whole = short(entry), entry
+                    if entry != whole:
+                        self._whole[exposed] = item
             shown.append(entry)
         self._routes[field] = routes
         before, self._left_out[field] = self._left_out.get(field, {}), left_out
@@ -147,13 +153,23 @@ class Catalog:
                 say(upstream.server, f"fetchstash: {what}{advice}.")
         return {field: shown}
 
+    def _offers(self, upstream: Upstream, tool: Mapping[str, Any]) -> bool:
+        name = str(tool.get("name"))
+        if upstream is not self.own:
+            return upstream.server.offers(name)
+        return self._lean if name == TOOL_SCHEMA else self._with_fetch or name in ARTIFACT_TOOLS
+
+    def whole(self, exposed: str) -> dict[str, Any] | None:
+        """Return a tool that is listed short as its server lists it, None for any other."""
+        return self._whole.get(exposed)
+
     def shortened(self, upstream: Upstream, tool: str) -> Shortened:
         """Return what is made short of the long results of a tool that was listed."""
         return self._shortened.get((upstream.name, tool), Shortened.ALL)
 
     def _decide(self, upstream: Upstream, tool: Mapping[str, Any]) -> Shortened:
         is_left = upstream is self.own or tool.get("name") in upstream.server.leave_alone
-        if is_left or _is_for_page_alone(tool):
+        if is_left or is_for_page_alone(tool):
             return Shortened.NOTHING
         is_page = self.host_shows_apps and _feeds_page(tool)
         return Shortened.TEXT if is_page else Shortened.ALL

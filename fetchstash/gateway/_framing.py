@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from fetchstash.config import mapped
 from fetchstash.gateway._protocol import as_value
-from fetchstash.gateway._rpc import Spooled, StandIns, drop_spooled, mapped
+from fetchstash.gateway._rpc import Spooled, StandIns, drop_spooled
 
 LINE_BYTES = 2**18
 VALUE_BYTES = 2**16

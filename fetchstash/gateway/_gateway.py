@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from fetchstash.config import ARTIFACT_TOOLS, Settings
-from fetchstash.errors import FetchstashError
+from fetchstash.errors import BadArgument, FetchstashError
 from fetchstash.gateway._catalog import (
     LISTS,
     Catalog,
@@ -19,6 +19,7 @@ from fetchstash.gateway._catalog import (
     without_subscription,
 )
 from fetchstash.gateway._eras import PendingCalls, answered, signed, with_signed_questions
+from fetchstash.gateway._lean import TOOL_SCHEMA, described, faults
 from fetchstash.gateway._protocol import (
     CLIENT_CAPABILITIES_KEY,
     CLIENT_INFO_KEY,
@@ -94,7 +95,8 @@ class Gateway:
         self._host = host
         self._settings = settings
         self._stash = stash
-        self._catalog = Catalog(upstreams, own, with_fetch=with_fetch)
+        lean = settings.wrap.lean
+        self._catalog = Catalog(upstreams, own, with_fetch=with_fetch, lean=lean)
         for upstream in self._catalog.all:
             upstream.for_host = self
         self._host_info: HostInfo | None = None
@@ -239,6 +241,13 @@ class Gateway:
         exposed = str(params.get("name"))
         try:
             upstream, name = await self._catalog.route("tools/list", exposed, "tool")
+            if whole := self._catalog.whole(exposed):
+                schema = as_object(whole.get("inputSchema"))
+                if fault := next(faults(schema, as_object(params.get("arguments"))), ""):
+                    error = BadArgument(f"{fault}.", "Call it as its whole schema says.")
+                    return self._failed(error, described(whole, exposed))
+            if upstream is self._catalog.own and name == TOOL_SCHEMA:
+                return await self._describe(as_object(params.get("arguments")))
             if upstream is self._catalog.own:
                 self._unread = -sys.maxsize
             shortened = self._catalog.shortened(upstream, name)
@@ -256,9 +265,23 @@ class Gateway:
                 self._remember(str(task_id), task)
             return await self._shortened_by_task(task, result)
         except FetchstashError as error:
-            meta = {"fetchstash/error": {"code": error.code}}
-            content = [{"type": "text", "text": _line(error)}]
-            return {"content": content, "isError": True, "_meta": meta, **self._complete_type()}
+            return self._failed(error)
+
+    def _failed(self, error: FetchstashError, *texts: str) -> dict[str, Any]:
+        """Return the result of a call that failed: a line, and texts beside it."""
+        meta = {"fetchstash/error": {"code": error.code}}
+        content = [{"type": "text", "text": text} for text in (_line(error), *texts)]
+        return {"content": content, "isError": True, "_meta": meta, **self._complete_type()}
+
+    async def _describe(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer ``tool_schema``. Raises BadArgument."""
+        name = str(arguments.get("name"))
+        await self._catalog.route("tools/list", name, "tool")
+        tool = self._catalog.whole(name)
+        if tool is None:
+            raise BadArgument(f"{clip(name, 60)} is listed whole.", "Call it as it is listed.")
+        content = [{"type": "text", "text": described(tool, name)}]
+        return {"content": content, **self._complete_type()}
 
     async def _shortened_by_task(self, task: _Task, result: dict[str, Any]) -> dict[str, Any]:
         """Return the result of a tool, as short as its tool's results are made."""

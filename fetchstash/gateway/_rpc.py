@@ -14,6 +14,7 @@ from typing import Any, cast
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
+from fetchstash.config import mapped
 from fetchstash.errors import TooLarge
 from fetchstash.gateway._protocol import INTERNAL_ERROR, INVALID_REQUEST, as_value
 
@@ -58,19 +59,6 @@ class StandIns:
             return self.values.pop(item, item) if isinstance(item, str) else item
 
         return cast("Message", mapped(message, value)) if self.values else message
-
-
-def mapped(value: Any, change: Callable[[Any], Any], *, names: bool = False) -> Any:
-    """Return a JSON value with ``change`` made to each value in it, and to its names if asked."""
-    if isinstance(value, list):
-        return [mapped(item, change, names=names) for item in cast("Sequence[Any]", value)]
-    if isinstance(value, dict):
-        items = cast("dict[str, Any]", value).items()
-        return {
-            change(name) if names else name: mapped(item, change, names=names)
-            for name, item in items
-        }
-    return change(value)
 
 
 def read_back(value: Any) -> Any:

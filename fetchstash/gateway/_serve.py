@@ -23,6 +23,7 @@ from fetchstash.errors import FetchstashError, ServerFailed, TooLarge
 from fetchstash.gateway import _process
 from fetchstash.gateway._framing import UnreadableMessage, parsed
 from fetchstash.gateway._gateway import Gateway
+from fetchstash.gateway._lean import LISTED
 from fetchstash.gateway._protocol import INTERNAL_ERROR, INVALID_REQUEST, as_line
 from fetchstash.gateway._rpc import (
     Connection,
@@ -171,7 +172,7 @@ def _start(server: WrappedServer) -> Process:
     """Start a server's process. Raises ServerFailed."""
     try:
         variables = resolved(server.name, server.env)
-        process = start([server.command, *server.args], variables)
+        process = start([server.command, *server.args], variables, server.cwd)
     except OSError as error:
         what = f"{server.name} cannot be started: {error.strerror}."
         raise ServerFailed(what, "Correct its command.") from None
@@ -201,7 +202,7 @@ async def serve_gateway(
         OWN,
         connections.own,
         about=dict(OWN_ABOUT),
-        known={"tools/list": {"tools": listed_tools(connections.settings)}},
+        known={"tools/list": {"tools": [*listed_tools(connections.settings), LISTED]}},
         on_wait=connections.own_is_needed.set,
     )
     ended_by: list[int] = []

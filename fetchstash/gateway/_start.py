@@ -24,15 +24,19 @@ def start_early(words: Sequence[str]) -> dict[str, Process]:
     What is wrong with a server, or with the words, is said by who reads them in full.
     """
     processes: dict[str, Process] = {}
-    for name, command, variables in _commands(words):
+    for name, command, variables, folder in _commands(words):
         with suppress(OSError):
-            if process := start(command, variables):
+            if process := start(command, variables, folder):
                 processes[name] = process
     return processes
 
 
-def _commands(words: Sequence[str]) -> Iterator[tuple[str, Sequence[str], Mapping[str, str]]]:
-    """Yield name, command and variables of the server behind ``--``, else of the settings file's.
+_Command = tuple[str, Sequence[str], Mapping[str, str], str]
+"""A server's name, command line, variables and folder."""
+
+
+def _commands(words: Sequence[str]) -> Iterator[_Command]:
+    """Yield the command of the server behind ``--``, else of those of the settings.
 
     Yields none for words that are not understood here: click reads them, and says what is wrong.
     """
@@ -52,12 +56,10 @@ def _commands(words: Sequence[str]) -> Iterator[tuple[str, Sequence[str], Mappin
     if not program:
         yield from _commands_of_file(file, names)
     elif not names:
-        yield name_of(program), program, {}
+        yield name_of(program), program, {}, ""
 
 
-def _commands_of_file(
-    file: str, names: Mapping[str, None]
-) -> Iterator[tuple[str, Sequence[str], Mapping[str, str]]]:
+def _commands_of_file(file: str, names: Mapping[str, None]) -> Iterator[_Command]:
     from pathlib import Path  # noqa: PLC0415 - a server behind -- starts without all of these
 
     from fetchstash.config import resolved, servers_of_file  # noqa: PLC0415 - as above
@@ -69,7 +71,7 @@ def _commands_of_file(
             with suppress(BadArgument):
                 if server.command:
                     variables = resolved(server.name, server.env)
-                    yield server.name, [server.command, *server.args], variables
+                    yield server.name, [server.command, *server.args], variables, server.cwd
 
 
 def name_of(program: Sequence[str]) -> str:
@@ -81,20 +83,23 @@ def name_of(program: Sequence[str]) -> str:
     return "server"
 
 
-def start(command: Sequence[str], variables: Mapping[str, str]) -> Process | None:
-    """Start a command, in a group of its own; None if there is none. Raises OSError.
+def start(command: Sequence[str], variables: Mapping[str, str], folder: str = "") -> Process | None:
+    """Start a command in a folder, in a group of its own; None if there is none. Raises OSError.
 
     It gets our environment without our own settings, and ``variables``.
     """
     inherited = {n: value for n, value in os.environ.items() if not n.startswith(_OWN_VARIABLES)}
     environment = {**inherited, **variables}
-    program = shutil.which(command[0], path=environment.get("PATH"))
+    # As execvp(3) takes it: a path that begins with a dot is one from that folder.
+    named = f"{folder}/{command[0]}" if folder and command[0][0] == "." else command[0]
+    program = shutil.which(named, path=environment.get("PATH"))
     if program is None:
         return None
     pipe = subprocess.PIPE
     return Popen(  # noqa: S603 - the user's own command
         [program, *command[1:]],
         env=environment,
+        cwd=folder or None,
         stdin=pipe,
         stdout=pipe,
         stderr=pipe,

@@ -86,10 +86,11 @@ threshold = 5000
 leave_alone = ["list_pages"]
 ```
 
-A table has `command` with `args` and `env`, or `url` with `headers`; a value `env:NAME` reads the
-environment variable of that name, and `Bearer env:NAME` puts the scheme before it. `prefix` is put
-before a name that another server has, too (default: the table's name and `_`, with `_` for every
-character but letters, digits and `-`). A result over `threshold` characters becomes a preview
+A table has `command` with `args`, `env` and the folder `cwd`, or `url` with `headers`; a value
+`env:NAME` reads the environment variable of that name, and `Bearer env:NAME` puts the scheme before
+it. Where `tools` names any, these alone are offered; those of `hidden_tools` never are. `prefix` is
+put before a name that another server has, too (default: the table's name and `_`, with `_` for
+every character but letters, digits and `-`). A result over `threshold` characters becomes a preview
 (default: 10000); those of the tools in `leave_alone` never do, and with `leave_resources = true`
 no resource of the server does. `timeout` is how many seconds a server may be silent about a call
 (default: 300).

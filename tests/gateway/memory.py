@@ -11,6 +11,7 @@ from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from fetchstash.config import WrappedServer, load
 from fetchstash.gateway import _rpc
 from fetchstash.gateway._gateway import Gateway
+from fetchstash.gateway._lean import LISTED
 from fetchstash.gateway._protocol import (
     CLIENT_CAPABILITIES_KEY,
     CLIENT_INFO_KEY,
@@ -193,11 +194,11 @@ class Server:
 
 @asynccontextmanager
 async def gateway(
-    *servers: Server, connects: str = "legacy", stash: Stash | None = None
+    *servers: Server, connects: str = "legacy", stash: Stash | None = None, lean: bool = False
 ) -> AsyncGenerator[Line]:
     """Yield a host that is connected to a gateway in front of ``servers``.
 
-    Without a ``stash`` no long result may come.
+    Without a ``stash`` no long result may come. ``lean``: their tools are listed short.
     """
 
     async def keeper() -> Stash:
@@ -215,11 +216,11 @@ async def gateway(
     host, ours = connected()
     upstreams = [Upstream(server.settings, server.open) for server in servers]
     own = Upstream(WrappedServer("fetchstash"), never)
-    own.known = {"tools/list": {"tools": [{"name": "artifact_grep"}]}}
+    own.known = {"tools/list": {"tools": [{"name": "artifact_grep"}, LISTED]}}
     own.about = {"capabilities": {"tools": {}}}
     served = Gateway(
         Peer("The host", ours.connection),
-        stash.settings if stash else load({"store.url": "memory:"}),
+        stash.settings if stash else load({"store.url": "memory:", "wrap.lean": lean}),
         keeper,
         upstreams,
         own,

@@ -56,6 +56,8 @@ class Host:
     scope: tuple[str, ...] = ()
     separator: tuple[str, ...] = ("--",)
     hint: str = ""
+    patience: Mapping[str, int] = field(default_factory=dict[str, int])
+    """What lets a gateway wait for slow servers, where the host gives up sooner by itself."""
 
     def is_here(self, env: Environment) -> bool:
         """Return whether the host is on this machine: its program, or the folder of its file."""
@@ -93,6 +95,7 @@ _HOSTS = (
         lambda env: env.folder("CODEX_HOME", env.home / ".codex") / "config.toml",
         section="mcp_servers",
         program="codex",
+        patience={"startup_timeout_sec": 30},
     ),
     Host(
         "gemini",

@@ -1,12 +1,11 @@
 """The servers in the settings file of a host, JSON or TOML: read, and changed in place."""
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
-from tomlkit.items import Item, Table
+from tomlkit.items import InlineTable, Item, Table
 
 from fetchstash.cli.hosts._files import Malformed, part_at, value_at, with_value, without_value
 from fetchstash.cli.hosts._hosts import Host
@@ -33,17 +32,22 @@ class JsonServers:
         """The entries as they are now, by the servers' names."""
         return _only_tables(value_at(self._section, []))
 
-    def source(self, name: str, keys: Iterable[str]) -> str:
-        """Return keys of an entry as JSON."""
+    def source(self, name: str, keys: Iterable[str]) -> Any:
+        """Return keys of an entry as JSON keeps them."""
         entry = self.entries[name]
-        return json.dumps({key: entry[key] for key in keys})
+        return {key: entry[key] for key in keys}
 
-    def values(self, source: str) -> Entry:
+    def values(self, source: Any) -> Entry:
         """Return what ``source`` returned as values again; none if it was changed since."""
-        try:
-            return as_table(json.loads(source))
-        except ValueError:
-            return {}
+        return as_table(source)
+
+    def add(self, name: str, entry: Entry) -> None:
+        """Add a server after the others."""
+        self._section = with_value(self._section, [name], dict(entry), self._part)
+
+    def remove(self, name: str) -> None:
+        """Take a server out, and the comments on it."""
+        self._section = without_value(self._section, [name])
 
     def change(self, name: str, removed: Iterable[str], put: Entry) -> None:
         """Take keys out of an entry, and set others; comments beside them stay."""
@@ -65,20 +69,35 @@ class TomlServers:
         """The entries as they are now, by the servers' names."""
         return _only_tables(_parsed(self.text).unwrap().get(self._section))
 
-    def source(self, name: str, keys: Iterable[str]) -> str:
+    def source(self, name: str, keys: Iterable[str]) -> Any:
         """Return keys of an entry as TOML, with the comments behind them."""
         table, kept = _parsed(self.text)[self._section][name], tomlkit.document()
         for key in keys:
             kept.add(key, tomlkit.item(table[key]))
         return kept.as_string()
 
-    def values(self, source: str) -> Entry:
+    def values(self, source: Any) -> Entry:
         """Return what ``source`` returned, with its comments; none if it was changed since."""
         try:
-            document = tomlkit.parse(source)
+            document = tomlkit.parse(str(source))
         except TOMLKitError:
             return {}
         return {key: tomlkit.item(document[key]) for key in document}
+
+    def add(self, name: str, entry: Entry) -> None:
+        """Add a server after the others."""
+        document = _parsed(self.text)
+        section = document[self._section]
+        is_inline = isinstance(section, InlineTable)
+        section[name] = tomlkit.inline_table() if is_inline else tomlkit.table()
+        self._take(document)
+        self.change(name, (), entry)
+
+    def remove(self, name: str) -> None:
+        """Take a server out, and the comments on it."""
+        document = _parsed(self.text)
+        del document[self._section][name]
+        self._take(document)
 
     def change(self, name: str, removed: Iterable[str], put: Entry) -> None:
         """Take keys out of an entry, and set others."""
@@ -100,6 +119,10 @@ class TomlServers:
             table.pop(key, None)
         else:
             _set(table, key, value)
+        self._take(document)
+
+    def _take(self, document: Any) -> None:
+        """Take the text of a document, its lines ended as before."""
         text = cast("str", document.as_string())
         if 0 < self.text.count("\n") == self.text.count("\r\n"):
             text = text.replace("\r\n", "\n").replace("\n", "\r\n")

@@ -1,6 +1,13 @@
-"""Put the servers that a host has behind the gateway, in place, and bring them back."""
+"""Put the servers that a host has behind the gateway, and bring them back.
 
-from collections.abc import Callable, Iterable
+One gateway has them all, so that the artifact tools are there once. A server whose entry says more
+than how it runs, or whose tools the host's own settings name, keeps its name: its gateway stands in
+place. The gateway reads the entries that it replaced from a variable, and ``unwrap`` does, too.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,41 +17,45 @@ from typing import Any, cast
 
 from fetchstash.cli.hosts._files import Malformed, backups_of, change_file, value_at
 from fetchstash.cli.hosts._hosts import Environment, Host
-from fetchstash.cli.hosts._register import NAME
+from fetchstash.cli.hosts._register import BROWSER_FLAGS, NAME
 from fetchstash.cli.hosts._servers import Entry, Servers, as_table, servers_of
-from fetchstash.config import ARTIFACT_TOOLS
+from fetchstash.config import (
+    ARTIFACT_TOOLS,
+    FILTER_KEYS,
+    HEADER_KEYS,
+    SERVERS_VARIABLE,
+    URL_KEYS,
+    filled_in,
+    mapped,
+)
 from fetchstash.errors import BadArgument, did_you_mean
 
-WRAPPED_ENTRY = "WRAPPED_ENTRY"
-"""The variable with what the words of a wrapped entry do not tell of the entry before."""
+GATEWAY = "gateway"
+"""The name of the one gateway: a rule for ``fetchstash`` must not allow the tools of others."""
 
-_URL_VARIABLE = "WRAP_URL"
-_URL_KEYS = ("url", "httpUrl", "serverUrl")
-_HEADER_KEYS = ("headers", "http_headers", "env_http_headers", "bearer_token_env_var")
 _LOGIN_KEYS = ("oauth", "oauth_resource", "scopes", "auth", "authProviderType", "headersHelper")
 """They say that the host itself logs in to a server, or runs a program for its headers."""
 
-_REMOTE_KEYS = (*_URL_KEYS, *_HEADER_KEYS, *_LOGIN_KEYS)
-_WRAPPED_KEYS = ("type", "command", "args", "env", "env_vars")
-"""What an entry has of ours where the server before was one over HTTP."""
+_TIMES = ("startup_timeout_sec", "startup_timeout_ms", "tool_timeout_sec", "timeout")
+"""How long a host waits for a server: for one gateway as long as for the slowest behind it."""
 
-_FILTER_KEYS = ("enabled_tools", "includeTools")
-"""They name the only tools of a server that Codex and Gemini CLI show their models."""
+_ENTRY_KEYS = ("type", "command", "args", "env")
+_TOKEN_KEYS = ("env_http_headers", "bearer_token_env_var")
+_FILTERS = (*FILTER_KEYS[0], *FILTER_KEYS[1])
+_PLAIN_KEYS = (*_ENTRY_KEYS, "cwd", *URL_KEYS, "headers", "http_headers", *_FILTERS)
+"""What a gateway reads in the host's place, for any number of servers side by side."""
+
+_NEUTRAL = {"disabled": False, "enabled": True, "trust": False, "source": "custom"}
+"""What says no more of a server than that it runs as any other."""
+
+_CLAUDE_FILES = ("settings.json", "settings.local.json")
 
 BACKUPS = 20
 """Backups of a file that are looked at, newest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Edit:
-    """Keys to take out of an entry, and values to set in it."""
-
-    removed: tuple[str, ...]
-    put: Entry
-
-
-_Decide = Callable[[Servers, str, Entry], _Edit | None]
-"""What to do with an entry, by its name; None for nothing. Raises BadArgument to leave it alone."""
+class _UnsafeForm(BadArgument):
+    """A file, read again after a change, does not say what was meant."""
 
 
 @dataclass
@@ -55,18 +66,121 @@ class _Outcome:
     known: dict[str, None] = field(default_factory=dict[str, None])
     changed: dict[str, None] = field(default_factory=dict[str, None])
     refusals: dict[str, BadArgument] = field(default_factory=dict[str, BadArgument])
+    apart: dict[str, str] = field(default_factory=dict[str, str])
+    """Why a server keeps a gateway of its own."""
 
 
-def wrap(host: Host, names: tuple[str, ...], start: list[str], env: Environment) -> str:
-    """Put servers of a host behind ``fetchstash wrap``: those named, or all. Return lines.
+@dataclass(frozen=True)
+class _Wrapping:
+    """What ``register --wrap`` does: ``program`` is how the host starts fetchstash.
 
-    Raises BadArgument, Busy or StoreError, and then nothing was changed.
+    ``rule`` says where else the host's settings name a server, "" for nowhere.
     """
-    decide = partial(_decide_to_wrap, host, names, start[:-1])
-    work = partial(_edited, host, names, decide)
+
+    host: Host
+    names: tuple[str, ...]
+    program: list[str]
+    each: bool
+    rule: Callable[[str], str]
+
+    def outcome(self, text: str) -> _Outcome:
+        """Return what becomes of a file. Raises BadArgument."""
+        outcome = _Outcome(text)
+        for path in _sections(self.host, text):
+            servers = servers_of(self.host, outcome.text, path)
+            together = self._wrapped(servers, outcome)
+            text = servers.text
+            try:
+                self._put_together(servers, together)
+            except _UnsafeForm:
+                servers = servers_of(self.host, text, path)
+                for name in together:
+                    _wrap_alone(servers, name, self.program)
+                    outcome.apart[name] = "the file is written in a form that takes no other server"
+            outcome.text = servers.text
+        return outcome
+
+    def _wrapped(self, servers: Servers, outcome: _Outcome) -> list[str]:
+        """Put a gateway in place of servers that keep one of their own; return the others."""
+        together: list[str] = []
+        for name, entry in servers.entries.items():
+            outcome.known[name] = None
+            if (self.names and name not in self.names) or _own_words(entry) is not None:
+                continue
+            try:
+                self._refuse(name, entry)
+                why = "--each" if self.each else self.rule(name) or _more_than_a_command(entry)
+                if why:
+                    _wrap_alone(servers, name, self.program)
+                    outcome.apart[name] = why
+                else:
+                    together.append(name)
+                outcome.changed[name] = None
+            except BadArgument as error:
+                outcome.refusals[name] = error
+        return together
+
+    def _refuse(self, name: str, entry: Entry) -> None:
+        """Raise BadArgument for a server that cannot be behind a gateway."""
+        title = self.host.title
+        if entry.get("experimental_environment") == "remote":
+            raise BadArgument(f"{title} starts it on another machine", "Leave it out.")
+        if isinstance(entry.get("command"), str) and _args(entry) is not None:
+            return
+        if not any(isinstance(entry.get(key), str) for key in URL_KEYS):
+            reason = "its entry has neither a command nor a URL that can be read"
+            raise BadArgument(reason, "Leave it out, or write them as texts.")
+        if (transport := entry.get("type")) in ("sse", "ws"):
+            reason = f"its transport is {transport}, and the gateway has streamable HTTP alone"
+            raise BadArgument(reason, "Give it a URL of streamable HTTP, or leave it out.")
+        tables = (as_table(entry.get(key)) for key in HEADER_KEYS)
+        headers = {header.lower() for table in tables for header in table}
+        has_token = "bearer_token_env_var" in entry or "authorization" in headers
+        if not has_token and any(key in entry for key in _LOGIN_KEYS):
+            reason = f"{title} logs in to it itself, and that login does not reach the gateway"
+            raise BadArgument(reason, "Give it a token as a header, or leave it out.")
+        if name not in self.names and _may_log_in(entry):
+            reason = f"its settings have no token, so {title} may log in to it itself"
+            raise BadArgument(reason, f"If it needs no login, name it: --wrap {name}.")
+
+    def _put_together(self, servers: Servers, names: list[str]) -> None:
+        """Put one gateway in place of several servers, and of fetchstash where that is plain."""
+        entries = servers.entries
+        before = _kept_by(entries.get(GATEWAY, {}))
+        if names and GATEWAY in entries and not before:
+            what = f"{self.host.title} has a server {GATEWAY}, which is the name of the gateway."
+            raise BadArgument(what, "Rename it, or have one gateway for each server: --each.")
+        own = entries.get(NAME, {})
+        is_plain = _own_words(own) in (["serve"], ["serve", *BROWSER_FLAGS])
+        if names and is_plain and not self.rule(NAME) and not _more_than_a_command(own):
+            names = [*names, NAME]
+        if not before and len(names) == 1:  # there is nothing to share
+            _wrap_alone(servers, names[0], self.program)
+        elif names:
+            sources = before | {name: servers.source(name, entries[name]) for name in names}
+            _put_gateway(servers, self.host, self.program, sources)
+            for name in names:
+                _remove(servers, name)
+
+
+def wrap(
+    host: Host, names: tuple[str, ...], start: list[str], env: Environment, *, each: bool = False
+) -> str:
+    """Put servers of a host behind the gateway: those named, or all. Return lines.
+
+    ``each``: behind one of its own. Raises BadArgument, Busy or StoreError, and then nothing was
+    changed.
+    """
+    program = start[: start.index("serve")]
+
+    def work(text: str) -> _Outcome:
+        return _Wrapping(host, names, program, each, _rule_of(host, env, text)).outcome(text)
+
     outcome, lines = _change(host, names, env, work, "Wrapped")
-    if outcome.changed and host.name == "claude-code":
-        lines += _permissions(outcome.changed, env)
+    apart = {name: why for name, why in outcome.apart.items() if why != "--each"}
+    lines += [f"{name} has a gateway of its own: {why}." for name, why in apart.items()]
+    if host.name == "claude-code":
+        lines += _permissions(outcome.apart, env)
     return "\n".join(lines)
 
 
@@ -75,9 +189,8 @@ def unwrap(host: Host, names: tuple[str, ...], env: Environment) -> str:
 
     A file that nobody changed since gets its old bytes back.
     """
-    work = partial(_unwrapped_text, host, names, host.file(env))
-    _, lines = _change(host, names, env, work, "Brought back")
-    return "\n".join(lines)
+    work = partial(_unwrapped_text, host, names, env)
+    return "\n".join(_change(host, names, env, work, "Brought back")[1])
 
 
 def _change(
@@ -111,101 +224,203 @@ def _change(
     return outcome, [line, *left]
 
 
-def _edited(host: Host, names: tuple[str, ...], decide: _Decide, text: str) -> _Outcome:
-    """Return what becomes of a file whose entries are edited as ``decide`` says."""
-    outcome = _Outcome(text)
+def _wrap_alone(servers: Servers, name: str, program: list[str]) -> None:
+    """Put a gateway in place of one server; what else its entry says to the host stays."""
+    entry = servers.entries[name]
+    read = (*_PLAIN_KEYS, *_TOKEN_KEYS, *_LOGIN_KEYS)
+    tokens = [*as_table(entry.get("env_http_headers")).values(), entry.get("bearer_token_env_var")]
+    passed_on = [token for token in tokens if token]
+    kept = [key for key in entry if key in read or (passed_on and key == "env_vars")]
+    put = _entry_of(program, [], {name: servers.source(name, kept)})
+    put |= {"type": "stdio"} if "type" in entry else {}
+    if passed_on:  # Codex passes few variables on
+        put["env_vars"] = [*entry.get("env_vars", ()), *passed_on]
+    _apply(servers, name, [key for key in kept if key not in put], put)
+
+
+def _put_gateway(
+    servers: Servers, host: Host, program: list[str], sources: Mapping[str, Any]
+) -> None:
+    """Write the entry of the one gateway; ``sources`` has what it replaces."""
+    entries = [servers.values(source) for source in sources.values()]
+    flags = ["--with-fetch"] if NAME in sources else []
+    put: dict[str, Any] = {**host.extra, **_entry_of(program, flags, sources), **host.patience}
+    for key in _TIMES:
+        times = [entry[key] for entry in entries if key in entry]
+        put |= {key: max([*times, put.get(key, 0)])} if times else {}
+    if NAME in sources:
+        own = servers.values(sources[NAME])
+        put["env"] |= as_table(own.get("env"))
+        if BROWSER_FLAGS[0] in (_args(own) or ()):
+            put["env"]["FETCHSTASH_FETCH_BROWSER"] = BROWSER_FLAGS[1]
+    if GATEWAY in servers.entries:
+        _apply(servers, GATEWAY, [key for key in servers.entries[GATEWAY] if key not in put], put)
+    else:
+        _add(servers, GATEWAY, put)
+
+
+def _entry_of(program: list[str], flags: list[str], sources: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entry of a gateway. No secret and no URL stands on its command line."""
+    variables: dict[str, str] = {}
+
+    def moved(value: Any) -> Any:
+        """Give each text that the host may fill in (``${TOKEN}``) a variable of its own."""
+        if not (isinstance(value, str) and "$" in value):
+            return value
+        name = f"{SERVERS_VARIABLE}_{len(variables) + 1}"
+        variables[name] = value
+        return name
+
+    # Codex, whose entries are texts of TOML, fills nothing in.
+    kept = {
+        name: source if isinstance(source, str) else mapped(source, moved)
+        for name, source in sources.items()
+    }
+    listed = {SERVERS_VARIABLE: json.dumps(kept, ensure_ascii=False)}
+    words = [*program[1:], "wrap", *flags]
+    return {"command": program[0], "args": words, "env": {**listed, **variables}}
+
+
+def _kept_by(entry: Entry) -> dict[str, Any]:
+    """Return the sources of the servers that a gateway replaced, {} for any other entry."""
+    variables = as_table(entry.get("env"))
+    if (_own_words(entry) or [""])[0] != "wrap":
+        return {}
+    try:
+        sources = as_table(json.loads(variables.get(SERVERS_VARIABLE, "")))
+    except (ValueError, TypeError):
+        return {}
+    return {name: filled_in(source, variables) for name, source in sources.items()}
+
+
+def _unwrapped_text(host: Host, names: tuple[str, ...], env: Environment, text: str) -> _Outcome:
+    """Return what the file is without gateways: as before to the byte, where that is known."""
+    outcome, program = _Outcome(text), list[str]()
     for path in _sections(host, text):
         servers = servers_of(host, outcome.text, path)
         for name, entry in servers.entries.items():
-            outcome.known[name] = None
-            if (names and name not in names) or name == NAME:
-                continue
-            try:
-                decision = decide(servers, name, entry)
-            except BadArgument as error:
-                outcome.refusals[name] = error
-                continue
-            if decision:
-                _apply(decision, servers, name, entry)
-                outcome.changed[name] = None
+            sources = _kept_by(entry)
+            outcome.known |= dict.fromkeys([name, *sources])
+            chosen = [key for key in sources if not names or key in names or name in names]
+            if chosen:
+                program = [str(entry["command"]), *takewhile("wrap".__ne__, _args(entry) or ())]
+                _bring_back(servers, host, program, name, chosen)
+                outcome.changed |= dict.fromkeys(key for key in chosen if key != NAME)
+            elif not sources and (_own_words(entry) or [""])[0] == "wrap":
+                reason = "it was put behind the gateway or changed by hand, so what it was is"
+                why = BadArgument(f"{reason} not known", "Change it by hand.")
+                outcome.refusals |= {} if names and name not in names else {name: why}
         outcome.text = servers.text
-    return outcome
-
-
-def _decide_to_wrap(
-    host: Host,
-    names: tuple[str, ...],
-    program: list[str],
-    servers: Servers,
-    name: str,
-    entry: Entry,
-) -> _Edit | None:
-    """Return the edit that puts a server behind the gateway. Raises BadArgument to leave it."""
-    edit = _wrapped(entry, program, host.title)
-    if edit is None:
-        return None
-    if name not in names and _may_log_in(entry):
-        reason = f"its settings have no token, so {host.title} may log in to it itself"
-        raise BadArgument(reason, f"If it needs no login, name it: --wrap {name}.")
-    shown = {key: [*entry[key], *ARTIFACT_TOOLS] for key in _FILTER_KEYS if entry.get(key)}
-    edit = replace(edit, put={**edit.put, **shown})
-    if not (edit.removed or shown or entry.get("args") == []):
-        return edit
-    before = [key for key in entry if key in (*_REMOTE_KEYS, *_WRAPPED_KEYS, *shown)]
-    variables = as_table(edit.put.get("env", entry.get("env")))
-    variables = {**variables, WRAPPED_ENTRY: servers.source(name, before)}
-    return replace(edit, put={**edit.put, "env": variables})
-
-
-def _unwrapped_text(host: Host, names: tuple[str, ...], file: Path, text: str) -> _Outcome:
-    """Return what the file is without the gateway: as before to the byte, where that is known."""
-    outcome = _edited(host, names, _unwrapped, text)
-    programs = [
-        [str(entry["command"]), *_before_wrap(entry)]
-        for path in _sections(host, text)
-        for name, entry in servers_of(host, text, path).entries.items()
-        if name in outcome.changed
-    ]
-    for backup in backups_of(file)[:BACKUPS] if programs else ():
+    changed = tuple(outcome.changed)
+    for backup in backups_of(host.file(env))[:BACKUPS] if changed else ():
         with suppress(Malformed, BadArgument, UnicodeDecodeError, OSError):
-            old, wrapped = backup.read_bytes().decode("utf-8"), tuple(outcome.changed)
-            decide = partial(_decide_to_wrap, host, wrapped, programs[0])
-            again = _edited(host, wrapped, decide, old)
-            if again.text == text and again.changed.keys() == outcome.changed.keys():
-                return replace(outcome, text=old)
+            old = backup.read_bytes().decode("utf-8")
+            for each in (False, True):
+                wrapping = _Wrapping(host, changed, program, each, _rule_of(host, env, old))
+                again = wrapping.outcome(old)
+                if again.text == text and again.changed.keys() == outcome.changed.keys():
+                    return replace(outcome, text=old)
     return outcome
 
 
-def _before_wrap(entry: Entry) -> list[str]:
-    """Return the words of a wrapped entry between its command and ``wrap``."""
-    return list(takewhile(lambda word: word != "wrap", _args(entry) or []))
+def _bring_back(
+    servers: Servers, host: Host, program: list[str], gateway: str, chosen: list[str]
+) -> None:
+    """Bring servers back that a gateway replaced."""
+    entry = servers.entries[gateway]
+    sources = _kept_by(entry)
+    if gateway in sources:  # in its place
+        put = servers.values(sources[gateway])
+        ours = [*_ENTRY_KEYS, *(["env_vars"] if any(key in put for key in _TOKEN_KEYS) else [])]
+        _apply(servers, gateway, [key for key in ours if key in entry and key not in put], put)
+        return
+    left = {name: source for name, source in sources.items() if name not in chosen}
+    if set(left) <= {NAME}:
+        chosen, left = [*chosen, *left], {}
+    for name in (name for name in sources if name in chosen):
+        if name in servers.entries:
+            what = f"There is another server {name} now."
+            raise BadArgument(what, "Nothing was changed. Rename it first.")
+        _add(servers, name, servers.values(sources[name]))
+    if left:
+        _put_gateway(servers, host, program, left)
+    else:
+        _remove(servers, gateway)
+
+
+def _rule_of(host: Host, env: Environment, text: str) -> Callable[[str], str]:
+    """Return what says where other settings of a host name a server, or its tools."""
+    if host.name == "gemini":
+        listed = as_table(value_at(text, ["mcp"]))
+        return lambda name: (
+            f"mcp.allowed or mcp.excluded of {host.title} name servers"
+            if listed.get("allowed") or name in (listed.get("excluded") or ())
+            else ""
+        )
+    rules = [rule for _, rule in _claude_rules(env, text)] if host.name == "claude-code" else []
+    return lambda name: (
+        f"a permission of {host.title} names it"
+        if any(_is_for(rule, name) for rule in rules)
+        else ""
+    )
+
+
+def _is_for(rule: str, server: str) -> bool:
+    """Return whether a permission of Claude Code is for a server or its tools."""
+    own = "mcp__" + re.sub("[^A-Za-z0-9_-]", "_", server)
+    return rule == own or rule.startswith(f"{own}__")
+
+
+def _claude_rules(env: Environment, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the permissions in the settings of Claude Code, the person's and its projects'."""
+    homes = [env.folder("CLAUDE_CONFIG_DIR", env.home / ".claude")]
+    homes += [Path(project, ".claude") for project in as_table(value_at(text, ["projects"]))]
+    for file in (home / name for home in homes for name in _CLAUDE_FILES):
+        with suppress(OSError, UnicodeDecodeError, Malformed):
+            permissions = as_table(value_at(file.read_text(encoding="utf-8"), ["permissions"]))
+            for kind in ("allow", "ask", "deny"):
+                rules = permissions.get(kind)
+                for rule in cast("list[object]", rules) if isinstance(rules, list) else ():
+                    yield kind, str(rule)
 
 
 def _permissions(names: Iterable[str], env: Environment) -> list[str]:
     """Return a line for each server of which Claude Code allows single tools alone."""
-    settings = env.folder("CLAUDE_CONFIG_DIR", env.home / ".claude") / "settings.json"
-    try:
-        permissions = as_table(value_at(settings.read_text(encoding="utf-8"), ["permissions"]))
-    except (OSError, UnicodeDecodeError, Malformed):
-        return []
-    allowed = [str(rule) for rule in cast("list[object]", permissions.get("allow") or [])]
+    allowed = [rule for kind, rule in _claude_rules(env, "") if kind == "allow"]
     return [
         f"Claude Code asks before each artifact tool of {name}: to allow them add "
         + ", ".join(f'"mcp__{name}__{tool}"' for tool in ARTIFACT_TOOLS)
-        + f" to permissions.allow in {settings}."
+        + " to permissions.allow in its settings.json."
         for name in names
         if any(rule.startswith(f"mcp__{name}__") for rule in allowed)
     ]
 
 
-def _apply(edit: _Edit, servers: Servers, name: str, entry: Entry) -> None:
-    """Change an entry in its file. The result is read again, and must say what was meant."""
-    expected = {key: value for key, value in entry.items() if key not in edit.removed}
-    expected |= edit.put
-    servers.change(name, edit.removed, edit.put)
-    if servers.entries.get(name) != expected:
+def _apply(servers: Servers, name: str, removed: Iterable[str], put: Entry) -> None:
+    """Change an entry in its file."""
+    expected = {key: item for key, item in servers.entries[name].items() if key not in removed}
+    servers.change(name, removed, put)
+    _check(name, servers.entries.get(name) == {**expected, **put})
+
+
+def _add(servers: Servers, name: str, entry: Entry) -> None:
+    """Add a server to its file."""
+    expected = {**servers.entries, name: entry}
+    servers.add(name, entry)
+    _check(name, servers.entries == expected)
+
+
+def _remove(servers: Servers, name: str) -> None:
+    """Take a server out of its file; all others stay."""
+    expected = {key: entry for key, entry in servers.entries.items() if key != name}
+    servers.remove(name)
+    _check(name, servers.entries == expected)
+
+
+def _check(name: str, is_as_meant: bool) -> None:
+    if not is_as_meant:
         what = f"The entry of {name} is written in a form that cannot be changed safely."
-        raise BadArgument(what, "Nothing was changed. Change it by hand.")
+        raise _UnsafeForm(what, "Nothing was changed. Change it by hand.")
 
 
 def _sections(host: Host, text: str) -> list[list[str]]:
@@ -218,77 +433,23 @@ def _sections(host: Host, text: str) -> list[list[str]]:
     return sections
 
 
-def _wrapped(entry: Entry, program: list[str], title: str) -> _Edit | None:
-    """Return the edit that puts the gateway in front; None for an entry of fetchstash itself."""
-    if _own_words(entry) is not None:
-        return None
-    if entry.get("experimental_environment") == "remote":
-        raise BadArgument(f"{title} starts it on another machine", "Leave it out.")
-    command, args = entry.get("command"), _args(entry)
-    if isinstance(command, str) and args is not None:
-        words = [*program[1:], "wrap", "--", command, *args]
-        return _Edit((), {"command": program[0], "args": words})
-    url = next((entry[key] for key in _URL_KEYS if isinstance(entry.get(key), str)), None)
-    if url is None:
-        reason = "its entry has neither a command nor a URL that can be read"
-        raise BadArgument(reason, "Leave it out, or write them as texts.")
-    if (transport := entry.get("type")) in ("sse", "ws"):
-        reason = f"its transport is {transport}, and the gateway has streamable HTTP alone"
-        raise BadArgument(reason, "Give it a URL of streamable HTTP, or leave it out.")
-    flags, variables, passed_on = _headers(entry)
-    has_token = any(flag.lower().startswith("authorization=") for flag in flags)
-    if not has_token and any(key in entry for key in _LOGIN_KEYS):
-        reason = f"{title} logs in to it itself, and that login does not reach the gateway"
-        raise BadArgument(reason, "Give it a token as a header, or leave it out.")
-    put: dict[str, Any] = {"type": "stdio"} if "type" in entry else {}
-    put |= {"command": program[0]}
-    put["args"] = [*program[1:], "wrap", "--url", f"env:{_URL_VARIABLE}", *flags]
-    put["env"] = {_URL_VARIABLE: url, **variables}
-    if passed_on:
-        put["env_vars"] = passed_on
-    return _Edit(tuple(key for key in entry if key in _REMOTE_KEYS), put)
-
-
-def _headers(entry: Entry) -> tuple[list[str], dict[str, str], list[str]]:
-    """Return the flags for an entry's headers, variables to set for them, and those to pass on.
-
-    Other programs can read a command line, so no value stands there.
-    """
-    values = as_table(entry.get("headers") or entry.get("http_headers"))
-    variables = {f"WRAP_HEADER_{number}": value for number, value in enumerate(values.values())}
-    named = as_table(entry.get("env_http_headers"))
-    headers = [*zip(values, variables, strict=True), *named.items()]
-    flags = [word for name, variable in headers for word in ("--header", f"{name}=env:{variable}")]
-    passed_on = [*named.values()]
-    if token := entry.get("bearer_token_env_var"):
-        flags += ["--header", f"Authorization=Bearer env:{token}"]
-        passed_on.append(token)
-    return flags, variables, passed_on
+def _more_than_a_command(entry: Entry) -> str:
+    """Return what an entry says to the host that one gateway for all cannot, "" for nothing."""
+    known = (*_PLAIN_KEYS, *_TIMES)
+    empty: tuple[Any, ...] = (None, "", [], {})
+    more = [
+        key
+        for key, item in entry.items()
+        if key not in known and item not in empty and item != _NEUTRAL.get(key)
+    ]
+    return f"its entry has {', '.join(more)}" if more else ""
 
 
 def _may_log_in(entry: Entry) -> bool:
     """Return whether an entry says nothing of how the host gets into a server over HTTPS."""
-    url = next((str(entry[key]) for key in _URL_KEYS if key in entry), "")
-    is_open = "?" not in url and not any(entry.get(key) for key in _HEADER_KEYS)
-    return "command" not in entry and url.startswith("https:") and is_open
-
-
-def _unwrapped(servers: Servers, _: str, entry: Entry) -> _Edit | None:
-    """Return the edit that brings an entry back; None for one without the gateway in front."""
-    words = _own_words(entry)
-    if words is None or words[:1] != ["wrap"]:
-        return None
-    source = as_table(entry.get("env")).get(WRAPPED_ENTRY)
-    put = servers.values(source) if isinstance(source, str) else None
-    if put:
-        return _Edit(tuple(key for key in _WRAPPED_KEYS if key in entry and key not in put), put)
-    if words[1:2] != ["--"] or len(words) == 2:
-        reason = "it was put behind the gateway or changed by hand, so what it was is not known"
-        raise BadArgument(reason, "Change it by hand.")
-    _, _, command, *args = words
-    if not args:
-        return _Edit(("args",), {"command": command})
-    return _Edit((), {"command": command, "args": args})
+    url = next((str(entry[key]) for key in URL_KEYS if key in entry), "")
+    is_open = "?" not in url and not any(entry.get(key) for key in HEADER_KEYS)
+    return url.startswith("https:") and is_open
 
 
 def _args(entry: Entry) -> list[str] | None:

@@ -1,7 +1,6 @@
 """The servers of a host are put behind the gateway, in place, and brought back."""
 
 import json
-import re
 import threading
 import tomllib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +14,7 @@ from mcp import Client, StdioServerParameters
 from fetchstash.cli.hosts import _files, _servers
 from fetchstash.cli.hosts._hosts import HOSTS, Environment
 from fetchstash.cli.hosts._wrap import unwrap, wrap
-from fetchstash.config import ARTIFACT_TOOLS
+from fetchstash.config import SERVERS_VARIABLE, WrappedServer, load
 from fetchstash.errors import BadArgument
 from tests.cli.hosts.conftest import settings
 from tests.gateway.conftest import FETCHSTASH, plain
@@ -49,55 +48,152 @@ command = "other"
 """
 
 
+def kept(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return what the entry of a gateway replaced, by the servers' names."""
+    return dict(json.loads(entry["env"][SERVERS_VARIABLE]))
+
+
+@pytest.mark.parametrize("each", [False, True], ids=["one for all", "one for each"])
 @pytest.mark.parametrize("name", [name for name in HOSTS if name != "codex"])
-def test_servers_are_wrapped_in_place_and_brought_back(name: str, env: Environment) -> None:
+def test_servers_are_put_behind_a_gateway_and_brought_back(
+    name: str, env: Environment, *, each: bool
+) -> None:
     host, file, section = HOSTS[name], HOSTS[name].file(env), HOSTS[name].section
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({section: ENTRIES, "mine": 1}, indent=4))
-    line = wrap(host, (), START, env)
-    servers = json.loads(file.read_text())[section]
+    before = json.dumps({section: ENTRIES, "mine": 1}, indent=4)
+    file.write_text(before)
+    line = wrap(host, (), START, env, each=each)
+    wrapped = file.read_text()
+    servers = json.loads(wrapped)[section]
     assert "Wrapped files, bare, empty, remote in" in line
-    words = ["wrap", "--", "npx", "-y", "files", "--root", "/"]
-    assert servers["files"] == {**ENTRIES["files"], "command": START[0], "args": words}
-    assert servers["remote"]["args"][:3] == ["wrap", "--url", "env:WRAP_URL"]
-    assert "top" not in str(servers["remote"]["args"])
-    assert servers["old"] == ENTRIES["old"]
     assert "old stays as it is: its transport is sse, and" in line
-    assert servers["fetchstash"] == ENTRIES["fetchstash"]
+    assert servers["old"] == ENTRIES["old"]
+    if each:
+        assert list(servers) == list(ENTRIES)
+        entries = [servers[server] for server in ("files", "bare", "empty", "remote")]
+        assert all(entry["args"] == ["wrap"] for entry in entries)
+        assert servers["fetchstash"] == ENTRIES["fetchstash"]
+    else:
+        assert set(servers) == {"old", "gateway"}
+        assert servers["gateway"]["args"] == ["wrap", "--with-fetch"]
+        assert kept(servers["gateway"]) == {n: e for n, e in ENTRIES.items() if n != "old"}
     assert "nothing was changed" in wrap(host, (), START, env)
+    unwrap(host, (), env)
+    assert file.read_text() == before
+    file.write_text(f"{wrapped} ")  # changed since
     unwrap(host, (), env)
     assert json.loads(file.read_text()) == {section: ENTRIES, "mine": 1}
 
 
+def test_servers_join_the_gateway_and_leave_it_by_name(env: Environment) -> None:
+    servers = {server: ENTRIES[server] for server in ("files", "bare", "remote")}
+    file = settings(env, "cursor", json.dumps({"mcpServers": servers}))
+
+    def shown() -> dict[str, Any]:
+        return dict(json.loads(file.read_text())["mcpServers"])
+
+    wrap(HOSTS["cursor"], ("files", "bare"), START, env)
+    assert list(shown()) == ["remote", "gateway"]
+    wrap(HOSTS["cursor"], (), START, env)
+    assert list(kept(shown()["gateway"])) == ["files", "bare", "remote"]
+    unwrap(HOSTS["cursor"], ("bare",), env)
+    assert shown()["bare"] == ENTRIES["bare"]
+    assert list(kept(shown()["gateway"])) == ["files", "remote"]
+    unwrap(HOSTS["cursor"], (), env)
+    assert shown() == servers
+
+
+def test_what_a_host_fills_in_stands_in_a_variable_of_its_own(env: Environment) -> None:
+    entry = {"command": "${HOME}/s", "args": ["--at=${workspaceFolder}"], "env": {"K": "${T}"}}
+    before = json.dumps({"mcpServers": {"a": entry, "b": {"command": "b"}}})
+    file = settings(env, "cursor", before)
+    wrap(HOSTS["cursor"], (), START, env)
+    gateway = json.loads(file.read_text())["mcpServers"]["gateway"]
+    filled = {
+        name: value.replace("${HOME}", "/h")
+        .replace("${workspaceFolder}", "C:\\w")
+        .replace("${T}", '"')
+        for name, value in gateway["env"].items()
+    }
+    servers = load(environment=filled).wrapped
+    assert servers["a"] == WrappedServer("a", "/h/s", ("--at=C:\\w",), {"K": '"'})
+    unwrap(HOSTS["cursor"], (), env)
+    assert file.read_text() == before
+
+
 @pytest.mark.parametrize(
-    ("name", "text", "filter_key"),
+    ("name", "text"),
     [
         (
             "gemini",
-            '{ "mcpServers": {"files" :{"args":[ ], "includeTools":["read"],"command":"npx"}}}',
-            "includeTools",
+            (
+                '{ "mcpServers": {"files" :{"args":[ ], "includeTools":["read"],"command":"npx",'
+                '"excludeTools": ["x"]}, "b" : {"command": "b", "cwd":"/"}}}'
+            ),
         ),
         (
             "codex",
-            '[mcp_servers.files]\ncommand = "npx"  # mine\nenabled_tools=[ "read", ] # one\n',
-            "enabled_tools",
+            (
+                '[mcp_servers.files]\ncommand = "npx"  # mine\nenabled_tools=[ "read", ] # one\n'
+                'disabled_tools = ["x"]\n[mcp_servers.b]\ncommand = "b"\ncwd = "/"\n'
+            ),
         ),
     ],
 )
-def test_a_filter_of_tools_lets_ours_through_and_every_byte_comes_back(
-    name: str, text: str, filter_key: str, env: Environment
+def test_the_gateway_filters_tools_in_the_hosts_place_and_every_byte_comes_back(
+    name: str, text: str, env: Environment
 ) -> None:
     file = settings(env, name, text)
     wrap(HOSTS[name], (), START, env)
     wrapped = file.read_text()
+    read = tomllib.loads if name == "codex" else json.loads
+    [entries] = read(wrapped).values()
+    assert list(entries) == ["gateway"]
+    servers = load(environment=entries["gateway"]["env"]).wrapped
+    assert (servers["files"].tools, servers["files"].hidden_tools) == (("read",), ("x",))
+    assert servers["b"].cwd == "/"
     unwrap(HOSTS[name], (), env)
     assert file.read_text() == text
-    file.write_text(f"{wrapped}\n")  # changed since: only what is ours is taken out
+
+
+APART: dict[str, tuple[str, str, str]] = {
+    "a key of its own": ("codex", "required = true", "its entry has required"),
+    "a token of the person's": (
+        "codex",
+        'env_vars = ["TOKEN"]',
+        "its entry has env_vars",
+    ),
+    "off": ("codex", "enabled = false", "its entry has enabled"),
+    "a permission": ("claude-code", "", "a permission of Claude Code names it"),
+    "servers that are listed": (
+        "gemini",
+        "",
+        "mcp.allowed or mcp.excluded of Gemini CLI name servers",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "line", "why"), APART.values(), ids=APART)
+def test_a_server_that_settings_name_or_say_more_of_keeps_its_name(
+    name: str, line: str, why: str, env: Environment
+) -> None:
+    entries = {server: {"command": server} for server in ("a", "b", "c")}
+    text = json.dumps({"mcpServers": entries, "mcp": {"excluded": ["a"]}})
+    if name == "codex":
+        tables = [f'[mcp_servers.{server}]\ncommand = "{server}"\n' for server in entries]
+        text = f"{tables[0]}{line}\n{tables[1]}{tables[2]}"
+    rules = env.home / ".claude" / "settings.json"
+    rules.parent.mkdir(parents=True, exist_ok=True)
+    rules.write_text(json.dumps({"permissions": {"deny": ["mcp__a__write"]}}))
+    file = settings(env, name, text)
+    said = wrap(HOSTS[name], (), START, env)
+    assert f"\na has a gateway of its own: {why}." in said
     read = tomllib.loads if name == "codex" else json.loads
-    [entry] = next(iter(read(wrapped).values())).values()
-    assert entry[filter_key] == ["read", *ARTIFACT_TOOLS]
+    servers = next(iter(read(file.read_text()).values()))
+    assert list(servers) == ["a", "gateway"]
+    assert servers["a"].get("required") == (True if "required" in line else None)
     unwrap(HOSTS[name], (), env)
-    assert read(file.read_text()) == read(text)
+    assert file.read_text() == text
 
 
 def test_what_claude_code_will_ask_for_is_said(env: Environment) -> None:
@@ -114,7 +210,9 @@ def test_only_the_servers_that_are_named_are_wrapped(env: Environment) -> None:
     file = settings(env, "cursor", json.dumps({"mcpServers": ENTRIES}))
     wrap(HOSTS["cursor"], ("bare",), START, env)
     servers = json.loads(file.read_text())["mcpServers"]
-    assert servers["bare"]["args"] == ["wrap", "--", "server"]
+    assert kept(servers["gateway"]) == {
+        server: ENTRIES[server] for server in ("bare", "fetchstash")
+    }
     assert servers["files"] == ENTRIES["files"]
     with pytest.raises(BadArgument) as refused:
         wrap(HOSTS["cursor"], ("files", "absent"), START, env)
@@ -122,19 +220,6 @@ def test_only_the_servers_that_are_named_are_wrapped(env: Environment) -> None:
         f"[bad_argument] There is no server 'absent' in {file}. Check the name."
     )
     assert json.loads(file.read_text())["mcpServers"] == servers
-
-
-def test_the_settings_of_codex_keep_their_comments(env: Environment) -> None:
-    file = settings(env, "codex", CODEX)
-    wrap(HOSTS["codex"], (), START, env)
-    text = file.read_text()
-    servers = tomllib.loads(text)["mcp_servers"]
-    assert servers["files"]["args"] == ["wrap", "--", "npx", "-y", "files"]
-    assert servers["files"]["startup_timeout_sec"] == 20
-    assert servers["files"]["env"] == {"KEY": "secret"}
-    assert "# the files" in text
-    unwrap(HOSTS["codex"], (), env)
-    assert file.read_text() == CODEX
 
 
 REMOTE = """[mcp_servers.web] # the web
@@ -157,13 +242,15 @@ def test_a_server_over_http_of_codex_gets_its_token_from_a_variable(
     file = settings(env, "codex", CODEX + REMOTE)
     assert "Wrapped files, other, web in" in wrap(HOSTS["codex"], (), START, env)
     entry = tomllib.loads(file.read_text())["mcp_servers"]["web"]
-    assert entry["args"] == [
-        *("wrap", "--url", "env:WRAP_URL", "--header", "X-Team=env:WRAP_HEADER_0"),
-        *("--header", "X-User=env:USER_ID", "--header", "Authorization=Bearer env:TOKEN"),
-    ]
+    assert entry["args"] == ["wrap"]
     assert entry["env_vars"] == ["USER_ID", "TOKEN"]  # Codex passes few own on
-    assert entry["env"]["WRAP_URL"] == "https://mcp.example.org/mcp?key=k3y"
-    assert entry["env"]["WRAP_HEADER_0"] == "t3am"
+    [server] = load(environment=entry["env"]).wrapped.values()
+    assert server.url == "https://mcp.example.org/mcp?key=k3y"
+    assert server.headers == {
+        "X-Team": "t3am",
+        "X-User": "env:USER_ID",
+        "Authorization": "Bearer env:TOKEN",
+    }
     assert entry["enabled"] is False
     assert set(entry) == {"command", "args", "env", "env_vars", "enabled"}
     unwrap(HOSTS["codex"], ("web",), env)
@@ -207,9 +294,11 @@ def test_any_form_of_a_codex_table_is_wrapped_and_brought_back(text: str, env: E
     if "\r\n" in text:
         assert wrapped.count("\n") == wrapped.count("\r\n")
     unwrap(HOSTS["codex"], (), env)
+    assert file.read_bytes().decode() == text
+    file.write_bytes(f"{wrapped}\n# more".encode())  # changed since
+    unwrap(HOSTS["codex"], (), env)
     back = file.read_bytes().decode().removeprefix("\ufeff")
     assert tomlkit.parse(back).unwrap() == before
-    assert back.count("# c") == text.count("# c")
 
 
 LOGIN = "Codex logs in to it itself, and that login does not reach the gateway"
@@ -266,7 +355,7 @@ def test_the_servers_of_each_project_of_claude_code_are_wrapped(env: Environment
     file = settings(env, "claude-code", json.dumps(before))
     assert "Wrapped own in" in wrap(HOSTS["claude-code"], (), START, env)
     wrapped = json.loads(file.read_text())["projects"]["/a"]["mcpServers"]["own"]
-    assert wrapped["args"] == ["wrap", "--", "npx", "x"]
+    assert kept(wrapped) == {"own": entry}
     unwrap(HOSTS["claude-code"], ("own",), env)
     assert json.loads(file.read_text()) == before
 
@@ -311,36 +400,6 @@ def test_the_folder_that_a_hosts_own_variable_names_is_used(
     assert f"has no settings file {tmp_path / 'own' / file}." in refused.value.what
 
 
-def test_comments_and_other_keys_of_an_entry_in_json_stay(env: Environment) -> None:
-    before = """{
-  "servers": {
-    // the web
-    "web": {
-      "type": "http", // over HTTP
-      "url": "https://mcp.example.org/mcp?key=1",
-      // not yet
-      "disabled": true
-    }
-  }
-}
-"""
-
-    def values(text: str) -> Any:
-        return json.loads(re.sub(r"\s// .*", "", text))
-
-    file = settings(env, "vscode", before)
-    wrap(HOSTS["vscode"], (), START, env)
-    wrapped = file.read_text()
-    entry = values(wrapped)["servers"]["web"]
-    assert (entry["type"], entry["disabled"], entry["command"]) == ("stdio", True, START[0])
-    unwrap(HOSTS["vscode"], (), env)
-    back = file.read_text()
-    assert values(back) == values(before)
-    for comment in ("// the web", "// over HTTP", "// not yet"):
-        assert comment in wrapped
-        assert comment in back
-
-
 def test_a_key_that_stands_twice_is_not_half_removed(env: Environment) -> None:
     text = '{"mcpServers": {"web": {"url": "http://a", "url": "http://b"}}}'
     file = settings(env, "cursor", text)
@@ -357,7 +416,7 @@ BY_HAND: list[dict[str, Any]] = [
         "args": ["--from", "/w.whl", "fetchstash", "wrap", "--with-fetch", "--", "x"],
     },
     {"command": "/clone/scripts/run", "args": ["serve", "--ephemeral"]},
-    {"command": "fetchstash", "args": ["wrap", "--", "x"], "env": {"WRAPPED_ENTRY": "{"}},
+    {"command": "fetchstash", "args": ["wrap"], "env": {SERVERS_VARIABLE: "{"}},
 ]
 
 
@@ -372,25 +431,31 @@ def test_what_a_person_put_behind_the_gateway_by_hand_is_neither_wrapped_nor_los
         unwrap(HOSTS["cursor"], ("own1",), env)
     said = unwrap(HOSTS["cursor"], (), env)
     assert [name in said for name in servers] == [True, True, True, False, True, False]
-    back = json.loads(file.read_text())["mcpServers"]
-    assert back == {**servers, "own4": {"command": "x", "env": {"WRAPPED_ENTRY": "{"}}}
+    assert json.loads(file.read_text())["mcpServers"] == servers
 
 
 @pytest.mark.slow
 @pytest.mark.anyio
-async def test_a_wrapped_entry_starts_and_answers(env: Environment) -> None:
+async def test_one_gateway_runs_each_server_with_its_own_variables_and_without_one_that_fails(
+    env: Environment,
+) -> None:
     command = plain("legacy")
-    entry = {"command": command[0], "args": command[1:], "env": {"SECRET": "from the entry"}}
-    file = settings(env, "cursor", json.dumps({"mcpServers": {"plain": entry}}))
+    servers: dict[str, Any] = {
+        name: {"command": command[0], "args": command[1:], "env": {"SECRET": f"of {name}"}}
+        for name in ("one", "two")
+    }
+    servers |= {"ends": {"command": "false"}, "absent": {"command": "/there/is/none"}}
+    file = settings(env, "cursor", json.dumps({"mcpServers": servers}))
     wrap(HOSTS["cursor"], (), [FETCHSTASH, "serve"], env)
-    wrapped = json.loads(file.read_text())["mcpServers"]["plain"]
+    wrapped = json.loads(file.read_text())["mcpServers"]["gateway"]
     store = {"FETCHSTASH_STORE_FOLDER": str(env.home / "store")}
     server = StdioServerParameters(
         command=wrapped["command"], args=wrapped["args"], env={**wrapped["env"], **store}
     )
     async with Client(server, mode="legacy") as client:
-        [block] = (await client.call_tool("environment", {})).content
-    assert block.model_dump()["text"] == "from the entry"
+        for name in ("one", "two"):  # what both have is told apart by their names
+            [block] = (await client.call_tool(f"{name}_environment", {})).content
+            assert block.model_dump()["text"] == f"of {name}"
 
 
 class Remote(BaseHTTPRequestHandler):
