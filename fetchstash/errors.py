@@ -86,7 +86,8 @@ class FetchstashError(Exception):
 
     Each ``{}`` of ``next_step`` stands for one of ``calls``, in order. ``details`` are facts for
     ``_meta`` and ``--json`` (a status, seconds to wait); no line shows them. ``excerpt`` is the
-    beginning of what the server at ``source`` answered: untrusted text, for a fence alone.
+    beginning of what the server at ``source`` answered, or what a document from there holds
+    instead: untrusted text, for a fence alone.
     """
 
     code: ClassVar[str] = "internal"

@@ -109,6 +109,12 @@ def test_a_program_prints_the_lines_that_match(site: Site, environment: dict[str
     assert out == "line 4935: The answer to question 1234 is 3702.\n"
 
 
+def test_a_program_prints_a_sum_over_rows(site: Site, environment: dict[str, str]) -> None:
+    url = site.put("/sales.csv", "region,price\nEU,1.10\nUS,2\nEU,2.20\n", "text/csv")
+    out = run("library_rows.py", url, "count, sum(price) by region", environment=environment)
+    assert out == "region,count,sum(price)\nEU,2,3.30\nUS,1,2\n"
+
+
 def test_a_program_prints_a_page_of_a_local_pdf(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:

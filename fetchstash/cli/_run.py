@@ -15,7 +15,7 @@ from fetchstash.cli._help import Command
 from fetchstash.cli._options import take_settings
 from fetchstash.cli._terminal import safe, safe_line, screen_of, wrapped
 from fetchstash.cli._words import as_command
-from fetchstash.errors import BadArgument, FetchstashError, StoreError
+from fetchstash.errors import BadArgument, FetchstashError, OutOfRange, StoreError
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings
@@ -157,6 +157,9 @@ def failed(
             print_objects([{**named, "error": error_record(error, as_command)}])
         line = error_line(error, as_command)
         say(f"{about}: {line}" if about else line)
+        if isinstance(error, BadArgument | OutOfRange):  # what the document has instead
+            for line in error.excerpt.splitlines():
+                say(safe_line(line))
     return USAGE if isinstance(error, BadArgument) else FAILED
 
 

@@ -19,6 +19,7 @@ from fetchstash.cli._terminal import (
 )
 from fetchstash.cli._words import age, as_command, command_line, short_ref
 from fetchstash.errors import Call, NoText
+from fetchstash.text.facts import QUERY
 from fetchstash.text.tokens import TokenCount
 
 if TYPE_CHECKING:
@@ -176,10 +177,12 @@ def after_preview(artifact: "Artifact") -> tuple[Call, ...]:
     start, end = artifact.excerpt.lines or (1, 2 if unit == "pages" else 100)
     unit = "lines" if artifact.excerpt.lines else unit
     part = {"ref": ref, "unit": None if unit == "lines" else unit, "start": start, "end": end}
+    rows = {"ref": ref, "path": "sum(COLUMN) by COLUMN"} if QUERY in facts.paths else None
     return (
         Call("read", {"ref": ref}),
         Call("grep", {"ref": ref, "pattern": "WORDS"}),
         Call("slice", part),
+        *([Call("slice", rows)] if rows else []),
     )
 
 

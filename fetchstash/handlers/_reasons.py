@@ -31,7 +31,7 @@ THERE = "Take a path that is there, or read the whole."
 THERE_INSIDE = "Take a key or an index that is there, or read the whole."
 
 LIBRARIES: Mapping[str, str] = {
-    "PIL": "", "charset_normalizer": "", "jsonpath": "", "lxml": "", "magic": "magic",
+    "PIL": "", "charset_normalizer": "", "jsonpath": "", "lark": "", "lxml": "", "magic": "magic",
     "onnxruntime": "ocr", "pi_heif": "", "pypdf": "", "pypdfium2": "", "python_calamine": "",
     "rapidocr": "ocr", "resvg_py": "", "selectolax": "", "tiktoken": "", "yaml": "",
 }  # fmt: skip

@@ -10,7 +10,7 @@ from fetchstash.fetch import MEANINGS
 from fetchstash.stash import CacheUse, Unread, described, tokens_of
 from fetchstash.store import Facts
 from fetchstash.text import clip_middle
-from fetchstash.text.facts import LANDINGS, NO_BROWSER, PAGE_VERDICTS
+from fetchstash.text.facts import LANDINGS, NO_BROWSER, PAGE_VERDICTS, QUERY
 from fetchstash.text.tokens import TokenCount
 
 
@@ -325,7 +325,10 @@ def follow_up_calls(
     grep = Call("grep", {**named, "pattern": "…"})
     part = Call("slice", {"ref": first.ref, "unit": unit, "start": start, "end": end})
     read = Call("read", {"ref": first.ref, "offset": offset})
-    return (f"{word(grep)} · {word(part)}", word(read))
+    calls = [grep, part]
+    if QUERY in (first.facts.get("paths") or ()) and not lines:
+        calls.append(Call("slice", {"ref": first.ref, "path": "sum(…) by … where … > 0"}))
+    return (" · ".join(map(word, calls)), word(read))
 
 
 # The parts of a page without content that may still help, by the codes of page_verdict.

@@ -238,7 +238,11 @@ class Documents:
                 render=render,
                 hints=hints_of(facts),
             )
-            return await self.extractor.part(decision_of(facts), request)
+            try:
+                return await self.extractor.part(decision_of(facts), request)
+            except FetchstashError as error:
+                error.source = facts.final_url or facts.source_url or facts.name
+                raise
 
     async def changes(self, facts: Facts, other: str = "") -> PartText:
         """Return what changed since the earlier text, or since the artifact ``other``.

@@ -12,6 +12,7 @@ from fetchstash.stash._facts import described
 from fetchstash.stash._values import Slice
 from fetchstash.store import Facts, StoredText, TextReader
 from fetchstash.text import clip
+from fetchstash.text.facts import QUERY, is_query
 from fetchstash.text.ranges import Heading, Ranges, Table, Unit
 
 
@@ -223,6 +224,7 @@ def answered_by_handler(facts: Facts, path: str) -> bool:
         return path != ""
     title = path.strip("# ").casefold()
     named = any(fnmatchcase(path, pattern) for pattern in paths)
+    named = named or (QUERY in paths and is_query(path))
     return named and all(heading.title.casefold() != title for heading in facts.outline)
 
 
@@ -245,7 +247,7 @@ def text_of(facts: Facts, text: TextReader | None) -> TextReader:
 
 def with_list_of_parts(error: OutOfRange, facts: Facts) -> OutOfRange:
     """Return the error for a part that is not there, with the call that lists the parts."""
-    if error.calls:
+    if error.calls or error.excerpt:
         return error
     info = Call("info", {"ref": facts.artifact_ref})
     return OutOfRange(error.what, f"{error.next_step} {{}} lists its parts.", info, **error.details)

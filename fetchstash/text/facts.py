@@ -4,6 +4,7 @@ The frames between worker and server, the manifest and the table in docs/facts.m
 its fields. A new fact is one field here.
 """
 
+import re
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
@@ -139,3 +140,17 @@ LANDINGS = {
 
 NO_BROWSER = "none"
 """The fact rendered of a page of scripts where no browser is there to render it."""
+
+QUERY = "sum(*) by *"
+"""Stands among the paths of documents whose rows a query can ask, in the words of an example."""
+
+_QUERY = re.compile(
+    r"\s*(?:(?:count|distinct|where|top|bottom)\b(?!/)|(?:sum|min|max|mean|avg)\s*\()"
+    r"|[^/$].*(?:\s(?:where|top|bottom|by)\s|(?:count|sum|min|max|mean|avg|distinct)\s*\()",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def is_query(path: str) -> bool:
+    """Return whether a path is a query over rows, such as ``count by region``."""
+    return _QUERY.match(path) is not None

@@ -52,6 +52,15 @@ Rows count from 1.
 $ fetchstash fetch SITE/readings.csv --max-chars 300
 $ fetchstash slice @1 --unit rows --start 77777 --end 77777
 
+## A sum over 100,000 rows
+
+A path may be a query: sums, means, counts, ends, groups and conditions
+([all of them](handlers.md#queries-over-rows)). A wrong name is answered with the right ones.
+
+$ fetchstash slice @1 --path 'count, mean(height_m) by state'
+$ fetchstash slice @1 --path "max(height_m) by gauge where state = 'ok' and time < 2026-03 top 3"
+$ fetchstash slice @1 --path 'sum(heigth) by gauge' || true
+
 ## The best passages of a long page
 
 `--focus` ranks the passages of a page of 2 MB by your words. `search` does so later, in everything

@@ -6,10 +6,11 @@ import io
 import zipfile
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import pytest
 
-from fetchstash.errors import NoText, OutOfRange
+from fetchstash.errors import FetchstashError, NoText, OutOfRange
 from fetchstash.handlers import (
     ExtractLimits,
     Hints,
@@ -321,3 +322,20 @@ def test_very_many_formulas_are_shown_up_to_a_limit_that_is_named(
     row = f"<row>{'<c><f>A1</f><v>1</v></c>' * 100}</row>"
     text = read("sheets", xlsx({"S": row * 1_001}))[1]
     assert "- S: not all of its formulas, errors and links were looked at\n" in text
+
+
+def test_a_query_reads_the_sheet_that_it_names_below_its_title(save: Save, xlsx: Workbook) -> None:
+    def ask(source: Path, query: str) -> str:
+        return text_part("sheets", PartRequest(source=source, path=query)).text
+
+    title, header = text("A1", "Sales of 2024"), text("A2", "town") + text("B2", "sum")
+    rows = [text(f"A{n}", f"t{n % 2}") + number(f"B{n}", n / 10) for n in (3, 4, 5)]
+    first = rows_of(title, header, *rows)
+    source = save(xlsx({"One": first, "Empty": ""}))
+    assert ask(source, "sum(sum) by town") == "town,sum(sum)\nt1,0.8\nt0,0.4\n"
+    source = save(xlsx({"One": first, "Two b": first}))
+    assert ask(source, 'count from "two B"') == "count\n3\n"
+    for query in ("count", "count from three"):
+        with pytest.raises(FetchstashError) as caught:
+            ask(source, query)
+        assert caught.value.excerpt == 'Tables: One, "Two b"\nFor example: count from One'

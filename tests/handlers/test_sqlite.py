@@ -43,7 +43,9 @@ def test_each_table_comes_with_its_definition_its_count_and_its_rows(
         "## big (view)\nCREATE VIEW big AS SELECT * FROM towns\n\n"
     )
     assert extracted.facts.sheets == 2
-    assert extracted.facts.structure_info == 'towns (2 rows), odd " name (0 rows), big (view)'
+    assert extracted.facts.structure_info == (
+        'towns (2 rows): id, name, flag; odd " name (0 rows): a b; big (view)'
+    )
 
 
 def test_each_table_and_its_rows_are_parts(tmp_path: Path) -> None:

@@ -3,11 +3,12 @@
 from dataclasses import replace
 from enum import unique
 
-from fetchstash.errors import BadArgument, OutOfRange
+from fetchstash.errors import BadArgument, OutOfRange, TooLarge
 from fetchstash.handlers._binary import UnreadHandler
 from fetchstash.handlers._contract import Format, Head, Sniffed, variant
 from fetchstash.handlers._reasons import FETCH_AGAIN, KEPT, READ_LINES, THERE_INSIDE, ReasonTable
 from fetchstash.handlers._routing._structure import sniff_csv, sniff_json, sniff_xml, sniff_yaml
+from fetchstash.text.facts import QUERY
 
 
 @unique
@@ -37,6 +38,34 @@ class DataReason(ReasonTable):
     NO_COLUMN = (
         "There is no column {name}.",
         "Take names of the header or numbers from 1 to {count}, separated by commas.", OutOfRange,
+    )  # fmt: skip
+    BAD_QUERY = (
+        "{name} is not understood in this query.",
+        "Write it like sum(price) by region where year >= 2024 top 5.", BadArgument,
+    )  # fmt: skip
+    QUERY_ENDS = (
+        "The query {name} breaks off.",
+        "Write it like sum(price) by region where year >= 2024 top 5.", BadArgument,
+    )  # fmt: skip
+    QUERY_MIXED = (
+        "The query {name} asks for single columns beside sums of many rows.",
+        "Name those columns behind by, as in sum(price) by region top 5 by count.", BadArgument,
+    )  # fmt: skip
+    QUERY_NO_COLUMN = (
+        "There is no column {name}.", "Take a column that is there, in quotes if it has spaces.",
+        OutOfRange,
+    )  # fmt: skip
+    QUERY_NO_ROWS = (
+        "There are no rows at {name}.",
+        "Name a sheet, a table or an array of records behind from.", OutOfRange,
+    )  # fmt: skip
+    QUERY_WHICH_ROWS = (
+        "There are {count:,} tables here.",
+        "Name one behind from, as in count from Sheet1.", BadArgument,
+    )  # fmt: skip
+    QUERY_GROUPS = (
+        "There are more than {limit:,} groups or distinct values.",
+        "Group by a column with fewer values, or take fewer rows with where.", TooLarge,
     )  # fmt: skip
     BAD_JSON = "This is not valid JSON, so it has no paths.", READ_LINES
     BAD_YAML = "This is not valid YAML, so it has no paths.", READ_LINES
@@ -91,7 +120,7 @@ _JSON = Format(
     handler=_HERE + "_json:JsonHandler",
     media_types=(),
     is_text=True,
-    paths=("/*", "$*"),  # a JSON Pointer (RFC 6901) or a JSONPath (RFC 9535)
+    paths=("/*", "$*", QUERY),  # a JSON Pointer (RFC 6901), a JSONPath (RFC 9535)
 )
 _LINES = replace(_JSON, kind="jsonl", handler=_HERE + "_json:JsonLinesHandler")
 _YAML = replace(_JSON, kind="yaml", handler=_HERE + "_yaml:YamlHandler")
@@ -99,17 +128,20 @@ _XML = replace(_JSON, kind="xml", handler=_HERE + "_xml:XmlHandler", paths=("/*"
 _FEED = replace(_XML, handler=_HERE + "_feeds:FeedHandler")
 _SVG = replace(_XML, kind="image", handler=_HERE + "_xml:SvgHandler", is_text=False, is_markup=True)
 _CALENDAR = replace(_XML, kind="text", handler=_HERE + "_ics:IcsHandler")
-_TABLE = replace(_XML, kind="csv", handler=_HERE + "_csv:CsvHandler", paths=("*",), unit="rows")
+_TABLE = replace(
+    _XML, kind="csv", handler=_HERE + "_csv:CsvHandler", paths=("*", QUERY), unit="rows"
+)
 _SHEETS = Format(
     kind="spreadsheet",
     word="spreadsheet",
     handler=_HERE + "_sheets:SheetsHandler",
     media_types=(),
     signed=True,
+    paths=(QUERY,),
 )
-_FORMULAS = replace(_SHEETS, paths=("formulas", "formulas/*"))
+_FORMULAS = replace(_SHEETS, paths=("formulas", "formulas/*", QUERY))
 _DATABASE = replace(_SHEETS, handler=_HERE + "_sqlite:SqliteHandler")
-_UNREAD = replace(_SHEETS, handler=UnreadHandler)
+_UNREAD = replace(_SHEETS, handler=UnreadHandler, paths=())
 _NOTEBOOK = replace(  # sniffed with JSON
     _SVG, kind="notebook", handler=_HERE + "_notebook:NotebookHandler", paths=()
 )

@@ -4,12 +4,14 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fetchstash.handlers._charset import decode, read_text
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data import DataReason, _json_values
+from fetchstash.handlers._data._aggregate import answer
 from fetchstash.handlers._data._json_values import (
     find_keys,
     has_long_lines,
@@ -19,11 +21,13 @@ from fetchstash.handlers._data._json_values import (
     value_at,
     write,
 )
+from fetchstash.handlers._data._rows import Records, json_rows, value_rows
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._shared._parts import TextParts
 from fetchstash.handlers._shared._previews import fits
 from fetchstash.handlers._worker._protocol import MAX_HEADINGS
 from fetchstash.text import PreviewLimits, clip, largest
+from fetchstash.text.facts import is_query
 from fetchstash.text.ranges import Heading, Preview
 
 # Items of an array that are examined; the others are counted.
@@ -259,12 +263,15 @@ class JsonHandler(TextParts):
         return extracted
 
     def find(self, source: Path, path: str, hints: Hints) -> str:
-        """Return the value at ``path`` (a pointer or a JSONPath), laid out like the document.
+        """Return the value at ``path`` (a pointer or a JSONPath), or the answer to a query.
 
         Raises OutOfRange or BadArgument.
         """
         with DataReason.BAD_JSON.instead_of(ValueError):
-            value = _json_values.read(decode(source.read_bytes(), hints.charset))
+            text = decode(source.read_bytes(), hints.charset)
+            if is_query(path):
+                return answer(path, partial(json_rows, text))
+            value = _json_values.read(text)
         return value_at(value, path)
 
 
@@ -321,16 +328,22 @@ class JsonLinesHandler(TextParts):
         return Extracted.of(lambda extracted: _record_parts(extracted, chunks, limits))
 
     def find(self, source: Path, path: str, hints: Hints) -> str:
-        """Return the value at ``path`` in the array of all records.
+        """Return the value at ``path`` in the array of all records, or the answer to a query.
 
         Raises OutOfRange or BadArgument.
         """
-        records = [
-            _record(line)
-            for chunk in read_text(source, hints.charset)
-            for line in _record_lines(chunk)
-        ]
-        return value_at(records, path)
+
+        def records(name: str = "") -> Records:
+            values = (
+                _record(line)
+                for chunk in read_text(source, hints.charset)
+                for line in _record_lines(chunk)
+            )
+            return value_rows(list(values), name) if name else Records(values)
+
+        if is_query(path):
+            return answer(path, records)
+        return value_at(list(records().all), path)
 
 
 def _record_parts(

@@ -9,7 +9,8 @@ one way to match.
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, TypeGuard
+from functools import cache
+from typing import Any, ClassVar, TypeGuard
 
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._reasons import Reason
@@ -251,6 +252,64 @@ def read(text: str) -> Any:
     return _DECODER.decode(text.lstrip("\ufeff"))
 
 
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+def _skip_space(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    return at if space is None else space.end()
+
+
+def array_items(text: str, at: int) -> Iterator[Any]:
+    """Yield the items of the JSON array that starts at ``at``. Raises ValueError."""
+    for value, _ in _items(text, at):
+        yield value
+
+
+def _items(text: str, at: int) -> Iterator[tuple[Any, int]]:
+    """Yield the items of an array, each with its end."""
+    at = _skip_space(text, at + 1)
+    while text[at : at + 1] != "]":
+        value, at = _DECODER.raw_decode(text, at)
+        at = _skip_space(text, at)
+        yield value, at
+        at = _behind_comma(text, at, "]")
+
+
+def _behind_comma(text: str, at: int, closing: str) -> int:
+    """Return where the next item starts, or the closing bracket stands. Raises ValueError."""
+    mark = text[at : at + 1]
+    if mark == ",":
+        at = _skip_space(text, at + 1)
+    if (mark == ",") == (text[at : at + 1] == closing):
+        raise ValueError
+    return at
+
+
+def members(text: str, at: int) -> Iterator[tuple[str, int]]:
+    """Yield the keys of the JSON object that starts at ``at``, and where their values start.
+
+    An array is passed item by item. Raises ValueError.
+    """
+    at = _skip_space(text, at + 1)
+    while text[at : at + 1] != "}":
+        key, at = _DECODER.raw_decode(text, at)
+        at = _skip_space(text, at)
+        if not isinstance(key, str) or text[at : at + 1] != ":":
+            raise ValueError
+        at = _skip_space(text, at + 1)
+        if at >= len(text):
+            raise ValueError
+        yield key, at
+        if text[at] == "[":
+            for _, behind in _items(text, at):
+                at = behind
+            at = text.index("]", at) + 1
+        else:
+            _, at = _DECODER.raw_decode(text, at)
+        at = _behind_comma(text, _skip_space(text, at), "}")
+
+
 def number(text: str) -> int | Spelled | None:
     """Return the number with this spelling, None if it is none (RFC 8259, section 6)."""
     if not _NUMBER.fullmatch(text):
@@ -307,13 +366,49 @@ def _by_path(value: Any, path: str) -> Any:
     from jsonpath.exceptions import JSONPathError  # noqa: PLC0415
 
     try:
-        query = JSONPathEnvironment(strict=True).compile(path)
+        environment = JSONPathEnvironment(strict=True)
+        environment.function_extensions |= _linear_functions()
+        query = environment.compile(path)
         values: list[Any] = query.findall(value)
     except JSONPathError as error:
         raise DataReason.BAD_JSONPATH.error(name=path) from error
     if not values:
         raise Reason.NOTHING_THERE.error(name=path)
     return values[0] if isinstance(query, JSONPath) and query.singular_query() else values
+
+
+def _linear_functions() -> dict[str, Any]:
+    """Return ``match`` and ``search`` (RFC 9535, section 2.4) by RE2, which takes linear time."""
+    import re2  # noqa: PLC0415 - for JSONPath alone
+    from jsonpath.function_extensions import ExpressionType, FilterFunction  # noqa: PLC0415
+
+    @cache
+    def compiled(pattern: str) -> Any:
+        options = re2.Options()
+        options.log_errors = False
+        try:
+            return re2.compile(pattern.encode("utf-8", "surrogatepass"), options)
+        except re2.error:
+            return None  # RFC 9535: a bad pattern matches nothing
+
+    class Linear(FilterFunction):
+        """One of the two functions; ``method`` is that of a compiled pattern."""
+
+        arg_types: ClassVar = [ExpressionType.VALUE, ExpressionType.VALUE]
+        return_type = ExpressionType.LOGICAL
+
+        def __init__(self, method: str) -> None:
+            self.method = method
+
+        def __call__(self, value: object, pattern: object) -> bool:
+            if not isinstance(value, str) or not isinstance(pattern, str):
+                return False
+            regex = compiled(pattern)
+            if regex is None:
+                return False
+            return getattr(regex, self.method)(value.encode("utf-8", "surrogatepass")) is not None
+
+    return {"match": Linear("fullmatch"), "search": Linear("search")}
 
 
 def on_lines(value: Any) -> str:

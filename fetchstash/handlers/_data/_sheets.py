@@ -4,12 +4,15 @@ import datetime as dt
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText
 from fetchstash.handlers._data import DataReason
+from fetchstash.handlers._data._aggregate import answer
+from fetchstash.handlers._data._rows import Table, listing_rows, which_rows
 from fetchstash.handlers._data._sheet_cells import (
     Book,
     SheetCells,
@@ -24,12 +27,14 @@ from fetchstash.handlers._shared._parts import part_text
 from fetchstash.handlers._shared._previews import TableEnds, one_line, table_preview
 from fetchstash.handlers._shared._prose import Prose
 from fetchstash.text import PreviewLimits
+from fetchstash.text.facts import is_query
 from fetchstash.text.ranges import Heading
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
 
 _ROWS_A_PART = 1_000
+_HEADER_WITHIN = 20
 
 Cell = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
 
@@ -44,9 +49,14 @@ class SheetsHandler:
         return Extracted.of(lambda extracted: _read(source, limits.preview, extracted))
 
     def part(self, request: PartRequest) -> PartText:
-        """Return the formulas of all sheets or of one, a cell a line. Raises OutOfRange."""
+        """Return the formulas of all sheets or of one, a cell a line; or answer a query.
+
+        Raises OutOfRange, BadArgument, TooLarge or NoText.
+        """
         if request.render == "image":
             raise Reason.NOT_A_PICTURE.error()
+        if is_query(request.path):
+            return part_text(answer(request.path, partial(_table, request.source)), request)
         _, _, wanted = request.path.partition("/")
         with open_book(request.source) as book:
             lines = [
@@ -175,13 +185,41 @@ def _cells(row: str) -> list[str]:
 def _rows(sheet: "CalamineSheet", beside: SheetCells) -> Iterator[str]:
     top, left = sheet.start or (0, 0)
     has_marks = bool(beside.shown or beside.links)
-    for row, cells in enumerate(sheet.iter_rows(), start=top):
-        texts = [_text(cell) for cell in cells]
+    for row, texts in enumerate(_texts(sheet), start=top):
         if has_marks:
             beside.apply(row, left, texts)
         line = "\t".join(texts)
         if line.strip("\t"):
             yield line
+
+
+def _texts(sheet: "CalamineSheet") -> Iterator[list[str]]:
+    for row in sheet.iter_rows():
+        yield [_text(cell) for cell in row]
+
+
+def _table(source: Path, name: str) -> Table:
+    """Return the rows of a sheet for a query, of the only one that has rows if no name is given.
+
+    Its header is the first row, but for titles and notes above it, which fill fewer cells.
+    """
+    from python_calamine import CalamineError  # noqa: PLC0415 - an extra
+
+    refuse_far_cells(source)
+    with DataReason.SHEETS_DAMAGED.instead_of(CalamineError):
+        workbook = _open(source)
+        sheets = {sheet: workbook.get_sheet_by_name(sheet) for sheet in workbook.sheet_names}
+    filled = [sheet for sheet, opened in sheets.items() if opened.height > 1]
+    named = [sheet for sheet in sheets if sheet.casefold() == name.casefold()]
+    if name and not named:
+        raise listing_rows(DataReason.QUERY_NO_ROWS.error(name=name), filled)
+    if not name and len(filled) > 1:
+        raise which_rows(filled)
+    rows = filter(any, _texts(sheets[(named or filled or list(sheets))[0]]))
+    first = list(islice(rows, _HEADER_WITHIN))
+    widths = [sum(map(bool, row)) for row in first]
+    at = next((n for n, width in enumerate(widths) if 2 * width > max(widths)), 0)
+    return Table(chain(first[at + 1 :], rows), first[at] if first else ())
 
 
 def _text(cell: Cell) -> str:

@@ -12,11 +12,15 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._contract import Extracted, Part, PartRequest, PartText
 from fetchstash.handlers._data import DataReason
-from fetchstash.handlers._shared._parts import Streamed
+from fetchstash.handlers._data._aggregate import answer
+from fetchstash.handlers._data._rows import Table, listing_rows, which_rows
+from fetchstash.handlers._reasons import Reason
+from fetchstash.handlers._shared._parts import Streamed, part_text
 from fetchstash.handlers._shared._previews import one_line
 from fetchstash.handlers._shared._xml import counted
+from fetchstash.text.facts import is_query
 from fetchstash.text.ranges import Heading
 
 _MAX_ROWS = 1_000
@@ -46,7 +50,41 @@ class SqliteHandler(Streamed):
                 raise DataReason.DATABASE_EMPTY.error()
             for item in items:
                 yield from _read_item(database, item, counts)
-        extracted.learn(structure_info=", ".join(counts))
+        extracted.learn(structure_info="; ".join(counts))
+
+    def part(self, request: PartRequest) -> PartText:
+        """Return the answer to a query over the rows of a table.
+
+        Raises OutOfRange, BadArgument, TooLarge or NoText.
+        """
+        if request.render == "image":
+            raise Reason.NOT_A_PICTURE.error()
+        if not is_query(request.path):
+            raise Reason.NOTHING_THERE.error(name=request.path)
+        damaged = DataReason.DATABASE_DAMAGED.instead_of(*_BROKEN)
+        with damaged, closing(_open(request.source)) as database:
+            return part_text(answer(request.path, partial(_table, database)), request)
+
+
+def _table(database: sqlite3.Connection, name: str) -> Table:
+    """Return the rows of a table for a query, of the only one if no name is given."""
+    tables = [item.name for item in _items(database) if not item.unread_reason]
+    named = [table for table in tables if table.casefold() == name.casefold()]
+    if name and not named:
+        raise listing_rows(DataReason.QUERY_NO_ROWS.error(name=name), tables)
+    if len(tables) > 1 and not name:
+        raise which_rows(tables)
+    if not tables:
+        raise DataReason.DATABASE_EMPTY.error()
+    rows = database.execute(f"SELECT * FROM {_quoted((named or tables)[0])}")  # noqa: S608 - a quoted name
+    return Table((list(map(_whole, row)) for row in rows), [c[0] for c in rows.description])
+
+
+def _whole(value: str | float | bytes | None) -> str:
+    """Return a value for a query; of bytes their number."""
+    if isinstance(value, bytes):
+        return f"({len(value)} bytes)"
+    return "" if value is None else str(value)
 
 
 class _Item(NamedTuple):
@@ -96,7 +134,8 @@ def _read_item(database: sqlite3.Connection, item: _Item, counts: list[str]) -> 
             columns, rows, count = _rows(database, item.name)
         except _BROKEN:  # damaged, too slow, or computed by an unknown function
             reason = "its rows cannot be read"
-    counts.append(f"{title} ({reason or count})")
+    named = f": {', '.join(columns)}" if columns else ""
+    counts.append(f"{title} ({reason or count}){named}")
     more = f", the first {len(rows):,} of them here" if len(rows) == _MAX_ROWS else ""
     yield Part(
         f"## {title} ({reason or count}{more})\n{item.definition.strip()}\n\n", headings=(heading,)

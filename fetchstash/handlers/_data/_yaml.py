@@ -11,15 +11,19 @@ import datetime as dt
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fetchstash.handlers._charset import decode, read_text
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data import DataReason, _json_values
+from fetchstash.handlers._data._aggregate import answer
 from fetchstash.handlers._data._json_values import as_objects, is_array, is_object
+from fetchstash.handlers._data._rows import value_rows
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._shared._parts import TextParts
+from fetchstash.text.facts import is_query
 from fetchstash.text.ranges import Heading
 
 _MAX_VALUES = 1_000_000
@@ -181,7 +185,7 @@ class YamlHandler(TextParts):
         return Extracted.of(lambda extracted: _parts(extracted, chunks, find))
 
     def find(self, source: Path, path: str, hints: Hints) -> str:
-        """Return the value at ``path`` (a JSON pointer or a JSONPath) as JSON.
+        """Return the value at ``path`` (a pointer or a JSONPath) as JSON, or a query's answer.
 
         Raises OutOfRange, BadArgument or NoText.
         """
@@ -191,6 +195,8 @@ class YamlHandler(TextParts):
             raise DataReason.LARGE_FOR_VALUES.error(limit=_MAX_VALUE_BYTES)
         read = read_toml if hints.media_type == _TOML else read_yaml
         value = read(decode(source.read_bytes(), hints.charset).replace("\r\n", "\n"))
+        if is_query(path):
+            return answer(path, partial(value_rows, value))
         return _json_values.value_at(value, path)
 
 

@@ -265,9 +265,13 @@ def _format(declared: Values) -> Format:
 def failure(frame: dict[str, Any], request: PartRequest | None = None) -> FetchstashError:
     """Return the error of a failed job. Raises ProtocolError.
 
-    It may name what the request named, and nothing else that is not in the table of reasons.
+    It may name what the request named, and nothing else that is not in the table of reasons. What
+    the document says of itself is its excerpt, for a fence.
     """
-    return _cause(frame.get("failed"), request.path if request else "").error()
+    error = _cause(frame.get("failed"), request.path if request else "").error()
+    if "excerpt" in frame:
+        error.excerpt = Values(frame).text("excerpt", MAX_LINE)
+    return error
 
 
 def _cause(data: Any, path: str) -> Cause:

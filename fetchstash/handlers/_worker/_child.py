@@ -169,7 +169,9 @@ def run(job: dict[str, Any], send: Send) -> bool:
     except BaseException as error:  # noqa: BLE001 - also pyo3's PanicException and SystemExit
         if isinstance(error, _plugins.PluginError):
             send({"plugin": error.package})
-        send({"failed": _cause(error).to_json(), "sound": _is_sound(error)})
+        excerpt = error.excerpt if isinstance(error, FetchstashError) else ""
+        shown = clip(clean(excerpt).text, protocol.MAX_LINE)
+        send({"failed": _cause(error).to_json(), "excerpt": shown, "sound": _is_sound(error)})
         return _is_sound(error)
     return True
 

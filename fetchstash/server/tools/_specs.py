@@ -282,7 +282,9 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
         {
             "artifact_ref": ref,
             "path": _text(
-                "Heading, sheet, archive member, JSON pointer /a/0 or JSONPath $.a[0]", default=""
+                "Heading, sheet, archive member, JSON pointer /a/0 or JSONPath $.a[0]; of rows a "
+                "query: sum(x) by y where z > 1 top 5",
+                default="",
             ),
             "unit": _text(enum=("lines", "chars", "bytes", "pages", "rows"), default="lines"),
             "start": _number(),
