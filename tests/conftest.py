@@ -34,9 +34,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 MAY_START_A_WORKER = {"connect", "install_plugin", "open_public", "open_stash"}
 """Fixtures whose tests are slow without a mark: each opens a whole Stash or loads a plugin.
 
-With the mark ``in_process`` ``--quick`` runs them too, without a worker: all else as it is.
+With the mark ``in_process`` they read documents without a worker, all else as it is, and
+``--quick`` runs them too. CI gives each a worker of its own (``scripts/test --all``).
 """
-QUICK = "not slow"
+WITHOUT_WORKERS = {"not slow", "not long"}
+"""What ``scripts/test --quick`` and ``scripts/test`` select."""
 processes: list[str] = []
 
 
@@ -69,12 +71,12 @@ sys.addaudithook(stay_on_loopback)
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that use a fixture with a worker."""
-    is_quick = config.option.markexpr == QUICK
+    no_workers = config.option.markexpr in WITHOUT_WORKERS
     for item in items:
         in_process = item.get_closest_marker("in_process") is not None
         fixtures = getattr(item, "fixturenames", ())
         starts_worker = in_process or MAY_START_A_WORKER.intersection(fixtures)
-        if starts_worker and not (is_quick and in_process):
+        if starts_worker and not (no_workers and in_process):
             item.add_marker(pytest.mark.slow)
 
 
@@ -124,6 +126,14 @@ def read_in_process(request: pytest.FixtureRequest) -> None:
 def anyio_backend() -> str:
     """Run async tests on asyncio, as the server does."""
     return "asyncio"
+
+
+@pytest.fixture
+def store_settings(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    """Return the settings of the store: a folder, unless ``both_stores`` says otherwise."""
+    if getattr(request, "param", "folder") == "memory":
+        return {"store.url": "memory:"}
+    return {"store.folder": str(tmp_path / "store")}
 
 
 @pytest.fixture

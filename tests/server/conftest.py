@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,18 +13,6 @@ from fetchstash.server import LazyStash, build_server
 from tests.loopback import Site
 
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
-
-
-both_stores = pytest.mark.parametrize("store_settings", ["folder", "memory"], indirect=True)
-"""Runs a test on a store in a folder and on one in memory."""
-
-
-@pytest.fixture
-def store_settings(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
-    """Return the settings of the store: a folder, unless ``both_stores`` says otherwise."""
-    if getattr(request, "param", "folder") == "memory":
-        return {"store.url": "memory:"}
-    return {"store.folder": str(tmp_path / "store")}
 
 
 @pytest.fixture

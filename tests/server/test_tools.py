@@ -16,7 +16,8 @@ from fetchstash.config import load
 from fetchstash.server.tools import tool_specs
 from fetchstash.text import tokens
 from tests.loopback import Site
-from tests.server.conftest import Connect, both_stores
+from tests.server.conftest import Connect
+from tests.stores import both_stores
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 ERAS = ["legacy", "2026-07-28"]

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,14 +15,6 @@ from tests.public import fetcher_of, proxy_to
 
 Put = Callable[..., Awaitable[str]]
 OpenStash = Callable[..., Any]
-
-
-@pytest.fixture(params=["folder", "memory"])
-def store_settings(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
-    """Return the settings of a store; each test runs on both."""
-    if request.param == "memory":
-        return {"store.url": "memory:"}
-    return {"store.folder": str(tmp_path / "store")}
 
 
 @pytest.fixture

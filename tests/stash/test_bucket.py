@@ -13,7 +13,7 @@ from fetchstash.text.ranges import Ranges
 from tests.store.buckets import Recorded, every_bucket_is, new_objects
 from tests.store.postgres import server
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 LINES = 300_000
 

@@ -15,7 +15,7 @@ from fetchstash.text import tokens
 from tests.loopback import Site
 from tests.stash.conftest import Put
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 def photo() -> bytes:

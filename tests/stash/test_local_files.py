@@ -13,7 +13,7 @@ import pytest
 from fetchstash import open_stash
 from fetchstash.errors import BadArgument, Refused, TooLarge
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links and pipes as POSIX has them")
 
 

@@ -9,7 +9,7 @@ from fetchstash.render import as_shown
 from fetchstash.stash import Stash
 from tests.loopback import Site
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 
 def sound(seconds: int) -> bytes:

@@ -11,7 +11,7 @@ from fetchstash.render import as_shown
 from fetchstash.stash import Slice, Stash
 from tests.stash.test_rules import open_recorded
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 URL = "https://site.example/page"
 WORDS = "The reservoir fills slowly in spring, and the wardens open the lower gate then. "

@@ -7,7 +7,7 @@ from tests.loopback import Site
 from tests.public import NAME
 from tests.stash.conftest import OpenStash
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 
 def put(site: Site, path: str, *page: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from fetchstash import as_shown, open_stash
 from fetchstash.store import _rank, _search
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 ROWS = [f"{row},harbour,{row * 7 % 911},{'ok ' * 6}" for row in range(1, 4_000)]
 ROWS[1_999] = "2000,harbour,77,the tern colony was counted twice"

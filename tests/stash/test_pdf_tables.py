@@ -7,7 +7,7 @@ from fetchstash.stash import Stash
 from tests.handlers.pdf_pages import pages, text, unmapped
 from tests.loopback import Site
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 
 def table(first: int, name: str) -> bytes:

@@ -15,7 +15,7 @@ from fetchstash.service import for_clients_elsewhere
 from fetchstash.stash import Stash, open_stash
 from tests.loopback import Page, Site
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 SHELL = """<html><head><title>App</title></head><body><div id="root"></div>
 <script src="/a.js"></script></body></html>"""

@@ -50,7 +50,6 @@ async def test_a_stale_copy_is_asked_after_and_kept_where_the_server_says_304(
         assert again.ref == first.ref
 
 
-@pytest.mark.parametrize("store_settings", ["folder"], indirect=True)
 @pytest.mark.parametrize("damage", ["gone", "altered"])
 async def test_a_fresh_copy_whose_file_is_lost_is_fetched_again(
     damage: str, site: Site, open_stash: OpenStash

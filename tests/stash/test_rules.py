@@ -22,7 +22,7 @@ from tests.public import NAME, Recorded
 from tests.stash.conftest import OpenStash
 from tests.stash.recorded_sites import SITES, RecordedSite
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 
 def open_recorded(answers: Mapping[str, Any] | Recorded, **settings: Any) -> Any:

@@ -20,7 +20,7 @@ from fetchstash.text.ranges import Heading, Ranges, Table
 from tests.loopback import Page, Site
 from tests.scanned import png, scan
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 SCAN = scan([Image.new("L", (60, 80), 255)] * 4)
 PICTURE = png(Image.new("L", (60, 80), 200))
@@ -105,14 +105,12 @@ async def test_a_fetch_reads_the_pages_of_a_scan_and_marks_them(
 
 
 async def test_each_page_is_read_once_and_kept_across_a_restart(
-    opened: Callable[..., Any], site: Site, reader: Reader, store_settings: dict[str, str]
+    opened: Callable[..., Any], site: Site, reader: Reader
 ) -> None:
     reader.fail = {3}
     async with opened() as stash:
         ref = (await stash.fetch(serve(site, SCAN))).ref
         assert reader.read == [1, 2]
-        if "store.url" in store_settings:
-            return  # memory keeps nothing
     reader.fail = set()
     async with opened() as stash:
         part = await stash.slice(ref, unit="pages", start=2, end=3)
@@ -234,10 +232,8 @@ async def test_a_page_without_print_is_said_to_be_and_not_read_again(
 
 
 async def test_two_calls_that_read_at_once_lose_nothing(
-    opened: Callable[..., Any], site: Site, reader: Reader, store_settings: dict[str, str]
+    opened: Callable[..., Any], site: Site, reader: Reader
 ) -> None:
-    if "store.url" in store_settings:
-        pytest.skip("two stores in memory share nothing")
     reader.fail = {1}
     async with opened() as stash, opened() as other:
         ref = (await stash.fetch(serve(site, SCAN))).ref

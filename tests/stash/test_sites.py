@@ -17,11 +17,7 @@ from fetchstash.stash import Artifact, Stash
 from tests.loopback import Site
 from tests.stash.conftest import OpenStash
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.in_process,
-    pytest.mark.parametrize("store_settings", ["folder"], indirect=True),
-]
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 BOUNDS = {"ingest__site_rate": 0}
 
 
@@ -364,9 +360,8 @@ async def test_a_site_whose_address_redirects_to_another_host_is_refused(
     ids=["base", "nofollow", "page nofollow", "no links", "canonical", "two canonicals"],
 )
 def test_links_are_read_out_of_the_bytes_of_a_page(
-    body: str, canonical: str, links: str, tmp_path: Path, store_settings: dict[str, str]
+    body: str, canonical: str, links: str, tmp_path: Path
 ) -> None:
-    del store_settings
     file = tmp_path / "page"
     file.write_text(body)
     host = "https://site.example"

@@ -7,8 +7,9 @@ from fetchstash.render import as_shown
 from fetchstash.stash import Stash
 from fetchstash.text.ranges import Heading, Ranges, Table
 from tests.stash.conftest import Put
+from tests.stores import both_stores
 
-pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process, both_stores]
 
 BOOK = "# One\nfirst\n## One b\ninner\n# Two\nsecond\n\nlast"
 OUTLINE = (

@@ -13,7 +13,7 @@ from fetchstash.system import telemetry
 from tests.loopback import Site
 from tests.stash.conftest import OpenStash
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 PDF_LIKE = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n<< >>\nendobj\n"
 

@@ -9,7 +9,7 @@ from fetchstash.render import as_shown
 from tests.public import Recorded
 from tests.stash.test_rules import open_recorded
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 URL = "https://docs.example/gates"
 LINES = [f"Rule {n}: the wardens open gate number {n} before sunrise." for n in range(40)]

@@ -7,7 +7,7 @@ from fetchstash.render import as_shown
 from fetchstash.stash import Stash
 from tests.loopback import Site
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 WORDS = "The reservoir fills slowly in spring, and the wardens open the lower gate then. "
 PAGE = f"""<!doctype html><title>Gates</title><nav><a href=/s>Sluice menu</a></nav>
