@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from fetchstash.client import Policy, Recovery, learned_windows, overflow_report
+from fetchstash.client import Policy, Recovery, learned_windows
 from tests.client.conversations import render
 from tests.client.fakes import conversation, prose, tokens_of
 from tests.client.loopback import Loopback
@@ -301,16 +301,6 @@ def test_one_wrapped_client_serves_many_conversations_at_once() -> None:
     assert provider.refused <= 4
     tasks = {body["messages"][1]["content"] for body in provider.bodies}
     assert len(tasks) == 4
-
-
-@needs("openai")
-def test_a_failure_of_the_retry_says_what_had_been_tried() -> None:
-    with Loopback("overflow") as provider, pytest.raises(Exception, match="context") as caught:
-        openai(provider.url).with_options(timeout=9).chat.completions.create(
-            model="m", messages=render(HISTORY, "openai_chat")
-        )
-    assert overflow_report(caught.value)
-    assert getattr(caught.value, "retryable", None) is False
 
 
 @pytest.mark.parametrize("case", marked([case for case in CASES if case.first]))

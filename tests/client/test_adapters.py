@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -322,27 +323,48 @@ async def test_a_pydantic_ai_agent_sends_a_history_that_was_compacted_first() ->
     assert provider.sizes[0] < 3_000
 
 
-EXAMPLES = sorted({case.sdk for case in CASES})
+SDKS = [pytest.param(sdk, marks=needs(sdk)) for sdk in sorted({case.sdk for case in CASES})]
+PAGE = (ROOT / "docs" / "client.md").read_text("utf-8")
+FIRST_LINES = dict(
+    re.findall(r"```python\n# pip install 'fetchstash\[(.+?)\]'(.*?)```", PAGE, re.DOTALL)
+)
+"""The first program of the page for each extra, after the line that installs it."""
+
+
+def program(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with these arguments, in an environment with these variables."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sdk", [pytest.param(sdk, marks=needs(sdk)) for sdk in EXAMPLES])
+@pytest.mark.parametrize("sdk", SDKS)
+async def test_the_first_lines_of_the_page_get_an_answer(sdk: str) -> None:
+    code = FIRST_LINES[re.sub("[._]", "-", sdk)].partition("\n")[2]
+    keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"), "none")
+    with Loopback("good") as provider:
+        addresses = dict.fromkeys(("OPENAI_BASE_URL", "OPENAI_API_BASE"), f"{provider.url}/v1")
+        addresses |= dict.fromkeys(("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"), provider.url)
+        run = program("-P", "-c", code, **keys, **addresses)
+    assert run.stdout == "Hello.\n", run.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sdk", SDKS)
 async def test_the_example_goes_on_to_its_answer_in_a_small_window(
     sdk: str, tmp_path: Path
 ) -> None:
     """Ten pages are four times what the window holds; the model calls once, and twice at once."""
     script = ["call", "calls"] * 3 + ["call", "good"]
     with Loopback(*script, limit=6_000) as provider:
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "PROVIDER_URL": provider.url,
-            "TMPDIR": str(tmp_path),
-        }
-        program = [sys.executable, str(ROOT / "examples" / f"client_{sdk.replace('.', '_')}.py")]
-        run = subprocess.run(
-            program, env=environment, capture_output=True, text=True, timeout=120, check=False
-        )
+        example = ROOT / "examples" / f"client_{sdk.replace('.', '_')}.py"
+        run = program(str(example), PROVIDER_URL=provider.url, TMPDIR=str(tmp_path))
     assert run.returncode == 0, run.stderr
     assert run.stdout.endswith("Hello.")
     assert len(provider.bodies) == len(script) + provider.refused

@@ -1,14 +1,18 @@
 """The event loop stays free: what is done to a large history is done in a thread."""
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from fetchstash.client import CompactionConfig, HistoryCompactor, Policy, Recovery
+from fetchstash.text import tokens
 from tests.client.fakes import Overflow, conversation, prose
 
 SMALL, LARGE = [prose(9_000)] * 3, [prose(60_000, f"w{n}") for n in range(5)]
@@ -125,3 +129,31 @@ async def test_a_history_is_large_by_its_text_or_by_its_values(
     monkeypatch.setattr(asyncio, "to_thread", refuse)
     with pytest.raises(InAThreadError) if large else nullcontext():
         assert await Recovery(Policy(window=3_000)).acall(answer, messages) == "ok"
+
+
+FORKED = """
+import os
+from fetchstash.client import Recovery, count_tokens
+Recovery()
+child = os.fork()
+assert count_tokens([{"role": "user", "content": "Say hello."}], "openai_chat") > 4
+if not child:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_process_that_is_forked_while_the_vocabulary_is_loaded_counts_too() -> None:
+    subprocess.run([sys.executable, "-P", "-c", FORKED], check=True, timeout=120)
+
+
+@pytest.mark.parametrize(("mode", "loads"), [("tiered", True), ("legacy", False)])
+def test_a_recovery_begins_to_load_the_vocabulary_when_it_is_made(
+    mode: Literal["tiered", "legacy"], loads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[bool] = []
+    monkeypatch.setattr(tokens, "preload", lambda: begun.append(True))
+    Recovery(Policy(compaction_mode=mode))
+    assert bool(begun) is loads

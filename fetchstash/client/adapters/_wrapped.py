@@ -111,6 +111,15 @@ class Shape:
         return send
 
 
+CHAT = Shape(
+    "messages",
+    "openai_chat",
+    ("max_completion_tokens", "max_tokens"),
+    ("tools", "functions", "response_format"),
+)
+"""Chat Completions, as OpenAI and LiteLLM have them."""
+
+
 def as_data(messages: Any) -> list[Any] | None:
     """Return messages as a list of plain data, None where they are none (a bare string).
 

@@ -9,17 +9,10 @@ from typing import Any, Unpack
 
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streams import a_string
-from fetchstash.client.adapters._wrapped import Needs, Options, Shape, as_data, configured
+from fetchstash.client.adapters._wrapped import CHAT, Needs, Options, as_data, configured
 
 with Needs("litellm", "litellm", "1.100"):
     import litellm
-
-CHAT = Shape(
-    "messages",
-    "openai_chat",
-    ("max_completion_tokens", "max_tokens"),
-    ("tools", "functions", "response_format"),
-)
 
 
 def completion(recovery: Recovery | None = None, **options: Unpack[Options]) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, Unpack
 
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streams import an_object
-from fetchstash.client.adapters._wrapped import Needs, Options, Shape, as_data, configured
+from fetchstash.client.adapters._wrapped import CHAT, Needs, Options, Shape, as_data, configured
 
 with Needs("openai", "openai", "2.54"):
     from openai import AsyncOpenAI, OpenAI
@@ -20,12 +20,7 @@ with Needs("openai", "openai", "2.54"):
 Client = TypeVar("Client", OpenAI, AsyncOpenAI)
 
 SHAPES = {
-    "/chat/completions": Shape(
-        "messages",
-        "openai_chat",
-        ("max_completion_tokens", "max_tokens"),
-        ("tools", "functions", "response_format"),
-    ),
+    "/chat/completions": CHAT,
     "/responses": Shape(
         "input",
         "openai_responses",
