@@ -65,10 +65,12 @@ if TYPE_CHECKING:
         Listing,
         Match,
         Matches,
+        Origin,
         Passages,
         Picture,
         Slice,
         Stash,
+        Trace,
         open_stash,
         open_stash_sync,
     )
@@ -90,6 +92,7 @@ __all__ = [
     "Match",
     "Matches",
     "NoText",
+    "Origin",
     "OutOfRange",
     "OverQuota",
     "Passages",
@@ -103,6 +106,7 @@ __all__ = [
     "StoreError",
     "TimedOut",
     "TooLarge",
+    "Trace",
     "UnknownRef",
     "as_shown",
     "context_result",
@@ -124,8 +128,8 @@ _MODULES = {
     "render": "as_shown",
     "results": "context_result store_result",
     "stash": (
-        "Artifact Failure Listing Match Matches Passages Picture Slice Stash open_stash "
-        "open_stash_sync"
+        "Artifact Failure Listing Match Matches Origin Passages Picture Slice Stash Trace "
+        "open_stash open_stash_sync"
     ),
     "server.tools": "tool_functions",
 }

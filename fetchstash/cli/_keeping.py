@@ -151,7 +151,7 @@ def ls(view: View, limit: int | None) -> None:
     with_stash(view.settings, work)
 
 
-@command("Keep artifacts whatever their age")
+@command("Keep artifacts for good, or delete them")
 @_refs
 @click.option("--unpin", is_flag=True, help="Let retention have them again.")
 def pin(settings: "Settings", words: Sequence[str], unpin: bool) -> int | None:
@@ -164,7 +164,7 @@ def pin(settings: "Settings", words: Sequence[str], unpin: bool) -> int | None:
     return kept_each(settings, words, work)
 
 
-@command("Delete artifacts")
+@command("Keep artifacts for good, or delete them")
 @_refs
 def rm(settings: "Settings", words: Sequence[str]) -> int | None:
     """Delete artifacts, and the bytes that no other shares."""
@@ -220,9 +220,8 @@ def gc(settings: "Settings", dry_run: bool, as_json: bool) -> None:
 @json_flag
 def stats(settings: "Settings", plot_file: Path | None, as_json: bool) -> None:
     """Sum up what was fetched, by kind and host, and the tokens kept out of the context."""
-    from fetchstash.server.tools import logged_calls  # noqa: PLC0415 - the rooms are heavy
-    from fetchstash.server.ui import origins, plot, totals  # noqa: PLC0415 - as above
-    from fetchstash.stash import replacing  # noqa: PLC0415 - as above
+    from fetchstash.server.ui import origins, plot, totals  # noqa: PLC0415 - the rooms are heavy
+    from fetchstash.stash import logged_calls, replacing  # noqa: PLC0415 - as above
 
     async def work(stash: "Stash") -> "Listing":
         listing = await stash.list(limit=settings.store.max_artifacts)

@@ -160,7 +160,7 @@ def delete_person(settings: "Settings", name: str, tenant: str, yes: bool) -> in
     store the bytes go within the hour.
     """
     from fetchstash.errors import UnknownRef  # noqa: PLC0415 - heavy
-    from fetchstash.server.tools import log_of  # noqa: PLC0415 - as above
+    from fetchstash.stash import log_of  # noqa: PLC0415 - as above
     from fetchstash.store import open_whole, person_run  # noqa: PLC0415 - as above
 
     own = _existing(settings, tenant)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import click
 
@@ -18,7 +18,16 @@ from fetchstash.cli._options import (
     model_max_chars_flag,
     refresh_flag,
 )
-from fetchstash.cli._run import NO_MATCH, View, aside, command, print_text, say
+from fetchstash.cli._run import (
+    NO_MATCH,
+    View,
+    aside,
+    command,
+    print_objects,
+    print_text,
+    say,
+    with_stash,
+)
 from fetchstash.cli._sources import (
     Source,
     found,
@@ -33,11 +42,15 @@ from fetchstash.cli._words import command_line
 from fetchstash.errors import FetchstashError
 
 if TYPE_CHECKING:
+    from fetchstash.config import Settings
     from fetchstash.stash import Picture, Stash
     from fetchstash.store import Facts
 
 _INDEX_SECONDS = 20
 """So long ``search`` waits at most until all texts are indexed: a person asks once."""
+
+_MAX_TRACED = 200_000
+"""Characters of a text that are read; fewer are too many for a trace."""
 
 _FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
 
@@ -211,4 +224,26 @@ def info(view: View, word: str) -> int:
     return read_each(view, [word], show)
 
 
-COMMANDS = (slice_, search, info)
+@command("Find where the sentences of an answer came from", shows=["all_runs"])
+@click.argument("file", type=click.File(encoding="utf-8", errors="replace"))
+@json_flag
+def trace(settings: "Settings", file: "TextIO", as_json: bool) -> int | None:
+    """Show for each sentence of a text the passage that supports it, and who was shown that.
+
+    FILE is a text, - is stdin. The exit code is 1 where nothing kept supports a sentence.
+    """
+    text = file.read(_MAX_TRACED)
+    with Meter("Tracing"):
+        traced = with_stash(settings, lambda stash: stash.trace(text))
+    if as_json:
+        print_objects([origin.to_json() for origin in traced])
+    else:
+        click.echo("\n".join(_show.origins(screen_of(), traced)))
+    if traced.pending:
+        say(f"{_show.counted(traced.pending, 'texts')} not searched yet: ask again.")
+    if not traced.is_logged:
+        aside("No log of calls is kept here: what a model was shown is not known.")
+    return None if all(origin.is_supported for origin in traced) else NO_MATCH
+
+
+COMMANDS = (slice_, search, trace, info)

@@ -25,7 +25,7 @@ from fetchstash.text.tokens import TokenCount
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from fetchstash.stash import Artifact, Passages, Slice, Stash, Unread
+    from fetchstash.stash import Artifact, Passages, Slice, Stash, Trace, Unread
     from fetchstash.store import Facts
 
 _AROUND_HIT = 2
@@ -279,6 +279,30 @@ def passages(screen: Screen, found: "Passages", query: str) -> list[str]:
             painted = words.sub(lambda word: screen.style(word[0], "match"), shown)
             place = screen.style(f"{passage.first_line + number:>{gutter}}", "key")
             lines.append(f"{place}  {painted}")
+    return lines[1:]
+
+
+def origins(screen: Screen, traced: "Trace") -> list[str]:
+    """Return each sentence, the passage that supports it with its place, and who was shown it."""
+    lines: list[str] = []
+    for origin in traced:
+        mark = screen.style("+", "key") if origin.is_supported else screen.style("-", "warning")
+        lines += ["", f"{mark} {safe_line(origin.sentence)}"]
+        if not (passage := origin.passage) or not (facts := origin.facts):
+            lines.append("  Nothing kept comes near it.")
+            continue
+        if not origin.is_supported:
+            lacks = ", ".join(map(safe_line, origin.missing[:8]))
+            lines.append(f"  Nothing kept supports it. The nearest passage lacks: {lacks}")
+        lines.append(f"  {safe_line(passage.text)}")
+        name = facts.final_url or facts.name or facts.title
+        when = f"{facts.created_at:%Y-%m-%d %H:%M} UTC, " if facts.created_at else ""
+        place = f"{short_ref(facts.artifact_ref)}, line {passage.first_line:,}, {when}"
+        lines.append(screen.style(f"  {place}{safe_line(name)}", "dim"))
+        calls = ", ".join(f"{call.tool} at {call.time}" for call in origin.shown)
+        lines.append(
+            f"  A model was shown it: {safe_line(calls)}" if calls else "  No call showed it."
+        )
     return lines[1:]
 
 

@@ -8,6 +8,7 @@ from fetchstash.stash._documents import replacing
 from fetchstash.stash._facts import Excerpt, Shown, described, shown_of, tokens_of
 from fetchstash.stash._open import SyncArtifact, SyncStash, open_stash, open_stash_sync, with_parts
 from fetchstash.stash._stash import Stash, with_views
+from fetchstash.stash._trace import Origin, ShownBy, Trace, lines_of, log_of, logged_calls
 from fetchstash.stash._values import (
     ArtifactMatches,
     CacheUse,
@@ -32,17 +33,23 @@ __all__ = [
     "Listing",
     "Match",
     "Matches",
+    "Origin",
     "Passages",
     "Picture",
     "Shown",
+    "ShownBy",
     "Slice",
     "Stash",
     "StoredDocument",
     "SyncArtifact",
     "SyncStash",
+    "Trace",
     "Unread",
     "described",
     "grep_body",
+    "lines_of",
+    "log_of",
+    "logged_calls",
     "open_stash",
     "open_stash_sync",
     "passages_body",

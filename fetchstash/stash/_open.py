@@ -234,6 +234,7 @@ class SyncStash:
     picture = _Method(Stash.picture, _same)
     grep = _Method(Stash.grep, _same)
     search = _Method(Stash.search, _same)
+    trace = _Method(Stash.trace, _same)
     raw = _Context(Stash.raw)
     export = _Method(Stash.export, _same)
     pin = _Method(Stash.pin, _same)

@@ -33,6 +33,7 @@ from fetchstash.stash._intake import SITE, Intake, is_web_page
 from fetchstash.stash._read import Part, asks_for
 from fetchstash.stash._scans import Scans, is_image
 from fetchstash.stash._site import Sites
+from fetchstash.stash._trace import Trace, Tracer
 from fetchstash.stash._values import (
     CacheUse,
     Failure,
@@ -383,6 +384,14 @@ class Stash:
         """
         _check_list("artifacts", refs_or_urls, 0, MAX_REFS)
         return await self._finder.search(query, refs_or_urls, max_results)
+
+    async def trace(self, text: str) -> Trace:
+        """Return for each sentence of ``text`` the passage of the run that supports it best.
+
+        With it come the calls that showed it to a model. Sentences of less than two words of
+        content are left out. Raises TooLarge for more than 100,000 characters or 300 sentences.
+        """
+        return await Tracer(self.settings, self.documents).trace(text)
 
     def raw(self, ref_or_url: str) -> AbstractAsyncContextManager[Path]:
         """Give an artifact's own bytes as a file, valid while the context is open."""

@@ -64,10 +64,12 @@ if TYPE_CHECKING:
     from fetchstash.store._reader import TextReader
     from fetchstash.store._text import ByteSource, BytesSource, StoredText, StrideIndex
     from fetchstash.store._threads import Turns
+    from fetchstash.store._words import COMMON, language_of, stems, words
 
 __all__ = [
     "ALL_RUNS",
     "AUTO_RUN",
+    "COMMON",
     "DEFAULT_RUN",
     "REF_PREFIX",
     "ArtifactStore",
@@ -109,6 +111,7 @@ __all__ = [
     "count_matches",
     "folder_run",
     "keep_store_facts",
+    "language_of",
     "new_facts",
     "open_objects",
     "open_store",
@@ -118,10 +121,12 @@ __all__ = [
     "project_run",
     "repair_store",
     "stamp",
+    "stems",
     "store_folder",
     "store_of_tenant",
     "tenants_of",
     "with_run",
+    "words",
 ]
 
 _MODULES = {
@@ -141,6 +146,7 @@ _MODULES = {
     "_open": "check_store open_store repair_store",
     "_protocol": "ArtifactStore StoreBase",
     "_threads": "Turns",
+    "_words": "COMMON language_of stems words",
     "_reader": "TextReader",
     "_text": "ByteSource BytesSource StoredText StrideIndex",
 }

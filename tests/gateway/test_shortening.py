@@ -15,7 +15,7 @@ from fetchstash import Stash, open_stash
 from fetchstash.config import ARTIFACT_TOOLS, load
 from fetchstash.gateway._protocol import as_object
 from fetchstash.server import listed_tools
-from fetchstash.server.tools import logged_calls
+from fetchstash.stash import logged_calls
 from tests.gateway.memory import Line, Message, Server, gateway, initialize, tools
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]

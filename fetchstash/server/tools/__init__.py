@@ -8,9 +8,7 @@ if TYPE_CHECKING:
     from fetchstash.server.tools._answer import (
         answer,
         log_call,
-        log_of,
         log_short_call,
-        logged_calls,
         tool_functions,
         tool_named,
     )
@@ -23,9 +21,7 @@ __all__ = [
     "ToolSpec",
     "answer",
     "log_call",
-    "log_of",
     "log_short_call",
-    "logged_calls",
     "meant",
     "tool_functions",
     "tool_named",
@@ -33,7 +29,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "_answer": "answer log_call log_of log_short_call logged_calls tool_functions tool_named",
+    "_answer": "answer log_call log_short_call tool_functions tool_named",
     "_arguments": "HOST_ARGUMENTS meant",
     "_specs": "Reports ToolSpec tool_specs",
 }

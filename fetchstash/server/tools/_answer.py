@@ -10,7 +10,7 @@ as [unit, first, last].
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from itertools import takewhile
 from typing import Any, Literal, Optional, cast
 
@@ -27,13 +27,11 @@ from fetchstash.server.tools._specs import (
     ToolSpec,
     tool_specs,
 )
-from fetchstash.stash import Matches, Passages, Picture, Slice, Stash, StoredDocument
-from fetchstash.store import Facts, project_of, store_folder
+from fetchstash.stash import Matches, Passages, Picture, Slice, Stash, StoredDocument, log_of
+from fetchstash.store import Facts, project_of
 from fetchstash.system import telemetry
-from fetchstash.system.linelog import LineLog
 from fetchstash.text import clip, tokens
 
-MAX_BYTES = 8 * 2**20
 _ARGUMENT_CHARS = 200
 _SPANS = 50
 _CHARS_PER_TOKEN = 4
@@ -43,19 +41,6 @@ _NUMBERED = re.compile(r"^(\d+):", re.MULTILINE)
 
 Span = tuple[str, int, int]
 """Unit, first and last: chars from 0, end excluded; lines and pages from 1, end included."""
-
-
-def log_of(settings: Settings) -> LineLog | None:
-    """Return the log of a store, None for a store without a folder."""
-    folder = store_folder(settings.store)
-    return None if folder is None else LineLog(folder / "calls.jsonl", MAX_BYTES)
-
-
-def logged_calls(settings: Settings) -> Generator[dict[str, Any]]:
-    """Return the calls of all runs, oldest first."""
-    log = log_of(settings)
-    if log is not None:
-        yield from log.records()
 
 
 def log_call(

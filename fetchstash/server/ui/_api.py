@@ -25,10 +25,9 @@ from fetchstash.server.ui._text import (
     at_pointer,
     level,
     line_window,
-    lines_of,
     parsed,
 )
-from fetchstash.stash import Stash
+from fetchstash.stash import Stash, lines_of
 from fetchstash.store import ALL_RUNS, ArtifactStore, Facts, open_store, project_of
 from fetchstash.text.facts import PAGE_VERDICTS
 

@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 
 from fetchstash.config import Settings
-from fetchstash.server.tools import log_of, logged_calls
+from fetchstash.stash import log_of, logged_calls
 from fetchstash.store import ALL_RUNS, Facts
 from fetchstash.text import clip_middle
 

@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, cast
 
-from fetchstash.errors import BadArgument, NoText, OutOfRange, Wording, as_method
+from fetchstash.errors import BadArgument, NoText, Wording, as_method
 from fetchstash.store import Facts, TextReader
 
 
@@ -111,20 +111,3 @@ def _add(
     if length > LINE_CHARS:
         cut[len(lines)] = (at, at + length)
     lines.append(line[:LINE_CHARS])
-
-
-async def lines_of(reader: TextReader, span: list[Any]) -> tuple[int, int] | None:
-    """Return a span of the log of calls in lines; None for one that is not in the text any more."""
-    match span:
-        case ["chars", int(first), int(last)]:
-            try:
-                end = max(first, min(last, reader.chars) - 1)
-                return await reader.line_of_char(first), await reader.line_of_char(end)
-            except OutOfRange:
-                return None
-        case ["lines", int(first), int(last)]:
-            return first, last
-        case ["pages", int(page), _] if page <= len(reader.ranges.pages):
-            return None
-        case _:
-            return None
