@@ -32,13 +32,14 @@ def main() -> int:
     tests = ["handlers/test_ocr.py", "server/test_two_calls_extras.py"]
     if debian("chromium", "chromium", "chromium-sandbox", "fonts-liberation"):
         tests += ["fetch/test_browser.py", "server/ui/test_browser.py"]
-        axe = node_tool("axe")
+        axe, ext_apps = node_tool("axe"), node_tool("ext-apps")
     else:
-        axe = None
+        axe = ext_apps = None
     if debian("zsh", "zsh") and debian("fish", "fish"):
         tests.append("cli/test_completion.py")
     debian("tesseract", *(f"tesseract-{name}" for name in TESSERACT), *FONTS)
-    environment = {**os.environ, "PYTHONSAFEPATH": "1", "AXE_FOLDER": str(axe or "")}
+    folders = {"AXE_FOLDER": str(axe or ""), "EXT_APPS_FOLDER": str(ext_apps or "")}
+    environment = {**os.environ, "PYTHONSAFEPATH": "1", **folders}
     words = [str(programs / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs"]
     words += ["--no-header", *(f"tests/{test}" for test in tests)]
     return subprocess.run(words, cwd=ROOT, env=environment, check=False).returncode

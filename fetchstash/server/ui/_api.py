@@ -23,21 +23,29 @@ from fetchstash.server.ui._text import (
     MAX_CHARS,
     Person,
     at_pointer,
+    hit,
     level,
     line_window,
     parsed,
 )
+from fetchstash.server.ui._timeline import costs, entries, page
 from fetchstash.stash import Stash, lines_of
 from fetchstash.store import ALL_RUNS, ArtifactStore, Facts, open_store, project_of
 from fetchstash.text.facts import PAGE_VERDICTS
 
 PAGE = 500
 """Artifacts of one answer."""
+CALLS = 200
+"""Calls of one answer."""
+_HITS = 30
+_COSTS = 100
 _PIECE_CHARS = 100_000
 _EVENT_SECONDS = 0.5
 _CHUNK = 2**18
 _MAX_BODY = 4_096
 """Bytes of a change: it names an artifact."""
+_MAX_TRACED = 2**20
+"""Bytes of a text to trace: its characters, escaped."""
 
 Answer = Awaitable[Any]
 
@@ -80,6 +88,8 @@ class Api:
             "part": self._part,
             "grep": self._grep,
             "search": self._search,
+            "timeline": self._timeline,
+            "timeline.html": self._timeline_page,
             "tree": self._level,
             "stats": self._stats,
             "picture": self._picture,
@@ -88,6 +98,7 @@ class Api:
             "events": self._events,
         }
         changes: Mapping[str, Callable[[Request], Answer]] = {
+            "trace": self._trace,
             "pin": self._pin,
             "delete": self._delete,
             "open": self._open,
@@ -155,11 +166,39 @@ class Api:
         return Response(svg, media_type="image/svg+xml")
 
     async def _totals(self, request: Request) -> Any:
+        _, facts, calls = await self._run_of(request)
+        return await anyio.to_thread.run_sync(totals, facts, calls)
+
+    async def _run_of(self, request: Request) -> tuple[str, list[Facts], list[dict[str, Any]]]:
+        """Return a run with its artifacts and its calls."""
         run = request.query_params.get("run", ALL_RUNS)
-        stash = await self._stash_of(run)
-        listing = await stash.list(limit=100_000)
-        calls = await self._calls.of_run(run)
-        return await anyio.to_thread.run_sync(totals, listing.facts, calls)
+        listing = await (await self._stash_of(run)).list(limit=100_000)
+        return run, list(listing.facts), await self._calls.of_run(run)
+
+    async def _timeline(self, request: Request) -> dict[str, Any]:
+        """Return calls from the newest on, and what all of them cost."""
+        _, facts, calls = await self._run_of(request)
+        artifacts = {kept.artifact_ref: kept for kept in facts}
+        end = max(len(calls) - _number(request, "offset", 0), 0)
+        shown = calls[max(end - min(_number(request, "limit", CALLS), CALLS), 0) : end]
+        sums = await anyio.to_thread.run_sync(costs, calls, artifacts)
+        tokens = sum(call.get("tokens") or 0 for call in calls)
+        return {
+            "total": len(calls),
+            "tokens": tokens,
+            "items": entries(shown, artifacts)[::-1],
+            "costs": {by: rows[:_COSTS] for by, rows in sums.items()},
+        }
+
+    async def _timeline_page(self, request: Request) -> Response:
+        run, facts, calls = await self._run_of(request)
+        artifacts = {kept.artifact_ref: kept for kept in facts}
+
+        def made() -> str:
+            name = "all projects" if run == ALL_RUNS else run
+            return page(name, entries(calls, artifacts), costs(calls, artifacts))
+
+        return _attachment([(await anyio.to_thread.run_sync(made)).encode()], "timeline.html")
 
     async def _events(self, request: Request) -> Response:
         """Send an event whenever an artifact comes or goes, or a call is logged."""
@@ -242,16 +281,15 @@ class Api:
     async def _search(self, request: Request) -> dict[str, Any]:
         stash = await self._stash_of(request.query_params.get("run", ALL_RUNS))
         refs = [ref] if (ref := request.query_params.get("ref", "")) else []
-        passages = await stash.search(_text(request, "query"), refs, max_results=20)
+        query = _text(request, "query")
+        passages = await stash.search(query, refs, max_results=_HITS)
         return {
             "pending": passages.pending,
             "searched": passages.searched,
             "passages": [
                 {
                     "row": row(passages.facts[passage.artifact_ref]),
-                    "first": passage.first_line,
-                    "last": passage.last_line,
-                    "text": passage.text[:800],
+                    **hit(query, passage),
                 }
                 for passage in passages
             ],
@@ -269,12 +307,8 @@ class Api:
         if not raw:
             async with self._stash.documents.text(facts.artifact_ref):
                 pass  # an artifact without text is an error, not an empty file
-        name = quote(_file_name(facts, raw=raw))
-        return StreamingResponse(
-            self._bytes_of(facts) if raw else self._text_of(facts),
-            media_type="application/octet-stream",
-            headers={"content-disposition": f"attachment; filename*=UTF-8''{name}"},
-        )
+        body = self._bytes_of(facts) if raw else self._text_of(facts)
+        return _attachment(body, _file_name(facts, raw=raw))
 
     async def _bytes_of(self, facts: Facts) -> AsyncGenerator[bytes]:
         async with (
@@ -290,6 +324,17 @@ class Api:
                 yield (await reader.read_chars(start, start + _CHUNK)).encode()
 
     # --- changes ----------------------------------------------------------------------------------
+
+    async def _trace(self, request: Request) -> dict[str, Any]:
+        """Return where the sentences of a text came from. It changes nothing, but may be long."""
+        asked = await _body(request, "text", _MAX_TRACED)
+        traced = await (await self._stash_of(str(asked.get("run", ALL_RUNS)))).trace(asked["text"])
+        return {
+            "origins": [origin.to_json() for origin in traced],
+            "searched": traced.searched,
+            "pending": traced.pending,
+            "is_logged": traced.is_logged,
+        }
 
     async def _pin(self, request: Request) -> dict[str, Any]:
         asked = await _body(request)
@@ -318,6 +363,7 @@ def row(facts: Facts) -> dict[str, Any]:
     return {
         "ref": facts.artifact_ref,
         "title": facts.title or facts.name or facts.final_url or facts.artifact_ref,
+        "url": facts.final_url,
         "host": urlsplit(facts.final_url).hostname or "this machine",
         "kind": facts.content_kind,
         "word": facts.word or facts.content_kind,
@@ -353,21 +399,30 @@ def _number(request: Request, name: str, default: int) -> int:
     return int(value) if value else default
 
 
-async def _body(request: Request) -> dict[str, Any]:
-    """Return the JSON object of a change, which names an artifact."""
+def _attachment(body: AsyncGenerator[bytes] | list[bytes], name: str) -> Response:
+    """Return a file that no browser shows."""
+    disposition = f"attachment; filename*=UTF-8''{quote(name)}"
+    return StreamingResponse(
+        body,
+        media_type="application/octet-stream",
+        headers={"content-disposition": disposition},
+    )
+
+
+async def _body(request: Request, name: str = "ref", most: int = _MAX_BODY) -> dict[str, Any]:
+    """Return the JSON object of a change, which names an artifact, or has a text."""
     if request.headers.get("content-type") != "application/json":
         raise BadArgument("The request is no JSON.", "Load the page again.")
     body = b""
     try:
         async for piece in request.stream():
             body += piece
-            if len(body) > _MAX_BODY:
-                what = f"A change has at most {_MAX_BODY:,} bytes."
-                raise TooLarge(what, "Load the page again.")
+            if len(body) > most:
+                raise TooLarge(f"A change has at most {most:,} bytes.", "Load the page again.")
         value = json.loads(body)
     except (ValueError, RecursionError, ClientDisconnect):
         value = None
     asked = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-    if not isinstance(asked.get("ref"), str):
-        raise BadArgument("The request names no artifact.", "Load the page again.")
+    if not isinstance(asked.get(name), str):
+        raise BadArgument(f"The request has no {name}.", "Load the page again.")
     return asked

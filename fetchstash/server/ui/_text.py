@@ -1,6 +1,7 @@
 """Texts and trees of JSON for the view, in parts; and who may see which."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice, pairwise
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from fetchstash.errors import BadArgument, NoText, Wording, as_method
-from fetchstash.store import Facts, TextReader
+from fetchstash.store import Facts, Passage, TextReader, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +112,34 @@ def _add(
     if length > LINE_CHARS:
         cut[len(lines)] = (at, at + length)
     lines.append(line[:LINE_CHARS])
+
+
+_TOKEN = re.compile(r"[^\W_]+")
+_SHOWN_PASSAGE = 800
+
+
+def hit(query: str, passage: Passage) -> dict[str, Any]:
+    """Return the line of a passage's best match, its text in parts, and the words that are marked.
+
+    A part is [text, whether it is a word of the query].
+    """
+    terms = set(words(query))
+    line = passage.first_line + passage.text.count("\n", 0, passage.hit)
+    start = max(passage.text.rfind("\n", 0, max(passage.hit - _SHOWN_PASSAGE // 2, 0)) + 1, 0)
+    start = max(start, passage.hit - _SHOWN_PASSAGE // 2)
+    text = passage.text[start : start + _SHOWN_PASSAGE]
+    parts: list[tuple[str, bool]] = []
+    marked: dict[str, None] = {}
+    end = 0
+    for token in _TOKEN.finditer(text):
+        pairs = words(token[0])
+        pieces = [token.span()]
+        if len(pairs) > 1:  # a script without spaces: two characters are a word
+            pieces = [(token.start() + n, token.start() + n + 2) for n in range(len(pairs))]
+        for pair, (first, last) in zip(pairs, pieces, strict=False):
+            if pair in terms and first >= end:
+                parts += [(text[end:first], False), (text[first:last], True)]
+                marked[text[first:last].casefold()] = None
+                end = last
+    parts.append((text[end:], False))
+    return {"line": line, "parts": [part for part in parts if part[0]], "words": list(marked)}

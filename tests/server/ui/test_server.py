@@ -16,7 +16,7 @@ import pytest
 
 from fetchstash.config import load
 from fetchstash.render import Host
-from fetchstash.server.tools import answer, tool_specs
+from fetchstash.server.tools import answer, log_short_call, tool_specs
 from fetchstash.server.ui import Totals, ViewServer, plot, view_html
 from fetchstash.stash import Stash, open_stash
 from fetchstash.text.facts import PAGE_VERDICTS
@@ -216,7 +216,10 @@ async def test_search_ranks_passages_of_a_project(tmp_path: Path) -> None:
         await view.stash.add_file(saved(tmp_path, "a.txt", PROSE))
         kept = await view.stash.add_file(saved(tmp_path, "b.txt", "A heron stands in the reeds.\n"))
         found = await view.get("search", run="first", query="heron reeds")
-        assert [hit["row"]["ref"] for hit in found["passages"]] == [kept.ref]
+        (hit,) = found["passages"]
+        assert (hit["row"]["ref"], hit["line"], hit["words"]) == (kept.ref, 1, ["heron", "reeds"])
+        marked = [["A ", False], ["heron", True], [" stands in the ", False], ["reeds", True]]
+        assert hit["parts"] == [*marked, [".", False]]
 
 
 async def test_json_is_opened_level_by_level(tmp_path: Path) -> None:
@@ -391,6 +394,45 @@ async def test_each_call_is_kept_with_the_lines_that_the_model_was_shown(tmp_pat
         assert sums["calls"] == 5
         assert sums["shown"] == sum(call["tokens"] for call in calls)
         assert sums["tokens"] == data["row"]["tokens"]
+
+
+async def test_a_timeline_says_what_was_asked_and_shown_and_what_it_cost(tmp_path: Path) -> None:
+    path = saved(tmp_path, "a.md", "\n\n".join(PROSE.splitlines()))
+    async with viewed(tmp_path, **{"ingest.read_roots": [str(tmp_path)]}) as view:
+        ref = await ask(view.stash, "stash_file", path=str(path))
+        hostile = "</code><script>alert(1)</script>\u202e"
+        await ask(view.stash, "artifact_grep", artifact_ref=ref, pattern=hostile)
+        await ask(view.stash, "artifact_slice", artifact_ref=ref, start=7, end=9)
+
+        log_short_call(view.stash.settings, "read", {"path": "x"}, 400, server="files")
+        shown = await view.get("timeline", run="first")
+        assert [(call["server"], call["tool"]) for call in shown["items"]] == [
+            ("files", "read"),
+            ("fetchstash", "artifact_slice"),
+            ("fetchstash", "artifact_grep"),
+            ("fetchstash", "stash_file"),
+        ]
+        assert shown["items"][1]["shown"][0]["title"] == "a.md"
+        assert shown["items"][0]["tokens"] == 100
+        assert sum(tokens for _, _, tokens in shown["costs"]["server"]) == shown["tokens"]
+        assert {name: count for name, count, _ in shown["costs"]["server"]} == {
+            "fetchstash": 3,
+            "files": 1,
+        }
+        rest = await view.get("timeline", run="first", offset=3, limit=9)
+        assert [call["tool"] for call in rest["items"]] == ["stash_file"]
+        exported = await view.client.get(view.base + "api/timeline.html", params={"run": "first"})
+        assert exported.headers["content-disposition"].endswith("''timeline.html")
+        assert "default-src 'none'" in exported.text
+        assert "<script" not in exported.text
+        assert "\u202e" not in exported.text
+        assert "&lt;script&gt;" in exported.text
+        body = {"text": "Line 4 of a long text about lighthouses.", "run": "first"}
+        traced = (await view.post("trace", json=body)).json()
+        (origin,) = traced["origins"]
+        assert origin["passage"]["first_line"] == 7
+        assert [call["tool"] for call in origin["shown"]] == ["stash_file", "artifact_slice"]
+        assert (await view.post("trace", json={"run": "first"})).status_code == 400
 
 
 async def test_the_log_of_calls_is_private_and_an_ephemeral_run_leaves_none(tmp_path: Path) -> None:
