@@ -43,6 +43,7 @@ CORPORA: Mapping[str, str] = {
 """The corpora that a benchmark cannot do without, by their names in the folder."""
 
 ELSEWHERE: Mapping[str, str] = {
+    "view": "it needs Chromium and Playwright, which scripts/ci extras installs",
     "gateway": "scripts/ci gateway installs what it needs and runs it",
 }
 """The benchmarks that run only where they are named, with the reason."""

@@ -34,15 +34,24 @@ async def put_many(folder: Path, run: str, count: int) -> None:
     await store.aclose()
 
 
-async def put_long(folder: Path, run: str, size: int) -> str:
-    """Put a text of ``size`` bytes and return its reference."""
+LINE = "{:09} the keeper of the lamp writes down the wind, the tide and the ships he sees.\n"
+
+
+async def put_long(
+    folder: Path, run: str, size: int, *, kind: str = "text", line: str = LINE, ends: str = ""
+) -> str:
+    """Put a text of about ``size`` bytes and return its reference.
+
+    Its lines are ``line`` with their number; ``ends`` are the first and the last character of it.
+    """
     store = await open_store(load({"store.folder": str(folder), "store.run": run}).store)
     raw, text = store.spool / "raw", store.spool / "text"
-    line = "{:09} the keeper of the lamp writes down the wind, the tide and the ships he sees.\n"
     with raw.open("w") as file:
+        file.write(ends[:1])
         for number in range(1, size // len(line.format(0)) + 1):
             file.write(line.format(number))
+        file.write(line.format(0).rstrip(",\n") + ends[1:] if ends else "")
     shutil.copyfile(raw, text)
-    kept = await store.put(raw, text, Facts(content_kind="text", title="long"), Ranges())
+    kept = await store.put(raw, text, Facts(content_kind=kind, title=kind), Ranges())
     await store.aclose()
     return kept.artifact_ref

@@ -1,0 +1,120 @@
+"""Time how long the view takes to paint, in Chromium, over many artifacts and long texts.
+
+    python -P bench/view.py [--artifacts 10000] [--megabytes 100] [--times 40]
+
+list: another artifact of the list is chosen. text, table: another place of a text and of a CSV of
+so many bytes. tree: a level of a JSON of 15 MB, of which a tree is made. json: a place of the text
+of a JSON of so many bytes. A time is from the action to the frame behind the one that shows its
+result. Needs Playwright and Chromium: the environment that scripts/ci extras makes has them.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import tempfile
+from pathlib import Path
+from statistics import quantiles
+
+import anyio
+from playwright.async_api import Page, async_playwright
+
+from fetchstash.config import load
+from fetchstash.server.ui import ViewServer
+from tests.server.ui.many import put_long, put_many
+
+BOUND_MS = 100
+TREE_BYTES = 15_000_000
+PAINTED = """() => { window.painted = async (act, ready) => {
+  const frame = () => new Promise(requestAnimationFrame), start = performance.now();
+  act();
+  do await frame(); while (!ready());
+  await frame();
+  return performance.now() - start;
+}; }"""
+OPEN = """n => painted(() => select(filtered[n].ref), () => !$("artifact").hidden
+  && shown?.ref === filtered[n].ref && $("body").querySelector(".line .doc")?.textContent)"""
+GO = """n => {
+  const text = shown.text, line = Math.round(n * text.total);
+  return painted(() => text.go(line), () => {
+    const row = text.rows.firstElementChild;
+    const [at, doc] = row.children;
+    return at.textContent === number(text.top) && doc.textContent;
+  });
+}"""
+ROWS = """n => {
+  const at = $("body").querySelector("[role=status]"), before = at.textContent;
+  return painted(() => shown.next(n), () => at.textContent !== before);
+}"""
+LEVEL = """n => { const all = $("body").querySelectorAll(".tree button[aria-expanded=false]");
+  const button = all[n % all.length]; return painted(() => button.click(),
+    () => button.parentElement.querySelector("ul")); }"""
+
+
+ROW = "{0},keeper number {0},light of the cape,30\n"
+ITEM = '{{"id": {0:09}, "keeper": {{"name": "keeper {0}", "log": [1, 2, 3]}}}},\n'
+
+
+async def fill(folder: Path, count: int, size: int) -> dict[str, str]:
+    """Make the store; return the references of the large ones."""
+    await put_many(folder, "first", count)
+    return {
+        "text": await put_long(folder, "first", size),
+        "table": await put_long(folder, "first", size, kind="csv", line=ROW),
+        "tree": await put_long(folder, "first", TREE_BYTES, kind="json", line=ITEM, ends="[]"),
+        "json": await put_long(folder, "first", size, kind="json", line=ITEM, ends="[]"),
+    }
+
+
+async def measure(page: Page, refs: dict[str, str], count: int, times: int) -> None:
+    """Print the times of each kind of view in milliseconds, and the machine's load."""
+    chosen = random.Random(1)
+    await page.evaluate(PAINTED)
+    tabs = {"text": "textTab", "table": "tableTab", "tree": "treeTab", "json": "textTab"}
+    scripts = {"list": OPEN, "text": GO, "table": ROWS, "tree": LEVEL, "json": GO}
+    for name, script in scripts.items():
+        if name != "list":
+            await page.evaluate("([ref, tab]) => open(ref, { tab })", [refs[name], tabs[name]])
+            await page.wait_for_selector(READY[tabs[name]])
+        taken: list[float] = []
+        for turn in range(times):
+            place = chosen.random() if script is GO else turn + 1
+            if name == "list":
+                place = chosen.randrange(len(refs), count)
+            taken.append(await page.evaluate(script, place))
+        cuts = quantiles(taken, n=20)
+        verdict = "ok" if cuts[18] < BOUND_MS else f"over {BOUND_MS} ms"
+        load = os.getloadavg()[0]
+        print(
+            f"{name:6} p50 {cuts[9]:5.0f} ms  p95 {cuts[18]:5.0f} ms  {verdict}  load {load:.1f}",
+            flush=True,
+        )
+
+
+READY = {"textTab": ".line .doc", "tableTab": "#body tbody tr", "treeTab": ".tree button"}
+
+
+async def main(count: int, size: int, times: int) -> None:
+    """Make the store, open the view, and measure."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    with tempfile.TemporaryDirectory() as folder:
+        refs = await fill(Path(folder), count, size)
+        settings = load({"store.folder": folder, "store.run": "first"})
+        async with ViewServer.open(settings) as server, async_playwright() as playwright:
+            browser = await playwright.chromium.launch(
+                executable_path=chromium, args=["--no-sandbox"]
+            )
+            page = await browser.new_page(viewport={"width": 1_440, "height": 900})
+            await page.goto(server.link)
+            await page.locator("#count", has_text=f"{count + len(refs):,} artifacts").wait_for()
+            await measure(page, refs, count, times)
+            await browser.close()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--artifacts", type=int, default=10_000)
+    parser.add_argument("--megabytes", type=int, default=100)
+    parser.add_argument("--times", type=int, default=40)
+    given = parser.parse_args()
+    anyio.run(main, given.artifacts, given.megabytes * 10**6, given.times)
