@@ -1,6 +1,6 @@
 """Where sentences came from: the passage that supports each, and the calls that showed it.
 
-No model takes part. Words are compared by their beginnings; a number, a name, a negation or an
+No model takes part. Words are compared by their stems; a number, a name, a negation or an
 opposite that the passage lacks refutes whatever else agrees. Who did what to whom is not seen.
 """
 
@@ -16,7 +16,16 @@ import anyio.to_thread
 from fetchstash.config import Settings
 from fetchstash.errors import ExpiredRef, NoText, OutOfRange, TooLarge, UnknownRef
 from fetchstash.stash._documents import Documents
-from fetchstash.store import Facts, Passage, TextReader, store_folder, words
+from fetchstash.store import (
+    COMMON,
+    Facts,
+    Passage,
+    TextReader,
+    language_of,
+    stems,
+    store_folder,
+    words,
+)
 from fetchstash.system.linelog import LineLog
 
 LOG_BYTES = 8 * 2**20
@@ -24,6 +33,8 @@ MAX_CHARS = 100_000
 MAX_SENTENCES = 300
 CANDIDATES = 12
 """Passages that are compared with a sentence, the best by BM25."""
+MAX_QUERY = 1_000
+"""Characters of a sentence that passages are looked for with."""
 WINDOW = 3
 """Sentences of a passage that support one sentence together at most."""
 ENOUGH = 0.7
@@ -232,7 +243,7 @@ def _number(digits: str, scale: str | None) -> str:
         return digits
 
 
-def _words_of(sentence: str) -> _Words:
+def _words_of(sentence: str, language: str) -> _Words:
     weights: dict[str, float] = {}
     numbers, names, plain, negated = set[str](), set[str](), set[str](), set[str]()
     straight = _LINK.sub(r"\1", sentence).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
@@ -251,10 +262,10 @@ def _words_of(sentence: str) -> _Words:
             continue
         if word in _NEGATIONS or word.endswith("n't"):
             reach = _REACH
-        if word in _STOP or "'" in word:
+        if word in _STOP or word in COMMON[language] or "'" in word:
             continue
         is_name = token["word"][0].isupper() and count > 0
-        for term in words(word):
+        for term in map(stems(language).__getitem__, words(word)):
             weights[term] = 1.5 if is_name else 1.0
             if is_name:
                 names.add(term)
@@ -327,10 +338,12 @@ def _add_to_each_other(asked: _Words, parts: Sequence[_Words]) -> bool:
     )
 
 
-def _compared(asked: _Words, passage: Passage, title: str) -> tuple[float, list[str], Passage]:
+def _compared(
+    asked: _Words, language: str, passage: Passage, title: str
+) -> tuple[float, list[str], Passage]:
     """Return the share of a sentence that a passage has, what it lacks, and its narrowest part."""
-    whole = [(start, text, _words_of(text)) for start, text in sentences(passage.text)]
-    around = _words_of(f"x {title} {passage.text}").weights
+    whole = [(start, text, _words_of(text, language)) for start, text in sentences(passage.text)]
+    around = _words_of(f"x {title} {passage.text}", language).weights
     best: tuple[tuple[bool, float], float, list[str], int, int] | None = None
     for first in range(len(whole)):
         for last in range(first, min(first + WINDOW, len(whole))):
@@ -363,7 +376,10 @@ class Tracer:
 
     async def trace(self, text: str) -> Trace:
         """Return the origins of the sentences; see Stash."""
-        found = [(start, sentence, _words_of(sentence)) for start, sentence in sentences(text)]
+        language = language_of(text)
+        found = [
+            (start, sentence, _words_of(sentence, language)) for start, sentence in sentences(text)
+        ]
         found = [item for item in found if len(item[2].weights) > 1]
         if len(text) > MAX_CHARS or len(found) > MAX_SENTENCES:
             what = f"A trace takes {MAX_CHARS:,} characters and {MAX_SENTENCES} sentences at most."
@@ -373,13 +389,15 @@ class Tracer:
         origins: list[Origin] = []
         pending, give_up = 0, anyio.current_time() + WAIT_SECONDS
         for start, sentence, asked in found:
-            query = " ".join(asked.weights)
+            query = sentence[:MAX_QUERY]
             result = await store.search(query, [], CANDIDATES)
             while result.pending and anyio.current_time() < give_up:
                 await anyio.sleep(0.05)  # a thread indexes meanwhile
                 result = await store.search(query, [], CANDIDATES)
             pending = max(pending, result.pending)
-            origins.append(await self._origin(start, sentence, asked, result.passages, calls))
+            origins.append(
+                await self._origin(start, sentence, asked, language, result.passages, calls)
+            )
         searched = (await store.list(limit=1)).total
         logs = self.settings.telemetry.call_log and not self.settings.store.ephemeral
         return Trace(tuple(origins), searched, pending, logs and log_of(self.settings) is not None)
@@ -389,6 +407,7 @@ class Tracer:
         start: int,
         sentence: str,
         asked: _Words,
+        language: str,
         candidates: tuple[Passage, ...],
         calls: list[dict[str, Any]],
     ) -> Origin:
@@ -398,7 +417,7 @@ class Tracer:
             try:
                 facts = await self.documents.store.get(candidate.artifact_ref)
                 support, missing, passage = await anyio.to_thread.run_sync(
-                    _compared, asked, candidate, facts.title
+                    _compared, asked, language, candidate, facts.title
                 )
                 ranked = (support >= ENOUGH and not missing, support)
                 if ranked < (best.is_supported, best.support):

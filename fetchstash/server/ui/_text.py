@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from fetchstash.errors import BadArgument, NoText, Wording, as_method
-from fetchstash.store import Facts, Passage, TextReader, words
+from fetchstash.store import Facts, Passage, TextReader, language_of, stems, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,8 @@ def hit(query: str, passage: Passage) -> dict[str, Any]:
 
     A part is [text, whether it is a word of the query].
     """
-    terms = set(words(query))
+    stem = stems(language_of(passage.text))
+    terms = {stem[word] for word in words(query)}
     line = passage.first_line + passage.text.count("\n", 0, passage.hit)
     start = max(passage.text.rfind("\n", 0, max(passage.hit - _SHOWN_PASSAGE // 2, 0)) + 1, 0)
     start = max(start, passage.hit - _SHOWN_PASSAGE // 2)
@@ -132,12 +133,12 @@ def hit(query: str, passage: Passage) -> dict[str, Any]:
     marked: dict[str, None] = {}
     end = 0
     for token in _TOKEN.finditer(text):
-        pairs = words(token[0])
+        pairs = words(token[0].casefold())
         pieces = [token.span()]
         if len(pairs) > 1:  # a script without spaces: two characters are a word
             pieces = [(token.start() + n, token.start() + n + 2) for n in range(len(pairs))]
         for pair, (first, last) in zip(pairs, pieces, strict=False):
-            if pair in terms and first >= end:
+            if stem[pair] in terms and first >= end:
                 parts += [(text[end:first], False), (text[first:last], True)]
                 marked[text[first:last].casefold()] = None
                 end = last
