@@ -111,7 +111,25 @@ async def test_the_text_of_a_document_stands_inside_the_fence(
         await checked(client, "fetch_content", url=url, maxChars=1_000)
         await checked(client, "artifact_info", artifact_ref=url)
         await checked(client, "get_search_content", artifact_ref=url, maxChars=300)
-        for path in ("/nowhere", "$.nowhere", "nowhere"):
+        for path in ("/nowhere", "$.nowhere", "nowhere", "sum(nowhere) by", "sum(nowhere)"):
             await checked(client, "artifact_slice", artifact_ref=url, path=path)
         await checked(client, "artifact_slice", artifact_ref=url, render="image")
         await checked(client, "artifact_grep", artifact_ref=url, pattern="text")
+
+
+async def test_a_wrong_query_shows_the_columns_inside_the_fence(
+    site: Site, connect: Connect
+) -> None:
+    body, media_type = DOCUMENTS["a table"]
+    url = site.put("/sales.csv", body, media_type)
+    async with connect() as client:
+        shown = await checked(client, "fetch_content", url=url, maxChars=1_000)
+        assert 'path="sum(…) by … where … > 0")' in shown
+        result = await client.call_tool("artifact_slice", {"artifact_ref": url, "path": "sum(x)"})
+        assert result.is_error
+        line, _, _, columns, example, _ = text_of(result).splitlines()
+        assert line.startswith("[out_of_range] There is no column 'x'.")
+        assert columns == f"Columns: {MARK}, b, c"
+        query = example.removeprefix("For example: ")
+        answer = await client.call_tool("artifact_slice", {"artifact_ref": url, "path": query})
+        assert f"{MARK},2997\n" in text_of(answer)
