@@ -3,9 +3,11 @@
     python -P bench/gateway.py FOLDER        (scripts/ci gateway installs the servers and runs it)
 
 FOLDER has the servers, each tool of requirements/tools in a folder of its own. Each task is a call
- whose result holds an answer. Without the gateway the whole result reaches the model; with it
+whose result holds an answer. Without the gateway the whole result reaches the model; with it
 the preview, and the result of one artifact_grep where the answer is not in the preview. Then the
-time that the gateway adds to a short call. Ends with 1 if an answer is not found.
+tokens of all servers' tools as a host lists them, bare and behind gateways; their lists and the
+data of MCP Apps beside those of the bare server; and the times of a short call, a long result and
+the start. Ends with 1 if an answer is not found or a list or an App's data differs.
 """
 
 import argparse
@@ -33,9 +35,12 @@ from typing import Any
 from mcp import Client, StdioServerParameters
 
 from fetchstash.cli.demo.driver import command
+from fetchstash.config import SERVERS_VARIABLE, mapped
 from fetchstash.text.tokens import count
 
 CALLS = 200
+LONG_CALLS = 40
+STARTS = 8
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -164,7 +169,13 @@ def servers(home: Path, data: Path, database: str = "") -> dict[str, list[str]]:
     npm, playwright = (home / name / "node_modules/.bin" for name in ("servers", "playwright-mcp"))
     chromium = shutil.which("chromium") or ""
     browser = ["--headless", "--isolated", "--no-sandbox", "--executable-path", chromium]
+    apps = home / "apps" / "node_modules" / ".bin"
     known = {
+        **{
+            name: [str(apps / f"mcp-{name}-server"), "--stdio"]
+            for name in ("cohort-heatmap", "customer-segmentation", "pdf")
+        },
+        "sequential-thinking": [str(apps / "mcp-server-sequential-thinking")],
         "filesystem": [str(npm / "mcp-server-filesystem"), str(data)],
         "everything": [str(npm / "mcp-server-everything")],
         "memory": [str(npm / "mcp-server-memory")],
@@ -237,20 +248,161 @@ async def tokens(known: Mapping[str, list[str]], data: Path, tasks: list[Task]) 
     return good
 
 
-async def latency(words: list[str], data: Path) -> None:
-    """Print what the gateway adds to the time of a short call; the two take turns."""
+LISTS = ("tools", "resources", "prompts")
+APPS: dict[str, dict[str, Any]] = {
+    "cohort-heatmap": {"get-cohort-data": {"metric": "retention", "periodType": "monthly"}},
+    "customer-segmentation": {"get-customer-data": {"segment": "All"}},
+    "pdf": {"list_pdfs": {}},
+}
+UI = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
+
+
+@contextmanager
+def host(words: list[str], env: Mapping[str, str], data: Path) -> Generator[Any]:
+    """Run a server for a host that shows MCP Apps, and yield what asks it, as JSON."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        words, env={**os.environ, **env}, cwd=data.parent, stdin=pipe, stdout=pipe, stderr=pipe
+    ) as server:
+        assert server.stdin
+        assert server.stdout
+        sent, lines = server.stdin, server.stdout
+
+        def tell(message: Mapping[str, Any]) -> None:
+            sent.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+            sent.flush()
+
+        def ask(method: str, **params: Any) -> Any:
+            tell({"id": method, "method": method, "params": params})
+            for line in lines:
+                message = json.loads(line)
+                if message.get("id") == method:
+                    return message.get("result", message.get("error"))
+            raise RuntimeError(f"{words[0]} ended")
+
+        info, capabilities = {"name": "bench", "version": "1"}, {"extensions": UI}
+        ask(
+            "initialize",
+            protocolVersion="2025-11-25",
+            clientInfo=info,
+            capabilities=capabilities,
+        )
+        tell({"method": "notifications/initialized"})
+        try:
+            yield ask
+        finally:
+            sent.close()
+            server.kill()
+
+
+def entry_of(known: Mapping[str, list[str]], data: Path, **more: str) -> dict[str, str]:
+    """Return the variables of the gateway's entry, as ``register --wrap`` writes them."""
+    entries = {name: {"command": words[0], "args": words[1:]} for name, words in known.items()}
+    store = {"FETCHSTASH_STORE_FOLDER": str(data.parent / "store"), **more}
+    return {SERVERS_VARIABLE: json.dumps(entries), **store}
+
+
+def cost(tools: list[dict[str, Any]]) -> int:
+    """Return the tokens of tools as a model gets them: name, description and arguments."""
+    shown = [
+        {key: tool.get(key) for key in ("name", "description", "inputSchema")} for tool in tools
+    ]
+    return count(json.dumps(shown)).tokens
+
+
+def listed(known: Mapping[str, list[str]], data: Path) -> None:
+    """Print the tokens of the tools of all servers: bare, and behind gateways."""
+    gateway = [command(), "wrap"]
+    ways: dict[str, list[tuple[list[str], dict[str, str]]]] = {
+        "bare": [(words, {}) for words in known.values()],
+        "a gateway for each": [
+            (gateway, entry_of({name: words}, data)) for name, words in known.items()
+        ],
+        "one gateway": [(gateway, entry_of(known, data))],
+        "one gateway, lean": [(gateway, entry_of(known, data, FETCHSTASH_WRAP_LEAN="true"))],
+    }
+    print(f"\ntools of {len(known)} servers: {', '.join(known)}")
+    for way, runs in ways.items():
+        tools: list[dict[str, Any]] = []
+        for words, env in runs:
+            with host(words, env, data) as ask:
+                tools += ask("tools/list")["tools"]
+        print(f"{way:24}{len(tools):5} tools {cost(tools):10,} tokens")
+
+
+def same(known: Mapping[str, list[str]], data: Path) -> bool:
+    """Print what differs behind one gateway from the bare servers; return whether nothing does."""
+    faults, compared = list[str](), 0
+    with host([command(), "wrap"], entry_of(known, data), data) as one:
+        behind = {field: one(f"{field}/list").get(field, []) for field in LISTS}
+        for name, words in known.items():
+            with host(words, {}, data) as ask:
+                for field in LISTS:
+                    for item in (ask(f"{field}/list") or {}).get(field, []):
+                        # A name that two servers have gets a prefix; a preview has no schema.
+                        short = {key: value for key, value in item.items() if key != "outputSchema"}
+                        names = (item["name"], f"{name}_{item['name']}")
+                        forms = [{**form, "name": own} for form in (item, short) for own in names]
+                        compared += 1
+                        if not any(form in behind[field] for form in forms):
+                            faults.append(f"{name}: {field} {item['name']}")
+                        if str(item.get("uri", "")).startswith("ui://"):
+                            compared += 1
+                            uri = item["uri"]
+                            if one("resources/read", uri=uri) != ask("resources/read", uri=uri):
+                                faults.append(f"{name}: {uri}")
+                for tool, arguments in APPS.get(name, {}).items():
+                    call: dict[str, Any] = {"name": tool, "arguments": arguments}
+                    # Two of them answer each call with other figures: names and kinds are compared.
+                    kinds = [
+                        mapped(asked("tools/call", **call)["structuredContent"], type)
+                        for asked in (ask, one)
+                    ]
+                    compared += 1
+                    faults += [f"{name}: the data of {tool}"] if kinds[0] != kinds[1] else []
+    print(f"\n{compared} lists, pages and data of Apps compared with the bare servers:", end=" ")
+    print(f"{len(faults)} differ {', '.join(faults)}")
+    return not faults
+
+
+async def latency(
+    words: list[str], data: Path, tool: str, asked: Mapping[str, Any], calls: int
+) -> None:
+    """Print what the gateway adds to the time of a call; the two take turns."""
     bare, wrapped = (parameters(words, data, wrapped=wrapped) for wrapped in (False, True))
-    calls: tuple[list[float], list[float]] = ([], [])
+    times: tuple[list[float], list[float]] = ([], [])
+    chars = 0
     async with Client(bare, mode="legacy") as one, Client(wrapped, mode="legacy") as two:
         for client in (one, two):
             await client.list_tools()
-        for _ in range(CALLS):
-            for client, times in zip((one, two), calls, strict=True):
+        for _ in range(calls):
+            for client, found in zip((one, two), times, strict=True):
                 start = time.perf_counter()
-                await client.call_tool("list_tables", {})
-                times.append(time.perf_counter() - start)
-    added = (statistics.median(calls[1]) - statistics.median(calls[0])) * 1_000
-    print(f"a short call, p50 of {CALLS} pairs: added {added:.2f} ms (at most 5)")
+                result = await client.call_tool(tool, dict(asked))
+                found.append(time.perf_counter() - start)
+                chars = max(chars, len(text_of(result)))
+    middle = [statistics.median(found) * 1_000 for found in times]
+    shown = f"{middle[0]:.1f} → {middle[1]:.1f} ms, {middle[1] / middle[0]:.2f} × bare"
+    load = os.getloadavg()[0]
+    print(f"{tool}, {chars:,} characters, p50 of {calls} pairs: {shown} (load {load:.1f})")
+
+
+def starts(known: Mapping[str, list[str]], data: Path) -> None:
+    """Print how long a server takes to the answered tools/list, bare and behind ``--``."""
+    store = {"FETCHSTASH_STORE_FOLDER": str(data.parent / "store")}
+    for name, words in known.items():
+        times: tuple[list[float], list[float]] = ([], [])
+        for _ in range(STARTS):
+            for program, found in zip(
+                (words, [command(), "wrap", "--", *words]), times, strict=True
+            ):
+                begin = time.perf_counter()
+                with host(program, store, data) as ask:
+                    ask("tools/list")
+                    found.append(time.perf_counter() - begin)
+        bare, wrapped = map(statistics.median, times)
+        shown = f"{bare * 1_000:.0f} → {wrapped * 1_000:.0f} ms, {wrapped / bare:.2f} × bare"
+        print(f"start of {name}, p50 of {STARTS} pairs: {shown} (load {os.getloadavg()[0]:.1f})")
 
 
 def main() -> int:
@@ -269,9 +421,17 @@ def main() -> int:
             with postgres() as database:
                 known = servers(home, data, database)
                 good = asyncio.run(tokens(known, data, tasks))
+                listed(known, data)
+                good = same(known, data) and good
             site.shutdown()
         if "sqlite" in known:
-            asyncio.run(latency(known["sqlite"], data))
+            asyncio.run(latency(known["sqlite"], data, "list_tables", {}, CALLS))
+        if "filesystem" in known:
+            lines = (f"2026-11-23 INFO request {n} took {n % 17} ms\n" for n in range(8_500))
+            (data / "long.log").write_text("".join(lines))
+            read = {"path": str(data / "long.log")}
+            asyncio.run(latency(known["filesystem"], data, "read_text_file", read, LONG_CALLS))
+        starts({name: known[name] for name in ("filesystem", "sqlite") if name in known}, data)
     return 0 if good else 1
 
 

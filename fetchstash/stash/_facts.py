@@ -207,7 +207,8 @@ class _Cutter:
     def _fits(self, text: str) -> bool:
         limits = self.previews
         fits = len(text) <= limits.max_total_output and self.views.measure(text) <= self.bound
-        return fits and tokens.estimate(text) <= limits.max_tokens_per_file
+        most = limits.max_tokens_per_file  # a token has a character at least
+        return fits and (len(text) <= most or tokens.estimate(text) <= most)
 
     def prefix(self, text: str) -> int:
         """Return how many characters fit; the limit of a line's length does not apply."""

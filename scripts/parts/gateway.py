@@ -2,8 +2,8 @@
 
     scripts/ci gateway [ARGUMENT …]     the arguments go to bench/gateway.py
 
-The servers: filesystem, everything, memory, postgres and Playwright from npm, git and sqlite from
-PyPI, with the PostgreSQL and the Chromium of Debian.
+The servers: filesystem, everything, memory, sequential-thinking, postgres, Playwright and three MCP
+Apps from npm, git and sqlite from PyPI, with the PostgreSQL and the Chromium of Debian.
 """
 
 import os
@@ -15,7 +15,7 @@ from scripts.parts.postgres import SERVER
 
 def main() -> None:
     """Install the servers and replace this process by the benchmark."""
-    for tool in ("servers", "playwright-mcp"):
+    for tool in ("apps", "servers", "playwright-mcp"):
         node_tool(tool)
     for tool in ("server-git", "server-sqlite"):
         python_tool(tool)

@@ -10,8 +10,7 @@ as [unit, first, last].
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from itertools import takewhile
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, Optional, cast
 
 from fetchstash.config import Settings, is_secret_name
@@ -30,7 +29,7 @@ from fetchstash.server.tools._specs import (
 from fetchstash.stash import Matches, Passages, Picture, Slice, Stash, StoredDocument, log_of
 from fetchstash.store import Facts, project_of
 from fetchstash.system import telemetry
-from fetchstash.text import clip, tokens
+from fetchstash.text import clip, largest, tokens
 
 _ARGUMENT_CHARS = 200
 _SPANS = 50
@@ -161,14 +160,15 @@ def _document(artifact: StoredDocument, body: str) -> tuple[Facts, str, list[Spa
     if excerpt.preview.text:  # of a handler, in words of its own; or passages with line numbers
         return facts, "preview", _lines(body) if excerpt.lines else []
     head = _common(body, excerpt.text)
-    tail = _common(reversed(body), reversed(excerpt.ending))
+    tail = _common(body[::-1], excerpt.ending[::-1])
     spans: list[Span] = [("chars", 0, head)] if head else []
     return facts, "preview", [*spans, ("chars", chars - tail, chars)] if tail else spans
 
 
-def _common(one: Iterable[str], other: Iterable[str]) -> int:
+def _common(one: str, other: str) -> int:
     """Return how many characters both begin with."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    most = min(len(one), len(other))
+    return largest(most, lambda length: one[:length] == other[:length])
 
 
 def _lines(body: str) -> list[Span]:
