@@ -119,9 +119,8 @@ def step(steps: Steps, outcome: Outcome | None = None) -> Attempt | Outcome:
 
 
 async def astep(steps: Steps, outcome: Outcome | None = None, *, large: bool) -> Attempt | Outcome:
-    """Do as ``step`` does; what is made smaller for a ``large`` history is made so in a thread."""
-    shrinks = outcome is None or outcome.problem is not None
-    return await off_loop(step, steps, outcome, large=large and shrinks)
+    """Do as ``step`` does; a ``large`` history is counted and made smaller in a thread."""
+    return await off_loop(step, steps, outcome, large=large)
 
 
 def drive(steps: Steps, attempt: Callable[[Attempt], Outcome]) -> Any:
@@ -337,7 +336,7 @@ class AsyncRecoveringStream(_Stream):
                 event = await anext(self._events)
                 retry = None if self._settled else await self._anext_attempt(self.outcome_of(event))
             except StopAsyncIteration:
-                self.end()
+                await off_loop(self.end, large=self._large)
                 if self._waiting:
                     break
                 raise

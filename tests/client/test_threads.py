@@ -28,6 +28,9 @@ class Threads:
         self.names.add(threading.current_thread().name)
         return "art_" + "a" * 26
 
+    def __call__(self, name: str, attributes: Any) -> None:  # noqa: ARG002 - as above
+        self.names.add(threading.current_thread().name)
+
     @property
     def elsewhere(self) -> bool:
         return self.names != {threading.current_thread().name}
@@ -79,6 +82,32 @@ async def test_a_large_request_is_rewritten_in_a_thread(
     threads = Threads()
     assert await Recovery(Policy(offload=threads)).acall(Refusing(), conversation(*results)) == "ok"
     assert threads.elsewhere is elsewhere
+
+
+CUT = {"choices": [{"message": {"content": "ok"}}], "usage": {"prompt_tokens": 10}}
+"""An answer that counts far less than was sent, which is an event."""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("results", "elsewhere"), [(SMALL, False), (LARGE, True)])
+async def test_the_answer_to_a_large_request_is_checked_in_a_thread(
+    results: list[str], elsewhere: bool
+) -> None:
+    async def whole(_: Any) -> Any:
+        return CUT
+
+    async def streamed(_: Any) -> AsyncIterator[Any]:
+        async def events() -> AsyncIterator[Any]:
+            yield CUT
+
+        return events()
+
+    threads, others = Threads(), Threads()
+    await Recovery(on_event=threads).acall(whole, conversation(*results))
+    assert [
+        event async for event in Recovery(on_event=others).astream(streamed, conversation(*results))
+    ]
+    assert (threads.elsewhere, others.elsewhere) == (elsewhere, elsewhere)
 
 
 @pytest.mark.anyio
