@@ -33,7 +33,8 @@ THERE_INSIDE = "Take a key or an index that is there, or read the whole."
 LIBRARIES: Mapping[str, str] = {
     "PIL": "", "charset_normalizer": "", "jsonpath": "", "lark": "", "lxml": "", "magic": "magic",
     "onnxruntime": "ocr", "pi_heif": "", "pypdf": "", "pypdfium2": "", "python_calamine": "",
-    "rapidocr": "ocr", "resvg_py": "", "selectolax": "", "tiktoken": "", "yaml": "",
+    "rapidocr": "ocr", "resvg_py": "", "selectolax": "", "tiktoken": "", "tinytag": "",
+    "yaml": "",
 }  # fmt: skip
 """Libraries that a reader may miss, by the name that is imported, and the extra that brings each.
 

@@ -43,17 +43,26 @@ def flac() -> bytes:
 
 
 def ogg() -> bytes:
-    def page(granule: int, packet: bytes) -> bytes:
-        return b"OggS" + struct.pack("<BBQ", 0, 0, granule) + bytes(13) + packet
+    def page(granule: int, packet: bytes, kind: int = 0) -> bytes:
+        lengths = bytes([1, len(packet)])
+        return b"OggS" + struct.pack("<BBQ", 0, kind, granule) + bytes(12) + lengths + packet
 
     head = b"OpusHead" + struct.pack("<BBHLH", 1, 2, 0, 48_000, 0) + bytes(1)
-    return page(0, head) + page(0, b"OpusTags" + comment(TITLE="Song")) + page(48_000 * 3_723, b"x")
+    return (
+        page(0, head) + page(0, b"OpusTags" + comment(TITLE="Song")) + page(48_000 * 3_723, b"x", 4)
+    )
 
 
 def mp3() -> bytes:
     title = b"\x03Song"
     frame = b"TIT2" + len(title).to_bytes(4) + b"\0\0" + title
-    sound = b"\xff\xfb\x90\x00" + bytes(32) + b"Xing" + struct.pack(">LL", 1, 1_000) + bytes(400)
+    sound = (
+        b"\xff\xfb\x90\x00"
+        + bytes(32)
+        + b"Xing"
+        + struct.pack(">LLL", 3, 1_000, 417_000)
+        + bytes(400)
+    )
     return b"ID3\x04\0\0" + bytes([0, 0, 0, len(frame)]) + frame + sound
 
 
@@ -82,7 +91,7 @@ def mp4() -> bytes:
 @pytest.mark.parametrize(
     ("data", "line", "size"),
     [
-        (wav(), "0:03, 8,000 Hz, 2 channels, PCM, title Song", None),
+        (wav(), "0:03, 8,000 Hz, 2 channels, title Song", None),
         (flac(), "1:05, 44,100 Hz, 2 channels, FLAC, title Song, artist Ada", None),
         (ogg(), "1:02:03, 48,000 Hz, 2 channels, Opus, title Song", None),
         (mp3(), "0:26, 44,100 Hz, 2 channels, MP3, title Song", None),
