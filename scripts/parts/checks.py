@@ -11,6 +11,7 @@ The tests run in a second environment that has the wheel and, by a .pth file, th
 first: the checkout itself is not importable there (PYTHONSAFEPATH keeps the working directory out).
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -87,15 +88,34 @@ def step(name: str, command: Sequence[str | Path], env: Mapping[str, str] | None
         process = subprocess.Popen(words, cwd=ROOT, env=env, stdout=log, stderr=log)
     code = waiting.wait(process, Tests(waiting) if "pytest" in words else str)
     output = LOG.read_bytes()[begin:].decode(errors="replace")
+    report(name, code, waiting.seconds, output)
+    return output
+
+
+def report(name: str, code: int, seconds: float, output: str) -> None:
+    """Print a line about a check that ended; show its output and end if it failed."""
     if code:
         failures = FAILURES.search(output)
         print(output[failures.start() if failures else 0 :], end="")
-    print(f"{'FAILED' if code else 'ok':<6}  {name}, {waiting.seconds:.1f} s", flush=True)
+    print(f"{'FAILED' if code else 'ok':<6}  {name}, {seconds:.1f} s", flush=True)
     if code:
         print(f"Stopped after {minutes()}. All output: {LOG}")
         print(f"Next: mend that; {MEND.get(name, MEND['tests'])}.")
         sys.exit(code)
-    return output
+
+
+def types() -> None:
+    """Run mypy and pyright side by side: each keeps one processor busy."""
+    with tempfile.TemporaryFile() as said:
+        waiting = Waiting("pyright")
+        pyright = subprocess.Popen([BIN / "pyright"], cwd=ROOT, stdout=said, stderr=said)
+        try:
+            step("mypy", [BIN / "mypy"])
+            code = waiting.wait(pyright)
+        finally:
+            pyright.kill()
+        said.seek(0)
+        report("pyright", code, waiting.seconds, said.read().decode(errors="replace"))
 
 
 def tests_of_ci(pytest: Sequence[str | Path], env: Mapping[str, str]) -> str:
@@ -130,10 +150,13 @@ def ended(output: str) -> None:
 
 
 def wheel_environment() -> Path:
-    """Build the wheel, install it in an environment of its own, and return its Python."""
+    """Return the Python of an environment that has the wheel; make both if sources changed."""
+    python = WHEEL_VENV / SCRIPTS / Path(sys.executable).name
+    stamp, source = WHEEL_VENV / "source", digest()
+    if stamp.is_file() and stamp.read_text() == source:
+        return python
     shutil.rmtree(WHEEL_VENV, ignore_errors=True)
     venv.create(WHEEL_VENV, with_pip=False, symlinks=os.name != "nt")
-    python = WHEEL_VENV / SCRIPTS / Path(sys.executable).name
     with tempfile.TemporaryDirectory() as folder:
         build: list[str | Path] = [
             sys.executable,
@@ -170,7 +193,18 @@ def wheel_environment() -> Path:
         subprocess.run(paths, check=True, capture_output=True, text=True).stdout.split()[0]
     )
     (theirs / "locked-packages.pth").write_text("\n".join(dict.fromkeys(of_ours)), encoding="utf-8")
+    stamp.write_text(source)
     return python
+
+
+def digest() -> str:
+    """Return a hash of all that the wheel is made of, and of the Python that it is for."""
+    files = (p for p in (ROOT / "fetchstash").rglob("*") if p.is_file() and p.suffix != ".pyc")
+    found = hashlib.sha256(sys.version.encode())
+    for file in (*sorted(files), ROOT / "pyproject.toml", ROOT / "README.md"):
+        found.update(f"{file.relative_to(ROOT)}\0{file.stat().st_size}\0".encode())
+        found.update(file.read_bytes())
+    return found.hexdigest()
 
 
 def lint() -> None:
@@ -205,8 +239,7 @@ def main() -> int:
     every = arguments == ["--all"]
     if every or not arguments:
         lint()
-        step("mypy", [BIN / "mypy"])
-        step("pyright", [BIN / "pyright"])
+        types()
     python = wheel_environment()
     path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, "PYTHONSAFEPATH": "1", "PATH": path}
