@@ -111,9 +111,8 @@ def types() -> None:
         pyright = subprocess.Popen([BIN / "pyright"], cwd=ROOT, stdout=said, stderr=said)
         try:
             step("mypy", [BIN / "mypy"])
-            code = waiting.wait(pyright)
         finally:
-            pyright.kill()
+            code = waiting.wait(pyright)  # to its end: it leaves a Node behind if it is killed
         said.seek(0)
         report("pyright", code, waiting.seconds, said.read().decode(errors="replace"))
 

@@ -164,12 +164,11 @@ async def test_a_person_who_mistypes_the_host_is_asked_again(
 @pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_a_person_who_says_no_is_not_asked_again(
-    mode: str, action: str, site: Site, tmp_path: Path, arguments: Arguments
+    mode: str, action: str, site: Site, tmp_path: Path
 ) -> None:
     person = Answering(action)
     url = site.put("/a.txt", "words", "text/plain")
-    more: dict[str, Any] = {"mode": mode, "elicitation_callback": person}
-    async with started(arguments(), tmp_path, **more) as client:
+    async with asked_by(tmp_path, mode, person) as client:
         for _ in range(2):
             line = await fail(client, "fetch_content", url=url)
             assert line.startswith("[refused] ")
@@ -180,12 +179,11 @@ async def test_a_person_who_says_no_is_not_asked_again(
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_one_of_several_urls_is_asked_about_too(
-    mode: str, site: Site, tmp_path: Path, arguments: Arguments
+    mode: str, site: Site, tmp_path: Path
 ) -> None:
     person = Answering()
     urls = [site.put(f"/{n}.txt", f"words {n}", "text/plain") for n in range(2)]
-    more: dict[str, Any] = {"mode": mode, "elicitation_callback": person}
-    async with started(arguments(), tmp_path, **more) as client:
+    async with asked_by(tmp_path, mode, person) as client:
         text = await call(client, "fetch_content", urls=[*urls, "http://127.0.0.2:22/"])
         assert "words 0" in text
         assert "words 1" in text
@@ -195,16 +193,12 @@ async def test_one_of_several_urls_is_asked_about_too(
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_client_without_the_capability_or_with_the_setting_off_is_not_asked(
-    mode: str, site: Site, tmp_path: Path, arguments: Arguments
+    mode: str, site: Site, tmp_path: Path
 ) -> None:
     person = Answering()
     url = site.put("/a.txt", "words", "text/plain")
-    cases: list[tuple[list[str], dict[str, Any]]] = [
-        (arguments(), {}),
-        (arguments("--no-ask"), {"elicitation_callback": person}),
-    ]
-    for flags, more in cases:
-        async with started(flags, tmp_path, mode=mode, **more) as client:
+    for asked, settings in ((None, {}), (person, {"fetch.ask": False})):
+        async with asked_by(tmp_path, mode, asked, settings) as client:
             line = await fail(client, "fetch_content", url=url)
             assert line.endswith("The operator can allow it by fetch.allow_hosts.")
     assert not person.questions
