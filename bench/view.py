@@ -12,7 +12,6 @@ import argparse
 import os
 import random
 import shutil
-import tempfile
 from pathlib import Path
 from statistics import quantiles
 
@@ -21,7 +20,7 @@ from playwright.async_api import Page, async_playwright
 
 from fetchstash.config import load
 from fetchstash.server.ui import ViewServer
-from tests.server.ui.many import put_long, put_many
+from tests.server.ui.many import put_long, put_many, quick_folder
 
 BOUND_MS = 100
 TREE_BYTES = 15_000_000
@@ -52,7 +51,7 @@ LEVEL = """n => { const all = $("body").querySelectorAll(".tree button[aria-expa
 
 
 ROW = "{0},keeper number {0},light of the cape,30\n"
-ITEM = '{{"id": {0:09}, "keeper": {{"name": "keeper {0}", "log": [1, 2, 3]}}}},\n'
+ITEM = '{{"id": "{0:09}", "keeper": {{"name": "keeper {0}", "log": [1, 2, 3]}}}},\n'
 
 
 async def fill(folder: Path, count: int, size: int) -> dict[str, str]:
@@ -97,16 +96,18 @@ READY = {"textTab": ".line .doc", "tableTab": "#body tbody tr", "treeTab": ".tre
 async def main(count: int, size: int, times: int) -> None:
     """Make the store, open the view, and measure."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    with tempfile.TemporaryDirectory() as folder:
-        refs = await fill(Path(folder), count, size)
-        settings = load({"store.folder": folder, "store.run": "first"})
+    with quick_folder() as folder:
+        refs = await fill(folder, count, size)
+        settings = load({"store.folder": str(folder), "store.run": "first"})
         async with ViewServer.open(settings) as server, async_playwright() as playwright:
             browser = await playwright.chromium.launch(
                 executable_path=chromium, args=["--no-sandbox"]
             )
             page = await browser.new_page(viewport={"width": 1_440, "height": 900})
             await page.goto(server.link)
-            await page.locator("#count", has_text=f"{count + len(refs):,} artifacts").wait_for()
+            await page.locator("#count", has_text=f"{count + len(refs):,} artifacts").wait_for(
+                timeout=600_000
+            )
             await measure(page, refs, count, times)
             await browser.close()
 

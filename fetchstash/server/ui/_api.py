@@ -37,6 +37,8 @@ PAGE = 500
 """Artifacts of one answer."""
 CALLS = 200
 """Calls of one answer."""
+BLOCK = 200
+"""Lines that the page asks for at a time; the first come with the artifact."""
 _HITS = 30
 _COSTS = 100
 _PIECE_CHARS = 100_000
@@ -233,6 +235,7 @@ class Api:
                 found = [await lines_of(reader, span) for span in call["spans"]]
                 call["lines"] = [lines for lines in found if lines]
             data["lines"] = reader.lines
+            data["block"] = await line_window(reader, 1, BLOCK)
             data["tables"] = [asdict(table) for table in reader.ranges.tables]
             data["pages"] = [await reader.line_of_char(at) for at in reader.ranges.pages]
         return data
