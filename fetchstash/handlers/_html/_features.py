@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, compress
 from operator import mul
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from fetchstash.handlers._html._blocks import CODE, HEADING, PARAGRAPH, TABLE, Block
 from fetchstash.handlers._html._element import Element
@@ -233,8 +233,8 @@ def _common_depths(region: Element, spans: dict[Element, _Span]) -> dict[Element
     around = set(region.outward())
     depths: dict[Element, int] = {}
     for element, span in spans.items():  # a parent comes before its children
-        is_common = element in around or element.parent is None
-        depths[element] = span.depth if is_common else depths[cast("Element", element.parent)]
+        above = element.parent
+        depths[element] = span.depth if above is None or element in around else depths[above]
     return depths
 
 

@@ -180,15 +180,18 @@ def complete_cards(blocks: list[Block], keep: list[bool]) -> None:
 def keep_bylines(blocks: list[Block], keep: list[bool]) -> None:
     """Keep author and date of each post of a thread of which text is kept."""
     known: dict[Element, bool] = {}
-    by_parent = {parent: _post(parent, known) for parent in {block.parent for block in blocks}}
-    posts = [by_parent[block.parent] for block in blocks]
-    kept = set(filter(None, compress(posts, keep)))
-    if len(kept) < 2:
+    bylines = [
+        (number, post)
+        for number, block in enumerate(blocks)
+        if not keep[number] and block.count <= BYLINE_WORDS
+        if (post := _post(block.parent, known)) is not None and _is_byline(block)
+    ]
+    if not bylines:
         return
-    for number, (block, post) in enumerate(zip(blocks, posts, strict=True)):
-        short = not keep[number] and block.count <= BYLINE_WORDS
-        if short and post in kept and _is_byline(block):
-            keep[number] = True
+    kept = {_post(block.parent, known) for block in compress(blocks, keep)} - {None}
+    if len(kept) > 1:
+        for number, post in bylines:
+            keep[number] = post in kept
 
 
 def _post(element: Element, known: dict[Element, bool]) -> Element | None:
