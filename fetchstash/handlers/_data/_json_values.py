@@ -9,7 +9,7 @@ one way to match.
 import json
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 from typing import Any, ClassVar, TypeGuard
 
 from fetchstash.handlers._data import DataReason
@@ -382,7 +382,7 @@ def _linear_functions() -> dict[str, Any]:
     import re2  # noqa: PLC0415 - for JSONPath alone
     from jsonpath.function_extensions import ExpressionType, FilterFunction  # noqa: PLC0415
 
-    @cache
+    @lru_cache(maxsize=100)  # a document may bring a pattern with each of its values
     def compiled(pattern: str) -> Any:
         options = re2.Options()
         options.log_errors = False
