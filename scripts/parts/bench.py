@@ -25,7 +25,7 @@ SHORT: Mapping[str, Sequence[str]] = {
     "gateway_flood": ("--mb", "20"),
     "handlers_ocr": ("--pages", "1", "--sorts", "2"),
     "handlers_rows": ("--mb", "3"),
-    "http": ("--seconds", "5", "--clients", "20", "--calls", "500"),
+    "http": ("--seconds", "5", "--clients", "20", "--calls", "500", "--think", "0.5"),
     "ping": ("--artifacts", "500", "--bytes", "65536"),
     "speed": ("--small", "--rounds", "1", "--only-fetching"),
     "start": ("--runs", "2"),

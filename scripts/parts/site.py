@@ -55,6 +55,7 @@ NAVIGATION = {
     ],
     "The project": [
         "docs/how-it-works.md",
+        "docs/speed.md",
         "docs/stability.md",
         "SECURITY.md",
         "CONTRIBUTING.md",
