@@ -365,17 +365,34 @@ def same(known: Mapping[str, list[str]], data: Path) -> bool:
     return not faults
 
 
+def write_log(data: Path, first: int) -> None:
+    """Write a log of 330 KB, which differs by the number of its first request."""
+    lines = (f"2026-11-23 INFO request {first + n} is well\n" for n in range(9_000))
+    (data / "long.log").write_text("".join(lines))
+
+
 async def latency(
-    words: list[str], data: Path, tool: str, asked: Mapping[str, Any], calls: int
+    words: list[str],
+    data: Path,
+    tool: str,
+    asked: Mapping[str, Any],
+    calls: int,
+    *,
+    fresh: bool = False,
 ) -> None:
-    """Print what the gateway adds to the time of a call; the two take turns."""
+    """Print what the gateway adds to the time of a call; the two take turns.
+
+    ``fresh``: the log has another text for each pair, which is then kept each time.
+    """
     bare, wrapped = (parameters(words, data, wrapped=wrapped) for wrapped in (False, True))
     times: tuple[list[float], list[float]] = ([], [])
     chars = 0
     async with Client(bare, mode="legacy") as one, Client(wrapped, mode="legacy") as two:
         for client in (one, two):
             await client.list_tools()
-        for _ in range(calls):
+        for number in range(calls):
+            if fresh:
+                write_log(data, number)
             for client, found in zip((one, two), times, strict=True):
                 start = time.perf_counter()
                 result = await client.call_tool(tool, dict(asked))
@@ -384,6 +401,7 @@ async def latency(
     middle = [statistics.median(found) * 1_000 for found in times]
     shown = f"{middle[0]:.1f} → {middle[1]:.1f} ms, {middle[1] / middle[0]:.2f} × bare"
     load = os.getloadavg()[0]
+    tool += ", another text each time" if fresh else ""
     print(f"{tool}, {chars:,} characters, p50 of {calls} pairs: {shown} (load {load:.1f})")
 
 
@@ -427,10 +445,11 @@ def main() -> int:
         if "sqlite" in known:
             asyncio.run(latency(known["sqlite"], data, "list_tables", {}, CALLS))
         if "filesystem" in known:
-            lines = (f"2026-11-23 INFO request {n} took {n % 17} ms\n" for n in range(8_500))
-            (data / "long.log").write_text("".join(lines))
             read = {"path": str(data / "long.log")}
-            asyncio.run(latency(known["filesystem"], data, "read_text_file", read, LONG_CALLS))
+            write_log(data, 0)
+            for fresh in (False, True):
+                call = ("read_text_file", read, LONG_CALLS)
+                asyncio.run(latency(known["filesystem"], data, *call, fresh=fresh))
         starts({name: known[name] for name in ("filesystem", "sqlite") if name in known}, data)
     return 0 if good else 1
 

@@ -372,7 +372,8 @@ async def _kept(stash: Stash, call: Call, part: _Part) -> Artifact:
     is_resource = bool(part.blocks) and part.blocks[0].get("type") == "resource"
     label = f"{call.server.name}: {part.name}" if is_resource else call.label
     keep = partial(stash.keep_spooled, name=part.name, label=label, max_chars=most)
-    await anyio.to_thread.run_sync(_open_one_text, part)
+    if _may_have_one_text(part):
+        await anyio.to_thread.run_sync(_open_one_text, part)
     value = part.values[0]
     if len(part.values) == 1 and isinstance(value, Spooled) and not part.is_base64:
         file = value.path
@@ -389,14 +390,18 @@ async def _kept(stash: Stash, call: Call, part: _Part) -> Artifact:
         file.unlink(missing_ok=True)
 
 
-def _open_one_text(part: _Part) -> None:
-    """Take the text out of ``{"NAME": TEXT}``, which is how some servers return a text."""
+def _may_have_one_text(part: _Part) -> bool:
+    """Return whether a part begins as ``{"NAME": TEXT}``, in which some servers put a text."""
     value = part.values[0]
     if part.is_base64 or len(part.values) > 1 or _length(value) > COMPARED_BYTES:
-        return
-    with _opened(value) as source:
-        if not _ONE_TEXT.match(source.read(64)):
-            return
+        return False
+    with _opened(value if isinstance(value, Spooled) else value[:64]) as source:
+        return bool(_ONE_TEXT.match(source.read(64)))
+
+
+def _open_one_text(part: _Part) -> None:
+    """Take the text out of ``{"NAME": TEXT}``, where the part is that and no more."""
+    value = part.values[0]
     try:
         texts = list(as_object(json.loads(_whole(value))).values())
     except (ValueError, RecursionError):

@@ -14,7 +14,7 @@ from typing import Any
 
 from scripts.drive.loopback import Loopback
 from scripts.drive.scenes import SLICE, Limits
-from scripts.drive.speech import WRAPPED, Step
+from scripts.drive.speech import GATEWAY, Step
 from scripts.drive.tools import CACHE, ROOT, node_program, uv_program
 
 
@@ -75,7 +75,7 @@ class Host:
             rule = re.search(r"`(\{\"permissions\".*?\})`", install_page())
             assert rule
             settings = json.loads(rule[1])
-            settings["permissions"]["allow"] += [f"mcp__{WRAPPED}"]
+            settings["permissions"]["allow"] += [f"mcp__{GATEWAY}"]
             write(home / ".claude" / "settings.json", json.dumps(settings))
         if self.program == "gemini":
             settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
@@ -163,13 +163,13 @@ class HostAtHome:
         if done.returncode:
             raise RuntimeError(f"{shlex.join(command)}: {done.stdout}{done.stderr}")
 
-    def entry(self, server: str) -> dict[str, Any]:
-        """Return what the settings of Claude Code or Codex say of a server."""
+    def servers(self) -> dict[str, Any]:
+        """Return the servers in the settings of the host."""
         if self.host.name == "codex":
             settings = tomllib.loads((self.home / ".codex" / "config.toml").read_text())
-            return dict(settings["mcp_servers"][server])
-        settings = json.loads((self.home / ".claude.json").read_text())
-        return dict(settings["mcpServers"][server])
+            return dict(settings["mcp_servers"])
+        name = ".gemini/settings.json" if self.host.name == "gemini" else ".claude.json"
+        return dict(json.loads((self.home / name).read_text())["mcpServers"])
 
     def start(self, *, trusting: bool = False) -> subprocess.Popen[bytes]:
         """Start a conversation. ``trusting``: tools that change things need no approval."""

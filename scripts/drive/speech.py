@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SERVER = "fetchstash"
-WRAPPED = "other_fetchstash"
-"""A server behind the gateway, registered under a name of its own; hosts put it before a tool's."""
+GATEWAY = "gateway"
+"""What ``register --wrap`` calls the one gateway; hosts put the name before a tool's."""
 
 DONE = "All of it was done."
 STARTED = "The server has started."
@@ -83,7 +83,8 @@ def _short(name: str) -> str:
     for tool in TOOLS:
         if name.endswith(tool):
             return tool
-    return name.rpartition(SERVER)[2].lstrip("_/") if SERVER in name else ""
+    server = next((server for server in (SERVER, GATEWAY) if server in name), "")
+    return name.rpartition(server)[2].lstrip("_/") if server else ""
 
 
 def _too_long(size: int, window: int) -> Any:
@@ -232,7 +233,8 @@ class _Responses:
             return None
         program = (
             "await new Promise((done) => setTimeout(done, 300));"
-            f"if (ALL_TOOLS.some((tool) => tool.name.includes('{SERVER}'))) text('{STARTED}');"
+            f"const isOurs = (tool) => /{SERVER}|{GATEWAY}/.test(tool.name);"
+            f"if (ALL_TOOLS.some(isOurs)) text('{STARTED}');"
         )
         call = {"type": "custom_tool_call", "name": "exec", "input": program}
         return self._response({**call, **named})

@@ -11,6 +11,7 @@ cannot be installed is skipped aloud. Exit code: how many failed.
 """
 
 import argparse
+import json
 import shlex
 import shutil
 import subprocess
@@ -35,7 +36,7 @@ from scripts.drive.hosts import (
 )
 from scripts.drive.loopback import Loopback
 from scripts.drive.scenes import PAGES, scenes
-from scripts.drive.speech import SERVER, WRAPPED, Step
+from scripts.drive.speech import GATEWAY, SERVER, Step
 from scripts.drive.tools import ROOT, node_program
 from scripts.parts.packages import build_wheel
 
@@ -113,6 +114,20 @@ def check_nothing_left(name: str) -> None:
     check(f"{name}: {len(left)} processes stay", [line[:200] for line in left.values()])
 
 
+def filter_tools(host: HostAtHome) -> None:
+    """Let the host show its model one tool of the filesystem's, where it has a filter for that."""
+    if host.host.name == "codex":
+        settings = host.home / ".codex" / "config.toml"
+        table = "[mcp_servers.filesystem]\n"
+        line = 'enabled_tools = ["read_text_file"]\n'
+        settings.write_text(settings.read_text().replace(table, table + line))
+    elif host.host.name == "gemini":
+        settings = host.home / ".gemini" / "settings.json"
+        values = json.loads(settings.read_text())
+        values["mcpServers"]["filesystem"]["includeTools"] = ["read_text_file"]
+        settings.write_text(json.dumps(values, indent=2))
+
+
 def show_wrapped(host: HostAtHome, wheel: Path, transcripts: Path | None) -> None:
     """Put other servers of the host behind the gateway by ``register --wrap``.
 
@@ -124,12 +139,8 @@ def show_wrapped(host: HostAtHome, wheel: Path, transcripts: Path | None) -> Non
     write(data / "prices.html", f"<title>Prices</title><table>{rows}</table>")
     chromium = shutil.which("chromium") or ""
     browser = ("--headless", "--isolated", "--no-sandbox", "--allow-unrestricted-file-access")
-    servers: dict[str, tuple[str, str, list[str]]] = {
-        "filesystem": (
-            "servers",
-            "mcp-server-filesystem",
-            [str(data)],
-        ),
+    known: dict[str, tuple[str, str, list[str]]] = {
+        "filesystem": ("servers", "mcp-server-filesystem", [str(data)]),
         "playwright": (
             "playwright-mcp",
             "playwright-mcp",
@@ -137,47 +148,44 @@ def show_wrapped(host: HostAtHome, wheel: Path, transcripts: Path | None) -> Non
         ),
     }
     page = {"url": (data / "prices.html").as_uri()}
-    steps = {
-        "filesystem": [
-            Step("read_text_file", {"path": str(data / "app.log")}, WRAPPED),
-            Step("artifact_search", {"query": "payment refused"}, WRAPPED),
-        ],
-        "playwright": [
-            Step("browser_navigate", page, WRAPPED),
-            Step("browser_snapshot", {}, WRAPPED),
-            Step("artifact_search", {"query": "Item 777"}, WRAPPED),
-        ],
-    }
-    answers = {"filesystem": LAST_LINE.strip(), "playwright": "777.95 EUR"}
+    steps = [
+        Step("read_text_file", {"path": str(data / "app.log")}, GATEWAY),
+        Step("artifact_search", {"query": "payment refused"}, GATEWAY),
+        Step("browser_navigate", page, GATEWAY),
+        Step("browser_snapshot", {}, GATEWAY),
+        Step("artifact_search", {"query": "Item 777"}, GATEWAY),
+    ]
     name, registered = host.host.name, REGISTERED[host.host.name]
     program = str(host.host.folder / host.host.program)
     register = shlex.split(f"uvx --from {wheel} fetchstash register {host.host.name}")
     host.run([program, *registered.remove(SERVER)[1:]])
-    for server, (tool, of_server, words) in servers.items():
+    for server, (tool, of_server, words) in known.items():
         path = node_program(tool, of_server)
-        if path is None or (server == "playwright" and not chromium):
-            print(f"SKIPPED: {host.host.name} with {server}, which cannot be installed here")
-            continue
-        host.run([program, *registered.add(WRAPPED, [path, *words])[1:]])
-        bare = host.entry(WRAPPED)
-        host.run([*register, "--wrap"])
-        host.converse(steps[server], trusting=True)
-        heard = [result.text for result in host.loopback.heard]
-        behind = host.entry(WRAPPED)
-        host.run([*register, "--unwrap"])
-        fault = ""
-        if "wrap" not in behind["args"] or host.entry(WRAPPED) != bare:
-            fault = "its entry was not wrapped, or not brought back"
-        elif "[Preview: " not in "".join(heard):
-            fault = "there is no preview"
-        elif answers[server] not in "".join(heard[-1:]):
-            fault = "the answer is not there"
-        sizes = ", ".join(f"{len(text):,}" for text in heard)
-        check(f"{name}, {server} behind the gateway: {sizes} characters", fault)
-        for number, text in enumerate(heard, 1):
-            if transcripts:
-                write(transcripts / f"{name} {server} {number}.txt".replace(" ", "-"), text)
-        host.run([program, *registered.remove(WRAPPED)[1:]])
+        if path is None or not chromium:
+            print(f"SKIPPED: {name} with {server}, which cannot be installed here")
+            return
+        host.run([program, *registered.add(server, [path, *words])[1:]])
+    filter_tools(host)
+    bare = host.servers()
+    host.run([*register, "--wrap"])
+    behind = host.servers()
+    host.converse(steps, trusting=True)
+    heard = [result.text for result in host.loopback.heard]
+    host.run([*register, "--unwrap"])
+    fault = ""
+    if list(behind) != [GATEWAY] or host.servers() != bare:
+        fault = f"its servers were not wrapped, or not brought back: {list(behind)}"
+    elif sum("[Preview: " in text for text in heard) < 2:
+        fault = "there is no preview"
+    elif LAST_LINE.strip() not in "".join(heard[1:2]) or "777.95 EUR" not in "".join(heard[-1:]):
+        fault = "the answer is not there"
+    sizes = ", ".join(f"{len(text):,}" for text in heard)
+    check(f"{name}, two servers behind one gateway: {sizes} characters", fault)
+    for number, text in enumerate(heard, 1):
+        if transcripts:
+            write(transcripts / f"{name} gateway {number}.txt".replace(" ", "-"), text)
+    for server in known:
+        host.run([program, *registered.remove(server)[1:]])
     check_nothing_left(f"{name}, after the wrapped servers")
 
 
@@ -224,7 +232,7 @@ def main() -> int:
             if host.name == "codex":
                 refuse_unattended(at_home)
             # With gpt-5.5 Codex offers no more than its scripted search finds.
-            if host.name in ("claude-code", "codex"):
+            if host.name in ("claude-code", "codex", "gemini"):
                 show_wrapped(at_home, wheel, arguments.transcripts)
         fresh = [
             HostAtHome(host, loopback, folder / f"fresh{number}")
