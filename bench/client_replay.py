@@ -74,9 +74,12 @@ def langchains(messages: list[Any], window: int, policy: Policy) -> Shrink:
     converted = import_module("langchain_core.messages").convert_to_messages(messages)
 
     def shrink(history: list[Any]) -> list[Any]:
+        def count(_: Any) -> int:
+            return size_of(history)
+
         edited = list(converted[: len(history)])
         for edit in edits:
-            edit.apply(edited, count_tokens=lambda _: size_of(history))
+            edit.apply(edited, count_tokens=count)
         return [
             message if now is before else {**message, "content": now.content}
             for message, now, before in zip(history, edited, converted, strict=False)

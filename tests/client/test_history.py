@@ -32,10 +32,11 @@ def test_a_history_needs_compaction_above_its_bound() -> None:
 
 @pytest.mark.anyio
 async def test_contents_become_stubs_if_there_is_no_summarizer() -> None:
-    history = working(*[prose(4_000)] * 5)
-    result = await HistoryCompactor(SMALL).compact(history)
+    history = working(*[prose(1_000, f"w{number}") for number in range(20)])
+    config = CompactionConfig(max_tokens=6_000, target_tokens=5_000)
+    result = await HistoryCompactor(config).compact(history)
     assert result.original_messages == history
-    assert result.compacted_tokens <= 2_000 < result.original_tokens
+    assert 4_500 < result.compacted_tokens <= 5_000 < result.original_tokens
     assert result.summary is None
     assert not orphans(result.compacted_messages, "openai_chat")
 
