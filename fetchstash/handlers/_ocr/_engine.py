@@ -1,7 +1,6 @@
 """A picture to its text, by the models of rapidocr, in reading order. Runs in the worker alone."""
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -177,8 +176,9 @@ _BLANK = 12
 """Levels of grey, of 256, that paper without print has at the most."""
 _MIN_SCORE = 0.5
 _SAMPLES = 5
-"""Lines that are read both ways up."""
-_THREADS = 2
+"""The longest lines, by which a page is known to be upside down."""
+_SURE = 0.9
+"""Lines that are read with this certainty are upright: upside down they reached 0.7 at most."""
 
 
 Pixels = Any
@@ -197,12 +197,14 @@ def read(picture: "Image.Image") -> PageText:
     pixels = np.asarray(picture)[:, :, ::-1]  # the models were trained on BGR
     boxes = _boxes(pixels)
     if _stands_on_its_side(boxes):
-        pixels = np.rot90(pixels)
+        pixels = np.ascontiguousarray(np.rot90(pixels))
         boxes = _boxes(pixels)
-    if _is_upside_down(pixels, boxes):
-        pixels = np.rot90(pixels, 2)
+    readings = _readings(pixels, boxes)
+    if _is_upside_down(pixels, boxes, readings):
+        pixels = np.ascontiguousarray(np.rot90(pixels, 2))
         boxes = _boxes(pixels)
-    return _recognised(np.ascontiguousarray(pixels), boxes)
+        readings = _readings(pixels, boxes)
+    return _as_page(boxes, readings)
 
 
 def _prepared(picture: "Image.Image") -> "Image.Image":
@@ -235,7 +237,8 @@ def _engine() -> Any:
             "Global.use_cls": False,  # it turns upright lines over; see _is_upside_down
             "Global.max_side_len": MAX_EDGE,
             "Rec.rec_batch_num": 1,  # six at a time take half as much memory again, and no less CPU
-            "EngineConfig.onnxruntime.intra_op_num_threads": min(os.cpu_count() or 1, _THREADS),
+            # A second thread spins while it waits, which doubles the CPU on a busy machine.
+            "EngineConfig.onnxruntime.intra_op_num_threads": 1,
         }
     )
 
@@ -264,31 +267,42 @@ def _stands_on_its_side(boxes: Sequence[Any]) -> bool:
     return tall > wide
 
 
-def _is_upside_down(pixels: Pixels, boxes: Sequence[Any]) -> bool:
-    """Return whether the longest lines are read with more certainty the other way up."""
-    np, engine = _numpy(), _engine()
-    longest = sorted(boxes, key=_size, reverse=True)[:_SAMPLES]
+def _readings(pixels: Pixels, boxes: Sequence[Any]) -> list[tuple[str, float]]:
+    """Return the text of each box, and how sure the model is of it."""
+    if not boxes:
+        return []
+    engine = _engine()
+    recognised = engine.recognize_txt(engine.crop_text_regions(pixels, _numpy().array(boxes)))
+    return list(zip(recognised.txts, map(float, recognised.scores), strict=True))
+
+
+def _is_upside_down(
+    pixels: Pixels, boxes: Sequence[Any], readings: Sequence[tuple[str, float]]
+) -> bool:
+    """Return whether the longest lines are read with more certainty the other way up.
+
+    They are not read again where the first reading leaves no doubt.
+    """
+    by_size = sorted(range(len(boxes)), key=lambda number: _size(boxes[number]), reverse=True)
+    longest = by_size[:_SAMPLES]
     if not longest:
         return False
-    cut = engine.crop_text_regions(pixels, np.array(longest))
-    scores = [
-        fmean(engine.recognize_txt(pictures).scores)
-        for pictures in (cut, [np.ascontiguousarray(np.rot90(line, 2)) for line in cut])
-    ]
-    return scores[1] > scores[0]
+    certainty = fmean(readings[number][1] for number in longest)
+    if certainty >= _SURE:
+        return False
+    np, engine = _numpy(), _engine()
+    cut = engine.crop_text_regions(pixels, np.array([boxes[number] for number in longest]))
+    turned = engine.recognize_txt([np.ascontiguousarray(np.rot90(line, 2)) for line in cut])
+    return fmean(map(float, turned.scores)) > certainty
 
 
-def _recognised(pixels: Pixels, boxes: Sequence[Any]) -> PageText:
-    if not boxes:
-        return NOTHING
+def _as_page(boxes: Sequence[Any], readings: Sequence[tuple[str, float]]) -> PageText:
+    """Return the text of a page in reading order, and the share of it that is certain."""
     corners = [[(float(x), float(y)) for x, y in box] for box in boxes]
     angle = slope(corners)
-    cut = _engine().crop_text_regions(pixels, _numpy().array(boxes))
-    recognised = _engine().recognize_txt(cut)
-    lines = zip(recognised.txts, map(float, recognised.scores), corners, strict=True)
     sure = [
         (upright(text.strip(), box, angle), score)
-        for text, score, box in lines
+        for (text, score), box in zip(readings, corners, strict=True)
         if text.strip() and score >= _MIN_SCORE
     ]
     if not sure:
