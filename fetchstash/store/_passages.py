@@ -61,10 +61,14 @@ def prepare(db: sqlite3.Connection) -> None:
     # the machine the index may be damaged, and is built again.
     db.execute("PRAGMA journal_mode = TRUNCATE").fetchone()
     db.execute("PRAGMA synchronous = OFF")
-    if not db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-        number = f"PRAGMA user_version = {secrets.randbits(31)};"
-        version = f"PRAGMA application_id = {_VERSION};"
-        db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {number} {version} COMMIT;")
+    made = "SELECT 1 FROM sqlite_master LIMIT 1"
+    if not db.execute(made).fetchone():
+        db.execute("BEGIN IMMEDIATE")
+        if not db.execute(made).fetchone():  # nobody else did meanwhile
+            for statement in (*_SCHEMA.split(";")[:-1], f"PRAGMA application_id = {_VERSION}"):
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {secrets.randbits(31)}")
+        db.execute("COMMIT")
     if db.execute("PRAGMA application_id").fetchone() != (_VERSION,):
         raise sqlite3.DatabaseError("an index of another version")
     db.execute(

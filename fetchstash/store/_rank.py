@@ -24,7 +24,7 @@ MAX_TERMS = 32
 MAX_SECONDS = 2.0
 PATIENCE = 4
 K1, B = 1.2, 0.75
-HEADING_WEIGHT = 1.0
+HEADING_WEIGHT = 2.0
 """Of a word in a heading above a passage, over one in the passage."""
 
 COVERAGE, CLOSENESS = 0.5, 0.5

@@ -33,7 +33,7 @@ STEP_SECONDS = 0.05
 """So long the index is locked at a time."""
 
 REST_SECONDS = 0.01
-"""So long the thread rests between two steps, and a search waits before it tries the lock again."""
+"""So long the thread rests between two steps."""
 
 OPEN_SECONDS = 5
 """So long a text stays open between steps: opening one in a bucket takes longer than a step."""
@@ -216,7 +216,7 @@ class SearchIndex:
             if expired() or not (is_ours or wait):
                 return
             if not is_ours:
-                time.sleep(REST_SECONDS)
+                time.sleep(STEP_SECONDS)
                 work.missing[:] = self.missing(work.texts.refs)
 
     @contextlib.contextmanager

@@ -27,8 +27,8 @@ from fetchstash.system.processes import processors
 LITTLE = 256 * 2**10
 """Bytes of text that are ranked in a thread: in less time than a process takes to start."""
 
-NICENESS = 10
-"""Of the processes: the loop comes first; a search still gets a tenth of a busy processor."""
+NICENESS = 3
+"""Of the processes: the loop comes first, and a search still gets a third of a busy processor."""
 
 _IDLE_SECONDS = 20
 _MOST_OPEN = 8

@@ -46,6 +46,7 @@ class Threads:
         self._short = CapacityLimiter(short)
         self._scans = CapacityLimiter(SCAN_WORKERS)
         self._searches = CapacityLimiter(max(processors(), 2))
+        self._processes = CapacityLimiter(max(processors(), 2))
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run short work in a thread. Errors of disk and SQLite become StoreError or Busy."""
@@ -72,11 +73,12 @@ class Threads:
 
     async def search(self, job: pool.Job) -> SearchResult:
         """Do a search in a process, which a cancelled call kills."""
-        async with self._turns.search():
+        # Who waits here holds no process: each would start one of its own.
+        async with self._turns.search(), self._processes:
             child = pool.take(job.key)
             try:
                 result = await to_thread.run_sync(
-                    child.ask, job, limiter=self._searches, abandon_on_cancel=True
+                    child.ask, job, limiter=CapacityLimiter(1), abandon_on_cancel=True
                 )
             except FetchstashError:
                 pool.give_back(child)
