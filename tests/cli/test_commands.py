@@ -319,3 +319,18 @@ def test_stats_sum_up_by_kind_and_host(run: Terminal, site: Site) -> None:
     names = {json.loads(line)["name"] for line in log.splitlines()}
     assert names >= {"ingest.decision", "bytes_in", "extracted_chars", "cache"}
     assert "line 77" not in log
+
+
+def test_trace_says_of_each_sentence_what_supports_it(
+    run: Terminal, site: Site, tmp_path: Path
+) -> None:
+    url = site.put("/tower.txt", "The old tower was built in 1807.\n", "text/plain")
+    run("fetch", url)
+    answer = tmp_path / "answer.md"
+    answer.write_text("The tower was built in 1807. The tower was built in 1907.\n")
+    good, bad = run.data("trace", str(answer), code=1)
+    assert (good["is_supported"], good["passage"]["url"]) == (True, url)
+    assert (bad["is_supported"], bad["missing"]) == (False, ["1907"])
+    shown = run("trace", str(answer), code=1).stdout
+    assert "The nearest passage lacks: 1907" in shown
+    assert "No call showed it." in shown
