@@ -293,7 +293,7 @@ class _Tally:
     __slots__ = ("count",)
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count: int = 0
 
     def add(self, row: Any) -> None:
         """Add a row."""

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, TypeGuard
 
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._reasons import Reason
@@ -394,8 +394,13 @@ def _linear_functions() -> dict[str, Any]:
     class Linear(FilterFunction):
         """One of the two functions; ``method`` is that of a compiled pattern."""
 
-        arg_types: ClassVar = [ExpressionType.VALUE, ExpressionType.VALUE]
-        return_type = ExpressionType.LOGICAL
+        @property
+        def arg_types(self) -> list[ExpressionType]:
+            return [ExpressionType.VALUE, ExpressionType.VALUE]
+
+        @property
+        def return_type(self) -> ExpressionType:
+            return ExpressionType.LOGICAL
 
         def __init__(self, method: str) -> None:
             self.method = method

@@ -109,7 +109,8 @@ def parse(text: str) -> Query:
     if len(text) > _MAX_CHARS:
         raise DataReason.BAD_QUERY.error(name=text)
     try:
-        query: Any = _parser().parse(text)
+        parser: Any = _parser()
+        query: Query = parser.parse(text)
     except UnexpectedInput as error:
         at = error.pos_in_stream
         ended = isinstance(error, UnexpectedEOF) or at is None or at >= len(text.rstrip())
@@ -201,8 +202,8 @@ def _parser() -> "Lark":
 
         def compared(self, pieces: list[Any]) -> Test:
             column, operator, value = pieces
-            operator = operator.lower()
-            return Test({"==": "=", "<>": "!="}.get(operator, operator), column, (value,))
+            word = str(operator).lower()
+            return Test({"==": "=", "<>": "!="}.get(word, word), column, (value,))
 
         def among(self, pieces: list[Any]) -> Test:
             column, negated, *values = pieces

@@ -123,7 +123,7 @@ class Rows(ABC):
         adds = groups = ""
         for name in self.names[:_MAX_NAMES]:
             read, numbers = self.cell(name), self.numbers(name)
-            texts = list(filter(None, map(read, self.sample)))
+            texts = [text for row in self.sample if (text := read(row))]
             if texts and all(numbers(text) is not None for text in texts):
                 adds = name  # the last: the first are often counters
             elif texts and not groups and len(set(texts)) <= max(len(texts) // 2, 1):
