@@ -1,6 +1,7 @@
 """The servers in the settings file of a host, JSON or TOML: read, and changed in place."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, cast
 
 import tomlkit
@@ -183,3 +184,25 @@ def _only_tables(section: object) -> dict[str, Entry]:
     """Return the members of a section that are tables, as the entries of servers are."""
     members = as_table(section)
     return {name: members[name] for name in members if isinstance(members[name], dict)}
+
+
+def args_of(entry: Entry) -> list[str] | None:
+    """Return the arguments of an entry's command, None if they are no list of texts."""
+    args = entry.get("args", [])
+    words = cast("list[object]", args) if isinstance(args, list) else [None]
+    texts = [word for word in words if isinstance(word, str)]
+    return texts if len(texts) == len(words) else None
+
+
+def own_words(entry: Entry) -> list[str] | None:
+    """Return the words behind the program where an entry starts fetchstash, else None."""
+    program, args = Path(str(entry.get("command", ""))), args_of(entry) or []
+    match program.stem:
+        case "fetchstash":
+            return args
+        case "run" if program.parent.name == "scripts":
+            return args
+        case "uvx" if "fetchstash" in args:
+            return args[args.index("fetchstash") + 1 :]
+        case _:
+            return None

@@ -18,7 +18,14 @@ from typing import Any, cast
 from fetchstash.cli.hosts._files import Malformed, backups_of, change_file, value_at
 from fetchstash.cli.hosts._hosts import Environment, Host
 from fetchstash.cli.hosts._register import BROWSER_FLAGS, NAME
-from fetchstash.cli.hosts._servers import Entry, Servers, as_table, servers_of
+from fetchstash.cli.hosts._servers import (
+    Entry,
+    Servers,
+    args_of,
+    as_table,
+    own_words,
+    servers_of,
+)
 from fetchstash.config import (
     ARTIFACT_TOOLS,
     FILTER_KEYS,
@@ -105,7 +112,7 @@ class _Wrapping:
         together: list[str] = []
         for name, entry in servers.entries.items():
             outcome.known[name] = None
-            if (self.names and name not in self.names) or _own_words(entry) is not None:
+            if (self.names and name not in self.names) or own_words(entry) is not None:
                 continue
             try:
                 self._refuse(name, entry)
@@ -125,7 +132,7 @@ class _Wrapping:
         title = self.host.title
         if entry.get("experimental_environment") == "remote":
             raise BadArgument(f"{title} starts it on another machine", "Leave it out.")
-        if isinstance(entry.get("command"), str) and _args(entry) is not None:
+        if isinstance(entry.get("command"), str) and args_of(entry) is not None:
             return
         if not any(isinstance(entry.get(key), str) for key in URL_KEYS):
             reason = "its entry has neither a command nor a URL that can be read"
@@ -151,7 +158,7 @@ class _Wrapping:
             what = f"{self.host.title} has a server {GATEWAY}, which is the name of the gateway."
             raise BadArgument(what, "Rename it, or have one gateway for each server: --each.")
         own = entries.get(NAME, {})
-        is_plain = _own_words(own) in (["serve"], ["serve", *BROWSER_FLAGS])
+        is_plain = own_words(own) in (["serve"], ["serve", *BROWSER_FLAGS])
         if names and is_plain and not self.rule(NAME) and not _more_than_a_command(own):
             names = [*names, NAME]
         if not before and len(names) == 1:  # there is nothing to share
@@ -251,7 +258,7 @@ def _put_gateway(
     if NAME in sources:
         own = servers.values(sources[NAME])
         put["env"] |= as_table(own.get("env"))
-        if BROWSER_FLAGS[0] in (_args(own) or ()):
+        if BROWSER_FLAGS[0] in (args_of(own) or ()):
             put["env"]["FETCHSTASH_FETCH_BROWSER"] = BROWSER_FLAGS[1]
     if GATEWAY in servers.entries:
         _apply(servers, GATEWAY, [key for key in servers.entries[GATEWAY] if key not in put], put)
@@ -284,7 +291,7 @@ def _entry_of(program: list[str], flags: list[str], sources: Mapping[str, Any]) 
 def _kept_by(entry: Entry) -> dict[str, Any]:
     """Return the sources of the servers that a gateway replaced, {} for any other entry."""
     variables = as_table(entry.get("env"))
-    if (_own_words(entry) or [""])[0] != "wrap":
+    if (own_words(entry) or [""])[0] != "wrap":
         return {}
     try:
         sources = as_table(json.loads(variables.get(SERVERS_VARIABLE, "")))
@@ -303,10 +310,10 @@ def _unwrapped_text(host: Host, names: tuple[str, ...], env: Environment, text: 
             outcome.known |= dict.fromkeys([name, *sources])
             chosen = [key for key in sources if not names or key in names or name in names]
             if chosen:
-                program = [str(entry["command"]), *takewhile("wrap".__ne__, _args(entry) or ())]
+                program = [str(entry["command"]), *takewhile("wrap".__ne__, args_of(entry) or ())]
                 _bring_back(servers, host, program, name, chosen)
                 outcome.changed |= dict.fromkeys(key for key in chosen if key != NAME)
-            elif not sources and (_own_words(entry) or [""])[0] == "wrap":
+            elif not sources and (own_words(entry) or [""])[0] == "wrap":
                 reason = "it was put behind the gateway or changed by hand, so what it was is"
                 why = BadArgument(f"{reason} not known", "Change it by hand.")
                 outcome.refusals |= {} if names and name not in names else {name: why}
@@ -450,25 +457,3 @@ def _may_log_in(entry: Entry) -> bool:
     url = next((str(entry[key]) for key in URL_KEYS if key in entry), "")
     is_open = "?" not in url and not any(entry.get(key) for key in HEADER_KEYS)
     return url.startswith("https:") and is_open
-
-
-def _args(entry: Entry) -> list[str] | None:
-    """Return the arguments of an entry's command, None if they are no list of texts."""
-    args = entry.get("args", [])
-    words = cast("list[object]", args) if isinstance(args, list) else [None]
-    texts = [word for word in words if isinstance(word, str)]
-    return texts if len(texts) == len(words) else None
-
-
-def _own_words(entry: Entry) -> list[str] | None:
-    """Return the words behind the program where an entry starts fetchstash, else None."""
-    program, args = Path(str(entry.get("command", ""))), _args(entry) or []
-    match program.stem:
-        case "fetchstash":
-            return args
-        case "run" if program.parent.name == "scripts":
-            return args
-        case "uvx" if "fetchstash" in args:
-            return args[args.index("fetchstash") + 1 :]
-        case _:
-            return None
