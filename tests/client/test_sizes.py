@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fetchstash.client import Format, State, ToolCall, compact, count_tokens, stub_oversized
+from fetchstash.client._stubs import facts_of
 from fetchstash.text import tokens
 from tests.client.conversations import FORMATS, Turn, render
 from tests.client.fakes import prose
@@ -86,3 +87,12 @@ def test_plain_data_is_counted_with_its_media_by_their_rules() -> None:
     assert json_tokens(tools) > 100
     picture = {"type": "image", "source": {"type": "base64", "data": "A" * 90_000}}
     assert 1_600 <= json_tokens([picture]) < 1_700
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("\x00\x01 ELF \x02\x03" * 50, "unknown_binary"), ("a\tb\r\n\x0c" * 50, "")],
+    ids=["control characters", "white space"],
+)
+def test_ascii_is_binary_where_it_has_many_control_characters(text: str, kind: str) -> None:
+    assert facts_of(text).content_kind == kind
