@@ -91,8 +91,12 @@ def test_plain_data_is_counted_with_its_media_by_their_rules() -> None:
 
 @pytest.mark.parametrize(
     ("text", "kind"),
-    [("\x00\x01 ELF \x02\x03" * 50, "unknown_binary"), ("a\tb\r\n\x0c" * 50, "")],
-    ids=["control characters", "white space"],
+    [
+        ("\x00\x01 ELF \x02\x03" * 50, "unknown_binary"),
+        ("a\tb\r\n\x0c" * 50, ""),
+        ("Grüße\n" * 50, ""),
+    ],
+    ids=["control characters", "white space", "other letters"],
 )
-def test_ascii_is_binary_where_it_has_many_control_characters(text: str, kind: str) -> None:
+def test_a_text_is_binary_where_it_has_many_control_characters(text: str, kind: str) -> None:
     assert facts_of(text).content_kind == kind
