@@ -29,7 +29,8 @@ class Peer:
     name: str
     tool: str
     command: tuple[str, ...]
-    """``{env}`` is its environment, ``{python}`` ours, ``{chromium}`` the machine's browser."""
+    """``{env}`` is its environment, ``{python}`` ours, ``{chromium}`` the machine's browser, and
+    ``{path}`` PATH with a Node of version 22 or newer in front."""
     talk: Talk
     role: str = "web"
     package: str = ""
@@ -169,6 +170,7 @@ _SERVERS_AND_LIBRARIES = (
         "context-mode",
         ("{env}/node_modules/.bin/context-mode",),
         _context_mode,
+        environment={"PATH": "{path}"},
     ),
     Peer(
         "fetcher-mcp",
@@ -253,8 +255,7 @@ def install(peer: Peer) -> Path | None:
     if (LOCKS / f"{peer.tool}.txt").is_file():
         programs = python_tool(peer.tool)
         return programs.parent if programs else None
-    # context-mode's SQLite is built by its script; those of the others would download browsers.
-    os.environ["NPM_CONFIG_IGNORE_SCRIPTS"] = str(peer.name != "context-mode").lower()
+    os.environ["NPM_CONFIG_IGNORE_SCRIPTS"] = "true"  # some would download browsers
     folder = node_tool(peer.tool)
     if folder and peer.name == "fetcher-mcp":
         _place_browser(folder)

@@ -23,7 +23,7 @@ from typing import Any
 from compare import _report
 from compare._cases import load
 from compare._peers import PEERS, Peer, install
-from scripts.drive.tools import ROOT
+from scripts.drive.tools import ROOT, node_folder
 
 SHORT = ("fetchstash", "mcp-server-fetch", "planted: leaks", "planted: floods", "planted: lies")
 NAMESPACE = (
@@ -49,6 +49,7 @@ def run_peer(peer: Peer, environment: Path, out: Path, ours: Path, end: float) -
         "python": sys.executable,
         "ours": str(Path(sys.executable).with_name("fetchstash")),
         "chromium": shutil.which("chromium") or "",
+        "path": os.pathsep.join([str(node_folder(22) or ""), os.environ["PATH"]]),
     }
     extra = {name: value.format(**words) for name, value in peer.environment.items()}
     if not peer.tool and not peer.planted:
