@@ -331,8 +331,7 @@ class HttpFetcher:
         if target.path == "/robots.txt":  # RFC 9309, section 2.2.2
             return
         rules = await self._robots_of(target, deadline)
-        # A site's patterns may take long; most sites have none for us.
-        allows = partial(rules.allows, target.path)
+        allows = partial(rules.allows, target.path)  # a site's patterns may take long
         if await anyio.to_thread.run_sync(allows) if rules.rules else allows():
             return
         ignore = Call("setting", {"name": "fetch.respect_robots", "value": False})
