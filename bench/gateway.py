@@ -338,7 +338,9 @@ def same(known: Mapping[str, list[str]], data: Path) -> bool:
         for name, words in known.items():
             with host(words, {}, data) as ask:
                 for field in LISTS:
-                    for item in (ask(f"{field}/list") or {}).get(field, []):
+                    listed: Any = ask(f"{field}/list")
+                    items: list[dict[str, Any]] = listed.get(field, []) if listed else []
+                    for item in items:
                         # A name that two servers have gets a prefix; a preview has no schema.
                         short = {key: value for key, value in item.items() if key != "outputSchema"}
                         names = (item["name"], f"{name}_{item['name']}")

@@ -212,7 +212,7 @@ class Query:
         most, hit, start = 0, 0, 0
         for line in passage.text.split("\n"):
             found = [(at, terms & set(map(stem.__getitem__, parts))) for at, parts in offsets(line)]
-            matched = len(set().union(*(which for _, which in found)))
+            matched = len(set[str]().union(*(which for _, which in found)))
             if matched > most:
                 most, hit = matched, start + next(at for at, which in found if which)
             start += len(line) + 1

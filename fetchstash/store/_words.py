@@ -84,7 +84,7 @@ def words(text: str) -> list[str]:
     if text.isascii():
         found = text.lower().translate(_ASCII_SEPARATORS).split()
     else:
-        found = []
+        found = list[str]()
         for word in _word().findall(text.casefold()):
             if _RUN.match(word):
                 found += [word[i : i + 2] for i in range(max(len(word) - 1, 1))]
