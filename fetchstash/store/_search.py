@@ -11,6 +11,7 @@ import contextlib
 import math
 import sqlite3
 import time
+import weakref
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -312,6 +313,7 @@ class SearchIndex:
                 self._memory = sqlite3.connect(
                     ":memory:", isolation_level=None, check_same_thread=False
                 )
+                weakref.finalize(self, self._memory.close)  # its owner may have no end to close it
                 prepare(self._memory)
             yield self._memory
 
