@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 BUDGET = {
-    "bench": (20, 3_819),
+    "bench": (20, 3_822),
     "compare": (11, 1_545),
     "fetchstash": (4, 931),
     "fetchstash/cli": (29, 6_037),
@@ -24,11 +24,11 @@ BUDGET = {
     "fetchstash/server": (19, 3_575),
     "fetchstash/service": (19, 4_933),
     "fetchstash/stash": (15, 4_638),
-    "fetchstash/store": (34, 8_998),
+    "fetchstash/store": (34, 9_000),
     "fetchstash/system": (5, 598),
     "fetchstash/text": (7, 1_112),
     "scripts": (59, 9_210),
-    "tests": (314, 56_439),
+    "tests": (314, 56_438),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
