@@ -69,7 +69,7 @@ def test_at_the_end_of_its_time_a_part_is_ended_with_its_children_and_others_are
 ) -> None:
     monkeypatch.setattr(ci, "PARTS", ("endless", "good"))
     monkeypatch.setattr(ci, "LANES", 1)
-    monkeypatch.setattr(ci, "MAX_SECONDS", 2)
+    monkeypatch.setattr(ci, "MAX_SECONDS", 6)
     monkeypatch.setattr(ci, "LAST_BEGIN_SECONDS", 0.5)
     assert ci.main() == 1
     last = capfd.readouterr().out.splitlines()[-1]
