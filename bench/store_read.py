@@ -159,7 +159,7 @@ async def search(folder: Path, megabytes: int) -> None:
     """Measure the search of a run of a thousand texts: the first, until all is indexed, later."""
     store = await open_store(StoreLimits(folder / "run", max_artifacts=10_000))
     write_text(store.spool / "common", 1)
-    common = (store.spool / "common").read_bytes()[: megabytes * 1_000]
+    common = (store.spool / "common").read_bytes()[: megabytes * 1_000].rpartition(b"\n")[0]
     for n in range(1_000):
         text = common + b"\ndocument %d is about topic%d\n" % (n, n)
         (store.spool / "text").write_bytes(text)

@@ -31,7 +31,7 @@ SHORT: Mapping[str, Sequence[str]] = {
     "start": ("--runs", "2"),
     "store_costs": ("--artifacts", "1000", "--tenants", "20"),
     "store_put": ("--repeat", "3"),
-    "store_read": ("--mb", "1", "--grep-mb", "5", "--repeat", "5"),
+    "store_read": ("--mb", "1", "--grep-mb", "5", "--search-mb", "5", "--repeat", "5"),
     "tenants": ("--seconds", "3", "--turns", "1", "--rounds", "50"),
 }
 """The arguments of a short run."""
