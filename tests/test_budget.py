@@ -24,11 +24,11 @@ BUDGET = {
     "fetchstash/server": (19, 3_575),
     "fetchstash/service": (19, 4_933),
     "fetchstash/stash": (15, 4_638),
-    "fetchstash/store": (34, 9_000),
+    "fetchstash/store": (34, 9_002),
     "fetchstash/system": (5, 598),
     "fetchstash/text": (7, 1_112),
     "scripts": (59, 9_210),
-    "tests": (314, 56_438),
+    "tests": (314, 56_454),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 

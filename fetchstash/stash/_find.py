@@ -98,7 +98,7 @@ class Finder:
             if (count := await self.documents.count_left_out(known[ref], any_word))
         }
         following: Call | None = None
-        if ranked.pending and refs:  # each search would read these from their beginning
+        if ranked.pending and refs:  # they are long: a grep is sure to reach their ends
             options = {"pattern": any_word.pattern, "ignore_case": True}
             following = Call("grep", {"refs": list(refs), **options})
         elif ranked.pending:

@@ -194,8 +194,10 @@ class SearchIndex:
         pending = len(work.missing)
         with self._connection() as db:
             db.set_progress_handler(cancelled, 10_000)
-            hits, statistics = find(db, asked, texts.refs)
-            db.set_progress_handler(None, 0)
+            try:
+                hits, statistics = find(db, asked, texts.refs)
+            finally:  # the connection of an index in memory stays for the next search
+                db.set_progress_handler(None, 0)
         candidates = list(self._read(work, hits))
         best = best_of(candidates, asked, statistics, limit)
         if pending and self._path and not (self._builder and self._builder.is_alive()):

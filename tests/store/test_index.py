@@ -319,3 +319,19 @@ async def test_one_altered_text_does_not_spoil_the_search(
     kept = await fill(store, put)
     Path(kept[0].path or "").write_bytes(b"altered")
     assert (await store.search("topic4", (), 1)).passages[0].artifact_ref == kept[4].artifact_ref
+
+
+def test_a_search_that_was_cancelled_leaves_an_index_in_memory_as_it_was() -> None:
+    first, second = (
+        b"\n\n".join(document(f"needle{n}", seed) for seed in range(40)) for n in (1, 2)
+    )
+    index, texts = SearchIndex(), {"1": first, "2": second}
+
+    def search(sha256: str, query: str, *, is_cancelled: bool) -> SearchResult:
+        wanted = RunTexts({sha256: sha256}, len(texts[sha256]))
+        opened = lambda ref: text_in_memory(texts[ref])  # noqa: E731
+        return index.search(query, wanted, opened, 3, lambda: is_cancelled, named=True)
+
+    search("1", "needle1 system", is_cancelled=False)
+    assert search("1", "needle1 system", is_cancelled=True).pending  # it was interrupted
+    assert "needle2" in search("2", "needle2 system", is_cancelled=False).passages[0].text
