@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (5, 598),
     "fetchstash/text": (7, 1_112),
     "scripts": (59, 9_210),
-    "tests": (314, 56_454),
+    "tests": (314, 56_460),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 

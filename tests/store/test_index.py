@@ -329,8 +329,14 @@ def test_a_search_that_was_cancelled_leaves_an_index_in_memory_as_it_was() -> No
 
     def search(sha256: str, query: str, *, is_cancelled: bool) -> SearchResult:
         wanted = RunTexts({sha256: sha256}, len(texts[sha256]))
-        opened = lambda ref: text_in_memory(texts[ref])  # noqa: E731
-        return index.search(query, wanted, opened, 3, lambda: is_cancelled, named=True)
+        return index.search(
+            query,
+            wanted,
+            lambda ref: text_in_memory(texts[ref]),
+            3,
+            lambda: is_cancelled,
+            named=True,
+        )
 
     search("1", "needle1 system", is_cancelled=False)
     assert search("1", "needle1 system", is_cancelled=True).pending  # it was interrupted
