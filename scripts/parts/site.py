@@ -48,6 +48,7 @@ NAVIGATION = {
     "Your team": [
         "docs/operations.md",
         "docs/operations-reference.md",
+        "docs/sizing.md",
         "docs/runbook.md",
         "docs/identity.md",
         "docs/security.md",
