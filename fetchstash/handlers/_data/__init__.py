@@ -37,7 +37,8 @@ class DataReason(ReasonTable):
     )  # fmt: skip
     NO_COLUMN = (
         "There is no column {name}.",
-        "Take names of the header or numbers from 1 to {count}, separated by commas.", OutOfRange,
+        "Take names of the header, numbers from 1 to {count}, or a query as sum(x) by y.",
+        OutOfRange,
     )  # fmt: skip
     BAD_QUERY = (
         "{name} is not understood in this query.",
