@@ -202,10 +202,10 @@ def _is_utf8(sample: bytes, *, claimed: bool) -> bool:
     Other charsets hardly ever look like it by chance, so that four whole characters outweigh a
     broken one; one does if a label or the text itself claims UTF-8.
     """
+    if _is_valid_utf8(sample):
+        return True
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(sample)
     broken = len(_BROKEN.findall(text))
-    if not broken or _is_valid_utf8(sample):
-        return True
     whole = len(text) - len(text.encode("ascii", "ignore")) - text.count("\ufffd")
     return broken < whole if claimed else broken * 4 <= whole
 

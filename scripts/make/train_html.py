@@ -90,11 +90,12 @@ def read(job: tuple[Path, dict[str, Any]]) -> Sample:
     )
     gold = json.loads(gzip.decompress((corpus / row["gold"]).read_bytes()))["text"]
     blocks = _blocks.texts(_blocks.cut(page))
+    rows, values = _features.features(blocks)
     return Sample(
         row["set"] == "docs",
         row["family"],
         row["fold"],
-        np.array(_features.features(blocks), dtype=np.float32),
+        np.array([[*numbers, *values] for numbers in rows], dtype=np.float32),
         np.array(label(blocks, gold)),
         np.array([len(words(block.words)) for block in blocks], dtype=float),
         len(words(gold)),

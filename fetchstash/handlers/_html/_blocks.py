@@ -65,7 +65,7 @@ class Block:
     linked: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.count = len(self.words.split())
+        self.count = self.words.count(" ") + 1 if self.words else 0
         self.linked = self.count if self.link else min(_linked_words(self.nodes), self.count)
 
 
@@ -75,7 +75,7 @@ def _linked_words(nodes: list[Node]) -> int:
         if isinstance(node, str):
             continue
         if node.tag == "a":
-            words += len("".join(node.texts()).split())
+            words += len(node.raw().split())
         elif node.children:
             words += _linked_words(node.children)
     return words
@@ -151,9 +151,9 @@ class _Cutter(NamedTuple):
         elif is_read(element) and not (tag == "td" and is_gutter(element)):
             inside = self
             if tag in _ITEMS:
-                inside = self._replace(containers=(*self.containers, element))
+                inside = _Cutter(self.blocks, (*self.containers, element), self.link)
             elif tag == "a":
-                inside = self._replace(link=element.get("href") or self.link)
+                inside = _Cutter(self.blocks, self.containers, element.get("href") or self.link)
             inside.cut(element)
 
     def _add_table(self, table: Element) -> None:
@@ -187,7 +187,7 @@ class _Cutter(NamedTuple):
             self._add(TABLE, [table], table, words)
 
     def _add_paragraph(self, run: list[Node], parent: Element) -> None:
-        texts = (node if isinstance(node, str) else "".join(node.texts()) for node in run)
+        texts = [node if isinstance(node, str) else node.raw() for node in run]
         words = " ".join("".join(texts).split())
         match [node for node in run if not (isinstance(node, str) and node.isspace())]:
             case [Element() as code] if _code_lines(code) > 1:
@@ -242,7 +242,7 @@ def _is_line_numbers(code: Element) -> bool:
         return False
     if cell is list(cell.parent.elements())[-1]:
         return False
-    lines = [line.strip() for line in "".join(code.texts()).split("\n") if line.strip()]
+    lines = [line.strip() for line in code.raw().split("\n") if line.strip()]
     if not all(line.isdecimal() and len(line) < 8 for line in lines):
         return False
     return all(int(line) < int(below) for line, below in pairwise(lines))

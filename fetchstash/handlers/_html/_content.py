@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import compress, islice
-from operator import attrgetter, not_
+from operator import not_
 from typing import cast
 from urllib.parse import unquote
 
@@ -34,7 +34,7 @@ _SETTLED = 2.5
 """Log odds beyond which the remaining trees are skipped: they would not change the decision."""
 _ROUND = 10  # trees
 
-Tree = list[list[float] | float]
+Tree = list[tuple[int, float, int, int] | float]
 
 
 @cache
@@ -46,7 +46,8 @@ def model() -> list[Tree]:
 
 def log_odds(blocks: list[Block]) -> list[float]:
     """Return for each block the log odds that it is content."""
-    columns = list(zip(*_features.features(blocks), strict=True))
+    rows, page = _features.features(blocks)
+    columns = [*zip(*rows, strict=True), *page]
     scores = [0.0] * len(blocks)
     undecided = list(range(len(blocks)))
     for number, tree in enumerate(model(), 1):
@@ -57,7 +58,7 @@ def log_odds(blocks: list[Block]) -> list[float]:
 
 
 def _add(
-    tree: Tree, columns: list[tuple[float, ...]], rows: list[int], scores: list[float]
+    tree: Tree, columns: list[tuple[float, ...] | float], rows: list[int], scores: list[float]
 ) -> None:
     """Add one tree's leaves to the scores.
 
@@ -67,20 +68,20 @@ def _add(
     while pending:
         number, rows_here = pending.pop()
         node = tree[number]
-        if isinstance(node, list):
-            feature, threshold, left, right = node
-            column = columns[int(feature)]
-            below = [row for row in rows_here if column[row] <= threshold]
-            if not below:
-                pending.append((int(right), rows_here))
-                continue
-            pending.append((int(left), below))
-            if len(below) < len(rows_here):
-                above = [row for row in rows_here if column[row] > threshold]
-                pending.append((int(right), above))
-        else:
+        if isinstance(node, (int, float)):
             for row in rows_here:
                 scores[row] += node
+            continue
+        feature, threshold, left, right = node
+        column = columns[feature]
+        if not isinstance(column, tuple):  # a number of the page
+            pending.append((left if column <= threshold else right, rows_here))
+            continue
+        below = [row for row in rows_here if column[row] <= threshold]
+        if below:
+            pending.append((left, below))
+        if len(below) < len(rows_here):
+            pending.append((right, [row for row in rows_here if column[row] > threshold]))
 
 
 MAX_REGIONS = 8
@@ -238,12 +239,19 @@ def keep_sisters(blocks: list[Block], keep: list[bool]) -> None:
 
     Sisters share parent, tag and a class. Of the item, the blocks are kept that are kept in them.
     """
-    inside: defaultdict[Element, list[int]] = defaultdict(list)
-    for number, block in enumerate(blocks):
+    parents = dict.fromkeys(block.parent for block in blocks)
+    near = dict.fromkeys(e for parent in parents for e in islice(parent.outward(), REACH))
+    holders = [element for element in near if element.holds_blocks]
+    beside = Counter((element.parent, element.tag) for element in holders)
+    inside: dict[Element, list[int]] = {
+        e: [] for e in holders if beside[e.parent, e.tag] > MIN_SISTERS
+    }
+    for number, block in enumerate(blocks if inside else ()):
         for element in islice(block.parent.outward(), REACH):
-            inside[element].append(number)
+            if element in inside:
+                inside[element].append(number)
     lists: defaultdict[Kind, list[Element]] = defaultdict(list)
-    for element in filter(attrgetter("holds_blocks"), inside):
+    for element in inside:
         for name in dict.fromkeys(element.classes()[:MAX_CLASSES]):
             lists[element.parent, element.tag, name].append(element)
     for items in lists.values():

@@ -85,19 +85,13 @@ class Element:
         """Return the names of its classes."""
         return self.attributes.get("class", "").split()
 
-    def texts(self) -> Iterator[str]:
-        """Yield all texts inside as they stand, in document order."""
-        pending = self.children[::-1]
-        while pending:
-            child = pending.pop()
-            if isinstance(child, str):
-                yield child
-            else:
-                pending += child.children[::-1]
+    def raw(self) -> str:
+        """Return the text inside as it stands."""
+        return "".join([c if isinstance(c, str) else c.raw() for c in self.children])
 
     def text(self) -> str:
         """Return the text inside, its white space collapsed."""
-        return " ".join("".join(self.texts()).split())
+        return " ".join(self.raw().split())
 
 
 def is_read(element: Element) -> bool:
@@ -118,8 +112,8 @@ def is_code(element: Element) -> bool:
     """
     if element.tag != "div":
         return element.tag == "pre"
-    first = next(element.elements(), None)
-    if first is None or _OF_CODE.isdisjoint(first.classes()):
+    first = next((child for child in element.children if not isinstance(child, str)), None)
+    if first is None or "class" not in first.attributes or _OF_CODE.isdisjoint(first.classes()):
         return False
     if not any(_HOLDS_CODE.search(holder.get("class")) for holder in islice(element.outward(), 2)):
         return False
@@ -167,12 +161,13 @@ HARMLESS_TAGS, HARMLESS_PRODUCT = 4 * MAX_OPTIONS, 1_000_000
 _REST = r"[^=>]*(?:=\s*(?:\"[^\"]*\"|'[^']*')?[^=>]*){0,1000}"
 _TAG = re.compile(rf"<(?:(/)?([a-zA-Z][^\s/>]*)({_REST})|!--)")
 _MORE = re.compile(_REST)
-# There is one way to match an attribute: a name ends before what is none of it, a value without
-# quotes at a space or at the tag's end. Behind a closing quote no space is needed.
-_VALUE = r"\"[^\"]*\"|'[^']*'|[^\s\"'>][^\s>]*(?![^\s>])|(?=>|\Z)"
-_BEFORE = r"(?:[\s/]+|(?<=[\"']))"
-_ATTRIBUTE = rf"{_BEFORE}[^\s/=>]+(?![^\s/=>])(?:\s*=\s*(?:{_VALUE}))?"
-_CROWDED_TAG = re.compile(rf"<[a-zA-Z][^\s/>]*(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES + 1}}}")
+# There is one way to match an attribute, so nothing is tried twice: a name ends before what is none
+# of it, a value without quotes at a space or at the tag's end. Behind a closing quote no space is
+# needed.
+_VALUE = r"\"[^\"]*+\"|'[^']*+'|[^\s\"'>][^\s>]*+|(?=>|\Z)"
+_BEFORE = r"(?:[\s/]++|(?<=[\"']))"
+_ATTRIBUTE = rf"{_BEFORE}[^\s/=>]++(?:\s*+=\s*+(?:{_VALUE}))?+"
+_CROWDED_TAG = re.compile(rf"<[a-zA-Z][^\s/>]*+(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES + 1}}}")
 _FIRST_ATTRIBUTES = re.compile(rf"(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES}}}(?={_BEFORE}[^\s/>])")
 _END_OF_RAW_TEXT = {
     name: re.compile(f"</{name}", re.IGNORECASE)
@@ -184,7 +179,8 @@ _FLAT = names(
     "p li dd dt option tr td th thead tbody tfoot"
 )  # fmt: skip
 _FORMATTING = names("b big code em font i nobr s small strike strong tt u")
-_FORMATTING_TAG = re.compile(rf"<(?:{'|'.join(_FORMATTING)})[\s/>]", re.IGNORECASE)
+# The first letters alone pass over most tags in a quarter of the time.
+_FORMATTING_TAG = re.compile(rf"<(?=[bcefinstu])(?:{'|'.join(_FORMATTING)})[\s/>]", re.IGNORECASE)
 _OPTIONS = names("option optgroup")
 _FOREIGN = names("svg math")
 

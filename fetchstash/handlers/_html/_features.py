@@ -4,55 +4,55 @@ import math
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate, compress
-from operator import mul
-from typing import NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 from fetchstash.handlers._html._blocks import CODE, HEADING, PARAGRAPH, TABLE, Block
 from fetchstash.handlers._html._element import Element
 from fetchstash.handlers._html._repairs import Place, by_rules, places
 
+if TYPE_CHECKING:
+    import re2
+
 Row = list[float]
 FAR = 9
 """The distance that means "nowhere above"."""
 
-# Words in tags, roles, classes and ids, and what they name.
-GROUPS: dict[str, re.Pattern[str]] = {
-    name: re.compile(pattern)
-    for name, pattern in {
-        "main": r"\bmain\b|(?<![a-z])main[-_]|maincontent",
-        "article": r"\barticle\b|(?:article|post)[-_]?(?:body|content|text)|entry[-_]?content|"
-        r"story[-_]?body",
-        "content": r"content|(?<![a-z])body|markdown|prose|richtext|rich-text|rte\b|wysiwyg|"
-        r"(?<![a-z])text(?![a-z])|copy(?!right)",
-        "documentation": r"\bdoc|documentation|theme-|sphinx|refentry|section\b",
-        "post": r"\bpost|entry|story|blog|message|thread|topic|answer|question|review",
-        "product": r"product|price|spec|description|detail|feature|summary",
-        "card": r"card|tile|teaser|grid|list-item|listing|result|item\b|carousel|slide",
-        "navigation": r"\bnav|navigation|menu|\bmnu|breadcrumb|crumb|pagination|pager|\btabs?\b|"
-        r"skip",
-        "header": r"header|\bhead\b|masthead|banner|topbar|top-bar|\btop\b|hero|logo|branding",
-        "footer": r"footer|\bfoot\b|bottom|colophon|contentinfo|copyright|legal|imprint",
-        "aside": r"aside|sidebar|side-bar|\bside\b|complementary|rail|widget|secondary|sidenav|"
-        r"right-?col|left-?col",
-        "comments": r"comment|discuss|disqus|reply|respond|reactions?\b",
-        "related": r"related|recommend|more-|also|similar|suggest|popular|trending|latest|recent|"
-        r"next|prev|upsell|cross-sell",
-        "promotion": r"promo|\bads?\b|[-_]ad[-_]|advert|sponsor|newsletter|subscri|"
-        r"sign-?up|\bcta\b|call-to|donat|outbrain|taboola",
-        "sharing": r"share|sharing|social|follow|facebook|twitter|addthis",
-        "meta": r"meta|byline|author|\bdate|time\b|tags?\b|categor|posted|info|bio\b|credit|"
-        r"caption",
-        "dialog": r"modal|popup|pop-up|dialog|overlay|cookie|consent|gdpr|alert|notice|toast|"
-        r"drawer|offcanvas|tooltip",
-        "form": r"\bform\b|search|login|filter|sort|select|input|field|toolbar|button|\bbtn|"
-        r"control|action",
-        "contents": r"\btoc\b|table-of-contents|contents\b|toctree|on-this-page|page-?index|"
-        r"indextable|localtoc",
-        "hidden": r"hidden|hide\b|collapse|invisible|print|mobile|sr-only|visually|no-?print|"
-        r"noscript",
-    }.items()
+# Words in tags, roles, classes and ids, and what they name. RE2 has no lookaround.
+GROUPS = {
+    "main": r"\bmain\b|(?:^|[^a-z])main[-_]|maincontent",
+    "article": r"\barticle\b|(?:article|post)[-_]?(?:body|content|text)|entry[-_]?content|"
+    r"story[-_]?body",
+    "content": r"content|(?:^|[^a-z])body|markdown|prose|richtext|rich-text|rte\b|wysiwyg|"
+    r"(?:^|[^a-z])text(?:[^a-z]|$)|copy(?:[^r]|r[^i]|r?$)",
+    "documentation": r"\bdoc|documentation|theme-|sphinx|refentry|section\b",
+    "post": r"\bpost|entry|story|blog|message|thread|topic|answer|question|review",
+    "product": r"product|price|spec|description|detail|feature|summary",
+    "card": r"card|tile|teaser|grid|list-item|listing|result|item\b|carousel|slide",
+    "navigation": r"\bnav|navigation|menu|\bmnu|breadcrumb|crumb|pagination|pager|\btabs?\b|"
+    r"skip",
+    "header": r"header|\bhead\b|masthead|banner|topbar|top-bar|\btop\b|hero|logo|branding",
+    "footer": r"footer|\bfoot\b|bottom|colophon|contentinfo|copyright|legal|imprint",
+    "aside": r"aside|sidebar|side-bar|\bside\b|complementary|rail|widget|secondary|sidenav|"
+    r"right-?col|left-?col",
+    "comments": r"comment|discuss|disqus|reply|respond|reactions?\b",
+    "related": r"related|recommend|more-|also|similar|suggest|popular|trending|latest|recent|"
+    r"next|prev|upsell|cross-sell",
+    "promotion": r"promo|\bads?\b|[-_]ad[-_]|advert|sponsor|newsletter|subscri|"
+    r"sign-?up|\bcta\b|call-to|donat|outbrain|taboola",
+    "sharing": r"share|sharing|social|follow|facebook|twitter|addthis",
+    "meta": r"meta|byline|author|\bdate|time\b|tags?\b|categor|posted|info|bio\b|credit|"
+    r"caption",
+    "dialog": r"modal|popup|pop-up|dialog|overlay|cookie|consent|gdpr|alert|notice|toast|"
+    r"drawer|offcanvas|tooltip",
+    "form": r"\bform\b|search|login|filter|sort|select|input|field|toolbar|button|\bbtn|"
+    r"control|action",
+    "contents": r"\btoc\b|table-of-contents|contents\b|toctree|on-this-page|page-?index|"
+    r"indextable|localtoc",
+    "hidden": r"hidden|hide\b|collapse|invisible|print|mobile|sr-only|visually|no-?print|"
+    r"noscript",
 }
 # The second group of signs ends a sentence in Chinese and Japanese.
 _SENTENCE_END = re.compile(r"[.!?。！？…][\"'”’)\]]?(?:\s|$)")  # noqa: RUF001
@@ -77,6 +77,7 @@ _MOST = 60  # blocks; the largest distance that counts
 _LEAST_ITEMS = 3
 _LIST_REACH = 7  # elements, from the parent of a block up, in which a list is looked for
 _NO_LIST: Row = [_LIST_REACH, 0, 0, 0, 0]
+_COUNT = attrgetter("count")
 _TABLED = 500
 _LOGARITHMS = [math.log1p(words) for words in range(_TABLED)]
 _PLACES = (
@@ -121,21 +122,34 @@ class _Sums:
         self.links = [0, *accumulate(block.linked * 2 > block.count for block in blocks)]
 
 
-def features(blocks: list[Block]) -> list[Row]:
-    """Return one row of numbers for each block of a page. Their order is the model's."""
+def features(blocks: list[Block]) -> tuple[list[Row], Row]:
+    """Return a row of numbers for each block of a page, and one for the page as a whole.
+
+    Their order is the model's, which numbers those of the page behind those of a block.
+    """
     if not blocks:
-        return []
+        return [], []
     ends = [not block.link and bool(_SENTENCE_END.search(block.words[-4:])) for block in blocks]
     sums = _Sums(blocks, ends)
     words = sums.words
     spans = _spans(blocks)
     block_places = places(blocks)
-    landmarks = _landmark_rows(blocks, block_places)
+    decisions = [
+        by_rules(blocks, block_places),
+        [not place.chrome for place in block_places],
+        [place.content for place in block_places],
+    ]
+    landmarks = list(zip(*decisions, strict=True))
     regions = _regions(blocks, block_places, spans)
     edges = [(region.span.first, region.span.last) for region in regions]
     no_title = [0] * (len(_SHARES) + 1 - len(regions))
     around = _surrounding_rows(blocks, sums, spans, regions)
     page = _page_row(blocks, ends)
+    page[:0] = [
+        *(sum(compress(map(_COUNT, blocks), column)) / (words[-1] or 1) for column in decisions),
+        *(region.share for region in regions),
+        *([-1] * len(no_title)),
+    ]
     signatures = [_signature(block) for block in blocks]
     alike = {name: math.log1p(count) for name, count in Counter(signatures).items()}
     same_text = Counter(block.words for block in blocks)
@@ -178,9 +192,8 @@ def features(blocks: list[Block]) -> list[Row]:
             alike[signatures[number]],
             same_text[block.words],
         )
-        row += page
         rows.append(row)
-    return rows
+    return rows, page
 
 
 def _page_row(blocks: list[Block], ends: list[bool]) -> Row:
@@ -195,18 +208,6 @@ def _page_row(blocks: list[Block], ends: list[bool]) -> Row:
         sum(block.count for block in compress(blocks, ends)) / (words or 1),
         math.log1p(sum(block.kind == HEADING for block in blocks)),
     ]
-
-
-def _landmark_rows(blocks: list[Block], block_places: list[Place]) -> list[Row]:
-    """Return the decisions of the rules for each block, and the share of text of each decision."""
-    columns = [
-        by_rules(blocks, block_places),
-        [not place.chrome for place in block_places],
-        [place.content for place in block_places],
-    ]
-    words = [block.count for block in blocks]
-    shares = [sum(map(mul, words, column)) / (sum(words) or 1) for column in columns]
-    return [[*row, *shares] for row in zip(*columns, strict=True)]
 
 
 def _regions(
@@ -258,8 +259,8 @@ def _surrounding_rows(
         row: Row = [*spans[parent].distances, *lists[parent]]
         for region in regions:
             common = region.common_depths[parent]
-            row += (region.span.depth - common, depth - common, region.share)
-        row += [-1] * 3 * (len(_SHARES) + 1 - len(regions))
+            row += (region.span.depth - common, depth - common)
+        row += [-1] * 2 * (len(_SHARES) + 1 - len(regions))
         element = parent
         for _ in range(_GENERATIONS):
             if element not in held:
@@ -292,9 +293,11 @@ def _spans(blocks: list[Block]) -> dict[Element, _Span]:
             depth += 1
             distances = _inner(distances, groups(new))
             spans[new] = _Span(number, number, depth, distances)
-        while element is not None:
-            spans[element].last = number
-            element = element.parent
+        spans[block.parent].last = number
+    for element, span in reversed(spans.items()):  # children come before their parent
+        if element.parent is not None:
+            around = spans[element.parent]
+            around.last = max(around.last, span.last)
     return spans
 
 
@@ -353,14 +356,19 @@ def groups(element: Element) -> tuple[int, ...]:
 
 @lru_cache(30_000)
 def _groups_in(names: str) -> tuple[int, ...]:
-    # No pattern reaches over a blank, and the same words stand in the names of many pages.
-    words = names.lower().split()
-    return tuple(sorted({number for word in words for number in _groups_of(word)}))
+    return tuple(sorted(_patterns().Match(names.lower().encode("utf-8", "replace")) or ()))
 
 
-@lru_cache(20_000)
-def _groups_of(word: str) -> tuple[int, ...]:
-    return tuple(number for number, pattern in enumerate(GROUPS.values()) if pattern.search(word))
+@cache
+def _patterns() -> "re2.Set":
+    """Return the patterns of GROUPS, which RE2 looks for all at once."""
+    import re2  # noqa: PLC0415 - heavy
+
+    patterns = re2.Set.SearchSet()
+    for pattern in GROUPS.values():
+        patterns.Add(pattern)
+    patterns.Compile()
+    return patterns
 
 
 Kind = tuple[Element | None, str, str]

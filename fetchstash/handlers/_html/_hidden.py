@@ -94,9 +94,10 @@ def style_of(element: Element, sheet: StyleSheet, identity: int) -> Style | None
 
     ``identity`` is the element's id for the sheet.
     """
-    get = element.attributes.get
+    attributes = element.attributes
+    get = attributes.get
     style = sheet.style(element.tag, get("class", ""), get("id", ""), identity)
-    inline = read_style(get("style", ""))
+    inline = read_style(attributes["style"]) if "style" in attributes else None
     background = get("bgcolor", "")
     shade = get(_COLOUR_ATTRIBUTES.get(element.tag, ""), "")
     if inline is None and not background and not shade:

@@ -45,7 +45,7 @@ def is_data_table(table: Element) -> bool:
     for row in rows(table):
         count += 1
         columns = max(columns, len(row))
-        if not headed and any(sum(map(len, cell.texts())) > most for cell in row):
+        if not headed and any(len(cell.raw()) > most for cell in row):
             return False
     least = 1 if headed else MIN_ROWS_WITH_HEADINGS if headings else 2
     return count >= least and columns > 1
@@ -97,7 +97,7 @@ def code_lines(table: Element) -> list[str] | None:
         if not label.isdecimal() or len(label) > 7 or (lines and int(label) != number + 1):
             return None
         number = int(label)
-        lines.append("".join(row[1].texts()).strip("\r\n").rstrip())
+        lines.append(row[1].raw().strip("\r\n").rstrip())
     if len(lines) < 2:
         return None
     first = next(rows(table))
@@ -278,7 +278,7 @@ def _whole_brackets(text: str) -> str:
 
 def _keep_spaces(node: Element, text: str) -> str:
     """Return ``text`` with the white space that the element begins and ends with."""
-    raw = "".join(node.texts())
+    raw = node.raw()
     return f"{' ' if raw[:1].isspace() else ''}{text}{' ' if raw[-1:].isspace() else ''}"
 
 
@@ -343,7 +343,7 @@ def _begin_line(out: list[str]) -> None:
 def is_gutter(element: Element) -> bool:
     """Return whether an element numbers lines of code."""
     is_named = _GUTTER.search(element.get("class")) is not None
-    return is_named and not any(map(str.isalpha, "".join(element.texts())))
+    return is_named and not any(map(str.isalpha, element.raw()))
 
 
 def language(pre: Element) -> str:

@@ -27,8 +27,7 @@ _HOST = re.compile(r":host(?:-context)?(?:\([^()]*\))?")
 
 def opened(source: str) -> str:
     """Return the source with each shadow root's template as an element; its style stays inside."""
-    # Both are looked for faster than _IS_ROOT.
-    if not (_TEMPLATE.search(source) and "shadowroot" in source.lower()):
+    if not _TEMPLATE.search(source):
         return source
     pieces: list[str] = []
     stack: list[str] = []  # of the open templates: the name of a root, "" for any other

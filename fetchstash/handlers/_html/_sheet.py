@@ -28,8 +28,8 @@ MAX_SELECTOR_COST = 50_000_000
 MAX_STEPS = 100_000_000
 """Ancestors and siblings that lexbor may try for them: it tries all combinations, 40 ns each."""
 
-_SIMPLE = re.compile(r"([a-z][a-z0-9-]*)?((?:[.#](?:[\w-]|\\.)+)*)", re.IGNORECASE)
-_NAME = re.compile(r"[.#](?:[\w-]|\\.)+")
+_SIMPLE = re.compile(r"([a-z][a-z0-9-]*+)?((?:[.#](?:[\w-]++|\\.)++)*+)", re.IGNORECASE)
+_NAME = re.compile(r"[.#](?:[\w-]++|\\.)++")
 _SHOWS = re.compile(r"display\s*:(?!\s*none)|opacity\s*:|visibility\s*:\s*visible")
 _ARGUMENTS = re.compile(r"\([^()]*\)|\[[^\]]*\]")
 _COMBINATOR = re.compile(r"[\s>+~]+")
@@ -112,7 +112,8 @@ class StyleSheet:
                     self._add(selector, rule, order, shows=shows)
 
     def _add(self, selector: str, rule: Rule, order: int, *, shows: bool) -> None:
-        match = _SIMPLE.fullmatch(selector)
+        is_complex = " " in selector and "\\" not in selector
+        match = None if is_complex else _SIMPLE.fullmatch(selector)
         applies = rule.widths and selector and len(selector) <= MAX_SELECTOR_CHARS
         if match is None and ":" in selector and applies:
             applies = _STATIC.issuperset(_PSEUDO.findall(selector.lower()))
@@ -154,11 +155,12 @@ class StyleSheet:
     def _rules(self, tag: str, classes: str, identifier: str) -> _Rules:
         known = self._known.get((tag, classes, identifier))
         if known is None:
-            own = {f".{name}" for name in classes.split()} | {f"#{identifier}"}
-            named = sorted(own & self._entries.keys())
-            if not named and (classes or identifier):
+            own = {f".{name}" for name in classes.split()}
+            own.add(f"#{identifier}")
+            if (classes or identifier) and self._entries.keys().isdisjoint(own):
                 known = self._rules(tag, "", "")
             else:
+                named = sorted(own & self._entries.keys())
                 known = self._find((tag, *named, "*"), tag, own)
             self._known[tag, classes, identifier] = known
         return known

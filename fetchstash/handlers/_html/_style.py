@@ -67,6 +67,10 @@ def rules(source: str) -> Iterator[Rule]:
     open_rules: list[tuple[str, int, list[str]]] = []
     for piece in source.split("}"):
         *opened, text = piece.split("{")
+        if len(opened) == 1 and not open_rules and "@" not in opened[0]:  # as most rules are
+            if selectors := opened[0].rpartition(";")[2].strip():
+                yield Rule(selectors, text, EVERYWHERE)
+            continue
         for before in opened:
             declarations, _, prelude = before.rpartition(";")
             if open_rules:

@@ -90,8 +90,9 @@ def parse(source: str) -> Page:
     """Parse the HTML of one page. ``source`` must have passed the safety scan."""
     from selectolax.lexbor import LexborHTMLParser, SelectolaxError  # noqa: PLC0415 - heavy
 
-    opened = _shadow.opened(source)
-    parser = LexborHTMLParser(opened.encode("utf-8", "replace"))
+    encoded = source.encode("utf-8", "replace")
+    opened = _shadow.opened(source) if b"shadowroot" in encoded.lower() else source
+    parser = LexborHTMLParser(encoded if opened is source else opened.encode("utf-8", "replace"))
     if opened is not source:
         _shadow.fill_slots(parser)
     page = Page(Element("body", {}, None))
@@ -175,7 +176,7 @@ def _is_seen_frame(attributes: dict[str, str]) -> bool:
 
 def _attributes(node: "LexborNode") -> dict[str, str]:
     attributes = node.attributes
-    if not all(attributes.values()):
+    if None in attributes.values():
         return {name: value or "" for name, value in attributes.items()}
     return cast("dict[str, str]", attributes)
 
@@ -206,6 +207,7 @@ class _Copy:
         """Copy the body without recursion: the source decides how deep it is."""
         pending: list[tuple[LexborNode | None, Element, Paint]] = []
         parent = self._page.body
+        has_tex = self._page.has_tex
         node = self._body.child
         while node is not None or pending:
             if node is None:
@@ -213,13 +215,17 @@ class _Copy:
                 continue
             kind = node.tag_id
             if kind == _TEXT:
-                self._add_text(node.text_content or "", parent, paints)
+                if paints is self._seen_paint and not has_tex:
+                    parent.children.append(node.text_content or "")
+                else:
+                    self._add_text(node.text_content or "", parent, paints)
             elif kind != _COMMENT and (tag := node.tag):
                 if tag not in _NEVER_READ:
-                    copied = self._element(tag, node, parent, paints)
-                    if copied is not None:
+                    element = Element(tag, _attributes(node), parent)
+                    painted = self._painted(element, node, parent, paints)
+                    if painted is not None:
                         pending.append((node.next, parent, paints))
-                        element, paints = copied
+                        paints = painted
                         if len(pending) < MAX_DEPTH:
                             if tag in BLOCKS and not parent.holds_blocks:
                                 parent.hold_blocks()
@@ -285,12 +291,11 @@ class _Copy:
         parent.children.append(player)
         self._page.media.append(player)
 
-    def _element(
-        self, tag: str, node: "LexborNode", parent: Element, around: Paint
-    ) -> tuple[Element, Paint] | None:
-        """Return the copy of an element without its children, None if it is left out."""
-        attributes = _attributes(node)
-        element = Element(tag, attributes, parent)
+    def _painted(
+        self, element: Element, node: "LexborNode", parent: Element, around: Paint
+    ) -> Paint | None:
+        """Return the paint of an element's texts, None if the element is left out."""
+        tag, attributes = element.tag, element.attributes
         classes = attributes.get("class", "")
         key = tag, classes
         is_silent = self._silent.get(key)
@@ -300,11 +305,11 @@ class _Copy:
         if (
             is_silent
             and TELLING.isdisjoint(attributes)
-            and not ("id" in attributes and self._sheet.has_rule_for(attributes["id"]))
+            and ("id" not in attributes or not self._sheet.has_rule_for(attributes["id"]))
         ):
             if around is UNKNOWN_PAINT:
-                return element, around
-            return element, paint(element, None, around, complete=self._complete)
+                return around
+            return paint(element, None, around, complete=self._complete)
         if "editsection" in classes:  # "[edit]" in MediaWiki
             return None
         if tag == "noscript":
@@ -341,7 +346,7 @@ class _Copy:
         turns_invisible = painted.invisible and not around.invisible
         if turns_invisible and self._is_shown_by_script(element, node, HiddenBy.STYLE):
             painted = painted._replace(invisible=False)
-        return element, painted
+        return painted
 
     @cached_property
     def _size(self) -> int:

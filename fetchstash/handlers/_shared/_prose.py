@@ -58,6 +58,8 @@ def fence_for(text: str) -> str:
 
     It is of tildes if it would take many backticks.
     """
+    if "```" not in text and "~~~" not in text:
+        return "```"
     longest = {"`": 2, "~": 2}
     for run in _FENCE.finditer(text):
         longest[run[0][0]] = max(longest[run[0][0]], len(run[0]))
