@@ -1,18 +1,20 @@
 """Previews of long documents: their limits, and what they say of how much they show."""
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from fetchstash.config import load
 from fetchstash.handlers import ExtractLimits, Hints, handler_named
 from fetchstash.render import Host, View, view_of
 from fetchstash.stash import Excerpt, StoredDocument
 from fetchstash.store import Facts
-from fetchstash.text import PreviewLimits, TruncationInfo, ViewLimits, head_and_tail
+from fetchstash.text import PreviewLimits, TruncationInfo, ViewLimits, head_and_tail, picture_size
 from fetchstash.text.ranges import Preview
 
 LINES = [f"line {number} of a text" for number in range(1, 10_001)]
@@ -198,3 +200,16 @@ def test_a_host_that_counts_bytes_gets_a_preview_within_its_bytes() -> None:
     host = Host(ViewLimits(6_800, 6_800, 6_800, count_bytes=True))
     found = view_of(host, artifact(text, ending=text[-2_000:]))
     assert 1_990 < len(found.body.encode()) <= 2_000
+
+
+@pytest.mark.parametrize(
+    ("form", "options"),
+    [("PNG", {}), ("GIF", {}), ("JPEG", {}), ("WEBP", {}), ("WEBP", {"lossless": True})],
+)
+def test_the_width_and_height_of_a_picture_are_read_in_that_order(
+    form: str, options: dict[str, Any]
+) -> None:
+    out = io.BytesIO()
+    Image.new("RGB", (30, 20)).save(out, form, **options)
+    assert picture_size(out.getvalue()) == (30, 20)
+    assert picture_size(out.getvalue()[:12]) is None

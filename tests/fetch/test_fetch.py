@@ -16,7 +16,7 @@ import pytest
 import trustme
 
 from fetchstash import fetch
-from fetchstash.errors import BadArgument, FetchFailed, FetchstashError, HttpError, Refused
+from fetchstash.errors import BadArgument, FetchFailed, FetchstashError, HttpError
 from fetchstash.fetch import Cached, certificate_fault
 from tests.fetch.sending import OK, Fetch, content, raw, sends
 from tests.loopback import Site
@@ -71,22 +71,6 @@ async def test_redirects_are_followed_to_the_document(
     assert fetched.final_url == site.url("/end?key=s")
     assert fetched.masked_final_url == site.url("/end?key=***")
     assert fetched.size_bytes == 5
-
-
-@pytest.mark.parametrize(
-    "location",
-    [
-        "http://localhost/", "http://10.0.0.1/", "http://[::1]/", "//169.254.169.254/",
-        "ftp://127.0.0.1/", "http://a@b.org/",
-    ],
-)  # fmt: skip
-async def test_a_redirect_to_a_forbidden_address_is_refused(
-    site: Site, fetch: Fetch, tmp_path: Path, location: str
-) -> None:
-    url = site.put("/begin", status=302, headers={"Location": location})
-    with pytest.raises(Refused):
-        await fetch(url)
-    assert list(tmp_path.iterdir()) == []
 
 
 async def test_redirects_end_after_their_limit(site: Site, fetch: Fetch) -> None:

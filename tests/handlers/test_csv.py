@@ -7,14 +7,13 @@ import pytest
 from fetchstash.errors import OutOfRange
 from fetchstash.handlers import (
     Decision,
-    ExtractLimits,
     Hints,
     PartRequest,
     PartText,
     WorkerPool,
     handler_named,
 )
-from fetchstash.text import PreviewLimits, tokens
+from fetchstash.text import tokens
 from fetchstash.text.ranges import Preview
 from tests.handlers.conftest import Read, Save
 
@@ -125,20 +124,6 @@ def test_a_preview_of_a_wide_table_shows_its_first_columns(read: Read) -> None:
     assert 5 < (found.preview.columns_shown or 0) < 100
     assert found.preview.total_columns == 400
     assert tokens.count(found.preview.text).tokens <= 300
-
-
-@pytest.mark.parametrize("excess", [-1, 0, 1], ids=["-1", "the limit", "+1"])
-def test_a_preview_keeps_to_its_rows_columns_and_cells(read: Read, excess: int) -> None:
-    preview = PreviewLimits(rows_head=4, rows_tail=2, max_columns=3, max_cell_length=10)
-    limits = ExtractLimits(preview=preview)
-    rows = read("csv", ("a,b\n" + "1,2\n" * (6 + excess)).encode(), limits)[0].preview.text
-    assert rows.count("1,2") == min(6 + excess, 6)
-    assert ("more row" in rows) is (excess > 0)
-    wide = [",".join(line[: 3 + excess]) for line in ("abcd", "1234")]
-    columns = read("csv", "\n".join(wide).encode(), limits)[0].preview.text
-    assert columns.split("\n")[0] == wide[0][:5]
-    cells = read("csv", f"a,b\n1,{'x' * (10 + excess)}\n".encode(), limits)[0].preview.text
-    assert ("…" in cells) is (excess > 0)
 
 
 def test_columns_are_chosen_by_name_or_number(save: Save) -> None:

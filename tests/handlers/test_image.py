@@ -162,12 +162,6 @@ def test_the_size_of_a_heic_picture_is_read_without_decoding(save: Save) -> None
         picture_of(source)
 
 
-@pytest.mark.parametrize(("edge", "size"), [(99, (99, 50)), (100, (100, 50)), (101, (100, 50))])
-def test_the_longer_edge_is_bounded(save: Save, edge: int, size: tuple[int, int]) -> None:
-    _, image = picture_of(save(encode(Image.new("RGB", (100, 50)), "PNG")), max_image_edge_px=edge)
-    assert image.size == size
-
-
 def test_the_bytes_are_bounded(save: Save) -> None:
     source = save(encode(Image.effect_noise((800, 800), 90), "PNG"))
     picture, _ = picture_of(source, max_image_size_bytes=20_000)

@@ -222,31 +222,6 @@ def test_a_preview_is_the_shape_and_a_valid_sample() -> None:
     assert sample["items"][-1].endswith("more")
 
 
-@pytest.mark.parametrize(
-    ("limits", "value", "same"),
-    [
-        pytest.param(PreviewLimits(max_array_items=3), [1, 2], True, id="array items -1"),
-        pytest.param(PreviewLimits(max_array_items=3), [1, 2, 3], True, id="array items"),
-        pytest.param(PreviewLimits(max_array_items=3), [1, 2, 3, 4], False, id="array items +1"),
-        pytest.param(PreviewLimits(max_object_keys=3), {"a": 1, "b": 2}, True, id="object keys -1"),
-        pytest.param(
-            PreviewLimits(max_object_keys=3), {"a": 1, "b": 2, "c": 3}, True, id="object keys"
-        ),
-        pytest.param(
-            PreviewLimits(max_object_keys=3),
-            {"a": 1, "b": 2, "c": 3, "d": 4},
-            False,
-            id="object keys +1",
-        ),
-        pytest.param(PreviewLimits(max_nesting_depth=3), [[1]], True, id="depth -1"),
-        pytest.param(PreviewLimits(max_nesting_depth=3), [[[1]]], True, id="depth"),
-        pytest.param(PreviewLimits(max_nesting_depth=3), [[[[1]]]], False, id="depth +1"),
-    ],
-)
-def test_a_sample_keeps_to_its_limits(limits: PreviewLimits, value: Any, *, same: bool) -> None:
-    assert (json.loads(preview(value, limits).sample) == value) is same
-
-
 def test_json_lines_are_kept_one_a_line(read: Read) -> None:
     found, text = read("jsonl", b'{"a": 1}\n\n{"a": 2, "b": "x"}\r\n{"a": null}')
     assert text == '{"a": 1}\n{"a": 2, "b": "x"}\n{"a": null}\n'

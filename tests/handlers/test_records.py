@@ -1,0 +1,443 @@
+"""Feeds, calendars, notebooks and databases."""
+
+# ruff: noqa: E501 - a document on one line reads better than in pieces
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fetchstash.errors import BadArgument, NoText, OutOfRange
+from fetchstash.handlers import (
+    ExtractLimits,
+    Hints,
+    PartRequest,
+    PartText,
+    detect_content_kind,
+    format_of,
+    handler_named,
+)
+from fetchstash.text.tokens import count
+from tests.handlers.conftest import Read, Save
+from tests.handlers.parts import text_part
+
+RSS = """<?xml version="1.0"?><rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>Gate news</title>
+<link>https://example.org/</link><description>What the wardens do.</description><language>en</language>
+<item><title>Gate &amp; key</title><link>https://example.org/1</link><pubDate>Mon, 02 Nov 2026 08:00:00 GMT</pubDate>
+<dc:creator>A. Warden</dc:creator><description>&lt;p&gt;It &lt;b&gt;opened&lt;/b&gt;.&lt;/p&gt;</description></item>
+<item><title>Closed</title></item></channel></rss>"""
+ATOM = """<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="en"><title>Gate log</title><link rel="self" href="https://example.org/feed"/>
+<entry><title>Mark reached</title><link rel="enclosure" href="https://example.org/x.mp3"/><link href="https://example.org/2"/>
+<updated>2026-11-02T08:00:00Z</updated><author><name>B. Warden</name></author><summary>Four metres.</summary></entry></feed>"""
+SITEMAP = """<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://example.org/a</loc><lastmod>2026-11-01</lastmod></url>
+<url><loc>https://example.org/b</loc></url></urlset>"""
+INDEX = "<sitemapindex><sitemap><loc>https://example.org/s1.xml</loc></sitemap></sitemapindex>"
+
+CASES = {
+    "RSS": (
+        "application/rss+xml",
+        RSS,
+        (
+            "Gate news — What the wardens do.\n\n"
+            "- [Gate & key](https://example.org/1) · Mon, 02 Nov 2026 08:00:00 GMT · A. Warden\n  It opened .\n- Closed\n"
+        ),
+        "RSS feed of 2 entries",
+    ),
+    "Atom": (
+        "application/atom+xml",
+        ATOM,
+        "Gate log\n\n- [Mark reached](https://example.org/2) · 2026-11-02T08:00:00Z · B. Warden\n  Four metres.\n",
+        "Atom feed of 1 entry",
+    ),
+    "a sitemap": (
+        "application/x-sitemap+xml",
+        SITEMAP,
+        "- https://example.org/a · 2026-11-01\n- https://example.org/b\n",
+        "sitemap of 2 entries",
+    ),
+    "an index of sitemaps": (
+        "application/x-sitemap+xml",
+        INDEX,
+        "- https://example.org/s1.xml\n",
+        "sitemap of 1 entry",
+    ),
+}
+
+
+@pytest.mark.parametrize(("media_type", "xml", "text", "info"), CASES.values(), ids=CASES.keys())
+def test_each_entry_is_one_list_item(
+    read: Read, media_type: str, xml: str, text: str, info: str
+) -> None:
+    extracted, found = read("feed", xml.encode(), media_type=media_type)
+    assert found == text
+    assert extracted.facts.structure_info == info
+
+
+def test_entries_of_a_long_feed_stand_under_its_title(read: Read) -> None:
+    items = "<item><title>Gate</title></item>" * 90_000
+    extracted, text = read("feed", f"<rss><title>News</title>{items}</rss>".encode())
+    assert text == "News\n\n" + "- Gate\n" * 90_000
+    assert extracted.facts.structure_info == "feed of 90,000 entries"
+
+
+def test_entities_of_its_own_are_refused(read: Read) -> None:
+    with pytest.raises(NoText, match="it declares entities"):
+        read("feed", f'<!DOCTYPE rss [<!ENTITY a "b">]>{RSS[21:]}'.encode())
+
+
+def test_a_feed_that_is_slightly_broken_is_read_and_says_so(read: Read) -> None:
+    xml = RSS.replace("Closed", "Closed & locked&nbsp;\x0b").replace(
+        "</channel>", "<item><title>Later</title></item></channel>"
+    )
+    extracted, text = read("feed", xml.encode(), media_type="application/rss+xml")
+    assert text.endswith("- Closed & locked\n- Later\n")
+    assert extracted.facts.structure_info == "RSS feed of 3 entries; repaired in 3 places"
+
+
+def test_a_feed_that_breaks_off_keeps_the_entries_before_that(save: Save) -> None:
+    source = save(RSS.replace("Closed</title>", "Closed</b>").encode())
+    hints = Hints(media_type="application/rss+xml")
+    extracted = handler_named("feed").extract(source, hints, ExtractLimits())
+    parts: list[str] = []
+    with pytest.raises(NoText, match="its XML is damaged at line 5"):
+        parts.extend(part.text for part in extracted.parts or ())
+    assert "Gate & key" in "".join(parts)
+    assert extracted.facts.structure_info == "RSS feed of 1 entry"
+
+
+def test_a_document_type_without_entities_of_its_own_is_no_danger(read: Read) -> None:
+    dtd = '<!DOCTYPE rss PUBLIC "-//Netscape//DTD RSS 0.91//EN" "http://localhost/rss-0.91.dtd">'
+    xml = RSS.replace("<rss", f"{dtd}<rss", 1)
+    assert read("feed", xml.encode(), media_type="application/rss+xml")[1].count("\n- ") == 2
+
+
+CALENDAR = """BEGIN:VCALENDAR
+VERSION:2.0
+BEGIN:VEVENT
+UID:one@example.org
+DTSTART;TZID="Europe/Berlin":20260501T100000
+SUMMARY:Board meeting\\, with a long
+  title\\; folded
+LOCATION:Room 5
+DESCRIPTION:first line\\nsecond line\\\\
+BEGIN:VALARM
+DESCRIPTION:ring
+END:VALARM
+END:VEVENT
+BEGIN:VTODO
+UID:two
+DUE:20260601
+SUMMARY:Pay
+END:VTODO
+END:VCALENDAR
+""".replace("\n", "\r\n")
+
+
+def part(source: Path, path: str, **asked: object) -> PartText:
+    return text_part("ics", PartRequest(source=source, path=path, **asked))  # type: ignore[arg-type]
+
+
+def test_a_calendar_is_kept_and_its_entries_are_outline_and_preview(read: Read) -> None:
+    extracted, text = read("ics", CALENDAR.encode())
+    assert text == CALENDAR.replace("\r\n", "\n")
+    assert extracted.facts.structure_info == "1 event, 1 to-do"
+    assert [(h.title, h.start) for h in extracted.facts.outline] == [
+        ("Board meeting, with a long title; folded", 3),
+        ("Pay", 14),
+    ]
+    assert extracted.preview.text == (
+        "2026-05-01 10:00 Europe/Berlin · Board meeting, with a long title; folded · Room 5\n"
+        "2026-06-01 · Pay"
+    )
+
+
+@pytest.mark.parametrize("path", ["/1", "/one@example.org"])
+def test_a_part_is_an_entry_unfolded_and_without_escapes(save: Save, path: str) -> None:
+    assert part(save(CALENDAR.encode()), path).text == (
+        "UID: one@example.org\n"
+        'DTSTART;TZID="Europe/Berlin": 2026-05-01 10:00 Europe/Berlin\n'
+        "SUMMARY: Board meeting, with a long title; folded\n"
+        "LOCATION: Room 5\n"
+        "DESCRIPTION: first line\n  second line\\\n"
+        "BEGIN: VALARM\n"
+        "  DESCRIPTION: ring\n"
+        "END: VALARM\n"
+    )
+
+
+def test_an_entry_that_is_not_there_and_a_picture_are_errors(save: Save) -> None:
+    source = save(CALENDAR.encode())
+    with pytest.raises(OutOfRange, match="the calendar has 2"):
+        part(source, "/3")
+    with pytest.raises(BadArgument):
+        part(source, "/1", render="image")
+
+
+def test_a_calendar_is_recognised_by_its_first_line() -> None:
+    decision = detect_content_kind({"content-type": "text/plain"}, CALENDAR.encode(), "/download")
+    assert (decision.kind, decision.media_type) == ("text", "text/calendar")
+    assert format_of(decision).word == "calendar"
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        b"BEGIN:VCALENDAR\nBEGIN:VEVENT\n" + b"BEGIN:VALARM\n" * 20_000,
+        b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:x\n" + b" folded\n" * 100_000,
+        b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY" + b';P="' * 50_000 + b":x\n",
+        b"BEGIN:VEVENT\nSUMMARY:event\nEND:VEVENT\n" * 10_000,
+        b"BEGIN:VEVENT\nEND:VEVENT\nEND:VEVENT\n:\n;\n BEGIN\n",
+        b"",
+    ],
+    ids=["nested", "folded", "quotes", "many", "unbalanced", "empty"],
+)
+def test_hostile_calendars_are_bounded(read: Read, hostile: bytes) -> None:
+    extracted, text = read("ics", hostile)
+    assert text == hostile.decode()
+    assert len(extracted.facts.outline) <= 2_000
+    assert count(extracted.preview.text).tokens <= ExtractLimits().preview.structured_tokens
+    assert all(len(heading.title) <= 100 for heading in extracted.facts.outline)
+
+
+def notebook(*cells: dict[str, Any]) -> bytes:
+    return json.dumps(
+        {"cells": cells, "metadata": {"language_info": {"name": "python"}}, "nbformat": 4}
+    ).encode()
+
+
+def code(source: object, *outputs: dict[str, Any]) -> dict[str, Any]:
+    return {"cell_type": "code", "source": source, "outputs": list(outputs)}
+
+
+def test_cells_come_in_order_with_their_outputs(read: Read) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "Some text."]},
+        code(["a = 1\n", "print(a)"], {"output_type": "stream", "text": ["1\n"]}),
+        code(
+            "plot()",
+            {
+                "output_type": "display_data",
+                "data": {"text/plain": "<Figure>", "image/png": "iVBORw0"},
+            },
+        ),
+        code("1/0", {"output_type": "error", "traceback": ["Traceback", "ZeroDivisionError"]}),
+        {"cell_type": "raw", "source": "raw"},
+    ]
+    found, text = read("notebook", notebook(*cells))
+    assert text.split("\n\n") == [
+        "# Title\nSome text.",
+        "```python\na = 1\nprint(a)\n```",
+        "```output\n1\n```",
+        "```python\nplot()\n```",
+        "```output\n<Figure>\n```",
+        "(output: image/png)",
+        "```python\n1/0\n```",
+        "```output\nTraceback\nZeroDivisionError\n```",
+        "```\nraw\n```",
+        "",
+    ]
+    assert found.facts.structure_info == "5 cells, 3 of them code in python"
+
+
+def test_headings_of_cells_are_the_outline(save: Callable[[bytes], Any]) -> None:
+    one, two = ({"cell_type": "markdown", "source": source} for source in ("# One", "## Two"))
+    cells = [one, code("x = '''\n# no heading\n'''"), two]
+    found = handler_named("notebook").extract(save(notebook(*cells)), Hints(), ExtractLimits())
+    assert found.parts is not None
+    [part] = found.parts
+    assert [
+        (heading.title, heading.level, part.text.split("\n")[heading.start - 1])
+        for heading in part.headings
+    ] == [("One", 1, "# One"), ("Two", 2, "## Two")]
+
+
+@pytest.mark.parametrize(("size", "cut"), [(2_000, False), (2_001, True), (5_000_000, True)])
+def test_an_output_is_bounded(read: Read, size: int, cut: bool) -> None:
+    _, text = read("notebook", notebook(code("x", {"output_type": "stream", "text": "y" * size})))
+    assert ("…" in text) is cut
+    assert len(text) < 2_100
+
+
+def test_a_fence_within_code_does_not_end_the_block(read: Read) -> None:
+    _, text = read("notebook", notebook(code("s = '''\n```\n'''")))
+    assert text.startswith("````python\n")
+
+
+def test_the_older_format_with_worksheets_is_read(read: Read) -> None:
+    cells: list[dict[str, Any]] = [
+        {"cell_type": "heading", "level": 2, "source": "Part"},
+        {"cell_type": "code", "input": "x", "outputs": []},
+    ]
+    data = json.dumps({"worksheets": [{"cells": cells}], "nbformat": 3}).encode()
+    assert read("notebook", data)[1] == "## Part\n\n```\nx\n```\n\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "its JSON is damaged or cut short"),
+        (notebook(code("x"))[:-5], "its JSON is damaged or cut short"),
+        (b"[" * 200_000, "its JSON is nested too deeply"),
+        (b"[]", "it holds no cells"),
+        (b'{"cells": 7}', "the document holds no text"),
+        (
+            b'{"cells": [null, {"cell_type": "markdown", "source": 4}]}',
+            "the document holds no text",
+        ),
+    ],
+    ids=["empty", "cut short", "deep", "list", "number", "odd cells"],
+)
+def test_a_broken_notebook_gives_one_clear_line(read: Read, data: bytes, reason: str) -> None:
+    with pytest.raises(NoText, match=reason):
+        read("notebook", data)
+
+
+def database(folder: Path, *statements: str) -> bytes:
+    path = folder / "made.sqlite"
+    path.unlink(missing_ok=True)
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+    return path.read_bytes()
+
+
+def test_each_table_comes_with_its_definition_its_count_and_its_rows(
+    read: Read, tmp_path: Path
+) -> None:
+    extracted, text = read("sqlite",
+        database(
+            tmp_path,
+            "CREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT, flag BLOB)",
+            "INSERT INTO towns VALUES (1, 'Łódź', x'0102'), (2, 'two' || char(9, 10) || 'lines', NULL)",
+            'CREATE TABLE "odd "" name" ("a b" REAL)', "CREATE VIEW big AS SELECT * FROM towns",
+            "CREATE INDEX i ON towns (name)",
+        ),
+    )  # fmt: skip
+    assert text == (
+        "## towns (2 rows)\nCREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT, flag BLOB)\n\n"
+        "id\tname\tflag\n1\tŁódź\t(2 bytes)\n2\ttwo ⏎lines\t\n\n"
+        '## odd " name (0 rows)\nCREATE TABLE "odd "" name" ("a b" REAL)\n\na b\n\n'
+        "## big (view)\nCREATE VIEW big AS SELECT * FROM towns\n\n"
+    )
+    assert extracted.facts.sheets == 2
+    assert extracted.facts.structure_info == (
+        'towns (2 rows): id, name, flag; odd " name (0 rows): a b; big (view)'
+    )
+
+
+def test_each_table_and_its_rows_are_parts(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(database(tmp_path, "CREATE TABLE t (a)", "INSERT INTO t VALUES (1), (2)"))
+    parts = list(handler_named("sqlite").extract(source, Hints(), ExtractLimits()).parts or ())
+    assert [(part.table, part.columns, part.rows, part.headings[:1] != ()) for part in parts] == [
+        (None, 0, 0, True), ("t", 1, 0, False), (None, 0, 2, False), (None, 0, 0, False),
+    ]  # fmt: skip
+
+
+def test_the_first_thousand_of_many_rows_are_read(read: Read, tmp_path: Path) -> None:
+    _, text = read(
+        "sqlite",
+        database(
+            tmp_path,
+            "CREATE TABLE t (a)",
+            "INSERT INTO t WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM n WHERE a < 2345) SELECT a FROM n",
+        ),
+    )
+    assert text.startswith("## t (2,345 rows, the first 1,000 of them here)\n")
+    assert text.endswith("\n999\n1000\n\n")
+
+
+def test_long_text_is_cut(read: Read, tmp_path: Path) -> None:
+    _, text = read(
+        "sqlite",
+        database(tmp_path, "CREATE TABLE t (a)", "INSERT INTO t VALUES (printf('%.5000c', 'x'))"),
+    )
+    assert text.splitlines()[-2] == "x" * 1_000 + "…"
+
+
+ENDLESS = "WITH RECURSIVE n(a) AS (SELECT 1 UNION ALL SELECT a FROM n) SELECT a FROM n"
+BLOWN_UP = "replace(" * 20 + "'aaaaaaaaaa'" + ", 'a', 'aaaaaaaaaa')" * 20
+
+
+def computed(expression: str) -> tuple[str, ...]:
+    """Return statements for a table with a generated column that SQLite would refuse."""
+    return (
+        "CREATE TABLE t (a, b AS (a))",
+        "INSERT INTO t VALUES (1)",
+        "PRAGMA writable_schema = ON",
+        f"""UPDATE sqlite_master SET sql = "CREATE TABLE t (a, b AS ({expression}))" """,
+    )
+
+
+@pytest.mark.parametrize(
+    ("statements", "line"),
+    [
+        ((f"CREATE VIEW v AS {ENDLESS}",), "## v (view)"),
+        (computed(BLOWN_UP), "## t (its rows cannot be read)"),
+        (
+            ("CREATE VIRTUAL TABLE f USING fts5(a)", "INSERT INTO f VALUES ('words')"),
+            "## f (virtual table)",
+        ),
+    ],
+    ids=["an endless view", "a column of 10^20 characters", "a virtual table and what it keeps"],
+)
+def test_a_definition_in_a_schema_is_never_run(
+    read: Read, tmp_path: Path, statements: tuple[str, ...], line: str
+) -> None:
+    data = database(tmp_path, *statements)
+    before = time.process_time()
+    extracted, text = read("sqlite", data)
+    assert text.startswith(line)
+    assert extracted.facts.structure_info.count("(") == 1
+    assert time.process_time() - before < 5
+
+
+def test_a_schema_that_would_load_code_is_refused(read: Read, tmp_path: Path) -> None:
+    with pytest.raises(NoText, match="damaged"):
+        read("sqlite", database(tmp_path, *computed("load_extension('/tmp/evil')")))
+
+
+def test_a_database_with_a_journal_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "wal.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE t (a)")
+        connection.commit()
+    source = tmp_path / "alone" / "name #% .sqlite"
+    source.parent.mkdir()
+    source.write_bytes(path.read_bytes())
+    parts = handler_named("sqlite").extract(source, Hints(), ExtractLimits()).parts or ()
+    assert "".join(part.text for part in parts).startswith("## t (0")
+    assert [entry.name for entry in source.parent.iterdir()] == [source.name]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"SQLite format 3\0" + b"\xff" * 200, "damaged"),
+        (b"SQLite format 3\0", "no tables|damaged"),
+        (b"", "no tables"),
+    ],
+    ids=["garbage", "header alone", "empty"],
+)
+def test_a_file_that_is_no_database_is_reported(read: Read, data: bytes, reason: str) -> None:
+    with pytest.raises(NoText, match=reason):
+        read("sqlite", data)
+
+
+def test_damage_does_no_harm(read: Read, tmp_path: Path) -> None:
+    rows = ", ".join(f"({n}, 'name {n}')" for n in range(500))
+    whole = database(tmp_path, "CREATE TABLE t (a, b)", f"INSERT INTO t VALUES {rows}")
+    for seed in range(200):
+        broken = bytearray(whole)
+        for step in range(4):
+            at = (seed * 7_919 + step * 104_729) % (len(broken) - 100) + 100
+            broken[at] = (seed * 31 + step) % 256
+        with suppress(NoText):
+            read("sqlite", bytes(broken))
