@@ -89,17 +89,17 @@ async def test_a_member_is_unpacked_in_the_worker_s_own_folder_and_leaves_with_i
     monkeypatch.setenv("TMPDIR", str(system))
     slow = b"[" + b'[],{"a":[]},' * 4_000_000 + b"1]"
     source.write_bytes(packed({"slow.json": slow, "a.txt": "x\n"}))
-    pool = WorkerPool(ExtractLimits(wall_seconds=0.5), workers=1, folder=spool)
     decision = route_file(source, {}, "")
-    try:
-        with pytest.raises(TooLarge):
-            await pool.part(decision, PartRequest(source=source, path="slow.json"))
-        assert [*spool.iterdir(), *system.iterdir()] == []
-        request = PartRequest(source=source, path="a.txt")
-        assert await pool.part(decision, request) == PartText("x\n", 1)
-        assert [*spool.glob("*/out/*"), *system.iterdir()] == []
-    finally:
-        await pool.aclose()
+    hurried = WorkerPool(ExtractLimits(wall_seconds=0.5), workers=1, folder=spool)
+    with pytest.raises(TooLarge):
+        await hurried.part(decision, PartRequest(source=source, path="slow.json"))
+    assert [*spool.iterdir(), *system.iterdir()] == []
+    await hurried.aclose()
+    pool = WorkerPool(workers=1, folder=spool)
+    request = PartRequest(source=source, path="a.txt")
+    assert await pool.part(decision, request) == PartText("x\n", 1)
+    assert [*spool.glob("*/out/*"), *system.iterdir()] == []
+    await pool.aclose()
 
 
 # What the router looks at stands in the server's own process: no expression may go back and forth
