@@ -219,9 +219,10 @@ def gc(settings: "Settings", dry_run: bool, as_json: bool) -> None:
 )
 @json_flag
 def stats(settings: "Settings", plot_file: Path | None, as_json: bool) -> None:
-    """Sum up what was fetched, by kind and host, and the tokens kept out of the context."""
-    from fetchstash.server.ui import origins, plot, totals  # noqa: PLC0415 - the rooms are heavy
+    """Sum up what was fetched, by kind and host, the tokens kept out, and what each tool cost."""
+    from fetchstash.server.ui import costs, origins, plot, totals  # noqa: PLC0415 - heavy rooms
     from fetchstash.stash import logged_calls, replacing  # noqa: PLC0415 - as above
+    from fetchstash.store import ALL_RUNS, with_run  # noqa: PLC0415 - as above
 
     async def work(stash: "Stash") -> "Listing":
         listing = await stash.list(limit=settings.store.max_artifacts)
@@ -235,13 +236,15 @@ def stats(settings: "Settings", plot_file: Path | None, as_json: bool) -> None:
     sums = totals(listing.facts, calls)
     rows = _show.rows_of(listing.facts, origins(listing.facts, calls))
     shown = sums.shown if sums.calls else None
+    run = with_run(settings.store).run
+    tools = costs(call for call in calls if run in (ALL_RUNS, call.get("run")))["tool"]
     if plot_file:
         with replacing(plot_file) as file:
             file.write(plot(sums).encode())
     if as_json:
-        print_objects(_show.as_objects(rows, shown))
+        print_objects(_show.as_objects(rows, tools, shown))
     else:
-        for line in _show.printed(screen_of(), rows, shown):
+        for line in _show.printed(screen_of(), rows, tools, shown):
             click.echo(line)
 
 

@@ -376,8 +376,14 @@ def rows_of(artifacts: "Sequence[Facts]", origins: Mapping[str, str]) -> list[Ro
     return sorted(rows, key=lambda row: (row.group == "host", -row.tokens, row.name))
 
 
-def printed(screen: Screen, rows: Sequence[Row], shown: int | None) -> list[str]:
+Costs = Sequence[tuple[str, int, int, int]]
+"""Tools with their calls, tokens shown and milliseconds."""
+
+
+def printed(screen: Screen, rows: Sequence[Row], tools: Costs, shown: int | None) -> list[str]:
     """Return the lines for a person."""
+    from fetchstash.server.ui import took  # noqa: PLC0415 - heavy
+
     lines: list[str] = []
     numbers = [Column(name, right=True) for name in ("artifacts", "bytes", "tokens")]
     for group in dict.fromkeys(row.group for row in rows):
@@ -392,6 +398,12 @@ def printed(screen: Screen, rows: Sequence[Row], shown: int | None) -> list[str]
             if row.group == group
         ]
         lines += [*table(screen, [Column(group, least=8), *numbers], texts), ""]
+    if tools:
+        costs = [
+            (safe_line(name), f"{n:,}", f"{tokens:,}", took(ms)) for name, n, tokens, ms in tools
+        ]
+        heads = [Column(name, right=True) for name in ("calls", "shown", "took")]
+        lines += [*table(screen, [Column("tool", least=8), *heads], costs), ""]
     whole = sum(row.tokens for row in rows if row.group == "kind")
     together = TokenCount(whole, all(row.tokens_exact for row in rows))
     lines.append(f"All texts together: {together:,} tokens.")
@@ -402,7 +414,9 @@ def printed(screen: Screen, rows: Sequence[Row], shown: int | None) -> list[str]
     return lines
 
 
-def as_objects(rows: Sequence[Row], shown: int | None) -> tuple[Mapping[str, object], ...]:
+def as_objects(
+    rows: Sequence[Row], tools: Costs, shown: int | None
+) -> tuple[Mapping[str, object], ...]:
     """Return the same as data."""
     whole = sum(row.tokens for row in rows if row.group == "kind")
     total = {
@@ -411,4 +425,6 @@ def as_objects(rows: Sequence[Row], shown: int | None) -> tuple[Mapping[str, obj
         "shown": shown,
         "kept_out": None if shown is None else max(whole - shown, 0),
     }
-    return (*(asdict(row) for row in rows), total)
+    names = ("name", "calls", "tokens", "ms")
+    calls = ({"group": "tool", **dict(zip(names, row, strict=True))} for row in tools)
+    return (*(asdict(row) for row in rows), *calls, total)

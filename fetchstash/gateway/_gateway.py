@@ -2,8 +2,9 @@
 
 import json
 import sys
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -41,6 +42,7 @@ from fetchstash.gateway._upstream import FOR_MODELS, HostInfo, Upstream
 from fetchstash.text import clip
 
 if TYPE_CHECKING:
+    from fetchstash.server.tools import LoggedCall
     from fetchstash.stash import Stash
 
 UNKNOWN = {"name": "unknown", "version": "0"}
@@ -61,13 +63,21 @@ Handler = Callable[[str, Params], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
-class _Task:
-    """The call that a task of a server answers."""
+class _Asked:
+    """What the host asked of a server: a tool, a prompt or the URI of a resource."""
 
     upstream: Upstream
-    tool: str
+    name: str
     arguments: Mapping[str, Any]
-    shortened: Shortened
+    shortened: Shortened = Shortened.ALL
+    started: float = field(default_factory=time.monotonic)
+
+    def logged(self, settings: Settings) -> "LoggedCall":
+        """Return it for the log of calls."""
+        from fetchstash.server.tools import LoggedCall  # noqa: PLC0415 - heavy
+
+        server = self.upstream.name
+        return LoggedCall(settings, self.name, self.arguments, server, self.started)
 
 
 class Gateway:
@@ -102,7 +112,7 @@ class Gateway:
         self._host_info: HostInfo | None = None
         self._on_listed = on_listed
         self._last_token = 0
-        self._tasks_by_id: dict[str, _Task] = {}
+        self._tasks_by_id: dict[str, _Asked] = {}
         self._unread = 0
         """Previews shown so far, as long as none was read on."""
         self._asked: dict[str, tuple[Upstream, str | int]] = {}
@@ -251,19 +261,11 @@ class Gateway:
             if upstream is self._catalog.own:
                 self._unread = -sys.maxsize
             shortened = self._catalog.shortened(upstream, name)
-            is_whole = shortened is Shortened.NOTHING
-            try:
-                result = await self._ask(upstream, method, {**params, "name": name})
-            except RpcError as error:
-                text = error.message + ("" if error.data is None else f"\n{json.dumps(error.data)}")
-                if is_whole or len(text) <= upstream.server.threshold:
-                    raise
-                content = [{"type": "text", "text": text}]
-                result = {"content": content, "isError": True, **self._complete_type()}
-            task = _Task(upstream, name, as_object(params.get("arguments")), shortened)
+            asked = _Asked(upstream, name, as_object(params.get("arguments")), shortened)
+            result = await self._result(method, asked, {**params, "name": name})
             if task_id := as_object(result.get("task")).get("taskId") or result.get("taskId"):
-                self._remember(str(task_id), task)
-            return await self._shortened_by_task(task, result)
+                self._remember(str(task_id), asked)
+            return await self._shortened(method, asked, result)
         except FetchstashError as error:
             return self._failed(error)
 
@@ -283,33 +285,39 @@ class Gateway:
         content = [{"type": "text", "text": described(tool, name)}]
         return {"content": content, **self._complete_type()}
 
-    async def _shortened_by_task(self, task: _Task, result: dict[str, Any]) -> dict[str, Any]:
-        """Return the result of a tool, as short as its tool's results are made."""
-        if task.shortened is Shortened.NOTHING:
-            return result
-        keeps = task.shortened is Shortened.TEXT
-        arguments = task.arguments
-        return await self._shortened(
-            "tools/call", task.upstream, task.tool, result, arguments, keeps=keeps
-        )
+    async def _result(self, method: str, asked: _Asked, params: Params) -> dict[str, Any]:
+        """Ask a server for what a model reads. Log what fails; make a long error a result."""
+        try:
+            return await self._ask(asked.upstream, method, params)
+        except BaseException as error:
+            if method == "tools/call" and isinstance(error, RpcError):
+                text = error.message + ("" if error.data is None else f"\n{json.dumps(error.data)}")
+                is_long = len(text) > asked.upstream.server.threshold
+                if is_long and asked.shortened is not Shortened.NOTHING:
+                    content = [{"type": "text", "text": text}]
+                    return {"content": content, "isError": True, **self._complete_type()}
+            if asked.upstream is not self._catalog.own:
+                asked.logged(self._settings).failed(error)
+            raise
 
-    def _remember(self, task_id: str, task: _Task) -> None:
+    def _remember(self, task_id: str, asked: _Asked) -> None:
         """Remember whose a task is, and what was called."""
-        self._tasks_by_id[task_id] = task
+        self._tasks_by_id[task_id] = asked
         if len(self._tasks_by_id) > TASKS:
             del self._tasks_by_id[next(iter(self._tasks_by_id))]
 
     async def _ask_of_task(self, method: str, params: Params) -> dict[str, Any]:
         """Ask the server of a task for its state or result, which may come with the state."""
         task_id = str(params.get("taskId"))
-        task = self._tasks_by_id.get(task_id)
-        if task is None:
-            task = _Task(self._catalog.only(method), "task", {}, Shortened.ALL)
-        result = await self._ask(task.upstream, method, params)
+        asked = self._tasks_by_id.get(task_id)
+        if asked is None:
+            asked = _Asked(self._catalog.only(method), "task", {})
         if method == "tasks/result":
-            return await self._shortened_by_task(task, result)
+            result = await self._result(method, asked, params)
+            return await self._shortened("tools/call", asked, result)
+        result = await self._ask(asked.upstream, method, params)
         if "content" in (inner := as_object(result.get("result"))):
-            return {**result, "result": await self._shortened_by_task(task, inner)}
+            return {**result, "result": await self._shortened("tools/call", asked, inner)}
         return result
 
     async def _list_tasks(self, method: str, params: Params) -> dict[str, Any]:
@@ -317,39 +325,37 @@ class Gateway:
         tasks: list[dict[str, Any]] = []
         for upstream, found in await self._catalog.all_of(method, "tasks", params):
             for item in found:
-                call = _Task(upstream, "task", {}, Shortened.ALL)
-                self._tasks_by_id.setdefault(str(item.get("taskId")), call)
+                asked = _Asked(upstream, "task", {})
+                self._tasks_by_id.setdefault(str(item.get("taskId")), asked)
             tasks += found
         return {"tasks": tasks, **self._complete_type()}
 
     async def _get_prompt(self, method: str, params: Params) -> dict[str, Any]:
         exposed = str(params.get("name"))
         upstream, name = await self._catalog.route("prompts/list", exposed, "prompt")
-        result = await self._ask(upstream, method, {**params, "name": name})
-        arguments = as_object(params.get("arguments"))
-        return await self._shortened(method, upstream, name, result, arguments)
+        asked = _Asked(upstream, name, as_object(params.get("arguments")))
+        result = await self._result(method, asked, {**params, "name": name})
+        return await self._shortened(method, asked, result)
 
     async def _read_resource(self, method: str, params: Params) -> dict[str, Any]:
         uri = str(params.get("uri"))
         upstream = await self._catalog.owner(uri)
-        result = await self._ask(upstream, method, params)
         # The page of an MCP App: the host shows it, and no model reads it.
         if uri.startswith("ui://") or upstream.server.leave_resources:
-            return result
-        return await self._shortened(method, upstream, uri, result)
+            return await self._ask(upstream, method, params)
+        asked = _Asked(upstream, uri, {})
+        return await self._shortened(method, asked, await self._result(method, asked, params))
 
     async def _shortened(
-        self,
-        method: str,
-        upstream: Upstream,
-        name: str,
-        result: dict[str, Any],
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        keeps: bool = False,
+        self, method: str, asked: _Asked, result: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return a result made short for the host's model, which may keep structured content."""
+        """Return a result, logged and made as short for the host's model as its tool's are."""
+        upstream = asked.upstream
         if upstream is self._catalog.own or result.get("resultType") == "input_required":
+            return result
+        logged = asked.logged(self._settings)
+        if asked.shortened is Shortened.NOTHING:
+            logged.passed(0, failed=result.get("isError") is True)  # no model is shown it
             return result
         from fetchstash.gateway._results import Call, bounded  # noqa: PLC0415 - heavy
         from fetchstash.render import Host  # noqa: PLC0415 - as above
@@ -357,7 +363,8 @@ class Gateway:
         assert self._host_info
         views = self._settings.views_for(str(self._host_info.client_info.get("name")))
         host = Host(views, True, self._settings.context)
-        call = Call(self._settings, host, upstream.server, name, arguments or {}, keeps)
+        keeps = asked.shortened is Shortened.TEXT
+        call = Call(host, upstream.server, asked.name, asked.arguments, logged, keeps)
         short = await bounded(method, self._stash, call, result)
         if method == "tools/call" and short is not result:
             self._unread += 1

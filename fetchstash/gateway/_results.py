@@ -13,22 +13,23 @@ import json
 import mimetypes
 import re
 import shutil
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import anyio.to_thread
 
-from fetchstash.config import Settings, WrappedServer, is_secret_name
+from fetchstash.config import WrappedServer, is_secret_name
 from fetchstash.fetch import mask_url
 from fetchstash.gateway._framing import Unescaper, UnreadableMessage
 from fetchstash.gateway._process import without_secrets
 from fetchstash.gateway._protocol import as_object, as_objects, meta_of
 from fetchstash.gateway._rpc import HELD_CHARS, Spooled, drop_spooled
 from fetchstash.render import Host, view_of
-from fetchstash.server.tools import log_call, log_short_call
+from fetchstash.server.tools import LoggedCall
 from fetchstash.stash import Artifact, Stash
 from fetchstash.system.processes import new_file
 from fetchstash.text import PreviewLimits, clip, picture_size
@@ -58,14 +59,14 @@ class Call:
     """What a host asked of a server, and how the result may reach its model.
 
     ``name`` is of a tool or prompt, or a URI. ``keeps_structured``: the page of an MCP App reads
-    the structured content, and no model does.
+    the structured content, and no model does. ``logged`` is the same call for the log.
     """
 
-    settings: Settings
     host: Host
     server: WrappedServer
     name: str
-    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    arguments: Mapping[str, Any]
+    logged: LoggedCall
     keeps_structured: bool = False
 
     @property
@@ -114,6 +115,8 @@ async def bounded(method: str, get: Get, call: Call, result: dict[str, Any]) -> 
                 said: dict[str, Any] = {"content": [block]}
                 short = await bounded("tools/call", get, call, said)
                 message["content"] = short["content"][0]
+                rest = replace(call.logged, started=time.monotonic())
+                call = replace(call, logged=rest)  # its time is counted once
         return result
     if method == "resources/read":
         return await _resource(get, call, result)
@@ -161,7 +164,7 @@ async def _bounded(
     """Return the result with its long parts replaced, the very same one if none is long."""
     chars = sum(part.chars for part in parts)
     if chars <= call.server.threshold and not any(part.is_image for part in parts):
-        log_short_call(call.settings, call.name, call.arguments, chars, server=call.server.name)
+        call.logged.passed(chars, failed=result.get("isError") is True)
         return result
     large = _to_replace(parts, call.server.threshold)
     if any(part.is_structured for part in large):
@@ -171,7 +174,7 @@ async def _bounded(
     artifacts = [await _kept(stash, call, part) for part in large if part.values]
     value = artifacts[0] if len(artifacts) == 1 else tuple(artifacts)
     view = view_of(call.host, value, max(call.server.threshold, 200))
-    log_call(stash.settings, call.name, call.arguments, value, view, server=call.server.name)
+    call.logged.showed(value, view, failed=result.get("isError") is True)
     preview: Block = {"type": "text", "text": view.text, **_annotations(content, gone)}
     shown = [preview]
     shown += [

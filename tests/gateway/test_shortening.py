@@ -149,10 +149,18 @@ async def test_an_artifact_is_called_as_its_call_and_calls_are_logged(tmp_path: 
         short = await called(host, **arguments)
         both.answers["tools/call"] = {"content": [text("short")]}
         await called(host, path="/z")
+        both.answers["tools/call"] = {"content": [text("no")], "isError": True}
+        await called(host)
+        del both.answers["tools/call"]
+        await host.call("tools/call", {"name": "read", "arguments": {}})
     [facts] = short["_meta"]["fetchstash/artifact"]
     assert facts["name"] == 'rows: read(path=/x/y.log, api_key=***, deep={"n": [1]})'
     assert "do-not-show" not in short["content"][0]["text"]
-    long_call, short_call = logged_calls(load({"store.folder": str(folder)}))
+    logged = list(logged_calls(load({"store.folder": str(folder)})))
+    long_call, short_call, *failed = logged
+    assert [call["error"] for call in failed] == ["tool", "-32601"]
+    assert all(call["ms"] > 0 for call in logged)
+    assert len({call["run"] for call in logged}) == 1
     assert (long_call["server"], long_call["tool"]) == ("rows", "read")
     assert long_call["asked"] == {"path": "/x/y.log", "api_key": "***", "deep": '{"n": [1]}'}
     assert [item["ref"] for item in long_call["shown"]] == [facts["artifact_ref"]]

@@ -6,9 +6,8 @@ from fetchstash.system.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.server.tools._answer import (
+        LoggedCall,
         answer,
-        log_call,
-        log_short_call,
         tool_functions,
         tool_named,
     )
@@ -17,11 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HOST_ARGUMENTS",
+    "LoggedCall",
     "Reports",
     "ToolSpec",
     "answer",
-    "log_call",
-    "log_short_call",
     "meant",
     "tool_functions",
     "tool_named",
@@ -29,7 +27,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "_answer": "answer log_call log_short_call tool_functions tool_named",
+    "_answer": "LoggedCall answer tool_functions tool_named",
     "_arguments": "HOST_ARGUMENTS meant",
     "_specs": "Reports ToolSpec tool_specs",
 }

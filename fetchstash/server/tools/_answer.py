@@ -3,14 +3,18 @@
 It stands in the folder of the store as ``calls.jsonl``, 0600, and holds places and sizes, never
 content; the view and stats read it. A line has ``time``, ``run``, ``project``, ``server`` (of a
 gateway), ``tool``, ``asked`` (the arguments, clipped, without secrets), ``tokens`` (an estimate of
-the whole result) and ``shown``: for each artifact its ``ref``, ``how`` it was shown, and ``spans``
-as [unit, first, last].
+the whole result), ``ms`` (from the request to the result), ``error`` (of a call that failed: a code
+of fetchstash or of JSON-RPC, "cancelled", or "tool" where the server's result says so) and
+``shown``: for each artifact its ``ref``, ``how`` it was shown, and ``spans`` as [unit, first,
+last].
 """
 
 import inspect
 import json
 import re
+import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, Optional, cast
 
 from fetchstash.config import Settings, is_secret_name
@@ -42,59 +46,57 @@ Span = tuple[str, int, int]
 """Unit, first and last: chars from 0, end excluded; lines and pages from 1, end included."""
 
 
-def log_call(
-    settings: Settings,
-    tool: str,
-    arguments: Arguments,
-    value: Value,
-    view: View,
-    *,
-    server: str = "",
-) -> None:
-    """Record what a call showed."""
-    shown = [
-        {"ref": facts.artifact_ref, "how": how, "spans": spans[:_SPANS]}
-        for facts, how, spans in _shown(value, view)
-    ]
-    _record(settings, server, tool, arguments, _tokens(value, view.text), shown)
+@dataclass(frozen=True, slots=True)
+class LoggedCall:
+    """A call of a tool, of ``server`` behind a gateway, that is logged when it has ended."""
 
+    settings: Settings
+    tool: str
+    arguments: Arguments
+    server: str = ""
+    started: float = field(default_factory=time.monotonic)
 
-def log_short_call(
-    settings: Settings, tool: str, arguments: Arguments, chars: int, *, server: str
-) -> None:
-    """Record how much the result of a call had that passed through a gateway."""
-    _record(settings, server, tool, arguments, chars // _CHARS_PER_TOKEN, [])
+    def showed(self, value: Value, view: View, *, failed: bool = False) -> None:
+        """Record what a call showed."""
+        shown = [
+            {"ref": facts.artifact_ref, "how": how, "spans": spans[:_SPANS]}
+            for facts, how, spans in _shown(value, view)
+        ]
+        self._record(_tokens(value, view.text), shown, "tool" if failed else "")
 
+    def passed(self, chars: int, *, failed: bool = False) -> None:
+        """Record how much the result of a call had that passed through a gateway."""
+        self._record(chars // _CHARS_PER_TOKEN, [], "tool" if failed else "")
 
-def _record(
-    settings: Settings,
-    server: str,
-    tool: str,
-    arguments: Arguments,
-    tokens_shown: int,
-    shown: list[dict[str, Any]],
-) -> None:
-    """Append a call to the log. An ephemeral run leaves no trace."""
-    store = settings.store
-    log = log_of(settings) if settings.telemetry.call_log and not store.ephemeral else None
-    if log is None:
-        return
-    asked = {
-        name: "***" if is_secret_name(name) else _clipped(item)
-        for name, item in arguments.items()
-        if item
-    }
-    record = {
-        "time": telemetry.now(),
-        "run": store.run,
-        "project": project_of(store.run),
-        **({"server": server} if server else {}),
-        "tool": tool,
-        "asked": asked,
-        "tokens": tokens_shown,
-        "shown": shown,
-    }
-    log.append(record)
+    def failed(self, error: BaseException) -> None:
+        """Record the error that a call ended with."""
+        code = getattr(error, "code", "internal" if isinstance(error, Exception) else "cancelled")
+        self._record(len(str(error)) // _CHARS_PER_TOKEN, [], str(code))
+
+    def _record(self, tokens_shown: int, shown: list[dict[str, Any]], error: str) -> None:
+        """Append the call to the log. An ephemeral run leaves no trace."""
+        settings, store = self.settings, self.settings.store
+        log = log_of(settings) if settings.telemetry.call_log and not store.ephemeral else None
+        if log is None:
+            return
+        asked = {
+            name: "***" if is_secret_name(name) else _clipped(item)
+            for name, item in self.arguments.items()
+            if item
+        }
+        record = {
+            "time": telemetry.now(),
+            "run": store.run,
+            "project": project_of(store.run),
+            **({"server": self.server} if self.server else {}),
+            "tool": self.tool,
+            "asked": asked,
+            "tokens": tokens_shown,
+            "ms": round((time.monotonic() - self.started) * 1_000, 1),
+            **({"error": error} if error else {}),
+            "shown": shown,
+        }
+        log.append(record)
 
 
 def _tokens(value: Value, text: str) -> int:
@@ -186,10 +188,15 @@ async def answer(
     stash: Stash, host: Host, tool: ToolSpec, arguments: Arguments, reports: Reports = NO_REPORTS
 ) -> View:
     """Check a tool's arguments, run it, and return the view. Raises FetchstashError."""
-    checked_arguments = checked(tool, arguments)
-    value = await tool.run(stash, checked_arguments, reports)
-    view = view_of(host, value, checked_arguments.get("maxChars"))
-    log_call(stash.settings, tool.name, arguments, value, view)
+    call = LoggedCall(stash.settings, tool.name, arguments)
+    try:
+        checked_arguments = checked(tool, arguments)
+        value = await tool.run(stash, checked_arguments, reports)
+        view = view_of(host, value, checked_arguments.get("maxChars"))
+    except BaseException as error:
+        call.failed(error)
+        raise
+    call.showed(value, view)
     return view
 
 

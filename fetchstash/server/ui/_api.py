@@ -184,10 +184,9 @@ class Api:
         end = max(len(calls) - _number(request, "offset", 0), 0)
         shown = calls[max(end - min(_number(request, "limit", CALLS), CALLS), 0) : end]
         sums = await anyio.to_thread.run_sync(costs, calls, artifacts)
-        tokens = sum(call.get("tokens") or 0 for call in calls)
         return {
             "total": len(calls),
-            "tokens": tokens,
+            **{name: sum(call.get(name) or 0 for call in calls) for name in ("tokens", "ms")},
             "items": entries(shown, artifacts)[::-1],
             "costs": {by: rows[:_COSTS] for by, rows in sums.items()},
         }

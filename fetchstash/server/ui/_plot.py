@@ -15,6 +15,8 @@ from fetchstash.stash import log_of, logged_calls
 from fetchstash.store import ALL_RUNS, Facts
 from fetchstash.text import clip_middle
 
+_OF_A_CALL = ("time", "server", "tool", "asked", "tokens", "ms")
+
 
 class Calls:
     """The calls of all runs."""
@@ -43,9 +45,7 @@ class Calls:
         """Return what each call showed of an artifact, oldest first."""
         return [
             {
-                **{
-                    name: record.get(name) for name in ("time", "server", "tool", "asked", "tokens")
-                },
+                **{name: record.get(name) for name in _OF_A_CALL},
                 **shown,
             }
             for record in await self._all()

@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +15,8 @@ from fetchstash.text.hygiene import clean_line
 OWN = "fetchstash"
 """The server of calls that went through no gateway."""
 MAX_ROWS = 20_000
+COSTS = ("Calls", "Tokens", "Took")
+"""What a row of costs has behind its name."""
 
 Record = Mapping[str, Any]
 
@@ -31,6 +34,8 @@ def entries(calls: Sequence[Record], artifacts: Mapping[str, Facts]) -> list[dic
             "tool": call.get("tool", ""),
             "asked": call.get("asked", {}),
             "tokens": call.get("tokens") or 0,
+            "ms": call.get("ms"),
+            "error": call.get("error", ""),
             "shown": [
                 _shown(item, artifacts.get(item.get("ref"))) for item in call.get("shown", ())
             ],
@@ -56,39 +61,48 @@ def _shown(item: Record, facts: Facts | None) -> dict[str, Any]:
     }
 
 
-def costs(calls: Iterable[Record], artifacts: Mapping[str, Facts]) -> dict[str, list[list[Any]]]:
-    """Return calls and tokens by server, by tool and by host of the web, the dearest first.
+def costs(
+    calls: Iterable[Record], artifacts: Mapping[str, Facts] = MappingProxyType({})
+) -> dict[str, list[tuple[str, int, int, int]]]:
+    """Return calls, tokens and ms by server, by tool and by host of the web, the dearest first.
 
-    A call that showed several artifacts costs each of their hosts its share.
+    A call that showed several artifacts costs each of their hosts its share. One that was logged
+    without its duration counts as 0 ms.
     """
     sums: dict[str, dict[str, list[float]]] = {"server": {}, "tool": {}, "host": {}}
 
-    def add(by: str, name: str, calls: float, tokens: float) -> None:
-        row = sums[by].setdefault(name, [0, 0])
-        row[0], row[1] = row[0] + calls, row[1] + tokens
+    def add(by: str, name: str, *cost: float) -> None:
+        sums[by][name] = [a + b for a, b in zip(sums[by].get(name, [0, 0, 0]), cost, strict=True)]
 
     for call in calls:
-        tokens, server = call.get("tokens") or 0, call.get("server") or OWN
-        add("server", server, 1, tokens)
-        add(
-            "tool",
-            call.get("tool", "") if server == OWN else f"{server}: {call['tool']}",
-            1,
-            tokens,
-        )
+        tokens, ms = call.get("tokens") or 0, call.get("ms") or 0
+        server, tool = call.get("server") or OWN, call.get("tool", "")
+        add("server", server, 1, tokens, ms)
+        add("tool", tool if server == OWN else f"{server}: {tool}", 1, tokens, ms)
         kept = [
             facts for item in call.get("shown", ()) if (facts := artifacts.get(item.get("ref")))
         ]
         for host in {h for facts in kept if (h := urlsplit(facts.final_url).hostname)}:
             of_host = [facts for facts in kept if urlsplit(facts.final_url).hostname == host]
-            add("host", host, 1, tokens * len(of_host) / len(kept))
+            share = len(of_host) / len(kept)
+            add("host", host, 1, tokens * share, ms * share)
     return {
         by: [
-            [name, int(count), round(tokens)]
-            for name, (count, tokens) in sorted(rows.items(), key=lambda row: (-row[1][1], row[0]))
+            (name, round(row[0]), round(row[1]), round(row[2]))
+            for name, row in sorted(rows.items(), key=lambda item: (-item[1][1], item[0]))
         ]
         for by, rows in sums.items()
     }
+
+
+def took(ms: float | None) -> str:
+    """Return a duration for people: "3.4 ms", "12.0 s", "3 min 12 s"; "" where it is not known."""
+    if ms is None:
+        return ""
+    if ms < 1_000:
+        return f"{ms:.{0 if ms >= 10 else 1}f} ms"
+    minutes, seconds = divmod(ms / 1_000, 60)
+    return f"{minutes:,.0f} min {seconds:.0f} s" if minutes else f"{seconds:.1f} s"
 
 
 _STYLE = """
@@ -103,18 +117,21 @@ grid-template-columns:repeat(auto-fit,minmax(260px,1fr))}
 
 
 def page(
-    run: str, timeline: Sequence[Mapping[str, Any]], sums: Mapping[str, list[list[Any]]]
+    run: str,
+    timeline: Sequence[Mapping[str, Any]],
+    sums: Mapping[str, Sequence[tuple[str, int, int, int]]],
 ) -> str:
     """Return a timeline as one HTML file. Content is text: it loads nothing and runs nothing."""
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     rows, left_out = timeline[-MAX_ROWS:], max(len(timeline) - MAX_ROWS, 0)
     tables = "".join(
-        f"<section><h2>By {by}</h2>{_table((by, 'Calls', 'Tokens'), map(_cost, costs))}</section>"
+        f"<section><h2>By {by}</h2>{_table((by, *COSTS), map(_cost, costs))}</section>"
         for by, costs in sums.items()
     )
     note = f"<p>The first {left_out:,} calls are left out.</p>" if left_out else ""
-    calls = _table(("Time", "Call", "Shown", "Tokens"), map(_call, rows))
+    calls = _table(("Time", "Call", "Shown", "Tokens", "Took"), map(_call, rows))
     tokens = sum(call["tokens"] for call in timeline)
+    together = took(sum(call["ms"] or 0 for call in timeline))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
@@ -122,8 +139,8 @@ def page(
         '<meta name="viewport" content="width=device-width"><meta name="referrer" '
         f'content="no-referrer"><title>Timeline of {_safe(run)}</title><style>{_STYLE}</style>'
         f"</head><body><h1>Timeline of {_safe(run)}</h1><p>{len(timeline):,} calls showed about "
-        f'{tokens:,} tokens.</p><div class="costs">{tables}</div><h2>Calls</h2>{note}{calls}'
-        "</body></html>\n"
+        f"{tokens:,} tokens and took {together}.</p>"
+        f'<div class="costs">{tables}</div><h2>Calls</h2>{note}{calls}</body></html>\n'
     )
 
 
@@ -132,11 +149,13 @@ def _table(heads: Sequence[str], rows: Iterable[str]) -> str:
     return f"<table><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _cost(row: Sequence[Any]) -> str:
-    name, calls, tokens = row
-    return (
-        f'<tr><td>{_safe(name)}</td><td class="n">{calls:,}</td><td class="n">{tokens:,}</td></tr>'
-    )
+def _cost(row: tuple[str, int, int, int]) -> str:
+    name, calls, tokens, ms = row
+    return f"<tr><td>{_safe(name)}</td>{_numbers(f'{calls:,}', f'{tokens:,}', took(ms))}</tr>"
+
+
+def _numbers(*texts: str) -> str:
+    return "".join(f'<td class="n">{text}</td>' for text in texts)
 
 
 def _call(call: Mapping[str, Any]) -> str:
@@ -149,9 +168,11 @@ def _call(call: Mapping[str, Any]) -> str:
         for item in call["shown"]
     )
     called = f"{server}{call['tool']}({asked})"
+    shown += _safe(f"failed: {call['error']}") if call["error"] else ""
+    numbers = _numbers(f"{call['tokens']:,}", took(call["ms"]))
     return (
         f"<tr><td>{_safe(call['time'])}</td><td><code>{_safe(called)}</code></td>"
-        f'<td>{shown}</td><td class="n">{call["tokens"]:,}</td></tr>'
+        f"<td>{shown}</td>{numbers}</tr>"
     )
 
 

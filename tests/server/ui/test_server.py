@@ -15,10 +15,11 @@ import httpx2
 import pytest
 
 from fetchstash.config import load
+from fetchstash.errors import BadArgument, BadPattern
 from fetchstash.render import Host
-from fetchstash.server.tools import answer, log_short_call, tool_specs
+from fetchstash.server.tools import LoggedCall, answer, tool_specs
 from fetchstash.server.ui import Totals, ViewServer, plot, view_html
-from fetchstash.stash import Stash, open_stash
+from fetchstash.stash import Stash, log_of, open_stash
 from fetchstash.text.facts import PAGE_VERDICTS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
@@ -236,7 +237,7 @@ async def test_json_is_opened_level_by_level(tmp_path: Path) -> None:
         lost = await view.client.get(
             view.base + "api/tree", params={"ref": kept.ref, "path": "/no/where"}
         )
-        assert lost.json()["code"] == "bad_argument"
+        assert lost.json()["code"] == "bad_pattern"
 
 
 async def test_pin_and_delete_change_the_store(tmp_path: Path) -> None:
@@ -400,30 +401,49 @@ async def test_a_timeline_says_what_was_asked_and_shown_and_what_it_cost(tmp_pat
     path = saved(tmp_path, "a.md", "\n\n".join(PROSE.splitlines()))
     async with viewed(tmp_path, **{"ingest.read_roots": [str(tmp_path)]}) as view:
         ref = await ask(view.stash, "stash_file", path=str(path))
+        with pytest.raises(BadPattern):
+            await ask(view.stash, "artifact_grep", artifact_ref=ref, pattern="(")
         hostile = "</code><script>alert(1)</script>\u202e"
         await ask(view.stash, "artifact_grep", artifact_ref=ref, pattern=hostile)
         await ask(view.stash, "artifact_slice", artifact_ref=ref, start=7, end=9)
 
-        log_short_call(view.stash.settings, "read", {"path": "x"}, 400, server="files")
+        began = time.monotonic() - 75
+        LoggedCall(view.stash.settings, "read", {"path": "x"}, "files", began).passed(400)
+        old = {"time": "2026-11-01T10:00:00+00:00", "run": "first", "tool": "artifact_info"}
+        old |= {"asked": {}, "tokens": 7, "shown": [{"ref": ref, "how": "facts", "spans": []}]}
+        log = log_of(view.stash.settings)
+        assert log
+        log.append(old)  # of a version that kept no durations
         shown = await view.get("timeline", run="first")
-        assert [(call["server"], call["tool"]) for call in shown["items"]] == [
-            ("files", "read"),
-            ("fetchstash", "artifact_slice"),
-            ("fetchstash", "artifact_grep"),
-            ("fetchstash", "stash_file"),
+        assert [(call["server"], call["tool"], call["error"]) for call in shown["items"]] == [
+            ("fetchstash", "artifact_info", ""),
+            ("files", "read", ""),
+            ("fetchstash", "artifact_slice", ""),
+            ("fetchstash", "artifact_grep", ""),
+            ("fetchstash", "artifact_grep", "bad_pattern"),
+            ("fetchstash", "stash_file", ""),
         ]
-        assert shown["items"][1]["shown"][0]["title"] == "a.md"
-        assert shown["items"][0]["tokens"] == 100
-        assert sum(tokens for _, _, tokens in shown["costs"]["server"]) == shown["tokens"]
-        assert {name: count for name, count, _ in shown["costs"]["server"]} == {
-            "fetchstash": 3,
+        assert shown["items"][2]["shown"][0]["title"] == "a.md"
+        assert shown["items"][1]["tokens"] == 100
+        times = [call["ms"] for call in shown["items"]]
+        assert times[0] is None
+        assert times[1] >= 75_000
+        assert all(0 < ms < 75_000 for ms in times[2:])
+        assert shown["ms"] == pytest.approx(sum(times[1:]))
+        by_server = {name: rest for name, *rest in shown["costs"]["server"]}
+        assert {name: calls for name, (calls, *_) in by_server.items()} == {
+            "fetchstash": 5,
             "files": 1,
         }
-        rest = await view.get("timeline", run="first", offset=3, limit=9)
+        assert sum(tokens for _, tokens, _ in by_server.values()) == shown["tokens"]
+        assert by_server["files"][2] == round(times[1])
+        rest = await view.get("timeline", run="first", offset=5, limit=9)
         assert [call["tool"] for call in rest["items"]] == ["stash_file"]
         exported = await view.client.get(view.base + "api/timeline.html", params={"run": "first"})
         assert exported.headers["content-disposition"].endswith("''timeline.html")
         assert "default-src 'none'" in exported.text
+        assert '<td class="n">1 min 15 s</td>' in exported.text
+        assert "failed: bad_pattern" in exported.text
         assert "<script" not in exported.text
         assert "\u202e" not in exported.text
         assert "&lt;script&gt;" in exported.text
@@ -483,8 +503,6 @@ async def test_a_page_without_content_is_described_in_a_sentence(tmp_path: Path)
 
 
 async def test_a_port_that_is_taken_is_refused_in_one_line(tmp_path: Path) -> None:
-    from fetchstash.errors import BadArgument
-
     async with viewed(tmp_path) as view:
         port = int(view.origin.rpartition(":")[2])
         with pytest.raises(BadArgument, match=f"Port {port} cannot be used"):
