@@ -15,39 +15,30 @@ import asyncio
 import json
 import os
 import random
-import shutil
-import socket
 import sqlite3
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from mcp import Client, StdioServerParameters
 
+from bench._gateway import Quiet, entry_of, host, postgres, repository, servers
+from bench.gateway_same import same
 from fetchstash.cli.demo.driver import command
-from fetchstash.config import SERVERS_VARIABLE, mapped
+from fetchstash.cli.demo.pdf import make_pdf
 from fetchstash.text.tokens import count
 
 CALLS = 200
 LONG_CALLS = 40
 STARTS = 8
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files, and logs nothing."""
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-        """Say nothing."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +53,7 @@ class Task:
     before: tuple[tuple[str, Mapping[str, Any]], ...] = field(default=())
 
 
-def prepared(folder: Path, site: str) -> list[Task]:
+def prepared(folder: Path, url: str) -> list[Task]:
     """Write what the servers serve; return the tasks."""
     chance = random.Random(7)
     log = "".join(
@@ -79,7 +70,8 @@ def prepared(folder: Path, site: str) -> list[Task]:
     records = [{"id": n, "city": f"City {n}", "people": n * 17} for n in range(4_000)]
     (folder / "cities.json").write_text(json.dumps(records))
     rows = "".join(f"<tr><td>Item {n}</td><td>{n * 3 + 1}.95 EUR</td></tr>" for n in range(1_200))
-    page = f"<title>Prices</title><h1>Prices</h1><table>{rows}</table>"
+    icon = '<link rel="icon" href="data:,">'  # else a browser asks for one, sooner or later
+    page = f"<title>Prices</title>{icon}<h1>Prices</h1><table>{rows}</table>"
     (folder / "prices.html").write_text(page)
     with sqlite3.connect(folder / "shop.db") as database:
         database.execute("CREATE TABLE sales (id INTEGER, buyer TEXT, amount INTEGER)")
@@ -91,8 +83,9 @@ def prepared(folder: Path, site: str) -> list[Task]:
         {"name": f"person {n}", "entityType": "person", "observations": [f"likes number {n * 13}"]}
         for n in range(800)
     ]
+    (folder / "report.pdf").write_bytes(make_pdf(["The lamp burns.", "It stands."], "Report"))
     log_file, cities = str(folder / "app.log"), str(folder / "cities.json")
-    repo, shown = str(folder / "repo"), {"url": f"{site}/prices.html"}
+    repo, shown = str(folder / "repo"), {"url": url}
     filled = ("create_entities", {"entities": entities})
     return [
         Task("filesystem", "read_text_file", {"path": log_file}, "ERROR", "E4711"),
@@ -116,79 +109,6 @@ def prepared(folder: Path, site: str) -> list[Task]:
             (("browser_navigate", shown),),
         ),
     ]
-
-
-def repository(folder: Path) -> None:
-    """Make a repository with 300 commits, the last of them large."""
-    folder.mkdir()
-    git = ["git", "-c", "user.name=bench", "-c", "user.email=bench@example.org", "-C", str(folder)]
-    subprocess.run([*git, "init", "-q"], check=True)
-    lines = "".join(f"value_{n} = {n}\n" for n in range(4_000))
-    for number in range(300):
-        word = "mend the nail" if number == 123 else f"change number {number}"
-        words = [*git, "commit", "-q", "--allow-empty", "-m", word]
-        subprocess.run(words, check=True)
-    (folder / "values.py").write_text(lines.replace("value_3000 = 3000", "limit = 4242"))
-    subprocess.run([*git, "add", "."], check=True)
-    subprocess.run([*git, "commit", "-qm", "all values"], check=True)
-
-
-@contextmanager
-def postgres() -> Generator[str]:
-    """Run PostgreSQL with 5,000 rows on loopback, and give its URL; "" where there is none."""
-    program = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))), None)
-    if program is None:
-        yield ""
-        return
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    # It refuses to run as root; Debian's package makes a user for it.
-    user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
-    place = Path(tempfile.mkdtemp())
-    if user:
-        shutil.chown(place, "postgres")
-    run = partial(subprocess.run, check=True, cwd=place, stdout=subprocess.DEVNULL)
-    control = [*user, str(program.with_name("pg_ctl")), "-D", str(place / "db"), "-w"]
-    try:
-        run([*user, str(program), "-D", str(place / "db"), "-U", "bench", "-A", "trust"])
-        options = f"-p {port} -k {place} -c listen_addresses=127.0.0.1"
-        run([*control, "-o", options, "-l", str(place / "log"), "start"])
-        columns = "n AS id, 'city ' || n AS name, n * 13 AS people"
-        rows = f"SELECT {columns} FROM generate_series(1, 5000) n"
-        url = f"postgresql://bench@127.0.0.1:{port}/postgres"
-        run([str(program.with_name("psql")), url, "-qc", f"CREATE TABLE cities AS {rows}"])
-        yield url
-    finally:
-        run([*control, "-m", "immediate", "stop"], check=False)
-        shutil.rmtree(place, ignore_errors=True)
-
-
-def servers(home: Path, data: Path, database: str = "") -> dict[str, list[str]]:
-    """Return the commands of the servers that are installed."""
-    npm, playwright = (home / name / "node_modules/.bin" for name in ("servers", "playwright-mcp"))
-    chromium = shutil.which("chromium") or ""
-    browser = ["--headless", "--isolated", "--no-sandbox", "--executable-path", chromium]
-    apps = home / "apps" / "node_modules" / ".bin"
-    known = {
-        **{
-            name: [str(apps / f"mcp-{name}-server"), "--stdio"]
-            for name in ("cohort-heatmap", "customer-segmentation", "pdf")
-        },
-        "sequential-thinking": [str(apps / "mcp-server-sequential-thinking")],
-        "filesystem": [str(npm / "mcp-server-filesystem"), str(data)],
-        "everything": [str(npm / "mcp-server-everything")],
-        "memory": [str(npm / "mcp-server-memory")],
-        "git": [str(home / "server-git" / "bin" / "mcp-server-git")],
-        "sqlite": [
-            str(home / "server-sqlite" / "bin" / "mcp-server-sqlite"),
-            "--db-path",
-            str(data / "shop.db"),
-        ],
-        "postgres": [str(npm / "mcp-server-postgres"), database],
-        "playwright": [str(playwright / "playwright-mcp"), *browser],
-    }
-    return {name: words for name, words in known.items() if Path(words[0]).exists() and all(words)}
 
 
 def parameters(words: list[str], data: Path, *, wrapped: bool) -> StdioServerParameters:
@@ -248,60 +168,6 @@ async def tokens(known: Mapping[str, list[str]], data: Path, tasks: list[Task]) 
     return good
 
 
-LISTS = ("tools", "resources", "prompts")
-APPS: dict[str, dict[str, Any]] = {
-    "cohort-heatmap": {"get-cohort-data": {"metric": "retention", "periodType": "monthly"}},
-    "customer-segmentation": {"get-customer-data": {"segment": "All"}},
-    "pdf": {"list_pdfs": {}},
-}
-UI = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
-
-
-@contextmanager
-def host(words: list[str], env: Mapping[str, str], data: Path) -> Generator[Any]:
-    """Run a server for a host that shows MCP Apps, and yield what asks it, as JSON."""
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        words, env={**os.environ, **env}, cwd=data.parent, stdin=pipe, stdout=pipe, stderr=pipe
-    ) as server:
-        assert server.stdin
-        assert server.stdout
-        sent, lines = server.stdin, server.stdout
-
-        def tell(message: Mapping[str, Any]) -> None:
-            sent.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-            sent.flush()
-
-        def ask(method: str, **params: Any) -> Any:
-            tell({"id": method, "method": method, "params": params})
-            for line in lines:
-                message = json.loads(line)
-                if message.get("id") == method:
-                    return message.get("result", message.get("error"))
-            raise RuntimeError(f"{words[0]} ended")
-
-        info, capabilities = {"name": "bench", "version": "1"}, {"extensions": UI}
-        ask(
-            "initialize",
-            protocolVersion="2025-11-25",
-            clientInfo=info,
-            capabilities=capabilities,
-        )
-        tell({"method": "notifications/initialized"})
-        try:
-            yield ask
-        finally:
-            sent.close()
-            server.kill()
-
-
-def entry_of(known: Mapping[str, list[str]], data: Path, **more: str) -> dict[str, str]:
-    """Return the variables of the gateway's entry, as ``register --wrap`` writes them."""
-    entries = {name: {"command": words[0], "args": words[1:]} for name, words in known.items()}
-    store = {"FETCHSTASH_STORE_FOLDER": str(data.parent / "store"), **more}
-    return {SERVERS_VARIABLE: json.dumps(entries), **store}
-
-
 def cost(tools: list[dict[str, Any]]) -> int:
     """Return the tokens of tools as a model gets them: name, description and arguments."""
     shown = [
@@ -316,55 +182,18 @@ def listed(known: Mapping[str, list[str]], data: Path) -> None:
     ways: dict[str, list[tuple[list[str], dict[str, str]]]] = {
         "bare": [(words, {}) for words in known.values()],
         "a gateway for each": [
-            (gateway, entry_of({name: words}, data)) for name, words in known.items()
+            (gateway, entry_of({name: words}, data, {})) for name, words in known.items()
         ],
-        "one gateway": [(gateway, entry_of(known, data))],
-        "one gateway, lean": [(gateway, entry_of(known, data, FETCHSTASH_WRAP_LEAN="true"))],
+        "one gateway": [(gateway, entry_of(known, data, {}))],
+        "one gateway, lean": [(gateway, entry_of(known, data, {}, FETCHSTASH_WRAP_LEAN="true"))],
     }
     print(f"\ntools of {len(known)} servers: {', '.join(known)}")
     for way, runs in ways.items():
         tools: list[dict[str, Any]] = []
         for words, env in runs:
-            with host(words, env, data) as ask:
-                tools += ask("tools/list")["tools"]
+            with host(words, env, data) as one:
+                tools += one.ask("tools/list")["tools"]
         print(f"{way:24}{len(tools):5} tools {cost(tools):10,} tokens")
-
-
-def same(known: Mapping[str, list[str]], data: Path) -> bool:
-    """Print what differs behind one gateway from the bare servers; return whether nothing does."""
-    faults, compared = list[str](), 0
-    with host([command(), "wrap"], entry_of(known, data), data) as one:
-        behind = {field: one(f"{field}/list").get(field, []) for field in LISTS}
-        for name, words in known.items():
-            with host(words, {}, data) as ask:
-                for field in LISTS:
-                    listed: Any = ask(f"{field}/list")
-                    items: list[dict[str, Any]] = listed.get(field, []) if listed else []
-                    for item in items:
-                        # A name that two servers have gets a prefix; a preview has no schema.
-                        short = {key: value for key, value in item.items() if key != "outputSchema"}
-                        names = (item["name"], f"{name}_{item['name']}")
-                        forms = [{**form, "name": own} for form in (item, short) for own in names]
-                        compared += 1
-                        if not any(form in behind[field] for form in forms):
-                            faults.append(f"{name}: {field} {item['name']}")
-                        if str(item.get("uri", "")).startswith("ui://"):
-                            compared += 1
-                            uri = item["uri"]
-                            if one("resources/read", uri=uri) != ask("resources/read", uri=uri):
-                                faults.append(f"{name}: {uri}")
-                for tool, arguments in APPS.get(name, {}).items():
-                    call: dict[str, Any] = {"name": tool, "arguments": arguments}
-                    # Two of them answer each call with other figures: names and kinds are compared.
-                    kinds = [
-                        mapped(asked("tools/call", **call)["structuredContent"], type)
-                        for asked in (ask, one)
-                    ]
-                    compared += 1
-                    faults += [f"{name}: the data of {tool}"] if kinds[0] != kinds[1] else []
-    print(f"\n{compared} lists, pages and data of Apps compared with the bare servers:", end=" ")
-    print(f"{len(faults)} differ {', '.join(faults)}")
-    return not faults
 
 
 def write_log(data: Path, first: int) -> None:
@@ -417,8 +246,8 @@ def starts(known: Mapping[str, list[str]], data: Path) -> None:
                 (words, [command(), "wrap", "--", *words]), times, strict=True
             ):
                 begin = time.perf_counter()
-                with host(program, store, data) as ask:
-                    ask("tools/list")
+                with host(program, store, data) as one:
+                    one.ask("tools/list")
                     found.append(time.perf_counter() - begin)
         bare, wrapped = map(statistics.median, times)
         shown = f"{bare * 1_000:.0f} → {wrapped * 1_000:.0f} ms, {wrapped / bare:.2f} × bare"
@@ -437,12 +266,13 @@ def main() -> int:
         handler = partial(Quiet, directory=str(data))
         with ThreadingHTTPServer(("127.0.0.1", 0), handler) as site:
             threading.Thread(target=site.serve_forever, daemon=True).start()
-            tasks = prepared(data, f"http://127.0.0.1:{site.server_port}")
+            url = f"http://127.0.0.1:{site.server_port}/prices.html"
+            tasks = prepared(data, url)
             with postgres() as database:
                 known = servers(home, data, database)
                 good = asyncio.run(tokens(known, data, tasks))
                 listed(known, data)
-                good = same(known, data) and good
+                good = same(known, data, url) and good
             site.shutdown()
         if "sqlite" in known:
             asyncio.run(latency(known["sqlite"], data, "list_tables", {}, CALLS))

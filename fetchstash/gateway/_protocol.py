@@ -57,10 +57,16 @@ def meta_of(message: Mapping[str, Any] | None) -> dict[str, Any]:
     return as_object((message or {}).get("_meta"))
 
 
+_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
 def as_line(message: Mapping[str, Any]) -> bytes:
-    """Return a message as a line of JSON. Raises TypeError for a value that stands in a file."""
+    """Return a message as a line of JSON, written as servers do: no blanks, characters as they are.
+
+    Raises TypeError for a value that stands in a file.
+    """
     try:
-        text = json.dumps(message, ensure_ascii=False, allow_nan=False)
+        text = _to_json(message)
     except ValueError:  # a number such as 1e999, which Python reads as infinite
-        text = json.dumps(as_value(json.dumps(message)), ensure_ascii=False)
+        text = _to_json(as_value(json.dumps(message)))
     return text.encode("utf-8", "replace") + b"\n"
