@@ -15,21 +15,26 @@ from tests.public import fetcher_of, proxy_to
 
 Put = Callable[..., Awaitable[str]]
 OpenStash = Callable[..., Any]
+ROOMS = {"extractor", "page_reader", "renderer"}
 
 
 @pytest.fixture
 def open_stash(site: Site, store_settings: dict[str, str]) -> OpenStash:
-    """Return a function that opens a Stash on the test's site. Arguments are settings."""
+    """Return a function that opens a Stash on the test's site.
+
+    Arguments are settings, or rooms of the caller's own.
+    """
 
     @asynccontextmanager
     async def opened(**settings: Any) -> AsyncGenerator[Stash]:
+        own = {name: settings.pop(name) for name in ROOMS & settings.keys()}
         values = {
             "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
             "fetch.respect_robots": False,
             **store_settings,
             **{name.replace("__", "."): value for name, value in settings.items()},
         }
-        async with open_with(values) as stash:
+        async with open_with(values, **own) as stash:
             yield stash
 
     return opened
@@ -60,6 +65,13 @@ def open_public(site: Site, store_settings: dict[str, str]) -> Generator[OpenSta
 async def stash(open_stash: OpenStash) -> AsyncGenerator[Stash]:
     """Open a Stash for one test."""
     async with open_stash() as it:
+        yield it
+
+
+@pytest.fixture
+async def public(open_public: OpenStash) -> AsyncGenerator[Stash]:
+    """Open a Stash for one test, for which the test's site is a public one."""
+    async with open_public() as it:
         yield it
 
 

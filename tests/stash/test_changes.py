@@ -10,7 +10,7 @@ from fetchstash.render import as_shown
 from fetchstash.stash import Stash
 from fetchstash.stash._changes import MOST_LINES, changes, printed
 from tests.loopback import Site
-from tests.stash.conftest import OpenStash, Put
+from tests.stash.conftest import Put
 
 NUMBERS = [str(n) for n in range(1, 9)]
 
@@ -74,45 +74,44 @@ def test_hostile_texts_are_compared_by_their_beginnings_and_always_alike(kind: s
 @pytest.mark.anyio
 @pytest.mark.in_process
 async def test_a_url_fetched_again_names_the_earlier_text_and_shows_what_changed(
-    site: Site, open_stash: OpenStash
+    site: Site, stash: Stash
 ) -> None:
     def put(*paragraphs: str, nonce: int = 0) -> str:
         text = "".join(f"<p>{p}, and some words more to be a paragraph.</p>" for p in paragraphs)
         return site.put("/a.html", f"<meta name=n content={nonce}><main><h1>T</h1>{text}</main>")
 
     url = put("one", "two", "three")
-    async with open_stash() as stash:
-        first = await stash.fetch(url)
-        assert not first.facts.earlier_ref
-        put("one", "TWO", "three")
-        second = await stash.fetch(url)
-        assert second.facts.earlier_ref == first.ref
-        assert second.facts.earlier_at
-        assert first.facts.validated_at
-        assert second.facts.earlier_at.replace(microsecond=0) == first.facts.validated_at.replace(
-            microsecond=0
-        )
-        assert second.facts.changed_passages == 1
-        assert f'artifact_slice(artifact_ref="{second.ref}", path="changes")]' in as_shown(second)
-        text = (await second.slice(path="changes")).text
-        assert text.split("\n", 1)[1] == (
-            "-- line 5 changed\n"
-            "-5:two, and some words more to be a paragraph.\n"
-            "+5:TWO, and some words more to be a paragraph.\n"
-        )
-        part = await second.slice(path="changes", start=2, end=2)
-        assert part.text == "-- line 5 changed\n"
-        put("one", "TWO", "three", nonce=1)
-        third = await stash.fetch(url)
-        assert third.ref != second.ref
-        assert third.facts.changed_passages == 0
-        assert "[Its text is still that of " in as_shown(third)
-        assert 'path="changes")' not in as_shown(third)
-        same = (await third.slice(path="changes")).text
-        assert same.startswith(f"Nothing changed since {second.ref}, kept ")
-        assert same.count("\n") == 1
-        other = (await third.slice(path=f"changes/{first.ref}")).text
-        assert "+5:TWO" in other
+    first = await stash.fetch(url)
+    assert not first.facts.earlier_ref
+    put("one", "TWO", "three")
+    second = await stash.fetch(url)
+    assert second.facts.earlier_ref == first.ref
+    assert second.facts.earlier_at
+    assert first.facts.validated_at
+    assert second.facts.earlier_at.replace(microsecond=0) == first.facts.validated_at.replace(
+        microsecond=0
+    )
+    assert second.facts.changed_passages == 1
+    assert f'artifact_slice(artifact_ref="{second.ref}", path="changes")]' in as_shown(second)
+    text = (await second.slice(path="changes")).text
+    assert text.split("\n", 1)[1] == (
+        "-- line 5 changed\n"
+        "-5:two, and some words more to be a paragraph.\n"
+        "+5:TWO, and some words more to be a paragraph.\n"
+    )
+    part = await second.slice(path="changes", start=2, end=2)
+    assert part.text == "-- line 5 changed\n"
+    put("one", "TWO", "three", nonce=1)
+    third = await stash.fetch(url)
+    assert third.ref != second.ref
+    assert third.facts.changed_passages == 0
+    assert "[Its text is still that of " in as_shown(third)
+    assert 'path="changes")' not in as_shown(third)
+    same = (await third.slice(path="changes")).text
+    assert same.startswith(f"Nothing changed since {second.ref}, kept ")
+    assert same.count("\n") == 1
+    other = (await third.slice(path=f"changes/{first.ref}")).text
+    assert "+5:TWO" in other
 
 
 @pytest.mark.anyio

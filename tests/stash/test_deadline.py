@@ -1,13 +1,12 @@
 """One deadline covers a fetch and its extraction."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fetchstash.handlers import Extraction, ExtractLimits, WorkerPool
-from fetchstash.stash import open_stash
 from tests.loopback import Site
+from tests.stash.conftest import OpenStash
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -25,16 +24,10 @@ class Recorder(WorkerPool):
 
 
 async def test_an_extraction_has_what_the_fetch_left_of_the_deadline(
-    site: Site, tmp_path: Path
+    site: Site, open_stash: OpenStash
 ) -> None:
     pool = Recorder(ExtractLimits())
-    settings = {
-        "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
-        "fetch.respect_robots": False,
-        "fetch.deadline_seconds": 30,
-        "store.folder": str(tmp_path / "store"),
-    }
-    async with open_stash(settings, extractor=pool) as stash:
+    async with open_stash(fetch__deadline_seconds=30, extractor=pool) as stash:
         await stash.fetch(site.put("/a.txt", "one", "text/plain"))
     await pool.aclose()
     assert pool.seconds is not None

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fetchstash.errors import BadArgument
+from fetchstash.stash import Stash
 from tests.handlers.taken_over import instead
 from tests.loopback import Site
 from tests.public import NAME
@@ -93,10 +94,9 @@ FOUND = {
 
 @pytest.mark.parametrize("page", FOUND.values(), ids=FOUND)
 async def test_the_server_finds_where_a_page_leads_by_itself(
-    page: str, site: Site, open_public: OpenStash
+    page: str, site: Site, public: Stash
 ) -> None:
     site.put("/a", page)
     site.put("/b", "the text", "text/plain")
-    async with open_public() as stash:
-        artifact = await stash.fetch(f"{NAME}/a")
-        assert artifact.facts.final_url.startswith(f"{NAME}/b")
+    artifact = await public.fetch(f"{NAME}/a")
+    assert artifact.facts.final_url.startswith(f"{NAME}/b")

@@ -3,6 +3,7 @@
 import pytest
 
 from fetchstash.render import as_shown
+from fetchstash.stash import Stash
 from tests.loopback import Site
 from tests.public import NAME
 from tests.stash.conftest import OpenStash
@@ -23,19 +24,18 @@ LEADING = {
 
 @pytest.mark.parametrize("html", LEADING.values(), ids=LEADING)
 async def test_a_page_that_only_leads_on_is_followed_to_the_text(
-    html: str, site: Site, open_public: OpenStash
+    html: str, site: Site, public: Stash
 ) -> None:
     url = put(site, "/a", html.format("/b"))
     site.put("/b", html.format("/c.txt"))
     end = put(site, "/c.txt", "the text", "text/plain")
-    async with open_public() as stash:
-        artifact = await stash.fetch(url)
-        assert await artifact.text() == "the text"
-        assert (artifact.facts.source_url, artifact.facts.final_url) == (url, end)
-        assert (await stash.list()).total == 1
-        assert (await stash.get(url)).ref == artifact.ref
-        again = await stash.fetch(url, refresh=True)
-        assert again.ref == artifact.ref
+    artifact = await public.fetch(url)
+    assert await artifact.text() == "the text"
+    assert (artifact.facts.source_url, artifact.facts.final_url) == (url, end)
+    assert (await public.list()).total == 1
+    assert (await public.get(url)).ref == artifact.ref
+    again = await public.fetch(url, refresh=True)
+    assert again.ref == artifact.ref
 
 
 @pytest.mark.parametrize(
@@ -52,14 +52,13 @@ async def test_a_page_that_only_leads_on_is_followed_to_the_text(
     ],
 )
 async def test_a_refresh_field_leads_on_as_the_element_does(
-    header: str, body: str, media_type: str | None, leads: bool, site: Site, open_public: OpenStash
+    header: str, body: str, media_type: str | None, leads: bool, site: Site, public: Stash
 ) -> None:
     site.put("/a", body, media_type, headers={"Refresh": header})
     put(site, "/b", "the text", "text/plain")
-    async with open_public() as stash:
-        artifact = await stash.fetch(f"{NAME}/a")
-        assert (artifact.facts.final_url == f"{NAME}/b") == leads
-        assert (await stash.list()).total == 1
+    artifact = await public.fetch(f"{NAME}/a")
+    assert (artifact.facts.final_url == f"{NAME}/b") == leads
+    assert (await public.list()).total == 1
     assert len(site.asked) == 1 + leads
 
 
@@ -78,19 +77,18 @@ async def test_a_refresh_field_of_an_exempted_host_is_not_followed(
     [("/", "led to a site's home page"), ("/login?next=%2Fa", "led to a page to sign in")],
 )
 async def test_a_landing_elsewhere_is_said_in_one_line_and_in_the_facts(
-    final: str, words: str, site: Site, open_public: OpenStash
+    final: str, words: str, site: Site, public: Stash
 ) -> None:
     site.put("/docs/a", status=302, headers={"Location": final})
     site.put("/other", "words")
     site.put(final, "<h1>Sign in</h1><form><input name=u><input type=password></form>")
-    async with open_public() as stash:
-        artifact = await stash.fetch(f"{NAME}/docs/a")
-        lines = [line for line in as_shown(artifact).splitlines() if words in line]
-        assert len(lines) == 1
-        assert artifact.facts.landed == ("home" if final == "/" else "login")
-        signs = [line for line in as_shown(artifact).splitlines() if "cannot be fetched" in line]
-        assert len(signs) == 1
-        assert not (await stash.fetch(f"{NAME}/other")).facts.landed
+    artifact = await public.fetch(f"{NAME}/docs/a")
+    lines = [line for line in as_shown(artifact).splitlines() if words in line]
+    assert len(lines) == 1
+    assert artifact.facts.landed == ("home" if final == "/" else "login")
+    signs = [line for line in as_shown(artifact).splitlines() if "cannot be fetched" in line]
+    assert len(signs) == 1
+    assert not (await public.fetch(f"{NAME}/other")).facts.landed
 
 
 async def test_pages_that_lead_in_a_circle_end_with_the_page(
@@ -105,12 +103,11 @@ async def test_pages_that_lead_in_a_circle_end_with_the_page(
 
 
 async def test_a_page_that_leads_inside_is_shown_and_not_followed(
-    site: Site, open_public: OpenStash
+    site: Site, public: Stash
 ) -> None:
     url = put(site, "/a", LEADING["a refresh"].format("http://10.0.0.1/x"))
-    async with open_public() as stash:
-        artifact = await stash.fetch(url)
-        assert artifact.facts.leads_to == "http://10.0.0.1/x"
+    artifact = await public.fetch(url)
+    assert artifact.facts.leads_to == "http://10.0.0.1/x"
 
 
 @pytest.mark.parametrize("exempted", ["fetch.allow_hosts", "fetch.allow_nets"])
@@ -131,27 +128,23 @@ SHELL = "<title>t</title>{}<div id=root></div><script src=/app.js></script>"
 MARKDOWN = "<link rel=alternate type=text/markdown href=/a.md>"
 
 
-async def test_a_page_of_scripts_is_followed_to_its_markdown(
-    site: Site, open_public: OpenStash
-) -> None:
+async def test_a_page_of_scripts_is_followed_to_its_markdown(site: Site, public: Stash) -> None:
     url = put(site, "/a", SHELL.format(MARKDOWN))
     end = put(site, "/a.md", "# Gates\n\nOpen at nine.\n", "text/markdown")
-    async with open_public() as stash:
-        artifact = await stash.fetch(url)
-        assert "Open at nine." in await artifact.text()
-        assert (artifact.facts.final_url, artifact.facts.page_verdict) == (end, "")
-        assert (await stash.list()).total == 1
+    artifact = await public.fetch(url)
+    assert "Open at nine." in await artifact.text()
+    assert (artifact.facts.final_url, artifact.facts.page_verdict) == (end, "")
+    assert (await public.list()).total == 1
 
 
 @pytest.mark.parametrize("body", [SHELL.format(MARKDOWN), SHELL.format(""), ""])
 async def test_a_page_of_scripts_stays_where_its_alternate_has_no_text(
-    body: str, site: Site, open_public: OpenStash
+    body: str, site: Site, public: Stash
 ) -> None:
     url = put(site, "/a", SHELL.format(MARKDOWN))
     site.put("/a.md", body)
-    async with open_public() as stash:
-        artifact = await stash.fetch(url)
-        assert (artifact.facts.final_url, artifact.facts.page_verdict) == (url, "empty_shell")
-        assert (await stash.list()).total == 1
-        assert (await stash.get(url)).ref == artifact.ref
+    artifact = await public.fetch(url)
+    assert (artifact.facts.final_url, artifact.facts.page_verdict) == (url, "empty_shell")
+    assert (await public.list()).total == 1
+    assert (await public.get(url)).ref == artifact.ref
     assert len(site.asked) == 2

@@ -1,7 +1,5 @@
 """Pages of scripts: which are rendered, what stays where that fails, and screenshots."""
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,8 @@ from fetchstash.errors import BadArgument, FetchFailed, TimedOut
 from fetchstash.fetch import Rendered
 from fetchstash.render import as_shown
 from fetchstash.service import for_clients_elsewhere
-from fetchstash.stash import Stash, open_stash
 from tests.loopback import Page, Site
+from tests.stash.conftest import OpenStash
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
@@ -47,28 +45,18 @@ def renderer() -> Renderer:
 
 
 @pytest.fixture
-def opened(site: Site, store_settings: dict[str, str], renderer: Renderer) -> Callable[..., Any]:
+def opened(open_stash: OpenStash, renderer: Renderer) -> OpenStash:
     """Return a function that opens a Stash with ``renderer`` for a browser, or with none."""
 
-    @asynccontextmanager
-    async def open_with(
-        *browser: str, renderer: Renderer | None = renderer
-    ) -> AsyncGenerator[Stash]:
-        values = {
-            "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
-            "fetch.respect_robots": False,
-            "fetch.browser": list(browser),
-            **store_settings,
-        }
+    def open_it(*browser: str, renderer: Renderer | None = renderer) -> Any:
         chosen = None if "off" in browser else renderer
-        async with open_stash(values, renderer=chosen) as stash:
-            yield stash
+        return open_stash(fetch__browser=list(browser), renderer=chosen)
 
-    return open_with
+    return open_it
 
 
 async def test_a_page_that_is_only_scripts_is_read_as_rendered(
-    opened: Callable[..., Any], site: Site, renderer: Renderer
+    opened: OpenStash, site: Site, renderer: Renderer
 ) -> None:
     url = site.put("/app", SHELL)
     async with opened("auto") as stash:
@@ -86,7 +74,7 @@ async def test_a_page_that_is_only_scripts_is_read_as_rendered(
 
 
 async def test_a_page_with_content_is_not_rendered(
-    opened: Callable[..., Any], site: Site, renderer: Renderer
+    opened: OpenStash, site: Site, renderer: Renderer
 ) -> None:
     async with opened("auto") as stash:
         artifact = await stash.fetch(site.put("/plain", DOM))
@@ -103,7 +91,7 @@ async def test_a_page_with_content_is_not_rendered(
 async def test_pages_of_named_domains_are_always_rendered(
     browser: tuple[str, ...],
     is_rendered: bool,
-    opened: Callable[..., Any],
+    opened: OpenStash,
     site: Site,
     renderer: Renderer,
 ) -> None:
@@ -124,7 +112,7 @@ async def test_pages_of_named_domains_are_always_rendered(
 async def test_a_page_that_cannot_be_rendered_stays_as_it_came_and_says_why(
     dom: str | Exception,
     reason: str,
-    opened: Callable[..., Any],
+    opened: OpenStash,
     site: Site,
     renderer: Renderer,
 ) -> None:
@@ -144,7 +132,7 @@ async def test_a_page_that_cannot_be_rendered_stays_as_it_came_and_says_why(
 async def test_without_a_browser_the_page_says_how_to_get_one(
     browser: str,
     advice: str,
-    opened: Callable[..., Any],
+    opened: OpenStash,
     site: Site,
     renderer: Renderer,
     monkeypatch: pytest.MonkeyPatch,
@@ -168,7 +156,7 @@ def test_auto_is_the_default_where_a_browser_is_there_and_a_service_needs_to_be_
 
 
 async def test_a_rendered_copy_that_is_still_fresh_is_used(
-    opened: Callable[..., Any], site: Site, renderer: Renderer
+    opened: OpenStash, site: Site, renderer: Renderer
 ) -> None:
     headers = {"Content-Type": "text/html", "Cache-Control": "max-age=600"}
     site.pages["/app"] = Page(SHELL.encode(), headers)
@@ -181,7 +169,7 @@ async def test_a_rendered_copy_that_is_still_fresh_is_used(
 
 
 async def test_the_picture_of_a_page_is_its_screenshot(
-    opened: Callable[..., Any], site: Site, renderer: Renderer
+    opened: OpenStash, site: Site, renderer: Renderer
 ) -> None:
     async with opened("auto") as stash:
         ref = (await stash.fetch(site.put("/plain", DOM))).ref
@@ -196,7 +184,7 @@ async def test_the_picture_of_a_page_is_its_screenshot(
 
 
 async def test_a_page_whose_address_held_a_secret_is_not_shown_later(
-    opened: Callable[..., Any], site: Site, renderer: Renderer
+    opened: OpenStash, site: Site, renderer: Renderer
 ) -> None:
     site.put("/plain?api_key=s3cr3tvalue12345", DOM)
     async with opened("auto") as stash:

@@ -1,7 +1,5 @@
 """Pages without a text layer: read by OCR when they are asked for, each once, and kept."""
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +12,12 @@ from fetchstash.cli.demo.pdf import make_pdf
 from fetchstash.errors import NoText, TooLarge
 from fetchstash.handlers import Decision, PageText, unmapped_page
 from fetchstash.render import Host, as_shown, view_of
-from fetchstash.stash import Stash, open_stash
+from fetchstash.stash import Stash
 from fetchstash.store import Facts
 from fetchstash.text.ranges import Heading, Ranges, Table
 from tests.loopback import Page, Site
 from tests.scanned import png, scan
+from tests.stash.conftest import OpenStash
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
@@ -58,22 +57,13 @@ def reader() -> Reader:
 
 
 @pytest.fixture
-def opened(site: Site, store_settings: dict[str, str], reader: Reader) -> Callable[..., Any]:
+def opened(open_stash: OpenStash, reader: Reader) -> OpenStash:
     """Return a function that opens a Stash with ``reader`` for OCR, or with none."""
 
-    @asynccontextmanager
-    async def open_with(*, ocr: bool = True, **settings: Any) -> AsyncGenerator[Stash]:
-        values = {
-            "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
-            "fetch.respect_robots": False,
-            "extract.ocr": "off",
-            **store_settings,
-            **{name.replace("__", "."): value for name, value in settings.items()},
-        }
-        async with open_stash(values, page_reader=reader if ocr else None) as stash:
-            yield stash
+    def open_it(*, ocr: bool = True, **settings: Any) -> Any:
+        return open_stash(extract__ocr="off", page_reader=reader if ocr else None, **settings)
 
-    return open_with
+    return open_it
 
 
 def hurried(stash: Stash, seconds: float = 0.5) -> Stash:
@@ -89,7 +79,7 @@ def serve(site: Site, data: bytes, media_type: str = "application/pdf") -> str:
 
 
 async def test_a_fetch_reads_the_pages_of_a_scan_and_marks_them(
-    opened: Callable[..., Any], site: Site, reader: Reader
+    opened: OpenStash, site: Site, reader: Reader
 ) -> None:
     async with opened() as stash:
         artifact = await stash.fetch(serve(site, SCAN))
@@ -105,7 +95,7 @@ async def test_a_fetch_reads_the_pages_of_a_scan_and_marks_them(
 
 
 async def test_each_page_is_read_once_and_kept_across_a_restart(
-    opened: Callable[..., Any], site: Site, reader: Reader
+    opened: OpenStash, site: Site, reader: Reader
 ) -> None:
     reader.fail = {3}
     async with opened() as stash:
@@ -124,7 +114,7 @@ async def test_each_page_is_read_once_and_kept_across_a_restart(
 
 
 async def test_what_was_read_is_found_by_grep_search_and_read(
-    opened: Callable[..., Any], site: Site
+    opened: OpenStash, site: Site
 ) -> None:
     async with opened() as stash:
         ref = (await stash.fetch(serve(site, SCAN))).ref
@@ -137,7 +127,7 @@ async def test_what_was_read_is_found_by_grep_search_and_read(
 
 
 async def test_pages_that_there_is_no_time_for_follow_in_the_next_call(
-    opened: Callable[..., Any], site: Site, reader: Reader
+    opened: OpenStash, site: Site, reader: Reader
 ) -> None:
     reader.fail, reader.hang = {1}, {3}
     async with opened() as stash:
@@ -154,7 +144,7 @@ async def test_pages_that_there_is_no_time_for_follow_in_the_next_call(
 
 
 async def test_each_slice_reads_a_page_though_its_time_is_over_until_all_are_read(
-    opened: Callable[..., Any], site: Site, reader: Reader
+    opened: OpenStash, site: Site, reader: Reader
 ) -> None:
     reader.fail = {1, 2, 3, 4}
     async with opened() as stash:
@@ -172,16 +162,14 @@ async def test_each_slice_reads_a_page_though_its_time_is_over_until_all_are_rea
 
 
 async def test_an_image_is_read_though_the_time_of_the_call_is_over(
-    opened: Callable[..., Any], site: Site
+    opened: OpenStash, site: Site
 ) -> None:
     async with opened() as stash:
         ref = (await stash.fetch(serve(site, PICTURE, "image/png"))).ref
         assert "sheet 1" in (await hurried(stash, seconds=0).slice(ref, path="text")).text
 
 
-async def test_progress_counts_pages(
-    opened: Callable[..., Any], site: Site, reader: Reader
-) -> None:
+async def test_progress_counts_pages(opened: OpenStash, site: Site, reader: Reader) -> None:
     reader.fail = {1}
     reports: list[tuple[int, int | None]] = []
     async with opened() as stash:
@@ -195,7 +183,7 @@ async def test_progress_counts_pages(
 
 
 async def test_a_page_that_fails_leaves_the_others(
-    opened: Callable[..., Any], site: Site, reader: Reader
+    opened: OpenStash, site: Site, reader: Reader
 ) -> None:
     reader.fail = {2}
     async with opened() as stash:
@@ -207,7 +195,7 @@ async def test_a_page_that_fails_leaves_the_others(
 
 
 async def test_a_cancelled_slice_keeps_what_it_read(
-    opened: Callable[..., Any], site: Site, reader: Reader
+    opened: OpenStash, site: Site, reader: Reader
 ) -> None:
     reader.fail, reader.hang = {1}, {3}
     async with opened() as stash:
@@ -221,7 +209,7 @@ async def test_a_cancelled_slice_keeps_what_it_read(
 
 
 async def test_a_page_without_print_is_said_to_be_and_not_read_again(
-    opened: Callable[..., Any], site: Site, reader: Reader
+    opened: OpenStash, site: Site, reader: Reader
 ) -> None:
     reader.blank = {1, 2, 3, 4}
     async with opened() as stash:
@@ -232,7 +220,7 @@ async def test_a_page_without_print_is_said_to_be_and_not_read_again(
 
 
 async def test_two_calls_that_read_at_once_lose_nothing(
-    opened: Callable[..., Any], site: Site, reader: Reader
+    opened: OpenStash, site: Site, reader: Reader
 ) -> None:
     reader.fail = {1}
     async with opened() as stash, opened() as other:
@@ -251,7 +239,7 @@ async def test_two_calls_that_read_at_once_lose_nothing(
 
 
 async def test_a_blank_page_between_texts_is_read_when_it_is_asked_for(
-    opened: Callable[..., Any], site: Site, reader: Reader
+    opened: OpenStash, site: Site, reader: Reader
 ) -> None:
     pages = ["first words", "", *["more words " * 20] * 6]
     pdf = make_pdf(pages, "t")
@@ -265,16 +253,14 @@ async def test_a_blank_page_between_texts_is_read_when_it_is_asked_for(
     assert "[Page 2]\n[read by OCR, confidence .93]\nwords of sheet 2\n\n[Page 3]" in part.text
 
 
-async def test_one_blank_page_among_many_is_not_worth_a_line(
-    opened: Callable[..., Any], site: Site
-) -> None:
+async def test_one_blank_page_among_many_is_not_worth_a_line(opened: OpenStash, site: Site) -> None:
     pdf = make_pdf(["", *["some words"] * 11], "t")
     async with opened(ocr=False) as stash:
         assert "without a text layer" not in as_shown(await stash.fetch(serve(site, pdf)))
 
 
 async def test_a_page_whose_text_is_garbage_is_read_by_ocr_when_it_is_asked_for(
-    opened: Callable[..., Any], reader: Reader
+    opened: OpenStash, reader: Reader
 ) -> None:
     first = f"{unmapped_page(1)}7KH ZDUGHQV\n\n"
     facts = Facts(
@@ -297,7 +283,7 @@ async def test_a_page_whose_text_is_garbage_is_read_by_ocr_when_it_is_asked_for(
 
 
 async def test_headings_and_tables_behind_a_page_move_with_their_lines(
-    opened: Callable[..., Any],
+    opened: OpenStash,
 ) -> None:
     blank = "[Page 1]\n(no text on this page)\n\n"
     text = f"{blank}[Page 2]\n# Head\n\n| a |\n| --- |\n| 1 |\n"
@@ -318,7 +304,7 @@ async def test_headings_and_tables_behind_a_page_move_with_their_lines(
 
 
 async def test_an_image_is_read_by_its_path_text_and_stays_a_picture(
-    opened: Callable[..., Any], site: Site, reader: Reader
+    opened: OpenStash, site: Site, reader: Reader
 ) -> None:
     async with opened() as stash:
         artifact = await stash.fetch(serve(site, PICTURE, "image/png"))
@@ -335,7 +321,7 @@ async def test_an_image_is_read_by_its_path_text_and_stays_a_picture(
 
 
 async def test_without_the_extra_the_picture_and_the_extra_are_named(
-    opened: Callable[..., Any], site: Site
+    opened: OpenStash, site: Site
 ) -> None:
     async with opened(ocr=False) as stash:
         artifact = await stash.fetch(serve(site, SCAN))
@@ -359,7 +345,7 @@ async def test_without_the_extra_the_picture_and_the_extra_are_named(
 
 
 async def test_a_scan_is_read_although_no_call_named_pages(
-    opened: Callable[..., Any], site: Site, reader: Reader
+    opened: OpenStash, site: Site, reader: Reader
 ) -> None:
     reader.fail = {1}
     async with opened() as stash:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+from collections.abc import AsyncGenerator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,13 @@ from tests.stash.conftest import OpenStash
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 BOUNDS = {"ingest__site_rate": 0}
+
+
+@pytest.fixture
+async def stash(open_stash: OpenStash) -> AsyncGenerator[Stash]:
+    """Open a Stash that need not wait between two pages."""
+    async with open_stash(**BOUNDS) as it:
+        yield it
 
 
 def page(title: str, text: str = "", links: str = "", head: str = "") -> str:
@@ -52,37 +60,34 @@ async def listed(stash: Stash, index: Artifact) -> list[str]:
     return re.findall(r"^- art_\w+ \d+ chars http://[^/]+(\S+)", text, re.MULTILINE)
 
 
-async def test_200_pages_come_in_one_call_and_any_passage_in_two(
-    site: Site, open_stash: OpenStash
-) -> None:
+async def test_200_pages_come_in_one_call_and_any_passage_in_two(site: Site, stash: Stash) -> None:
     paths = put_pages(site, 200)
     seen: list[tuple[int, int | None]] = []
 
     def report(done: int, total: int | None) -> None:
         seen.append((done, total))
 
-    async with open_stash(**BOUNDS) as stash:
-        index = await stash.fetch_site(site.url("/docs/"), progress=report)
-        assert await listed(stash, index) == paths
-        assert index.facts.members == 200
-        assert not index.facts.incomplete
-        assert seen[-1] == (200, 200)
-        assert [done for done, _ in seen] == list(range(1, 201))
-        # Any passage in two calls.
-        matches = await stash.grep(r"wort1351\b", [index.ref])
-        (found,) = matches
-        shown = as_shown(matches)
-        assert f"[{index.ref}: matches 1 to 1 of 1, in 1 of 200 pages]" in shown
-        assert f"-- {found.artifact_ref} {site.url('/docs/193.html')}" in shown
-        part = await stash.slice(found.artifact_ref, start=found.line, end=found.line)
-        assert "The word of page 193 is wort1351." in part.text
-        best = (await stash.search("wort770", [index.ref])).best_first[0]
-        assert "page 110" in best.text
-        assert {path for path in site.asked if site.asked.count(path) > 1} == set()
-        again = await stash.fetch_site(site.url("/docs/"))
-        assert again.ref == index.ref
-        assert again.cache
-        assert len([path for path in site.asked if path.startswith("/docs/")]) == 201  # a sitemap
+    index = await stash.fetch_site(site.url("/docs/"), progress=report)
+    assert await listed(stash, index) == paths
+    assert index.facts.members == 200
+    assert not index.facts.incomplete
+    assert seen[-1] == (200, 200)
+    assert [done for done, _ in seen] == list(range(1, 201))
+    # Any passage in two calls.
+    matches = await stash.grep(r"wort1351\b", [index.ref])
+    (found,) = matches
+    shown = as_shown(matches)
+    assert f"[{index.ref}: matches 1 to 1 of 1, in 1 of 200 pages]" in shown
+    assert f"-- {found.artifact_ref} {site.url('/docs/193.html')}" in shown
+    part = await stash.slice(found.artifact_ref, start=found.line, end=found.line)
+    assert "The word of page 193 is wort1351." in part.text
+    best = (await stash.search("wort770", [index.ref])).best_first[0]
+    assert "page 110" in best.text
+    assert {path for path in site.asked if site.asked.count(path) > 1} == set()
+    again = await stash.fetch_site(site.url("/docs/"))
+    assert again.ref == index.ref
+    assert again.cache
+    assert len([path for path in site.asked if path.startswith("/docs/")]) == 201  # a sitemap
 
 
 async def test_links_are_followed_below_the_address_alone_and_each_page_comes_once(
@@ -158,15 +163,14 @@ def bomb(site: Site) -> None:
 
 
 async def test_sitemaps_that_name_ever_more_or_are_very_large_end_soon(
-    site: Site, open_stash: OpenStash
+    site: Site, stash: Stash
 ) -> None:
     bomb(site)
     site.put("/docs/", page("Start", links=link("a")))
     site.put("/docs/a", page("A"))
-    async with open_stash(**BOUNDS) as stash:
-        index = await stash.fetch_site(site.url("/docs/"))
-        assert sorted(await listed(stash, index)) == ["/docs/", "/docs/a"]
-        assert len([path for path in site.asked if path.startswith("/map")]) == 7  # three levels
+    index = await stash.fetch_site(site.url("/docs/"))
+    assert sorted(await listed(stash, index)) == ["/docs/", "/docs/a"]
+    assert len([path for path in site.asked if path.startswith("/map")]) == 7  # three levels
 
 
 @pytest.mark.parametrize(
@@ -178,19 +182,16 @@ async def test_sitemaps_that_name_ever_more_or_are_very_large_end_soon(
     ],
     ids=["unclosed", "blanks", "entities"],
 )
-async def test_a_sitemap_that_is_none_is_passed_over(
-    body: str, site: Site, open_stash: OpenStash
-) -> None:
+async def test_a_sitemap_that_is_none_is_passed_over(body: str, site: Site, stash: Stash) -> None:
     site.put("/sitemap.xml", body, "application/xml")
     site.put("/docs/", page("Start", links=link("a")))
     site.put("/docs/a", page("A"))
-    async with open_stash(**BOUNDS) as stash:
-        index = await stash.fetch_site(site.url("/docs/"))
-        assert sorted(await listed(stash, index)) == ["/docs/", "/docs/a"]
+    index = await stash.fetch_site(site.url("/docs/"))
+    assert sorted(await listed(stash, index)) == ["/docs/", "/docs/a"]
 
 
 async def test_sitemaps_packed_plain_and_nested_in_an_index_give_their_pages(
-    site: Site, open_stash: OpenStash
+    site: Site, stash: Stash
 ) -> None:
     site.put("/robots.txt", f"User-agent: *\nSitemap: {site.url('/index.xml')}")
     maps = [site.url(path) for path in ("/a.xml.gz", "/b.txt")]
@@ -201,10 +202,9 @@ async def test_sitemaps_packed_plain_and_nested_in_an_index_give_their_pages(
     site.put("/b.txt", f"{site.url('/docs/2')}\n{site.url('/elsewhere')}\n", "text/plain")
     for path in ("/docs/", "/docs/1?a=1&b=2", "/docs/2"):
         site.put(path, page(path))
-    async with open_stash(**BOUNDS) as stash:
-        index = await stash.fetch_site(site.url("/docs/"))
-        assert await listed(stash, index) == ["/docs/", "/docs/1?a=1&b=2", "/docs/2"]
-        assert index.facts.structure_info == "3 pages by sitemap"
+    index = await stash.fetch_site(site.url("/docs/"))
+    assert await listed(stash, index) == ["/docs/", "/docs/1?a=1&b=2", "/docs/2"]
+    assert index.facts.structure_info == "3 pages by sitemap"
 
 
 async def test_no_address_of_another_host_or_a_private_network_is_asked(
@@ -319,20 +319,17 @@ async def test_bytes_are_bounded(site: Site, open_stash: OpenStash) -> None:
         assert 1 <= (index.facts.members or 0) < 10
 
 
-async def test_a_refresh_asks_for_all_again_and_says_what_changed(
-    site: Site, open_stash: OpenStash
-) -> None:
+async def test_a_refresh_asks_for_all_again_and_says_what_changed(site: Site, stash: Stash) -> None:
     put_pages(site, 4)
-    async with open_stash(**BOUNDS) as stash:
-        first = await stash.fetch_site(site.url("/docs/"))
-        site.put("/docs/2.html", page("Page 2", "Another word stands here by now, all alone."))
-        again = await stash.fetch_site(site.url("/docs/"), refresh=True)
-        assert again.ref != first.ref
-        assert again.facts.earlier_ref == first.ref
-        assert again.facts.changed_passages == 1
-        changes = (await again.slice(path="changes")).text
-        assert "/docs/2.html Page 2" in changes
-        assert site.asked.count("/docs/3.html") == 2
+    first = await stash.fetch_site(site.url("/docs/"))
+    site.put("/docs/2.html", page("Page 2", "Another word stands here by now, all alone."))
+    again = await stash.fetch_site(site.url("/docs/"), refresh=True)
+    assert again.ref != first.ref
+    assert again.facts.earlier_ref == first.ref
+    assert again.facts.changed_passages == 1
+    changes = (await again.slice(path="changes")).text
+    assert "/docs/2.html Page 2" in changes
+    assert site.asked.count("/docs/3.html") == 2
 
 
 async def test_a_site_whose_address_redirects_to_another_host_is_refused(
@@ -426,15 +423,14 @@ async def test_a_site_without_an_outline_says_so_and_keeps_nothing(
 
 
 async def test_llms_txt_names_the_pages_of_a_site_without_a_sitemap(
-    site: Site, open_stash: OpenStash
+    site: Site, stash: Stash
 ) -> None:
     site.put("/docs/", page("Start"))
     site.put("/docs/1", page("One"))
     site.put("/llms.txt", "- [One](/docs/1): the first\n- [Other](/blog/1)\n", "text/plain")
-    async with open_stash(**BOUNDS) as stash:
-        index = await stash.fetch_site(site.url("/docs/"))
-        assert await listed(stash, index) == ["/docs/", "/docs/1"]
-        assert index.facts.structure_info == "2 pages by llms.txt"
+    index = await stash.fetch_site(site.url("/docs/"))
+    assert await listed(stash, index) == ["/docs/", "/docs/1"]
+    assert index.facts.structure_info == "2 pages by llms.txt"
 
 
 async def test_a_page_that_was_fetched_once_has_no_changes(
