@@ -391,7 +391,7 @@ async def measure(options: argparse.Namespace, folder: Path) -> list[bool]:
             caller = Caller(port, era=MODERN)
             refs = await fetched(caller, [site.url(path) for path in PAGES])
             held.append(await on_disk(caller, stdio, refs, options.calls // 10))
-            rated = max(options.calls // 20, 800)  # fewer take too few ticks of the clock
+            rated = min(options.calls, 800)  # fewer take too few ticks of the clock
             held.append(await against_bare(port, process.pid, refs, rated, folder))
             held.append((await load(port, site, refs, options, options.think))[0])
             held.append((await load(port, site, refs, options, 0))[0])
@@ -421,7 +421,7 @@ async def of_cores(options: argparse.Namespace, folder: Path, site: Site) -> lis
             held.append(is_held)
             rates.append(rate_now)
             if cores == 1:
-                rated = max(options.calls // 20, 800)
+                rated = min(options.calls, 800)
                 held.append(await against_bare(port, process.pid, refs, rated, folder))
     held.append(rates[1] > rates[0])
     print(

@@ -311,6 +311,8 @@ def main() -> int:
     program = [str(BIN / "fetchstash"), *arguments]
     if name != "run":
         program = [str(PYTHON), "-P", str(PARTS / f"{name}.py"), *arguments]
+        # Each of the many processes would compile the tests and all that it imports anew.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     mark_in_use()
     if os.name != "nt":  # replaced, so that the host's signals reach the program itself
         os.execv(program[0], program)  # noqa: S606 - no shell is wanted

@@ -69,8 +69,20 @@ def stay_on_loopback(event: str, arguments: tuple[Any, ...]) -> None:
 sys.addaudithook(stay_on_loopback)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--cases N``: of each test's table of cases run N at most, from all over it."""
+    parser.addoption("--cases", type=int, default=0)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that use a fixture with a worker."""
+    if most := config.option.cases:
+        tables: dict[object, list[pytest.Item]] = {}
+        for item in items:
+            tables.setdefault((item.parent, getattr(item, "originalname", "")), []).append(item)
+        kept = {item for cases in tables.values() for item in cases[:: -(-len(cases) // most)]}
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = [item for item in items if item in kept]
     no_workers = config.option.markexpr in WITHOUT_WORKERS
     for item in items:
         in_process = item.get_closest_marker("in_process") is not None

@@ -23,18 +23,18 @@ SHORT: Mapping[str, Sequence[str]] = {
     "client_replay": ("--share", "0.5"),
     "client_rewrite": ("--megabytes", "0.5", "--times", "3"),
     "gateway_flood": ("--mb", "20"),
-    "handlers_ocr": ("--pages", "1", "--sorts", "2"),
+    "handlers_ocr": ("--pages", "1", "--sorts", "1"),
     "handlers_rows": ("--mb", "3"),
-    "http": ("--seconds", "5", "--clients", "20", "--calls", "500", "--think", "0.5"),
-    "ping": ("--artifacts", "500", "--bytes", "65536"),
+    "http": ("--seconds", "2", "--clients", "10", "--calls", "200", "--think", "0.5"),
+    "ping": ("--scene", "page", "grep", "search", "--artifacts", "500"),
     "speed": ("--small", "--rounds", "1", "--only-fetching"),
     "start": ("--runs", "2"),
     "store_costs": ("--artifacts", "1000", "--tenants", "20"),
     "store_put": ("--repeat", "3"),
     "store_read": ("--mb", "1", "--grep-mb", "5", "--search-mb", "5", "--repeat", "5"),
-    "tenants": ("--seconds", "3", "--turns", "1", "--rounds", "50"),
+    "tenants": ("--seconds", "1", "--turns", "1", "--rounds", "20"),
 }
-"""The arguments of a short run."""
+"""The arguments of a short run. The files that ping would fetch are those of torture handlers."""
 
 CORPORA: Mapping[str, str] = {
     "client_replay": "transcripts",

@@ -41,7 +41,7 @@ def main() -> int:
     folders = {"AXE_FOLDER": str(axe or ""), "EXT_APPS_FOLDER": str(ext_apps or "")}
     environment = {**os.environ, "PYTHONSAFEPATH": "1", **folders}
     words = [str(programs / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs"]
-    words += ["--no-header", *(f"tests/{test}" for test in tests)]
+    words += ["--no-header", "-n", "2", "--dist", "loadfile", *(f"tests/{test}" for test in tests)]
     return subprocess.run(words, cwd=ROOT, env=environment, check=False).returncode
 
 

@@ -1,9 +1,10 @@
-"""Run the tests that are not slow on other interpreters, each in an environment of its own.
+"""Run the tests that are not slow on other interpreters, of each test's table three cases.
 
     scripts/ci matrix              Debian 12's Python, the oldest that README promises, and a newer
     scripts/ci matrix PYTHON …     these
 
-Exit code: how many failed.
+Each has an environment of its own. `checks` runs every case; what a table holds is data, and does
+not depend on the interpreter. Exit code: how many failed.
 """
 
 import os
@@ -14,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.drive.tools import ROOT, skip
-from scripts.parts.checks import AGAIN
+from scripts.drive.tools import ROOT, skip, uv_program
+from scripts.parts.checks import AGAIN, SIDE_BY_SIDE
 
 PYENV = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
 WANTED = (
@@ -64,8 +65,11 @@ def main() -> int:
     for python in pythons:
         number = ".".join(map(str, version(python)))
         print(f"--- matrix: Python {number} ({python})", flush=True)
-        environment = {**os.environ, "PYTHON": python, "CHECKOUT_VENV": f".venv-{number}"}
-        tests = ["-q", "-m", "not slow", "-n", "auto", "--dist", "loadfile"]
+        path = os.pathsep.join((str(Path(uv_program() or "uv").parent), os.environ["PATH"]))
+        own = {"PYTHON": python, "CHECKOUT_VENV": f".venv-{number}", "PATH": path}
+        environment = {**os.environ, **own}
+        # Failures are explained where they are tried again: it takes long to prepare all modules.
+        tests = ["-q", "-m", "not slow", "--cases", "3", "--assert", "plain", *SIDE_BY_SIDE]
         command = [str(ROOT / "scripts" / "test"), *tests]
         code = subprocess.run(command, env=environment, check=False).returncode
         if code == pytest.ExitCode.TESTS_FAILED:  # beside CI's other lane: once more by themselves

@@ -1,7 +1,7 @@
 """Each SDK with its adapter, and the ways to call it, against a provider at a URL.
 
-An SDK that is not installed is skipped aloud. scripts/ci adapters makes one environment for each
-SDK (they do not all resolve together) and runs the tests of the adapters in it.
+An SDK that is not installed is skipped aloud. scripts/ci adapters makes environments that have it,
+and names in ADAPTERS_UNDER_TEST those that are tested there.
 """
 
 import importlib
@@ -26,8 +26,8 @@ HISTORY = [
     Turn("user", "Go on."),
 ]
 
-ONLY = os.environ.get("ADAPTER_UNDER_TEST", "")
-"""The one SDK to test, where others are installed with it."""
+ONLY = [name for name in os.environ.get("ADAPTERS_UNDER_TEST", "").split(",") if name]
+"""The SDKs to test, where others are installed with them; all if there are none."""
 
 module = importlib.import_module
 
@@ -37,7 +37,7 @@ def adapter(name: str) -> Any:
 
 
 def installed(sdk: str) -> bool:
-    if ONLY and sdk.replace(".", "_") != ONLY:
+    if ONLY and sdk.replace(".", "_") not in ONLY:
         return False
     try:
         return importlib.util.find_spec(sdk) is not None

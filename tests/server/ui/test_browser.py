@@ -42,19 +42,37 @@ HOSTILE = (
 )
 
 
-@asynccontextmanager
-async def browser() -> AsyncGenerator["Browser"]:
+chromiums: list["Browser"] = []
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module", autouse=True)
+async def chromium(anyio_backend: str) -> AsyncGenerator[None]:
+    """Start one Chromium for all tests."""
     async with playwright_api.async_playwright() as playwright:
         opened = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        try:
-            yield opened
-        finally:
-            await opened.close()
+        chromiums.append(opened)
+        yield
+        await chromiums.pop().close()
+
+
+@asynccontextmanager
+async def new_page(**options: Any) -> AsyncGenerator["Page"]:
+    """Open a page in a context of its own, which shares nothing with others of this Chromium."""
+    context = await chromiums[0].new_context(**options)
+    try:
+        yield await context.new_page()
+    finally:
+        await context.close()
 
 
 @asynccontextmanager
 async def page_of(
-    folder: Path, *files: Path, opened: "Browser | None" = None, **context: Any
+    folder: Path, *files: Path, **context: Any
 ) -> AsyncGenerator[tuple[Opened, "Page"]]:
     """Open a second server's page in a browser, on a store with some files."""
     from fetchstash.server.ui import ViewServer
@@ -62,12 +80,11 @@ async def page_of(
     settings = {"store.folder": str(folder / "store"), "store.run": "first"}
     async with (
         viewed(folder, **{"ingest.read_roots": [str(folder)]}) as view,
-        browser() as chromium,
+        new_page(**context) as page,
     ):
         for path in files:
             await ask(view.stash, "stash_file", path=str(path))
         async with ViewServer.open(load(settings)) as server:
-            page = await (await chromium.new_context(**context)).new_page()
             errors: list[str] = []
 
             def note(error: object) -> None:
@@ -227,8 +244,7 @@ async def test_an_arrival_appears_in_two_tabs_without_a_touch(tmp_path: Path) ->
 
 
 async def test_a_browser_that_was_not_let_in_is_told_what_to_do(tmp_path: Path) -> None:
-    async with viewed(tmp_path) as view, browser() as chromium:
-        page = await chromium.new_page()
+    async with viewed(tmp_path) as view, new_page() as page:
         await page.goto(view.link)  # the token was spent by another
         await expect(page.locator("body")).to_contain_text("open the link that it prints")
 
@@ -566,7 +582,7 @@ async def app_of(
     host_script()
     settings = {"store.folder": str(folder / "store"), "ingest.read_roots": [str(folder)]}
     server = build_server(LazyStash(load(settings)))
-    async with Client(server) as client, browser() as chromium:
+    async with Client(server) as client, new_page() as page:
         called: list[str] = []
 
         async def call_tool(name: str, arguments: dict[str, Any]) -> Any:
@@ -577,7 +593,6 @@ async def app_of(
         results = [await call_tool("stash_file", {"path": str(path)}) for path in documents]
         called.clear()
         shown = {"content": [part for result in results for part in result["content"]]}
-        page = await chromium.new_page()
         errors: list[str] = []
 
         def note(error: object) -> None:
