@@ -92,6 +92,7 @@ FOUND = {
 }
 
 
+@pytest.mark.in_process
 @pytest.mark.parametrize("page", FOUND.values(), ids=FOUND)
 async def test_the_server_finds_where_a_page_leads_by_itself(
     page: str, site: Site, public: Stash
