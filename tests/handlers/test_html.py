@@ -85,6 +85,9 @@ FRAGMENTS = {
         '<pre><span class="lineno">1</span>open()\n<span class="lineno">2</span>shut()</pre>',
         "```\nopen()\nshut()\n```",
     ),
+    "an operator in parentheses is the name of what it links to": (
+        '<p><a href="#v:.">(.)</a> joins two gates.</p>', "[(.)](#v:.) joins two gates.",
+    ),
     "permalinks are no heading text": (
         '<h2>Marks<a class="headerlink" href="#marks">¶</a></h2>', "## Marks",
     ),

@@ -112,8 +112,8 @@ MAX_SCRIPT_CHARS = 30
 """Characters of a superscript or subscript that is marked; a longer one is a note."""
 MAX_LINKED_ALT_CHARS = 100
 _NOT_SHOWN = frozenset(("button", "noscript"))
-# The text of a link that copies the address of a heading.
-_PERMALINK = re.compile(r"[\W_]*$|^(?:permalink|link|anchor|edit|\[?edit\]?)$", re.IGNORECASE)
+# The text of a link that copies the address of a heading. An operator, as in "(.)", is a name.
+_PERMALINK = re.compile(r"(?:_|[^\w(])*$|(?:permalink|link|anchor|\[?edit\]?)$", re.IGNORECASE)
 _SPACES = re.compile(r"[ \t\r\n]+")
 _GUTTER = re.compile(
     r"(?:^|[-_ ])(?:linenos?|line-?numbers?(?:-rows)?|lineno-container|gutter|ln)(?:$|[-_ ])"
