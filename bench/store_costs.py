@@ -47,7 +47,8 @@ def fill(store: Any, first: int, count: int, objects: Any) -> None:
             blobs = [Blob("raw", sha256, len(text), 0), Blob("text", sha256, len(text), 0, index)]
             facts = stamp(Facts(), sha256, len(text), index, now=time.time(), max_age_days=7)
             _rows.insert(db, _rows.new_record("default", facts, Ranges(), None, blobs), blobs)
-            store._index(db, blobs, (text.decode().split(), True))  # noqa: SLF001
+            words = text.decode().split(), True
+            store._index(db, facts.artifact_ref, sha256, words)  # noqa: SLF001
 
 
 async def measure(counts: list[int], tenants: int, folder: Path) -> bool:
@@ -92,6 +93,7 @@ async def measure(counts: list[int], tenants: int, folder: Path) -> bool:
             "quota check": store.usage,
             "search, rare": lambda: store.search("number77 alpha", (), 5),
             "search, common": lambda: store.search("alpha beta", (), 5),
+            "search, any": lambda: store.search("number500 kappa", (), 5),
             "gc": store.gc,
         }
         seen: dict[str, tuple[int, int, float]] = {}

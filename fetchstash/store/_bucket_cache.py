@@ -5,7 +5,6 @@ import hashlib
 import os
 import secrets
 import time
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from threading import Lock
 
@@ -35,37 +34,29 @@ class BlobCache:
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
         private_folder(folder)
-        self._blobs = Blobs(folder.resolve())
-        self._blobs.make_folders()
+        self.blobs = Blobs(folder.resolve())
+        self.blobs.make_folders()
         self._max_bytes = max_bytes
         self._lock = Lock()
         self._verified: dict[tuple[Kind, str], Blob] = {}
         self._used: dict[tuple[Kind, str], float] = {}
-        self._bytes = sum(size for _, _, size in self._blobs.files())
+        self._bytes = sum(size for _, _, size in self.blobs.files())
         self._counted = self._bytes
-        self._blobs.sweep_spool(time.time())
+        self.blobs.sweep_spool(time.time())
 
     @property
     def spool(self) -> Path:
         """The folder for files on their way in. It is made anew if somebody removed it."""
-        if not self._blobs.spool.is_dir():
-            self._blobs.make_folders()
-        return self._blobs.spool
-
-    def measure(self, files: Mapping[Kind, Path]) -> list[Blob]:
-        """Hash and index files of the spool. Raises BadArgument for a file that is not in it."""
-        return self._blobs.measure(files)
-
-    def discard(self, paths: Iterable[Path]) -> None:
-        """Unlink files of the spool."""
-        self._blobs.discard(paths)
+        if not self.blobs.spool.is_dir():
+            self.blobs.make_folders()
+        return self.blobs.spool
 
     def keep(self, path: Path, blob: Blob) -> None:
         """Move a measured file of the spool into the cache, or remove it if it is too large."""
         if blob.size > self._max_bytes * _LARGEST_SHARE:
             path.unlink(missing_ok=True)
             return
-        path.replace(self._blobs.path(blob.kind, blob.sha256))
+        path.replace(self.blobs.path(blob.kind, blob.sha256))
         with self._lock:
             self._verified[blob.kind, blob.sha256] = blob
             self._used[blob.kind, blob.sha256] = time.time()
@@ -81,7 +72,7 @@ class BlobCache:
         """
         try:
             blob = self._verified.get((kind, sha256)) or self._inspected(kind, sha256, most)
-            fd = self._blobs.open(blob) if blob else None
+            fd = self.blobs.open(blob) if blob else None
         except FileNotFoundError:
             return None
         except (BadArgument, OSError, StoreError):  # altered, or not readable
@@ -98,7 +89,7 @@ class BlobCache:
         os.close(fd)
         path = self.new_file()
         try:
-            path.hardlink_to(self._blobs.path(kind, sha256))
+            path.hardlink_to(self.blobs.path(kind, sha256))
         except OSError:  # removed meanwhile, or a file system without links
             return None
         return path
@@ -120,15 +111,15 @@ class BlobCache:
             self._verified.pop((kind, sha256), None)
             self._used.pop((kind, sha256), None)
         with contextlib.suppress(OSError):
-            self._blobs.remove(kind, sha256)
+            self.blobs.remove(kind, sha256)
 
     def sweep(self, max_age_seconds: float) -> None:
         """Remove what has not been written for so long, and old files of the spool."""
         now = time.time()
-        self._blobs.sweep_spool(now)
-        for kind, name, _ in self._blobs.files():
+        self.blobs.sweep_spool(now)
+        for kind, name, _ in self.blobs.files():
             with contextlib.suppress(OSError):
-                if self._blobs.path(kind, name).stat().st_mtime < now - max_age_seconds:
+                if self.blobs.path(kind, name).stat().st_mtime < now - max_age_seconds:
                     self.remove(kind, name)
 
     def filling(self, kind: Kind, sha256: str, size: int) -> "Filling":
@@ -137,10 +128,10 @@ class BlobCache:
         return Filling(self, kind, sha256, size, wanted=wanted)
 
     def _inspected(self, kind: Kind, sha256: str, most: int | None) -> Blob | None:
-        path = self._blobs.path(kind, sha256)
+        path = self.blobs.path(kind, sha256)
         if most is not None and path.stat().st_size > most:
             return None
-        blob = self._blobs.inspect(kind, sha256)
+        blob = self.blobs.inspect(kind, sha256)
         if blob.sha256 != sha256:
             raise StoreError(f"The file {path} was altered.", "Remove it.")
         self._verified[kind, sha256] = blob
@@ -150,10 +141,10 @@ class BlobCache:
         """Count the files, and remove the least recently used where they are too many."""
         with self._lock:
             files: list[tuple[float, Kind, str, int]] = []
-            for kind, name, size in self._blobs.files():
+            for kind, name, size in self.blobs.files():
                 with contextlib.suppress(OSError):
                     used = self._used.get((kind, name))
-                    used = used or self._blobs.path(kind, name).stat().st_mtime
+                    used = used or self.blobs.path(kind, name).stat().st_mtime
                     files.append((used, kind, name, size))
             self._bytes = self._counted = sum(size for _, _, _, size in files)
         if self._bytes <= self._max_bytes:

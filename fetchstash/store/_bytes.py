@@ -41,21 +41,17 @@ _PROBE = "probe"
 
 
 class Bytes(Protocol):
-    """The blobs of one tenant. All of it blocks. ``index`` is of the texts searched last."""
+    """The blobs of one tenant. All of it blocks.
+
+    ``index`` is of the texts searched last, ``blobs`` are the folders of this machine.
+    """
 
     index: SearchIndex
+    blobs: Blobs
 
     @property
     def spool(self) -> Path:
         """The folder for files on their way in."""
-        ...
-
-    def measure(self, files: Mapping[Kind, Path]) -> list[Blob]:
-        """Hash and index files of the spool. Raises BadArgument for a file that is not in it."""
-        ...
-
-    def discard(self, paths: Sequence[Path]) -> None:
-        """Remove files of the spool."""
         ...
 
     def write(self, files: Mapping[Path, Blob]) -> None:
@@ -99,23 +95,15 @@ class FolderBytes:
     """Blobs in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._blobs = Blobs(folder.resolve())
-        self._blobs.make_folders()
-        self._blobs.sweep_spool(time.time())
+        self.blobs = Blobs(folder.resolve())
+        self.blobs.make_folders()
+        self.blobs.sweep_spool(time.time())
         self.index = SearchIndex()
 
     @property
     def spool(self) -> Path:
         """The folder for files on their way in."""
-        return self._blobs.spool
-
-    def measure(self, files: Mapping[Kind, Path]) -> list[Blob]:
-        """Hash and index files of the spool."""
-        return self._blobs.measure(files)
-
-    def discard(self, paths: Sequence[Path]) -> None:
-        """Remove files of the spool."""
-        self._blobs.discard(paths)
+        return self.blobs.spool
 
     def write(self, files: Mapping[Path, Blob]) -> None:
         """Give files of the spool a second name among the blobs, which is on the disk then."""
@@ -124,14 +112,14 @@ class FolderBytes:
             link = self._new_file()
             link.hardlink_to(path)
             moves.append((link, blob))
-        with self._blobs.published(moves):
+        with self.blobs.published(moves):
             pass
 
     def are_there(self, blobs: Sequence[Blob]) -> bool:
         """Return whether all of these are there and not altered."""
         try:
             for blob in blobs:
-                os.close(self._blobs.open(blob))
+                os.close(self.blobs.open(blob))
         except (FileNotFoundError, StoreError):
             return False
         return True
@@ -139,7 +127,7 @@ class FolderBytes:
     def open(self, blob: Blob, ref: str) -> ByteSource:
         """Open a blob for reading."""
         try:
-            return FileSource(self._blobs.open(blob))
+            return FileSource(self.blobs.open(blob))
         except FileNotFoundError:
             raise lost(ref) from None
 
@@ -147,8 +135,8 @@ class FolderBytes:
         """Return a second name in the spool, which stays if the artifact goes meanwhile."""
         link = self._new_file()
         try:
-            os.close(self._blobs.open(blob))
-            link.hardlink_to(self._blobs.path(blob.kind, blob.sha256))
+            os.close(self.blobs.open(blob))
+            link.hardlink_to(self.blobs.path(blob.kind, blob.sha256))
         except FileNotFoundError:
             raise lost(ref) from None
         return link
@@ -160,11 +148,11 @@ class FolderBytes:
 
     def remove(self, kind: Kind, sha256: str) -> None:
         """Remove a blob."""
-        self._blobs.remove(kind, sha256)
+        self.blobs.remove(kind, sha256)
 
     def sizes(self) -> dict[tuple[Kind, str], int]:
         """Return the blobs that there are, with their sizes."""
-        return {(kind, name): size for kind, name, size in self._blobs.files()}
+        return {(kind, name): size for kind, name, size in self.blobs.files()}
 
     def probe(self) -> None:
         """Write and remove a few bytes."""
@@ -186,20 +174,13 @@ class BucketBytes:
         self._bucket = bucket
         self._cache = cache
         self._executor = executor
+        self.blobs = cache.blobs
         self.index = SearchIndex()
 
     @property
     def spool(self) -> Path:
         """The folder for files on their way in."""
         return self._cache.spool
-
-    def measure(self, files: Mapping[Kind, Path]) -> list[Blob]:
-        """Hash and index files of the spool."""
-        return self._cache.measure(files)
-
-    def discard(self, paths: Sequence[Path]) -> None:
-        """Remove files of the spool."""
-        self._cache.discard(paths)
 
     def write(self, files: Mapping[Path, Blob]) -> None:
         """Write files side by side. The bucket has confirmed them when this returns."""

@@ -1,36 +1,50 @@
 """What stores with a catalogue do alike, whatever its engine and wherever the bytes are."""
 
 import hashlib
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, closing
+import os
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, closing
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+
+from anyio import CancelScope
 
 from fetchstash.errors import StoreError, TooLarge, UnknownRef
-from fetchstash.store import _retention as retention, _rows as rows
+from fetchstash.store import _retention as retention, _rows as rows, _search_pool as pool
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._contract import (
     Facts,
     Listing,
     Removed,
     Run,
+    SearchResult,
     Usage,
     is_ref,
     keep_store_facts,
+    stamp,
 )
 from fetchstash.store._disk import larger_than_the_store, no_text
 from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
-from fetchstash.store._protocol import Text, ThreadedStore, in_thread
+from fetchstash.store._reader import TextReader
 from fetchstash.store._schema import Catalog, CatalogDown, Db, Record
 from fetchstash.store._text import ByteSource, StrideIndex
 from fetchstash.store._threads import Threads
 from fetchstash.text.ranges import Ranges
 
+if TYPE_CHECKING:
+    from types import CoroutineType
+
 T = TypeVar("T")
+P = ParamSpec("P")
+S = TypeVar("S", bound="CatalogStore")
+
+Text = tuple[ByteSource, StrideIndex, Ranges]
+"""A text that is open: its bytes, their index, and its ranges."""
 
 _PIECE = 2**20
 
@@ -53,20 +67,31 @@ class Known:
     version: object = None
 
 
-class CatalogStore(ThreadedStore):
-    """The base of a store whose artifacts are rows. Must not be used after a fork."""
+def in_thread(
+    work: Callable[Concatenate[S, P], T],
+) -> "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]":
+    """Make a blocking method of a store one that runs in a thread."""
 
-    def __init__(
-        self,
-        limits: StoreLimits,
-        catalog: Catalog,
-        threads: Threads,
-    ) -> None:
-        super().__init__(threads)
+    @wraps(work)
+    async def run(self: S, *arguments: P.args, **options: P.kwargs) -> T:
+        return await self.run(lambda: work(self, *arguments, **options))
+
+    return run  # type: ignore[return-value] # mypy has Coroutine for what pyright calls CoroutineType
+
+
+class CatalogStore(ABC):
+    """The base of a store whose artifacts are rows: its methods block, and run ``in_thread``.
+
+    Must not be used after a fork.
+    """
+
+    def __init__(self, limits: StoreLimits, catalog: Catalog, threads: Threads) -> None:
+        self._threads = threads
+        self._process = os.getpid()
+        self._closed = self._is_left = False
         self._limits = limits
         self._view = View.of(own_run(limits))
         self._reads = catalog
-        self._is_left = False
         # References read since the last change, in order: their use is recorded with the next.
         self._read: dict[str, None] = {}
         self._kept: dict[str, Known] = {}  # of the artifacts read last
@@ -75,6 +100,10 @@ class CatalogStore(ThreadedStore):
     @abstractmethod
     def spool(self) -> Path:
         """A private folder for files on their way in."""
+
+    @abstractmethod
+    def _follow(self) -> None:
+        """Open the store anew if somebody moved or deleted it since."""
 
     @abstractmethod
     def _changing(self, ref: str) -> AbstractContextManager[Db]:
@@ -86,21 +115,139 @@ class CatalogStore(ThreadedStore):
         raw: Path,
         text: Path | None,
         make: Callable[[Db, Sequence[Blob]], tuple[Record, T]],
-        retain: Callable[[Any], None],
+        retain: Callable[[Any], None] | None = None,
     ) -> T:
         """Keep two files of the spool, as the artifact that ``make`` gives; return what it made."""
+
+    @abstractmethod
+    def _retain(self, db: Any) -> None:
+        """Hold the limits after a put."""
 
     @abstractmethod
     def _open_blob(self, blob: Blob, ref: str) -> ByteSource: ...
 
     @abstractmethod
+    def _lend_raw(self, ref_or_url: str) -> Path:
+        """Return a file with the raw bytes, to be handed to ``_take_back``."""
+
+    @abstractmethod
+    def _take_back(self, path: Path) -> None: ...
+
+    @abstractmethod
+    def _search_job(
+        self, query: str, refs: Sequence[str], max_results: int
+    ) -> tuple[pool.Job, int]:
+        """Return a search as data, and how many bytes of text it has to index here."""
+
+    @property
+    @abstractmethod
+    def _searched(self) -> object:
+        """What a job opens, as this process has it."""
+
+    @abstractmethod
+    def _close(self) -> None: ...
+
+    @abstractmethod
     def _are_whole(self, blobs: Iterable[Blob]) -> bool:
         """Return whether these bytes are there and not altered."""
 
-    def _path(self, row: rows.Row) -> Path | None:
+    def _path(self, kind: Kind, sha256: str) -> Path | None:
         """Return the file that programs of this machine can read, None if there is none."""
-        del row
+        del kind, sha256
         return None
+
+    @in_thread
+    def put(
+        self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
+    ) -> Facts:
+        """Keep two files of the spool; they are gone from there, whether or not it works.
+
+        Raises BadArgument for a file that is not in the spool or a text that is no UTF-8, TooLarge,
+        StoreError, Busy.
+        """
+
+        def stamped(db: Db, blobs: Sequence[Blob]) -> tuple[Record, Facts]:
+            first, last = blobs[0], blobs[-1]
+            own = stamp(
+                facts,
+                first.sha256,
+                first.size,
+                last.index,
+                now=retention.time_of_put(db),
+                max_age_days=self._limits.max_age_days,
+                path=self._shown_path(last.kind, last.sha256),
+            )
+            url_hash = rows.url_hash(db, url) if url else None
+            return rows.new_record(self._view.puts, own, ranges, url_hash, blobs), own
+
+        return self._keep(raw, text, stamped, self._retain)
+
+    def _shown_path(self, kind: Kind, sha256: str) -> str | None:
+        path = self._path(kind, sha256)
+        return str(path) if path else None
+
+    async def get(self, ref_or_url: str) -> Facts:
+        """Return the facts of a reference, or of the run's newest artifact under a URL."""
+        return await self.run(lambda: self._get(ref_or_url))
+
+    def _get(self, ref_or_url: str) -> Facts:
+        row = self._find(ref_or_url)
+        self._read[row.ref] = None
+        return self._known_facts(row)
+
+    async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
+        """Return the facts, and the text. Raises StoreError where its file is gone or altered."""
+        facts, text = await self.run(lambda: self._open_artifact(ref_or_url))
+        if text is None:
+            return facts, None
+        return facts, TextReader(facts.artifact_ref, *text, self._threads)
+
+    async def open_text(self, ref_or_url: str) -> TextReader:
+        """Open the text. Raises NoText, and StoreError where the file is gone or altered."""
+        facts, reader = await self.open_artifact(ref_or_url)
+        if reader is None:
+            raise no_text(facts.artifact_ref)
+        return reader
+
+    @asynccontextmanager
+    async def open_raw(self, ref_or_url: str) -> AsyncGenerator[Path]:
+        """Lend a file with the raw bytes, which stays if the artifact goes."""
+        path = await self.run(lambda: self._lend_raw(ref_or_url))
+        try:
+            yield path
+        finally:
+            with CancelScope(shield=True):
+                await self._threads.run(lambda: self._take_back(path))
+
+    async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
+        """Rank passages over these artifacts, or over the run where ``refs`` is empty."""
+        job, size = await self.run(lambda: self._search_job(query, refs, max_results))
+        if size > pool.LITTLE:
+            return await self._threads.search(job)
+        return await self._threads.rank(partial(job.run, self._searched))
+
+    async def aclose(self) -> None:
+        """Close. An ephemeral store deletes its artifacts first. Closing twice is no error."""
+        self._closed = True
+        await self._threads.run(self._close)
+
+    def _check_usable(self) -> None:
+        """Raise StoreError after ``aclose`` or in a forked process."""
+        if self._closed:
+            raise StoreError("The store is closed.", "Open it again.")
+        if os.getpid() != self._process:
+            what = "The store was opened before this process was forked."
+            raise StoreError(what, "Open a store in each process.")
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run work in a thread, after opening the store anew if it was moved or deleted."""
+        self._check_usable()
+
+        def followed() -> T:
+            self._follow()
+            return work()
+
+        return await self._threads.run(followed)
 
     @in_thread
     def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
@@ -167,7 +314,7 @@ class CatalogStore(ThreadedStore):
                 rows.add_url_key(db, key)
             return record, None
 
-        self._keep(raw, text, made, lambda _: None)
+        self._keep(raw, text, made)
 
     @abstractmethod
     async def delete(self, ref: str) -> None:
@@ -208,11 +355,6 @@ class CatalogStore(ThreadedStore):
         with self._changing(ref) as db:
             rows.pin(db, rows.find(db, ref, self._view), pinned=pinned)
             return self._facts(rows.find(db, ref, self._view))
-
-    def _get(self, ref_or_url: str) -> Facts:
-        row = self._find(ref_or_url)
-        self._read[row.ref] = None
-        return self._known_facts(row)
 
     def _find(self, ref_or_url: str) -> rows.Row:
         """Return the row of an artifact; under a URL only if it is whole."""
@@ -275,8 +417,8 @@ class CatalogStore(ThreadedStore):
             raise TooLarge(*larger_than_the_store(size))
 
     def _facts(self, row: rows.Row) -> Facts:
-        path = self._path(row)
-        return replace(row.facts(), path=str(path) if path else None)
+        path = self._shown_path("text", row.text) if row.text else self._shown_path("raw", row.raw)
+        return replace(row.facts(), path=path)
 
     def _known_facts(self, row: rows.Row) -> Facts:
         known = self._known(row)

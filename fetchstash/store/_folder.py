@@ -16,13 +16,13 @@ import sqlite3
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from fetchstash.errors import StoreError
-from fetchstash.store import _retention as retention, _rows as rows, _steps
+from fetchstash.store import _rows as rows, _steps
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import Connection, settle, transaction
-from fetchstash.store._catalog_store import CatalogStore, Known
+from fetchstash.store._catalog_store import CatalogStore, Known, in_thread
 from fetchstash.store._contract import (
     Facts,
     Finding,
@@ -30,13 +30,11 @@ from fetchstash.store._contract import (
     SearchResult,
     refuse_changed,
     restamp,
-    stamp,
 )
 from fetchstash.store._disk import check_room, no_text, translate_errors
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
 from fetchstash.store._place import Place, Upkeep
-from fetchstash.store._protocol import in_thread
 from fetchstash.store._reader import TextReader
 from fetchstash.store._schema import Db, Record
 from fetchstash.store._search import RunTexts, SearchIndex
@@ -151,29 +149,12 @@ class LocalStore(CatalogStore):
     def _follow(self) -> None:
         self._place.follow()
 
-    @in_thread
-    def put(
-        self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
-    ) -> Facts:
-        """Keep two files of the spool; they are gone from there, whether or not it works.
-
-        Raises BadArgument for a file that is not in the spool or a text that is no UTF-8, TooLarge,
-        StoreError, Busy.
-        """
-
-        def stamped(db: Db, blobs: Sequence[Blob]) -> tuple[Record, Facts]:
-            own = self._stamped(facts, retention.time_of_put(db), *blobs)
-            url_hash = rows.url_hash(db, url) if url else None
-            return rows.new_record(self._view.puts, own, ranges, url_hash, blobs), own
-
-        return self._keep(raw, text, stamped, self._upkeep.retain)
-
     def _keep(
         self,
         raw: Path,
         text: Path | None,
         make: Callable[[Db, Sequence[Blob]], tuple[Record, T]],
-        retain: Callable[[Connection], None],
+        retain: Callable[[Any], None] | None = None,
     ) -> T:
         files: dict[Kind, Path] = {"raw": raw, "text": text} if text else {"raw": raw}
         ref = ""
@@ -199,7 +180,8 @@ class LocalStore(CatalogStore):
                 self._place.sidecars.publish(ref)
                 # The artifact is safe: a failure here is gc's to report.
                 with contextlib.suppress(OSError, sqlite3.Error):
-                    retain(db)
+                    if retain:
+                        retain(db)
         except BaseException:
             self._blobs.discard(files.values())
             raise
@@ -381,12 +363,8 @@ class LocalStore(CatalogStore):
                         return rows.is_empty(db)
         return False
 
-    def _stamped(self, facts: Facts, now: float, raw: Blob, text: Blob | None = None) -> Facts:
-        """Fill in the store's own facts."""
-        index, days = text.index if text else None, self._limits.max_age_days
-        shown = text or raw
-        path = str(self._blobs.path(shown.kind, shown.sha256))
-        return stamp(facts, raw.sha256, raw.size, index, now=now, max_age_days=days, path=path)
+    def _retain(self, db: Any) -> None:
+        self._upkeep.retain(db)
 
     def _withdraw(self, db: Connection, ref: str, blobs: Iterable[Blob]) -> None:
         """Unlink what a failed put has renamed, unless an artifact names it."""
@@ -403,8 +381,8 @@ class LocalStore(CatalogStore):
             if (blob.kind, blob.sha256) not in known:
                 self._blobs.remove(blob.kind, blob.sha256)
 
-    def _path(self, row: rows.Row) -> Path:
-        return self._blobs.path("text", row.text) if row.text else self._blobs.path("raw", row.raw)
+    def _path(self, kind: Kind, sha256: str) -> Path:
+        return self._blobs.path(kind, sha256)
 
     def _open_blob(self, blob: Blob, ref: str) -> FileSource:
         return FileSource(self._open(blob, ref))

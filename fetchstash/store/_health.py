@@ -29,7 +29,7 @@ from fetchstash.store._disk import (
     translate_errors,
 )
 from fetchstash.store._place import Sidecars, refuse_folders, refuse_foreign
-from fetchstash.store._schema import count_total
+from fetchstash.store._schema import count_runs, count_total
 
 LIST = "list.txt"
 
@@ -99,6 +99,7 @@ def rebuild(folder: Path, presence: Presence, sidecars: Sidecars, quarantine: Qu
                 rows.set_url_key(db, key)
             _restore(db, sidecars)
             count_total(db)
+            count_runs(db)
     finally:
         catalog.close()
 

@@ -1,29 +1,18 @@
-"""ArtifactStore, what any store promises, and two bases: for any store, and for one that blocks."""
+"""ArtifactStore, what any store promises, and a base that completes one."""
 
-import os
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from functools import partial, wraps
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
-
-from anyio import CancelScope
+from typing import Protocol
 
 from fetchstash.errors import NoText, StoreError
-from fetchstash.store import _search_pool as pool
 from fetchstash.store._contract import Facts, Finding, Listing, Removed, Run, SearchResult, Usage
-from fetchstash.store._disk import no_text
 from fetchstash.store._limits import View
 from fetchstash.store._reader import TextReader
 from fetchstash.store._search import RunTexts, SearchIndex
-from fetchstash.store._search_pool import Job
-from fetchstash.store._text import ByteSource, StrideIndex
 from fetchstash.store._threads import Threads
 from fetchstash.text.ranges import Ranges
-
-if TYPE_CHECKING:
-    from types import CoroutineType
 
 
 class ArtifactStore(Protocol):
@@ -209,119 +198,3 @@ class StoreBase(ABC):
 
     async def aclose(self) -> None:  # noqa: B027 - a default, not a gap
         """Do nothing: nothing is open."""
-
-
-T = TypeVar("T")
-P = ParamSpec("P")
-S = TypeVar("S", bound="ThreadedStore")
-
-Text = tuple[ByteSource, StrideIndex, Ranges]
-"""A text that is open: its bytes, their index, and its ranges."""
-
-
-def in_thread(
-    work: Callable[Concatenate[S, P], T],
-) -> "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]":
-    """Make a blocking method of a ThreadedStore one that runs in a thread."""
-
-    @wraps(work)
-    async def run(self: S, *arguments: P.args, **options: P.kwargs) -> T:
-        return await self.run(lambda: work(self, *arguments, **options))
-
-    return run  # type: ignore[return-value] # mypy has Coroutine for what pyright calls CoroutineType
-
-
-class ThreadedStore(ABC):
-    """The base of a store whose methods block: they run ``in_thread``."""
-
-    def __init__(self, threads: Threads) -> None:
-        self._threads = threads
-        self._process = os.getpid()
-        self._closed = False
-
-    @abstractmethod
-    def _follow(self) -> None:
-        """Open the store anew if somebody moved or deleted it since."""
-
-    @abstractmethod
-    def _get(self, ref_or_url: str) -> Facts: ...
-
-    @abstractmethod
-    def _open_artifact(self, ref_or_url: str) -> tuple[Facts, Text | None]: ...
-
-    @abstractmethod
-    def _lend_raw(self, ref_or_url: str) -> Path:
-        """Return a file with the raw bytes, to be handed to ``_take_back``."""
-
-    @abstractmethod
-    def _take_back(self, path: Path) -> None: ...
-
-    @abstractmethod
-    def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Job, int]:
-        """Return a search as data, and how many bytes of text it has to index here."""
-
-    @property
-    @abstractmethod
-    def _searched(self) -> object:
-        """What a job opens, as this process has it."""
-
-    @abstractmethod
-    def _close(self) -> None: ...
-
-    async def get(self, ref_or_url: str) -> Facts:
-        """Return the facts of a reference, or of the run's newest artifact under a URL."""
-        return await self.run(lambda: self._get(ref_or_url))
-
-    async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
-        """Return the facts, and the text. Raises StoreError where its file is gone or altered."""
-        facts, text = await self.run(lambda: self._open_artifact(ref_or_url))
-        if text is None:
-            return facts, None
-        return facts, TextReader(facts.artifact_ref, *text, self._threads)
-
-    async def open_text(self, ref_or_url: str) -> TextReader:
-        """Open the text. Raises NoText, and StoreError where the file is gone or altered."""
-        facts, reader = await self.open_artifact(ref_or_url)
-        if reader is None:
-            raise no_text(facts.artifact_ref)
-        return reader
-
-    @asynccontextmanager
-    async def open_raw(self, ref_or_url: str) -> AsyncGenerator[Path]:
-        """Lend a file with the raw bytes, which stays if the artifact goes."""
-        path = await self.run(lambda: self._lend_raw(ref_or_url))
-        try:
-            yield path
-        finally:
-            with CancelScope(shield=True):
-                await self._threads.run(lambda: self._take_back(path))
-
-    async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
-        """Rank passages over these artifacts, or over the run where ``refs`` is empty."""
-        job, size = await self.run(lambda: self._search_job(query, refs, max_results))
-        if size > pool.LITTLE:
-            return await self._threads.search(job)
-        return await self._threads.rank(partial(job.run, self._searched))
-
-    async def aclose(self) -> None:
-        """Close. An ephemeral store deletes its artifacts first. Closing twice is no error."""
-        self._closed = True
-        await self._threads.run(self._close)
-
-    def _check_usable(self) -> None:
-        """Raise StoreError after ``aclose`` or in a forked process."""
-        if self._closed:
-            raise StoreError("The store is closed.", "Open it again.")
-        if os.getpid() != self._process:
-            what = "The store was opened before this process was forked."
-            raise StoreError(what, "Open a store in each process.")
-
-    async def run(self, work: Callable[[], T]) -> T:
-        """Run work in a thread, after opening the store anew if it was moved or deleted."""
-        self._check_usable()
-
-        def followed() -> T:
-            self._follow()
-            return work()
-
-        return await self._threads.run(followed)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from fetchstash.store import _rows as rows
 from fetchstash.store._contract import Removed, Usage
 from fetchstash.store._limits import ALL_RUNS, Candidate, StoreLimits, Total, plan
 from fetchstash.store._schema import Db
@@ -57,25 +58,21 @@ def total(db: Db) -> Total:
 
 def usage(db: Db, run: str) -> Usage:
     """Return what a run keeps, pinned artifacts too, and when the first of it expires."""
-    if run != ALL_RUNS:
-        counted = "count(*), coalesce(sum(bytes), 0), coalesce(min(expires_at), 0) FROM artifact"
-        n, size, first = db.execute(f"SELECT {counted} WHERE run = ?", (run,)).fetchone()
-        return Usage(n, int(size), first)
-    kept = total(db)
-    pinned, size = db.execute(
-        "SELECT count(*), coalesce(sum(bytes), 0) FROM artifact WHERE pinned = 1"
-    ).fetchone()
-    first = db.execute("SELECT min(expires_at) FROM artifact WHERE pinned = 0").fetchone()[0]
-    return Usage(kept.artifacts + pinned, kept.bytes + int(size), first or 0.0)
+    first = (
+        db.execute("SELECT min(expires_at) FROM artifact WHERE pinned = 0")
+        if run == ALL_RUNS
+        else db.execute("SELECT min(expires_at) FROM artifact WHERE run = ?", (run,))
+    )
+    return Usage(*rows.kept(db, run), first.fetchone()[0] or 0.0)
 
 
 def overdue(db: Db, now: float) -> Iterator[Candidate]:
     """Go through the artifacts that are too old, in any run."""
-    rows = db.execute(
+    found = db.execute(
         "SELECT id, ref, bytes, expires_at FROM artifact WHERE pinned = 0 AND expires_at <= ?",
         (now,),
     )
-    return (Candidate(*row) for row in rows)
+    return (Candidate(*row) for row in found)
 
 
 def has_overdue(db: Db, now: float) -> bool:
@@ -86,10 +83,10 @@ def has_overdue(db: Db, now: float) -> bool:
 
 def least_used(db: Db) -> Iterator[Candidate]:
     """Go through the artifacts of all runs that are not pinned, least recently used first."""
-    rows = db.execute(
+    found = db.execute(
         "SELECT id, ref, bytes, expires_at FROM artifact WHERE pinned = 0 ORDER BY used"
     )
-    return (Candidate(*row) for row in rows)
+    return (Candidate(*row) for row in found)
 
 
 def due(db: Db, now: float, limits: StoreLimits, most: int | None) -> list[Removed]:

@@ -113,9 +113,15 @@ def newest(db: Db, run: str, limit: int, offset: int) -> Iterator[Row]:
 
 def count(db: Db, run: str) -> int:
     """Return how many artifacts a run has."""
+    return kept(db, run)[0]
+
+
+def kept(db: Db, run: str) -> tuple[int, int]:
+    """Return how many artifacts a run has, pinned ones too, and their bytes."""
     condition, names = in_run(run)
-    counted = db.execute(f"SELECT count(*) FROM artifact WHERE {condition}", names)  # noqa: S608 - ours
-    return int(counted.fetchone()[0])
+    sums = f"coalesce(sum(artifacts), 0), coalesce(sum(bytes), 0) FROM kept WHERE {condition}"
+    artifacts, size = db.execute(f"SELECT {sums}", names).fetchone()
+    return int(artifacts), int(size)
 
 
 def in_run(*runs: str) -> tuple[str, tuple[str, ...]]:
@@ -307,8 +313,12 @@ def run_state(db: Db, run: str) -> tuple[int, str]:
 def runs(db: Db, run: str) -> list[tuple[str, int, float]]:
     """Return each run, or this one, with its count and the time of the newest, newest first."""
     condition, names = in_run(run)
-    grouped = f"FROM artifact WHERE {condition} GROUP BY run ORDER BY max(id) DESC"
-    return db.execute(f"SELECT run, count(*), max(created_at) {grouped}", names).fetchall()
+    newest = "FROM artifact WHERE run = kept.run ORDER BY id DESC LIMIT 1"
+    query = (
+        f"SELECT run, artifacts, (SELECT created_at {newest}) FROM kept"  # noqa: S608 - ours
+        f" WHERE {condition} ORDER BY (SELECT id {newest}) DESC"
+    )
+    return db.execute(query, names).fetchall()
 
 
 def forget(db: Db, ref: str, *, expired: bool) -> list[tuple[Kind, str]]:

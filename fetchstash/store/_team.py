@@ -22,19 +22,17 @@ from fetchstash.store import _retention as retention, _rows as rows, _steps
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._bucket import open_bucket
 from fetchstash.store._bytes import Bytes, BytesSearch, FolderBytes, bucket_bytes
-from fetchstash.store._catalog_store import CatalogStore
+from fetchstash.store._catalog_store import CatalogStore, in_thread
 from fetchstash.store._contract import (
     Facts,
     Finding,
     Removed,
     refuse_changed,
     restamp,
-    stamp,
 )
 from fetchstash.store._limits import StoreLimits, bucket_url, store_folder
 from fetchstash.store._place import EVICTIONS_PER_PUT
 from fetchstash.store._postgres import Database
-from fetchstash.store._protocol import in_thread
 from fetchstash.store._rank import Query
 from fetchstash.store._schema import Db, Record
 from fetchstash.store._search_pool import Job, close as close_searches
@@ -91,34 +89,16 @@ class TeamStore(CatalogStore):
         del ref
         return self._database.changing()
 
-    @in_thread
-    def put(
-        self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
-    ) -> Facts:
-        """Keep two files of the spool; they are gone from there, whether or not it works."""
-
-        def stamped(db: Db, blobs: Sequence[Blob]) -> tuple[Record, Facts]:
-            first, index = blobs[0], blobs[1].index if text else None
-            now, days = retention.time_of_put(db), self._limits.max_age_days
-            own = stamp(facts, first.sha256, first.size, index, now=now, max_age_days=days)
-            url_hash = rows.url_hash(db, url) if url else None
-            return rows.new_record(self._view.puts, own, ranges, url_hash, blobs), own
-
-        kept = self._keep(raw, text, stamped, self._retain)
-        with suppress(FetchstashError):  # the artifact is safe
-            self._sweep()
-        return kept
-
     def _keep(
         self,
         raw: Path,
         text: Path | None,
         make: Callable[[Db, Sequence[Blob]], tuple[Record, T]],
-        retain: Callable[[Db], None],
+        retain: Callable[[Db], None] | None = None,
     ) -> T:
         files: dict[Kind, Path] = {"raw": raw, "text": text} if text else {"raw": raw}
         try:
-            blobs = self._bytes.measure(files)
+            blobs = self._bytes.blobs.measure(files)
             self._check_size(blobs)
             terms = _terms_of(text) if text else None
 
@@ -126,13 +106,18 @@ class TeamStore(CatalogStore):
                 record, made = make(db, blobs)
                 self._record_reads(db)
                 rows.insert(db, record, ())
-                self._index(db, blobs, terms)
-                retain(db)
+                if terms:
+                    self._index(db, record["ref"], blobs[-1].sha256, terms)
+                if retain:
+                    retain(db)
                 return made
 
-            return self._write(dict(zip(files.values(), blobs, strict=True)), insert)
+            kept = self._write(dict(zip(files.values(), blobs, strict=True)), insert)
         finally:
-            self._bytes.discard(list(files.values()))
+            self._bytes.blobs.discard(files.values())
+        with suppress(FetchstashError):  # the artifact is safe
+            self._sweep()
+        return kept
 
     def _write(self, files: Mapping[Path, Blob], change: Callable[[Db], T]) -> T:
         """Write bytes, then make a change that names them."""
@@ -156,15 +141,14 @@ class TeamStore(CatalogStore):
                     missing.append(blob)
         return [b for b in blobs if b in missing or not self._bytes.are_there([b])]
 
-    def _index(self, db: Db, blobs: Iterable[Blob], terms: tuple[list[str], bool] | None) -> None:
-        """Add the words of a new text."""
-        for blob in blobs:
-            if blob.kind == "text" and terms:
-                db.execute(
-                    "INSERT INTO words (sha256, is_whole, terms)"
-                    " VALUES (?, ?, array_to_tsvector(?)) ON CONFLICT DO NOTHING",
-                    (blob.sha256, terms[1], terms[0]),
-                )
+    def _index(self, db: Db, ref: str, sha256: str, terms: tuple[list[str], bool]) -> None:
+        """Add the words of an artifact's new text to those of its run."""
+        db.execute(
+            "INSERT INTO words (run, sha256, is_whole, terms)"
+            " SELECT run, ?, ?, array_to_tsvector(?) FROM artifact WHERE ref = ?"
+            " ON CONFLICT DO NOTHING",
+            (sha256, terms[1], terms[0], ref),
+        )
 
     def _retain(self, db: Db) -> None:
         """Hold the limits after a put, in its transaction."""
@@ -213,7 +197,7 @@ class TeamStore(CatalogStore):
     ) -> Facts:
         """Give an artifact a new text. Raises Busy where it was replaced since ``known``."""
         try:
-            (blob,) = self._bytes.measure({"text": text})
+            (blob,) = self._bytes.blobs.measure({"text": text})
             terms = _terms_of(text)
 
             def change(db: Db) -> Facts:
@@ -222,14 +206,14 @@ class TeamStore(CatalogStore):
                 assert blob.index is not None  # a text has one
                 changed = restamp(facts, row.facts(), blob.index)
                 earlier = rows.replace_text(db, row, changed, ranges, blob)
-                self._index(db, [blob], terms)
+                self._index(db, row.ref, blob.sha256, terms)
                 if earlier:
                     _claim(db, "text", earlier)
                 return self._facts(rows.find(db, ref, self._view))
 
             return self._write({text: blob}, change)
         finally:
-            self._bytes.discard([text])
+            self._bytes.blobs.discard([text])
 
     @in_thread
     def delete(self, ref: str) -> None:
@@ -409,18 +393,19 @@ def _candidates(db: Db, run: str, query: Query) -> dict[str, Blob]:
     texts: dict[str, tuple[str, Blob]] = {}
     condition, values = rows.in_run(run)
     # The words of a text are kept as they are: a stem is what many forms of a word begin with.
-    asked = [
-        f"('{_escaped(word[:_LONGEST_TERM])}' | '{_escaped(stem[:_LONGEST_TERM])}':*)"
-        for word, stem in query.prefixes()
-    ]
+    asked = [_alternatives(word[:_LONGEST_TERM], stem) for word, stem in query.prefixes()]
+    # The planner takes a walk through all words for cheap: it does not count what unpacking costs.
+    db.execute("SET LOCAL enable_seqscan = off")
 
     def add(which: str, most: int, *more: str) -> None:
         found = db.execute(
             "SELECT ref, blob.sha256, size, modified_ns FROM ("  # noqa: S608 - ours
-            " SELECT id, ref, text FROM artifact JOIN words ON words.sha256 = text"
-            f" WHERE {condition} AND {which} ORDER BY id DESC LIMIT {most}) AS best"
-            " JOIN blob ON kind = 'text' AND blob.sha256 = text ORDER BY id DESC",
-            (*values, *more),
+            f" SELECT id, sha256 FROM words WHERE {condition} AND {which}"
+            f" ORDER BY id DESC LIMIT {most}) AS best CROSS JOIN LATERAL"
+            f" (SELECT ref FROM artifact WHERE text = best.sha256 AND {condition}"
+            " ORDER BY artifact.id DESC LIMIT 1) AS newest"
+            " JOIN blob ON kind = 'text' AND blob.sha256 = best.sha256 ORDER BY best.id DESC",
+            (*values, *more, *values),
         )
         for ref, sha256, size, modified_ns in found:
             texts.setdefault(sha256, (ref, Blob("text", sha256, size, modified_ns)))
@@ -432,6 +417,11 @@ def _candidates(db: Db, run: str, query: Query) -> dict[str, Blob]:
     return dict(texts.values())
 
 
-def _escaped(term: str) -> str:
-    """Return a word as it stands between quotes in a tsquery."""
-    return term.replace("\0", "").replace("\\", "\\\\").replace("'", "''")
+def _alternatives(word: str, stem: str) -> str:
+    """Return the part of a tsquery for a word and for all that begins with its stem."""
+    quoted = [
+        "'" + term.replace("\0", "").replace("\\", "\\\\").replace("'", "''") + "'"
+        for term in (word, stem[:_LONGEST_TERM])
+    ]
+    begins = f"{quoted[1]}:*"
+    return begins if word.startswith(stem) else f"({quoted[0]} | {begins})"
