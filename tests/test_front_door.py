@@ -51,7 +51,7 @@ def test_importing_it_imports_no_room_and_no_library() -> None:
     assert out.split() == ["fetchstash", "fetchstash.system", "fetchstash.system.lazy"]
 
 
-@pytest.mark.slow
+@pytest.mark.in_process
 @pytest.mark.anyio
 @pytest.mark.usefixtures("environment")
 async def test_the_environment_is_read_as_by_the_command_and_settings_override_it(
@@ -77,7 +77,7 @@ async def test_the_environment_is_read_as_by_the_command_and_settings_override_i
             await stash.get(page.ref)
 
 
-@pytest.mark.slow
+@pytest.mark.in_process
 @pytest.mark.usefixtures("environment")
 def test_a_program_without_a_loop_has_the_same(site: Site, tmp_path: Path) -> None:
     url = site.put("/torque.html", PAGE, "text/html")
@@ -128,7 +128,7 @@ async def test_a_string_where_a_list_is_meant_is_an_error_that_says_so() -> None
             await stash.fetch(["https://example.org/"])  # type: ignore[arg-type]
 
 
-@pytest.mark.slow
+@pytest.mark.in_process
 @pytest.mark.usefixtures("environment")
 def test_any_local_file_can_be_added_unless_folders_are_named(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("some words\n")
@@ -145,7 +145,7 @@ def notes(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.slow
+@pytest.mark.in_process
 @pytest.mark.usefixtures("environment")
 def test_a_stash_that_is_closed_says_so(notes: Path) -> None:
     with fetchstash.open_stash_sync() as stash:
@@ -155,7 +155,7 @@ def test_a_stash_that_is_closed_says_so(notes: Path) -> None:
             use()
 
 
-@pytest.mark.slow
+@pytest.mark.in_process
 @pytest.mark.usefixtures("environment")
 def test_values_of_a_session_are_one_line_each(notes: Path) -> None:
     with fetchstash.open_stash_sync() as stash:
@@ -170,7 +170,7 @@ def test_values_of_a_session_are_one_line_each(notes: Path) -> None:
             assert "media_type" not in repr(value)
 
 
-@pytest.mark.slow
+@pytest.mark.in_process
 @pytest.mark.usefixtures("environment")
 def test_wrong_units_and_values_are_one_clear_line(notes: Path) -> None:
     with fetchstash.open_stash_sync() as stash:

@@ -17,7 +17,7 @@ from fetchstash.store import ArtifactStore, open_store
 from tests.loopback import Site
 from tests.stash.own_store import OwnStore
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 PAGES = [f"Chapter {n}. The number of this page is {n * 7}." for n in range(1, 41)]
 

@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
+@pytest.mark.in_process
 def test_a_store_of_0_1_is_listed_read_searched_and_keeps_its_pins(folder: Path) -> None:
     settings = {"store.folder": str(folder), "store.run": "upgrade"}
     with fetchstash.open_stash_sync(settings) as stash:
