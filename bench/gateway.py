@@ -5,9 +5,9 @@
 FOLDER has the servers, each tool of requirements/tools in a folder of its own. Each task is a call
 whose result holds an answer. Without the gateway the whole result reaches the model; with it
 the preview, and the result of one artifact_grep where the answer is not in the preview. Then the
-tokens of all servers' tools as a host lists them, bare and behind gateways; their lists and the
-data of MCP Apps beside those of the bare server; and the times of a short call, a long result and
-the start. Ends with 1 if an answer is not found or a list or an App's data differs.
+tokens of all servers' tools as a host lists them, bare and behind gateways; their lists and results
+beside those of the bare server, byte by byte; and the times of a short call, a long result and the
+start. Ends with 1 if an answer is not found or anything differs.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from typing import Any
 from mcp import Client, StdioServerParameters
 
 from bench._gateway import Quiet, entry_of, host, postgres, repository, servers
-from bench.gateway_same import same
+from bench._gateway_same import same
 from fetchstash.cli.demo.driver import command
 from fetchstash.cli.demo.pdf import make_pdf
 from fetchstash.text.tokens import count

@@ -312,8 +312,8 @@ def test_stats_sum_up_by_kind_and_host(run: Terminal, site: Site) -> None:
     out = run("stats").stdout
     assert all(name in out for name in ("text", "html", "127.0.0.1"))
     call = {"time": "2026-11-23T10:00:00+00:00", "run": "default", "tool": "artifact_grep"}
-    log = Path(run.env["FETCHSTASH_STORE_FOLDER"]) / "calls.jsonl"
-    log.write_text("".join(f"{json.dumps({**call, **more})}\n" for more in ({}, {"ms": 1_400.2})))
+    calls = Path(run.env["FETCHSTASH_STORE_FOLDER"]) / "calls.jsonl"
+    calls.write_text("".join(f"{json.dumps({**call, **more})}\n" for more in ({}, {"ms": 1_400.2})))
     assert "artifact_grep      2      0  1.4 s" in run("stats", "--all-runs").stdout
     rows = run.data("stats", "--all-runs")
     [tool] = [row for row in rows if row["group"] == "tool"]

@@ -409,8 +409,8 @@ async def test_a_timeline_says_what_was_asked_and_shown_and_what_it_cost(tmp_pat
 
         began = time.monotonic() - 75
         LoggedCall(view.stash.settings, "read", {"path": "x"}, "files", began).passed(400)
-        old = {"time": "2026-11-01T10:00:00+00:00", "run": "first", "tool": "artifact_info"}
-        old |= {"asked": {}, "tokens": 7, "shown": [{"ref": ref, "how": "facts", "spans": []}]}
+        old: dict[str, Any] = {"time": "2026-11-01T10:00:00+00:00", "run": "first"}
+        old |= {"tool": "artifact_info", "asked": {}, "tokens": 7, "shown": []}
         log = log_of(view.stash.settings)
         assert log
         log.append(old)  # of a version that kept no durations

@@ -98,7 +98,7 @@ def asked(data: Path, url: str) -> dict[str, list[Asked]]:
             ("read_multiple_files", {"paths": [notes, str(data / "none")]}),
             ("read_media_file", {"path": str(data / "dot.png")}),
             ("list_directory", {"path": str(data)}),
-            ("list_directory_with_sizes", {"path": str(data)}),
+            ("list_directory_with_sizes", {"path": str(data / "tree" / "part7")}),
             ("directory_tree", {"path": str(data / "tree" / "part7")}),
             ("directory_tree", {"path": tree}),
             ("search_files", {"path": tree, "pattern": "**/*plan*"}),
@@ -250,11 +250,11 @@ def same(known: Mapping[str, list[str]], data: Path, url: str) -> bool:
                     tallies[kind := _kind_of_entry(name, item, behind[field])] += 1
                     faults += [f"{name}: {field} {item['name']}"] if kind == DIFFERS else []
             whole, apps = _tools_of_apps(listed)
-            for item, old in zip(questions[name], before, strict=True):
-                exposed = _exposed(name, item, behind)
-                kind = _kind(old, one.answer(*_request(exposed)), item[0] in whole, item[0] in apps)
-                tallies[kind] += 1
-                faults += [f"{name}: {item[0]} {item[1]}"[:200]] if kind == DIFFERS else []
+            for question, old in zip(questions[name], before, strict=True):
+                tool, arguments = question
+                new = one.answer(*_request(_exposed(name, question, behind)))
+                tallies[kind := _kind(old, new, tool in whole, tool in apps)] += 1
+                faults += [f"{name}: {tool} {arguments}"[:200]] if kind == DIFFERS else []
             print(f"{name:24}" + "".join(f"{tallies[kind]:20,}" for kind in KINDS))
             sums += tallies
     print(f"{'together':24}" + "".join(f"{sums[kind]:20,}" for kind in KINDS))
