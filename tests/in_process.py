@@ -33,11 +33,12 @@ class InProcess:
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
             text = Path(file.name)
         extracted = handler.extract(source, hints, self._limits)
-        _child.extract(extracted, text, self._limits.max_chars, frames.append)
+        with source.open("rb") as document:
+            _child.extract(extracted, text, self._limits.max_chars, frames.append, document)
         pieces = _answers.Pieces(most_bytes=4 * self._limits.max_chars, handler=handler.name)
         for frame in frames[:-1]:
             pieces.add(frame)
-        done, lines = Values(frames[-1]["done"]), _answers.measure(text, pieces)
+        done, lines = Values(frames[-1]["done"]), _answers.measure(text, pieces, source)
         return _answers.extraction(text, done, decision, pieces, lines)
 
     async def part(self, decision: Decision, request: PartRequest) -> PartText | Picture:

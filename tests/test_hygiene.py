@@ -208,6 +208,16 @@ def test_characters_with_a_meaning_stay(text: str) -> None:
     assert clean(f"x {text} y {text}\n") == hygiene.Cleaned(f"x {text} y {text}\n", 0)
 
 
+def test_the_quick_look_at_the_bytes_lets_nothing_pass_that_may_have_to_go() -> None:
+    passed = [
+        c
+        for c in map(chr, range(sys.maxunicode + 1))
+        if hygiene._is_clean(c.encode("utf-8", "surrogatepass"))
+    ]
+    assert hygiene._CLEAN.fullmatch("".join(passed))
+    assert len(passed) > 600_000
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

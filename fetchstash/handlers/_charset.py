@@ -188,7 +188,9 @@ def read_text(source: Path, label: str = "") -> Iterator[str]:
             if not following or (not end and len(text) > CHUNK_BYTES):
                 end = len(text)
             if end:
-                yield text[:end].replace("\r\n", "\n").replace("\r", "\n")
+                part = text[:end]
+                has_cr = "\r" in part  # found ten times as fast as CR LF is replaced
+                yield part.replace("\r\n", "\n").replace("\r", "\n") if has_cr else part
             data, rest = following, text[end:]
 
 

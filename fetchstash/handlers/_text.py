@@ -35,14 +35,30 @@ def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
     lines = longest = 0
     for chunk in chunks:
         yield Part(chunk)
-        chunk_lines = chunk.splitlines()
-        first += chunk_lines[: _LOG_SAMPLE - len(first)]
-        lines += len(chunk_lines)
-        longest = max(longest, max(map(len, chunk_lines), default=0))
+        if len(first) < _LOG_SAMPLE:
+            first += chunk.split("\n", _LOG_SAMPLE)[: _LOG_SAMPLE - len(first)]
+        lines += chunk.count("\n") + (not chunk.endswith("\n"))
+        longest = max(longest, _longest(chunk))
     if longest > _LONG_LINE:
         extracted.learn(structure_info=f"{lines:,} lines, the longest of {longest:,} characters")
     if lines > _LOG_SAMPLE and sum(map(bool, map(_LOG_LINE.match, first))) * 2 > len(first):
         extracted.learn(structure_info=f"log of {lines:,} lines")
+
+
+def _longest(text: str) -> int:
+    """Return the length of the longest line, if that is longer than _LONG_LINE; else 0.
+
+    Goes from the last line end within that length to the next: of most lines nothing is looked at.
+    """
+    longest = start = 0
+    while len(text) - start > _LONG_LINE:
+        end = text.rfind("\n", start, start + _LONG_LINE + 1)
+        if end < 0:
+            end = text.find("\n", start + _LONG_LINE)
+            end = len(text) if end < 0 else end
+            longest = max(longest, end - start)
+        start = end + 1
+    return longest
 
 
 _TEXT = Format(kind="text", word="text", handler=TextHandler, media_types=(), is_text=True)

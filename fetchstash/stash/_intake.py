@@ -355,13 +355,14 @@ class Intake:
 
         The same bytes so called stay the same artifact.
         """
-        digest = await anyio.to_thread.run_sync(_sha256, path)
+        digest, size = await anyio.to_thread.run_sync(_hashed, path)
         key = f"file:{digest}/{label or name}"  # no URL that can be fetched, and none to be guessed
         known = await self.known(key)
         if known and not known.extraction_error:
             return await self.store.touch(known.artifact_ref)
         call = _Call(math.inf, on_page=on_page)
-        return await self._take_in(path, Hints(name=name), Facts(name=clean_line(label)), key, call)
+        facts = Facts(name=clean_line(label), sha256=digest, size_bytes=size)
+        return await self._take_in(path, Hints(name=name), facts, key, call)
 
     async def delete_ephemeral(self) -> None:
         """Delete what must not be kept."""
@@ -389,7 +390,8 @@ class Intake:
                 return await self.store.touch(known.artifact_ref, renewed)
             declared = fetched.headers.get("content-type", "")
             hints = Hints(url=fetched.masked_final_url, declared_type=declared, name=fetched.name)
-            facts = with_response(Facts(), fetched)
+            hashed = Facts(sha256=fetched.sha256, size_bytes=fetched.size_bytes)
+            facts = with_response(hashed, fetched)
             refresh = fetched.headers.get("refresh", "")
             facts = await self._take_in(raw, hints, facts, fetched.url, call, refresh)
             if not may_keep(fetched.headers):
@@ -457,6 +459,7 @@ class Intake:
         return kept
 
 
-def _sha256(path: Path) -> str:
+def _hashed(path: Path) -> tuple[str, int]:
+    """Return the SHA-256 and the size of a file. Blocking."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest(), file.tell()

@@ -3,10 +3,11 @@
 import contextlib
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -27,6 +28,7 @@ T = TypeVar("T")
 
 Kind = Literal["raw", "text"]
 KINDS: tuple[Kind, ...] = ("raw", "text")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 SPOOL_SECONDS = 24 * 3600  # no fetch takes a day: older files were left by a process that died
 
 
@@ -59,10 +61,12 @@ class Blobs:
         """Return the path of a blob, whether or not it is there."""
         return self._folders[kind] / sha256
 
-    def measure(self, spooled: Mapping[Kind, Path]) -> list[Blob]:
+    def measure(self, spooled: Mapping[Kind, Path], sha256: str = "", size: int = 0) -> list[Blob]:
         """Hash and index files of the spool, make them private and sync them to the disk.
 
-        Raises BadArgument for a file that is not in the spool, or a text that is no UTF-8.
+        A text that is the raw file itself, under a second name, is read once. ``sha256`` is that of
+        the raw file's ``size`` bytes, where the caller has hashed them. Raises BadArgument for a
+        file that is not in the spool, or a text that is no UTF-8.
         """
         for path in spooled.values():
             if not self._is_spooled(path):
@@ -77,8 +81,18 @@ class Blobs:
                 stack.callback(os.close, files[kind])
                 if sys.platform != "win32":
                     os.fchmod(files[kind], 0o600)
+            raw, text = files.get("raw", -1), files.get("text", -1)
+            if not _SHA256.fullmatch(sha256) or raw < 0 or os.fstat(raw).st_size != size:
+                sha256 = ""
+            if min(raw, text) >= 0 and os.path.sameopenfile(raw, text):
+                with self._syncing(sync_file, [raw]):
+                    blob = _measured(text, "text", sha256)
+                return [replace(blob, kind="raw", index=None), blob]
             with self._syncing(sync_file, files.values()):
-                return [_measured(fd, kind) for kind, fd in files.items()]
+                return [
+                    _measured(fd, kind, sha256 if kind == "raw" else "")
+                    for kind, fd in files.items()
+                ]
 
     @contextlib.contextmanager
     def _syncing(self, sync: Callable[[T], None], items: Iterable[T]) -> Generator[None]:
@@ -205,20 +219,25 @@ def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def _measured(fd: int, kind: Kind) -> Blob:
-    """Hash a file and index it if it is a text. Raises BadArgument for a text that is no UTF-8."""
+def _measured(fd: int, kind: Kind, sha256: str = "") -> Blob:
+    """Hash a file, unless its hash is known, and index it if it is a text.
+
+    Raises BadArgument for a text that is no UTF-8.
+    """
     digest = hashlib.sha256()
     builder = StrideBuilder() if kind == "text" else None
     try:
-        for block in _read(fd):
-            digest.update(block)
+        for block in _read(fd) if builder or not sha256 else ():
+            if not sha256:
+                digest.update(block)
             if builder:
                 builder.add(block)
         index = builder.finish() if builder else None
     except UnicodeDecodeError as error:
         raise BadArgument("The text is no UTF-8.", "Put text as UTF-8.") from error
     status = os.fstat(fd)
-    return Blob(kind, digest.hexdigest(), status.st_size, status.st_mtime_ns, index)
+    sha256 = sha256 or digest.hexdigest()
+    return Blob(kind, sha256, status.st_size, status.st_mtime_ns, index)
 
 
 def _read(fd: int) -> Iterator[bytes]:

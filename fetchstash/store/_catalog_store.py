@@ -116,8 +116,12 @@ class CatalogStore(ABC):
         text: Path | None,
         make: Callable[[Db, Sequence[Blob]], tuple[Record, T]],
         retain: Callable[[Any], None] | None = None,
+        hashed: tuple[str, int] = ("", 0),
     ) -> T:
-        """Keep two files of the spool, as the artifact that ``make`` gives; return what it made."""
+        """Keep two files of the spool, as the artifact that ``make`` gives; return what it made.
+
+        ``hashed`` are the SHA-256 and the size of the raw file, where they are known.
+        """
 
     @abstractmethod
     def _retain(self, db: Any) -> None:
@@ -180,7 +184,8 @@ class CatalogStore(ABC):
             url_hash = rows.url_hash(db, url) if url else None
             return rows.new_record(self._view.puts, own, ranges, url_hash, blobs), own
 
-        return self._keep(raw, text, stamped, self._retain)
+        hashed = facts.sha256, facts.size_bytes
+        return self._keep(raw, text, stamped, self._retain, hashed)
 
     def _shown_path(self, kind: Kind, sha256: str) -> str | None:
         path = self._path(kind, sha256)

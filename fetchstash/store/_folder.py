@@ -155,12 +155,13 @@ class LocalStore(CatalogStore):
         text: Path | None,
         make: Callable[[Db, Sequence[Blob]], tuple[Record, T]],
         retain: Callable[[Any], None] | None = None,
+        hashed: tuple[str, int] = ("", 0),
     ) -> T:
         files: dict[Kind, Path] = {"raw": raw, "text": text} if text else {"raw": raw}
         ref = ""
         try:
             check_room(self._place.path)
-            blobs = self._blobs.measure(files)
+            blobs = self._blobs.measure(files, *hashed)
             self._check_size(blobs)
             _steps.reached("measured")
             moves = zip(files.values(), blobs, strict=True)

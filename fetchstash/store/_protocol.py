@@ -33,8 +33,9 @@ class ArtifactStore(Protocol):
     ) -> Facts:
         """Keep two files of the spool and return the facts, the store's own filled in.
 
-        The files are gone from the spool afterwards. ``url`` is the whole URL by which the artifact
-        can be found again; only a keyed hash of it is kept.
+        The files are gone from the spool afterwards. They may be one file under two names. Whoever
+        has hashed the raw bytes gives ``facts.sha256`` and ``facts.size_bytes``. ``url`` is the
+        whole URL by which the artifact can be found again; only a keyed hash of it is kept.
         """
         ...
 

@@ -95,10 +95,11 @@ class TeamStore(CatalogStore):
         text: Path | None,
         make: Callable[[Db, Sequence[Blob]], tuple[Record, T]],
         retain: Callable[[Db], None] | None = None,
+        hashed: tuple[str, int] = ("", 0),
     ) -> T:
         files: dict[Kind, Path] = {"raw": raw, "text": text} if text else {"raw": raw}
         try:
-            blobs = self._bytes.blobs.measure(files)
+            blobs = self._bytes.blobs.measure(files, *hashed)
             self._check_size(blobs)
             terms = _terms_of(text) if text else None
 

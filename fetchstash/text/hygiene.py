@@ -126,6 +126,19 @@ _ESCAPE = re.compile(
 _UNSEEN = re.compile(f"[{_NEVER}]+")
 _BREAK = re.compile(f"[{_BREAKS}]+")
 _CLEAN = re.compile(f"[{_FINE}]*")
+# The same by the bytes of UTF-8, five times as fast: bytes that no such character begins with, and
+# for the first bytes that are common nevertheless what else they must be followed by. The exact
+# answer of any other text is _CLEAN's.
+_FINE_BYTES = bytes((
+    *b"\t\n", *range(0x20, 0x7F), *range(0x80, 0xC2), *range(0xC3, 0xCD), *range(0xCE, 0xD8),
+    *range(0xD9, 0xE1), *range(0xE4, 0xED), 0xEE, *range(0xF1, 0xF3), *range(0xF4, 0x100),
+))  # fmt: skip
+_COMMON = {
+    0xC2: re.compile(rb"\xc2[\x80-\x9f\xad]"),
+    0xE2: re.compile(rb"\xe2(?:\x80[\x8b-\x8f\xa8-\xae]|\x81[\xa0-\xaf])"),
+    0xE3: re.compile(rb"\xe3\x85\xa4"),
+    0xEF: re.compile(rb"\xef(?:\xb7|\xb8[\x80-\x8f]|\xbb\xbf|\xbe\xa0|\xbf[\xb0-\xbf])"),
+}
 # A dirty stretch is cleaned in blocks of so many characters, rounded up to whole lines.
 _BLOCK = 8_192
 
@@ -148,7 +161,16 @@ def clean(text: str) -> Cleaned:
     again changes nothing. Pieces of a document that end with a line feed can be cleaned one by one;
     at any other cut a joiner or a selector may be lost.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return clean_encoded(text)[0]
+
+
+def clean_encoded(text: str) -> tuple[Cleaned, bytes]:
+    """Return a text cleaned as ``clean`` does it, and its UTF-8."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    data = text.encode("utf-8", "surrogatepass")
+    if _is_clean(data):
+        return Cleaned(text, 0), data
     pieces: list[str] = []
     removed = at = 0
     while (dirty := _clean_until(text, at)) < len(text):
@@ -158,7 +180,10 @@ def clean(text: str) -> Cleaned:
         pieces += (text[at:start], cleaned.text)
         removed += cleaned.removed
         at = end
-    return Cleaned("".join([*pieces, text[at:]]), removed) if pieces else Cleaned(text, 0)
+    if not pieces:
+        return Cleaned(text, 0), data
+    text = "".join([*pieces, text[at:]])
+    return Cleaned(text, removed), text.encode()
 
 
 def clean_line(text: str) -> str:
@@ -166,11 +191,17 @@ def clean_line(text: str) -> str:
     return " ".join(clean(text).text.split())
 
 
-def _clean_until(text: str, start: int) -> int:
-    """Return the offset of the first character from ``start`` on that may have to be removed.
+def _is_clean(data: bytes) -> bool:
+    """Return whether surely nothing has to be removed of a text in UTF-8. Most need nothing else.
 
-    Most texts need nothing else, at 200 MB/s.
+    The bytes of a lone surrogate begin as no character does.
     """
+    begun = set(data.translate(None, _FINE_BYTES))
+    return begun <= _COMMON.keys() and not any(_COMMON[byte].search(data) for byte in begun)
+
+
+def _clean_until(text: str, start: int) -> int:
+    """Return the offset of the first character from ``start`` on that may have to be removed."""
     clean_part = _CLEAN.match(text, start)
     return clean_part.end() if clean_part else start
 

@@ -291,6 +291,32 @@ async def test_max_chars_does_not_cut_a_text_format(bench: Bench) -> None:
     assert (extraction.chars, extraction.extraction_truncated) == (1_000, False)
 
 
+LINES = "zwölf lines\n" * 200_000
+
+
+@pytest.mark.parametrize("more", ["", "one more\r\n", "with\u200bout a gap\n"])
+async def test_a_text_that_is_its_document_byte_for_byte_is_the_same_file(
+    bench: Bench, tmp_path: Path, more: str
+) -> None:
+    source = bench.folder / "source"
+    source.write_text(LINES + more, encoding="utf-8", newline="")
+    for folder in (bench.folder, tmp_path):
+        extraction = await bench.pool.extract(
+            source, decision("text", "text/plain"), Hints(), folder
+        )
+        assert text_of(extraction) == LINES + more.replace("\r", "").replace("\u200b", "")
+        assert extraction.text is not None
+        assert extraction.text.samefile(source) == (folder == bench.folder and not more)
+        extraction.text.unlink()
+    assert source.read_bytes() == (LINES + more).encode()
+
+
+async def test_of_a_document_that_ended_its_worker_the_text_so_far_is_kept(bench: Bench) -> None:
+    beginning = "yield (do('exit')"
+    extraction = await bench.run(f"{beginning} if n else Part({beginning!r}) for n in (0, 1))")
+    assert (text_of(extraction), extraction.extraction_truncated) == (beginning, True)
+
+
 async def test_table_rows_keep_their_lines_across_parts_and_a_cut(bench: Bench) -> None:
     extraction = await bench.run(
         "yield [Part('h\\n', table='T', columns=2), Part('a\\nb\\n', rows=2),"

@@ -323,7 +323,7 @@ def pieces(*reported: tuple[int, int]) -> Pieces:
 def test_a_text_is_taken_that_is_as_it_was_reported(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(TEXT.encode() + b"never reported")
-    assert measure(path, pieces((3, 3), (SIZE, CHARS))) == 2
+    assert measure(path, pieces((3, 3), (SIZE, CHARS)), path) == 2
     assert path.read_bytes() == TEXT.encode()
 
 
@@ -347,7 +347,7 @@ def test_a_text_is_refused_that_is_not_as_it_was_reported(tmp_path: Path, case: 
     written = {"no UTF-8": DAMAGED, "more than is taken": b"x" * 21}
     path.write_bytes(written.get(case, TEXT.encode()))
     with pytest.raises(ProtocolError):
-        measure(path, pieces(*MISREPORTED[case]))
+        measure(path, pieces(*MISREPORTED[case]), path)
 
 
 NO_FACTS: list[dict[str, Any]] = [

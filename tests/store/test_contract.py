@@ -108,6 +108,25 @@ async def test_the_store_fills_in_its_own_facts_and_leaves_the_others(
     )
 
 
+@pytest.mark.parametrize("named", ["", "0" * 64, "../../catalog.db"])
+async def test_a_text_may_be_the_raw_file_itself(open_: Open, named: str) -> None:
+    store = await open_()
+    for text in (b"one\n", b"two \xc3\xa9\n"):
+        files = store.spool / "a", store.spool / "b"
+        files[0].write_bytes(text)
+        files[1].hardlink_to(files[0])
+        # A hash of another size is of other bytes.
+        facts = await store.put(*files, Facts(sha256=named, size_bytes=3), Ranges())
+        assert facts.sha256 == hashlib.sha256(text).hexdigest()
+        assert await text_of(store, facts.artifact_ref) == text.decode()
+        assert await raw_of(store, facts.artifact_ref) == text
+        assert not list(store.spool.iterdir())
+    await store.delete(facts.artifact_ref)
+    with pytest.raises(UnknownRef):
+        await store.open_text(facts.artifact_ref)
+    assert [finding for finding in await store.check() if finding.level == "fault"] == []
+
+
 async def test_files_leave_the_spool(open_: Open, put: Put) -> None:
     store = await open_()
     await put(store, b"text")

@@ -6,6 +6,7 @@ Any fault raises ProtocolError, and the worker is killed.
 import base64
 import binascii
 import codecs
+import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -59,7 +60,8 @@ class Pieces:
 
     ``plugin`` is the package that is loaded or that reads the document, ``declared`` its format,
     ``brought`` what the packages of the job bring. ``new_worker``: it is the worker's first job.
-    ``most_bytes`` of text are taken, and ``on_page`` is called for each page.
+    ``most_bytes`` of text are taken, and ``on_page`` is called for each page. ``is_source``: the
+    text is the beginning of the document, byte for byte, and was not written.
     """
 
     brought: Mapping[str, tuple[Format, ...]] = field(default_factory=dict[str, tuple[Format, ...]])
@@ -72,6 +74,7 @@ class Pieces:
     new_worker: bool = False
     bytes: int = 0
     chars: int = 0
+    is_source: bool = False
     pages: list[int] = field(default_factory=list[int])
     tables: list[Table] = field(default_factory=list[Table])
     outline: list[Heading] = field(default_factory=list[Heading])
@@ -101,6 +104,7 @@ class Pieces:
         if starts_page:
             self.pages.append(self.chars)
         self.bytes, self.chars = size, chars
+        self.is_source = piece.is_true("is_source")
         self.outline += piece.headings("headings", MAX_HEADINGS)
         self._add_rows(piece)
         if (
@@ -135,19 +139,23 @@ def most_bytes(source: Path, max_chars: int) -> int:
     return max(4 * max_chars, 32 * source.stat().st_size if source.exists() else 0)
 
 
-def measure(path: Path, pieces: Pieces) -> int:
+def measure(path: Path, pieces: Pieces, source: Path) -> int:
     """Cut the file to the reported size, check its text, and return its lines. Blocking.
 
     Raises ProtocolError if the text is not as reported.
     """
     size = pieces.bytes
+    if pieces.is_source:
+        _take_source(path, source, size)
     decoder = codecs.getincrementaldecoder("utf-8")()
     chars = newlines = seen = 0
     last = ""
-    with path.open("r+b") as file:
-        if os.fstat(file.fileno()).st_size < size:
+    with path.open("rb") as file:
+        written = os.fstat(file.fileno()).st_size
+        if written < size:
             raise ProtocolError
-        file.truncate(size)
+        if written > size:
+            os.truncate(path, size)
         while data := file.read(CHUNK_BYTES):
             seen += len(data)
             try:
@@ -160,6 +168,22 @@ def measure(path: Path, pieces: Pieces) -> int:
     if chars != pieces.chars:
         raise ProtocolError
     return newlines + (last not in ("", "\n"))
+
+
+def _take_source(text: Path, source: Path, size: int) -> None:
+    """Let the text be the first ``size`` bytes of its document: the same file if that is all of it.
+
+    A file of somebody else's folder is copied: what is done with a text must not change it.
+    """
+    if source.parent == text.parent and source.stat().st_size == size:
+        linked = text.with_name(f"{text.name}.link")
+        with contextlib.suppress(OSError):  # a file system without links
+            os.link(source, linked)
+            linked.replace(text)
+            return
+    with source.open("rb") as document, text.open("wb") as file:
+        for start in range(0, size, CHUNK_BYTES):
+            file.write(document.read(min(CHUNK_BYTES, size - start)))
 
 
 def extraction(

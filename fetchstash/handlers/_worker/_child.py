@@ -3,7 +3,8 @@
 Started by the server as ``python -P -m fetchstash.handlers._worker._child``. Hostile bytes are read
 in here, under limits; nothing but data leaves. It has neither the server's standard streams nor its
 secrets. A text is cleaned, cut and written part by part; each report goes out after its bytes were
-written, so that what was reported is in the file whatever happens next.
+written, so that what was reported is in the file whatever happens next. Of a text that is the
+document itself, byte for byte, nothing is written.
 """
 
 import base64
@@ -14,7 +15,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers import _registry
@@ -31,10 +32,12 @@ from fetchstash.handlers._reasons import Cause, Reason
 from fetchstash.handlers._worker import _plugins, _protocol as protocol
 from fetchstash.handlers._worker._confine import confine, is_worn_out, job_limits, limit_process
 from fetchstash.text import PreviewLimits, clip
-from fetchstash.text.hygiene import clean, clean_line
+from fetchstash.text.hygiene import clean, clean_encoded, clean_line
 from fetchstash.text.tokens import Counter
 
 Send = Callable[[dict[str, Any]], None]
+
+_COPY_BYTES = 2**20
 
 GC_THRESHOLDS = 100_000, 50, 100
 """A document is one tree that lives until it is read: collecting often took a fifth of the time."""
@@ -42,11 +45,15 @@ GC_THRESHOLDS = 100_000, 50, 100
 
 @dataclass(slots=True)
 class TextWriter:
-    """Writes one text to the file descriptor ``fd``. ``max_chars`` None keeps it whole."""
+    """Writes one text to the file descriptor ``fd``. ``max_chars`` None keeps it whole.
+
+    ``source`` is the document as long as the text is its beginning, byte for byte.
+    """
 
     fd: int
     send: Send
     max_chars: int | None
+    source: BinaryIO | None = None
     chars: int = 0
     newlines: int = 0
     bytes: int = 0
@@ -58,27 +65,30 @@ class TextWriter:
 
     def write(self, part: Part) -> None:
         """Write one part; if it does not fit, its beginning, and set ``full``."""
-        cleaned = clean(part.text)
+        cleaned, data = clean_encoded(part.text)
         text, rows = cleaned.text, part.rows
         self.removed += cleaned.removed
         if self.max_chars is not None and self.chars + len(text) > self.max_chars:
             self.full = True
             cut = text[: self.max_chars - self.chars]
             rows = max(0, rows - (_lines(text) - _lines(cut)))
-            text = cut
+            text, data = cut, cut.encode("utf-8")
             if not text:
                 return
         newlines = text.count("\n")
+        lines = newlines + (not text.endswith("\n"))
         standing = [h for h in part.headings if h.unit != "lines" or h.start <= newlines + 1]
         headings = [
             replace(h, start=h.start + self.newlines) if h.unit == "lines" else h
             for h in standing[: self.outline_room]
         ]
         self.outline_room -= len(headings)
-        data = text.encode("utf-8")
-        _write_all(self.fd, data)
+        if self.source is None or self.source.read(len(data)) != data:
+            self._leave_source()
+            _write_all(self.fd, data)
         frame = {
             "bytes": self.bytes + len(data),
+            "is_source": self.source is not None,
             "chars": self.chars + len(text),
             "starts_page": part.starts_page,
             "headings": protocol.headings_json(headings),
@@ -87,7 +97,7 @@ class TextWriter:
             else clip(clean_line(part.table), protocol.MAX_TITLE),
             "columns": part.columns,
             # Rows end the part, one a line: this is the first one's line in the whole text.
-            "first_row_line": self.newlines + _lines(text) - rows + 1,
+            "first_row_line": self.newlines + lines - rows + 1,
             "rows": rows,
         }
         self.blank_pages += part.blank
@@ -96,6 +106,14 @@ class TextWriter:
         self.newlines += newlines
         self.counter.add(text)
         self.send({"piece": frame})
+
+    def _leave_source(self) -> None:
+        """Write what was the beginning of the document until now."""
+        if self.source is not None:
+            self.source.seek(0)
+            for start in range(0, self.bytes, _COPY_BYTES):
+                _write_all(self.fd, self.source.read(min(_COPY_BYTES, self.bytes - start)))
+            self.source = None
 
 
 def _lines(text: str) -> int:
@@ -192,10 +210,18 @@ def read(
     hints = replace(hints, media_type=decision.media_type)
     extracted = handler.extract(source, hints, limits)
     extracted.learn(media_type=extracted.facts.media_type or decision.media_type)
-    return extract(extracted, text, None if declared.is_text else limits.max_chars, send)
+    most = None if declared.is_text else limits.max_chars
+    with source.open("rb") as document:
+        return extract(extracted, text, most, send, document)
 
 
-def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send) -> bool:
+def extract(
+    extracted: Extracted,
+    text: Path,
+    max_chars: int | None,
+    send: Send,
+    source: BinaryIO | None = None,
+) -> bool:
     """Write the text to its file and send the facts; return whether this process is sound."""
     if extracted.parts is None:
         send({"done": _facts(extracted), "sound": True})
@@ -206,7 +232,7 @@ def extract(extracted: Extracted, text: Path, max_chars: int | None, send: Send)
     def report(frame: dict[str, Any]) -> None:
         send({"piece": frame["piece"] | {"page_count": extracted.facts.pages}})
 
-    writer = TextWriter(fd, report, max_chars)
+    writer = TextWriter(fd, report, max_chars, source)
     try:
         for part in extracted.parts:
             writer.write(part)

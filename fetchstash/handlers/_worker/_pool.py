@@ -117,7 +117,7 @@ class WorkerPool:
             with contextlib.suppress(ProtocolError):
                 async with self._worker(source, text) as worker:
                     extraction, failure = await _run(
-                        worker, job, limits.wall_seconds, text, decision, pieces
+                        worker, job, limits.wall_seconds, text, source, decision, pieces
                     )
             if failure and limits.plugins and (pieces.plugin or not pieces.handler):
                 # Else each document would wait for it. A worker that has read a document before
@@ -324,6 +324,7 @@ async def _run(
     job: dict[str, Any],
     seconds: float,
     text: Path,
+    source: Path,
     decision: Decision,
     pieces: answers.Pieces,
 ) -> tuple[Extraction, str]:
@@ -335,7 +336,7 @@ async def _run(
             error = answers.failure(last).what
             return Extraction(None, pieces.handler, extraction_error=error), error
         await worker.take_text(pieces.bytes)
-        lines = await asyncio.to_thread(answers.measure, text, pieces)
+        lines = await asyncio.to_thread(answers.measure, text, pieces, source)
         done = Values(last["done"])
         extraction = answers.extraction(text, done, decision, pieces, lines)
         return extraction, extraction.extraction_error if done.data.get("raised") else ""
@@ -343,5 +344,5 @@ async def _run(
         error = str(died)
         if not await worker.gone(pieces.bytes):
             return Extraction(None, pieces.handler, extraction_error=error), error
-        lines = await asyncio.to_thread(answers.measure, text, pieces)
+        lines = await asyncio.to_thread(answers.measure, text, pieces, source)
         return answers.remains(text, pieces, lines, error), error
