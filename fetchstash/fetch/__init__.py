@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from fetchstash.fetch._mask import mask_url
     from fetchstash.fetch._own import OriginHeaders, OwnFields, origin_headers
     from fetchstash.fetch._pace import Gates
-    from fetchstash.fetch._responses import Pager, age_seconds, is_fresh, landing, may_keep, pager
+    from fetchstash.fetch._responses import (
+        Pager,
+        age_seconds,
+        is_fresh,
+        landing,
+        may_be_fresh,
+        may_keep,
+        pager,
+    )
     from fetchstash.fetch._robots import site_rules
     from fetchstash.fetch._rules import MAX_RULES, MEANINGS, RULES, TWIN, Match, Rule, matching
     from fetchstash.fetch._url import host_of, is_below, join_host_port, normal_url
@@ -59,6 +67,7 @@ __all__ = [
     "landing",
     "mask_url",
     "matching",
+    "may_be_fresh",
     "may_keep",
     "missing",
     "missing_chromium",
@@ -82,7 +91,7 @@ _MODULES = {
     "_mask": "mask_url",
     "_own": "OriginHeaders OwnFields origin_headers",
     "_pace": "Gates",
-    "_responses": "Pager age_seconds is_fresh landing may_keep pager",
+    "_responses": "Pager age_seconds is_fresh landing may_be_fresh may_keep pager",
     "_robots": "site_rules",
     "_rules": "MAX_RULES MEANINGS RULES TWIN Match Rule matching",
     "_url": "host_of is_below join_host_port normal_url",

@@ -57,8 +57,8 @@ class Spool:
 
     ``full`` says that more came than a body may have: what is behind the limit is left out.
 
-    Every method blocks: call it in a worker thread. A lock protects the file, because a task can
-    be cancelled while its thread still writes, and the file is then discarded.
+    ``put``, ``go_on`` and ``discard`` block: call them in a worker thread. A lock protects the
+    file, because a task can be cancelled while its thread still writes: it is then discarded.
     """
 
     def __init__(self, folder: Path, stages: Sequence[Decoder], max_decoded_bytes: int) -> None:
@@ -77,21 +77,11 @@ class Spool:
         self._lock = Lock()
         self._discarded = False
 
-    def open(self) -> None:
-        """Create the file, 0600, in the folder. Raises StoreError."""
-        with self._lock:
-            if self._discarded:
-                return
-            try:
-                descriptor, name = tempfile.mkstemp(prefix="fetch-", dir=self._folder)
-            except OSError as error:
-                what = f"No file can be made in {self._folder}: {error.strerror}."
-                raise StoreError(what, "Check the folder and the space on its disk.") from None
-            self.path, self._file = Path(name), FileIO(descriptor, "wb")
-
     def put(self, batch: Sequence[bytes]) -> bool:
         """Begin to write a batch, and say whether ``go_on`` has more to do. Raises as that does."""
         with self._lock:
+            if self.path is None and not self._discarded:
+                self._open()
             self._taken += sum(map(len, batch))
             self._pending = iter(batch)
             for number, stage in enumerate(self._stages):
@@ -124,7 +114,10 @@ class Spool:
             return True
 
     def finish(self, *, whole: bool) -> None:
-        """Close the file. Raises BrokenCoding if the body is ``whole`` and its coding is not."""
+        """Close the file. Raises BrokenCoding if the body is ``whole`` and its coding is not.
+
+        All is written by now, so it waits for nothing.
+        """
         with self._lock:
             self._close()
             if whole:
@@ -138,6 +131,15 @@ class Spool:
             self._close()
             if self.path is not None:
                 self.path.unlink(missing_ok=True)
+
+    def _open(self) -> None:
+        """Create the file, 0600, in the folder. Raises StoreError."""
+        try:
+            descriptor, name = tempfile.mkstemp(prefix="fetch-", dir=self._folder)
+        except OSError as error:
+            what = f"No file can be made in {self._folder}: {error.strerror}."
+            raise StoreError(what, "Check the folder and the space on its disk.") from None
+        self.path, self._file = Path(name), FileIO(descriptor, "wb")
 
     def _close(self) -> None:
         if self._file is not None:
@@ -180,6 +182,7 @@ class BodyReader:
     ) -> None:
         """Read from ``exchange`` into ``spool``; ``workers`` do the work."""
         self._exchange = exchange
+        self._pieces = exchange.chunks()
         self._spool = spool
         self._max_wire = limits.max_wire_bytes
         self._workers = workers
@@ -196,14 +199,23 @@ class BodyReader:
         One batch is decoded, hashed and written while the next one is received. Raises TooLarge
         for a bomb, and StoreError where the disk is full.
         """
-        batches, received = anyio.create_memory_object_stream[Batch](0)
-        async with anyio.create_task_group() as tasks:
-            tasks.cancel_scope.deadline = deadline + _LAST_WRITE_SECONDS
-            tasks.start_soon(self._write_all, received)
-            async with batches:
-                with anyio.move_on_at(deadline):
-                    await self._receive_all(batches, progress)
-                await self._send(batches, is_last=True)
+        has_more = False
+        with anyio.move_on_at(deadline):
+            has_more = await self._receive(progress)
+        if has_more:
+            batches, received = anyio.create_memory_object_stream[Batch](0)
+            async with anyio.create_task_group() as tasks:
+                tasks.cancel_scope.deadline = deadline + _LAST_WRITE_SECONDS
+                tasks.start_soon(self._write_all, received)
+                async with batches:
+                    with anyio.move_on_at(deadline):
+                        while has_more:
+                            await self._send(batches, is_last=False)
+                            has_more = await self._receive(progress)
+                    await self._send(batches, is_last=True)
+        else:
+            with anyio.move_on_at(deadline + _LAST_WRITE_SECONDS):
+                self._is_written = await self._write(self._batch())
         if isinstance(self._fault, FetchstashError):
             raise self._fault
         if self._spool.full:
@@ -214,26 +226,26 @@ class BodyReader:
             self.incomplete = self.incomplete or PAST_DEADLINE
         self._report(progress, 0)
 
-    async def _receive_all(
-        self, batches: MemoryObjectSendStream[Batch], progress: Progress | None
-    ) -> None:
+    async def _receive(self, progress: Progress | None) -> bool:
+        """Receive until a batch is full, and say whether it is. Else no more is to come."""
         try:
-            async for chunk in self._exchange.chunks():
+            async for chunk in self._pieces:
                 if self._fault or self._spool.full:
-                    return
+                    return False
                 over = self._exchange.received - self._max_wire
                 if over > 0:
                     self._chunks.append(chunk[:-over])
                     self.incomplete = FIRST_PART.format(self._max_wire, " as sent")
-                    return
+                    return False
                 self._chunks.append(chunk)
                 self._size += len(chunk)
-                if self._size >= _BATCH_BYTES:
-                    await self._send(batches, is_last=False)
                 self._report(progress, _PROGRESS_SECONDS)
+                if self._size >= _BATCH_BYTES:
+                    return True
             self._is_received = True
         except BrokenBody as broken:
             self.incomplete = str(broken)
+        return False
 
     def _report(self, progress: Progress | None, after_seconds: float) -> None:
         """Call ``progress`` if more came and its last call was so long ago."""
@@ -242,15 +254,19 @@ class BodyReader:
             self._reported, self._reported_at = received, now
             progress(received, self._exchange.announced)
 
-    async def _send(self, batches: MemoryObjectSendStream[Batch], *, is_last: bool) -> None:
-        """Hand what was received to the writer, unless it has stopped."""
+    def _batch(self) -> list[bytes]:
+        """Return what was received since the last batch."""
         # Join small chunks only: joining large ones would copy the whole body once more.
         is_small = self._size < _SMALL_CHUNK_BYTES * len(self._chunks)
         chunks = [b"".join(self._chunks)] if is_small else self._chunks
         self._chunks, self._size = [], 0
+        return chunks
+
+    async def _send(self, batches: MemoryObjectSendStream[Batch], *, is_last: bool) -> None:
+        """Hand what was received to the writer, unless it has stopped."""
         # Cancelled at the deadline, a batch would be lost. The writer ends soon after that.
         with anyio.CancelScope(shield=True), suppress(anyio.BrokenResourceError):
-            await batches.send((chunks, is_last))
+            await batches.send((self._batch(), is_last))
 
     async def _write_all(self, batches: MemoryObjectReceiveStream[Batch]) -> None:
         async with batches, AsyncExitStack() as held:
@@ -259,23 +275,26 @@ class BodyReader:
                 if self._spool.needs_window and not holds_window and not is_last:
                     await held.enter_async_context(self._workers.windows)
                     holds_window = True
-                try:
-                    await self._write(chunks)
-                except (FetchstashError, BrokenCoding) as fault:
-                    self._fault = fault
-                    return
-                if self._spool.full:
+                if not await self._write(chunks) or self._spool.full:
                     return
             self._is_written = True
 
-    async def _write(self, chunks: list[bytes]) -> None:
-        """Decode and write a batch in a thread, in short calls, so that it can be cancelled."""
+    async def _write(self, chunks: list[bytes]) -> bool:
+        """Decode and write a batch in a thread, and say whether that worked.
+
+        The calls are short, so that it can be cancelled.
+        """
         threads = self._workers.threads
-        more = await anyio.to_thread.run_sync(partial(self._spool.put, chunks), limiter=threads)
-        if more:
-            async with self._workers.decoding:
-                while more:
-                    more = await anyio.to_thread.run_sync(self._spool.go_on, limiter=threads)
+        try:
+            more = await anyio.to_thread.run_sync(partial(self._spool.put, chunks), limiter=threads)
+            if more:
+                async with self._workers.decoding:
+                    while more:
+                        more = await anyio.to_thread.run_sync(self._spool.go_on, limiter=threads)
+        except (FetchstashError, BrokenCoding) as fault:
+            self._fault = fault
+            return False
+        return True
 
 
 async def spool_body(
@@ -299,12 +318,11 @@ async def spool_body(
     spool = Spool(folder, stages, limits.max_decoded_bytes)
     in_thread = partial(anyio.to_thread.run_sync, limiter=workers.threads)
     try:
-        await in_thread(spool.open)
         reader = BodyReader(exchange, spool, limits, workers)
         await reader.read(deadline, progress)
         incomplete = reader.incomplete or (_UNKNOWN_CODING if applied is None else "")
         try:
-            await in_thread(partial(spool.finish, whole=not incomplete))
+            spool.finish(whole=not incomplete)
         except BrokenCoding as broken:
             incomplete = f"it {broken}"
         if exchange.status == HTTPStatus.PARTIAL_CONTENT:  # unasked for (RFC 9110, 15.3.7)

@@ -408,12 +408,13 @@ class HttpFetcher:
         progress: Progress | None,
     ) -> Fetched:
         """Spool the body of a response, and describe both. Raises what the contract names."""
+        final_url, masked_url = exchange.target.text, mask_url(url)
         fetched = Fetched(
             path=None,
             url=url,
-            final_url=exchange.target.text,
-            masked_url=mask_url(url),
-            masked_final_url=mask_url(exchange.target.text),
+            final_url=final_url,
+            masked_url=masked_url,
+            masked_final_url=masked_url if final_url == url else mask_url(final_url),
             status=exchange.status,
             headers=exchange.headers,
             size_bytes=0,

@@ -217,6 +217,11 @@ def conditions(cached: Cached | None, target: Target, redirects: int) -> dict[st
     }
 
 
+def may_be_fresh(cached: Cached) -> bool:
+    """Return False where a look at Cache-Control shows that ``is_fresh`` is not (5.2.2.4)."""
+    return "no-cache" not in _directives(cached.headers or {})
+
+
 def is_fresh(cached: Cached) -> bool:
     """Say whether a stored response may be used without asking the server (RFC 9111, section 4).
 
@@ -234,9 +239,11 @@ def is_fresh(cached: Cached) -> bool:
 
 def may_keep(headers: Mapping[str, str]) -> bool:
     """Say whether a response may outlive its run: no-store forbids it (RFC 9111, 5.2.2.5)."""
-    return "no-store" not in {
-        part.strip().lower() for part in headers.get("cache-control", "").split(",")
-    }
+    return "no-store" not in _directives(headers)
+
+
+def _directives(headers: Mapping[str, str]) -> set[str]:
+    return {part.strip().lower() for part in headers.get("cache-control", "").split(",")}
 
 
 def age_seconds(cached: Cached, now: datetime) -> int:

@@ -1,5 +1,6 @@
 """Documents of a store with their handlers; files of this machine."""
 
+import hashlib
 import os
 import shutil
 import stat
@@ -32,6 +33,12 @@ from fetchstash.store import (
 from fetchstash.text.ranges import Preview, Unit
 
 COPY_BYTES = 2**20
+
+
+def hashed(path: Path) -> tuple[str, int]:
+    """Return the SHA-256 and the size of a file. Blocking."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
 
 
 def copy_in(path: Path, within: Sequence[str | Path] | None, copy: Path, max_bytes: int) -> None:

@@ -231,8 +231,10 @@ def with_response(facts: Facts, fetched: Fetched) -> Facts:
     """Return ``facts`` with those of a response. Header values are untrusted: clean them."""
     headers = {name: clean_line(value) for name, value in fetched.headers.items()}
     pages, final_url = pager(fetched.headers), clean_line(fetched.masked_final_url)
-    renewed = replace(
+    return replace(
         facts,
+        validated_at=fetched.fetched_at,
+        caching=_freshness(fetched),
         source_url=clean_line(fetched.masked_url),
         final_url=final_url,
         http_status=fetched.status,
@@ -247,15 +249,16 @@ def with_response(facts: Facts, fetched: Fetched) -> Facts:
         else "",
         rule=fetched.rule,
     )
-    return revalidated(renewed, fetched)
 
 
 def revalidated(facts: Facts, fetched: Fetched) -> Facts:
     """Return ``facts`` with the freshness that a response gives them (RFC 9111, section 4.3.4)."""
-    caching = {
-        name: clean_line(fetched.headers[name]) for name in _CACHING if name in fetched.headers
-    }
-    return replace(facts, validated_at=fetched.fetched_at, caching=caching)
+    return replace(facts, validated_at=fetched.fetched_at, caching=_freshness(fetched))
+
+
+def _freshness(fetched: Fetched) -> dict[str, str]:
+    headers = fetched.headers
+    return {name: clean_line(headers[name]) for name in _CACHING if name in headers}
 
 
 def cached_of(facts: Facts) -> Cached | None:

@@ -1,13 +1,14 @@
 """Take a document in: fetched or from a file, read, rendered where it is scripts, kept."""
 
-import hashlib
 import math
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
@@ -37,6 +38,7 @@ from fetchstash.fetch import (
     fetch_match,
     is_fresh,
     matching,
+    may_be_fresh,
     may_keep,
 )
 from fetchstash.handlers import (
@@ -48,6 +50,7 @@ from fetchstash.handlers import (
     route_file,
 )
 from fetchstash.stash._changes import with_earlier
+from fetchstash.stash._documents import hashed
 from fetchstash.stash._facts import (
     TWIN_REACH,
     cached_of,
@@ -77,6 +80,8 @@ SITE = "site"
 _WHOLE_PAGE = "page"
 """The path that every web page answers, and no other document."""
 _MASK = "***"
+_SMALL_BYTES = 32 * 2**10
+T = TypeVar("T")
 
 
 def is_web_page(facts: Facts) -> bool:
@@ -177,7 +182,7 @@ class Intake:
     ) -> tuple[Facts, CacheUse | None]:
         """Return what a URL leads to now, and whether the stored copy ``known`` answered."""
         cached = cached_of(known) if known else None
-        if known and cached and not refresh:
+        if known and cached and not refresh and may_be_fresh(cached):
             use = await anyio.to_thread.run_sync(fresh_use, cached)
             if use:
                 await self.fetcher.check(url, known.final_url)
@@ -355,7 +360,7 @@ class Intake:
 
         The same bytes so called stay the same artifact.
         """
-        digest, size = await anyio.to_thread.run_sync(_hashed, path)
+        digest, size = await anyio.to_thread.run_sync(hashed, path)
         key = f"file:{digest}/{label or name}"  # no URL that can be fetched, and none to be guessed
         known = await self.known(key)
         if known and not known.extraction_error:
@@ -406,8 +411,8 @@ class Intake:
         """Route, extract and store one file; ``refresh`` is the response's field of that name."""
         shadow = self.settings.ingest.router == "shadow"
         headers = {"content-type": hints.declared_type} if hints.declared_type else {}
-        decision = await anyio.to_thread.run_sync(
-            lambda: route_file(raw, headers, hints.name or hints.url, shadow=shadow)
+        decision = await _look(
+            facts, partial(route_file, raw, headers, hints.name or hints.url, shadow=shadow)
         )
         not_wanted = NoText("It is no such document.", "Look for another.")
         if call.kinds and decision.kind not in call.kinds:
@@ -427,15 +432,14 @@ class Intake:
         facts = with_extraction(
             facts, decision, extraction, name=facts.name or hints.name, inline_threshold=threshold
         )
-        if is_web_page(facts):
-            facts = replace(facts, paths=(*facts.paths, SITE))
-        if refresh and (address := refreshed(refresh, hints.url, facts.extracted_chars)):
-            facts = replace(facts, page_verdict="leads_on", leads_to=clean_line(address))
-        else:
+        verdict = "leads_on"
+        address = refreshed(refresh, hints.url, facts.extracted_chars) if refresh else ""
+        if not address:
             twins = TWIN not in self.settings.fetch.rules_off
-            look = partial(checked_lead, raw, decision.kind, hints.charset, hints.url, twins=twins)
-            verdict, address = await anyio.to_thread.run_sync(look, facts.page_verdict)
-            facts = replace(facts, page_verdict=verdict, leads_to=clean_line(address))
+            page = raw, decision.kind, hints.charset, hints.url, facts.page_verdict
+            verdict, address = await _look(facts, partial(checked_lead, *page, twins=twins))
+        paths = (*facts.paths, SITE) if is_web_page(facts) else facts.paths
+        facts = replace(facts, paths=paths, page_verdict=verdict, leads_to=clean_line(address))
         if facts.page_verdict == "empty_shell" and not self.renderer and not facts.rendered:
             has_none = "auto" in self.settings.fetch.browser
             facts = replace(facts, rendered=NO_BROWSER if has_none else "")
@@ -459,7 +463,8 @@ class Intake:
         return kept
 
 
-def _hashed(path: Path) -> tuple[str, int]:
-    """Return the SHA-256 and the size of a file. Blocking."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
+async def _look(facts: Facts, work: Callable[[], T]) -> T:
+    """Do short work on a file just written: in a thread, unless it is small, as that is quicker."""
+    if 0 < facts.size_bytes <= _SMALL_BYTES:
+        return work()
+    return await anyio.to_thread.run_sync(work)

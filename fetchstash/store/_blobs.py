@@ -99,10 +99,13 @@ class Blobs:
         """Sync files or folders to the disk while the body runs, side by side.
 
         A disk that syncs slowly then makes a put wait for one sync where it had to wait for two.
+        The last one is this thread's own: another thread for it would cost more than it gains.
         """
-        running = [self._threads.submit(sync, item) for item in items]
+        *others, last = items
+        running = [self._threads.submit(sync, item) for item in others]
         try:
             yield
+            sync(last)
         finally:
             wait(running)
         for future in running:

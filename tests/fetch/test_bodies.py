@@ -272,7 +272,8 @@ async def test_cancelling_closes_the_socket_at_once_and_leaves_no_file(
 
     def script(handler: BaseHTTPRequestHandler) -> None:
         handler.close_connection = True
-        handler.connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nbeginning")
+        # A file is made for the first half megabyte, or for a whole body.
+        handler.connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + bytes(600_000))
         begun.set()
         handler.connection.settimeout(5)
         if handler.connection.recv(1) == b"":

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, TypeVar
 
 from fetchstash.errors import Internal
 from fetchstash.handlers._limits import ExtractLimits
@@ -55,6 +55,7 @@ NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 
 _log = logging.getLogger("fetchstash.handlers")
 
+T = TypeVar("T")
 OnReport = Callable[[dict[str, Any]], None]
 
 
@@ -283,10 +284,18 @@ class Worker:
             self.kill()
             raise
 
-    async def take_text(self, size: int) -> None:
-        """Take the text of a job that says it is done: ``size`` bytes. Raises as ``job`` does."""
+    async def take_text(self, size: int, measure: Callable[[], T]) -> T:
+        """Take the text of a job that says it is done: ``size`` bytes, and ``measure`` it.
+
+        Raises as ``job`` and ``measure`` do.
+        """
+
+        def take() -> T:
+            self.room.take_text(size)
+            return measure()
+
         try:
-            await asyncio.to_thread(self.room.take_text, size)
+            return await asyncio.to_thread(take)
         except (KeptOpen, OSError) as error:
             self.kill()
             kept = isinstance(error, KeptOpen)
