@@ -436,10 +436,9 @@ class HttpFetcher:
         spool, incomplete = await spool_body(
             exchange, folder, self._limits, self._workers, deadline, progress
         )
-        size, digest = spool.size, spool.hash.hexdigest()
-        return replace(
-            fetched, path=spool.path, size_bytes=size, sha256=digest, incomplete=incomplete
-        )
+        size, sha256 = spool.size, spool.hash.hexdigest()
+        kept = replace(fetched, path=spool.path, size_bytes=size, sha256=sha256)
+        return replace(kept, incomplete=incomplete) if incomplete else kept
 
     async def _http_error(self, url: str, exchange: "Exchange", deadline: float) -> HttpError:
         """Return the error for a 4xx or 5xx, with the beginning of its body in the details."""
