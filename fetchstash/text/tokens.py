@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 # Characters encoded at a time. About a million consecutive spaces overflow the stack of tiktoken's
 # pattern matcher.
 SLICE = 65_536
-# Every token of a text up to this many characters is counted. A longer text is sampled at equal
-# distances, in many short samples because the parts of a large text often differ. When there are
-# too many samples, every other one is dropped.
-EXACT = 1_000_000
+# Every token of a text up to this many characters is counted, at some 10 MB/s. A longer text is
+# sampled at equal distances, in many short samples because the parts of a large text often differ.
+# When there are too many samples, every other one is dropped.
+EXACT = 131_072
 SAMPLE = 1_024
 MOST_SAMPLES = 256
 _FIRST_STRIDE = 8_192
