@@ -42,8 +42,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session")
 async def shared(
-    anyio_backend: str,
-    tmp_path_factory: pytest.TempPathFactory,
+    anyio_backend: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncGenerator[Shared]:
     """Yield a function that returns a client of the gateway in front of ``plain.py``.
 

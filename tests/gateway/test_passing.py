@@ -1,14 +1,12 @@
 """What is short passes through the gateway as it is, in both eras and in any mix of them."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import anyio
 import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
-from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+from mcp.shared.exceptions import MCPDeprecationWarning
 
 from tests.gateway.conftest import Shared, Wrapped, any_mix, both_eras, plain
 
@@ -53,7 +51,7 @@ async def test_lists_pass_through_with_all_their_pages(shared: Shared, mode: str
     assert echo.annotations.read_only_hint
     assert echo.icons
     assert echo.output_schema is None  # a preview could not satisfy it
-    assert {"error", "artifact_slice", "get_search_content"} <= set(tools)
+    assert {"environment", "artifact_slice", "get_search_content"} <= set(tools)
     assert not {"fetch_content", "stash_file"} & set(tools)
     assert "data://a" in {str(resource.uri) for resource in resources}
     assert "data://{x}" in {template.uri_template for template in templates}
@@ -76,16 +74,6 @@ async def test_the_server_may_ask_the_person_who_is_told_which_server_asks(
         assert text_of(await client.call_tool("echo", {})).startswith('{"arguments"')
     assert text_of(result) == "said accept"
     assert asked == ["The server plain.py asks: Sure?"]
-
-
-@both_eras
-@any_mix
-async def test_errors_keep_their_code_and_data(shared: Shared, mode: str, era: str) -> None:
-    client = await shared(mode, era)
-    with pytest.raises(MCPError) as raised:
-        await client.call_tool("odd", {})
-    error = raised.value.error
-    assert (error.code, error.message, error.data) == (-32_050, "odd", {"why": ["because"]})
 
 
 @both_eras
@@ -130,52 +118,6 @@ async def test_changes_reach_a_host_of_the_2026_era(wrapped: Wrapped, era: str) 
             with anyio.fail_after(60):
                 kinds = {type(await anext(changes)).__name__ for _ in range(2)}
     assert kinds == {"ToolsListChanged", "ResourceUpdated"}
-
-
-@both_eras
-async def test_a_cancelled_call_ends_at_the_server(
-    wrapped: Wrapped, mode: str, tmp_path: Path
-) -> None:
-    program = (
-        "import anyio\nfrom mcp.server import MCPServer\nserver = MCPServer('slow')\n"
-        "@server.tool()\nasync def wait() -> str:\n    try:\n"
-        f"        open({str(tmp_path / 'begun')!r}, 'w').close()\n"
-        "        await anyio.sleep(60)\n    finally:\n"
-        f"        open({str(tmp_path / 'ended')!r}, 'w').close()\n    return ''\n"
-        "@server.tool()\ndef here() -> str:\n    return 'here'\nserver.run()\n"
-    )
-    async with wrapped(mode, plain("legacy")[0], "-P", "-c", program) as client:
-        await client.list_tools()
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(client.call_tool, "wait")
-            with anyio.fail_after(60):
-                while not await anyio.Path(tmp_path / "begun").exists():
-                    await client.call_tool("here", {})
-            tasks.cancel_scope.cancel()
-        assert text_of(await client.call_tool("here", {})) == "here"
-        with anyio.fail_after(60):
-            while not await anyio.Path(tmp_path / "ended").exists():
-                await client.call_tool("here", {})
-
-
-@both_eras
-async def test_only_names_that_clash_get_a_prefix(wrapped: Wrapped, mode: str) -> None:
-    python, *rest = plain("legacy")
-    settings = "".join(
-        f"[wrap.servers.{name}]\ncommand = {python!r}\nargs = {json.dumps(rest)}\n{more}\n"
-        for name, more in (("'mcp.one'", ""), ("two", 'prefix = "second-"'))
-    )
-    settings += (
-        f"[wrap.servers.other]\ncommand = {json.dumps(python)}\n"
-        'args = ["-P", "-c", "from mcp.server import MCPServer\\nserver = MCPServer(\'other\')\\n'
-        "@server.tool()\\ndef alone() -> str:\\n    return 'alone'\\nserver.run()\"]\n"
-    )
-    async with wrapped(mode, settings=settings) as client:
-        names = {tool.name for tool in (await client.list_tools()).tools}
-        assert {"mcp_one_echo", "second-echo", "alone"} <= names
-        assert "echo" not in names
-        assert text_of(await client.call_tool("alone", {})) == "alone"
-        assert '"word": 2' in text_of(await client.call_tool("second-echo", {"word": 2}))
 
 
 @both_eras

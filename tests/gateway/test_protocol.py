@@ -31,13 +31,7 @@ def test_codes_keys_and_versions_are_those_of_the_sdk() -> None:
     assert set(ours) - {"_META", "_DECODER"} == set(theirs)
 
 
-_META_KEYS = (
-    "PROTOCOL_VERSION",
-    "CLIENT_INFO",
-    "CLIENT_CAPABILITIES",
-    "LOG_LEVEL",
-    "SERVER_INFO",
-)
+_META_KEYS = ("PROTOCOL_VERSION", "CLIENT_INFO", "CLIENT_CAPABILITIES", "LOG_LEVEL", "SERVER_INFO")
 
 
 @pytest.mark.anyio

@@ -79,10 +79,7 @@ async def test_a_result_over_the_threshold_is_kept_unless_its_tool_is_left_alone
     result = {"content": [{"type": "text", "text": text}]}
     answers = {**tools("read", "alone"), "tools/call": result}
     server = Server("rows", answers, threshold=500, leave_alone=("alone",))
-    async with (
-        open_stash({"store.url": "memory:"}) as stash,
-        gateway(server, stash=stash) as host,
-    ):
+    async with open_stash({"store.url": "memory:"}) as stash, gateway(server, stash=stash) as host:
         answer = await host.call("tools/call", {"name": tool})
     assert (answer["result"] != result) is is_kept
     assert ("Use artifact_ref=art_" in answer["result"]["content"][0]["text"]) is is_kept

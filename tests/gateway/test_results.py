@@ -2,7 +2,6 @@
 
 import base64
 import io
-import json
 import struct
 from typing import Any
 
@@ -53,16 +52,6 @@ async def test_structured_content_is_shown_by_its_shape_and_read_by_path(
     assert "name 4321" in texts(part)
 
 
-@pytest.mark.parametrize("name", ["result", "content"])
-async def test_a_text_that_is_structured_under_one_name_is_one_artifact(
-    shared: Shared, name: str
-) -> None:
-    client = await shared("legacy", "legacy")
-    result = await client.call_tool("named", {"size": 5_000, "as": name})
-    kept = (result.meta or {})["fetchstash/artifact"]
-    assert [facts["content_kind"] for facts in kept] == ["text"]
-
-
 @both_eras
 async def test_text_and_structured_copies_are_one_artifact(wrapped: Wrapped, mode: str) -> None:
     async with wrapped(mode, *plain("legacy")) as client:
@@ -70,13 +59,6 @@ async def test_text_and_structured_copies_are_one_artifact(wrapped: Wrapped, mod
         listed = await client.call_tool("artifact_info", {})
     assert len(refs(result)) == 1
     assert ": 1 artifact, newest first]" in texts(listed)
-
-
-async def test_a_small_structured_result_stays_structured(shared: Shared) -> None:
-    client = await shared("legacy", "legacy")
-    result = await client.call_tool("rows", {"size": 3})
-    assert result.structured_content
-    assert len(result.structured_content["rows"]) == 3
 
 
 async def test_a_large_picture_is_bounded_and_kept(shared: Shared) -> None:
@@ -90,19 +72,6 @@ async def test_a_large_picture_is_bounded_and_kept(shared: Shared) -> None:
         assert max(image.size) <= 1_568
     assert len(picture.data) * 3 / 4 <= 2_097_152
     assert "3000×2000 px" in texts(result)
-
-
-@pytest.mark.parametrize("size", [(20, 10), (400, 300)], ids=["small", "over 256 KiB"])
-async def test_a_picture_within_the_bounds_passes_through(
-    shared: Shared, size: tuple[int, int]
-) -> None:
-    file = io.BytesIO()
-    Image.effect_noise(size, 100).convert("RGBA").save(file, "BMP")
-    data = base64.b64encode(file.getvalue()).decode()
-    client = await shared("legacy", "legacy")
-    [block] = (await client.call_tool("image", {"data": data})).content
-    assert isinstance(block, types.ImageContent)
-    assert block.data == data
 
 
 def dds() -> bytes:
@@ -151,13 +120,6 @@ async def test_base64_may_have_line_breaks(shared: Shared) -> None:
     assert "2000×1500 px" in texts(result)
 
 
-async def test_an_error_stays_an_error_when_it_is_made_short(shared: Shared) -> None:
-    client = await shared("legacy", "legacy")
-    result = await client.call_tool("error", {"size": 50_000})
-    assert result.is_error
-    assert len(texts(result)) < 4_000
-
-
 @both_eras
 @any_mix
 async def test_an_error_of_the_protocol_is_made_short_too(
@@ -169,44 +131,6 @@ async def test_an_error_of_the_protocol_is_made_short_too(
     assert len(texts(result)) < 4_000
     arguments = {"artifact_ref": refs(result)[0], "pattern": "why"}
     assert '{"why": ["because"]}' in texts(await client.call_tool("artifact_grep", arguments))
-
-
-async def test_a_tool_left_alone_is_passed_on_whatever_its_size(wrapped: Wrapped) -> None:
-    python, *rest = plain("legacy")
-    settings = (
-        f"[wrap.servers.plain]\ncommand = {json.dumps(python)}\nargs = {json.dumps(rest)}\n"
-        'leave_alone = ["rows"]\nthreshold = 500\n'
-    )
-    async with wrapped("legacy", settings=settings) as client:
-        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        alone = await client.call_tool("rows", {"size": 10_000})  # its line is over 256 KiB
-        table = await client.call_tool("both", {"size": 20})
-    assert tools["rows"].output_schema
-    assert alone.structured_content
-    assert len(alone.structured_content["rows"]) == 10_000
-    assert refs(table)  # over the threshold of 500 characters
-
-
-@both_eras
-async def test_long_resources_and_short_ones(shared: Shared, mode: str) -> None:
-    client = await shared(mode, "modern")
-    short = await client.read_resource("data://a")
-    long = await client.read_resource("data://l")
-    assert short.contents[0].model_dump()["text"] == "words\n"
-    assert "art_" in long.contents[0].model_dump()["text"]
-
-
-async def test_what_is_short_of_a_resource_stays_beside_the_preview(shared: Shared) -> None:
-    client = await shared("legacy", "legacy")
-    preview, short = (await client.read_resource("data://list")).contents
-    assert "art_" in preview.model_dump()["text"]
-    assert short.model_dump()["text"] == "the short one"
-
-
-async def test_the_page_of_an_app_is_left_whole(shared: Shared) -> None:
-    client = await shared("legacy", "legacy")
-    [page] = (await client.read_resource("ui://plain/page")).contents
-    assert page.model_dump()["text"] == "words\n" * 60_000
 
 
 @any_mix

@@ -86,9 +86,10 @@ async def test_the_page_of_an_app_gets_its_data_and_the_model_a_preview(
 async def test_short_texts_stay_blocks_beside_one_that_is_replaced() -> None:
     user = {"annotations": {"audience": ["user"]}}
     content = [text("before"), text(LONG, **user), text("after")]
-    async with connected(server({"content": content})) as (host, _):
+    async with connected(server({"content": content, "isError": True})) as (host, _):
         short = await called(host)
     preview, *rest = short["content"]
+    assert short["isError"]
     assert preview["annotations"] == user["annotations"]
     assert rest == [content[0], content[2]]
 
@@ -122,21 +123,30 @@ async def test_a_picture_read_as_a_resource_stays_a_picture(edge: int) -> None:
     assert (read == contents) is (edge == 40)
 
 
-async def test_resources_of_a_server_can_be_left_alone() -> None:
-    contents = [{"uri": "data://a", "text": LONG}]
-    left = Server(
-        "rows", {"resources/read": {"contents": contents}}, threshold=500, leave_resources=True
-    )
-    async with connected(left) as (host, _):
-        answer = await host.call("resources/read", {"uri": "data://a"})
-    assert answer["result"]["contents"] == contents
+@pytest.mark.parametrize(
+    ("uri", "leave", "is_whole"),
+    [("data://a", False, False), ("data://a", True, True), ("ui://rows/page", False, True)],
+    ids=["long", "left alone", "the page of an app"],
+)
+async def test_a_long_resource_is_kept_unless_it_is_left_alone(
+    uri: str, *, leave: bool, is_whole: bool
+) -> None:
+    contents = [{"uri": uri, "text": LONG}, {"uri": "data://b", "text": "short"}]
+    answers = {"resources/read": {"contents": contents}}
+    rows = Server("rows", answers, threshold=500, leave_resources=leave)
+    async with connected(rows) as (host, _):
+        long, short = (await host.call("resources/read", {"uri": uri}))["result"]["contents"]
+    assert (long == contents[0]) is is_whole
+    assert ("art_" in long["text"]) is not is_whole
+    assert short == contents[1]
 
 
-async def test_a_text_in_json_under_one_name_is_kept_as_a_text() -> None:
-    async with connected(server({"content": [text(json.dumps({"output": LONG}))]})) as (
-        host,
-        stash,
-    ):
+@pytest.mark.parametrize("is_structured", [False, True], ids=["JSON", "structured"])
+async def test_a_text_in_json_under_one_name_is_kept_once_as_a_text(*, is_structured: bool) -> None:
+    result: dict[str, Any] = {"content": [text(json.dumps({"output": LONG}))]}
+    if is_structured:
+        result = {"content": [text(LONG)], "structuredContent": {"output": LONG}}
+    async with connected(server(result)) as (host, stash):
         [facts] = (await called(host))["_meta"]["fetchstash/artifact"]
         assert await (await stash.get(facts["artifact_ref"])).text() == LONG
 

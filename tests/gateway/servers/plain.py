@@ -13,32 +13,10 @@ MODERN = sys.argv[1] == "modern"
 VERSION = "2026-07-28" if MODERN else "2025-06-18"
 INFO = {"name": "plain", "version": "1"}
 CAPABILITIES = {"tools": {"listChanged": True}, "resources": {"subscribe": True}, "prompts": {}}
-NAMES = [
-    "echo",
-    "ask",
-    "long",
-    "rows",
-    "both",
-    "image",
-    "sound",
-    "flood",
-    "flood-rows",
-    "surrogate",
-    "garbage",
-    "die",
-    "half",
-    "hang",
-    "progress",
-    "odd",
-    "change",
-    "environment",
-    "large-resource",
-    "error",
-    "long-error",
-    "named",
-    "not-a-number",
-    "unreadable",
-]
+NAMES = """
+echo ask long rows both image sound flood flood-rows surrogate garbage die half hang progress
+change environment large-resource long-error not-a-number unreadable
+""".split()  # noqa: SIM905 - words read better so
 Message = dict[str, Any]
 
 
@@ -156,9 +134,6 @@ def call(request: dict[str, Any]) -> None:
         case "large-resource":
             resource = {"uri": "data://a.csv", "mimeType": "text/csv", "text": "a,b\n" * size}
             answer(request, {"content": [{"type": "resource", "resource": resource}]})
-        case "named":
-            words = "".join(f"line {number} of the log\n" for number in range(size))
-            text(request, words, structuredContent={arguments["as"]: words})
         case "not-a-number":
             start = f'{{"jsonrpc":"2.0","id":{json.dumps(request["id"])},"result":'
             more = '"resultType":"complete","structuredContent":{"values":[NaN,-Infinity,1e999,2]}'
@@ -169,11 +144,6 @@ def call(request: dict[str, Any]) -> None:
             sys.stdout.flush()
         case "long-error":
             error = {"code": -32_050, "message": "odd " * size, "data": {"why": ["because"]}}
-            send({"id": request["id"], "error": error})
-        case "error":
-            text(request, "bad " * size, isError=True)
-        case _:
-            error = {"code": -32_050, "message": "odd", "data": {"why": ["because"]}}
             send({"id": request["id"], "error": error})
 
 
@@ -225,18 +195,8 @@ def respond(request: dict[str, Any]) -> None:
         answer(request, {"resources": [{"uri": "data://a", "name": "a"}]})
     elif method == "resources/templates/list":
         answer(request, {"resourceTemplates": [{"uriTemplate": "data://{x}", "name": "t"}]})
-    elif method == "resources/read":
-        uri = request["params"]["uri"]
-        many = uri.startswith("ui://") or "l" in uri
-        contents = [{"uri": uri, "text": "words\n" * (60_000 if many else 1)}]
-        if uri == "data://list":
-            contents.append({"uri": "data://list/2", "text": "the short one"})
-        answer(request, {"contents": contents})
     elif method == "prompts/list":
         answer(request, {"prompts": [{"name": "greet"}]})
-    elif method == "prompts/get":
-        message = {"role": "user", "content": {"type": "text", "text": "Greet them."}}
-        answer(request, {"messages": [message]})
     elif method in ("resources/subscribe", "resources/unsubscribe") and not MODERN:
         sys.stderr.write(f"{method}\n")
         answer(request, {})
