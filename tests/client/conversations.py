@@ -60,76 +60,45 @@ def render(history: list[Turn], fmt: str, *, repeat_ids: bool = False) -> list[A
 def _chat(turn: Turn, ids: list[str]) -> list[Any]:
     if turn.kind != "tools":
         return [{"role": turn.kind, "content": turn.text}]
-    calls = [
-        {
-            "id": i,
-            "type": "function",
-            "function": {"name": name, "arguments": json.dumps({"what": argument})},
-        }
-        for i, (name, argument, _) in zip(ids, turn.calls, strict=True)
-    ]
-    results = [
-        {"role": "tool", "tool_call_id": i, "content": result}
-        for i, (_, _, result) in zip(ids, turn.calls, strict=True)
-    ]
+    calls, results = list[Any](), list[Any]()
+    for call_id, (name, argument, result) in zip(ids, turn.calls, strict=True):
+        function = {"name": name, "arguments": json.dumps({"what": argument})}
+        calls.append({"id": call_id, "type": "function", "function": function})
+        results.append({"role": "tool", "tool_call_id": call_id, "content": result})
     return [{"role": "assistant", "content": turn.text or None, "tool_calls": calls}, *results]
 
 
 def _responses(turn: Turn, ids: list[str]) -> list[Any]:
     if turn.kind != "tools":
         return [{"type": "message", "role": turn.kind, "content": turn.text}]
-    items: list[Any] = (
-        [{"type": "reasoning", "id": f"rs_{ids[0]}", "summary": []}] if turn.reasoning else []
-    )
-    items += [
-        {
-            "type": "function_call",
-            "call_id": i,
-            "name": name,
-            "arguments": json.dumps({"what": argument}),
-        }
-        for i, (name, argument, _) in zip(ids, turn.calls, strict=True)
-    ]
-    outputs = [
-        {"type": "function_call_output", "call_id": i, "output": call[2]}
-        for i, call in zip(ids, turn.calls, strict=True)
-    ]
+    items: list[Any] = [{"type": "reasoning", "id": f"rs_{ids[0]}", "summary": []}]
+    items, outputs = items if turn.reasoning else [], list[Any]()
+    for call_id, (name, argument, result) in zip(ids, turn.calls, strict=True):
+        arguments = {"name": name, "arguments": json.dumps({"what": argument})}
+        items.append({"type": "function_call", "call_id": call_id, **arguments})
+        outputs.append({"type": "function_call_output", "call_id": call_id, "output": result})
     return items + outputs
 
 
 def _anthropic(turn: Turn, ids: list[str]) -> list[Any]:
     if turn.kind != "tools":
         return [{"role": turn.kind, "content": [{"type": "text", "text": turn.text}]}]
-    said: list[Any] = (
-        [{"type": "thinking", "thinking": "hm", "signature": "s"}] if turn.reasoning else []
-    )
-    said += [
-        {"type": "tool_use", "id": i, "name": name, "input": {"what": argument}}
-        for i, (name, argument, _) in zip(ids, turn.calls, strict=True)
-    ]
-    results = [
-        {"type": "tool_result", "tool_use_id": i, "content": call[2]}
-        for i, call in zip(ids, turn.calls, strict=True)
-    ]
+    said: list[Any] = [{"type": "thinking", "thinking": "hm", "signature": "s"}]
+    said, results = said if turn.reasoning else [], list[Any]()
+    for call_id, (name, argument, result) in zip(ids, turn.calls, strict=True):
+        said.append({"type": "tool_use", "id": call_id, "name": name, "input": {"what": argument}})
+        results.append({"type": "tool_result", "tool_use_id": call_id, "content": result})
     return [{"role": "assistant", "content": said}, {"role": "user", "content": results}]
 
 
 def _gemini(turn: Turn, _ids: list[str]) -> list[Any]:
     if turn.kind != "tools":
-        return [
-            {
-                "role": "model" if turn.kind == "assistant" else "user",
-                "parts": [{"text": turn.text}],
-            }
-        ]
-    said = [
-        {"functionCall": {"name": name, "args": {"what": argument}}}
-        for name, argument, _ in turn.calls
-    ]
-    results = [
-        {"functionResponse": {"name": name, "response": {"result": result}}}
-        for name, _, result in turn.calls
-    ]
+        role = "model" if turn.kind == "assistant" else "user"
+        return [{"role": role, "parts": [{"text": turn.text}]}]
+    said, results = list[Any](), list[Any]()
+    for name, argument, result in turn.calls:
+        said.append({"functionCall": {"name": name, "args": {"what": argument}}})
+        results.append({"functionResponse": {"name": name, "response": {"result": result}}})
     return [{"role": "model", "parts": said}, {"role": "user", "parts": results}]
 
 
@@ -179,3 +148,19 @@ def results(messages: list[Any], fmt: str) -> list[tuple[dict[str, Any], str]]:
 def stub_of(result: Any) -> Any:
     """Return a stub as data: a format takes it as an object or as its JSON."""
     return json.loads(result) if isinstance(result, str) else result
+
+
+def medium(fmt: str, media_type: str, data: str) -> dict[str, Any]:
+    """Return the block of a picture or of a PDF, whose bytes ``data`` has in base64."""
+    url, shows = f"data:{media_type};base64,{data}", media_type.startswith("image/")
+    file = {"filename": "a.pdf", "file_data": url}
+    source = {"type": "base64", "media_type": media_type, "data": data}
+    blocks: dict[tuple[str, bool], dict[str, Any]] = {
+        ("openai_chat", True): {"type": "image_url", "image_url": {"url": url}},
+        ("openai_chat", False): {"type": "file", "file": file},
+        ("openai_responses", True): {"type": "input_image", "image_url": url, "detail": "auto"},
+        ("openai_responses", False): {"type": "input_file", **file},
+        ("anthropic", True): {"type": "image", "source": source},
+        ("anthropic", False): {"type": "document", "source": source},
+    }
+    return blocks.get((fmt, shows), {"inlineData": {"mimeType": media_type, "data": data}})

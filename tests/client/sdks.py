@@ -265,6 +265,7 @@ CASES = [
     # LangGraph's synchronous stream waits for the whole answer by itself, without any middleware.
     Case("langchain", "stream", partial(_langchain, name="stream", streams=True), streams=True),
     Case("langchain", "astream", partial(_langchain, name="astream", streams=True), True, 2),
+    Case("langchain", "events", langchain_events, streams=True),
     Case("pydantic_ai", "run", partial(_pydantic_ai, name="run", streams=False)),
     Case(
         "pydantic_ai", "run stream", partial(_pydantic_ai, name="run_stream", streams=True), True, 2

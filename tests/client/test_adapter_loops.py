@@ -13,6 +13,7 @@ import pytest
 
 from fetchstash.client import Format, Policy, Recovery, learned_windows, orphans
 from tests.client import sdks
+from tests.client.conversations import medium
 from tests.client.fakes import Kept, prose
 from tests.client.loopback import Loopback
 from tests.client.sdks import adapter, langchain_agent, module, needs, openai, pydantic_agent
@@ -29,14 +30,14 @@ CHAT_TOOL: Any = {
     "type": "function",
     "function": {"name": "fetch", "parameters": {"type": "object", "properties": {}}},
 }
-CHAT_TASK: Any = [
-    {"type": "text", "text": "Sum up."},
-    {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG64}"}},
-    {
-        "type": "file",
-        "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PDF64}"},
-    },
-]
+
+
+def media(fmt: str) -> list[dict[str, Any]]:
+    """Return the picture and the PDF of the task."""
+    return [medium(fmt, "image/png", PNG64), medium(fmt, "application/pdf", PDF64)]
+
+
+CHAT_TASK: Any = [{"type": "text", "text": "Sum up."}, *media("openai_chat")]
 
 
 def fetch(page: int = 0) -> str:
@@ -72,11 +73,7 @@ async def openai_chat(url: str) -> str:
 
 async def openai_responses(url: str) -> str:
     client = openai(url, recovery())
-    task = [
-        {"type": "input_text", "text": "Sum up."},
-        {"type": "input_image", "image_url": f"data:image/png;base64,{PNG64}", "detail": "auto"},
-        {"type": "input_file", "file_data": f"data:application/pdf;base64,{PDF64}"},
-    ]
+    task = [{"type": "input_text", "text": "Sum up."}, *media("openai_responses")]
     items: list[Any] = [{"role": "user", "content": task}]
     tool: dict[str, Any] = {"type": "function", "name": "fetch", "parameters": {}, "strict": False}
     while True:
@@ -95,12 +92,7 @@ async def openai_responses(url: str) -> str:
 async def anthropic(url: str) -> str:
     client = sdks.anthropic(url, recovery())
     cached = {"cache_control": {"type": "ephemeral"}}
-    pdf = {"type": "base64", "media_type": "application/pdf", "data": PDF64}
-    task = [
-        {"type": "image", "source": pdf | {"media_type": "image/png", "data": PNG64}},
-        {"type": "document", "source": pdf},
-        {"type": "text", "text": "Sum up."} | cached,
-    ]
+    task = [*media("anthropic"), {"type": "text", "text": "Sum up."} | cached]
     messages: list[Any] = [{"role": "user", "content": task}]
     request: dict[str, Any] = {
         "model": "m", "max_tokens": 100, "system": [{"type": "text", "text": SYSTEM} | cached],

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from operator import attrgetter
 from typing import Any, cast
 
 import pytest
@@ -39,71 +40,50 @@ def cured(provider: Loopback) -> bool:
     return len(provider.sizes) == 2 and provider.sizes[1] < provider.sizes[0]
 
 
+def chat(client: Any, kind: Callable[[Any], Any] = list, way: str = "create", **more: Any) -> Any:
+    """Call Chat Completions of a client in some way."""
+    call = attrgetter(way)(client.chat.completions)
+    return call(model="m", messages=kind(render(HISTORY, "openai_chat")), **more)
+
+
+def response(client: Any, way: str) -> Any:
+    return getattr(client.responses, way)(model="m", input=render(HISTORY, "openai_responses"))
+
+
+def streamed(stream: Any, final: str) -> Any:
+    with stream as events:
+        return getattr(events, final)()
+
+
+OPENAI: dict[str, Callable[[Any], Any]] = {
+    "with_options": lambda client: chat(client.with_options(timeout=9)),
+    "copy": lambda client: chat(client.with_options(timeout=9).copy(timeout=8)),
+    "raw": lambda client: chat(client, way="with_raw_response.create").parse(),
+    "a tuple of messages": lambda client: chat(client, tuple),
+    "an iterator of messages": lambda client: chat(client, iter),
+    "stream": lambda client: streamed(chat(client, way="stream"), "get_final_completion"),
+    "parse": lambda client: response(client, "parse"),
+    "stream of responses": lambda client: streamed(
+        response(client, "stream"), "get_final_response"
+    ),
+}
+
+
 @needs("openai")
-def test_openais_parse_recovers_in_both_apis() -> None:
-    model = module("pydantic").BaseModel
+@pytest.mark.parametrize("way", OPENAI.values(), ids=OPENAI)
+def test_every_way_to_call_openais_client_recovers(way: Callable[[Any], Any]) -> None:
+    with Loopback("overflow", "good") as provider:
+        answer = way(openai(provider.url))
+    text = answer.choices[0].message.content if hasattr(answer, "choices") else answer.output_text
+    assert text == "Hello."
+    assert cured(provider)
+
+
+@needs("openai")
+def test_openais_parse_of_a_chat_reads_the_answer_to_the_second_request() -> None:
+    form = type("A", (module("pydantic").BaseModel,), {})
     with Loopback("overflow", "good") as provider, pytest.raises(Exception, match="JSON"):
-        # The answer is no JSON; it is the one to the second request.
-        openai(provider.url).chat.completions.parse(
-            model="m",
-            messages=render(HISTORY, "openai_chat"),
-            response_format=type("A", (model,), {}),
-        )
-    assert cured(provider)
-    learned_windows.clear()
-    with Loopback("overflow", "good") as provider:
-        answer = openai(provider.url).responses.parse(
-            model="m", input=render(HISTORY, "openai_responses")
-        )
-    assert answer.output_text == "Hello."
-    assert cured(provider)
-
-
-@needs("openai")
-def test_openais_stream_helpers_recover_and_accumulate_the_second_answer_alone() -> None:
-    with Loopback("overflow", "good") as provider:
-        with openai(provider.url).chat.completions.stream(
-            model="m", messages=render(HISTORY, "openai_chat")
-        ) as stream:
-            assert stream.get_final_completion().choices[0].message.content == "Hello."
-        assert cured(provider)
-    learned_windows.clear()
-    with Loopback("overflow", "good") as provider:
-        with openai(provider.url).responses.stream(
-            model="m", input=render(HISTORY, "openai_responses")
-        ) as stream:
-            assert stream.get_final_response().output_text == "Hello."
-        assert cured(provider)
-
-
-@needs("openai")
-@pytest.mark.parametrize("ways", [["with_options"], ["copy"], ["with_options", "copy"]])
-def test_a_client_derived_from_openais_recovers(ways: list[str]) -> None:
-    with Loopback("overflow", "good") as provider:
-        client = openai(provider.url)
-        for way in ways:
-            client = getattr(client, way)(timeout=9)
-        client.chat.completions.create(model="m", messages=render(HISTORY, "openai_chat"))
-    assert cured(provider)
-
-
-@needs("openai")
-def test_openais_raw_responses_recover() -> None:
-    with Loopback("overflow", "good") as provider:
-        raw = openai(provider.url).chat.completions.with_raw_response.create(
-            model="m", messages=render(HISTORY, "openai_chat")
-        )
-    assert raw.parse().choices[0].message.content == "Hello."
-    assert cured(provider)
-
-
-@needs("openai")
-@pytest.mark.parametrize("kind", [tuple, iter], ids=["tuple", "iterator"])
-def test_openais_messages_may_be_any_iterable(kind: Callable[[Any], Any]) -> None:
-    with Loopback("overflow", "good") as provider:
-        openai(provider.url).chat.completions.create(
-            model="m", messages=kind(render(HISTORY, "openai_chat"))
-        )
+        chat(openai(provider.url), way="parse", response_format=form)  # which is no JSON
     assert cured(provider)
 
 
@@ -188,12 +168,9 @@ async def test_googles_chats_recover(asynchronous: bool) -> None:
     history = [types.Content(**content) for content in render(HISTORY, "gemini")[:-1]]
     with Loopback("overflow", "good") as provider:
         client = google(provider.url)
-        if asynchronous:
-            answer = await client.aio.chats.create(model="m", history=history).send_message(
-                "Go on."
-            )
-        else:
-            answer = client.chats.create(model="m", history=history).send_message("Go on.")
+        chats = client.aio.chats if asynchronous else client.chats
+        answer = chats.create(model="m", history=history).send_message("Go on.")
+        answer = await answer if asynchronous else answer
     assert answer.text == "Hello."
     assert cured(provider)
 

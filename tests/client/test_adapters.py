@@ -29,7 +29,6 @@ from tests.client.sdks import (
     Case,
     anthropic,
     langchain_agent,
-    langchain_events,
     langchain_messages,
     marked,
     module,
@@ -64,70 +63,42 @@ def case(request: pytest.FixtureRequest) -> Case:
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("default")]
 
 
-async def test_an_overflow_takes_exactly_two_requests_the_second_smaller_and_a_good_answer(
-    case: Case,
+TOO_LONG = r"(?i)context|too long|token"
+
+
+@pytest.mark.parametrize(
+    ("script", "history", "requests", "error"),
+    [
+        pytest.param("overflow good", HISTORY, 2, "", id="an overflow"),
+        pytest.param("overflow", HISTORY, 2, TOO_LONG, id="two overflows"),
+        pytest.param("overflow good", SMALL, 1, TOO_LONG, id="nothing to shrink"),
+        pytest.param("late good", HISTORY, 1, rf"{TOO_LONG}|json|error", id="after output"),
+        pytest.param("other good", HISTORY, 1, r"(?i)temperature|unknown name|server_error"),
+        pytest.param("good", HISTORY, 1, "", id="no overflow"),
+    ],
+)
+async def test_an_overflow_is_cured_by_one_smaller_request_and_all_else_is_sent_once(
+    case: Case, script: str, history: list[Turn], requests: int, error: str
 ) -> None:
-    with Loopback("overflow", "good") as provider:
-        assert await case.run(provider.url, HISTORY, Recovery()) == "Hello."
-    assert len(provider.bodies) == 2
-    assert provider.sizes[1] < provider.sizes[0]
-    assert "overflow_fallback" in json.dumps(provider.bodies[1])
-
-
-async def test_two_overflows_take_two_requests_and_end_in_the_sdks_own_error_with_the_report(
-    case: Case,
-) -> None:
-    recovery = Recovery()
-    with (
-        Loopback("overflow") as provider,
-        pytest.raises(Exception, match=r"context|too long|token") as caught,
-    ):
-        await case.run(provider.url, HISTORY, recovery)
-    assert len(provider.bodies) == 2
-    assert not type(caught.value).__module__.startswith("fetchstash")
-    assert recovery.report
-    assert recovery.report.smaller
-    if reports(case):
-        assert overflow_report(caught.value) is recovery.report
-        assert getattr(caught.value, "retryable", None) is False
-
-
-async def test_another_error_takes_one_request(case: Case) -> None:
-    with (
-        Loopback("other", "good") as provider,
-        pytest.raises(Exception, match=r"(?i)temperature|unknown name|server_error"),
-    ):
-        await case.run(provider.url, HISTORY, Recovery())
-    assert len(provider.bodies) == 1
-
-
-async def test_a_request_that_cannot_shrink_is_sent_once(case: Case) -> None:
-    with (
-        Loopback("overflow", "good") as provider,
-        pytest.raises(Exception, match=r"context|too long|token") as caught,
-    ):
-        await case.run(provider.url, SMALL, Recovery())
-    assert len(provider.bodies) == 1
-    if reports(case):
-        assert overflow_report(caught.value)
-
-
-async def test_an_overflow_after_output_takes_one_request(case: Case) -> None:
-    if not case.streams:
+    if script.startswith("late") and not case.streams:
         pytest.skip("nothing is output before the answer is whole")
-    with (
-        Loopback("late", "good") as provider,
-        pytest.raises(Exception, match=r"(?i)context|too long|token|json|error"),
-    ):
-        await case.run(provider.url, HISTORY, Recovery())
-    assert len(provider.bodies) == 1
-
-
-async def test_a_request_without_an_overflow_stays_unchanged(case: Case) -> None:
-    with Loopback("good") as provider:
-        assert await case.run(provider.url, HISTORY, Recovery()) == "Hello."
-    assert len(provider.bodies) == 1
-    assert "overflow_fallback" not in json.dumps(provider.bodies[0])
+    recovery = Recovery()
+    with Loopback(*script.split()) as provider:
+        if not error:
+            assert await case.run(provider.url, history, recovery) == "Hello."
+        else:
+            with pytest.raises(Exception, match=error) as caught:
+                await case.run(provider.url, history, recovery)
+            assert not type(caught.value).__module__.startswith("fetchstash")
+            if script.startswith("overflow") and reports(case):
+                assert overflow_report(caught.value) is recovery.report is not None
+                assert getattr(caught.value, "retryable", None) is False
+    assert len(provider.bodies) == requests
+    assert provider.sizes == sorted(set(provider.sizes), reverse=True)
+    assert ("overflow_fallback" in json.dumps(provider.bodies[-1])) is (requests == 2)
+    if requests == 2:
+        assert recovery.report
+        assert recovery.report.smaller
 
 
 @pytest.mark.parametrize("case", of_sdk("anthropic", streams=True))
@@ -271,27 +242,8 @@ async def test_an_overflow_that_a_chat_stream_says_after_its_role_is_cured_befor
     assert len(provider.bodies) == 2
 
 
-EVENTS = Case("langchain", "events", langchain_events, streams=True)
-
-
-@needs("langchain")
-async def test_langchains_events_recover_from_an_overflow_and_show_the_good_answer_once() -> None:
-    with Loopback("overflow", "good") as provider:
-        assert await EVENTS.run(provider.url, HISTORY, Recovery()) == "Hello."
-    assert len(provider.bodies) == 2
-    assert provider.sizes[1] < provider.sizes[0]
-    with Loopback("overflow") as provider, pytest.raises(Exception, match="context") as caught:
-        await EVENTS.run(provider.url, HISTORY, Recovery())
-    assert len(provider.bodies) == 2
-    assert overflow_report(caught.value)
-    with Loopback("late", "good") as provider, pytest.raises(Exception, match="context"):
-        await EVENTS.run(provider.url, HISTORY, Recovery())
-    assert len(provider.bodies) == 1
-
-
 @pytest.mark.parametrize(
-    "case",
-    [*of_sdk("langchain", streams=True), *marked([EVENTS]), *of_sdk("pydantic_ai", streams=True)],
+    "case", [*of_sdk("langchain", streams=True), *of_sdk("pydantic_ai", streams=True)]
 )
 async def test_an_event_reports_a_retry_that_fails_after_output(case: Case) -> None:
     """The framework passes the tokens on; the adapter sees one answer or one error."""

@@ -73,21 +73,9 @@ def test_a_rate_limit_that_waiting_or_no_rewrite_satisfies_stays_one(wording: st
 
 
 ODD: list[Any] = [
-    None,
-    "",
-    b"",
-    0,
-    -1,
-    3.5,
-    True,
-    [],
-    {},
-    (),
+    *(None, "", b"", 0, -1, 3.5, True, [], {}, ()),
     pytest.param(object(), id="an object"),
-    {"error": None},
-    [[[1]]],
-    {1: {2: 3}},
-    float("nan"),
+    *({"error": None}, [[[1]]], {1: {2: 3}}, float("nan")),
 ]
 
 
@@ -126,33 +114,27 @@ def test_no_words_make_an_overflow_of_a_status_that_says_something_else(status: 
     assert (verdict.kind, verdict.rule_id) == (NOT, f"status-{status}")
 
 
-def test_a_500_that_mentions_overflow_is_not_overflow() -> None:
-    assert (
-        classify(ProviderError("internal error computing context length exceeded", 500)).kind == NOT
-    )
-    assert classify(ProviderError("maximum context length is 8192 tokens", 503)).kind == NOT
-
-
-def test_a_500_whose_server_reports_overflows_so_has_a_rule_of_its_own() -> None:
-    verdict = classify(ProviderError("Context size has been exceeded.", 500))
-    assert (verdict.kind, verdict.rule_id) == (TOKENS, "llama-cpp-context-shift")
-
-
-def test_a_413_is_bytes_unless_it_states_a_token_window_or_a_rate_limit() -> None:
-    assert classify(ProviderError("", 413)).kind == BYTES
-    assert (
-        classify(ProviderError("<html><h1>413 Request Entity Too Large</h1>nginx</html>", 413)).kind
-        == BYTES
-    )
-    assert (
-        classify(
-            ProviderError(
-                "The number of tokens (35000) exceeded this model context window limit (24000)", 413
-            )
-        ).kind
-        == TOKENS
-    )
-    assert classify(ProviderError("Rate limit reached on tokens per minute", 413)).kind == NOT
+@pytest.mark.parametrize(
+    ("status", "words", "kind"),
+    [
+        (500, "internal error computing context length exceeded", NOT),
+        (503, "maximum context length is 8192 tokens", NOT),
+        (500, "Context size has been exceeded.", TOKENS),  # llama.cpp's context shift
+        (413, "", BYTES),
+        (413, "<html><h1>413 Request Entity Too Large</h1>nginx</html>", BYTES),
+        (
+            413,
+            "The number of tokens (35000) exceeded this model context window limit (24000)",
+            TOKENS,
+        ),
+        (413, "Rate limit reached on tokens per minute", NOT),
+        (None, "model_context_window_exceeded", TOKENS),
+    ],
+)
+def test_a_status_weighs_more_than_words_unless_a_server_words_its_overflows_so(
+    status: int | None, words: str, kind: str
+) -> None:
+    assert classify(ProviderError(words, status) if status else words).kind == kind
 
 
 def test_an_overflow_is_found_anywhere_in_the_chain_of_exceptions() -> None:
@@ -177,38 +159,14 @@ def test_a_body_inside_a_body_is_read() -> None:
     assert classify(body).limit == 262_144
 
 
-def test_quoted_content_is_no_sign_of_an_error() -> None:
-    answer = {
-        "choices": [
-            {
-                "finish_reason": "stop",
-                "message": {"content": "Your prompt is too long: maximum context length is 8192"},
-            }
-        ]
-    }
-    assert classify(answer).kind == NOT
-    assert (
-        classify({"type": "response.output_text.delta", "delta": "context_length_exceeded"}).kind
-        == NOT
-    )
-
-
-def test_finish_reasons_and_stream_events_are_read() -> None:
-    assert (
-        classify(
-            {"type": "message_delta", "delta": {}, "stop_reason": "model_context_window_exceeded"}
-        ).kind
-        == TOKENS
-    )
-    failed = {
-        "type": "response.failed",
-        "response": {
-            "status": "failed",
-            "error": {"code": "context_length_exceeded", "message": "x"},
-        },
-    }
+def test_quoted_content_is_no_sign_of_an_error_and_a_failed_response_is() -> None:
+    said = {"content": "Your prompt is too long: maximum context length is 8192"}
+    answer = {"choices": [{"finish_reason": "stop", "message": said}]}
+    delta = {"type": "response.output_text.delta", "delta": "context_length_exceeded"}
+    assert classify(answer).kind == classify(delta).kind == NOT
+    error = {"code": "context_length_exceeded", "message": "x"}
+    failed = {"type": "response.failed", "response": {"status": "failed", "error": error}}
     assert classify(failed).kind == TOKENS
-    assert classify("model_context_window_exceeded").kind == TOKENS
 
 
 @pytest.mark.parametrize("reason", ["model_context_window_exceeded", "end_turn"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from fetchstash.client import Format, Policy, State, compact, orphans, rewrite
-from tests.client.conversations import FORMATS, Turn, blocks_of, render, texts_of, turns
+from tests.client.conversations import FORMATS, Turn, blocks_of, medium, render, texts_of, turns
 from tests.client.fakes import Events, Kept, bytes_of, conversation, prose, tokens_of
 
 
@@ -29,6 +29,8 @@ def test_no_compaction_under_budget() -> None:
     sent, report = compact(history, "openai_chat", tokens_of(history) * 2, State())
     assert sent == history
     assert (report.tier, report.stage, report.skipped) == ("normal", 0, {"no_pressure": 1})
+    legacy = Policy(compaction_mode="legacy")
+    assert compact(history, "openai_chat", 10, State(), policy=legacy)[0] == history
 
 
 def test_tool_traces_go_before_critical_context() -> None:
@@ -260,12 +262,6 @@ def test_a_content_without_gain_for_a_compaction_has_none_for_a_rewrite_and_vice
     assert not [change for change in report.changes if change.after >= change.before]
 
 
-def test_legacy_mode_compacts_nothing_beforehand() -> None:
-    history = working(*[prose(4_000)] * 4)
-    policy = Policy(compaction_mode="legacy")
-    assert compact(history, "openai_chat", 10, State(), policy=policy)[0] == history
-
-
 @pytest.mark.parametrize(
     ("size", "tier"), [(70, "normal"), (71, "pressure"), (90, "pressure"), (91, "critical")]
 )
@@ -292,21 +288,6 @@ def test_each_compaction_tells_of_itself_and_warns_of_churn(
     assert events[-1][1]["compactor_calls"] == 1
 
 
-PICTURES: dict[str, Any] = {
-    "openai_chat": {
-        "type": "image_url",
-        "image_url": {"url": "data:image/png;base64," + "A" * 40_000},
-    },
-    "openai_responses": {
-        "type": "input_image",
-        "image_url": "data:image/png;base64," + "A" * 40_000,
-    },
-    "anthropic": {
-        "type": "image",
-        "source": {"type": "base64", "media_type": "image/png", "data": "A" * 40_000},
-    },
-    "gemini": {"inlineData": {"mimeType": "image/png", "data": "A" * 40_000}},
-}
 EMPTY: dict[str, list[Any]] = {
     "openai_chat": [
         {"role": "assistant", "content": None},
@@ -330,7 +311,7 @@ def test_parallel_calls_reasoning_pictures_and_empty_contents_stay_what_the_form
     calls = tuple(("fetch", prose(900, f"a{n}x"), prose(3_000, f"r{n}x")) for n in range(3))
     seen = {
         **render([Turn("user", "")], fmt)[-1],
-        "parts" if fmt == "gemini" else "content": [PICTURES[fmt]],
+        "parts" if fmt == "gemini" else "content": [medium(fmt, "image/png", "A" * 40_000)],
     }
     history = [
         *render([Turn("user", "the task"), Turn("tools", "", calls, reasoning=True)], fmt),
@@ -376,7 +357,11 @@ def test_a_picture_that_a_tool_returned_costs_what_a_picture_costs() -> None:
         {
             "role": "user",
             "content": [
-                {"type": "tool_result", "tool_use_id": "1", "content": [PICTURES["anthropic"]]}
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "1",
+                    "content": [medium("anthropic", "image/png", "A" * 40_000)],
+                }
             ],
         },
     ]

@@ -72,10 +72,7 @@ def test_a_user_message_between_a_call_and_its_result_belongs_to_the_exchange() 
 
 
 def test_a_call_without_a_result_and_a_result_without_a_call_are_named() -> None:
-    messages: list[Any] = [
-        calling("f"),
-        {"role": "tool", "tool_call_id": "2", "content": "x"},
-    ]
+    messages: list[Any] = [calling("f"), {"role": "tool", "tool_call_id": "2", "content": "x"}]
     assert orphans(messages, "openai_chat") == [
         "Message 0: call 1 has no result.",
         "Message 1: result 2 has no call.",

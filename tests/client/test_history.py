@@ -205,14 +205,6 @@ async def test_a_summarizer_is_never_handed_more_than_its_bound_whatever_it_is_t
     assert not handed[0].startswith("[background")
 
 
-def test_an_extraction_prompt_is_bounded_by_the_stages() -> None:
-    history = working(*[prose(4_000)] * 8)
-    prompt, _ = extractor_prompt(history, "openai_chat", 3_000, State())
-    assert prompt is not None
-    assert len(prompt) < 12_000
-    assert "…" not in prompt
-
-
 def test_near_the_time_limit_extraction_is_put_off() -> None:
     events = dict[str, dict[str, Any]]()
     told = extractor_prompt(

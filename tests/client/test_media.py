@@ -21,6 +21,7 @@ from fetchstash.client import (
     rewrite,
     stub_oversized,
 )
+from tests.client.conversations import medium
 from tests.client.fakes import Kept, tokens_of
 
 
@@ -60,61 +61,37 @@ def text(data: bytes) -> str:
 PICTURE, PDF = text(png(1920, 1080)), text(make_pdf(["some words"] * 12, title="twelve pages"))
 URL = f"data:image/png;base64,{PICTURE}"
 
+
+def shown(fmt: str) -> dict[str, Any]:
+    return medium(fmt, "image/png", PICTURE)
+
+
+def read(fmt: str) -> dict[str, Any]:
+    return medium(fmt, "application/pdf", PDF)
+
+
+LOW = {"type": "image_url", "image_url": {"url": URL, "detail": "low"}}
+INLINE = {"inline_data": {"mime_type": "image/png", "data": png(300, 300)}}
+MADE = {"type": "image_generation_call", "id": "1", "result": PICTURE}
+RESOURCE = {"uri": "a:b", "mimeType": "application/pdf", "blob": PDF}
 BLOCKS: dict[str, tuple[Any, int]] = {
-    "anthropic image": (
-        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}},
-        69 * 39,
-    ),
-    "anthropic document": (
-        {
-            "type": "document",
-            "source": {"type": "base64", "media_type": "application/pdf", "data": PDF},
-        },
-        12 * 3_000,
-    ),
-    "chat image": ({"type": "image_url", "image_url": {"url": URL}}, 1_536),
-    "chat image in low detail": (
-        {"type": "image_url", "image_url": {"url": URL, "detail": "low"}},
-        85,
-    ),
-    "chat file": (
-        {
-            "type": "file",
-            "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PDF}"},
-        },
-        12 * 1_515,
-    ),
-    "responses image": ({"type": "input_image", "image_url": URL, "detail": "auto"}, 1_536),
-    "responses file": (
-        {
-            "type": "input_file",
-            "filename": "a.pdf",
-            "file_data": f"data:application/pdf;base64,{PDF}",
-        },
-        12 * 1_515,
-    ),
+    "anthropic image": (shown("anthropic"), 69 * 39),
+    "anthropic document": (read("anthropic"), 12 * 3_000),
+    "chat image": (shown("openai_chat"), 1_536),
+    "chat image in low detail": (LOW, 85),
+    "chat file": (read("openai_chat"), 12 * 1_515),
+    "responses image": (shown("openai_responses"), 1_536),
+    "responses file": (read("openai_responses"), 12 * 1_515),
     "responses screenshot": ({"type": "computer_screenshot", "image_url": URL}, 1_536),
-    "responses picture that was made": (
-        {"type": "image_generation_call", "id": "1", "result": PICTURE},
-        1_536,
-    ),
-    "gemini image": ({"inlineData": {"mimeType": "image/png", "data": PICTURE}}, 6 * 258),
-    "gemini image in bytes": (
-        {"inline_data": {"mime_type": "image/png", "data": png(300, 300)}},
-        258,
-    ),
-    "gemini document": ({"inlineData": {"mimeType": "application/pdf", "data": PDF}}, 12 * 560),
+    "picture that was made": (MADE, 1_536),
+    "gemini image": (shown("gemini"), 6 * 258),
+    "gemini image in bytes": (INLINE, 258),
+    "gemini document": (read("gemini"), 12 * 560),
     "langchain image": ({"type": "image", "base64": PICTURE, "mime_type": "image/png"}, 69 * 39),
     "langchain file": ({"type": "file", "base64": PDF, "mime_type": "application/pdf"}, 36_000),
     "mcp image": ({"type": "image", "data": PICTURE, "mimeType": "image/png"}, 69 * 39),
-    "mcp resource": (
-        {
-            "type": "resource",
-            "resource": {"uri": "a:b", "mimeType": "application/pdf", "blob": PDF},
-        },
-        36_000,
-    ),
-}
+    "mcp resource": ({"type": "resource", "resource": RESOURCE}, 36_000),
+}  # fmt: skip
 
 
 def cost(block: Any) -> int:
@@ -129,36 +106,33 @@ def test_a_medium_costs_what_its_provider_documents(name: str) -> None:
     assert cost(block) == pytest.approx(tokens, rel=0.25)
 
 
+def of_user(block: Any) -> list[Any]:
+    return [{"role": "user", "content": [block]}]
+
+
+def in_result(block: Any) -> list[Any]:
+    return of_user({"type": "tool_result", "tool_use_id": "1", "content": [block]})
+
+
+def in_response(block: Any) -> list[Any]:
+    response = {"functionResponse": {"name": "f", "response": {}, "parts": [block]}}
+    return [{"role": "user", "parts": [response]}]
+
+
 CARRIERS: dict[str, tuple[Format, Callable[[Any], list[Any]]]] = {
-    "anthropic document": ("anthropic", lambda block: [{"role": "user", "content": [block]}]),
-    "anthropic image": (
-        "anthropic",
-        lambda block: [
-            {
-                "role": "user",
-                "content": [{"type": "tool_result", "tool_use_id": "1", "content": [block]}],
-            }
-        ],
-    ),
-    "chat file": ("openai_chat", lambda block: [{"role": "user", "content": [block]}]),
-    "chat image": ("openai_chat", lambda block: [{"role": "user", "content": [block]}]),
-    "responses file": ("openai_responses", lambda block: [{"role": "user", "content": [block]}]),
+    "anthropic document": ("anthropic", of_user),
+    "anthropic image": ("anthropic", in_result),
+    "chat file": ("openai_chat", of_user),
+    "chat image": ("openai_chat", of_user),
+    "responses file": ("openai_responses", of_user),
     "responses screenshot": (
         "openai_responses",
         lambda block: [{"type": "computer_call_output", "call_id": "1", "output": block}],
     ),
-    "responses picture that was made": ("openai_responses", lambda block: [block]),
+    "picture that was made": ("openai_responses", lambda block: [block]),
     "gemini document": ("gemini", lambda block: [{"role": "user", "parts": [block]}]),
-    "gemini image": (
-        "gemini",
-        lambda block: [
-            {
-                "role": "user",
-                "parts": [{"functionResponse": {"name": "f", "response": {}, "parts": [block]}}],
-            }
-        ],
-    ),
-    "langchain file": ("openai_chat", lambda block: [{"role": "user", "content": [block]}]),
+    "gemini image": ("gemini", in_response),
+    "langchain file": ("openai_chat", of_user),
 }
 
 

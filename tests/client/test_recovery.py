@@ -120,6 +120,12 @@ async def test_an_overflow_is_retried_once_with_a_smaller_request(run: Run, good
     assert provider.sizes[1] < provider.sizes[0]
     assert events.outcomes == ["success"]
 
+    def observer(name: str, attributes: dict[str, Any]) -> None:
+        raise RuntimeError(name)
+
+    provider.answers = [Overflow(), good]
+    assert await run(Recovery(on_event=observer), provider, HISTORY) == good, "whatever it does"
+
 
 TOO_LARGE_FOR_RATE = (
     "Request too large for m on tokens per min (TPM): Limit 12000, Requested 14137."
@@ -145,18 +151,43 @@ async def test_a_request_above_the_whole_rate_limit_is_sent_once_more_under_it(
 START: dict[str, Any] = {"type": "message_start", "message": {"content": []}}
 BLOCK = {"type": "content_block_start", "content_block": {"type": "text", "text": ""}}
 FULL = {"type": "message_delta", "delta": {"stop_reason": "model_context_window_exceeded"}}
+OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
 
 
 @streamed
-async def test_a_stream_that_ends_for_the_window_is_retried_only_before_its_first_block(
-    run: Run,
+@pytest.mark.parametrize(
+    ("first", "second", "shown"),
+    [
+        ([], None, []),
+        ([OVERFLOW_EVENT], [DELTA, DONE], [DELTA, DONE]),
+        ([CREATED, OVERFLOW_EVENT], [CREATED, DELTA, DONE], [CREATED, CREATED, DELTA, DONE]),
+        ([CREATED, Overflow()], [CREATED, DELTA, DONE], [CREATED, CREATED, DELTA, DONE]),
+        ([CREATED, DELTA, OVERFLOW_EVENT], None, [CREATED, DELTA, OVERFLOW_EVENT]),
+        ([CREATED, OVERLOADED], None, [CREATED, OVERLOADED]),
+        ([START, FULL], [START, BLOCK], [START, START, BLOCK]),
+        ([START, BLOCK, FULL], None, [START, BLOCK, FULL]),
+    ],
+)
+async def test_a_stream_is_retried_for_an_overflow_before_its_first_output_alone(
+    run: Run, first: list[Any], second: list[Any] | None, shown: list[Any]
 ) -> None:
-    provider = Provider([START, FULL], [START, BLOCK])
-    assert await run(Recovery(), provider, HISTORY) == [START, START, BLOCK]
-    assert provider.sizes[1] < provider.sizes[0]
-    provider = Provider([START, BLOCK, FULL], [START, BLOCK])
-    assert await run(Recovery(), provider, HISTORY) == [START, BLOCK, FULL]
-    assert len(provider.sizes) == 1
+    provider = Provider(first, second or [DELTA])
+    assert await run(Recovery(), provider, HISTORY) == shown
+    assert len(provider.sizes) == provider.closed == (2 if second else 1)
+    assert sorted(provider.sizes, reverse=True) == provider.sizes
+
+
+async def test_a_stream_is_passed_on_chunk_by_chunk_and_closed_where_it_is_left() -> None:
+    chunks: list[Any] = [CREATED, DELTA, dict(DELTA), DONE]
+    provider, later = Provider(chunks), Provider(chunks)
+    stream, waiting = Recovery().stream(provider, HISTORY), Recovery().astream(later.acall, HISTORY)
+    for number, chunk in enumerate(chunks[:3], start=1):
+        assert next(stream) is await anext(waiting) is chunk
+        assert provider.pulled == later.pulled == number  # not one chunk ahead
+    stream.close()
+    await waiting.aclose()
+    assert (provider.closed, later.closed) == (1, 1)
+    assert (provider.pulled, later.pulled) == (3, 3)
 
 
 @every
@@ -238,37 +269,6 @@ async def test_a_conversation_without_an_overflow_stays_unchanged(run: Run, good
     assert not events
 
 
-@streamed
-async def test_an_empty_stream_passes_through(run: Run) -> None:
-    assert await run(Recovery(), Provider([]), HISTORY) == []
-
-
-@streamed
-async def test_an_overflow_in_the_first_event_is_retried(run: Run) -> None:
-    provider = Provider([OVERFLOW_EVENT], [DELTA, DONE])
-    assert await run(Recovery(), provider, HISTORY) == [DELTA, DONE]
-    assert len(provider.sizes) == 2
-    assert provider.closed == 2
-
-
-@streamed
-async def test_an_overflow_in_a_later_event_before_any_delta_is_retried(run: Run) -> None:
-    provider = Provider([CREATED, CREATED, OVERFLOW_EVENT], [CREATED, DELTA, DONE])
-    assert await run(Recovery(), provider, HISTORY) == [CREATED, CREATED, CREATED, DELTA, DONE]
-    provider = Provider([CREATED, Overflow()], [CREATED, DELTA, DONE])
-    assert await run(Recovery(), provider, HISTORY) == [CREATED, CREATED, DELTA, DONE]
-
-
-@streamed
-async def test_an_overflow_after_a_delta_is_passed_on_after_one_request(run: Run) -> None:
-    provider = Provider([CREATED, DELTA, OVERFLOW_EVENT], [DELTA])
-    assert await run(Recovery(), provider, HISTORY) == [CREATED, DELTA, OVERFLOW_EVENT]
-    provider = Provider([CREATED, DELTA, Overflow()], [DELTA])
-    with pytest.raises(Overflow):
-        await run(Recovery(), provider, HISTORY)
-    assert len(provider.sizes) == 1
-
-
 @pytest.mark.parametrize("committed", [True, False])
 def test_an_overflow_that_an_adapter_hears_of_after_output_is_not_retried(
     *, committed: bool
@@ -286,14 +286,6 @@ def test_an_overflow_that_an_adapter_hears_of_after_output_is_not_retried(
 
 
 @streamed
-async def test_another_error_before_any_delta_passes_as_it_came(run: Run) -> None:
-    failed = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    provider = Provider([CREATED, failed], [DELTA])
-    assert await run(Recovery(), provider, HISTORY) == [CREATED, failed]
-    assert len(provider.sizes) == 1
-
-
-@streamed
 async def test_a_second_overflow_in_a_stream_reaches_the_reader_as_it_came(run: Run) -> None:
     provider = Provider([OVERFLOW_EVENT], [CREATED, OVERFLOW_EVENT], [DELTA])
     events = Events()
@@ -304,34 +296,6 @@ async def test_a_second_overflow_in_a_stream_reaches_the_reader_as_it_came(run: 
     assert recovery.report.smaller
     assert events.outcomes == ["retry_failed"]
     assert events[-1][1]["compression.trigger"] == "stream_event"
-
-
-def test_a_stream_is_neither_teed_nor_collected_and_every_chunk_arrives_as_it_came() -> None:
-    chunks: list[Any] = [CREATED, DELTA, dict(DELTA), dict(DELTA), DONE]
-    provider = Provider(chunks)
-    for number, chunk in enumerate(Recovery().stream(provider, HISTORY)):
-        assert chunk is chunks[number]
-        assert provider.pulled == number + 1  # not one chunk ahead
-
-
-def test_an_abandoned_stream_is_closed() -> None:
-    provider = Provider([DELTA, DELTA, DONE])
-    stream = Recovery().stream(provider, HISTORY)
-    next(stream)
-    stream.close()
-    assert provider.closed == 1
-    assert provider.pulled == 1
-
-
-async def test_an_abandoned_asynchronous_stream_is_closed_and_not_read_ahead() -> None:
-    chunks: list[Any] = [CREATED, DELTA, dict(DELTA), DONE]
-    provider = Provider(chunks)
-    stream = Recovery().astream(provider.acall, HISTORY)
-    assert [await anext(stream) for _ in range(3)] == chunks[:3]
-    assert provider.pulled == 3
-    await stream.aclose()
-    assert provider.closed == 1
-    assert provider.pulled == 3
 
 
 FIRST_OUTPUTS: list[Any] = [
@@ -434,29 +398,14 @@ def test_an_output_dominant_overflow_is_retried_with_less_output_and_the_same_me
     assert provider.options == {"max_output": 8192 - 158 - 81}
 
 
-def test_stubs_stay_where_they_are_in_the_next_request() -> None:
+@pytest.mark.parametrize(("mode", "stays"), [("tiered", True), ("legacy", False)])
+def test_stubs_stay_where_they_are_in_the_next_request(mode: Any, stays: bool) -> None:
     provider = Provider(Overflow(), {"ok": 1}, {"ok": 2})
-    recovery = Recovery(Policy(offload=Kept()))
+    recovery = Recovery(Policy(offload=Kept(), compaction_mode=mode))
     recovery.call(provider, HISTORY)
-    recovery.call(
-        provider,
-        [*HISTORY, {"role": "assistant", "content": "Hi"}, {"role": "user", "content": "go on"}],
-    )
-    assert provider.sizes[2] < provider.sizes[0]
-
-
-def test_legacy_mode_changes_no_request_before_an_overflow() -> None:
-    provider = Provider(Overflow(), {"ok": 1}, {"ok": 2})
-    recovery = Recovery(Policy(compaction_mode="legacy", window=100))
-    recovery.call(provider, HISTORY)
-    recovery.call(provider, HISTORY)
-    assert provider.sizes[2] == provider.sizes[0]
-
-
-def test_a_known_window_compacts_a_request_before_it_is_sent() -> None:
-    provider = Provider({"ok": 1})
-    Recovery(Policy(window=4_000)).call(provider, HISTORY)
-    assert provider.sizes[0] < bytes_of(HISTORY)
+    more = [{"role": "assistant", "content": "Hi"}, {"role": "user", "content": "go on"}]
+    recovery.call(provider, [*HISTORY, *more])
+    assert (provider.sizes[2] < provider.sizes[0]) is stays
 
 
 @every
@@ -519,13 +468,6 @@ def test_an_exception_of_send_is_raised_without_a_cause_of_ours(error: Exception
         Recovery().call(Provider(error), HISTORY)
     assert caught.value is error
     assert caught.value.__cause__ is caught.value.__context__ is None
-
-
-def test_an_observer_that_fails_changes_nothing() -> None:
-    def observer(name: str, attributes: dict[str, Any]) -> None:
-        raise RuntimeError(name)
-
-    assert Recovery(on_event=observer).call(Provider(Overflow(), {"ok": 1}), HISTORY) == {"ok": 1}
 
 
 def test_messages_that_a_retry_merged_stay_merged_in_the_next_request() -> None:

@@ -109,12 +109,6 @@ def test_a_list_of_artifacts_is_kept_as_it_is_and_not_taken_for_one_of_them() ->
     assert kept.texts[stub_at(sent, 3)["artifact_ref"]] == listed
 
 
-def test_a_result_without_an_artifact_is_put_into_the_store_that_was_given() -> None:
-    kept, text = Kept(), prose(8_000)
-    sent, _ = rewrite(conversation(text, "short"), "openai_chat", 100, Policy(offload=kept))
-    assert kept.texts[stub_at(sent, 3)["artifact_ref"]] == text
-
-
 def test_system_first_task_last_user_turn_latest_call_and_prefix_stay_byte_for_byte() -> None:
     history = [
         *conversation(prose(9_000), prose(9_000), ask=prose(5_000)),
@@ -160,15 +154,6 @@ def test_large_arguments_go_last_and_keep_their_parameters() -> None:
     arguments = json.loads(sent[2]["tool_calls"][0]["function"]["arguments"])
     assert arguments["path"] == "a.py"
     assert arguments["content"].startswith("(9000 characters, kept as art_")
-
-
-def test_no_truncation_marker_is_ever_inserted() -> None:
-    history = conversation(prose(20_000), prose(20_000), PDF + prose(9_000), "short")
-    sent, _ = rewrite(history, "openai_chat", 1, Policy(offload=Kept()))
-    changed = [now for now, before in zip(sent, history, strict=True) if now != before]
-    added = [json.dumps(message, ensure_ascii=False) for message in changed]
-    assert len(added) == 3
-    assert not [text for text in added if "…" in text or "..." in text or "truncat" in text.lower()]
 
 
 def test_the_same_content_is_stubbed_once_however_often_it_stands_there() -> None:

@@ -36,211 +36,104 @@ def responses_message(role: str, text: str) -> dict[str, Any]:
 
 
 def function_call(arguments: str = "{}", number: int = 0) -> dict[str, Any]:
-    return {
-        "type": "function_call",
-        "call_id": f"c{number}",
-        "name": "fetch",
-        "arguments": arguments,
-    }
+    call = {"type": "function_call", "call_id": f"c{number}", "name": "fetch"}
+    return call | {"arguments": arguments}
 
 
 def function_output(output: Any, number: int = 0) -> dict[str, Any]:
     return {"type": "function_call_output", "call_id": f"c{number}", "output": output}
 
 
+def one(kind: str, *, shrinks: bool = False, **fields: Any) -> Case:
+    """Return one item that stands for itself."""
+    return Case(({"type": kind, **fields},), shrinks)
+
+
+def two(
+    kind: str, call: dict[str, Any], output: dict[str, Any], *, shrinks: bool = True, end: str = ""
+) -> Case:
+    """Return a call and its output, which bear its id."""
+    answer = {"type": end or f"{kind}_output", "call_id": "c"}
+    return Case(({"type": kind, "call_id": "c"} | call, answer | output), shrinks)
+
+
+OK: dict[str, Any] = {"output": "ok"}
+BIG: dict[str, Any] = {"output": LARGE}
 FILE = {"type": "input_file", "file_data": "data:application/pdf;base64," + "QUJD" * 900}
-SHELL = {"commands": ["cat log"]}
-EXEC = {"type": "exec", "command": ["cat", "log"], "env": {"A": LARGE}}
 OUTPUT = {"stdout": LARGE, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
 SCREENSHOT = {"type": "computer_screenshot", "image_url": "data:image/png;base64," + "A" * 9_000}
 CLICK = {"type": "click", "button": "left", "x": 1, "y": 1}
 TOOL = {"type": "function", "name": "fetch", "parameters": {"d": LARGE}, "strict": True}
-NO_CHECKS: dict[str, Any] = {"pending_safety_checks": []}
 DONE: dict[str, Any] = {"status": "completed"}
+COMPUTER: dict[str, Any] = {"id": "i", "pending_safety_checks": []} | DONE
+MCP = {"id": "m", "name": "fetch", "server_label": "s"}
+CODE: dict[str, Any] = {"id": "m", "container_id": "c"} | DONE
+PROGRAM = {"id": "i", "fingerprint": "f"}
+
+
+def local_shell(environment: dict[str, str], output: str, *, shrinks: bool) -> Case:
+    action = {"type": "exec", "command": ["cat", "log"], "env": environment}
+    call = {"type": "local_shell_call", "id": "i", "call_id": "c", "action": action} | DONE
+    return Case((call, {"type": "local_shell_call_output", "id": "c", "output": output}), shrinks)
+
+
+def approval(arguments: str, **reason: str) -> Case:
+    request = {"type": "mcp_approval_request", "arguments": arguments} | MCP
+    answer = {"type": "mcp_approval_response", "approval_request_id": "m", "approve": True}
+    return Case((request, answer | reason), shrinks=False)
+
+
+def patch(operation: dict[str, str], output: str) -> Case:
+    return two("apply_patch_call", DONE | {"operation": operation}, DONE | {"output": output})
+
 
 RESPONSES: dict[str, Case] = {
     "function_call": Case((function_call(json.dumps({"body": LARGE})), function_output("ok"))),
     "function_call_output": Case((function_call(), function_output(LARGE))),
-    "function_call_output of blocks": Case(
-        (function_call(), function_output([{"type": "input_text", "text": LARGE}, FILE]))
-    ),
-    "custom_tool_call": Case(
-        (
-            {"type": "custom_tool_call", "call_id": "c", "name": "run", "input": LARGE},
-            {"type": "custom_tool_call_output", "call_id": "c", "output": "ok"},
-        )
-    ),
-    "custom_tool_call_output": Case(
-        (
-            {"type": "custom_tool_call", "call_id": "c", "name": "run", "input": "x"},
-            {"type": "custom_tool_call_output", "call_id": "c", "output": LARGE},
-        )
-    ),
-    "tool_search_call": Case(
-        (
-            {"type": "tool_search_call", "call_id": "c", "arguments": {"q": LARGE}},
-            {"type": "tool_search_output", "call_id": "c", "tools": []},
-        ),
-        shrinks=False,
-    ),
-    "tool_search_output": Case(
-        (
-            {"type": "tool_search_call", "call_id": "c", "arguments": {"q": "x"}},
-            {"type": "tool_search_output", "call_id": "c", "tools": [TOOL]},
-        ),
-        shrinks=False,
-    ),
-    "computer_call": Case(
-        (
-            {"type": "computer_call", "id": "i", "call_id": "c", "action": {"type": "type", "text": LARGE}}
-            | NO_CHECKS | DONE,
-            {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}},
-        ),
-        shrinks=False,
-    ),
-    "computer_call_output": Case(
-        (
-            {"type": "computer_call", "id": "i", "call_id": "c", "action": CLICK}
-            | NO_CHECKS | DONE,
-            {"type": "computer_call_output", "call_id": "c", "output": SCREENSHOT},
-        ),
-        shrinks=False,
-    ),
-    "local_shell_call": Case(
-        (
-            {"type": "local_shell_call", "id": "i", "call_id": "c", "action": EXEC} | DONE,
-            {"type": "local_shell_call_output", "id": "c", "output": "ok"},
-        ),
-        shrinks=False,
-    ),
-    "local_shell_call_output": Case(
-        (
-            {"type": "local_shell_call", "id": "i", "call_id": "c", "action": EXEC | {"env": {}}} | DONE,
-            {"type": "local_shell_call_output", "id": "c", "output": LARGE},
-        )
-    ),
-    "shell_call": Case(
-        (
-            {"type": "shell_call", "call_id": "c", "action": {"commands": [LARGE]}},
-            {"type": "shell_call_output", "call_id": "c", "output": [OUTPUT | {"stdout": "ok"}]},
-        ),
-        shrinks=False,
-    ),
-    "shell_call_output": Case(
-        (
-            {"type": "shell_call", "call_id": "c", "action": SHELL},
-            {"type": "shell_call_output", "call_id": "c", "output": [OUTPUT, OUTPUT]},
-        )
-    ),
-    "apply_patch_call": Case(
-        (
-            {"type": "apply_patch_call", "call_id": "c"} | DONE
-            | {"operation": {"type": "create_file", "path": "a", "diff": LARGE}},
-            {"type": "apply_patch_call_output", "call_id": "c", "output": "ok"} | DONE,
-        )
-    ),
-    "apply_patch_call_output": Case(
-        (
-            {"type": "apply_patch_call", "call_id": "c"} | DONE
-            | {"operation": {"type": "delete_file", "path": "a"}},
-            {"type": "apply_patch_call_output", "call_id": "c", "output": LARGE} | DONE,
-        )
-    ),
-    "mcp_call": Case(
-        (
-            {"type": "mcp_call", "id": "m", "name": "fetch", "server_label": "s", "arguments": "{}"}
-            | {"output": LARGE},
-        )
-    ),
-    "mcp_call with an error": Case(
-        (
-            {"type": "mcp_call", "id": "m", "name": "fetch", "server_label": "s"}
-            | {"arguments": json.dumps({"body": LARGE}), "output": None},
-        )
-    ),
-    "code_interpreter_call": Case(
-        (
-            {"type": "code_interpreter_call", "id": "m", "code": "1", "container_id": "c"} | DONE
-            | {"outputs": [{"type": "logs", "logs": LARGE}]},
-        )
-    ),
-    "code_interpreter_call without outputs": Case(
-        (
-            {"type": "code_interpreter_call", "id": "m", "code": LARGE, "container_id": "c"} | DONE
-            | {"outputs": None},
-        )
-    ),
-    "file_search_call": Case(
-        (
-            {"type": "file_search_call", "id": "m", "queries": ["x"]} | DONE
-            | {"results": [{"text": LARGE, "filename": "a.pdf"}]},
-        )
-    ),
-    "mcp_approval_request": Case(
-        (
-            {"type": "mcp_approval_request", "id": "m", "name": "f", "server_label": "s", "arguments": LARGE},
-            {"type": "mcp_approval_response", "approval_request_id": "m", "approve": True},
-        ),
-        shrinks=False,
-    ),
-    "mcp_approval_response": Case(
-        (
-            {"type": "mcp_approval_request", "id": "m", "name": "f", "server_label": "s", "arguments": ""},
-            {"type": "mcp_approval_response", "approval_request_id": "m", "approve": True, "reason": LARGE},
-        ),
-        shrinks=False,
-    ),
-    "program": Case(
-        (
-            {"type": "program", "id": "i", "call_id": "c", "code": LARGE, "fingerprint": "f"},
-            {"type": "program_output", "id": "j", "call_id": "c", "result": "ok"} | DONE,
-        ),
-        shrinks=False,
-    ),
-    "program_output": Case(
-        (
-            {"type": "program", "id": "i", "call_id": "c", "code": "1", "fingerprint": "f"},
-            {"type": "program_output", "id": "j", "call_id": "c", "result": LARGE} | DONE,
-        )
-    ),
+    "function_call_output of blocks": Case((function_call(), function_output([{"type": "input_text", "text": LARGE}, FILE]))),
+    "custom_tool_call": two("custom_tool_call", {"name": "run", "input": LARGE}, OK),
+    "custom_tool_call_output": two("custom_tool_call", {"name": "run", "input": "x"}, BIG),
+    "tool_search_call": two("tool_search_call", {"arguments": {"q": LARGE}}, {"tools": []}, shrinks=False, end="tool_search_output"),
+    "tool_search_output": two("tool_search_call", {"arguments": {"q": "x"}}, {"tools": [TOOL]}, shrinks=False, end="tool_search_output"),
+    "computer_call": two("computer_call", COMPUTER | {"action": {"type": "type", "text": LARGE}}, {"output": {"type": "computer_screenshot"}}, shrinks=False),
+    "computer_call_output": two("computer_call", COMPUTER | {"action": CLICK}, {"output": SCREENSHOT}, shrinks=False),
+    "local_shell_call": local_shell({"A": LARGE}, "ok", shrinks=False),
+    "local_shell_call_output": local_shell({}, LARGE, shrinks=True),
+    "shell_call": two("shell_call", {"action": {"commands": [LARGE]}}, {"output": [OUTPUT | {"stdout": "ok"}]}, shrinks=False),
+    "shell_call_output": two("shell_call", {"action": {"commands": ["cat log"]}}, {"output": [OUTPUT, OUTPUT]}),
+    "apply_patch_call": patch({"type": "create_file", "path": "a", "diff": LARGE}, "ok"),
+    "apply_patch_call_output": patch({"type": "delete_file", "path": "a"}, LARGE),
+    "mcp_call": one("mcp_call", shrinks=True, **MCP, arguments="{}", **BIG),
+    "mcp_call with an error": one("mcp_call", shrinks=True, **MCP, arguments=json.dumps({"body": LARGE}), output=None),
+    "code_interpreter_call": one("code_interpreter_call", shrinks=True, **CODE, code="1", outputs=[{"type": "logs", "logs": LARGE}]),
+    "code_interpreter_call without outputs": one("code_interpreter_call", shrinks=True, **CODE, code=LARGE, outputs=None),
+    "file_search_call": one("file_search_call", shrinks=True, **DONE, id="m", queries=["x"], results=[{"text": LARGE, "filename": "a.pdf"}]),
+    "mcp_approval_request": approval(LARGE),
+    "mcp_approval_response": approval("", reason=LARGE),
+    "program": two("program", PROGRAM | {"code": LARGE}, DONE | {"id": "j", "result": "ok"}, shrinks=False),
+    "program_output": two("program", PROGRAM | {"code": "1"}, DONE | {"id": "j", "result": LARGE}),
     "message": Case((responses_message("user", LARGE),), shrinks=False),
-    "reasoning": Case(
-        ({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": LARGE},), shrinks=False
-    ),
-    "additional_tools": Case(
-        ({"type": "additional_tools", "role": "developer", "tools": [TOOL]},), shrinks=False
-    ),
-    "compaction": Case(({"type": "compaction", "encrypted_content": LARGE},), shrinks=False),
-    "compaction_trigger": Case(({"type": "compaction_trigger", "id": LARGE},), shrinks=False),
-    "configuration_update": Case(({"type": "configuration_update", "id": LARGE},), shrinks=False),
-    "image_generation_call": Case(
-        ({"type": "image_generation_call", "id": "i", "result": "A" * 9_000} | DONE,), shrinks=False
-    ),
-    "item_reference": Case(({"type": "item_reference", "id": LARGE},), shrinks=False),
-    "mcp_list_tools": Case(
-        (
-            {"type": "mcp_list_tools", "id": "i", "server_label": "s"}
-            | {"tools": [{"name": "f", "input_schema": {"d": LARGE}}]},
-        ),
-        shrinks=False,
-    ),
-    "web_search_call": Case(
-        (
-            {"type": "web_search_call", "id": "i", "action": {"type": "search", "query": LARGE}} | DONE,
-        ),
-        shrinks=False,
-    ),
+    "reasoning": one("reasoning", id="r", summary=[], encrypted_content=LARGE),
+    "additional_tools": one("additional_tools", role="developer", tools=[TOOL]),
+    "compaction": one("compaction", encrypted_content=LARGE),
+    "compaction_trigger": one("compaction_trigger", id=LARGE),
+    "configuration_update": one("configuration_update", id=LARGE),
+    "image_generation_call": one("image_generation_call", **DONE, id="i", result="A" * 9_000),
+    "item_reference": one("item_reference", id=LARGE),
+    "mcp_list_tools": one("mcp_list_tools", id="i", server_label="s", tools=[{"name": "f", "input_schema": {"d": LARGE}}]),
+    "web_search_call": one("web_search_call", **DONE, id="i", action={"type": "search", "query": LARGE}),
 }  # fmt: skip
 
 PDF = {"type": "base64", "media_type": "application/pdf", "data": "QUJD" * 900}
 TEXT_SOURCE = {"type": "text", "media_type": "text/plain", "data": LARGE}
 
 
-def server_tool(name: str, kind: str, content: Any, **inputs: Any) -> tuple[dict[str, Any], ...]:
-    return (
-        {"type": "server_tool_use", "id": "s", "name": name, "input": inputs},
-        {"type": kind, "tool_use_id": "s", "content": content},
-    )
+def server_tool(name: str, content: Any, *, shrinks: bool = True, **inputs: Any) -> Case:
+    """Return a call of a tool that the provider runs, and its result."""
+    kind = "tool_search" if name.startswith("tool_search") else name
+    use = {"type": "server_tool_use", "id": "s", "name": name, "input": inputs}
+    result = {"type": f"{kind}_tool_result", "tool_use_id": "s", "content": content}
+    return Case((use, result), shrinks)
 
 
 def fetched(source: dict[str, Any]) -> dict[str, Any]:
@@ -252,80 +145,41 @@ def ran(kind: str) -> dict[str, Any]:
     return {"type": kind, "stdout": LARGE, "stderr": "no", "return_code": 0, "content": []}
 
 
-def viewed(content: str) -> dict[str, Any]:
-    return {
-        "type": "text_editor_code_execution_view_result",
-        "content": content,
-        "file_type": "text",
-    }
-
-
 SEARCHED = {"type": "web_search_result", "encrypted_content": LARGE, "title": "t", "url": "u"}
 TOOL_USE: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "fetch", "input": {}}
 
+
+def tool(result: dict[str, Any], **inputs: Any) -> Case:
+    answer = {"type": "tool_result", "tool_use_id": "t"}
+    return Case((TOOL_USE | {"input": inputs}, answer | result))
+
+
+VIEWED = {"type": "text_editor_code_execution_view_result", "content": LARGE, "file_type": "text"}
+FOUND = {
+    "type": "tool_search_tool_search_result",
+    "tool_references": [{"type": "tool_reference", "tool_name": LARGE}],
+}
+
 # What the model said, and then, if it stands apart, what the user's side answered.
 ANTHROPIC: dict[str, Case] = {
-    "tool_use": Case(
-        (TOOL_USE | {"input": {"body": LARGE}}, {"type": "tool_result", "tool_use_id": "t"})
-    ),
-    "tool_result": Case((TOOL_USE, {"type": "tool_result", "tool_use_id": "t", "content": LARGE})),
-    "tool_result of blocks": Case(
-        (
-            TOOL_USE,
-            {"type": "tool_result", "tool_use_id": "t"}
-            | {"content": [{"type": "text", "text": LARGE}, {"type": "document", "source": PDF}]},
-        )
-    ),
-    "server_tool_use": Case(
-        server_tool("code_execution", "code_execution_tool_result", ran("code_execution_result") | {"stdout": ""}, code=LARGE),
-        shrinks=False,
-    ),
-    "web_search_tool_result": Case(
-        server_tool("web_search", "web_search_tool_result", [SEARCHED]), shrinks=False
-    ),
-    "web_fetch_tool_result": Case(
-        server_tool("web_fetch", "web_fetch_tool_result", fetched(TEXT_SOURCE))
-    ),
-    "web_fetch_tool_result with a PDF": Case(
-        server_tool("web_fetch", "web_fetch_tool_result", fetched(PDF)), shrinks=False
-    ),
-    "code_execution_tool_result": Case(
-        server_tool("code_execution", "code_execution_tool_result", ran("code_execution_result"))
-    ),
-    "bash_code_execution_tool_result": Case(
-        server_tool(
-            "bash_code_execution", "bash_code_execution_tool_result", ran("bash_code_execution_result")
-        )
-    ),
-    "text_editor_code_execution_tool_result": Case(
-        server_tool(
-            "text_editor_code_execution", "text_editor_code_execution_tool_result", viewed(LARGE)
-        )
-    ),
-    "tool_search_tool_result": Case(
-        server_tool(
-            "tool_search_tool_bm25",
-            "tool_search_tool_result",
-            {"type": "tool_search_tool_search_result"}
-            | {"tool_references": [{"type": "tool_reference", "tool_name": LARGE}]},
-        ),
-        shrinks=False,
-    ),
-    "text": Case(({"type": "text", "text": LARGE},), shrinks=False),
-    "thinking": Case(({"type": "thinking", "thinking": LARGE, "signature": "s"},), shrinks=False),
-    "redacted_thinking": Case(({"type": "redacted_thinking", "data": LARGE},), shrinks=False),
-    "container_upload": Case(({"type": "container_upload", "file_id": LARGE},), shrinks=False),
-    "document": Case(({"type": "document", "source": PDF},), shrinks=False),
-    "image": Case(
-        ({"type": "image", "source": PDF | {"media_type": "image/png"}},), shrinks=False
-    ),
-    "search_result": Case(
-        (
-            {"type": "search_result", "source": "u", "title": "t"}
-            | {"content": [{"type": "text", "text": LARGE}]},
-        ),
-        shrinks=False,
-    ),
+    "tool_use": tool({}, body=LARGE),
+    "tool_result": tool({"content": LARGE}),
+    "tool_result of blocks": tool({"content": [{"type": "text", "text": LARGE}, {"type": "document", "source": PDF}]}),
+    "server_tool_use": server_tool("code_execution", ran("code_execution_result") | {"stdout": ""}, shrinks=False, code=LARGE),
+    "web_search_tool_result": server_tool("web_search", [SEARCHED], shrinks=False),
+    "web_fetch_tool_result": server_tool("web_fetch", fetched(TEXT_SOURCE)),
+    "web_fetch_tool_result with a PDF": server_tool("web_fetch", fetched(PDF), shrinks=False),
+    "code_execution_tool_result": server_tool("code_execution", ran("code_execution_result")),
+    "bash_code_execution_tool_result": server_tool("bash_code_execution", ran("bash_code_execution_result")),
+    "text_editor_code_execution_tool_result": server_tool("text_editor_code_execution", VIEWED),
+    "tool_search_tool_result": server_tool("tool_search_tool_bm25", FOUND, shrinks=False),
+    "text": one("text", text=LARGE),
+    "thinking": one("thinking", thinking=LARGE, signature="s"),
+    "redacted_thinking": one("redacted_thinking", data=LARGE),
+    "container_upload": one("container_upload", file_id=LARGE),
+    "document": one("document", source=PDF),
+    "image": one("image", source=PDF | {"media_type": "image/png"}),
+    "search_result": one("search_result", source="u", title="t", content=[{"type": "text", "text": LARGE}]),
 }  # fmt: skip
 
 

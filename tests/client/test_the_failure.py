@@ -94,11 +94,6 @@ def newest_too_large(ask: Callable[[Any], Any]) -> None:
     ask(messages)
 
 
-def test_a_run_without_the_client_dies_of_its_newest_result() -> None:
-    with pytest.raises(Refused, match="total message size"):
-        newest_too_large(Provider())
-
-
 def test_the_client_keeps_a_preview_of_a_newest_result_that_is_too_large() -> None:
     provider, kept = Provider(), Kept()
     sent: list[Any] = []

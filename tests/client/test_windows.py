@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from fetchstash.client import Policy, Recovery, Request, learned_windows
-from fetchstash.text import tokens
-from tests.client.fakes import Kept, Overflow, conversation, prose, tokens_of
+from tests.client.fakes import Overflow, conversation, prose
 
 MODEL = Request((), model="some-model", endpoint="https://provider.example/v1")
 REFUSAL = "prompt is too long: 6000 tokens > 5000 maximum"
@@ -79,35 +78,6 @@ def test_the_configured_window_goes_before_the_profile_and_the_profile_before_th
     messages = conversation(*[prose(9_000, f"w{number}") for number in range(4)])
     sizes = sent(Recovery(policy), messages, request_info, limit=10**6)
     assert (sizes[0] < len(str(messages))) is compacted
-
-
-@pytest.mark.parametrize("known", [True, False], ids=["known window", "unknown window"])
-def test_a_long_conversation_is_refused_at_most_twice_in_a_small_window(known: bool) -> None:
-    """55 steps of 3,000 tokens in a window of 50,000, with system prompt and tools besides."""
-    request = Request((), model="gpt-x", fixed="x" * 20_000, window=50_000 if known else None)
-    window, refused, sizes = 50_000, 0, list[int]()
-    fixed = tokens.count("x" * 20_000).tokens
-
-    def send(messages: Any) -> str:
-        nonlocal refused
-        # This provider counts a tenth more than the client does.
-        size = round(1.1 * (tokens_of(messages) + fixed))
-        sizes.append(size)
-        if size > window:
-            refused += 1
-            raise Overflow(f"prompt is too long: {size} tokens > {window} maximum")
-        return "ok"
-
-    recovery, history = Recovery(Policy(offload=Kept())), conversation()
-    for step in range(55):
-        call: dict[str, Any] = {"id": f"c{step}", "type": "function"}
-        call |= {"function": {"name": "fetch", "arguments": f'{{"n": {step}}}'}}
-        history.append({"role": "assistant", "content": None, "tool_calls": [call]})
-        result = {"role": "tool", "tool_call_id": f"c{step}", "content": prose(7_000, f"s{step}x")}
-        history.append(result)
-        assert recovery.call(send, replace(request, messages=history)) == "ok"
-    assert refused <= (0 if known else 2)
-    assert len(sizes) == 55 + refused
 
 
 def test_one_recovery_keeps_the_stubs_of_many_conversations_apart() -> None:
