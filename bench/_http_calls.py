@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -140,12 +139,6 @@ async def fetched(caller: Caller, urls: Sequence[str]) -> list[str]:
 
 def p99(times: Sequence[float]) -> float:
     return statistics.quantiles(times, n=100, method="inclusive")[98]
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 async def _head(reader: asyncio.StreamReader) -> tuple[int, Mapping[str, str]]:

@@ -37,13 +37,13 @@ from bench._http_calls import (
     Answer,
     Caller,
     fetched,
-    free_port,
     listening,
     p99,
     serving,
 )
 from fetchstash.cli.demo.driver import command
 from fetchstash.cli.demo.site import Document, Site
+from scripts.drive.service import free_port
 
 DISK_BOUND = 0.025
 """Seconds that the p99 of a slice over HTTP may take more than over stdio."""

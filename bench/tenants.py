@@ -31,9 +31,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bench._http_calls import Caller, fetched, free_port, p99, serving
+from bench._http_calls import Caller, fetched, p99, serving
 from fetchstash.cli.demo.driver import command
 from fetchstash.cli.demo.site import HANDBOOK, READINGS, REPORT, Site
+from scripts.drive.service import free_port
 
 BOUND = 2.0
 TELLS = 0.05

@@ -308,6 +308,7 @@ def test_a_large_text_is_cleaned_where_it_must_be_and_nowhere_else() -> None:
     assert whole.removed == sum(clean(line).removed for line in lines)
 
 
+@pytest.mark.slow
 def test_the_classes_divide_all_characters_between_them() -> None:
     looked_at = re.compile(
         f"[\r{hygiene._BREAKS}{hygiene._NEVER}{hygiene._NEVER_BEYOND}{hygiene._IN_CONTEXT}]"

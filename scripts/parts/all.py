@@ -30,25 +30,25 @@ GRACE_SECONDS = 20
 TRY_AGAIN_THEMSELVES = ("checks --all", "matrix")
 """These run once more only the tests that failed: all of them would take half of CI's time."""
 
-PARTS = (
+PARTS = (  # those that take longest first, so that both lanes end together
     "checks --all",  # lint, types, import rules, all tests against the built wheel
-    "frameworks",  # the examples of docs/frameworks.md, with the real packages
-    "hosts",  # real hosts against a scripted model: what reaches it, what stays
-    "adapters",  # the client's adapters and their types, against the real SDKs
-    "matrix",  # the tests that are not slow, on other interpreters
     "extras",  # OCR, the browser and the shells, with their real programs
+    "adapters",  # the client's adapters and their types, against the real SDKs
+    "frameworks",  # the examples of docs/frameworks.md, with the real packages
     "replicas --short",  # a team's store on PostgreSQL and real buckets, replicas killed
-    "postgres",  # the tests of a team's store, on PostgreSQL
-    "packages",  # the bundle, server.json and the image are made, validated and started
-    "deploy",  # the unit, the dashboard, the manifest and the compose file, with what reads them
-    "compare --short",  # ours, a peer and three planted bad servers, on a web of its own
-    "site",  # the documentation as a site: no link of it is broken
-    "access",  # a real identity provider, and logins of the mcp client and hosts at it
-    "conformance",  # the protocol's own suite for both eras, and the inspector
-    "gateway",  # the gateway in front of real servers, what reaches a model with it and without
+    "matrix",  # the tests that are not slow, on other interpreters
     "torture --short",  # kills, hostile webs and hostile files, a few minutes
+    "postgres",  # the tests of a team's store, on PostgreSQL
+    "compare --short",  # ours, a peer and three planted bad servers, on a web of its own
+    "gateway",  # the gateway in front of real servers, what reaches a model with it and without
     "bench --corpora ../shared/corpora",  # each benchmark still runs, in a short form
+    "hosts",  # real hosts against a scripted model: what reaches it, what stays
+    "conformance",  # the protocol's own suite for both eras, and the inspector
+    "access",  # a real identity provider, and logins of the mcp client and hosts at it
+    "deploy",  # the unit, the dashboard, the manifest and the compose file, with what reads them
     "fuzz --seconds 60",  # the fuzzers, with fresh seeds
+    "packages",  # the bundle, server.json and the image are made, validated and started
+    "site",  # the documentation as a site: no link of it is broken
 )
 
 

@@ -39,7 +39,6 @@ SHORT: Mapping[str, Sequence[str]] = {
 CORPORA: Mapping[str, str] = {
     "client_replay": "transcripts",
     "handlers_html": "html",
-    "handlers_pdf": "pdf",
 }
 """The corpora that a benchmark cannot do without, by their names in the folder."""
 

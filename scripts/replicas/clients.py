@@ -13,7 +13,7 @@ from typing import Any
 
 from bench._http_calls import ERAS, Answer, Caller, listening
 from fetchstash.cli.demo.driver import command
-from scripts.replicas.machines import free_port
+from scripts.drive.service import free_port
 from tests.store.postgres import server
 
 TENANTS = ("red", "blue")

@@ -22,6 +22,8 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from pathlib import Path
 
+from scripts.drive.service import free_port
+
 START_SECONDS = 180
 """Within which each component must answer."""
 
@@ -63,7 +65,6 @@ osd_data = {folder}/osd
 rgw_data = {folder}/rgw
 rgw_frontends = beast endpoint=127.0.0.1:{rgw} tcp_nodelay=1
 rgw_run_sync_thread = false
-rgw_lc_debug_interval = {day}
 rgw_thread_pool_size = 64
 ms_mon_client_mode = crc
 public_addr = 127.0.0.1
@@ -79,13 +80,6 @@ class Bucket:
     url: str
     endpoint: str
     environment: Mapping[str, str]
-
-
-def free_port() -> int:
-    """Return a port of loopback that nobody listens on."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def wait_for(ready: Callable[[], bool], name: str, process: subprocess.Popen[bytes]) -> None:
@@ -124,17 +118,16 @@ def running(command: Sequence[str], log: Path) -> Generator[subprocess.Popen[byt
 
 
 @contextmanager
-def ceph(folder: Path, day_seconds: int = 0) -> Generator[Bucket]:
+def ceph(folder: Path) -> Generator[Bucket]:
     """Run one monitor, one OSD in memory and one RGW; give a bucket of it.
 
-    Without cephx: whoever reaches loopback may use it while it runs. ``day_seconds`` is how long a
-    day of its lifecycle rules takes, 0 for a whole one.
+    Without cephx: whoever reaches loopback may use it while it runs.
     """
     folder.mkdir(parents=True)
     mon, rgw = free_port(), free_port()
     settings = folder / "ceph.conf"
     fsid = str(uuid.uuid4())
-    settings.write_text(CEPH.format(fsid=fsid, mon=mon, rgw=rgw, folder=folder, day=day_seconds))
+    settings.write_text(CEPH.format(fsid=fsid, mon=mon, rgw=rgw, folder=folder))
     for name in ("mon", "osd", "rgw"):
         (folder / name).mkdir()
 

@@ -240,6 +240,7 @@ def test_an_echoed_request_of_a_megabyte_is_read_in_bounds() -> None:
     assert classify("prompt is too long: " + "x " * 500_000).kind == TOKENS
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.none() | st.integers() | st.text() | st.binary() | st.floats(),

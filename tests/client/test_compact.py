@@ -378,6 +378,7 @@ def last_words(messages: list[Any], fmt: Format) -> list[str]:
     return [text for role in ROLES for text in texts_of(messages, fmt, role)[-1:]]
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     turns,
@@ -407,6 +408,7 @@ def test_compactions_and_rewrites_of_one_conversation_in_any_order_agree(
     assert len(seen) == len(set(seen))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(turns, st.sampled_from(FORMATS), st.booleans(), st.integers(20, 2_000))
 def test_compaction_of_a_growing_conversation_never_orphans_a_pair(

@@ -127,6 +127,7 @@ def test_replacing_a_value_leaves_the_original_untouched(fmt: Format) -> None:
     assert not orphans(changed, fmt)
 
 
+@pytest.mark.slow
 @given(turns, st.sampled_from(FORMATS), st.booleans())
 def test_every_conversation_is_wholly_paired_and_cut_into_units_without_gaps(
     history: list[Turn], fmt: Format, repeat_ids: bool
@@ -163,6 +164,7 @@ def test_a_text_that_only_mentions_the_mark_is_a_users(text: str) -> None:
     assert [part.background for part in parts([said("user", text)], "openai_chat")] == [False]
 
 
+@pytest.mark.slow
 @given(turns, st.sampled_from(FORMATS))
 @settings(max_examples=60)
 def test_a_prompt_of_any_conversation_is_read_without_loss_and_bounded_without_orphans(

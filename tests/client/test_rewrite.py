@@ -182,6 +182,7 @@ def test_a_stub_has_the_shape_that_the_format_wants(fmt: Format) -> None:
     assert json.loads(shapes[fmt]())["overflow_fallback"] is True
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     turns,

@@ -217,6 +217,7 @@ def test_a_size_that_no_member_can_have_ends_the_list(
         read("archive", squeeze(tar_that_says(size)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "squeeze",
     [gzip.compress, bz2.compress, lzma.compress, zstd],

@@ -142,6 +142,7 @@ def test_text_inside_of_very_deep_tags_is_read(read_page: Read) -> None:
     assert "The gate is open." in text
 
 
+@pytest.mark.slow
 def test_text_after_too_many_tags_is_reported_as_unread(read_page: Read) -> None:
     extracted, text = read_page(f"{'<b>' * 900_000}The gate is open.")
     assert (text, extracted.facts.extraction_truncated) == ("", True)

@@ -78,6 +78,7 @@ def test_each_entry_is_one_list_item(
     assert extracted.facts.structure_info == info
 
 
+@pytest.mark.slow
 def test_entries_of_a_long_feed_stand_under_its_title(read: Read) -> None:
     items = "<item><title>Gate</title></item>" * 90_000
     extracted, text = read("feed", f"<rss><title>News</title>{items}</rss>".encode())

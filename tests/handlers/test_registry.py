@@ -34,6 +34,7 @@ def literal_kinds(source: str) -> list[str]:
     return expressions
 
 
+@pytest.mark.slow
 def test_no_module_but_the_handlers_names_a_kind_of_content() -> None:
     # The client imports no handler: it reads kinds in what others fetched.
     spared = {PACKAGE / "client" / "_stubs.py"}

@@ -174,6 +174,7 @@ def test_a_cell_that_no_sheet_can_have_is_refused(read: Read, xlsx: Workbook, ro
         read("sheets", xlsx({"S": row}))
 
 
+@pytest.mark.slow
 def test_the_last_cell_of_a_sheet_is_read(read: Read, xlsx: Workbook) -> None:
     text = read("sheets", xlsx({"S": f"<row>{number('XFD1048576', 1)}</row>"}))[1]
     assert text == "## S (XFD1048576:XFD1048576)\n1\n\n"
@@ -318,6 +319,7 @@ def test_links_of_cells_are_shown_with_their_texts(read: Read, xlsx: Workbook) -
     )
 
 
+@pytest.mark.slow
 def test_very_many_formulas_are_shown_up_to_a_limit_that_is_named(
     read: Read, xlsx: Workbook
 ) -> None:

@@ -118,6 +118,7 @@ async def answer(
     return bool(result.get("isError")), json.dumps(result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("share", "refs"), [("none", "own"), ("none", "tenant"), ("all", "own"), ("all", "tenant")]
 )

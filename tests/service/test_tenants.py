@@ -532,6 +532,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @examples(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -202,6 +202,7 @@ async def test_what_is_no_token_costs_the_store_nothing(
     assert objects.lists == 0
 
 
+@pytest.mark.slow
 @given(st.text(max_size=100) | st.from_regex(r"\Afstash_[a-z2-7]{12}[0-9A-Za-z]{49}\Z"))
 async def test_no_text_at_all_is_taken_or_makes_the_verifier_fail(text: str) -> None:
     tokens = OwnTokens(MemoryObjects())
