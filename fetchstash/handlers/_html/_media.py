@@ -9,6 +9,7 @@ HTML Standard, 4.8; WAI-ARIA 1.2. Icons, spacers and trackers are no pictures.
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -211,7 +212,12 @@ def is_medium(element: Element) -> bool:
     if _is_small(element.get("width")) or _is_small(element.get("height")):
         return False
     named = f"{element.get('class')} {element.get('id')} {source.partition('?')[0]}"
-    return not _NO_PICTURE.search(named[:1_000]) and not _TRACKER.search(source[:1_000])
+    return not _names_icon(named[:1_000]) and not _TRACKER.search(source[:1_000])
+
+
+@lru_cache(1_000)  # asked several times of each picture
+def _names_icon(names: str) -> bool:
+    return _NO_PICTURE.search(names) is not None
 
 
 def shown(element: Element) -> tuple[str, str] | None:
