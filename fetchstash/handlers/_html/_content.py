@@ -35,6 +35,8 @@ _SETTLED = 2.5
 _ROUND = 10  # trees
 
 Tree = list[tuple[int, float, int, int] | float]
+_Column = tuple[float, ...] | float
+"""A feature's value of each block, or one of the page."""
 
 
 @cache
@@ -47,7 +49,7 @@ def model() -> list[Tree]:
 def log_odds(blocks: list[Block]) -> list[float]:
     """Return for each block the log odds that it is content."""
     rows, page = _features.features(blocks)
-    columns = [*zip(*rows, strict=True), *page]
+    columns: list[_Column] = [*zip(*rows, strict=True), *page]
     scores = [0.0] * len(blocks)
     undecided = list(range(len(blocks)))
     for number, tree in enumerate(model(), 1):
@@ -57,9 +59,7 @@ def log_odds(blocks: list[Block]) -> list[float]:
     return scores
 
 
-def _add(
-    tree: Tree, columns: list[tuple[float, ...] | float], rows: list[int], scores: list[float]
-) -> None:
+def _add(tree: Tree, columns: list[_Column], rows: list[int], scores: list[float]) -> None:
     """Add one tree's leaves to the scores.
 
     All rows go down the tree together, which is much cheaper than one by one.
