@@ -3,10 +3,11 @@
 The SDK reads the message that was read here, written again: no two parsers can disagree about it.
 """
 
+import asyncio
 import json
 import logging
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any, cast
 
 import anyio
@@ -47,6 +48,12 @@ MAX_CALLS = 512
 BODY_SECONDS = 30.0
 """Within which a client must have sent its request."""
 
+PING_SECONDS = 15.0
+"""A proxy closes a connection on which nothing comes for a minute."""
+
+WATCH_SECONDS = 0.2
+"""After which a call is watched for a client that leaves."""
+
 _REQUEST_CANCELLED = -32800
 Call = tuple[Principal, str, RequestId]
 CancelElsewhere = Callable[[Call], object]
@@ -71,16 +78,22 @@ class _Refusal(Exception):
 class _Answer:
     """Sends an answer, with the id of a new ``session``, and knows how far it is."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, receive: Receive, send: Send, cancel: Callable[[], None]) -> None:
+        self._receive = receive
         self._send = send
+        self._cancel = cancel
+        self._is_kept_alive = False
         self._is_stream = False
         self._ended = False
         self.has_begun = False
+        self.is_unwanted = False
         self.session = ""
 
     async def send(self, message: Message) -> None:
         """Send a part of the answer."""
         if message["type"] == "http.response.start":
+            if self._is_kept_alive:
+                return
             headers = MutableHeaders(raw=message["headers"])
             if self.session:
                 headers[SESSION_HEADER] = self.session
@@ -88,24 +101,67 @@ class _Answer:
             self._is_stream = headers.get("content-type", "").startswith("text/event-stream")
         else:
             self._ended = not message.get("more_body", False)
+            if self._is_kept_alive:
+                message = {**message, "body": _event(message["body"])}
         await self._send(message)
 
-    async def cancelled(self, request: RequestId, scope: Scope, receive: Receive) -> None:
+    @contextmanager
+    def watched(self) -> Generator[None]:
+        """Cancel the request if its client leaves; keep the connection of a long one busy.
+
+        The SDK does so where it streams. A request that is answered soon costs one timer.
+        """
+        loop, tasks = asyncio.get_running_loop(), list[asyncio.Task[None]]()
+
+        def watch() -> None:
+            tasks.append(loop.create_task(self._watch()))
+
+        timer = loop.call_later(WATCH_SECONDS, watch)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            for task in tasks:
+                task.cancel()
+
+    async def _watch(self) -> None:
+        while not self._ended:
+            with anyio.move_on_after(PING_SECONDS):
+                if (await self._receive())["type"] == "http.disconnect":
+                    self.is_unwanted = True
+                    self._cancel()
+                return
+            if not self.has_begun:
+                self._is_kept_alive = self._is_stream = self.has_begun = True
+                headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
+                await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+            if self._is_kept_alive and not self._ended:
+                ping = {"type": "http.response.body", "body": b": ping\r\n\r\n", "more_body": True}
+                await self._send(ping)
+
+    async def cancelled(self, request: RequestId, scope: Scope) -> None:
         """Say that the request was cancelled, in what is left of the answer."""
         problem = {"code": _REQUEST_CANCELLED, "message": "Request cancelled"}
-        text = json.dumps({"jsonrpc": "2.0", "id": request, "error": problem})
+        text = json.dumps({"jsonrpc": "2.0", "id": request, "error": problem}).encode()
         if not self.has_begun:
-            await Response(text, media_type="application/json")(scope, receive, self._send)
+            await Response(text, media_type="application/json")(scope, self._receive, self._send)
         elif not self._ended:
-            event = f"event: message\r\ndata: {text}\r\n\r\n".encode() if self._is_stream else b""
+            event = _event(text) if self._is_stream else b""
             await self._send({"type": "http.response.body", "body": event})
+
+
+def _event(message: bytes) -> bytes:
+    """Return a message as an event of a stream (WHATWG HTML, section 9.2)."""
+    return b"event: message\r\ndata: " + message + b"\r\n\r\n"
 
 
 class Endpoint:
     """Passes on requests that may come in and bring one message of MCP, none once it drains.
 
-    Without ``verifier`` everybody is the one user of this machine. ``tenants`` counts and orders
-    the requests of each tenant.
+    ``app`` answers by one JSON document. ``stream_for`` returns what answers a message during which
+    something else may be sent, None for any other: a stream costs the SDK two tasks, a third of the
+    time of a short call. Without ``verifier`` everybody is the one user of this machine.
+    ``tenants`` counts and orders the requests of each tenant.
     """
 
     def __init__(
@@ -116,8 +172,10 @@ class Endpoint:
         verifier: Verifier | None = None,
         tenants: Tenants | None = None,
         cancel_elsewhere: CancelElsewhere | None = None,
+        stream_for: Callable[[Mapping[str, Any]], ASGIApp | None] = lambda _: None,
     ) -> None:
         self._app = app
+        self._stream_for = stream_for
         self._http = http
         self._oauth = oauth
         self._verifier = verifier
@@ -133,8 +191,8 @@ class Endpoint:
         if self.is_draining or len(self._running) >= MAX_CALLS:
             await self._unavailable()(scope, receive, send)
             return
-        answer = _Answer(send)
         with anyio.CancelScope() as running:
+            answer = _Answer(receive, send, running.cancel)
             self._running.add(running)
             try:
                 await self._admitted(scope, receive, answer)
@@ -143,7 +201,7 @@ class Endpoint:
             finally:
                 self._running.remove(running)
                 self._ended.set()
-        if running.cancelled_caught and not answer.has_begun:
+        if running.cancelled_caught and not (answer.has_begun or answer.is_unwanted):
             await self._unavailable()(scope, receive, send)
 
     async def drain(self) -> None:
@@ -252,12 +310,21 @@ class Endpoint:
                 "Whoever runs the service can give a token of the scope fetch.",
             )
         session = Headers(scope=scope).get(SESSION_HEADER, "")
-        receive = _replay(written, receive)
+        stream = self._stream_for(message)
+        again = _replay(written, receive)
+
+        async def passed_on() -> None:
+            if stream:
+                await stream(scope, again, answer.send)
+                return
+            with answer.watched():
+                await self._app(scope, again, answer.send)
+
         method, request = message.get("method"), message.get("id")
         if method == "initialize" and request is not None:
             answer.session = new_session(message)
         elif method and request is not None and session:
-            await self._cancellable((principal, session, request), scope, receive, answer)
+            await self._cancellable((principal, session, request), passed_on, scope, answer)
             return
         elif method == "notifications/cancelled":
             params: dict[str, Any] = message.get("params") or {}
@@ -266,7 +333,7 @@ class Endpoint:
                 call = principal, session, number
                 if not self.cancel(call) and self._cancel_elsewhere and session:
                     self._cancel_elsewhere(call)
-        await self._app(scope, receive, answer.send)
+        await passed_on()
 
     def cancel(self, call: Call) -> bool:
         """Cancel a call that runs here; return whether one does."""
@@ -298,18 +365,22 @@ class Endpoint:
         )
 
     async def _cancellable(
-        self, call: Call, scope: Scope, receive: Receive, answer: _Answer
+        self,
+        call: Call,
+        passed_on: Callable[[], Awaitable[None]],
+        scope: Scope,
+        answer: _Answer,
     ) -> None:
         """Pass on a request that its client may cancel by a message of its own."""
         with anyio.CancelScope() as cancelling:
             self._calls[call] = cancelling
             try:
-                await self._app(scope, receive, answer.send)
+                await passed_on()
             finally:
                 if self._calls.get(call) is cancelling:
                     del self._calls[call]
         if cancelling.cancelled_caught:
-            await answer.cancelled(call[2], scope, receive)
+            await answer.cancelled(call[2], scope)
 
 
 def _message(body: bytes) -> tuple[dict[str, Any], bytes]:

@@ -13,7 +13,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +22,7 @@ from typing import Any
 
 import anyio
 import uvicorn
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
@@ -159,21 +160,34 @@ def build_app(
     http, oauth = source.settings.http, source.settings.oauth
     server = build_server(source, announces=False)
     # In place of the SDK's own span, which quotes errors.
-    tools = frozenset(spec.name for spec in tool_specs(source.settings))
-    server.middleware[:] = [ObservedCalls(tools, audit)]
-    server.streamable_http_app(
-        streamable_http_path=MCP_PATH,
-        stateless_http=True,
+    tools = {spec.name: spec for spec in tool_specs(source.settings)}
+    server.middleware[:] = [ObservedCalls(frozenset(tools), audit)]
+    manager = partial(
+        StreamableHTTPSessionManager,
+        server,
+        stateless=True,
         # HostCheck has looked at Host and Origin.
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         max_request_body_size=http.max_body_bytes,
     )
-    manager = server.session_manager
-    endpoint = Endpoint(manager.asgi_app, http, oauth, verifier, tenants, cancel_elsewhere)
+    answers, streams = manager(json_response=True), manager()
+
+    def stream_for(message: Mapping[str, Any]) -> ASGIApp | None:
+        match message:
+            case {"params": {"name": str(name), "_meta": {"progressToken": _}, **params}}:
+                tool, arguments = tools.get(name), params.get("arguments")
+                reports = tool and tool.reports(arguments if isinstance(arguments, dict) else {})
+                return streams.asgi_app if reports else None
+            case _:
+                return None
+
+    endpoint = Endpoint(
+        answers.asgi_app, http, oauth, verifier, tenants, cancel_elsewhere, stream_for
+    )
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
-        async with manager.run():
+        async with answers.run(), streams.run():
             yield
 
     async def metadata(_: Request) -> Response:  # where to get a token (RFC 9728, section 3)

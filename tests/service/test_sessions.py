@@ -11,6 +11,7 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from fetchstash.config import HttpLimits, OAuthLimits
+from fetchstash.service import _endpoint
 from fetchstash.service._endpoint import Endpoint
 from fetchstash.service._request import client_in, new_session
 from fetchstash.service.access import FETCH, Principal
@@ -96,6 +97,21 @@ async def posted(app: Endpoint, who: Principal, session: str, message: dict[str,
     return answer
 
 
+def receiving(left: anyio.Event | None = None) -> Receive:
+    """Return a receive that gives one message, then the end of the connection (ASGI, HTTP)."""
+    body = json.dumps({"jsonrpc": "2.0", **CALL}).encode()
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive() -> Message:
+        if messages:
+            return messages.pop()
+        await (left or anyio.Event()).wait()
+        return {"type": "http.disconnect"}
+
+    return receive
+
+
+SCOPE: Scope = {"type": "http", "method": "POST", "headers": []}
 CALL = {"id": 7, "method": "tools/call", "params": {"name": "artifact_info"}}
 
 
@@ -138,3 +154,41 @@ async def test_a_call_is_cancelled_by_its_own_principal_and_session_alone(
     assert inner.was_cancelled == is_cancelled
     assert (b"Request cancelled" in answers[0]) == is_cancelled
     assert (answers[0] == b"done") != is_cancelled
+
+
+async def test_the_connection_of_a_long_call_is_kept_busy_and_ends_with_its_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_endpoint, "WATCH_SECONDS", 0)
+    monkeypatch.setattr(_endpoint, "PING_SECONDS", 0.01)
+    inner, sent = Blocked(), list[Message]()
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+        if message.get("body", b"").startswith(b":"):
+            inner.may_end.set()
+
+    await Endpoint(inner, HttpLimits(), OAuthLimits())(SCOPE, receiving(), send)
+    start, *pings, answer = sent
+    assert dict(start["headers"])[b"content-type"] == b"text/event-stream"
+    assert {(ping["body"], ping["more_body"]) for ping in pings} == {(b": ping\r\n\r\n", True)}
+    assert answer["body"] == b"event: message\r\ndata: done\r\n\r\n"
+    assert not answer.get("more_body")
+
+
+async def test_a_call_whose_client_leaves_is_cancelled_and_answered_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_endpoint, "WATCH_SECONDS", 0)
+    inner, sent, left = Blocked(), list[Message](), anyio.Event()
+    app = Endpoint(inner, HttpLimits(), OAuthLimits())
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(app, SCOPE, receiving(left), send)
+        await inner.begun.wait()
+        left.set()
+    assert inner.was_cancelled
+    assert sent == []

@@ -42,9 +42,10 @@ class ToolSpec:
     """One tool. ``one_of``: exactly one of these arguments is required.
 
     ``action`` is what a ``Call`` of it is named, ``icon`` strokes in a square of 16. ``body``: its
-    result carries stored or fetched text; ``in_view``: the view opens its results. Hosts that defer
-    tools find them by the words of ``description`` and ``search_hint``, so both hold the words that
-    people search with.
+    result carries stored or fetched text; ``in_view``: the view opens its results;
+    ``reports_with``: the arguments with which a call says how far it is, None where none does.
+    Hosts that defer tools find them by the words of ``description`` and ``search_hint``, so both
+    hold the words that people search with.
     """
 
     name: str
@@ -60,12 +61,18 @@ class ToolSpec:
     open_world: bool = False
     body: bool = True
     in_view: bool = False
+    reports_with: Arguments | None = None
     defaults: Mapping[str, Any] = field(init=False, repr=False)
     """The value of each argument that is not given."""
 
     def __post_init__(self) -> None:
         defaults = {name: schema.get("default") for name, schema in self.properties.items()}
         object.__setattr__(self, "defaults", defaults)
+
+    def reports(self, arguments: Arguments) -> bool:
+        """Return whether a call with these arguments says how far it is."""
+        needed = self.reports_with
+        return needed is not None and all(arguments.get(name) == needed[name] for name in needed)
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -227,6 +234,7 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
         one_of=("url", "urls"),
         open_world=True,
         in_view=True,
+        reports_with={},
     )
     read = ToolSpec(
         "get_search_content",
@@ -295,6 +303,7 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
             "maxChars": max_chars(limits.default_max_chars),
         },
         required=("artifact_ref",),
+        reports_with={"unit": "pages"},
     )
     search = ToolSpec(
         "artifact_search",
@@ -348,6 +357,7 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
             required=("url",),
             open_world=True,
             in_view=True,
+            reports_with={},
         )
         specs.append(site)
     if not settings.ingest.read_roots:
