@@ -25,6 +25,9 @@ _LATE_SECONDS = 0.005
 _RECENT_SECONDS = 1.0
 """A tenant whose last request ended so recently counts as one that has requests."""
 
+AT_ONCE = 4
+"""Requests of a person that is alone which begin at a time: some wait for a thread or a process."""
+
 _REFUSAL_SECONDS = 0.02
 _FULL_ANSWER_SECONDS = 0.2
 _MOST_REFUSALS = 50
@@ -33,11 +36,11 @@ _MOST_REFUSALS = 50
 
 @dataclass(slots=True)
 class _Requests:
-    """The requests of one tenant: how many are here, and which wait until one has begun."""
+    """The requests of one tenant: how many are here, how many begin, and which wait to begin."""
 
     persons: Counter[str] = field(default_factory=Counter[str])
     last: float = 0.0
-    one_begins: bool = False
+    beginning: int = 0
     waiting: "dict[str, deque[asyncio.Future[None]]]" = field(
         default_factory=dict[str, "deque[asyncio.Future[None]]"]
     )
@@ -63,11 +66,11 @@ class _Requests:
 
 
 class RequestQueue:
-    """Decides when a request may begin. A person that is alone is never held back.
+    """Decides when a request may begin: when one before has ended, or waits for I/O.
 
-    Beside another tenant or person, the requests of a tenant begin one after the other: the next
-    one when the one before has ended, or waits for something other than the loop. At most ``most``
-    of a tenant are here.
+    Of a person that is alone a few requests begin at a time; beside another tenant or person, one
+    of each tenant. So a call of forty steps waits as long as one of five: each step of it would
+    wait for a step of every request that has begun. At most ``most`` of a tenant are here.
     """
 
     def __init__(self, most: int) -> None:
@@ -101,11 +104,11 @@ class RequestQueue:
         own.persons[person] += 1
         beginning: _Beginning | None = None
         try:
-            if own.one_begins or self._is_contested(tenant):
-                if own.one_begins:
-                    await self._wait(tenant, own, person)
-                own.one_begins = True
-                beginning = _Beginning(lambda held: self._begin_next(tenant, own, held))
+            if own.waiting or own.beginning >= self._at_once(tenant):
+                await self._wait(tenant, own, person)
+            else:
+                own.beginning += 1
+            beginning = _Beginning(lambda held: self._end_one(tenant, own, held))
             yield
         finally:
             own.persons[person] -= 1
@@ -141,24 +144,29 @@ class RequestQueue:
                 await free
         except BaseException:
             if free.done() and not free.cancelled():  # it might have begun
-                self._begin_next(tenant, own)
+                self._end_one(tenant, own)
             free.cancel()
             raise
         finally:
             telemetry.adjust("queue", -1, queue="requests")
 
-    def _begin_next(self, tenant: str, own: _Requests, held: float = 0.0) -> None:
-        """Let the next begin; all of them, if the tenant is alone by now.
+    def _end_one(self, tenant: str, own: _Requests, held: float = 0.0) -> None:
+        """Let the next begin in the place of one that ended or waits.
 
         A greedy tenant lets the loop go for as long as its last request ``held`` the others.
         """
         if held and own.waiting and self.is_greedy(tenant):
-            asyncio.get_running_loop().call_later(held, self._begin_next, tenant, own)
+            asyncio.get_running_loop().call_later(held, self._end_one, tenant, own)
             return
-        own.one_begins = False
-        while not own.one_begins and (free := own.next_waiting()):
+        own.beginning -= 1
+        most = self._at_once(tenant)
+        while own.beginning < most and (free := own.next_waiting()):
             free.set_result(None)
-            own.one_begins = self._is_contested(tenant)
+            own.beginning += 1
+
+    def _at_once(self, tenant: str) -> int:
+        """Return how many requests of a tenant may begin at a time."""
+        return 1 if self._is_contested(tenant) else AT_ONCE
 
     def _is_contested(self, tenant: str) -> bool:
         """Return whether others have requests, and forget tenants that had none for a while."""

@@ -356,7 +356,7 @@ async def _serve(
         verifier=verifier,
         ready=Readiness(objects, settings.extract, audit).reason,
         audit=audit,
-        tenants=tenants if verifier else None,
+        tenants=tenants,
         name=f"worker {worker[0].number}" if worker else "",
         cancel_elsewhere=partial(worker[1].send, "cancel") if worker else None,
     )

@@ -189,10 +189,16 @@ def never_passes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_fair, "_BEGUN_SECONDS", 1_000)
 
 
-async def test_a_tenant_that_is_alone_is_never_held_back(never_passes_on: None) -> None:
-    requests = Requests(RequestQueue(100))
-    await requests.come("a", *"1234")
-    assert requests.begun == ["1", "2", "3", "4"]
+async def test_of_a_tenant_that_is_alone_a_few_requests_begin_at_a_time_in_order(
+    never_passes_on: None,
+) -> None:
+    requests, few = Requests(RequestQueue(100)), _fair.AT_ONCE
+    names = [f"{number}" for number in range(few + 3)]
+    await requests.come("a", *names)
+    assert requests.begun == names[:few]
+    for number in range(3):
+        await requests.end(names[number])
+        assert requests.begun == names[: few + number + 1]
     await requests.end_all()
 
 
@@ -204,6 +210,8 @@ async def test_beside_another_a_tenants_requests_begin_one_after_the_other(
     await requests.come("b", "b1", "b2", "b3")
     assert requests.begun == ["a1", "b1"]
     await requests.come("a", "a2", "a3")
+    assert requests.begun == ["a1", "b1"]
+    await requests.end("a1")
     assert requests.begun == ["a1", "b1", "a2"]
     await requests.end("b1")
     assert requests.begun == ["a1", "b1", "a2", "b2"]
@@ -216,15 +224,15 @@ async def test_requests_of_one_person_do_not_begin_before_those_of_another(
 ) -> None:
     requests = Requests(RequestQueue(100))
     await requests.come("a/ada", *"1234")
-    assert requests.begun == ["1", "2", "3", "4"], "a person that is alone waits for nobody"
+    assert requests.begun == ["1", "2", "3", "4"], "a person that is alone"
+    await requests.come("a/ada", *"567890")
     await requests.come("a/bob", "b1", "b2")
-    await requests.come("a/ada", *"5678")
-    await requests.cancel("b2")
-    await requests.come("a/bob", "b3")
-    assert requests.begun[4:] == ["b1"]
-    for ended, next_one in (("b1", "5"), ("5", "b3"), ("b3", "8")):
+    for ended in "123":
         await requests.end(ended)
-        assert requests.begun[-1] == next_one, "and all, once the person is alone"
+    assert requests.begun[4:] == [], "beside another, one of a tenant begins at a time"
+    for ended, next_one in (("4", "5"), ("5", "b1"), ("b1", "6"), ("6", "b2"), ("b2", "0")):
+        await requests.end(ended)
+        assert requests.begun[-1] == next_one, "in turn, and a few, once one is alone"
     await requests.end_all()
     assert not requests.queue.is_greedy("a")
 
