@@ -7,7 +7,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, cast
 
 import anyio
@@ -234,22 +234,25 @@ class Endpoint:
         section 4) with ``Retry-After``.
         """
         principal = scope[PRINCIPAL] = await self._verified(scope)
-        async with AsyncExitStack() as stack:
-            if tenants := self._tenants:
-                tenant, person = principal.tenant, principal.run
-                if scope["method"] == "POST":
-                    try:
-                        tenants.admit(tenant, person)
-                    except (OverQuota, Busy) as error:
-                        telemetry.count("quota_refusals", tenant=tenants.label(tenant))
-                        if not await tenants.queue.refused(tenant):
-                            seconds = str(error.details["retry_after_seconds"])
-                            answer_429 = reply(429, error, headers={"retry-after": seconds})
-                            raise _Refusal(answer_429) from None
-                        scope[REFUSAL] = error
-                    await stack.enter_async_context(tenants.queue.request(tenant, person))
-                await stack.enter_async_context(tenants.entered(tenant))
+        if scope["method"] != "POST":
+            # There is no stream from the server to a client, and no session to delete.
+            raise _Refusal(Response(status_code=405, headers={"allow": "POST"}))
+        tenants, tenant, person = self._tenants, principal.tenant, principal.run
+        if not tenants:
             await self._pass_on(principal, scope, receive, answer)
+            return
+        try:
+            tenants.admit(tenant, person)
+        except (OverQuota, Busy) as error:
+            telemetry.count("quota_refusals", tenant=tenants.label(tenant))
+            if not await tenants.queue.refused(tenant):
+                seconds = str(error.details["retry_after_seconds"])
+                answer_429 = reply(429, error, headers={"retry-after": seconds})
+                raise _Refusal(answer_429) from None
+            scope[REFUSAL] = error
+        async with tenants.queue.request(tenant, person):
+            with tenants.entered(tenant):
+                await self._pass_on(principal, scope, receive, answer)
 
     async def _verified(self, scope: Scope) -> Principal:
         """Return who sends a request. Raises _Refusal."""
@@ -287,9 +290,6 @@ class Endpoint:
         self, principal: Principal, scope: Scope, receive: Receive, answer: _Answer
     ) -> None:
         """Read the message of a request and pass it on, where its principal may send it."""
-        if scope["method"] != "POST":
-            # There is no stream from the server to a client, and no session to delete.
-            raise _Refusal(Response(status_code=405, headers={"allow": "POST"}))
         try:
             body = await self._body(scope, receive)
         except (TooLarge, TimedOut) as error:

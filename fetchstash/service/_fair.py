@@ -104,7 +104,7 @@ class RequestQueue:
         own.persons[person] += 1
         beginning: _Beginning | None = None
         try:
-            if own.waiting or own.beginning >= self._at_once(tenant):
+            if own.waiting or 0 < own.beginning >= self._at_once(tenant):
                 await self._wait(tenant, own, person)
             else:
                 own.beginning += 1
@@ -170,12 +170,13 @@ class RequestQueue:
 
     def _is_contested(self, tenant: str) -> bool:
         """Return whether others have requests, and forget tenants that had none for a while."""
-        recent = asyncio.get_running_loop().time() - _RECENT_SECONDS
-        self._tenants = {
-            name: requests
-            for name, requests in self._tenants.items()
-            if requests.here or max(requests.last, requests.refused_until) > recent
-        }
+        if len(self._tenants) > 1:
+            recent = asyncio.get_running_loop().time() - _RECENT_SECONDS
+            self._tenants = {
+                name: requests
+                for name, requests in self._tenants.items()
+                if requests.here or max(requests.last, requests.refused_until) > recent
+            }
         return any(name != tenant or len(own.persons) > 1 for name, own in self._tenants.items())
 
 

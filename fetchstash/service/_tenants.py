@@ -9,8 +9,8 @@ and event log. What it shares with others it takes turns at (_fair.py, _work.py)
 
 import gc
 import logging
-from collections.abc import AsyncGenerator
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import Generator
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,8 +104,8 @@ class Tenants:
         limit, part = quota.requests_per_minute, quota.person_part
         self._quotas.request(limits_of(tenant, person, limit, part))
 
-    @asynccontextmanager
-    async def entered(self, tenant: str) -> AsyncGenerator[None]:
+    @contextmanager
+    def entered(self, tenant: str) -> Generator[None]:
         """Keep a tenant open meanwhile, and write the events of this task to its log alone."""
         known = self._tenant(tenant)
         known.users += 1
@@ -143,7 +143,7 @@ class Tenants:
         await self._make_room()
         opened, settings = AsyncExitStack(), known.settings
         limits = TenantLimits(tenant, settings, self._shared) if self._apart else None
-        with self._logging(settings) if self._apart else nullcontext():
+        with self._logging(settings):
             of_person, known.pools = await opened.enter_async_context(
                 open_service_stash(settings, self._audit, limits)
             )
@@ -152,6 +152,8 @@ class Tenants:
 
     def _logging(self, settings: Settings) -> AbstractContextManager[None]:
         log = settings.telemetry
+        if not self._apart:  # the process has one log
+            return nullcontext()
         return telemetry.logging_to(log.event_log, log.event_log_max_bytes)
 
     async def run(self) -> None:

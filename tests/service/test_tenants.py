@@ -316,7 +316,7 @@ async def test_a_tenant_that_is_idle_is_closed_and_opened_again(
     async with team(settings) as (http, tenants):
         ref = await fetched(http, "acme", "https://a.example/")
         first = await tenants.stash("acme")
-        async with tenants.entered("acme"):
+        with tenants.entered("acme"):
             await tenants.close_idle(-1)
             assert await tenants.stash("acme") is first, "it was in use"
         await tenants.close_idle(-1)
@@ -331,9 +331,8 @@ async def test_the_tenant_used_least_recently_makes_room_for_one_more(settings: 
     await tenants.stash("c")
     assert await tenants.stash("a") is stashes["a"]
     assert await tenants.stash("b") is not stashes["b"]
-    async with tenants.entered("a"), tenants.entered("b"):
-        with pytest.raises(Busy):
-            await tenants.stash("d")
+    with tenants.entered("a"), tenants.entered("b"), pytest.raises(Busy):
+        await tenants.stash("d")
     await tenants.aclose()
 
 
