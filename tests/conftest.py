@@ -131,6 +131,8 @@ def read_in_process(request: pytest.FixtureRequest) -> None:
         # Asked for here alone: a patch of a test is undone before the fixtures of that test end.
         monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
         monkeypatch.setattr("fetchstash.stash._open.WorkerPool", InProcess)
+        if "fetchstash.files" in sys.modules:
+            monkeypatch.setattr("fetchstash.files.WorkerPool", InProcess)
         monkeypatch.setattr("fetchstash.stash._open.ocr_is_installed", lambda: False)
 
 

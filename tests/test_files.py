@@ -9,7 +9,7 @@ import pytest
 
 from fetchstash.files import BinaryContent, FileType, TruncationInfo, read_file, read_file_as_string
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.in_process
 
 
 def written(folder: Path, name: str, content: str | bytes) -> Path:

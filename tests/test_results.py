@@ -38,7 +38,7 @@ def test_a_result_at_the_threshold_comes_back_unchanged() -> None:
         assert context_result()(returning(result))() is result
 
 
-@pytest.mark.slow
+@pytest.mark.in_process
 def test_above_it_comes_a_preview_and_the_path_of_the_whole(tmp_path: Path) -> None:
     text = "".join(f"line {number}\n" for number in range(2_000))
 
@@ -57,7 +57,7 @@ def test_above_it_comes_a_preview_and_the_path_of_the_whole(tmp_path: Path) -> N
     assert len(shown) < 4_000
 
 
-@pytest.mark.slow
+@pytest.mark.in_process
 @pytest.mark.anyio
 async def test_an_async_tool_is_shortened_too(tmp_path: Path) -> None:
     @context_result("sql_query")
@@ -68,7 +68,7 @@ async def test_an_async_tool_is_shortened_too(tmp_path: Path) -> None:
     assert json.loads(saved(shown).read_text()) == ROWS
 
 
-@pytest.mark.slow
+@pytest.mark.in_process
 @pytest.mark.anyio
 async def test_an_async_tool_in_the_wrapping_of_another_decorator_is_shortened_too(
     tmp_path: Path,
@@ -82,7 +82,7 @@ async def test_an_async_tool_in_the_wrapping_of_another_decorator_is_shortened_t
     assert (await context_result()(wrapping)(ctx=tmp_path)).startswith("Results saved to ")
 
 
-@pytest.mark.slow
+@pytest.mark.in_process
 def test_rows_come_with_the_first_and_the_last_that_the_profile_names(tmp_path: Path) -> None:
     shown = context_result("sql_query")(returning(ROWS))(ctx=tmp_path).split("\n")
     rows = [json.loads(line.rstrip(",")) for line in shown if line.startswith('{"id"')]
@@ -90,13 +90,13 @@ def test_rows_come_with_the_first_and_the_last_that_the_profile_names(tmp_path: 
     assert "… 960 more lines …" in shown
 
 
-@pytest.mark.slow
+@pytest.mark.in_process
 def test_records_that_hold_others_come_as_their_shape(tmp_path: Path) -> None:
     records = [{"id": number, "tags": ["a", "b"]} for number in range(1_000)]
     assert "array of 1,000 objects\n" in context_result()(returning(records))(ctx=tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.in_process
 def test_values_that_json_cannot_express_are_kept_as_words(tmp_path: Path) -> None:
     ring: dict[Any, Any] = {(1, 2): "x" * 6_000}
     ring["ring"] = ring
@@ -136,7 +136,7 @@ def test_a_result_can_be_read_by_its_user_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE(Path(store_result("text", FileType.TEXT, tmp_path)).stat().st_mode) == 0o600
 
 
-@pytest.mark.slow
+@pytest.mark.in_process
 def test_a_log_comes_with_its_first_and_last_lines(tmp_path: Path) -> None:
     log = "".join(f"12:00:{number % 60:02} event {number}\n" for number in range(3_000))
     shown = context_result("log_search")(returning(log))(ctx=tmp_path)
@@ -145,7 +145,7 @@ def test_a_log_comes_with_its_first_and_last_lines(tmp_path: Path) -> None:
     assert "more lines" in shown
 
 
-@pytest.mark.slow
+@pytest.mark.in_process
 def test_bytes_are_kept_and_only_named(tmp_path: Path) -> None:
     data = bytes(range(256)) * 40
     shown = context_result()(returning(data))(ctx=tmp_path)
@@ -153,7 +153,7 @@ def test_bytes_are_kept_and_only_named(tmp_path: Path) -> None:
     assert "no text" in shown
 
 
-@pytest.mark.slow
+@pytest.mark.in_process
 def test_a_context_that_keeps_results_itself_gets_them() -> None:
     class Keeper:
         texts: list[str] = []  # noqa: RUF012 - one instance

@@ -253,3 +253,8 @@ def test_values_are_decoded_as_the_label_says(save: Save) -> None:
     assert (
         text_part("json", PartRequest(source=source, path="/city", hints=hints)).text == '"Łódź"\n'
     )
+
+
+@pytest.mark.parametrize("text", ['"words"', "42", "null", "[]"])
+def test_a_document_of_one_value_is_read(read: Read, text: str) -> None:
+    assert read("json", text.encode())[1].strip() == text

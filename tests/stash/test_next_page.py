@@ -70,6 +70,7 @@ LISTS: dict[str, tuple[Any, tuple[int | None, int | None, int | None]]] = {
     "an array": ([1, 2, 3], (3, None, None)),
     "words": ({"total": "all", "pages": True, "items": [1]}, (1, None, None)),
     "no list": ({"total": 3}, (None, 3, None)),
+    "a string": ("words", (None, None, None)),
 }
 
 

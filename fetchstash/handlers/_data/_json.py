@@ -209,30 +209,29 @@ def list_facts(value: Any) -> dict[str, Any]:
 
     A total that is not larger than what is here says nothing: "count" may be that of a page.
     """
-    places = [value, *_within(value)]
+    places = [value, *_within(value)] if is_object(value) else list[dict[str, Any]]()
     lists = [value] if is_array(value) else [v for p in places for v in p.values() if is_array(v)]
     items = max(map(len, lists), default=None)
     total = _count(places, _TOTALS)
     if total is None:  # Elasticsearch
-        nested = [p["total"] for p in places if is_object(p) and is_object(p.get("total"))]
+        nested = [p["total"] for p in places if is_object(p.get("total"))]
         total = _count(nested, ("value",))
     if total is not None and total <= (items or 0):
         total = None
     return {"items": items, "items_total": total, "last_page": _count(places, _LAST_PAGES)}
 
 
-def _within(value: Any) -> Iterator[dict[str, Any]]:
+def _within(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the objects of a body that may describe its list, and those inside of these."""
-    if is_object(value):
-        for key in _LISTS_WITHIN:
-            if is_object(inner := value.get(key)):
-                yield inner
-                yield from (v for k in ("page", "pagination") if is_object(v := inner.get(k)))
+    for key in _LISTS_WITHIN:
+        if is_object(inner := value.get(key)):
+            yield inner
+            yield from (v for k in ("page", "pagination") if is_object(v := inner.get(k)))
 
 
-def _count(places: list[Any], names: tuple[str, ...]) -> int | None:
+def _count(places: list[dict[str, Any]], names: tuple[str, ...]) -> int | None:
     """Return the first number that one of ``places`` has under one of ``names``."""
-    values = (place.get(name) for name in names for place in places if is_object(place))
+    values = (place.get(name) for name in names for place in places)
     return next((v for v in values if type(v) is int and 0 <= v < _MAX_COUNT), None)
 
 
