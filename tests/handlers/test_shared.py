@@ -3,6 +3,7 @@
 import io
 import struct
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,19 @@ def test_a_bomb_is_never_held_in_memory(save: Save, pack: Pack) -> None:
         assert [len(next(pieces)) for _ in range(15)] == [65_536] * 15
         with pytest.raises(NoText):
             next(pieces)
+
+
+@pytest.mark.parametrize("second", ["b", "a"], ids=["another member", "the same again"])
+def test_the_members_of_a_document_are_bounded_together(
+    save: Save, pack: Pack, second: str
+) -> None:
+    source = save(pack(dict.fromkeys("ab", bytes(12 * 2**20))))
+    for is_document in (False, True):
+        with Zip(source, is_document=is_document) as container:
+            members = {entry.name: entry for entry in container.entries()}
+            assert len(container.read(members["a"], 2**24)) == 12 * 2**20
+            with pytest.raises(NoText, match="in all") if is_document else nullcontext():
+                container.read(members[second], 2**24)
 
 
 FAR_END = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 9, 9, 2**31, 2**31, 0)
