@@ -376,7 +376,7 @@ def rows_of(artifacts: "Sequence[Facts]", origins: Mapping[str, str]) -> list[Ro
     return sorted(rows, key=lambda row: (row.group == "host", -row.tokens, row.name))
 
 
-Costs = Sequence[tuple[str, int, int, int]]
+Costs = Sequence[tuple[str, int, int, float]]
 """Tools with their calls, tokens shown and milliseconds."""
 
 

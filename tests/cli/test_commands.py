@@ -317,7 +317,7 @@ def test_stats_sum_up_by_kind_and_host(run: Terminal, site: Site) -> None:
     assert "artifact_grep      2      0  1.4 s" in run("stats", "--all-runs").stdout
     rows = run.data("stats", "--all-runs")
     [tool] = [row for row in rows if row["group"] == "tool"]
-    assert (tool["name"], tool["calls"], tool["ms"]) == ("artifact_grep", 2, 1_400)
+    assert (tool["name"], tool["calls"], tool["ms"]) == ("artifact_grep", 2, 1_400.2)
     kinds = {row["name"]: row["artifacts"] for row in rows if row["group"] == "kind"}
     assert kinds == {"text": 1, "html": 1}
     assert rows[-1]["tokens"] > 20_000

@@ -63,7 +63,7 @@ def _shown(item: Record, facts: Facts | None) -> dict[str, Any]:
 
 def costs(
     calls: Iterable[Record], artifacts: Mapping[str, Facts] = MappingProxyType({})
-) -> dict[str, list[tuple[str, int, int, int]]]:
+) -> dict[str, list[tuple[str, int, int, float]]]:
     """Return calls, tokens and ms by server, by tool and by host of the web, the dearest first.
 
     A call that showed several artifacts costs each of their hosts its share. One that was logged
@@ -88,7 +88,7 @@ def costs(
             add("host", host, 1, tokens * share, ms * share)
     return {
         by: [
-            (name, round(row[0]), round(row[1]), round(row[2]))
+            (name, round(row[0]), round(row[1]), round(row[2], 1))
             for name, row in sorted(rows.items(), key=lambda item: (-item[1][1], item[0]))
         ]
         for by, rows in sums.items()
@@ -119,7 +119,7 @@ grid-template-columns:repeat(auto-fit,minmax(260px,1fr))}
 def page(
     run: str,
     timeline: Sequence[Mapping[str, Any]],
-    sums: Mapping[str, Sequence[tuple[str, int, int, int]]],
+    sums: Mapping[str, Sequence[tuple[str, int, int, float]]],
 ) -> str:
     """Return a timeline as one HTML file. Content is text: it loads nothing and runs nothing."""
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
@@ -149,7 +149,7 @@ def _table(heads: Sequence[str], rows: Iterable[str]) -> str:
     return f"<table><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _cost(row: tuple[str, int, int, int]) -> str:
+def _cost(row: tuple[str, int, int, float]) -> str:
     name, calls, tokens, ms = row
     return f"<tr><td>{_safe(name)}</td>{_numbers(f'{calls:,}', f'{tokens:,}', took(ms))}</tr>"
 

@@ -436,7 +436,7 @@ async def test_a_timeline_says_what_was_asked_and_shown_and_what_it_cost(tmp_pat
             "files": 1,
         }
         assert sum(tokens for _, tokens, _ in by_server.values()) == shown["tokens"]
-        assert by_server["files"][2] == round(times[1])
+        assert by_server["files"][2] == times[1]
         rest = await view.get("timeline", run="first", offset=5, limit=9)
         assert [call["tool"] for call in rest["items"]] == ["stash_file"]
         exported = await view.client.get(view.base + "api/timeline.html", params={"run": "first"})
