@@ -28,11 +28,6 @@ def test_the_whole_text_comes_through_a_pipe(command: str, run: Terminal, site: 
     assert run("get", url, "--max-chars", "200").stdout == TEXT[:200]
 
 
-def test_texts_of_several_sources_follow_each_other(run: Terminal, site: Site) -> None:
-    urls = [site.put(f"/{n}.txt", f"text {n}\n", "text/plain") for n in range(12)]
-    assert run("get", *urls).stdout == "".join(f"text {n}\n" for n in range(12))
-
-
 def test_every_match_comes_through_a_pipe_and_every_line_is_whole(
     run: Terminal, site: Site
 ) -> None:
@@ -161,13 +156,6 @@ def test_a_closed_stream_is_no_traceback(run: Terminal, closed: str) -> None:
     )
     assert b"Traceback" not in done.stderr
     assert (run.folder / "code").read_text() == "0\n"
-
-
-def test_a_document_without_text_in_a_pipe_says_so(run: Terminal, site: Site) -> None:
-    url = site.put("/b", bytes(range(256)), "application/octet-stream")
-    done = run("fetch", url)
-    assert done.stdout == ""
-    assert " has no text. Try `fetchstash " in done.stderr
 
 
 def test_the_plain_text_form_of_a_wrong_pattern_names_its_sources(run: Terminal) -> None:

@@ -103,14 +103,10 @@ def test_a_word_that_names_nothing_is_said_to(get: Get, word: str, reason: str) 
     assert reason in said
 
 
-def test_a_file_whose_name_is_no_sites_is_read_without_a_word(get: Get) -> None:
-    for name in ("notes.md", "main.rs", "report.txt", "a.py"):
-        Path(name).write_text("x\n")
-        assert get(name) == ([], "x\n", "")
-
-
 def test_a_file_goes_before_the_site_of_its_name_and_both_are_said(get: Get) -> None:
-    Path("example.org").write_text("x\n")
+    for name in ("notes.md", "main.rs", "example.org"):
+        Path(name).write_text("x\n")
+    assert get("notes.md", "main.rs") == ([], "x\nx\n", "")
     asked, shown, said = get("example.org", "example.net")
     assert (asked, shown) == (["https://example.net"], "x\n")
     assert "example.org is a file here; https://example.org is the site." in said

@@ -58,10 +58,6 @@ def test_long_paragraphs_are_wrapped() -> None:
     assert "".join(lines).count("word") == 100
 
 
-def test_the_same_pages_make_the_same_bytes() -> None:
-    assert make_pdf(PAGES, "t", MARKS) == make_pdf(PAGES, "t", MARKS)
-
-
 def test_a_text_longer_than_its_page_is_refused() -> None:
     with pytest.raises(ValueError, match="A page holds 54 lines"):
         make_pdf(["line\n" * 60], "t")

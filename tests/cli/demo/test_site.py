@@ -2,11 +2,8 @@
 
 import asyncio
 import contextlib
-import csv
 import hashlib
 import http.client
-import io
-import json
 
 import pypdfium2
 import pytest
@@ -101,25 +98,3 @@ def test_the_pdf_has_its_pages_and_bookmarks_and_is_the_mislabelled_one() -> Non
     assert all(f"- {number} -" in text for number, text in enumerate(texts, 1))
     assert len(list(pdf.get_toc())) == 8
     pdf.close()
-
-
-def test_the_json_has_one_record_a_line_of_at_most_150_bytes() -> None:
-    body = documents()[content.STATIONS_JSON].body
-    stations = json.loads(body)["stations"]
-    assert len(stations) == content.STATIONS
-    assert max(map(len, body.splitlines())) <= 150
-    assert [station["id"] for station in stations if station["name"] == content.ROCK.words] == [
-        content.NEEDLE_STATION
-    ]
-
-
-def test_the_table_has_a_row_for_each_id() -> None:
-    head, *rows = csv.reader(io.StringIO(documents()[content.READINGS].body.decode()))
-    assert len(rows) == content.CSV_ROWS
-    assert all(len(row) == len(head) for row in rows)
-    assert [int(row[0]) for row in rows] == list(range(1, content.CSV_ROWS + 1))
-
-
-@pytest.mark.parametrize("needle", [content.FERRY, content.ROCK], ids=lambda needle: needle.path)
-def test_a_needle_is_there_once(needle: content.Needle) -> None:
-    assert documents()[needle.path].body.decode().count(needle.words) == 1

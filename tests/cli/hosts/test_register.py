@@ -92,16 +92,11 @@ def test_existing_settings_are_kept_and_backed_up_and_remove_undoes_the_entry(
     assert backup.read_text() == before
     if os.name != "nt":
         assert {stat.S_IMODE(path.stat().st_mode) for path in (file, backup)} == {0o640}
+    assert "nothing was changed" in register(CURSOR, START, env)
+    assert backups(file) == [backup]
     assert "Removed" in unregister(CURSOR, env)
     assert file.read_text() == before
     assert len(backups(file)) == 2
-
-
-def test_registering_again_changes_nothing_and_keeps_no_copy(file: Path, env: Environment) -> None:
-    register(CURSOR, START, env)
-    kept = backups(file)
-    assert "nothing was changed" in register(CURSOR, START, env)
-    assert backups(file) == kept
 
 
 def test_a_new_place_of_the_program_replaces_the_old_one_and_keeps_what_was_added(
@@ -175,15 +170,6 @@ def test_an_unwritable_file_gives_an_error_that_says_so(
     assert file.read_text() == before
 
 
-def test_a_folder_in_place_of_the_file_gives_an_error_that_says_so(
-    file: Path, env: Environment
-) -> None:
-    file.unlink()
-    file.mkdir()
-    with pytest.raises(StoreError, match="cannot be changed"):
-        register(CURSOR, START, env)
-
-
 def test_a_change_by_another_program_meanwhile_is_not_overwritten(
     file: Path, env: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,10 +221,6 @@ def test_a_refusal_of_a_hosts_command_is_one_line(env: Environment, programs: Pa
     put(programs, "claude", "sys.exit('no right to do that')")
     with pytest.raises(StoreError, match="no right to do that"):
         register(HOSTS["claude-code"], START, env)
-
-
-@posix
-def test_removing_what_gemini_cli_does_not_have_says_so(env: Environment, programs: Path) -> None:
     put(programs, "gemini", "print('Server \"fetchstash\" not found in user settings.')")
     assert "Gemini CLI does not have it: nothing" in unregister(HOSTS["gemini"], env)
 

@@ -18,6 +18,7 @@ from fetchstash.config import SERVERS_VARIABLE, WrappedServer, load
 from fetchstash.errors import BadArgument
 from tests.cli.hosts.conftest import settings
 from tests.gateway.conftest import FETCHSTASH, plain
+from tests.gateway.servers.http_flood import ABOUT
 
 START = ["/opt/bin/fetchstash", "serve"]
 ENTRIES: dict[str, dict[str, Any]] = {
@@ -92,8 +93,12 @@ def test_servers_join_the_gateway_and_leave_it_by_name(env: Environment) -> None
     def shown() -> dict[str, Any]:
         return dict(json.loads(file.read_text())["mcpServers"])
 
+    with pytest.raises(BadArgument, match=r"There is no server 'absent' in .*\. Check the name\."):
+        wrap(HOSTS["cursor"], ("files", "absent"), START, env)
+    assert shown() == servers
     wrap(HOSTS["cursor"], ("files", "bare"), START, env)
     assert list(shown()) == ["remote", "gateway"]
+    assert list(kept(shown()["gateway"])) == ["files", "bare"]
     wrap(HOSTS["cursor"], (), START, env)
     assert list(kept(shown()["gateway"])) == ["files", "bare", "remote"]
     unwrap(HOSTS["cursor"], ("bare",), env)
@@ -121,24 +126,22 @@ def test_what_a_host_fills_in_stands_in_a_variable_of_its_own(env: Environment) 
     assert file.read_text() == before
 
 
+FILTERS_OF_GEMINI = """\
+{ "mcpServers": {"files" :{"args":[ ], "includeTools":["read"],"command":"npx",
+"excludeTools": ["x"]}, "b" : {"command": "b", "cwd":"/"}}}"""
+FILTERS_OF_CODEX = """\
+[mcp_servers.files]
+command = "npx"  # mine
+enabled_tools=[ "read", ] # one
+disabled_tools = ["x"]
+[mcp_servers.b]
+command = "b"
+cwd = "/"
+"""
+
+
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        (
-            "gemini",
-            (
-                '{ "mcpServers": {"files" :{"args":[ ], "includeTools":["read"],"command":"npx",'
-                '"excludeTools": ["x"]}, "b" : {"command": "b", "cwd":"/"}}}'
-            ),
-        ),
-        (
-            "codex",
-            (
-                '[mcp_servers.files]\ncommand = "npx"  # mine\nenabled_tools=[ "read", ] # one\n'
-                'disabled_tools = ["x"]\n[mcp_servers.b]\ncommand = "b"\ncwd = "/"\n'
-            ),
-        ),
-    ],
+    ("name", "text"), [("gemini", FILTERS_OF_GEMINI), ("codex", FILTERS_OF_CODEX)]
 )
 def test_the_gateway_filters_tools_in_the_hosts_place_and_every_byte_comes_back(
     name: str, text: str, env: Environment
@@ -158,18 +161,10 @@ def test_the_gateway_filters_tools_in_the_hosts_place_and_every_byte_comes_back(
 
 APART: dict[str, tuple[str, str, str]] = {
     "a key of its own": ("codex", "required = true", "its entry has required"),
-    "a token of the person's": (
-        "codex",
-        'env_vars = ["TOKEN"]',
-        "its entry has env_vars",
-    ),
+    "a token of the person's": ("codex", 'env_vars = ["TOKEN"]', "its entry has env_vars"),
     "off": ("codex", "enabled = false", "its entry has enabled"),
     "a permission": ("claude-code", "", "a permission of Claude Code names it"),
-    "servers that are listed": (
-        "gemini",
-        "",
-        "mcp.allowed or mcp.excluded of Gemini CLI name servers",
-    ),
+    "servers that are listed": ("gemini", "", "mcp.allowed or mcp.excluded of Gemini CLI name"),
 }
 
 
@@ -187,7 +182,7 @@ def test_a_server_that_settings_name_or_say_more_of_keeps_its_name(
     rules.write_text(json.dumps({"permissions": {"deny": ["mcp__a__write"]}}))
     file = settings(env, name, text)
     said = wrap(HOSTS[name], (), START, env)
-    assert f"\na has a gateway of its own: {why}." in said
+    assert f"\na has a gateway of its own: {why}" in said
     read = tomllib.loads if name == "codex" else json.loads
     servers = next(iter(read(file.read_text()).values()))
     assert list(servers) == ["a", "gateway"]
@@ -206,22 +201,6 @@ def test_what_claude_code_will_ask_for_is_said(env: Environment) -> None:
     assert '"mcp__files__artifact_grep"' in said
 
 
-def test_only_the_servers_that_are_named_are_wrapped(env: Environment) -> None:
-    file = settings(env, "cursor", json.dumps({"mcpServers": ENTRIES}))
-    wrap(HOSTS["cursor"], ("bare",), START, env)
-    servers = json.loads(file.read_text())["mcpServers"]
-    assert kept(servers["gateway"]) == {
-        server: ENTRIES[server] for server in ("bare", "fetchstash")
-    }
-    assert servers["files"] == ENTRIES["files"]
-    with pytest.raises(BadArgument) as refused:
-        wrap(HOSTS["cursor"], ("files", "absent"), START, env)
-    assert str(refused.value) == (
-        f"[bad_argument] There is no server 'absent' in {file}. Check the name."
-    )
-    assert json.loads(file.read_text())["mcpServers"] == servers
-
-
 REMOTE = """[mcp_servers.web] # the web
 # where
 url = "https://mcp.example.org/mcp?key=k3y" # in production
@@ -236,9 +215,7 @@ X-User = "USER_ID"
 """
 
 
-def test_a_server_over_http_of_codex_gets_its_token_from_a_variable(
-    env: Environment,
-) -> None:
+def test_a_server_over_http_of_codex_gets_its_token_from_a_variable(env: Environment) -> None:
     file = settings(env, "codex", CODEX + REMOTE)
     assert "Wrapped files, other, web in" in wrap(HOSTS["codex"], (), START, env)
     entry = tomllib.loads(file.read_text())["mcp_servers"]["web"]
@@ -302,16 +279,12 @@ def test_any_form_of_a_codex_table_is_wrapped_and_brought_back(text: str, env: E
 
 
 LOGIN = "Codex logs in to it itself, and that login does not reach the gateway"
+ELSEWHERE = "Codex starts it on another machine"
+UNREADABLE = "its entry has neither a command nor a URL that can be read"
 REFUSALS: dict[str, tuple[str, str]] = {
     "a login of the host": ('url = "https://w"\nscopes = ["a"]', LOGIN),
-    "another machine": (
-        'command = "x"\nexperimental_environment = "remote"',
-        "Codex starts it on another machine",
-    ),
-    "a text for arguments": (
-        'command = "x"\nargs = "-y"',
-        "its entry has neither a command nor a URL that can be read",
-    ),
+    "another machine": ('command = "x"\nexperimental_environment = "remote"', ELSEWHERE),
+    "a text for arguments": ('command = "x"\nargs = "-y"', UNREADABLE),
 }
 
 
@@ -464,23 +437,11 @@ class Remote(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
         tool = {"name": self.headers["x-user"], "inputSchema": {"type": "object"}}
-        results: dict[str, dict[str, Any]] = {
-            "initialize": {
-                "protocolVersion": "2025-06-18",
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "remote", "version": "1"},
-            },
-            "tools/list": {"tools": [tool]},
-        }
-        result = results.get(message["method"])
+        result = {"initialize": ABOUT, "tools/list": {"tools": [tool]}}.get(message["method"])
         if self.headers["authorization"] != "Bearer t0ken":
             self.send_error(401)
             return
-        answer = (
-            {"error": {"code": -32601, "message": "unknown"}}
-            if result is None
-            else {"result": result}
-        )
+        answer = {"result": result} if result else {"error": {"code": -32601, "message": "unknown"}}
         body = (
             json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}) if "id" in message else ""
         )
