@@ -4,6 +4,7 @@ import secrets
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from fetchstash.store import (
     StoreLimits,
     TextReader,
     open_store,
+    store_of_tenant,
 )
 from fetchstash.text.ranges import Ranges
 
@@ -89,3 +91,25 @@ def objects() -> Iterator[Recorded]:
     objects = new_objects()
     with every_bucket_is(objects):
         yield objects
+
+
+Open = Callable[..., Awaitable[Any]]
+
+
+@pytest.fixture
+async def open_team(catalog: str, objects: Recorded, tmp_path: Path) -> AsyncIterator[Open]:
+    """Return a function that opens a replica with a cache of its own, or that of ``machine``."""
+    assert objects is not None  # every bucket is this one
+    opened: list[ArtifactStore] = []
+
+    async def open_one(
+        machine: str = "", tenant: str = "", url: str = "s3://bucket/prefix", **limits: Any
+    ) -> ArtifactStore:
+        folder = tmp_path / (machine or f"machine-{len(opened)}")
+        settings = StoreLimits(folder, url, run="default", catalog=catalog, **limits)
+        opened.append(await open_store(store_of_tenant(settings, tenant) if tenant else settings))
+        return opened[-1]
+
+    yield open_one
+    for store in opened:
+        await store.aclose()

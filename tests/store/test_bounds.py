@@ -1,7 +1,6 @@
 """What a store keeps in bounds. The bounds are set low here, so that little reaches them."""
 
 import random
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -11,18 +10,15 @@ from fetchstash.store import (
     Facts,
     GrepQuery,
     StoreLimits,
-    TextReader,
     _catalog,
     _grep,
     _passages,
     _rows,
     open_store,
 )
+from tests.store.conftest import OpenText, Put
 from tests.store.test_grep import lines, matching
 from tests.store.test_rank import haystack, rank
-
-Put = Callable[..., Awaitable[Facts]]
-OpenText = Callable[[bytes], Awaitable[TextReader]]
 
 pytestmark = pytest.mark.anyio
 
@@ -87,14 +83,8 @@ async def test_pieces_and_cut_lines_make_no_difference(
     monkeypatch.setattr(_grep, "WINDOW", 7)
     monkeypatch.setattr(_grep, "PIECE", 64)
     chance = random.Random(3)
-    text = (
-        "".join(chance.choices(["a", "b", "c ", "€", "\n", "\n", "ab", "c" * 30], k=400))
-        + "c" * 300
-        + "ab"
-        + "c" * 200
-        + "\n"
-        + "b"
-    )
+    pieces = chance.choices(["a", "b", "c ", "€", "\n", "\n", "ab", "c" * 30], k=400)
+    text = f"{''.join(pieces)}{'c' * 300}ab{'c' * 200}\nb"
     reader = await open_text(text.encode())
     matches = await reader.grep(GrepQuery(pattern, max_matches=10_000, context=0))
     # \A and \z are the text's own beginning and end, as RE2 has it, not the line's

@@ -1,47 +1,24 @@
 """What only a store in a bucket does: ranges, the cache, replicas, and what was lost there."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fetchstash.errors import BadArgument, NoText, StoreError, UnknownRef
-from fetchstash.store import ArtifactStore, Facts, GrepQuery, StoreLimits, open_store
+from fetchstash.errors import BadArgument, StoreError, UnknownRef
+from fetchstash.store import GrepQuery, StoreLimits, open_store
 from tests.store.buckets import Recorded, new_objects
+from tests.store.conftest import Open, Put
 from tests.store.contents import raw_of, text_of
-
-Put = Callable[..., Awaitable[Facts]]
-Step = Callable[[], Awaitable[Any]]
-Open = Callable[..., Awaitable[ArtifactStore]]
 
 pytestmark = pytest.mark.anyio
 
-DAY = 86_400
-URL = "https://example.org/"
-EXPIRING = ("blobs", "records", "urls")
 
-
-@pytest.fixture
-async def open_(objects: Recorded, catalog: str, tmp_path: Path) -> AsyncIterator[Open]:
-    """Open a replica with a cache of its own, or with that of ``machine``."""
-    opened: list[ArtifactStore] = []
-
-    async def open_one(machine: str = "", **limits: Any) -> ArtifactStore:
-        folder = tmp_path / (machine or f"machine-{len(opened)}")
-        url = "s3://bucket/prefix"
-        settings = StoreLimits(folder, url, run="default", catalog=catalog, **limits)
-        opened.append(await open_store(settings))
-        return opened[-1]
-
-    yield open_one
-    for store in opened:
-        await store.aclose()
-
-
-async def test_another_replica_reads_what_was_put(open_: Open, put: Put) -> None:
-    facts = await put(await open_(), "Ünïcode 😀\n".encode(), b"raw", url="https://example.org/")
-    other = await open_()
+async def test_another_replica_reads_what_was_put(open_team: Open, put: Put) -> None:
+    facts = await put(
+        await open_team(), "Ünïcode 😀\n".encode(), b"raw", url="https://example.org/"
+    )
+    other = await open_team()
     assert await other.get(facts.artifact_ref) == facts
     assert await other.get("https://example.org/") == facts
     assert await text_of(other, facts.artifact_ref) == "Ünïcode 😀\n"
@@ -51,11 +28,11 @@ async def test_another_replica_reads_what_was_put(open_: Open, put: Put) -> None
 
 
 async def test_grep_reads_ahead_and_keeps_what_it_read(
-    open_: Open, put: Put, objects: Recorded
+    open_team: Open, put: Put, objects: Recorded
 ) -> None:
     text = b"".join(b"line %07d\n" % n for n in range(400_000))
-    facts = await put(await open_(), text)
-    store = await open_(machine="other")
+    facts = await put(await open_team(), text)
+    store = await open_team(machine="other")
     objects.requests.clear()
     reader = await store.open_text(facts.artifact_ref)
     matches = await reader.grep(GrepQuery("line 039999[0-9]"))
@@ -73,9 +50,9 @@ async def test_grep_reads_ahead_and_keeps_what_it_read(
 
 @pytest.mark.parametrize("cache_bytes", [0, 10_000, 2**30])
 async def test_a_cache_of_any_size_changes_no_answer(
-    open_: Open, put: Put, cache_bytes: int
+    open_team: Open, put: Put, cache_bytes: int
 ) -> None:
-    store = await open_(cache_bytes=cache_bytes)
+    store = await open_team(cache_bytes=cache_bytes)
     refs = [(await put(store, b"%d\n" % n * 1_500, b"raw %d" % n)).artifact_ref for n in range(9)]
     for _ in range(2):
         for n, ref in enumerate(refs):
@@ -86,9 +63,9 @@ async def test_a_cache_of_any_size_changes_no_answer(
 
 
 async def test_the_caches_of_one_folder_hold_their_bound_together(
-    open_: Open, put: Put, tmp_path: Path
+    open_team: Open, put: Put, tmp_path: Path
 ) -> None:
-    stores = [await open_(machine="shared", cache_bytes=100_000) for _ in range(4)]
+    stores = [await open_team(machine="shared", cache_bytes=100_000) for _ in range(4)]
     for number in range(40):
         await put(stores[number % 4], None, bytes([number]) * 5_000)
         files = (tmp_path / "shared").rglob("raw/*")
@@ -97,35 +74,35 @@ async def test_the_caches_of_one_folder_hold_their_bound_together(
 
 @pytest.mark.parametrize("same_process", [True, False])
 async def test_a_cached_file_that_was_altered_is_not_used(
-    open_: Open, put: Put, same_process: bool
+    open_team: Open, put: Put, same_process: bool
 ) -> None:
-    store = await open_(machine="one")
+    store = await open_team(machine="one")
     facts = await put(store, b"true words\n", b"true bytes")
     for path in store.spool.parent.glob("*/*"):
         if path.is_file():
             path.write_bytes(b"X" * path.stat().st_size)
     if not same_process:
-        store = await open_(machine="one")
+        store = await open_team(machine="one")
     assert await text_of(store, facts.artifact_ref) == "true words\n"
     assert await raw_of(store, facts.artifact_ref) == b"true bytes"
 
 
 async def test_bytes_that_were_altered_in_the_bucket_are_not_lent(
-    open_: Open, put: Put, objects: Recorded
+    open_team: Open, put: Put, objects: Recorded
 ) -> None:
-    facts = await put(await open_(), None, b"true bytes")
+    facts = await put(await open_team(), None, b"true bytes")
     (path,) = objects.paths("raw")
     objects.store.put(path, b"other byte")
     with pytest.raises(StoreError, match="altered"):
-        await raw_of(await open_(), facts.artifact_ref)
+        await raw_of(await open_team(), facts.artifact_ref)
 
 
 async def test_a_url_whose_bytes_are_lost_is_unknown(
-    open_: Open, put: Put, objects: Recorded
+    open_team: Open, put: Put, objects: Recorded
 ) -> None:
-    facts = await put(await open_(), b"text", url="https://example.org/")
+    facts = await put(await open_team(), b"text", url="https://example.org/")
     objects.remove("raw", "text")
-    store = await open_()
+    store = await open_team()
     with pytest.raises(UnknownRef):
         await store.get("https://example.org/")
     reader = await store.open_text(facts.artifact_ref)
@@ -135,11 +112,11 @@ async def test_a_url_whose_bytes_are_lost_is_unknown(
 
 @pytest.mark.parametrize("left", [b"", b"a" * 100_000])
 async def test_a_text_that_was_cut_short_in_the_bucket_says_so(
-    left: bytes, open_: Open, put: Put, objects: Recorded
+    left: bytes, open_team: Open, put: Put, objects: Recorded
 ) -> None:
     from obstore.exceptions import GenericError
 
-    facts = await put(await open_(), b"a line of text\n" * 20_000)
+    facts = await put(await open_team(), b"a line of text\n" * 20_000)
     for path in objects.paths("text"):
         objects.store.put(path, left)
 
@@ -148,7 +125,7 @@ async def test_a_text_that_was_cut_short_in_the_bucket_says_so(
             raise GenericError("status code: 416 Requested Range Not Satisfiable")
 
     objects.before = refuse
-    store = await open_()
+    store = await open_team()
     reader = await store.open_text(facts.artifact_ref)
     for read in (
         lambda: reader.read_chars(90_000, 190_000),
@@ -160,9 +137,9 @@ async def test_a_text_that_was_cut_short_in_the_bucket_says_so(
 
 
 async def test_bytes_that_were_lost_are_back_with_the_next_put(
-    open_: Open, put: Put, objects: Recorded
+    open_team: Open, put: Put, objects: Recorded
 ) -> None:
-    store = await open_(cache_bytes=0)
+    store = await open_team(cache_bytes=0)
     lost = await put(store, None, b"bytes" * 20_000, url="https://example.org/")
     objects.remove("raw", "text")
     with pytest.raises(StoreError, match="are lost"):
@@ -172,20 +149,13 @@ async def test_bytes_that_were_lost_are_back_with_the_next_put(
         assert await raw_of(store, facts.artifact_ref) == b"bytes" * 20_000
 
 
-async def test_limits_hold_over_replicas(open_: Open, put: Put) -> None:
-    one = await open_(max_artifacts=3)
+async def test_limits_hold_over_replicas(open_team: Open, put: Put) -> None:
+    one = await open_team(max_artifacts=3)
     for n in range(3):
         await put(one, b"one %d" % n)
-    other = await open_(max_artifacts=3)
+    other = await open_team(max_artifacts=3)
     await put(other, b"other")
     assert (await one.list()).total == 3
-
-
-async def test_an_artifact_without_text_says_so_in_a_search(open_: Open, put: Put) -> None:
-    store = await open_()
-    facts = await put(store, None)
-    with pytest.raises(NoText):
-        await store.search("word", [facts.artifact_ref], 1)
 
 
 async def test_without_obstore_one_line_says_what_to_install(

@@ -1,8 +1,7 @@
 """Buckets that fail: nothing half there, nothing acknowledged lost, nothing secret said."""
 
-import secrets
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,33 +9,16 @@ from typing import Any
 import pytest
 
 from fetchstash.errors import BadArgument, FetchstashError, StoreError, UnknownRef
-from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store
+from fetchstash.store import StoreLimits
 from fetchstash.store._bucket import open_bucket
 from tests.store.buckets import Recorded
+from tests.store.conftest import Open, Put
 from tests.store.contents import raw_of, text_of
-
-Put = Callable[..., Awaitable[Facts]]
-Open = Callable[[], Awaitable[ArtifactStore]]
 
 pytestmark = pytest.mark.anyio
 
 URL = "https://example.org/"
 SECRET = "AKIAIOSFODNN7EXAMPLE"
-
-
-@pytest.fixture
-async def open_(objects: Recorded, catalog: str, tmp_path: Path) -> AsyncIterator[Open]:
-    opened: list[ArtifactStore] = []
-
-    async def open_one() -> ArtifactStore:
-        folder = tmp_path / secrets.token_hex(4)
-        settings = StoreLimits(folder, "s3://bucket/prefix", run="default", catalog=catalog)
-        opened.append(await open_store(settings))
-        return opened[-1]
-
-    yield open_one
-    for store in opened:
-        await store.aclose()
 
 
 def failing(number: int, error: Exception) -> Callable[[str, str], None]:
@@ -62,20 +44,20 @@ def throttled() -> Exception:
     )
 
 
-async def no_fault(open_: Open, put: Put, objects: Recorded) -> int:
+async def no_fault(open_team: Open, put: Put, objects: Recorded) -> int:
     """Return how many requests a put makes."""
     objects.requests.clear()
-    await put(await open_(), b"text", b"raw", url=URL)
+    await put(await open_team(), b"text", b"raw", url=URL)
     return len(objects.requests)
 
 
 @pytest.mark.parametrize("answered", [False, True], ids=["lost", "done but not answered"])
 async def test_a_put_that_fails_at_any_request_leaves_nothing_half(
-    open_: Open, put: Put, objects: Recorded, answered: bool
+    open_team: Open, put: Put, objects: Recorded, answered: bool
 ) -> None:
-    requests = await no_fault(open_, put, objects)
+    requests = await no_fault(open_team, put, objects)
     for number in range(1, requests + 1):
-        store = await open_()
+        store = await open_team()
         url, content = f"{URL}{number}", b"text %d" % number
         fault = failing(number, throttled())
         if answered:
@@ -88,7 +70,7 @@ async def test_a_put_that_fails_at_any_request_leaves_nothing_half(
             acknowledged = True
         objects.before = objects.after = lambda _name, _path: None
         assert list(store.spool.iterdir()) == []
-        reader = await open_()
+        reader = await open_team()
         for facts in (await reader.list()).facts:
             assert await text_of(reader, facts.artifact_ref)
             assert await raw_of(reader, facts.artifact_ref)
@@ -103,10 +85,10 @@ async def test_a_put_that_fails_at_any_request_leaves_nothing_half(
 
 
 async def test_reads_fail_and_go_on_when_the_bucket_does(
-    open_: Open, put: Put, objects: Recorded
+    open_team: Open, put: Put, objects: Recorded
 ) -> None:
-    facts = await put(await open_(), b"text\n" * 100_000, url=URL)
-    store = await open_()
+    facts = await put(await open_team(), b"text\n" * 100_000, url=URL)
+    store = await open_team()
     reader = await store.open_text(facts.artifact_ref)
     objects.before = failing(1, throttled())
     calls: list[Callable[[], Awaitable[Any]]] = [

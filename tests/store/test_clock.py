@@ -1,15 +1,13 @@
 """A clock that is wrong expires nothing; time that really passed does."""
 
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store
-
-Put = Callable[..., Awaitable[Facts]]
+from fetchstash.store import ArtifactStore, StoreLimits, open_store
+from tests.store.conftest import Put
 
 HOUR, DAY = 3600.0, 86400.0
 START = 1_800_000_000.0

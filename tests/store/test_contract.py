@@ -23,9 +23,9 @@ from fetchstash.store import (
 )
 from fetchstash.text.ranges import Heading, Preview, Ranges, Table
 from tests.store.buckets import empty_place
+from tests.store.conftest import Put
 from tests.store.contents import raw_of, text_of
 
-Put = Callable[..., Awaitable[Facts]]
 Open = Callable[..., Awaitable[ArtifactStore]]
 
 pytestmark = pytest.mark.anyio
@@ -176,6 +176,8 @@ async def test_an_artifact_without_text_has_facts_and_bytes_only(open_: Open, pu
     facts = await put(store, None, b"\x00\x01")
     with pytest.raises(NoText):
         await store.open_text(facts.artifact_ref)
+    with pytest.raises(NoText):
+        await store.search("word", [facts.artifact_ref], 1)
     assert await store.open_artifact(facts.artifact_ref) == (facts, None)
     assert await raw_of(store, facts.artifact_ref) == b"\x00\x01"
 

@@ -5,8 +5,6 @@ import json
 import os
 import shutil
 import sqlite3
-import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -26,9 +24,8 @@ from fetchstash.store import (
     open_store,
 )
 from fetchstash.text.ranges import Preview, Ranges
+from tests.store.conftest import Put
 from tests.store.contents import text_of
-
-Put = Callable[..., Awaitable[Facts]]
 
 pytestmark = pytest.mark.anyio
 
@@ -169,14 +166,6 @@ async def test_an_altered_file_is_an_error_and_no_part_of_it_is_shown(
     assert await text_of(store, kept.artifact_ref) == "another text\n"
 
 
-async def test_a_file_that_was_touched_but_not_altered_is_read(
-    store: ArtifactStore, put: Put
-) -> None:
-    facts = await put(store, b"text")
-    os.utime(facts.path or "", (1, 1))
-    assert await text_of(store, facts.artifact_ref) == "text"
-
-
 async def test_a_file_that_was_touched_is_hashed_once_and_again_when_it_is_written(
     store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,24 +222,6 @@ async def test_a_url_whose_bytes_are_lost_is_unknown_so_that_it_is_fetched_again
     again = await put(store, b"text", url="https://example.org/")
     assert await store.get("https://example.org/") == again
     assert await text_of(store, lost.artifact_ref) == "text"
-
-
-@pytest.mark.parametrize("days", [400, -400])
-async def test_a_clock_that_jumps_while_the_store_is_open_takes_nothing(
-    days: int, store: ArtifactStore, put: Put, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = await put(store, b"before")
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + days * 86400)
-    after = await put(store, b"after")
-    assert await store.gc() == ()
-    assert [facts.artifact_ref for facts in (await store.list()).facts] == [
-        after.artifact_ref,
-        before.artifact_ref,
-    ]
-    monkeypatch.undo()
-    assert await store.gc() == ()
-    assert await text_of(store, before.artifact_ref) == "before"
 
 
 async def test_a_lock_that_is_never_released_is_busy_and_reading_goes_on(
@@ -329,15 +300,6 @@ async def test_a_preview_of_the_first_version_is_read(
     assert reader.ranges == Ranges(pages=(0, 2), preview=Preview("a glimpse"))
     await reader.aclose()
     await migrated.aclose()
-
-
-async def test_a_damaged_catalogue_is_an_error(limits: StoreLimits, put: Put) -> None:
-    store = await open_store(limits)
-    await put(store, b"text")
-    await store.aclose()
-    (limits.folder / "catalog.db").write_bytes(b"this is no database" * 1000)
-    with pytest.raises(StoreError, match=r"catalogue of the store is damaged.*repair"):
-        await open_store(limits)
 
 
 @pytest.mark.parametrize("how", ["moved", "deleted"])

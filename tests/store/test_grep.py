@@ -4,7 +4,6 @@ import itertools
 import re
 import threading
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -13,9 +12,8 @@ import pytest
 import re2
 
 from fetchstash.errors import BadPattern
-from fetchstash.store import ArtifactStore, GrepQuery, Line, Matches, TextReader, compile_pattern
-
-OpenText = Callable[[bytes], Awaitable[TextReader]]
+from fetchstash.store import ArtifactStore, GrepQuery, Line, Matches, compile_pattern
+from tests.store.conftest import OpenText
 
 POEM = "The fox\nruns\nover\nthe Fox\n\nand the dog\nbarks at foxes\n"
 

@@ -3,7 +3,6 @@
 import random
 import sqlite3
 import threading
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,7 @@ from fetchstash.store import (
 )
 from fetchstash.store._search import RunTexts, SearchIndex
 from fetchstash.store._text import text_in_memory
-
-Put = Callable[..., Awaitable[Facts]]
+from tests.store.conftest import Put
 
 pytestmark = pytest.mark.anyio
 
@@ -214,22 +212,6 @@ async def test_words_that_do_not_occur_give_no_passage(
 ) -> None:
     await fill(store, put)
     assert (await store.search(query, (), 3)).passages == ()
-
-
-async def test_a_search_finds_later_artifacts_and_no_deleted_ones(
-    store: ArtifactStore, limits: StoreLimits, put: Put
-) -> None:
-    kept = await fill(store, put)
-    assert (await store.search("topic2", (), 3)).passages
-    later = await put(store, b"a later text about topic2")
-    assert later.artifact_ref in {
-        passage.artifact_ref for passage in (await store.search("topic2", (), 3)).passages
-    }
-    await store.delete(kept[2].artifact_ref)
-    assert {passage.artifact_ref for passage in (await store.search("topic2", (), 9)).passages} == {
-        later.artifact_ref
-    }
-    assert (limits.folder / "search.db").exists()
 
 
 async def test_no_word_of_a_deleted_text_outlives_the_next_gc(

@@ -2,15 +2,13 @@
 
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
 
 from fetchstash.errors import ExpiredRef
-from fetchstash.store import Facts, StoreLimits, open_store
-
-Put = Callable[..., Awaitable[Facts]]
+from fetchstash.store import StoreLimits, open_store
+from tests.store.conftest import Put
 
 pytestmark = [
     pytest.mark.anyio,

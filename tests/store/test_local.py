@@ -17,8 +17,7 @@ from fetchstash.errors import BadArgument, ExpiredRef, StoreError, TooLarge, Unk
 from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store, repair_store
 from fetchstash.store._threads import Threads
 from fetchstash.text.ranges import Ranges
-
-Put = Callable[..., Awaitable[Facts]]
+from tests.store.conftest import Put
 
 pytestmark = pytest.mark.anyio
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
@@ -185,20 +184,6 @@ async def test_an_ephemeral_store_leaves_no_file(limits: StoreLimits, put: Put) 
     await store.aclose()
     await store.aclose()
     assert not limits.folder.exists()
-
-
-async def test_an_ephemeral_store_leaves_alone_what_others_keep(
-    limits: StoreLimits, put: Put
-) -> None:
-    brief, kept = await open_store(replace(limits, ephemeral=True)), await open_store(limits)
-    gone = await put(brief, b"brief")
-    facts = await put(kept, b"kept")
-    await brief.aclose()
-    assert (await kept.get(facts.artifact_ref)).artifact_ref == facts.artifact_ref
-    with pytest.raises(ExpiredRef):
-        await kept.get(gone.artifact_ref)
-    await kept.aclose()
-    assert limits.folder.exists()
 
 
 async def test_two_ephemeral_stores_without_a_name_do_not_see_each_other(

@@ -1,16 +1,15 @@
 """Somebody moves or deletes the folder of an open store: nothing is acknowledged into nowhere."""
 
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fetchstash.errors import StoreError, UnknownRef
-from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store
+from fetchstash.store import ArtifactStore, StoreLimits, open_store
+from tests.store.conftest import Put
 from tests.store.contents import text_of
-
-Put = Callable[..., Awaitable[Facts]]
 
 pytestmark = pytest.mark.anyio
 

@@ -3,7 +3,7 @@
 import os
 import stat
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
@@ -21,8 +21,6 @@ from fetchstash.store import (
 from tests.store.buckets import empty_place
 
 pytestmark = pytest.mark.anyio
-
-Reopen = Callable[[], Awaitable[Objects]]
 
 
 @pytest.fixture(params=["folder", "memory", "team", "bucket"])

@@ -108,25 +108,11 @@ def test_a_put_is_on_the_disk_step_by_step_before_it_is_acknowledged(tmp_path: P
         pytest.skip("strace is missing: the order of the system calls was not looked at")
     trace = tmp_path / "trace"
     traced = "trace=write,pwrite64,fsync,fdatasync,rename,renameat,renameat2"
-    command: list[str | Path] = [
-        "strace",
-        "-f",
-        "-y",
-        "-o",
-        trace,
-        "-e",
-        traced,
-        sys.executable,
-        "-P",
-        "-c",
-        PUT,
-        tmp_path / "store",
-    ]
+    words = ["strace", "-f", "-y", "-o", str(trace), "-e", traced, sys.executable, "-P", "-c", PUT]
+    command = [*words, str(tmp_path / "store")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     if "ptrace" in done.stderr:
-        pytest.skip(
-            "strace may trace nothing here: the order of the system calls was not looked at"
-        )
+        pytest.skip("strace may trace nothing here: no order of system calls was looked at")
     assert done.returncode == 0, done.stderr
     calls = calls_of(trace.read_text(encoding="utf-8", errors="replace"))
     on_disk: list[int] = []

@@ -3,7 +3,6 @@
 import os
 import random
 import subprocess
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,7 @@ import pytest
 from fetchstash.errors import OutOfRange
 from fetchstash.store import BytesSource, StrideIndex, TextReader
 from fetchstash.text.ranges import Ranges
-
-OpenText = Callable[[bytes], Awaitable[TextReader]]
+from tests.store.conftest import OpenText
 
 BLOCK = 64 * 2**10
 

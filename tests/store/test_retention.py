@@ -1,16 +1,14 @@
 """What retention removes, as a table: artifacts from the least to the most recently used."""
 
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
 
-from fetchstash.store import Facts, StoreLimits, open_store
+from fetchstash.store import StoreLimits, open_store
 from fetchstash.system import telemetry
+from tests.store.conftest import Put
 from tests.store.postgres import server
-
-Put = Callable[..., Awaitable[Facts]]
 
 NOW = 1000.0
 HALF_A_DAY = 43_200
@@ -19,31 +17,15 @@ HALF_A_DAY = 43_200
 @pytest.mark.parametrize(
     ("sizes", "expiries", "count", "size", "expected"),
     [
-        pytest.param([], [], 2, 10, [], id="nothing there"),
-        pytest.param([5, 5], [2000, 2000], 2, 10, [], id="within all limits"),
-        pytest.param([5, 5], [999, 1000], 2, 10, ["0 age", "1 age"], id="too old, to the second"),
-        pytest.param(
-            [1, 1, 1], [2000] * 3, 2, 10, ["0 count"], id="one too many: the least recently used"
-        ),
-        pytest.param([5, 5, 5], [2000] * 3, 9, 10, ["0 bytes"], id="too many bytes"),
-        pytest.param([5, 1, 9], [2000] * 3, 9, 10, ["0 bytes"], id="no more than must go"),
-        pytest.param(
-            [1, 9, 9],
-            [2000] * 3,
-            9,
-            10,
-            ["0 bytes", "1 bytes"],
-            id="small ones go too, in order of use",
-        ),
-        pytest.param(
-            [5, 5, 5, 5],
-            [2000, 999, 2000, 2000],
-            2,
-            7,
-            ["1 age", "0 count", "2 bytes"],
-            id="age, then count, then bytes",
-        ),
-        pytest.param([50], [2000], 9, 10, ["0 bytes"], id="one that is larger than all"),
+        ([], [], 2, 10, []),
+        ([5, 5], [2000, 2000], 2, 10, []),
+        ([5, 5], [999, 1000], 2, 10, ["0 age", "1 age"]),  # to the second
+        ([1, 1, 1], [2000] * 3, 2, 10, ["0 count"]),  # the least recently used
+        ([5, 5, 5], [2000] * 3, 9, 10, ["0 bytes"]),
+        ([5, 1, 9], [2000] * 3, 9, 10, ["0 bytes"]),  # no more than must go
+        ([1, 9, 9], [2000] * 3, 9, 10, ["0 bytes", "1 bytes"]),  # small ones too, in order of use
+        ([5] * 4, [2000, 999, 2000, 2000], 2, 7, ["1 age", "0 count", "2 bytes"]),
+        ([50], [2000], 9, 10, ["0 bytes"]),  # one that is larger than all
     ],
 )
 @pytest.mark.anyio

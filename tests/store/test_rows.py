@@ -1,14 +1,12 @@
 """No question that is asked all day costs more because the catalogue is larger."""
 
 import sqlite3
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from fetchstash.store import Facts, StoreLimits, open_store
-
-Put = Callable[..., Awaitable[Facts]]
+from fetchstash.store import StoreLimits, open_store
+from tests.store.conftest import Put
 
 
 @pytest.mark.anyio

@@ -1,9 +1,7 @@
 """What only a store in PostgreSQL does: claims, tenants, migrations, and a database that fails."""
 
 import threading
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,33 +25,18 @@ from fetchstash.store._postgres import connection_url, schema_of
 from fetchstash.store._schema import STEPS
 from fetchstash.store._team import TeamStore
 from tests.store.buckets import Recorded
+from tests.store.conftest import Open, Put
 from tests.store.contents import raw_of, text_of
-from tests.store.postgres import Server, new_server
-
-Put = Callable[..., Awaitable[Facts]]
-Open = Callable[..., Awaitable[Any]]
+from tests.store.postgres import new_server
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(params=["folder", "bucket"])
-async def open_(
-    request: pytest.FixtureRequest, catalog: str, objects: Recorded, tmp_path: Path
-) -> AsyncIterator[Open]:
+def open_(request: pytest.FixtureRequest, open_team: Open) -> Open:
     """Open a replica over the same database and bytes."""
-    opened: list[TeamStore] = []
     url = "s3://bucket/team" if request.param == "bucket" else ""
-
-    async def open_one(tenant: str = "", **limits: Any) -> Any:
-        settings = StoreLimits(tmp_path, url, run="default", catalog=catalog, **limits)
-        store = await open_store(store_of_tenant(settings, tenant) if tenant else settings)
-        assert isinstance(store, TeamStore)
-        opened.append(store)
-        return store
-
-    yield open_one
-    for store in opened:
-        await store.aclose()
+    return partial(open_team, machine="shared", url=url)
 
 
 def run(store: Any, statement: str) -> list[Any]:
@@ -196,7 +179,11 @@ async def test_usage_counts_all_that_is_kept(open_: Open, put: Put) -> None:
 
 
 async def test_tenants_see_nothing_of_each_other(open_: Open, put: Put) -> None:
-    acme, globex, everybody = await open_("acme"), await open_("globex"), await open_()
+    acme, globex, everybody = (
+        await open_(tenant="acme"),
+        await open_(tenant="globex"),
+        await open_(),
+    )
     facts = await put(acme, b"a secret of acme", b"raw", url="https://example.org/")
     for other in (globex, everybody):
         assert (await other.list()).total == 0
@@ -221,7 +208,7 @@ async def test_replicas_that_start_at_once_make_one_schema(open_: Open, put: Put
     stores: list[Any] = []
 
     async def start() -> None:
-        stores.append(await open_("acme"))
+        stores.append(await open_(tenant="acme"))
 
     async with anyio.create_task_group() as tasks:
         for _ in range(6):
@@ -279,47 +266,51 @@ async def test_repair_removes_the_artifacts_whose_bytes_are_lost_and_no_other(
 # --- a database that fails -----------------------------------------------------------------------
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    server = new_server()
-    yield server
-    with suppress(Exception):
-        server.stop()
-
-
 @pytest.mark.slow
-async def test_a_restart_of_the_database_is_survived(
-    server: Server, put: Put, tmp_path: Path
+@pytest.mark.parametrize("how", ["stopped", "frozen"])
+async def test_a_database_that_is_gone_costs_a_bounded_time_and_one_line_and_is_used_again(
+    how: str, tmp_path: Path, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits = StoreLimits(tmp_path, run="default", catalog=server.new_database())
+    for name in ("_BEGIN_SECONDS", "_ANSWER_SECONDS", "_CONNECT_SECONDS", "_WAIT_SECONDS"):
+        monkeypatch.setattr(_postgres, name, 1)
+    monkeypatch.setattr(_postgres, "_SILENT_SECONDS", 0)
+    own = new_server()
+    limits = StoreLimits(tmp_path, run="default", catalog=own.new_database())
     store, objects = await open_store(limits), await open_objects(limits)
-    facts = await put(store, b"read last", url="https://example.org/")
-    assert await text_of(store, facts.artifact_ref) == "read last"
+    known = await put(store, b"known\n", url="https://example.org/")
+    assert await text_of(store, known.artifact_ref) == "known\n"
     assert await objects.failing() == ""
-    server.stop()
-    start = time.monotonic()
-    for call in (
-        lambda: put(store, b"more"),
-        store.list,
-        lambda: store.get("https://example.org/"),
-        lambda: store.delete(facts.artifact_ref),
-    ):
-        with pytest.raises(StoreError, match="database does not answer"):
-            await call()
-    assert time.monotonic() - start < 60
-    assert await objects.failing() == "database"
-    assert await text_of(store, facts.artifact_ref) == "read last"
-    with pytest.raises(StoreError, match="database does not answer"):
-        await open_store(store_of_tenant(limits, "another"))
-    server.start()
-    assert (await store.list()).total == 1
-    assert (await put(store, b"more")).artifact_ref
-    assert await objects.failing() == ""
-    server.stop()
-    server.start()
+    own.stop() if how == "stopped" else own.freeze()
+    try:
+        with anyio.fail_after(60):  # and not for ever
+            for ask in (
+                store.list,
+                lambda: store.get("https://example.org/"),
+                lambda: put(store, b"new\n"),
+                lambda: store.search("known", [], 3),
+                lambda: store.get("art_" + "a" * 26),
+                lambda: store.delete(known.artifact_ref),
+                lambda: open_store(store_of_tenant(limits, "another")),
+            ):
+                with pytest.raises(StoreError, match="database does not answer") as error:
+                    await ask()
+                assert len(error.value.line().splitlines()) == 1
+            assert await objects.failing() == "database"
+            # What was read last can be read on.
+            assert await text_of(store, known.artifact_ref) == "known\n"
+    finally:
+        own.start() if how == "stopped" else own.thaw()
+    with anyio.fail_after(60):
+        while await objects.failing():  # noqa: ASYNC110 - until the pool has tried again
+            await anyio.sleep(0.05)
+    assert [facts.artifact_ref for facts in (await store.list()).facts] == [known.artifact_ref]
+    assert (await put(store, b"new\n")).artifact_ref
+    own.stop()
+    own.start()
     assert (await store.list()).total == 2, "the idle connections are broken by now"
     await store.aclose()
     await objects.aclose()
+    own.stop()
 
 
 async def test_a_bucket_that_fails_is_named(
@@ -381,48 +372,6 @@ async def test_without_psycopg_one_line_says_what_to_install(
     monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
     with pytest.raises(StoreError, match=r'pip install "fetchstash\[team\]"'):
         await open_store(StoreLimits(tmp_path, catalog="postgresql:///x"))
-
-
-async def test_a_frozen_database_costs_a_bounded_time_and_one_line_and_is_used_again(
-    tmp_path: Path, put: Put, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("_BEGIN_SECONDS", "_ANSWER_SECONDS", "_CONNECT_SECONDS", "_WAIT_SECONDS"):
-        monkeypatch.setattr(_postgres, name, 1)
-    monkeypatch.setattr(_postgres, "_SILENT_SECONDS", 0)
-    own = new_server()
-    limits = StoreLimits(tmp_path, run="default", catalog=own.new_database())
-    store = await open_store(limits)
-    objects = await open_objects(limits)
-    known = await put(store, b"known\n", url="https://example.org/")
-    assert await store.open_text(known.artifact_ref)
-    own.freeze()
-    try:
-        with anyio.fail_after(60):  # and not for ever
-            for ask in (
-                store.list,
-                lambda: store.get("https://example.org/"),
-                lambda: put(store, b"new\n"),
-                lambda: store.search("known", [], 3),
-                lambda: store.get("art_" + "a" * 26),
-            ):
-                with pytest.raises(StoreError, match="database does not answer") as error:
-                    await ask()
-                assert len(error.value.line().splitlines()) == 1
-            assert await objects.failing() == "database"
-            # What was read last can be read on.
-            assert (await store.get(known.artifact_ref)).sha256 == known.sha256
-            reader = await store.open_text(known.artifact_ref)
-            assert await reader.read_chars(0, 5) == "known"
-            await reader.aclose()
-    finally:
-        own.thaw()
-    with anyio.fail_after(60):
-        while await objects.failing():  # noqa: ASYNC110 - until the pool has tried again
-            await anyio.sleep(0.05)
-    assert [facts.artifact_ref for facts in (await store.list()).facts] == [known.artifact_ref]
-    assert (await put(store, b"new\n")).artifact_ref
-    await store.aclose()
-    await objects.aclose()
 
 
 async def test_a_database_that_freezes_within_a_statement_is_given_up(
