@@ -142,8 +142,14 @@ class MemoryStore(StoreBase):
             path.unlink(missing_ok=True)
 
     async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
-        """Rank passages over these artifacts, or all of the run where ``refs`` is empty."""
+        """Rank passages over these artifacts, or all of the run where ``refs`` is empty.
+
+        Raises NoText where one of ``refs`` has none.
+        """
         artifacts = [self._find(ref) for ref in refs] or self._run_artifacts()
+        for artifact in artifacts if refs else ():
+            if artifact.text is None:
+                raise no_text(artifact.facts.artifact_ref)
         data = {a.facts.artifact_ref: a.text for a in artifacts if a.text is not None}
 
         def work(cancelled: Callable[[], bool]) -> SearchResult:
