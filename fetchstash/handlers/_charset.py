@@ -11,6 +11,7 @@ import codecs
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from fetchstash.handlers._routing._text_test import BOMS, text_test
@@ -204,21 +205,14 @@ def _is_utf8(sample: bytes, *, claimed: bool) -> bool:
     Other charsets hardly ever look like it by chance, so that four whole characters outweigh a
     broken one; one does if a label or the text itself claims UTF-8.
     """
-    if _is_valid_utf8(sample):
+    decoder = codecs.getincrementaldecoder("utf-8")
+    with suppress(UnicodeDecodeError):  # a text may hold U+FFFD itself
+        decoder().decode(sample)
         return True
-    text = codecs.getincrementaldecoder("utf-8")("replace").decode(sample)
+    text = decoder("replace").decode(sample)
     broken = len(_BROKEN.findall(text))
     whole = len(text) - len(text.encode("ascii", "ignore")) - text.count("\ufffd")
     return broken < whole if claimed else broken * 4 <= whole
-
-
-def _is_valid_utf8(sample: bytes) -> bool:
-    """Return whether nothing in it is broken: a text may hold U+FFFD itself."""
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(sample)
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _errors(sample: bytes, charset: str) -> int:

@@ -255,13 +255,8 @@ def texts(blocks: list[Block]) -> list[Block]:
 
 def _ends_with_break(run: list[Node]) -> bool:
     """Return whether a run ends with a line break; a second one ends the paragraph."""
-    for node in reversed(run):
-        if isinstance(node, str):
-            if node.strip():
-                return False
-        else:
-            return node.tag == "br"
-    return False
+    last = next((n for n in reversed(run) if not isinstance(n, str) or n.strip()), "")
+    return not isinstance(last, str) and last.tag == "br"
 
 
 MAX_COLSPAN = 8  # columns that one cell may span: more cost output and say nothing

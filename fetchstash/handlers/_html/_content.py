@@ -107,13 +107,12 @@ def left_out(blocks: Sequence[Block], keep: Sequence[bool]) -> tuple[int, str]:
 def _region(element: Element, known: dict[Element, str]) -> str:
     """Return the name of the region that the nearest element around tells."""
     chain: list[Element] = []
-    name = ""
     for around in element.outward():
-        name = known.get(around) or _named(groups(around))
-        if name:
+        if name := known.get(around) or _named(groups(around)):
             break
         chain.append(around)
-    name = name or "other"
+    else:
+        name = "other"
     known.update(dict.fromkeys(chain, name))
     return name
 

@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import accumulate, compress
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from fetchstash.handlers._html._blocks import CODE, HEADING, PARAGRAPH, TABLE, Block
@@ -77,9 +76,6 @@ _MOST = 60  # blocks; the largest distance that counts
 _LEAST_ITEMS = 3
 _LIST_REACH = 7  # elements, from the parent of a block up, in which a list is looked for
 _NO_LIST: Row = [_LIST_REACH, 0, 0, 0, 0]
-_COUNT = attrgetter("count")
-_TABLED = 500
-_LOGARITHMS = [math.log1p(words) for words in range(_TABLED)]
 _PLACES = (
     "div", "p", "li", "td", "th", "dd", "dt", "span", "section", "article", "main", "aside",
     "header", "footer", "nav", "form", "figcaption", "blockquote", "body", "a", "label", "summary",
@@ -144,11 +140,12 @@ def features(blocks: list[Block]) -> tuple[list[Row], Row]:
     edges = [(region.span.first, region.span.last) for region in regions]
     no_title = [0] * (len(_SHARES) + 1 - len(regions))
     around = _surrounding_rows(blocks, sums, spans, regions)
-    page = _page_row(blocks, ends)
-    page[:0] = [
-        *(sum(compress(map(_COUNT, blocks), column)) / (words[-1] or 1) for column in decisions),
+    counts = [block.count for block in blocks]
+    page = [
+        *(sum(compress(counts, column)) / (words[-1] or 1) for column in decisions),
         *(region.share for region in regions),
         *([-1] * len(no_title)),
+        *_page_row(blocks, ends),
     ]
     signatures = [_signature(block) for block in blocks]
     alike = {name: math.log1p(count) for name, count in Counter(signatures).items()}
@@ -167,7 +164,7 @@ def features(blocks: list[Block]) -> tuple[list[Row], Row]:
         row = [
             _KINDS[kind],
             _TAGS.get(parent.tag, 0),
-            _LOGARITHMS[own_words] if own_words < _TABLED else math.log1p(own_words),
+            math.log1p(own_words),
             len(block.words) / (own_words or 1),
             block.linked / (own_words or 1),
             ends[number],

@@ -66,7 +66,7 @@ def fill_slots(parser: "LexborHTMLParser") -> None:
         host = root.parent
         if host is None:
             continue
-        light = [child for child in _children(host) if child.mem_id != root.mem_id]
+        light = [child for child in host.iter(include_text=True) if child.mem_id != root.mem_id]
         slots: dict[str, LexborNode] = {}
         for slot in root.css("slot"):
             if _root_around(slot) == root.mem_id:
@@ -78,20 +78,11 @@ def fill_slots(parser: "LexborHTMLParser") -> None:
             is_blank = not child.is_element_node and not (child.text_content or "").strip()
             if name in slots and not is_blank and not child.is_comment_node:
                 if name not in filled:
-                    for fallback in _children(slots[name]):
+                    for fallback in list(slots[name].iter(include_text=True)):
                         fallback.decompose()
                     filled.add(name)
                 slots[name].insert_child(child)
             child.decompose()
-
-
-def _children(node: "LexborNode") -> "list[LexborNode]":
-    children: list[LexborNode] = []
-    child = node.child
-    while child is not None:
-        children.append(child)
-        child = child.next
-    return children
 
 
 def _root_around(slot: "LexborNode") -> int:

@@ -42,7 +42,6 @@ _STATIC = names(
 """Pseudo-classes that do not depend on what a reader does."""
 _COSTLY = re.compile(r":has|:nth|:only|:last|~")
 _NOT_CLASS = re.compile(r":not\(\s*\.((?:[\w-]|\\.)+)")
-
 _BRACKETS = re.compile(r"\[[^\]]*\]")
 
 Select = Callable[[str], frozenset[int]]

@@ -207,7 +207,6 @@ class _Copy:
         """Copy the body without recursion: the source decides how deep it is."""
         pending: list[tuple[LexborNode | None, Element, Paint]] = []
         parent = self._page.body
-        has_tex = self._page.has_tex
         node = self._body.child
         while node is not None or pending:
             if node is None:
@@ -215,10 +214,7 @@ class _Copy:
                 continue
             kind = node.tag_id
             if kind == _TEXT:
-                if paints is self._seen_paint and not has_tex:
-                    parent.children.append(node.text_content or "")
-                else:
-                    self._add_text(node.text_content or "", parent, paints)
+                self._add_text(node.text_content or "", parent, paints)
             elif kind != _COMMENT and (tag := node.tag):
                 if tag not in _NEVER_READ:
                     element = Element(tag, _attributes(node), parent)
