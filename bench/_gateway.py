@@ -147,10 +147,7 @@ def host(words: list[str], env: Mapping[str, str], data: Path) -> Generator[Host
         one = Host(server)
         info, capabilities = {"name": "bench", "version": "1"}, {"extensions": UI}
         one.ask(
-            "initialize",
-            protocolVersion="2025-11-25",
-            clientInfo=info,
-            capabilities=capabilities,
+            "initialize", protocolVersion="2025-11-25", clientInfo=info, capabilities=capabilities
         )
         one.tell({"method": "notifications/initialized"})
         try:

@@ -18,14 +18,7 @@ from pathlib import Path
 import anyio
 
 from bench._store import write_text
-from fetchstash.store import (
-    ArtifactStore,
-    Facts,
-    GrepQuery,
-    StoreLimits,
-    TextReader,
-    open_store,
-)
+from fetchstash.store import ArtifactStore, Facts, GrepQuery, StoreLimits, TextReader, open_store
 from fetchstash.text.ranges import Ranges
 
 PATTERNS = {

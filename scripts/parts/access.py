@@ -36,16 +36,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl
 
-from scripts.drive.hosts import (
-    HOSTS,
-    SECONDS,
-    Host,
-    HostAtHome,
-    check,
-    failures,
-    install,
-    write,
-)
+from scripts.drive.hosts import HOSTS, SECONDS, Host, HostAtHome, check, failures, install, write
 from scripts.drive.loopback import Loopback
 from scripts.drive.person import log_in
 from scripts.drive.provider import Provider

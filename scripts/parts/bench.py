@@ -36,10 +36,7 @@ SHORT: Mapping[str, Sequence[str]] = {
 }
 """The arguments of a short run. The files that ping would fetch are those of torture handlers."""
 
-CORPORA: Mapping[str, str] = {
-    "client_replay": "transcripts",
-    "handlers_html": "html",
-}
+CORPORA: Mapping[str, str] = {"client_replay": "transcripts", "handlers_html": "html"}
 """The corpora that a benchmark cannot do without, by their names in the folder."""
 
 ELSEWHERE: Mapping[str, str] = {

@@ -322,3 +322,18 @@ def test_the_python_of_the_environment_serves_where_no_other_is_on_path(tmp_path
     done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "Python 3.11 or newer is needed" in done.stderr
+
+
+def test_a_part_of_ci_may_keep_bytecode_where_others_may_not(checkout: Checkout) -> None:
+    checkout.set_up("dev")
+    parts = checkout.folder / "scripts" / "parts"
+    parts.mkdir()
+    (parts / "shown.py").write_text("import sys; print(sys.dont_write_bytecode)")
+    done = subprocess.run(
+        [sys.executable, "-P", checkout.folder / "scripts" / "setup.py", "shown"],
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "False\n"
