@@ -156,41 +156,25 @@ def wheel_environment() -> Path:
         return python
     shutil.rmtree(WHEEL_VENV, ignore_errors=True)
     venv.create(WHEEL_VENV, with_pip=False, symlinks=os.name != "nt")
+    ours: list[str | Path] = [sys.executable, "-P"]
     with tempfile.TemporaryDirectory() as folder:
-        build: list[str | Path] = [
-            sys.executable,
-            "-P",
-            "-m",
-            "build",
-            "--wheel",
-            "--no-isolation",
-            "--outdir",
-            folder,
-            ROOT,
-        ]
-        step("build the wheel", build)
+        build = ["build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
+        step("build the wheel", [*ours, "-m", *build])
         wheel = next(Path(folder).glob("*.whl"))
-        install: list[str | Path] = [
-            "install",
-            "-q",
-            "--no-deps",
-            "--disable-pip-version-check",
-            wheel,
-        ]
-        if find_spec("pip") is None:  # uv set the environment up, and leaves pip out
-            step("install pip", [sys.executable, "-P", "-m", "ensurepip"])
-        step("install the wheel", [sys.executable, "-P", "-m", "pip", "--python", python, *install])
-    paths = [
-        sys.executable,
-        "-P",
-        "-c",
-        "import sysconfig; print(sysconfig.get_path('purelib'), sysconfig.get_path('platlib'))",
-    ]
-    of_ours = subprocess.run(paths, check=True, capture_output=True, text=True).stdout.split()
-    paths[0] = str(python)
-    theirs = Path(
-        subprocess.run(paths, check=True, capture_output=True, text=True).stdout.split()[0]
+        if uv := shutil.which("uv"):
+            install = [uv, "pip", "install", "--python", python]
+        else:
+            if find_spec("pip") is None:  # uv set the environment up, and leaves pip out
+                step("install pip", [*ours, "-m", "ensurepip"])
+            pip = ["-m", "pip", "--disable-pip-version-check", "--python", python]
+            install = [*ours, *pip, "install"]
+        step("install the wheel", [*install, "-q", "--no-deps", wheel])
+    asked = ("-P", "-c", "import sysconfig as s; print(*map(s.get_path, ('purelib', 'platlib')))")
+    of_ours, of_theirs = (
+        subprocess.run([each, *asked], check=True, capture_output=True, text=True).stdout.split()
+        for each in (sys.executable, python)
     )
+    theirs = Path(of_theirs[0])
     (theirs / "locked-packages.pth").write_text("\n".join(dict.fromkeys(of_ours)), encoding="utf-8")
     stamp.write_text(source)
     return python
