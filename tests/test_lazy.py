@@ -50,3 +50,20 @@ def test_a_server_lists_its_tools_before_it_imports_what_a_call_needs() -> None:
     )
     words = [sys.executable, "-P", "-c", program]
     assert subprocess.run(words, check=True, capture_output=True, text=True).stdout == "\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "heavy"),
+    [
+        ("import fetchstash.store", "httpx2 mcp pydantic pypdfium2 re2 selectolax PIL tiktoken"),
+        ("import fetchstash.gateway._serve", "mcp mcp_types pydantic httpx2 starlette PIL"),
+        ("import fetchstash.cli as c; c.main(['--help'])", "mcp httpx2 pydantic re2 tiktoken PIL"),
+    ],
+)
+def test_nothing_heavy_is_imported_before_it_is_needed(program: str, heavy: str) -> None:
+    at_exit = f"print(sorted({set(heavy.split())} & set(sys.modules)))"
+    code = f"import atexit, sys; atexit.register(lambda: {at_exit}); {program}"
+    command = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"

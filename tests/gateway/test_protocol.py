@@ -1,8 +1,5 @@
 """The gateway's own words of MCP are those of the SDK, and of the server that it speaks for."""
 
-import subprocess
-import sys
-
 import mcp_types
 import pytest
 from mcp import Client
@@ -45,11 +42,3 @@ async def test_what_is_said_of_the_artifact_tools_beforehand_is_what_their_serve
     # Its prompts are of the web, and the gateway shows none.
     assert set(stated) == set(offered.model_dump(exclude_none=True)) - {"prompts"}
     assert listed["tools"] == listed_tools(settings)
-
-
-@pytest.mark.slow
-def test_nothing_of_the_sdk_is_imported_before_it_is_needed() -> None:
-    heavy = {"mcp", "mcp_types", "pydantic", "httpx2", "starlette", "PIL", "pypdfium2"}
-    code = f"import sys, fetchstash.gateway._serve; print(sorted({heavy} & set(sys.modules)))"
-    words = [sys.executable, "-P", "-c", code]
-    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,7 +1,5 @@
 """store.url picks the store."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -62,15 +60,3 @@ async def test_a_store_in_memory_leaves_no_file(tmp_path: Path) -> None:
     assert not spool.exists()
     assert list(tmp_path.iterdir()) == []
     assert await check_store(limits) == ()
-
-
-@pytest.mark.slow
-def test_importing_the_room_imports_nothing_heavy() -> None:
-    heavy = {"httpx2", "mcp", "pydantic", "pypdfium2", "re2", "selectolax", "PIL", "tiktoken"}
-    code = f"import sys, fetchstash.store; print(sorted({heavy} & set(sys.modules)))"
-    assert (
-        subprocess.run(
-            [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
-        ).stdout
-        == "[]\n"
-    )
