@@ -23,7 +23,7 @@ CANDIDATES = 60
 FEW_TEXTS = 20
 """So many texts are searched one by one: an index may have a thousand times as many."""
 
-_VERSION = 2
+_VERSION = 3
 """An index of another version is dropped."""
 
 _SCHEMA = """

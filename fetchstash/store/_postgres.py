@@ -32,6 +32,9 @@ _BEGIN_SECONDS, _ANSWER_SECONDS = 5.0, 35.0
 """Within which a BEGIN, and any other statement, is answered. libpq waits for ever, and a server
 that is frozen, as its machine may be, keeps no time."""
 
+_MIGRATION_SECONDS = 3600
+"""Within which a step of the schema is done: one may build an index of all words anew."""
+
 _SILENT_SECONDS = 5.0
 """After a BEGIN that was not answered, calls fail at once for so long: all would wait in line."""
 
@@ -93,6 +96,11 @@ class Connection:
         """Run a statement."""
         return self._connection.execute(sql.replace("?", "%s").encode(), parameters)
 
+    def be_patient(self, seconds: int) -> None:
+        """Let each statement of this transaction take so long."""
+        self.execute(f"SET LOCAL statement_timeout = '{seconds}s'")
+        cast("_Bounded", self._connection).patience = seconds
+
 
 class Database:
     """The catalogue of one tenant. Raises StoreError where psycopg is not installed."""
@@ -126,6 +134,7 @@ class Database:
             db.execute("SELECT pg_advisory_xact_lock(hashtext(?))", (self._schema,))
             db.execute(f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"')
             taken = self._version(db)
+            db.be_patient(_MIGRATION_SECONDS)
             for number in take_steps(db, taken):
                 db.execute(
                     "INSERT INTO setting VALUES ('schema', ?)"

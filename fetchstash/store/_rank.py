@@ -18,8 +18,9 @@ from fetchstash.store._text import CONTINUATION_BYTES, StoredText
 from fetchstash.store._words import COMMON, ENGLISH, offsets, stems, words
 
 READ = 2**20
-PASSAGE_BYTES = 1_200
-PARAGRAPH_BYTES = 400
+PASSAGE_BYTES, PARAGRAPH_BYTES = 700, 300
+"""The most of a passage, and the least that ends at a blank line: four fit into a preview."""
+
 MAX_TERMS = 32
 MAX_SECONDS = 2.0
 PATIENCE = 4

@@ -10,7 +10,7 @@ from fetchstash.store._rank import Piece
 from fetchstash.store._search import RunTexts, SearchIndex
 from fetchstash.store._text import text_in_memory
 
-PASSAGE_CHARS = 1_200
+PASSAGE_CHARS = 700
 
 
 def rank(text: str, query: str, limit: int) -> tuple[Passage, ...]:
