@@ -1,12 +1,13 @@
 """Print each row of docs/speed.md in one run, with its peer beside it.
 
-    python -P bench/speed.py [--corpora FOLDER] [--rounds 7] [--small]
+    python -P bench/speed.py [--corpora FOLDER] [--rounds 7] [--small] [--only NAME …]
 
 Fetching is measured here against bare httpx2: one server on loopback in a process of its own, ours
 and theirs in turns, so that the machine's load falls on both. A ratio is the median of the pairs.
 CPU is of this process and of its workers, in the ticks of the system's clock. The other rows are
 those of the programs beside this one, each run in a process of its own; of those that need a corpus
-or a program that is missing that is said. Ends with 1 if a goal is missed.
+or a program that is missing that is said. ``--only`` names what to run: "fetching", or programs.
+Ends with 1 if a goal is missed.
 """
 
 import argparse
@@ -16,10 +17,11 @@ import random
 import socket
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -35,6 +37,8 @@ from fetchstash import open_stash
 WORDS = ("system", "time", "value", "data", "user", "request", "naïve", "server", "page", "1984")
 MEGABYTE = 10**6
 AT_ONCE = 10
+MOST_SECONDS = 330
+"""For one program: one that takes longer must not keep the others from their turn."""
 
 Work = Callable[[], Awaitable[object]]
 Cost = tuple[float, float]
@@ -205,10 +209,11 @@ def others(options: argparse.Namespace) -> int:
     """Run the programs of the other rows; return how many missed a bound or failed."""
     corpora: Path | None = options.corpora
     small: bool = options.small
+    only: list[str] = options.only
     programs: tuple[tuple[str, str, Sequence[str], str], ...] = (
         ("an HTML page, against trafilatura", "handlers_html", ("--every", "20"), "html"),
         ("compaction of a long history", "client_rewrite", ("--times", "3"), ""),
-        ("tokens after compaction", "client_replay", (), "transcripts"),
+        ("tokens after compaction", "client_replay", ("--share", "0.5"), "transcripts"),
         ("a durable put", "store_put", ("--repeat", "3" if small else "40"), ""),
         ("start to tools/list", "start", ("--runs", "2" if small else "15"), ""),
         ("search, grep, slices and memory", "store_read", ("--mb", "1" if small else "100"), ""),
@@ -216,21 +221,39 @@ def others(options: argparse.Namespace) -> int:
     )
     failed = 0
     for title, name, arguments, corpus in programs:
-        print(f"\n{title} (bench/{name}.py):", flush=True)
-        folder = corpora / corpus if corpora else Path()
-        if corpus and not (corpora and folder.exists()):
-            print(f"SKIPPED: it needs the corpus {corpus} (--corpora)")
+        if only and name not in only:
             continue
-        program = Path(__file__).with_name(f"{name}.py")
-        command = [
-            sys.executable,
-            "-P",
-            str(program),
-            *([str(folder)] if corpus else []),
-            *arguments,
-        ]
-        failed += subprocess.run(command, check=False).returncode != 0
+        print(f"\n{title} (bench/{name}.py, load {os.getloadavg()[0]:.1f}):", flush=True)
+        with corpus_folder(corpora, corpus) as folder:
+            if corpus and folder is None:
+                print(f"SKIPPED: it needs the corpus {corpus} (--corpora)")
+                continue
+            program = str(Path(__file__).with_name(f"{name}.py"))
+            given = [str(folder)] if folder else []
+            command = [sys.executable, "-P", program, *given, *arguments]
+            try:
+                failed += subprocess.run(command, check=False, timeout=MOST_SECONDS).returncode != 0
+            except subprocess.TimeoutExpired:
+                print(f"STOPPED: it took longer than {MOST_SECONDS} s")
+                failed += 1
     return failed
+
+
+@contextmanager
+def corpus_folder(corpora: Path | None, name: str) -> Generator[Path | None]:
+    """Give the folder of a corpus, unpacked where it is an archive; None where there is none."""
+    folder = corpora / name if corpora and name else None
+    if folder is None or folder.is_dir():
+        yield folder
+        return
+    archive = folder.with_name(f"{name}.tar.xz")
+    if not archive.is_file():
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as unpacked:
+        with tarfile.open(archive) as packed:
+            packed.extractall(unpacked, filter="data")
+        yield next(Path(unpacked).iterdir())
 
 
 def main() -> int:
@@ -241,11 +264,13 @@ def main() -> int:
     parser.add_argument("--corpora", type=Path, help="the folder of the corpora")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--small", action="store_true", help="less of everything")
-    parser.add_argument("--only-fetching", action="store_true", help="the rows measured here alone")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="run these alone")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         serve()
+    if options.only and "fetching" not in options.only:
+        return 1 if others(options) else 0
     print(
         f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, {os.cpu_count()} processors, Python "
         f"{platform.python_version()}, load {os.getloadavg()[0]:.1f}\n\n"
@@ -260,7 +285,7 @@ def main() -> int:
             anyio.run(partial(fetching, bench, base, small=options.small))
         finally:
             server.kill()
-    failed = 0 if options.only_fetching else others(options)
+    failed = 0 if options.only == ["fetching"] else others(options)
     return 1 if bench.missed or failed else 0
 
 

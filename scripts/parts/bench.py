@@ -27,7 +27,7 @@ SHORT: Mapping[str, Sequence[str]] = {
     "handlers_rows": ("--mb", "3"),
     "http": ("--seconds", "2", "--clients", "10", "--calls", "200", "--think", "0.5"),
     "ping": ("--scene", "page", "grep", "search", "--artifacts", "500"),
-    "speed": ("--small", "--rounds", "1", "--only-fetching"),
+    "speed": ("--small", "--rounds", "1", "--only", "fetching"),
     "start": ("--runs", "2"),
     "store_costs": ("--artifacts", "1000", "--tenants", "20"),
     "store_put": ("--repeat", "3"),
