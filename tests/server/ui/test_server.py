@@ -237,7 +237,7 @@ async def test_json_is_opened_level_by_level(tmp_path: Path) -> None:
         lost = await view.client.get(
             view.base + "api/tree", params={"ref": kept.ref, "path": "/no/where"}
         )
-        assert lost.json()["code"] == "bad_pattern"
+        assert lost.json()["code"] == "bad_argument"
 
 
 async def test_pin_and_delete_change_the_store(tmp_path: Path) -> None:
