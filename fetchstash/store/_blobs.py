@@ -100,12 +100,14 @@ class Blobs:
 
         A disk that syncs slowly then makes a put wait for one sync where it had to wait for two.
         The last one is this thread's own: another thread for it would cost more than it gains.
+        There is none where all blobs of a put were kept before.
         """
-        *others, last = items
-        running = [self._threads.submit(sync, item) for item in others]
+        mine = list(items)
+        running = [self._threads.submit(sync, item) for item in mine[:-1]]
         try:
             yield
-            sync(last)
+            for item in mine[-1:]:
+                sync(item)
         finally:
             wait(running)
         for future in running:
