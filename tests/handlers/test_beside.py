@@ -139,7 +139,8 @@ def test_a_picture_leaves_a_trace_is_listed_and_shown(
     shown = part(name, data, "images/1", render="image")
     assert isinstance(shown, Picture)
     assert (shown.width, shown.height) == (60, 40)
-    errors = {"images/9": OutOfRange, "images": BadArgument, "left_out": BadArgument}
+    beyond = f"images/{listed.total + 1}"
+    errors = {beyond: OutOfRange, "images": BadArgument, "left_out": BadArgument}
     for path, error in errors.items():
         with pytest.raises(error):
             part(name, data, path, render="image")

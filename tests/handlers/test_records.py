@@ -128,6 +128,7 @@ LOCATION:Room 5
 DESCRIPTION:first line\\nsecond line\\\\
 BEGIN:VALARM
 DESCRIPTION:ring
+SUMMARY:alarm
 END:VALARM
 END:VEVENT
 BEGIN:VTODO
@@ -149,7 +150,7 @@ def test_a_calendar_is_kept_and_its_entries_are_outline_and_preview(read: Read) 
     assert extracted.facts.structure_info == "1 event, 1 to-do"
     assert [(h.title, h.start) for h in extracted.facts.outline] == [
         ("Board meeting, with a long title; folded", 3),
-        ("Pay", 14),
+        ("Pay", 15),
     ]
     assert extracted.preview.text == (
         "2026-05-01 10:00 Europe/Berlin · Board meeting, with a long title; folded · Room 5\n"
@@ -167,6 +168,7 @@ def test_a_part_is_an_entry_unfolded_and_without_escapes(save: Save, path: str) 
         "DESCRIPTION: first line\n  second line\\\n"
         "BEGIN: VALARM\n"
         "  DESCRIPTION: ring\n"
+        "  SUMMARY: alarm\n"
         "END: VALARM\n"
     )
 
