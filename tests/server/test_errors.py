@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -39,24 +41,15 @@ def provokes(code: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return note
 
 
+@dataclass
 class Scene:
     """A client of a server with settings of its own, and what the test may break."""
 
-    def __init__(
-        self,
-        connect: Connect,
-        site: Site,
-        folder: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        stack: ExitStack,
-    ) -> None:
-        self.connect, self.site, self.folder, self.monkeypatch, self.stack = (
-            connect,
-            site,
-            folder,
-            monkeypatch,
-            stack,
-        )
+    connect: Connect
+    site: Site
+    folder: Path
+    monkeypatch: pytest.MonkeyPatch
+    stack: ExitStack
 
     async def fails(self, client: Client, tool: str, **arguments: Any) -> Any:
         result: Any = await client.call_tool(tool, arguments)
@@ -68,9 +61,33 @@ class Scene:
             return await self.fails(client, "fetch_content", url=url)
 
 
-@provokes("refused")
-async def refused(scene: Scene) -> Any:
-    return await scene.fetching("http://169.254.169.254/latest/meta-data/")
+CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "refused": ("fetch_content", {"url": "http://169.254.169.254/latest/meta-data/"}),
+    "bad_argument": ("fetch_content", {"url": "not a url"}),
+    "unknown_ref": ("artifact_info", {"artifact_ref": "art_" + "a" * 26}),
+    "no_text": ("artifact_grep", {"artifact_ref": "/bytes", "pattern": "x"}),
+    "bad_pattern": ("artifact_grep", {"artifact_ref": "/text", "pattern": "(unclosed"}),
+    "out_of_range": ("artifact_slice", {"artifact_ref": "/pdf", "unit": "pages", "start": 49}),
+}
+"""Codes that one call provokes; a path stands for what was fetched from there."""
+PAGES = {
+    "/bytes": (bytes(range(256)), "text/plain"),
+    "/text": ("text", "text/plain"),
+    "/pdf": (REPORT, "application/pdf"),
+}
+
+
+async def one_call(scene: Scene, tool: str, arguments: dict[str, Any]) -> Any:
+    async with scene.connect() as client:
+        path = arguments.get("artifact_ref", "")
+        if path in PAGES:
+            url = scene.site.put(path, *PAGES[path])
+            await call(client, "fetch_content", url=url)
+            arguments = {**arguments, "artifact_ref": url}
+        return await scene.fails(client, tool, **arguments)
+
+
+PROVOKED |= {code: partial(one_call, tool=t, arguments=a) for code, (t, a) in CALLS.items()}
 
 
 @provokes("robots")
@@ -119,12 +136,6 @@ async def too_large(scene: Scene) -> Any:
     return await scene.fetching(scene.site.put("/big", bomb, "text/plain", headers=packed))
 
 
-@provokes("unknown_ref")
-async def unknown_ref(scene: Scene) -> Any:
-    async with scene.connect() as client:
-        return await scene.fails(client, "artifact_info", artifact_ref="art_" + "a" * 26)
-
-
 @provokes("expired_ref")
 async def expired_ref(scene: Scene) -> Any:
     async with scene.connect(store__max_artifacts=1) as client:
@@ -133,42 +144,6 @@ async def expired_ref(scene: Scene) -> Any:
         )
         await call(client, "fetch_content", url=scene.site.put("/2", "two", "text/plain"))
         return await scene.fails(client, "get_search_content", artifact_ref=ref)
-
-
-@provokes("no_text")
-async def no_text(scene: Scene) -> Any:
-    async with scene.connect() as client:
-        ref = ref_in(
-            await call(
-                client, "fetch_content", url=scene.site.put("/b", bytes(range(256)), "text/plain")
-            )
-        )
-        return await scene.fails(client, "artifact_grep", artifact_ref=ref, pattern="x")
-
-
-@provokes("out_of_range")
-async def out_of_range(scene: Scene) -> Any:
-    async with scene.connect() as client:
-        ref = ref_in(
-            await call(
-                client, "fetch_content", url=scene.site.put("/r.pdf", REPORT, "application/pdf")
-            )
-        )
-        return await scene.fails(client, "artifact_slice", artifact_ref=ref, unit="pages", start=49)
-
-
-@provokes("bad_argument")
-async def bad_argument(scene: Scene) -> Any:
-    return await scene.fetching("not a url")
-
-
-@provokes("bad_pattern")
-async def bad_pattern(scene: Scene) -> Any:
-    async with scene.connect() as client:
-        ref = ref_in(
-            await call(client, "fetch_content", url=scene.site.put("/t", "text", "text/plain"))
-        )
-        return await scene.fails(client, "artifact_grep", artifact_ref=ref, pattern="(unclosed")
 
 
 @provokes("busy")

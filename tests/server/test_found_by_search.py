@@ -1,6 +1,5 @@
 """Hosts that defer tools find ours by the words that people search with."""
 
-import json
 import math
 import re
 from collections import Counter
@@ -9,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from fetchstash.text import tokens
 from tests.server.conftest import Connect
 from tests.server.test_tools import ERAS
 
@@ -134,17 +132,3 @@ async def test_each_tool_has_a_title_an_icon_and_a_hint(mode: str, connect: Conn
         assert tool.icons[0].src.startswith("data:image/svg+xml,%3Csvg%20")
     assert server is None or server.icons
     assert len({tool.title for tool in tools}) == len(tools)
-
-
-async def test_all_that_a_model_may_see_of_the_list_stays_under_1300_tokens(
-    connect: Connect,
-) -> None:
-    """Icons are for people, and _meta is for hosts: neither is handed to a model."""
-    async with connect() as client:
-        tools = (await client.list_tools()).tools
-    listed = [
-        tool.model_dump(by_alias=True, exclude_none=True, mode="json", exclude={"icons", "meta"})
-        for tool in tools
-    ]
-    text = json.dumps(listed, ensure_ascii=False, separators=(",", ":"))
-    assert tokens.count(text).tokens <= 1_300

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from mcp_types import (
 from fetchstash.server.tools import HOST_ARGUMENTS
 from tests.loopback import Site
 from tests.server.conftest import Connect
-from tests.server.test_stdio import FETCHSTASH, flags, messages, started
+from tests.server.test_stdio import FETCHSTASH, Pipes, flags, started
 from tests.server.test_tools import ERAS, body_of, call, fail
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -140,16 +139,11 @@ def modern(number: int, method: str, client: str, **params: Any) -> dict[str, An
 def exchanged(arguments: Iterable[str], *requests: dict[str, Any]) -> list[Any]:
     """Return the answers of one server, each request sent after the answer to the one before."""
     answers: list[Any] = []
-    command = [FETCHSTASH, *arguments]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin
-        assert process.stdout
+    with Pipes(FETCHSTASH, *arguments) as server:
         for request in requests:
-            process.stdin.write(messages(request))
-            process.stdin.flush()
-            answers.append(json.loads(process.stdout.readline()))
-        process.stdin.close()
-        assert process.wait(60) == 0
+            server.send(request)
+            answers.append(json.loads(server.stdout.readline()))
+        server.ended()
     return answers
 
 

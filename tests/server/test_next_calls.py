@@ -35,13 +35,16 @@ OTHER_NAMES: list[tuple[str, dict[str, Any], str]] = [
 """A tool, arguments as other servers name them, and what the call has that is offered instead."""
 
 
-def parsed(line: str) -> tuple[str, dict[str, Any]]:
-    """Return the tool and the arguments of the call in an error line."""
-    match = re.search(r"([a-z_]+)\((.*)\)\.$", line)
-    assert match is not None, line
+def next_calls(text: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return the calls of a result, on lines of their own or in a notice."""
+    calls = re.findall(r"(artifact_\w+|fetch_content|get_search_content)\(([^()]*)\)", text)
     words = {"true": True, "false": False}
-    arguments: dict[str, Any] = eval(f"dict({match[2]})", words)
-    return match[1], arguments
+    return [(tool, eval(f"dict({arguments})", words)) for tool, arguments in calls]
+
+
+def next_call(text: str) -> tuple[str, dict[str, Any]]:
+    """Return the last call of a result."""
+    return next_calls(text)[-1]
 
 
 async def fetched_report(client: Client, site: Site) -> tuple[str, str]:
@@ -65,50 +68,25 @@ async def test_arguments_by_other_names_get_the_call_that_was_meant_and_it_works
             line = await fail(client, tool, **{k: real(v) for k, v in arguments.items()})
             assert line.startswith(f"[bad_argument] {tool} has no argument ")
             assert real(words) in line
-            better, right = parsed(line)
+            better, right = next_call(line)
             await call(client, better, **right)
 
 
+EMPTY = "<div id=root></div><script src=/app.js></script>"
 SHELL = (
-    "<title>App</title><div id=root></div><script src=/app.js></script>"
+    f"<title>App</title>{EMPTY}"
     '<script id=__NEXT_DATA__ type=application/json>{"props":{"title":"A title"}}</script>'
 )
+LOGIN = "<form>Sign in to go on<input type=password></form><a href=/help>Help</a>"
+NOT_FOUND = "<title>Not found</title><h1>404: page not found</h1><a href=/>Home</a>"
 DEAD_ENDS: dict[str, tuple[bytes | str, str, str]] = {
     "bytes that nobody reads": (bytes(range(256)) * 4, "application/octet-stream", "unit="),
-    "a page of scripts": (
-        SHELL,
-        "text/html",
-        'path="data"',
-    ),
-    "a shell that brings nothing along": (
-        "<div id=root></div><script src=/app.js></script>",
-        "text/html",
-        'unit="bytes"',
-    ),
-    "a login form": (
-        "<form>Sign in to go on<input type=password></form><a href=/help>Help</a>",
-        "text/html",
-        'path="links"',
-    ),
-    "a page that is not found": (
-        "<title>Not found</title><h1>404: page not found</h1><a href=/>Home</a>",
-        "text/html",
-        'path="links"',
-    ),
+    "a page of scripts": (SHELL, "text/html", 'path="data"'),
+    "a shell that brings nothing along": (EMPTY, "text/html", 'unit="bytes"'),
+    "a login form": (LOGIN, "text/html", 'path="links"'),
+    "a page that is not found": (NOT_FOUND, "text/html", 'path="links"'),
     "an empty page": ("<html><body><img src=/a.png></body></html>", "text/html", 'unit="bytes"'),
 }
-
-
-def next_calls(text: str) -> list[tuple[str, dict[str, Any]]]:
-    """Return the calls of a result, on lines of their own or in a notice."""
-    calls = re.findall(r"(artifact_\w+|fetch_content|get_search_content)\(([^()]*)\)", text)
-    words = {"true": True, "false": False}
-    return [(tool, eval(f"dict({arguments})", words)) for tool, arguments in calls]
-
-
-def next_call(text: str) -> tuple[str, dict[str, Any]]:
-    """Return the last call of a result."""
-    return next_calls(text)[-1]
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -207,13 +185,8 @@ async def test_pages_as_pictures_come_one_by_one_each_with_the_call_for_the_next
         assert first.startswith(f"[{ref}: page 1 as a picture, ")
         assert next_calls(first) == []
         pages: list[str] = []
-        arguments: dict[str, Any] = {
-            "artifact_ref": ref,
-            "unit": "pages",
-            "start": 2,
-            "end": 9,
-            "render": "image",
-        }
+        arguments: dict[str, Any] = {"artifact_ref": ref, "unit": "pages", "start": 2, "end": 9}
+        arguments["render"] = "image"
         while arguments:
             text = await call(client, "artifact_slice", **arguments)
             pages.append(text.partition(" as a picture")[0][-1])

@@ -7,12 +7,7 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from mcp_types import (
-    ClientCapabilities,
-    ElicitRequestFormParams,
-    ElicitResult,
-    Implementation,
-)
+from mcp_types import ClientCapabilities, ElicitRequestFormParams, ElicitResult, Implementation
 
 from fetchstash.config import load
 from fetchstash.errors import Refused
@@ -20,7 +15,6 @@ from fetchstash.fetch import FetchLimits, HttpFetcher
 from fetchstash.server import LazyStash, build_server
 from tests.loopback import Site
 from tests.server.test_hosts import exchanged, modern
-from tests.server.test_stdio import started
 from tests.server.test_tools import ERAS, call, fail, text_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -81,33 +75,28 @@ FILLERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 """How a program may fill in a form that nobody reads."""
 
 
-Arguments = Callable[..., list[str]]
-
-
-@pytest.fixture
-def arguments(tmp_path: Path) -> Arguments:
-    """Return the flags of a server that allows no host."""
-    store = str(tmp_path / "store")
-    return lambda *more: ["--no-respect-robots", "--folder", store, *more]
-
-
 def asked_by(
-    tmp_path: Path, mode: str, person: Any, settings: dict[str, Any] | None = None, **more: Any
+    tmp_path: Path,
+    mode: str,
+    person: Any,
+    settings: dict[str, Any] | None = None,
+    *,
+    is_local: bool = True,
+    **more: Any,
 ) -> Client:
     """Return a client of a server in this process, which can dial loopback alone (conftest)."""
     own = {"store.folder": str(tmp_path / "store"), "fetch.respect_robots": False}
-    server = build_server(LazyStash(load({**own, **(settings or {})})))
+    server = build_server(LazyStash(load({**own, **(settings or {})}), local=is_local))
     return Client(server, mode=mode, elicitation_callback=person, **more)
 
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_person_who_says_yes_is_asked_once_and_for_that_host_and_port_alone(
-    mode: str, site: Site, tmp_path: Path, arguments: Arguments
+    mode: str, site: Site, tmp_path: Path
 ) -> None:
     person = Answering()
     urls = [site.put(f"/{n}.txt", f"words {n}", "text/plain") for n in range(3)]
-    more: dict[str, Any] = {"mode": mode, "elicitation_callback": person}
-    async with started(arguments(), tmp_path, **more) as client:
+    async with asked_by(tmp_path, mode, person) as client:
         for number, url in enumerate(urls):
             assert f"words {number}" in await call(client, "fetch_content", url=url)
         question = (
@@ -119,8 +108,9 @@ async def test_a_person_who_says_yes_is_asked_once_and_for_that_host_and_port_al
         line = await fail(client, "fetch_content", url=f"http://127.0.0.2:{site.port}/")
         assert line.startswith(("[refused] ", "[http_error] ", "[fetch_failed] "))
         assert len(person.questions) == 2  # another host is another question
-    async with started(arguments(), tmp_path, mode=mode) as client:
-        assert (await fail(client, "fetch_content", url=urls[0])).startswith("[refused] ")
+    async with asked_by(tmp_path, mode, None) as client:
+        line = await fail(client, "fetch_content", url=urls[0])
+        assert line.endswith("The operator can allow it by fetch.allow_hosts.")
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -134,18 +124,6 @@ async def test_a_client_that_accepts_by_itself_opens_nothing(
         assert (await fail(client, "fetch_content", url=url)).startswith("[refused] ")
     assert len(client_that_accepts.filled) == 1
     assert not site.asked
-
-
-@pytest.mark.parametrize("mode", ERAS)
-async def test_a_host_known_to_answer_for_its_person_is_not_asked(
-    mode: str, site: Site, tmp_path: Path
-) -> None:
-    person = Answering()
-    url = site.put("/a.txt", "words", "text/plain")
-    codex = Implementation(name="codex-mcp-client", version="0.169.0")
-    async with asked_by(tmp_path, mode, person, client_info=codex) as client:
-        assert (await fail(client, "fetch_content", url=url)).startswith("[refused] ")
-    assert not person.questions
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -191,66 +169,48 @@ async def test_one_of_several_urls_is_asked_about_too(
     assert "127.0.0.2:22" in person.questions[1]
 
 
+NOBODY_IS_ASKED: dict[str, tuple[str, dict[str, Any]]] = {
+    **{
+        url: (url, {})
+        for url in (
+            "http://169.254.169.254/latest/meta-data/",
+            "http://metadata.tencentyun.com/",
+            "http://[fd00:ec2::254]/",
+            "http://x.onion/",
+            "http://224.0.0.1/",
+            "ftp://10.0.0.1/",
+            "http://example.org:22/",
+        )
+    },
+    "a redirect": ("/away", {"fetch.allow_hosts": "SITE"}),
+    "the setting is off": ("/a.txt", {"fetch.ask": False}),
+    "a host that answers for its person": ("/a.txt", {"client": "codex-mcp-client"}),
+    "a client elsewhere": ("/a.txt", {"local": False}),
+}
+
+
 @pytest.mark.parametrize("mode", ERAS)
-async def test_a_client_without_the_capability_or_with_the_setting_off_is_not_asked(
-    mode: str, site: Site, tmp_path: Path
+@pytest.mark.parametrize(("url", "given"), NOBODY_IS_ASKED.values(), ids=NOBODY_IS_ASKED)
+async def test_a_person_is_not_asked_about_what_no_person_should_allow_or_is_there_to(
+    mode: str, url: str, given: dict[str, Any], site: Site, tmp_path: Path
 ) -> None:
-    person = Answering()
-    url = site.put("/a.txt", "words", "text/plain")
-    for asked, settings in ((None, {}), (person, {"fetch.ask": False})):
-        async with asked_by(tmp_path, mode, asked, settings) as client:
-            line = await fail(client, "fetch_content", url=url)
-            assert line.endswith("The operator can allow it by fetch.allow_hosts.")
-    assert not person.questions
-
-
-@pytest.mark.parametrize("mode", ERAS)
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://169.254.169.254/latest/meta-data/",
-        "http://metadata.tencentyun.com/",
-        "http://[fd00:ec2::254]/",
-        "http://x.onion/",
-        "http://224.0.0.1/",
-        "ftp://10.0.0.1/",
-        "http://example.org:22/",
-    ],
-)
-async def test_a_person_is_not_asked_about_what_no_person_should_allow(
-    mode: str, url: str, tmp_path: Path
-) -> None:
-    person = Answering()
-    async with asked_by(tmp_path, mode, person) as client:
-        assert (await fail(client, "fetch_content", url=url)).startswith("[refused] ")
-    assert not person.questions
-
-
-@pytest.mark.parametrize("mode", ERAS)
-async def test_a_server_that_redirects_to_a_private_host_asks_nobody(
-    mode: str, site: Site, tmp_path: Path
-) -> None:
-    person = Answering()
-    url = site.put("/away", status=302, headers={"Location": "http://10.0.0.1/"})
-    own = {"fetch.allow_hosts": [f"127.0.0.1:{site.port}"]}
-    async with asked_by(tmp_path, mode, person, own) as client:
-        assert (await fail(client, "fetch_content", url=url)).startswith("[refused] ")
-    assert not person.questions
-
-
-@pytest.mark.parametrize("mode", ERAS)
-async def test_a_remote_client_is_not_asked(mode: str, site: Site, tmp_path: Path) -> None:
-    person = Answering()
-    url = site.put("/a.txt", "words", "text/plain")
-    settings = load({"store.folder": str(tmp_path / "store"), "fetch.respect_robots": False})
-    server = build_server(LazyStash(settings, local=False))
-    async with Client(server, mode=mode, elicitation_callback=person) as client:
-        assert (await fail(client, "fetch_content", url=url)).startswith("[refused] ")
+    site.put("/away", status=302, headers={"Location": "http://10.0.0.1/"})
+    site.put("/a.txt", "words", "text/plain")
+    settings, person = dict(given), Answering()
+    info = Implementation(name=settings.pop("client", "test"), version="0.169.0")
+    local = settings.pop("local", True)
+    if "fetch.allow_hosts" in settings:
+        settings["fetch.allow_hosts"] = [f"127.0.0.1:{site.port}"]
+    async with asked_by(
+        tmp_path, mode, person, settings, is_local=local, client_info=info
+    ) as client:
+        line = await fail(client, "fetch_content", url=site.url(url) if url[0] == "/" else url)
+    assert line.startswith("[refused] ")
     assert not person.questions
 
 
 def test_an_answer_to_a_question_that_was_not_asked_opens_nothing(
-    site: Site, arguments: Arguments
+    site: Site, tmp_path: Path
 ) -> None:
     url = site.put("/a.txt", "words", "text/plain")
     request = modern(
@@ -264,7 +224,8 @@ def test_an_answer_to_a_question_that_was_not_asked_opens_nothing(
     forms = ClientCapabilities.model_validate({"elicitation": {"form": {}}})
     meta = request["params"]["_meta"]
     meta["io.modelcontextprotocol/clientCapabilities"] = forms.model_dump(exclude_none=True)
-    (answer,) = exchanged(arguments(), request)
+    flags = ["--no-respect-robots", "--folder", str(tmp_path / "store")]
+    (answer,) = exchanged(flags, request)
     assert answer["result"]["resultType"] == "input_required"
     assert not site.asked
 

@@ -1,4 +1,4 @@
-"""Resources, completion and prompts, through the real server over stdio in both eras."""
+"""Resources, completion and prompts, in both eras; changes over stdio."""
 
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,11 @@ from mcp_types import (
 )
 
 from tests.loopback import Site
+from tests.server.conftest import Connect
 from tests.server.test_stdio import flags, started
 from tests.server.test_tools import ERAS, REPORT, call, ref_in
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 TEMPLATE = "fetchstash://artifact/{artifact_ref}"
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154"
@@ -39,9 +40,9 @@ async def fetched(client: Client, site: Site) -> list[str]:
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_the_list_has_the_newest_with_title_url_size_and_age(
-    mode: str, site: Site, tmp_path: Path
+    mode: str, site: Site, connect: Connect
 ) -> None:
-    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+    async with connect(mode=mode) as client:
         assert (await client.list_resources()).resources == []
         refs = await fetched(client, site)
         report, guide = (await client.list_resources()).resources
@@ -58,9 +59,9 @@ async def test_the_list_has_the_newest_with_title_url_size_and_age(
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_a_long_list_comes_in_pages(mode: str, site: Site, tmp_path: Path) -> None:
+async def test_a_long_list_comes_in_pages(mode: str, site: Site, connect: Connect) -> None:
     urls = [site.put(f"/{n}.txt", f"words {n}", "text/plain") for n in range(60)]
-    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+    async with connect(mode=mode) as client:
         for start in range(0, 60, 10):
             await call(client, "fetch_content", urls=urls[start : start + 10])
         first = await client.list_resources()
@@ -75,11 +76,11 @@ async def test_a_long_list_comes_in_pages(mode: str, site: Site, tmp_path: Path)
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_completion_finds_by_title_and_url_as_well_as_by_reference(
-    mode: str, site: Site, tmp_path: Path
+    mode: str, site: Site, connect: Connect
 ) -> None:
     reference = ResourceTemplateReference(type="ref/resource", uri=TEMPLATE)
     prompt = PromptReference(type="ref/prompt", name="read_document")
-    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+    async with connect(mode=mode) as client:
         report, guide = await fetched(client, site)
         for typed, values in {
             "": [report, guide],
@@ -97,9 +98,9 @@ async def test_completion_finds_by_title_and_url_as_well_as_by_reference(
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_resource_that_is_not_there_is_named_in_the_data_of_the_error(
-    mode: str, site: Site, tmp_path: Path
+    mode: str, site: Site, connect: Connect
 ) -> None:
-    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+    async with connect(mode=mode) as client:
         for uri, code in (
             ("fetchstash://artifact/art_" + "a" * 26, "unknown_ref"),
             ("fetchstash://elsewhere/x", "bad_argument"),
@@ -111,9 +112,9 @@ async def test_a_resource_that_is_not_there_is_named_in_the_data_of_the_error(
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_an_image_is_read_as_a_picture(mode: str, site: Site, tmp_path: Path) -> None:
+async def test_an_image_is_read_as_a_picture(mode: str, site: Site, connect: Connect) -> None:
     url = site.put("/dot.png", PIXEL, "image/png")
-    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+    async with connect(mode=mode) as client:
         ref = ref_in(await call(client, "fetch_content", url=url))
         (contents,) = (await client.read_resource(f"fetchstash://artifact/{ref}")).contents
     assert isinstance(contents, BlobResourceContents)
@@ -121,6 +122,7 @@ async def test_an_image_is_read_as_a_picture(mode: str, site: Site, tmp_path: Pa
     assert contents.mime_type.startswith("image/")
 
 
+@pytest.mark.slow
 async def test_a_client_of_the_handshake_era_is_told_that_the_list_changed(
     site: Site, tmp_path: Path
 ) -> None:
@@ -142,6 +144,7 @@ async def test_a_client_of_the_handshake_era_is_told_that_the_list_changed(
     assert 1 <= len(changed) <= 2
 
 
+@pytest.mark.slow
 async def test_a_client_of_the_2026_era_listens_for_changes(site: Site, tmp_path: Path) -> None:
     async with (
         started(flags(site, tmp_path), tmp_path, mode="2026-07-28") as client,
@@ -155,8 +158,8 @@ async def test_a_client_of_the_2026_era_listens_for_changes(site: Site, tmp_path
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_the_prompts_take_a_url_or_a_reference(mode: str, site: Site, tmp_path: Path) -> None:
-    async with started(flags(site, tmp_path), tmp_path, mode=mode) as client:
+async def test_the_prompts_take_a_url_or_a_reference(mode: str, connect: Connect) -> None:
+    async with connect(mode=mode) as client:
         prompts = {prompt.name: prompt for prompt in (await client.list_prompts()).prompts}
         assert list(prompts) == ["read_document", "compare_pages", "find_in_fetched"]
         ref = "art_" + "a" * 26

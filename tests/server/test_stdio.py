@@ -143,23 +143,38 @@ def answers_of(output: IO[bytes], count: int) -> list[dict[str, Any]]:
     return answers
 
 
+class Pipes(subprocess.Popen[bytes]):
+    """A server whose three streams are pipes."""
+
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+    stderr: IO[bytes]
+
+    def __init__(self, *command: str, cwd: Path | None = None) -> None:
+        pipe = subprocess.PIPE
+        super().__init__(command, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe)
+
+    def send(self, *parts: dict[str, Any]) -> None:
+        """Send messages at once."""
+        self.stdin.write(messages(*parts))
+        self.stdin.flush()
+
+    def ended(self) -> tuple[bytes, str]:
+        """Close stdin, and return the rest of stdout and what was written to stderr."""
+        self.stdin.close()
+        rest, errors = self.stdout.read(), self.stderr.read().decode()
+        assert self.wait(60) == 0
+        return rest, errors
+
+
 def test_only_json_rpc_goes_to_stdout_and_the_server_ends_with_stdin(
     site: Site, tmp_path: Path
 ) -> None:
     urls = [site.put("/r.pdf", REPORT, "text/html"), "http://127.0.0.2/", "javascript:alert(1)"]
-    sent = messages(*OPENING, *(fetching(number, url) for number, url in enumerate(urls, start=2)))
-    command = [FETCHSTASH, *flags(site, tmp_path)]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write(sent)
-        process.stdin.flush()
-        lines = answers_of(process.stdout, 4)
-        process.stdin.close()
-        rest = process.stdout.read()
-        assert process.wait(60) == 0
+    with Pipes(FETCHSTASH, *flags(site, tmp_path), cwd=tmp_path) as server:
+        server.send(*OPENING, *(fetching(number, url) for number, url in enumerate(urls, start=2)))
+        lines = answers_of(server.stdout, 4)
+        rest, _ = server.ended()
     assert not rest
     assert all(line["jsonrpc"] == "2.0" for line in lines)
     assert sorted(line["id"] for line in lines) == [1, 2, 3, 4]
@@ -169,19 +184,10 @@ def test_a_store_that_fails_is_logged_in_the_words_of_its_operator(
     site: Site, tmp_path: Path
 ) -> None:
     (tmp_path / "store").write_text("no folder")
-    command = [FETCHSTASH, *flags(site, tmp_path)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
-        process.stdin.write(messages(*OPENING, fetching(2, site.url("/"))))
-        process.stdin.flush()
-        assert answers_of(process.stdout, 2)[1]["result"]["isError"]
-        process.stdin.close()
-        logged = process.stderr.read().decode()
-        assert process.wait(60) == 0
+    with Pipes(FETCHSTASH, *flags(site, tmp_path)) as server:
+        server.send(*OPENING, fetching(2, site.url("/")))
+        assert answers_of(server.stdout, 2)[1]["result"]["isError"]
+        _, logged = server.ended()
     assert "[store_error] " in logged
     assert "can change store.folder" in logged
     assert "open_stash" not in logged
@@ -191,21 +197,13 @@ def test_a_host_that_closes_our_stdout_ends_it_without_a_traceback(
     site: Site, tmp_path: Path
 ) -> None:
     url = site.put("/r.pdf", REPORT, "text/html")
-    command = [FETCHSTASH, *flags(site, tmp_path)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
-        process.stdin.write(messages(*OPENING))
-        process.stdin.flush()
-        assert json.loads(process.stdout.readline())["id"] == 1
-        process.stdout.close()
-        process.stdin.write(messages(fetching(2, url), {"id": 3, "method": "ping"}))
-        process.stdin.flush()
-        assert process.wait(60) == 0
-        assert not process.stderr.read()
+    with Pipes(FETCHSTASH, *flags(site, tmp_path)) as server:
+        server.send(*OPENING)
+        assert json.loads(server.stdout.readline())["id"] == 1
+        server.stdout.close()
+        server.send(fetching(2, url), {"id": 3, "method": "ping"})
+        assert server.wait(60) == 0
+        assert not server.stderr.read()
 
 
 def blobs(folder: Path) -> list[Path]:
@@ -216,17 +214,13 @@ def blobs(folder: Path) -> list[Path]:
 def test_an_ephemeral_server_that_is_ended_by_a_signal_leaves_no_artifact(
     site: Site, tmp_path: Path
 ) -> None:
-    sent = messages(*OPENING, fetching(2, site.put("/r.pdf", REPORT, "text/html")))
-    command = [FETCHSTASH, *flags(site, tmp_path, "--ephemeral")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write(sent)
-        process.stdin.flush()
-        assert [line["id"] for line in answers_of(process.stdout, 2)] == [1, 2]
+    url = site.put("/r.pdf", REPORT, "text/html")
+    with Pipes(FETCHSTASH, *flags(site, tmp_path, "--ephemeral")) as server:
+        server.send(*OPENING, fetching(2, url))
+        assert [line["id"] for line in answers_of(server.stdout, 2)] == [1, 2]
         assert blobs(tmp_path)
-        os.kill(process.pid, signal.SIGTERM)
-        process.wait(60)
+        os.kill(server.pid, signal.SIGTERM)
+        server.wait(60)
     assert not blobs(tmp_path)
 
 
@@ -284,21 +278,18 @@ def test_other_processes_cannot_trace_the_server() -> None:
     assert done.stdout.strip() == "0"
 
 
-def test_half_of_a_surrogate_pair_in_a_request_is_answered(site: Site, tmp_path: Path) -> None:
+def test_half_of_a_surrogate_pair_and_a_request_longer_than_a_pipe_are_answered(
+    site: Site, tmp_path: Path
+) -> None:
     search = {"name": "artifact_search", "arguments": {"query": "\ud800"}}
-    asked = {"id": 2, "method": "tools/call", "params": search}
-    command = [FETCHSTASH, *flags(site, tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write(messages(*OPENING, asked, {"id": 3, "method": "ping"}))
-        process.stdin.flush()
-        lines = [json.loads(process.stdout.readline()) for _ in range(3)]
-        process.stdin.close()
-        assert process.wait(60) == 0
-    answers = {line["id"]: line for line in lines}
+    long = {"id": 4, "method": "ping", "params": {"_meta": {"x": "ë" * 200_000}}}
+    with Pipes(FETCHSTASH, *flags(site, tmp_path)) as server:
+        server.send(*OPENING, {"id": 2, "method": "tools/call", "params": search})
+        server.send({"id": 3, "method": "ping"}, long)
+        answers = {answer["id"]: answer for answer in answers_of(server.stdout, 4)}
+        server.ended()
     assert answers[2]["error"]["message"].startswith("[bad_argument] ")
-    assert answers[3]["result"] == {}
+    assert answers[3]["result"] == answers[4]["result"] == {}
 
 
 COUNT_THREAD_CALLS = """
@@ -323,28 +314,9 @@ main()
 def test_requests_that_wait_together_are_read_and_answered_together(tmp_path: Path) -> None:
     pings = [{"id": number, "method": "ping"} for number in range(2, 102)]
     command = [sys.executable, "-P", "-c", COUNT_THREAD_CALLS, "--folder", str(tmp_path / "store")]
-    answers, printed = answered(command, messages(*OPENING, *pings), 101)
+    with Pipes(*command) as server:
+        server.send(*OPENING, *pings)
+        answers = answers_of(server.stdout, 101)
+        _, printed = server.ended()
     assert [answer["id"] for answer in answers] == list(range(1, 102))
     assert int(printed.splitlines()[-1]) < len(pings)
-
-
-def test_a_request_longer_than_a_pipe_holds_is_read_whole(tmp_path: Path) -> None:
-    long = {"id": 2, "method": "ping", "params": {"_meta": {"x": "ë" * 200_000}}}
-    command = [FETCHSTASH, "--folder", str(tmp_path / "store")]
-    sent = messages(*OPENING, long, {"id": 3, "method": "ping"})
-    answers, _ = answered(command, sent, 3)
-    assert [answer["id"] for answer in answers] == [1, 2, 3]
-
-
-def answered(command: list[str], sent: bytes, count: int) -> tuple[list[dict[str, Any]], str]:
-    """Return so many answers to what is sent at once, and what the server wrote to stderr."""
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
-        process.stdin.write(sent)
-        process.stdin.flush()
-        answers = answers_of(process.stdout, count)
-        process.stdin.close()
-        return answers, process.stderr.read().decode()

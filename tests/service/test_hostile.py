@@ -87,9 +87,7 @@ BASE = {"content-type": "application/json", "accept": "application/json, text/ev
 @example(requests=[({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen"}, {})])
 @given(requests=st.lists(st.tuples(messages() | VALUES, HEADERS), min_size=5, max_size=10))
 def test_any_message_gets_an_answer_of_the_protocol(
-    requests: list[tuple[Any, dict[str, str]]],
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
+    requests: list[tuple[Any, dict[str, str]]], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
 

@@ -16,15 +16,7 @@ BODY = json.dumps(PING).encode()
 
 
 @pytest.mark.parametrize(
-    "host",
-    [
-        "evil.example",
-        "evil.example:8080",
-        "127.0.0.1",
-        "127.0.0.1.evil.example:8080",
-        "[::1]",
-        "a@",
-    ],
+    "host", ["evil.example", "127.0.0.1", "127.0.0.1.evil.example:8080", "[::1]", "a@"]
 )
 async def test_a_foreign_host_is_served_nothing_on_loopback(service: Service, host: str) -> None:
     async with service() as http:

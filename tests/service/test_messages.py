@@ -36,24 +36,10 @@ async def sent(http: httpx2.AsyncClient, body: bytes, **headers: str) -> httpx2.
         pytest.param(b"7", -32600, None, id="a number"),
         pytest.param(b'{"jsonrpc": "2.0", "id": 5}', -32600, 5, id="no method"),
         pytest.param(b'{"jsonrpc": "2.0", "id": true, "method": "ping"}', -32600, None, id="id"),
-        pytest.param(
-            b'{"jsonrpc": "2.0", "id": 5, "method": "ping", "params": [1]}', -32600, 5, id="params"
-        ),
-        pytest.param(
-            b'{"jsonrpc": "2.0", "id": 5, "method": "ping", "params": {"a": 1e999}}',
-            -32600,
-            5,
-            id="infinity",
-        ),
-        pytest.param(
-            rb'{"jsonrpc": "2.0", "id": 5, "method": "ping", "params": {"a": "\ud800"}}',
-            -32600,
-            5,
-            id="half a surrogate pair",
-        ),
-        pytest.param(
-            rb'{"jsonrpc": "2.0", "id": "\ud800", "method": "ping"}', -32600, None, id="its id"
-        ),
+        pytest.param(b'{%b, "id": 5, "params": [1]}', -32600, 5, id="params"),
+        pytest.param(b'{%b, "id": 5, "params": {"a": 1e999}}', -32600, 5, id="infinity"),
+        pytest.param(rb'{%b, "id": 5, "params": {"a": "\ud800"}}', -32600, 5, id="half a pair"),
+        pytest.param(rb'{%b, "id": "\ud800"}', -32600, None, id="half a pair in its id"),
     ],
 )
 @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
@@ -61,6 +47,7 @@ async def test_what_is_no_message_is_answered_in_one_line(
     service: Service, era: str, body: bytes, number: int, request_id: int | None
 ) -> None:
     async with service() as http:
+        body = body.replace(b"%b", b'"jsonrpc": "2.0", "method": "ping"')
         answer = await sent(http, body, **{"mcp-protocol-version": era})
     problem: dict[str, Any] = answer.json()
     assert answer.status_code == 400

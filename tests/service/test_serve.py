@@ -29,6 +29,7 @@ from fetchstash.service._listen import (
     sends_tokens_in_clear,
 )
 from fetchstash.service._serve import check_fetching, check_quotas
+from tests.cli.terminal import Terminal
 from tests.loopback import Site
 from tests.server.test_stdio import FETCHSTASH, flags
 from tests.service.pages import Hanging, Waiting, calling
@@ -126,13 +127,9 @@ def test_it_says_where_and_for_whom_it_serves_until_its_terminal_closes(tmp_path
 
 @pytest.mark.slow
 def test_a_service_whose_last_token_was_revoked_answers_401_before_and_after_a_restart(
-    tmp_path: Path,
+    site: Site, tmp_path: Path
 ) -> None:
-    folder = ("--folder", str(tmp_path))
-
-    def token(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [FETCHSTASH, "token", *words, *folder]
-        return subprocess.run(command, capture_output=True, text=True, check=True)
+    folder, run = ("--folder", str(tmp_path / "store")), Terminal(site, tmp_path)
 
     def status(line: str, text: str = "") -> int:
         sent = calling("http://127.0.0.1:9/", "2026-07-28")
@@ -141,10 +138,10 @@ def test_a_service_whose_last_token_was_revoked_answers_401_before_and_after_a_r
             url_in(line), json=sent["json"], headers={**sent["headers"], **bearer}, timeout=60
         ).status_code
 
-    text = token("create", "--tenant", "acme", "--name", "ci").stdout.strip()
+    text = run("token", "create", "--tenant", "acme", "--name", "ci", *folder).stdout.strip()
     with process(*folder) as (_, line):
         assert (status(line), status(line, text)) == (401, 200)
-        revoked = token("revoke", text.removeprefix("fstash_")[:12])
+        revoked = run("token", "revoke", text.removeprefix("fstash_")[:12], *folder)
         assert "No token is left, and the service lets in nobody" in revoked.stderr
         assert status(line) == 401
     with process(*folder) as (_, line):
@@ -167,45 +164,25 @@ def test_a_service_whose_stdout_is_full_serves_and_ends_as_any(tmp_path: Path) -
     assert server.returncode == 0
 
 
-@pytest.mark.slow
-def test_a_service_that_cannot_have_its_address_is_not_in_the_audit_log(tmp_path: Path) -> None:
-    file, log = tmp_path / "team.toml", tmp_path / "audit.jsonl"
-    file.write_text(f'[http]\naudit_log = "{log}"\n[store]\nfolder = "{tmp_path}/store"\n')
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        words = ["serve", "--http", address, "--config", str(file)]
-        done = subprocess.run([FETCHSTASH, *words], capture_output=True, text=True, check=False)
-    assert done.stderr.startswith(f"[bad_argument] {address} cannot be used")
-    assert not log.exists()
+BEYOND = ("0.0.0.0", "::", "192.0.2.1", "stash.example.org", "fe80::1")
 
 
-@pytest.mark.slow
-def test_other_machines_are_served_to_nobody_without_tokens(tmp_path: Path) -> None:
-    words = [FETCHSTASH, "serve", "--http", "0.0.0.0:0", "--folder", str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.startswith("[bad_argument] Other machines reach 0.0.0.0, and nobody needs")
-    assert "Create a token with these settings (fetchstash token create)" in done.stderr
-    assert done.stdout == ""
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "stash.example.org", "fe80::1"])
-def test_an_address_beyond_loopback_needs_tokens(host: str) -> None:
-    http = HttpLimits(hosts=("stash.example.org",))
-    with pytest.raises(BadArgument, match="nobody needs a token"):
+@pytest.mark.parametrize(
+    ("named", "host", "refused"),
+    [
+        *(({"hosts": ("stash.example.org",)}, host, "nobody needs a token") for host in BEYOND),
+        ({"hosts": ("10.0.0.1",)}, "127.0.0.1", r"http\.hosts is set"),
+        ({"forwarded": ("10.0.0.1",)}, "127.0.0.1", r"http\.forwarded is set"),
+        ({}, "127.0.0.1", ""),
+    ],
+)
+def test_an_address_beyond_loopback_and_a_proxy_before_it_need_tokens(
+    named: dict[str, Any], host: str, refused: str
+) -> None:
+    http = replace(HttpLimits(), **named)
+    with pytest.raises(BadArgument, match=refused) if refused else nullcontext():
         check_exposure(http, host, asks_for_tokens=False)
     check_exposure(http, host, asks_for_tokens=True)
-
-
-@pytest.mark.parametrize("setting", ["hosts", "forwarded"])
-def test_a_proxy_in_front_of_loopback_needs_tokens(setting: str) -> None:
-    named: dict[str, Any] = {setting: ("10.0.0.1",)}
-    http = replace(HttpLimits(), **named)
-    with pytest.raises(BadArgument, match=rf"http\.{setting} is set"):
-        check_exposure(http, "127.0.0.1", asks_for_tokens=False)
-
-
-def test_the_address_of_all_interfaces_needs_a_name() -> None:
     with pytest.raises(BadArgument, match=r"http\.hosts names none"):
         check_exposure(HttpLimits(), "::", asks_for_tokens=True)
 
@@ -227,12 +204,9 @@ def test_tokens_without_tls_are_warned_of(named: dict[str, Any], host: str, clea
     "address", ["8080", ":8080", "localhost", "localhost:", "a:b", "a:70000", "::1:80", "[]:1"]
 )
 def test_an_address_without_host_or_port_is_refused(address: str) -> None:
+    assert host_and_port("[::1]:8080") == ("::1", 8080)
     with pytest.raises(BadArgument, match="is no HOST:PORT"):
         host_and_port(address)
-
-
-def test_an_address_of_ipv6_stands_in_brackets() -> None:
-    assert host_and_port("[::1]:8080") == ("::1", 8080)
 
 
 def test_an_address_of_the_metrics_is_called_what_it_is() -> None:
@@ -251,10 +225,6 @@ def certificate(tmp_path: Path) -> Any:
     cert.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
     key.write_bytes(issued.private_key_pem.bytes())
     return str(cert), str(key)
-
-
-def test_a_certificate_and_its_key_are_taken(certificate: tuple[str, str]) -> None:
-    check_certificate(HttpLimits(tls_cert=certificate[0], tls_key=certificate[1]))
 
 
 @pytest.mark.parametrize(
@@ -277,6 +247,7 @@ def test_a_certificate_that_clients_refuse_by_its_time_is_noticed(
 @pytest.mark.parametrize(
     ("cert", "key", "message"),
     [
+        ("cert.pem", "key.pem", ""),
         ("cert.pem", "", r"http\.tls_key is not set"),
         ("", "key.pem", r"http\.tls_cert is not set"),
         ("none.pem", "key.pem", "cannot be read: No such file"),
@@ -296,7 +267,7 @@ def test_what_is_no_certificate_and_its_key_is_refused(
     named: dict[str, Any] = {
         name: str(tmp_path / file) if file else "" for name, file in files.items()
     }
-    with pytest.raises(BadArgument, match=message):
+    with pytest.raises(BadArgument, match=message) if message else nullcontext():
         check_certificate(replace(HttpLimits(), **named))
 
 
@@ -351,41 +322,27 @@ def limits(name: str, *values: str) -> HttpLimits:
     return replace(HttpLimits(), **named)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("hosts", "https://fetch.example.org"),
-        ("hosts", "Fetch.Example.org"),
-        ("hosts", "*"),
-        ("hosts", "*.example.org"),
-        ("hosts", ""),
-        ("hosts", "a b"),
-        ("hosts", "a\n"),
-        ("hosts", "a/mcp"),
-        ("hosts", "::1"),
-        ("hosts", "a:b"),
-        ("origins", "app.example.org"),
-        ("origins", "https://app.example.org/"),
-        ("origins", "https://App.example.org"),
-        ("origins", "null"),
-        ("origins", "*"),
-        ("forwarded", "proxy"),
-        ("forwarded", "*"),
-        ("forwarded", ""),
-        ("forwarded", "10.0.0.1/8"),
-        ("forwarded", "10.0.0.0/33"),
-    ],
-)
-def test_a_name_that_no_request_has_is_refused(name: str, value: str) -> None:
-    with pytest.raises(BadArgument) as caught:
-        check_names(limits(name, value))
-    assert caught.value.what.startswith(f"http.{name} has {value!r}, which ")
+NAMES: dict[str, tuple[str, str]] = {  # that requests have, and that no request has
+    "hosts": (
+        "fetch.example.org|a:8443|10.0.0.1|[::1]|[::1]:80",
+        "https://a.example|A.example|*|*.example.org||a b|a\n|a/mcp|::1|a:b",
+    ),
+    "origins": (
+        "https://app.example.org|http://localhost:3000|vscode://a",
+        "app.example.org|https://app.example.org/|https://App.example.org|null|*",
+    ),
+    "forwarded": ("10.0.0.0/8|192.0.2.1|fd00::/8|::1", "proxy|*||10.0.0.1/8|10.0.0.0/33"),
+}
 
 
-def test_names_that_requests_have_are_taken() -> None:
-    check_names(limits("hosts", "fetch.example.org", "a:8443", "10.0.0.1", "[::1]", "[::1]:80"))
-    check_names(limits("origins", "https://app.example.org", "http://localhost:3000", "vscode://a"))
-    check_names(limits("forwarded", "10.0.0.0/8", "192.0.2.1", "fd00::/8", "::1"))
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_that_no_request_has_is_refused(name: str) -> None:
+    good, bad = (names.split("|") for names in NAMES[name])
+    check_names(limits(name, *good))
+    for value in bad:
+        with pytest.raises(BadArgument) as caught:
+            check_names(limits(name, value))
+        assert caught.value.what.startswith(f"http.{name} has {value!r}, which ")
 
 
 def test_a_rule_of_fetching_that_cannot_be_read_is_refused_with_its_tenant(tmp_path: Path) -> None:
@@ -400,14 +357,8 @@ def test_a_rule_of_fetching_that_cannot_be_read_is_refused_with_its_tenant(tmp_p
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (
-            "[quota]\nartifacts = 10_001",
-            "quota.artifacts is 10,001, and store.max",
-        ),
-        (
-            "[quota]\nstored_bytes = 3_000_000_000",
-            "quota.stored_bytes is 3,000,000,000",
-        ),
+        ("[quota]\nartifacts = 10_001", "quota.artifacts is 10,001, and store.max"),
+        ("[quota]\nstored_bytes = 3_000_000_000", "quota.stored_bytes is 3,000,000,000"),
         ("[tenants.acme.quota]\nartifacts = 10_001", "tenants.acme.quota.artifacts is 10,001"),
         ("[quota]\nartifacts = 9\n[tenants.acme.store]\nmax_artifacts = 8", "tenants.acme.quota"),
         ("[quota]\nartifacts = 10_000\nstored_bytes = 2_000_000_000", ""),
@@ -423,11 +374,24 @@ def test_a_quota_above_the_limits_of_the_store_is_refused(
 
 
 @pytest.mark.slow
-def test_a_wrong_setting_is_one_line_before_anything_is_served(tmp_path: Path) -> None:
-    file = tmp_path / "team.toml"
-    file.write_text('[http]\nhosts = ["https://fetch.example.org/mcp"]\n')
-    words = ["serve", "--http", "127.0.0.1:0", "--folder", str(tmp_path), "--config", str(file)]
-    done = subprocess.run([FETCHSTASH, *words], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
+@pytest.mark.parametrize(
+    ("address", "hosts", "line"),
+    [
+        ("127.0.0.1:0", "https://a.example/mcp", "http.hosts has 'https://a.example/mcp'"),
+        ("0.0.0.0:0", "", "Other machines reach 0.0.0.0, and nobody needs"),
+        ("TAKEN", "", "TAKEN cannot be used"),
+    ],
+)
+def test_what_cannot_be_served_is_one_line_and_not_in_the_audit_log(
+    site: Site, tmp_path: Path, address: str, hosts: str, line: str
+) -> None:
+    file, log = tmp_path / "team.toml", tmp_path / "audit.jsonl"
+    file.write_text(f'[http]\naudit_log = "{log}"\n' + (f'hosts = ["{hosts}"]\n' if hosts else ""))
+    taken = f"127.0.0.1:{site.port}"
+    words = ["serve", "--http", address.replace("TAKEN", taken), "--config", str(file)]
+    done = Terminal(site, tmp_path)(*words, code=2)
+    assert done.stdout == ""
     assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("[bad_argument] http.hosts has 'https://fetch.example.org/mcp'")
+    assert done.stderr.startswith(f"[bad_argument] {line.replace('TAKEN', taken)}")
+    assert ("Create a token with these settings" in done.stderr) is address.startswith("0.")
+    assert not log.exists()

@@ -121,8 +121,7 @@ async def test_a_token_of_ours_is_let_in_until_it_is_revoked_or_its_time_is_over
 
 
 @pytest.mark.parametrize(
-    "header",
-    ["", "Bearer", "Bearer ", "Basic {token}", "{token}", "bearer\t{token}"],
+    "header", ["", "Bearer", "Bearer ", "Basic {token}", "{token}", "bearer\t{token}"]
 )
 async def test_a_header_without_a_bearer_token_counts_as_none(
     service: Service, settings: Settings, objects: MemoryObjects, header: str

@@ -199,11 +199,7 @@ async def test_without_a_collector_no_exporter_is_needed(
     ids=["another protocol", "no exporter"],
 )
 async def test_what_sends_no_traces_is_one_line(
-    settings: Settings,
-    monkeypatch: pytest.MonkeyPatch,
-    protocol: str,
-    exporter: Any,
-    message: str,
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, protocol: str, exporter: Any, message: str
 ) -> None:
     monkeypatch.setitem(sys.modules, EXPORTER, exporter)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h")

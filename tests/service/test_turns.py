@@ -18,27 +18,32 @@ pytestmark = pytest.mark.anyio
 class Line:
     """Calls that hold a slot until they are let go."""
 
-    def __init__(self, turns: FairLimiter) -> None:
+    def __init__(self, turns: FairLimiter, part: float = 1) -> None:
         self.turns = turns
+        self.part = part
         self.running: list[str] = []
         self.served: list[str] = []
         self.refused: list[Busy] = []
         self._ends: list[tuple[str, anyio.Event]] = []
 
-    async def call(self, tenant: str, patience: float = 1_000) -> None:
+    async def call(self, who: str, patience: float = 1_000) -> None:
         end = anyio.Event()
+        tenant, _, person = who.partition("/")
         try:
-            async with self.turns.slot(tenant, patience=patience):
-                self.running.append(tenant)
-                self.served.append(tenant)
-                self._ends.append((tenant, end))
+            async with self.turns.slot(tenant, patience=patience, person=person, part=self.part):
+                self.running.append(who)
+                self.served.append(who)
+                self._ends.append((who, end))
                 await end.wait()
-                self.running.remove(tenant)
+                self.running.remove(who)
         except Busy as busy:
             self.refused.append(busy)
 
-    async def end_first(self) -> None:
-        self._ends.pop(0)[1].set()
+    async def end_first(self, who: str = "") -> None:
+        """End the call that began first, of anybody or of who."""
+        ends = next(end for end in self._ends if who in ("", end[0]))
+        self._ends.remove(ends)
+        ends[1].set()
         await settle()
 
 
@@ -238,28 +243,16 @@ async def test_requests_of_one_person_do_not_begin_before_those_of_another(
 
 
 async def test_a_person_leaves_the_others_a_slot_and_who_has_the_fewest_is_next() -> None:
-    turns, begun = FairLimiter("slots", 9, 4), list[str]()
-
-    async def hold(person: str, name: str, end: asyncio.Event) -> None:
-        async with turns.slot("a", person=person, part=0.5):
-            begun.append(name)
-            await end.wait()
-
-    tasks: dict[str, tuple[asyncio.Task[None], asyncio.Event]] = {}
-    for person, names in (("ada", ["a1", "a2", "a3", "a4"]), ("bob", ["b1", "b2"])):
-        for name in names:
-            end = asyncio.Event()
-            tasks[name] = asyncio.create_task(hold(person, name, end)), end
-        await asyncio.sleep(0)
-    assert begun == ["a1", "a2", "a3", "b1"]
-    for ended, next_one in (("a1", "b2"), ("b1", "a4")):
-        tasks[ended][1].set()
-        await tasks[ended][0]
-        await asyncio.sleep(0)
-        assert begun[-1] == next_one
-    for task, end in tasks.values():
-        end.set()
-        await task
+    line = Line(FairLimiter("slots", 9, 4), part=0.5)
+    async with anyio.create_task_group() as tasks:
+        for who in ["a/ada"] * 4 + ["a/bob"] * 2:
+            tasks.start_soon(line.call, who)
+            await settle()
+        assert line.running == ["a/ada"] * 3 + ["a/bob"]
+        for ended, next_one in (("a/ada", "a/bob"), ("a/bob", "a/ada")):
+            await line.end_first(ended)
+            assert line.served[-1] == next_one
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_request_that_waits_for_something_else_lets_the_next_begin(

@@ -3,12 +3,7 @@
 from hypothesis import given, strategies as st
 
 from fetchstash.config import OAuthLimits
-from fetchstash.service.access import (
-    Rejected,
-    challenge,
-    metadata_paths,
-    resource_metadata,
-)
+from fetchstash.service.access import Rejected, challenge, metadata_paths, resource_metadata
 from fetchstash.service.access._principal import metadata_url
 
 LIMITS = OAuthLimits("https://idp.example.org/realms/a", "https://fetch.example.org/mcp")

@@ -231,14 +231,6 @@ async def test_a_forged_token_is_rejected(provider: Provider, case: str) -> None
     assert await reason(tokens_of(provider), make(provider)) == expected
 
 
-@given(st.one_of(st.text(max_size=300), st.lists(st.binary(max_size=60), max_size=4)))
-async def test_no_text_at_all_makes_the_verifier_fail(parts: str | list[bytes]) -> None:
-    text = parts if isinstance(parts, str) else ".".join(part(piece) for piece in parts)
-    limits = OAuthLimits(issuer="https://127.0.0.1:9", audience=AUDIENCE)
-    with pytest.raises((Rejected, FetchFailed)):
-        await OAuthTokens(limits, Issuer(limits.issuer)).verify(text)
-
-
 @given(st.data())
 async def test_a_token_with_one_changed_character_is_rejected(data: st.DataObject) -> None:
     key = private_key("ES256")
@@ -268,7 +260,11 @@ async def test_no_value_of_a_signed_token_makes_the_verifier_fail(
     key, issuer = private_key("ES256"), "https://idp.example.org"
     head = {"alg": "ES256", "kid": "k"}
     good = {"iss": issuer, "aud": AUDIENCE, "exp": 9_000_000_000, "sub": "a", "tenant": "a"}
-    for changed_head, changed_claims in ((head | header, good), (head, good | claims)):
+    for changed_head, changed_claims in (
+        (header, good),
+        (head | header, good),
+        (head, good | claims),
+    ):
         signed = f"{part(changed_head)}.{part(changed_claims)}"
         signature = jwt.get_algorithm_by_name("ES256").sign(signed.encode(), key)
         try:

@@ -101,9 +101,7 @@ async def test_a_token_stands_for_its_tenant_name_and_scopes(tokens: OwnTokens) 
     )
 
 
-async def test_a_token_has_a_form_that_scanners_find_and_256_random_bits(
-    tokens: OwnTokens,
-) -> None:
+async def test_a_token_has_a_form_that_scanners_find_and_256_random_bits(tokens: OwnTokens) -> None:
     texts = {(await tokens.create("a", "n")).text for _ in range(50)}
     assert len(texts) == 50
     assert all(re.fullmatch(r"fstash_[a-z2-7]{12}[0-9A-Za-z]{49}", text) for text in texts)

@@ -6,15 +6,8 @@ import pytest
 
 from fetchstash.config import load
 from fetchstash.server.tools import tool_specs
-from fetchstash.service.access import (
-    FETCH,
-    READ,
-    Principal,
-    Rejected,
-    check_scope,
-    scope_of,
-)
-from fetchstash.service.access._principal import READ_TOOLS, is_tenant
+from fetchstash.service.access import FETCH, READ, Principal, Rejected, check_scope, scope_of
+from fetchstash.service.access._principal import READ_TOOLS
 
 
 def call(name: Any) -> dict[str, Any]:
@@ -54,8 +47,3 @@ def test_a_scope_that_is_missing_is_named_in_one_line() -> None:
 
 def test_the_scope_fetch_includes_the_scope_read() -> None:
     check_scope(Principal("a", "ada", frozenset({FETCH})), READ)
-
-
-@pytest.mark.parametrize("name", ["", "-a", "A", "a/b", "..", "a" * 64, "a\n", "é", "a_b"])
-def test_a_name_that_could_leave_its_folder_is_no_tenant(name: str) -> None:
-    assert not is_tenant(name)
