@@ -158,7 +158,7 @@ HARMLESS_TAGS, HARMLESS_PRODUCT = 4 * MAX_OPTIONS, 1_000_000
 # A quote opens a value only after an equals sign (HTML Standard, 13.2.5.35). Neither pattern can
 # fail after its first character, so that no character is tried twice; ``re`` keeps some hundred
 # bytes for each repetition, so their number is bounded.
-_REST = r"[^=>]*(?:=\s*(?:\"[^\"]*\"|'[^']*')?[^=>]*){0,1000}"
+_REST = r"[^=>]*+(?:=\s*+(?:\"[^\"]*+\"|'[^']*+')?+[^=>]*+){0,1000}+"
 _TAG = re.compile(rf"<(?:(/)?([a-zA-Z][^\s/>]*)({_REST})|!--)")
 _MORE = re.compile(_REST)
 # There is one way to match an attribute, so nothing is tried twice: a name ends before what is none
@@ -221,19 +221,21 @@ class _Scan:
         kept: list[str] = []
         kept_to = skip_to = 0
         for number, tag in enumerate(_TAG.finditer(source)):
-            start = tag.start()
+            start, end = tag.span()
             if number > MAX_TAGS:
                 return "".join((*kept, source[kept_to:start])), True
             if start < skip_to:
                 continue
-            if tag[2] is None:  # a comment
+            closing, name, rest = tag.groups()
+            if name is None:  # a comment
                 end = source.find("-->", start + 2)
                 skip_to = end if end >= 0 else len(source)
                 continue
-            closing, name, end = tag[1], tag[2].lower(), tag.end()
-            while end < len(source) and source[end] != ">" and (more := _MORE.match(source, end)):
-                end = more.end()
-            rest = source[tag.start(3) : end]
+            name = name.lower()
+            if not source.startswith(">", end):  # the end of the source, or a very long tag
+                while end < len(source) and source[end] != ">" and (m := _MORE.match(source, end)):
+                    end = m.end()
+                rest = source[tag.start(3) : end]
             skip_to = end = end + source.startswith(">", end)
             replacement: str | None = None
             if closing:
