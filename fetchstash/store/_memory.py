@@ -19,6 +19,7 @@ from fetchstash.store._contract import (
     Listing,
     Removed,
     SearchResult,
+    Usage,
     keep_store_facts,
     refuse_changed,
     restamp,
@@ -120,6 +121,13 @@ class MemoryStore(StoreBase):
         """List the artifacts of this run, newest first."""
         facts = [artifact.facts for artifact in reversed(self._run_artifacts())]
         return Listing(tuple(facts[offset : offset + limit]), len(facts))
+
+    async def usage(self, *, own: bool = False) -> Usage:
+        """Return how much is kept in all runs, or in that of puts alone."""
+        artifacts = self._contents.artifacts.values()
+        kept = [a for a in artifacts if not own or a.run == self._view.puts]
+        expiries = [a.facts.expires_at.timestamp() for a in kept if a.facts.expires_at]
+        return Usage(len(kept), sum(a.size for a in kept), min(expiries, default=0.0))
 
     async def open_text(self, ref_or_url: str) -> TextReader:
         """Open the text. Raises NoText where there is none."""

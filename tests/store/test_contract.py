@@ -441,3 +441,26 @@ async def test_the_size_of_a_replaced_text_counts_towards_the_limit(open_: Open,
     await put(store, b"y" * 700, b"z", facts=FACTS)
     with pytest.raises(ExpiredRef):
         await store.get(ref)
+
+
+async def test_usage_and_runs_follow_every_change(open_: Open, put: Put) -> None:
+    """The catalogue's counts are kept by triggers, and agree with the rows."""
+    store, other = await open_(run="one"), await open_(run="two")
+
+    async def counted() -> list[int]:
+        own, both = await store.usage(own=True), await other.usage()
+        return [own.artifacts, own.bytes, both.artifacts, (await store.list()).total]
+
+    known = await put(store, b"text", b"raw", facts=FACTS)
+    await put(store, b"more", b"ra")
+    await put(other, b"third", b"r")
+    assert await counted() == [2, 13, 3, 2]
+    changed = replace(known, ocr_pages=1)
+    ref = known.artifact_ref
+    await store.replace_text(ref, spooled(store, "longer"), changed, Ranges(), known=known)
+    await store.pin(ref)
+    assert await counted() == [2, 15, 3, 2]
+    await store.delete(ref)
+    assert await counted() == [1, 6, 2, 1]
+    if runs := await (await open_(run="*")).runs():  # memory has none
+        assert [(run.name, run.artifacts) for run in runs] == [("two", 1), ("one", 1)]
