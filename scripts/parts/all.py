@@ -27,7 +27,7 @@ MAX_SECONDS = 83 * 60
 """What still runs then is ended, and failed."""
 LANES = 2
 GRACE_SECONDS = 20
-TRY_AGAIN_THEMSELVES = ("checks --all", "matrix")
+TRY_AGAIN_THEMSELVES = ("checks --all", "extras", "matrix")
 """These run once more only the tests that failed: all of them would take half of CI's time."""
 
 PARTS = (  # those that take longest first, so that both lanes end together
