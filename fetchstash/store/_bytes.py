@@ -102,7 +102,6 @@ class FolderBytes:
 
     @property
     def spool(self) -> Path:
-        """The folder for files on their way in."""
         return self.blobs.spool
 
     def write(self, files: Mapping[Path, Blob]) -> None:
@@ -125,7 +124,6 @@ class FolderBytes:
         return True
 
     def open(self, blob: Blob, ref: str) -> ByteSource:
-        """Open a blob for reading."""
         try:
             return FileSource(self.blobs.open(blob))
         except FileNotFoundError:
@@ -147,11 +145,9 @@ class FolderBytes:
         return {}
 
     def remove(self, kind: Kind, sha256: str) -> None:
-        """Remove a blob."""
         self.blobs.remove(kind, sha256)
 
     def sizes(self) -> dict[tuple[Kind, str], int]:
-        """Return the blobs that there are, with their sizes."""
         return {(kind, name): size for kind, name, size in self.blobs.files()}
 
     def probe(self) -> None:
@@ -179,7 +175,6 @@ class BucketBytes:
 
     @property
     def spool(self) -> Path:
-        """The folder for files on their way in."""
         return self._cache.spool
 
     def write(self, files: Mapping[Path, Blob]) -> None:
@@ -195,7 +190,6 @@ class BucketBytes:
         self._bucket.write(_key(blob), path.read_bytes() if blob.size <= PART else path)
 
     def are_there(self, blobs: Sequence[Blob]) -> bool:
-        """Return whether all of these are there, by their sizes."""
         return all(self._bucket.size(_key(blob)) == blob.size for blob in blobs)
 
     def open(self, blob: Blob, ref: str) -> ByteSource:
@@ -270,7 +264,6 @@ class BucketBytes:
         self._cache.remove(kind, sha256)
 
     def sizes(self) -> dict[tuple[Kind, str], int]:
-        """Return the blobs that there are, with their sizes."""
         return {
             (kind, key.removeprefix(f"{kind}/")): size
             for kind in KINDS

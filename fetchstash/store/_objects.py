@@ -103,19 +103,15 @@ class MemoryObjects:
         self._reserved: dict[str, float] = {}
 
     async def read(self, key: str) -> bytes | None:
-        """Return a value, None where there is none."""
         return self._values.get(_checked(key))
 
     async def write(self, key: str, data: bytes) -> None:
-        """Write a value, in place of an earlier one."""
         self._values[_checked(key)] = data
 
     async def delete(self, key: str) -> None:
-        """Delete a value. One that is not there is no error."""
         self._values.pop(_checked(key), None)
 
     async def keys(self, folder: str = "") -> list[str]:
-        """Return the keys below a folder, or all, in order."""
         below = _below(folder)
         return sorted(key for key in self._values if key.startswith(below))
 
@@ -139,22 +135,18 @@ class FolderObjects:
         self._threads = Threads()
 
     async def read(self, key: str) -> bytes | None:
-        """Return a value, None where there is none."""
         path = self._path(key)
         return await self._threads.run(lambda: _read(path))
 
     async def write(self, key: str, data: bytes) -> None:
-        """Write a value, in place of an earlier one. It is on the disk when this returns."""
         path = self._path(key)
         await self._threads.run(lambda: self._write(path, data))
 
     async def delete(self, key: str) -> None:
-        """Delete a value. One that is not there is no error."""
         path = self._path(key)
         await self._threads.run(lambda: path.unlink(missing_ok=True))
 
     async def keys(self, folder: str = "") -> list[str]:
-        """Return the keys below a folder, or all, in order."""
         root = self._folder / _below(folder)
         return await self._threads.run(lambda: self._keys(root))
 
@@ -248,24 +240,20 @@ class CatalogObjects:
         self._threads = threads
 
     async def read(self, key: str) -> bytes | None:
-        """Return a value, None where there is none."""
         select = "SELECT data FROM object WHERE key = ?"
         row = await self._run(lambda db: db.execute(select, (_checked(key),)).fetchone())
         return bytes(row[0]) if row else None
 
     async def write(self, key: str, data: bytes) -> None:
-        """Write a value, in place of an earlier one. It is durable when this returns."""
         insert = (
             "INSERT INTO object VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET data = excluded.data"
         )
         await self._run(lambda db: db.execute(insert, (_checked(key), data)))
 
     async def delete(self, key: str) -> None:
-        """Delete a value. One that is not there is no error."""
         await self._run(lambda db: db.execute("DELETE FROM object WHERE key = ?", (_checked(key),)))
 
     async def keys(self, folder: str = "") -> list[str]:
-        """Return the keys below a folder, or all, in order."""
         select = "SELECT key FROM object WHERE starts_with(key, ?)"
         below = _below(folder)
         listed = await self._run(lambda db: db.execute(select, (below,)).fetchall())
@@ -300,7 +288,6 @@ class CatalogObjects:
         return ""
 
     async def aclose(self) -> None:
-        """Close."""
         self._data.close()
         await self._threads.run(self._database.close)
 
