@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fetchstash.errors import BadArgument, StoreError, UnknownRef
-from fetchstash.store import GrepQuery, StoreLimits, open_store
+from fetchstash.store import ArtifactStore, GrepQuery, StoreLimits, open_store
 from tests.store.buckets import Recorded, new_objects
 from tests.store.conftest import Open, Put
 from tests.store.contents import raw_of, text_of
@@ -125,7 +125,7 @@ async def test_a_text_that_was_cut_short_in_the_bucket_says_so(
             raise GenericError("status code: 416 Requested Range Not Satisfiable")
 
     objects.before = refuse
-    store = await open_team()
+    store: ArtifactStore = await open_team()
     reader = await store.open_text(facts.artifact_ref)
     for read in (
         lambda: reader.read_chars(90_000, 190_000),
