@@ -169,12 +169,9 @@ class CatalogStore(ABC):
         Raises BadArgument for a file that is not in the spool or a text that is no UTF-8, TooLarge,
         StoreError, Busy.
         """
-        index: StrideIndex | None = None
 
         def stamped(db: Db, blobs: Sequence[Blob]) -> tuple[Record, Facts]:
-            nonlocal index
             first, last = blobs[0], blobs[-1]
-            index = last.index
             own = stamp(
                 facts,
                 first.sha256,
@@ -188,9 +185,7 @@ class CatalogStore(ABC):
             return rows.new_record(self._view.puts, own, ranges, url_hash, blobs), own
 
         hashed = facts.sha256, facts.size_bytes
-        kept = self._keep(raw, text, stamped, self._retain, hashed)
-        self._remember(kept.artifact_ref, (index, ranges) if index else None)
-        return kept
+        return self._keep(raw, text, stamped, self._retain, hashed)
 
     def _shown_path(self, kind: Kind, sha256: str) -> str | None:
         path = self._path(kind, sha256)
@@ -352,22 +347,12 @@ class CatalogStore(ABC):
         with self._changing(ref) as db:
             self._record_reads(db)
             row = rows.find(db, ref, self._view)
-            known = self._kept.get(row.ref)
-            text = known.text if known and known.row == row else None
             expires = retention.time_of_put(db) + self._limits.max_age_days * DAY
             rows.use(db, row.ref)
             kept = row.facts()
             kept = keep_store_facts(facts, kept) if facts else kept
             row = rows.renew(db, row, kept, expires)
-        self._remember(row.ref, text)
-        return self._facts(row)
-
-    def _remember(self, ref: str, text: tuple[StrideIndex, Ranges] | None) -> None:
-        """Read the row that was just written, so that whoever reads its text next is quick.
-
-        A store whose rows are elsewhere does without.
-        """
-        del ref, text
+            return self._facts(row)
 
     @in_thread
     def pin(self, ref: str, *, pinned: bool = True) -> Facts:

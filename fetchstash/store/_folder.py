@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from fetchstash.errors import FetchstashError, StoreError
+from fetchstash.errors import StoreError
 from fetchstash.store import _rows as rows, _steps
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import Connection, settle, transaction
@@ -39,7 +39,7 @@ from fetchstash.store._reader import TextReader
 from fetchstash.store._schema import Db, Record
 from fetchstash.store._search import RunTexts, SearchIndex
 from fetchstash.store._search_pool import Job, close as close_searches
-from fetchstash.store._text import FileSource, StoredText, StrideIndex
+from fetchstash.store._text import FileSource, StoredText
 from fetchstash.store._threads import Threads
 from fetchstash.text.ranges import Ranges
 
@@ -148,11 +148,6 @@ class LocalStore(CatalogStore):
 
     def _follow(self) -> None:
         self._place.follow()
-
-    def _remember(self, ref: str, text: tuple[StrideIndex, Ranges] | None) -> None:
-        with contextlib.suppress(FetchstashError, OSError, sqlite3.Error):  # what was kept is safe
-            known = self._known(self._find(ref))
-            known.facts, known.text = self._facts(known.row), text
 
     def _keep(
         self,
