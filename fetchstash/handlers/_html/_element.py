@@ -158,16 +158,15 @@ HARMLESS_TAGS, HARMLESS_PRODUCT = 4 * MAX_OPTIONS, 1_000_000
 # A quote opens a value only after an equals sign (HTML Standard, 13.2.5.35). Neither pattern can
 # fail after its first character, so that no character is tried twice; ``re`` keeps some hundred
 # bytes for each repetition, so their number is bounded.
-_REST = r"[^=>]*+(?:=\s*+(?:\"[^\"]*+\"|'[^']*+')?+[^=>]*+){0,1000}+"
+_REST = r"[^=>]*(?:=\s*(?:\"[^\"]*\"|'[^']*')?[^=>]*){0,1000}"
 _TAG = re.compile(rf"<(?:(/)?([a-zA-Z][^\s/>]*)({_REST})|!--)")
 _MORE = re.compile(_REST)
-# There is one way to match an attribute, so nothing is tried twice: a name ends before what is none
-# of it, a value without quotes at a space or at the tag's end. Behind a closing quote no space is
-# needed.
-_VALUE = r"\"[^\"]*+\"|'[^']*+'|[^\s\"'>][^\s>]*+|(?=>|\Z)"
-_BEFORE = r"(?:[\s/]++|(?<=[\"']))"
-_ATTRIBUTE = rf"{_BEFORE}[^\s/=>]++(?:\s*+=\s*+(?:{_VALUE}))?+"
-_CROWDED_TAG = re.compile(rf"<[a-zA-Z][^\s/>]*+(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES + 1}}}")
+# There is one way to match an attribute: a name ends before what is none of it, a value without
+# quotes at a space or at the tag's end. Behind a closing quote no space is needed.
+_VALUE = r"\"[^\"]*\"|'[^']*'|[^\s\"'>][^\s>]*(?![^\s>])|(?=>|\Z)"
+_BEFORE = r"(?:[\s/]+|(?<=[\"']))"
+_ATTRIBUTE = rf"{_BEFORE}[^\s/=>]+(?![^\s/=>])(?:\s*=\s*(?:{_VALUE}))?"
+_CROWDED_TAG = re.compile(rf"<[a-zA-Z][^\s/>]*(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES + 1}}}")
 _FIRST_ATTRIBUTES = re.compile(rf"(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES}}}(?={_BEFORE}[^\s/>])")
 _END_OF_RAW_TEXT = {
     name: re.compile(f"</{name}", re.IGNORECASE)

@@ -28,8 +28,8 @@ MAX_SELECTOR_COST = 50_000_000
 MAX_STEPS = 100_000_000
 """Ancestors and siblings that lexbor may try for them: it tries all combinations, 40 ns each."""
 
-_SIMPLE = re.compile(r"([a-z][a-z0-9-]*+)?((?:[.#](?:[\w-]++|\\.)++)*+)", re.IGNORECASE)
-_NAME = re.compile(r"[.#](?:[\w-]++|\\.)++")
+_SIMPLE = re.compile(r"([a-z][a-z0-9-]*)?((?:[.#](?:[\w-]|\\.)+)*)", re.IGNORECASE)
+_NAME = re.compile(r"[.#](?:[\w-]|\\.)+")
 _SHOWS = re.compile(r"display\s*:(?!\s*none)|opacity\s*:|visibility\s*:\s*visible")
 _ARGUMENTS = re.compile(r"\([^()]*\)|\[[^\]]*\]")
 _COMBINATOR = re.compile(r"[\s>+~]+")
