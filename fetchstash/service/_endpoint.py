@@ -191,8 +191,9 @@ class Endpoint:
         if self.is_draining or len(self._running) >= MAX_CALLS:
             await self._unavailable()(scope, receive, send)
             return
-        with anyio.CancelScope() as running:
-            answer = _Answer(receive, send, running.cancel)
+        running = anyio.CancelScope()
+        answer = _Answer(receive, send, running.cancel)
+        with running:
             self._running.add(running)
             try:
                 await self._admitted(scope, receive, answer)

@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import uvicorn
@@ -173,13 +173,13 @@ def build_app(
     answers, streams = manager(json_response=True), manager()
 
     def stream_for(message: Mapping[str, Any]) -> ASGIApp | None:
-        match message:
-            case {"params": {"name": str(name), "_meta": {"progressToken": _}, **params}}:
-                tool, arguments = tools.get(name), params.get("arguments")
-                reports = tool and tool.reports(arguments if isinstance(arguments, dict) else {})
-                return streams.asgi_app if reports else None
-            case _:
-                return None
+        params: dict[str, Any] = message.get("params") or {}
+        meta, tool = params.get("_meta"), tools.get(str(params.get("name")))
+        if tool is None or not isinstance(meta, dict) or "progressToken" not in meta:
+            return None
+        arguments = params.get("arguments")
+        named = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
+        return streams.asgi_app if tool.reports(named) else None
 
     endpoint = Endpoint(
         answers.asgi_app, http, oauth, verifier, tenants, cancel_elsewhere, stream_for
