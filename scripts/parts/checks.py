@@ -158,15 +158,15 @@ def wheel_environment() -> Path:
     venv.create(WHEEL_VENV, with_pip=False, symlinks=os.name != "nt")
     ours: list[str | Path] = [sys.executable, "-P"]
     with tempfile.TemporaryDirectory() as folder:
-        build = ["build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
+        build: list[str | Path] = ["build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
         step("build the wheel", [*ours, "-m", *build])
         wheel = next(Path(folder).glob("*.whl"))
         if uv := shutil.which("uv"):
-            install = [uv, "pip", "install", "--python", python]
+            install: list[str | Path] = [uv, "pip", "install", "--python", python]
         else:
             if find_spec("pip") is None:  # uv set the environment up, and leaves pip out
                 step("install pip", [*ours, "-m", "ensurepip"])
-            pip = ["-m", "pip", "--disable-pip-version-check", "--python", python]
+            pip: list[str | Path] = ["-m", "pip", "--disable-pip-version-check", "--python", python]
             install = [*ours, *pip, "install"]
         step("install the wheel", [*install, "-q", "--no-deps", wheel])
     asked = ("-P", "-c", "import sysconfig as s; print(*map(s.get_path, ('purelib', 'platlib')))")

@@ -71,7 +71,7 @@ def main() -> int:
         # Failures are explained where they are tried again: it takes long to prepare all modules.
         tests = ["-q", "-m", "not slow", "--cases", "3", "--assert", "plain", *SIDE_BY_SIDE]
         # What failed is remembered apart from that of `checks`, which runs at the same time.
-        command = [ROOT / "scripts" / "test", "-o", f"cache_dir=build/failed-{number}"]
+        command = [str(ROOT / "scripts" / "test"), "-o", f"cache_dir=build/failed-{number}"]
         code = subprocess.run([*command, *tests], env=environment, check=False).returncode
         if code == pytest.ExitCode.TESTS_FAILED:  # beside CI's other lane: once more by themselves
             code = subprocess.run([*command, *AGAIN], env=environment, check=False).returncode

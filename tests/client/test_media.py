@@ -115,7 +115,7 @@ def in_result(block: Any) -> list[Any]:
 
 
 def in_response(block: Any) -> list[Any]:
-    response = {"functionResponse": {"name": "f", "response": {}, "parts": [block]}}
+    response: dict[str, Any] = {"functionResponse": {"name": "f", "response": {}, "parts": [block]}}
     return [{"role": "user", "parts": [response]}]
 
 

@@ -70,7 +70,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "out_of_range": ("artifact_slice", {"artifact_ref": "/pdf", "unit": "pages", "start": 49}),
 }
 """Codes that one call provokes; a path stands for what was fetched from there."""
-PAGES = {
+PAGES: dict[str, tuple[bytes | str, str]] = {
     "/bytes": (bytes(range(256)), "text/plain"),
     "/text": ("text", "text/plain"),
     "/pdf": (REPORT, "application/pdf"),
@@ -87,7 +87,7 @@ async def one_call(scene: Scene, tool: str, arguments: dict[str, Any]) -> Any:
         return await scene.fails(client, tool, **arguments)
 
 
-PROVOKED |= {code: partial(one_call, tool=t, arguments=a) for code, (t, a) in CALLS.items()}
+PROVOKED.update({c: partial(one_call, tool=t, arguments=a) for c, (t, a) in CALLS.items()})
 
 
 @provokes("robots")

@@ -144,11 +144,11 @@ def answers_of(output: IO[bytes], count: int) -> list[dict[str, Any]]:
 
 
 class Pipes(subprocess.Popen[bytes]):
-    """A server whose three streams are pipes."""
+    """A server whose three streams are pipes, never None as in any Popen."""
 
-    stdin: IO[bytes]
-    stdout: IO[bytes]
-    stderr: IO[bytes]
+    stdin: IO[bytes]  # pyright: ignore[reportIncompatibleVariableOverride]
+    stdout: IO[bytes]  # pyright: ignore[reportIncompatibleVariableOverride]
+    stderr: IO[bytes]  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(self, *command: str, cwd: Path | None = None) -> None:
         pipe = subprocess.PIPE

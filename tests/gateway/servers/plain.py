@@ -145,6 +145,8 @@ def call(request: dict[str, Any]) -> None:
         case "long-error":
             error = {"code": -32_050, "message": "odd " * size, "data": {"why": ["because"]}}
             send({"id": request["id"], "error": error})
+        case _:
+            raise ValueError(name)
 
 
 def flood(request: dict[str, Any], size: int, *, rows: bool) -> None:
