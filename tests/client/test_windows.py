@@ -33,11 +33,14 @@ def sent(
     return sizes
 
 
-def test_a_stated_limit_bounds_the_requests_of_other_conversations_with_that_model() -> None:
+@pytest.mark.parametrize("configured", [None, 1_000_000])
+def test_a_stated_limit_bounds_the_requests_of_other_conversations_with_that_model(
+    configured: int | None,
+) -> None:
     messages = conversation(*[prose(9_000, f"w{number}") for number in range(4)])
     assert len(sent(Recovery(), messages, MODEL, limit=24_000)) == 2
     other = conversation(*[prose(9_000, f"v{number}") for number in range(4)], ask="another task")
-    assert len(sent(Recovery(), other, MODEL, limit=24_000)) == 1
+    assert len(sent(Recovery(Policy(window=configured)), other, MODEL, limit=24_000)) == 1
 
 
 def test_a_stated_limit_is_of_one_model_at_one_endpoint() -> None:
