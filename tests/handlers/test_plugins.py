@@ -109,7 +109,7 @@ async def test_a_plugin_reads_its_format_and_no_other(
         ),
         pytest.param(
             "return Extracted([Part('x')], DocumentFacts(title=7))",
-            "the reader failed (AttributeError)",
+            "the reader failed (TypeError)",
             id="a title that is a number",
         ),
         pytest.param(
