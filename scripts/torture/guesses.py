@@ -15,6 +15,7 @@ tenant's, which must be found.
 import argparse
 import json
 import random
+import re
 import secrets
 import socket
 import sys
@@ -28,6 +29,7 @@ from typing import Any
 
 import anyio
 from anyio.abc import SocketStream
+from anyio.streams.buffered import BufferedByteReceiveStream
 
 from fetchstash.config import Settings, load
 from fetchstash.errors import FetchstashError, UnknownRef
@@ -53,7 +55,6 @@ MARKER = "xylophone-of-blue"
 LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 URL = "https://blue.example/secret"
 CONNECTIONS, BATCH = 8, 8
-LAST_CHUNK = b"\r\n0\r\n\r\n"
 
 
 def guessed(chance: random.Random, foreign: list[str]) -> str:
@@ -257,17 +258,17 @@ def request(port: int, token: str, tool: str, arguments: dict[str, Any]) -> byte
 
 async def answers(stream: SocketStream, count: int) -> list[tuple[str, str]]:
     """Return the code of each of so many answers, "" for one that is no error, and its text."""
-    received = b""
-    with anyio.fail_after(60):
-        while received.count(LAST_CHUNK) < count:
-            received += await stream.receive(2**20)
     read: list[tuple[str, str]] = []
-    for part in received.split(LAST_CHUNK)[:count]:
-        if not part.startswith(b"HTTP/1.1 200 "):
-            raise RuntimeError(f"a request was not answered: {part[:500]!r}")
-        event = json.loads(part.partition(b"\r\ndata: ")[2].partition(b"\r\n")[0])
-        code = event["result"]["_meta"].get("fetchstash/error", {}).get("code", "")
-        read.append((code, json.dumps(event["result"], ensure_ascii=False)))
+    received = BufferedByteReceiveStream(stream)
+    with anyio.fail_after(60):
+        for _ in range(count):
+            head = await received.receive_until(b"\r\n\r\n", 2**16)
+            length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
+            if not head.startswith(b"HTTP/1.1 200 ") or not length:
+                raise RuntimeError(f"a request was not answered: {head[:500]!r}")
+            result = json.loads(await received.receive_exactly(int(length[1])))["result"]
+            code = result["_meta"].get("fetchstash/error", {}).get("code", "")
+            read.append((code, json.dumps(result, ensure_ascii=False)))
     return read
 
 
