@@ -27,8 +27,8 @@ BUDGET = {
     "fetchstash/store": (34, 9_079),
     "fetchstash/system": (5, 598),
     "fetchstash/text": (7, 1_143),
-    "scripts": (59, 9_204),
-    "tests": (295, 54_844),
+    "scripts": (59, 9_205),
+    "tests": (295, 54_849),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
