@@ -53,7 +53,9 @@ def fill(folder: Path, count: int) -> list[str]:
             expires = now + timedelta(days=7)
             facts = replace(facts, word="HTML page", created_at=now, expires_at=expires)
             record = _rows.new_record(DEFAULT_RUN, facts, Ranges(), None, blobs)
-            _rows.insert(db, record, blobs)
+            for blob in blobs:
+                _rows.insert_blob(db, blob)
+            _rows.insert(db, record)
             place.sidecars.write(record)
             place.sidecars.publish(facts.artifact_ref)
             refs.append(facts.artifact_ref)

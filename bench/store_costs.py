@@ -46,7 +46,9 @@ def fill(store: Any, first: int, count: int, objects: Any) -> None:
             objects.store.put(f"text/{sha256}", text)
             blobs = [Blob("raw", sha256, len(text), 0), Blob("text", sha256, len(text), 0, index)]
             facts = stamp(Facts(), sha256, len(text), index, now=time.time(), max_age_days=7)
-            _rows.insert(db, _rows.new_record("default", facts, Ranges(), None, blobs), blobs)
+            for blob in blobs:
+                _rows.insert_blob(db, blob)
+            _rows.insert(db, _rows.new_record("default", facts, Ranges(), None, blobs))
             words = text.decode().split(), True
             store._index(db, facts.artifact_ref, sha256, words)  # noqa: SLF001
 

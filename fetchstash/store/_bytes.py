@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from fetchstash.errors import StoreError
 from fetchstash.store._blobs import KINDS, Blob, Blobs, Kind
@@ -37,71 +36,31 @@ WHOLE_TEXT = 2**20
 
 _DOWNLOAD = 2**20
 _REQUESTS_AT_ONCE = 16
-_PROBE = "probe"
-
-
-class Bytes(Protocol):
-    """The blobs of one tenant. All of it blocks.
-
-    ``index`` is of the texts searched last, ``blobs`` are the folders of this machine.
-    """
-
-    index: SearchIndex
-    blobs: Blobs
-
-    @property
-    def spool(self) -> Path:
-        """The folder for files on their way in."""
-        ...
-
-    def write(self, files: Mapping[Path, Blob]) -> None:
-        """Write measured files of the spool, which stay. They are durable when this returns."""
-        ...
-
-    def are_there(self, blobs: Sequence[Blob]) -> bool:
-        """Return whether all of these are there, by their sizes."""
-        ...
-
-    def open(self, blob: Blob, ref: str) -> ByteSource:
-        """Open a blob for reading. Raises StoreError for one that is lost."""
-        ...
-
-    def lend(self, blob: Blob, ref: str) -> Path:
-        """Return a file of the spool with a blob. Raises StoreError for one that is lost."""
-        ...
-
-    def start_reading(self, texts: Mapping[str, Blob]) -> Mapping[str, Callable[[], StoredText]]:
-        """Begin to read the texts of these artifacts that are small; return what has each."""
-        ...
-
-    def remove(self, kind: Kind, sha256: str) -> None:
-        """Remove a blob. One that is not there is no error."""
-        ...
-
-    def sizes(self) -> dict[tuple[Kind, str], int]:
-        """Return the blobs that there are, with their sizes."""
-        ...
-
-    def probe(self) -> None:
-        """Write, read and remove a few bytes. Raises StoreError where that fails."""
-        ...
-
-    def close(self) -> None:
-        """Close."""
-        ...
 
 
 class FolderBytes:
-    """Blobs in a folder."""
+    """The blobs of one tenant in a folder. All of it blocks.
 
-    def __init__(self, folder: Path) -> None:
-        self.blobs = Blobs(folder.resolve())
-        self.blobs.make_folders()
-        self.blobs.sweep_spool(time.time())
-        self.index = SearchIndex()
+    ``index`` is of the texts searched last. What is lost raises StoreError.
+    """
+
+    def __init__(self, blobs: Blobs, index: SearchIndex) -> None:
+        self.blobs = blobs
+        self.index = index
+
+    @classmethod
+    def at(cls, folder: Path) -> "FolderBytes":
+        """Return the blobs of a folder, which is made if it is missing."""
+        blobs = Blobs(folder.resolve())
+        blobs.make_folders()
+        blobs.sweep_spool(time.time())
+        return cls(blobs, SearchIndex())
 
     @property
     def spool(self) -> Path:
+        """The folder for files on their way in. It is made anew if somebody removed it."""
+        if not self.blobs.spool.is_dir():
+            self.blobs.make_folders()
         return self.blobs.spool
 
     def write(self, files: Mapping[Path, Blob]) -> None:
@@ -131,13 +90,15 @@ class FolderBytes:
 
     def lend(self, blob: Blob, ref: str) -> Path:
         """Return a second name in the spool, which stays if the artifact goes meanwhile."""
-        link = self._new_file()
+        path, link = self.blobs.path(blob.kind, blob.sha256), self._new_file()
         try:
             os.close(self.blobs.open(blob))
-            link.hardlink_to(self.blobs.path(blob.kind, blob.sha256))
         except FileNotFoundError:
             raise lost(ref) from None
-        return link
+        with contextlib.suppress(OSError):  # a full disk, or a file system without links
+            link.hardlink_to(path)
+            return link
+        return path
 
     def start_reading(self, texts: Mapping[str, Blob]) -> Mapping[str, Callable[[], StoredText]]:
         """Begin nothing: a disk is quick."""
@@ -164,7 +125,7 @@ class FolderBytes:
 
 
 class BucketBytes:
-    """Blobs in a bucket, with a bounded cache on this machine."""
+    """The same in a bucket, with a bounded cache on this machine."""
 
     def __init__(self, bucket: Bucket, cache: BlobCache, executor: Executor) -> None:
         self._bucket = bucket
@@ -279,6 +240,9 @@ class BucketBytes:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
+Bytes = FolderBytes | BucketBytes
+
+
 def _key(blob: Blob) -> str:
     return f"{blob.kind}/{blob.sha256}"
 
@@ -317,7 +281,7 @@ class BytesSearch:
         """Open the bytes; the database is not asked."""
         if bucket_url(self.limits.url):
             return bucket_bytes(self.limits, open_bucket(self.limits))
-        return FolderBytes(store_folder(self.limits) or self.limits.folder)
+        return FolderBytes.at(store_folder(self.limits) or self.limits.folder)
 
     def run(self, opened: Bytes, cancelled: Callable[[], bool]) -> SearchResult:
         """Search."""

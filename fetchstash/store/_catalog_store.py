@@ -3,20 +3,21 @@
 import hashlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, closing
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from anyio import CancelScope
 
 from fetchstash.errors import StoreError, TooLarge, UnknownRef
 from fetchstash.store import _retention as retention, _rows as rows, _search_pool as pool
 from fetchstash.store._blobs import Blob, Kind
+from fetchstash.store._bytes import Bytes
 from fetchstash.store._contract import (
     Facts,
     Listing,
@@ -26,6 +27,8 @@ from fetchstash.store._contract import (
     Usage,
     is_ref,
     keep_store_facts,
+    refuse_changed,
+    restamp,
     stamp,
 )
 from fetchstash.store._disk import larger_than_the_store, no_text
@@ -79,13 +82,32 @@ def in_thread(
     return run  # type: ignore[return-value] # mypy has Coroutine for what pyright calls CoroutineType
 
 
+@dataclass(frozen=True, slots=True)
+class Changed(Generic[T]):
+    """What a change wrote: the record, what it returns, and a text that nothing names now."""
+
+    record: Record
+    made: T
+    unnamed_text: str | None = None
+
+
+Change = Callable[[Db, Sequence[Blob]], Changed[T]]
+
+
+def _files(raw: Path, text: Path | None) -> dict[Kind, Path]:
+    return {"raw": raw, "text": text} if text else {"raw": raw}
+
+
 class CatalogStore(ABC):
     """The base of a store whose artifacts are rows: its methods block, and run ``in_thread``.
 
     Must not be used after a fork.
     """
 
-    def __init__(self, limits: StoreLimits, catalog: Catalog, threads: Threads) -> None:
+    def __init__(
+        self, limits: StoreLimits, catalog: Catalog, data: Bytes, threads: Threads
+    ) -> None:
+        self._bytes = data
         self._threads = threads
         self._process = os.getpid()
         self._closed = self._is_left = False
@@ -110,32 +132,11 @@ class CatalogStore(ABC):
         """Lend a connection in a transaction, to change the row of an artifact."""
 
     @abstractmethod
-    def _keep(
-        self,
-        raw: Path,
-        text: Path | None,
-        make: Callable[[Db, Sequence[Blob]], tuple[Record, T]],
-        retain: Callable[[Any], None] | None = None,
-        hashed: tuple[str, int] = ("", 0),
-    ) -> T:
-        """Keep two files of the spool, as the artifact that ``make`` gives; return what it made.
+    def _write(self, files: Mapping[Path, Blob], change: Change[T], *, is_put: bool) -> T:
+        """Keep measured files of the spool, and make the change that names them.
 
-        ``hashed`` are the SHA-256 and the size of the raw file, where they are known.
+        The limits are held after a put.
         """
-
-    @abstractmethod
-    def _retain(self, db: Any) -> None:
-        """Hold the limits after a put."""
-
-    @abstractmethod
-    def _open_blob(self, blob: Blob, ref: str) -> ByteSource: ...
-
-    @abstractmethod
-    def _lend_raw(self, ref_or_url: str) -> Path:
-        """Return a file with the raw bytes, to be handed to ``_take_back``."""
-
-    @abstractmethod
-    def _take_back(self, path: Path) -> None: ...
 
     @abstractmethod
     def _search_job(
@@ -148,14 +149,15 @@ class CatalogStore(ABC):
     def _searched(self) -> object:
         """What a job opens, as this process has it."""
 
+    @property
+    @abstractmethod
+    def _search_key(self) -> Hashable:
+        """What the jobs of this store open (_search_pool.Job)."""
+
     @abstractmethod
     def _close(self) -> None: ...
 
-    @abstractmethod
-    def _are_whole(self, blobs: Iterable[Blob]) -> bool:
-        """Return whether these bytes are there and not altered."""
-
-    def _path(self, kind: Kind, sha256: str) -> Path | None:
+    def _shown_path(self, kind: Kind, sha256: str) -> str | None:
         """Return the file that programs of this machine can read, None if there is none."""
         del kind, sha256
         return None
@@ -170,7 +172,7 @@ class CatalogStore(ABC):
         StoreError, Busy.
         """
 
-        def stamped(db: Db, blobs: Sequence[Blob]) -> tuple[Record, Facts]:
+        def stamped(db: Db, blobs: Sequence[Blob]) -> Changed[Facts]:
             first, last = blobs[0], blobs[-1]
             own = stamp(
                 facts,
@@ -182,14 +184,60 @@ class CatalogStore(ABC):
                 path=self._shown_path(last.kind, last.sha256),
             )
             url_hash = rows.url_hash(db, url) if url else None
-            return rows.new_record(self._view.puts, own, ranges, url_hash, blobs), own
+            return self._inserted(
+                db, rows.new_record(self._view.puts, own, ranges, url_hash, blobs), own
+            )
 
         hashed = facts.sha256, facts.size_bytes
-        return self._keep(raw, text, stamped, self._retain, hashed)
+        return self._keep(_files(raw, text), stamped, is_put=True, hashed=hashed)
 
-    def _shown_path(self, kind: Kind, sha256: str) -> str | None:
-        path = self._path(kind, sha256)
-        return str(path) if path else None
+    @in_thread
+    def replace_text(
+        self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
+    ) -> Facts:
+        """Give an artifact a new text. Raises Busy where it was replaced since ``known``."""
+
+        def change(db: Db, blobs: Sequence[Blob]) -> Changed[Facts]:
+            row, (blob,) = rows.find(db, ref, self._view), blobs
+            refuse_changed(row.facts(), known)
+            assert blob.index is not None  # a text has one
+            changed = restamp(facts, row.facts(), blob.index)
+            earlier = rows.replace_text(db, row, changed, ranges, blob)
+            own = self._facts(rows.find(db, ref, self._view))
+            return Changed(rows.record(db, ref), own, earlier)
+
+        return self._keep({"text": text}, change)
+
+    def _keep(
+        self,
+        files: Mapping[Kind, Path],
+        change: Change[T],
+        *,
+        is_put: bool = False,
+        hashed: tuple[str, int] = ("", 0),
+    ) -> T:
+        """Keep files of the spool, which are gone from there then, whether or not it works.
+
+        ``hashed`` are the SHA-256 and the size of the raw file, where they are known.
+        """
+        try:
+            blobs = self._measured(files, *hashed)
+            size = sum(blob.size for blob in blobs)
+            if size > self._limits.max_total_bytes:
+                raise TooLarge(*larger_than_the_store(size))
+            return self._write(dict(zip(files.values(), blobs, strict=True)), change, is_put=is_put)
+        finally:
+            self._bytes.blobs.discard(files.values())
+
+    def _measured(
+        self, files: Mapping[Kind, Path], sha256: str = "", size: int = 0
+    ) -> Sequence[Blob]:
+        return self._bytes.blobs.measure(files, sha256, size)
+
+    def _inserted(self, db: Db, record: Record, made: T) -> "Changed[T]":
+        self._record_reads(db)
+        rows.insert(db, record)
+        return Changed(record, made)
 
     async def get(self, ref_or_url: str) -> Facts:
         """Return the facts of a reference, or of the run's newest artifact under a URL."""
@@ -224,6 +272,23 @@ class CatalogStore(ABC):
             with CancelScope(shield=True):
                 await self._threads.run(lambda: self._take_back(path))
 
+    def _lend_raw(self, ref_or_url: str) -> Path:
+        """Return a file with the raw bytes, to be handed to ``_take_back``."""
+        with self._reads.reading() as db:
+            row = rows.find(db, ref_or_url, self._view)
+            blob = rows.blob(db, "raw", row.raw)
+        self._read[row.ref] = None
+        try:
+            return self._bytes.lend(blob, row.ref)
+        except StoreError:
+            with self._reads.reading() as db:
+                rows.find(db, row.ref, self._view)  # raises if gc took it since
+            raise
+
+    def _take_back(self, path: Path) -> None:
+        if path.parent == self._bytes.blobs.spool:  # else it is the blob itself
+            path.unlink(missing_ok=True)
+
     async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
         """Rank passages over these artifacts, or over the run where ``refs`` is empty."""
         job, size = await self.run(lambda: self._search_job(query, refs, max_results))
@@ -234,7 +299,13 @@ class CatalogStore(ABC):
     async def aclose(self) -> None:
         """Close. An ephemeral store deletes its artifacts first. Closing twice is no error."""
         self._closed = True
-        await self._threads.run(self._close)
+        await self._threads.run(self._leave)
+
+    def _leave(self) -> None:
+        if not self._is_left:
+            self._is_left = True
+            pool.close(self._search_key)
+            self._close()
 
     def _check_usable(self) -> None:
         """Raise StoreError after ``aclose`` or in a forked process."""
@@ -297,7 +368,7 @@ class CatalogStore(ABC):
             ]
         for path, blob in blobs:
             digest = hashlib.sha256()
-            with closing(self._open_blob(blob, ref)) as source, path.open("wb") as file:
+            with closing(self._bytes.open(blob, ref)) as source, path.open("wb") as file:
                 for start in range(0, blob.size, _PIECE):
                     piece = source.read(start, start + _PIECE)
                     digest.update(piece)
@@ -314,12 +385,12 @@ class CatalogStore(ABC):
         """Keep what another store has handed over: two files of the spool, and the record."""
         record["facts"].pop("path", None)  # of the other store
 
-        def made(db: Db, _: Sequence[Blob]) -> tuple[Record, None]:
+        def made(db: Db, _: Sequence[Blob]) -> Changed[None]:
             for key in url_keys:
                 rows.add_url_key(db, key)
-            return record, None
+            return self._inserted(db, record, None)
 
-        self._keep(raw, text, made)
+        self._keep(_files(raw, text), made)
 
     @abstractmethod
     async def delete(self, ref: str) -> None:
@@ -378,7 +449,7 @@ class CatalogStore(ABC):
                 blobs = rows.blobs(db, row)
             except StoreError:
                 blobs = []
-        if not blobs or not self._are_whole(blobs):
+        if not blobs or not self._bytes.are_there(blobs):
             raise UnknownRef("What was stored under this URL is lost.", "Fetch it again.")
         return row
 
@@ -394,7 +465,7 @@ class CatalogStore(ABC):
             return row, None
         try:
             index, ranges = self._known(row).text or self._read_text(row, blob)
-            return row, (self._open_blob(blob, row.ref), index, ranges)
+            return row, (self._bytes.open(blob, row.ref), index, ranges)
         except StoreError:
             if self._find(row.ref) == row:
                 raise
@@ -415,11 +486,6 @@ class CatalogStore(ABC):
         if row.text_blob is None:
             raise no_text(row.ref)
         return row.text_blob
-
-    def _check_size(self, blobs: Iterable[Blob]) -> None:
-        size = sum(blob.size for blob in blobs)
-        if size > self._limits.max_total_bytes:
-            raise TooLarge(*larger_than_the_store(size))
 
     def _facts(self, row: rows.Row) -> Facts:
         path = self._shown_path("text", row.text) if row.text else self._shown_path("raw", row.raw)

@@ -10,38 +10,33 @@ gc    Under the lock sidecars are removed, rows are deleted and committed, and t
 """
 
 import contextlib
-import os
-import secrets
 import sqlite3
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from fetchstash.errors import StoreError
 from fetchstash.store import _rows as rows, _steps
 from fetchstash.store._blobs import Blob, Kind
+from fetchstash.store._bytes import FolderBytes
 from fetchstash.store._catalog import Connection, settle, transaction
-from fetchstash.store._catalog_store import CatalogStore, Known, in_thread
+from fetchstash.store._catalog_store import CatalogStore, Change, Known, in_thread
 from fetchstash.store._contract import (
     Facts,
     Finding,
     Removed,
     SearchResult,
-    refuse_changed,
-    restamp,
 )
 from fetchstash.store._disk import check_room, no_text, translate_errors
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
 from fetchstash.store._place import Place, Upkeep
 from fetchstash.store._reader import TextReader
-from fetchstash.store._schema import Db, Record
 from fetchstash.store._search import RunTexts, SearchIndex
-from fetchstash.store._search_pool import Job, close as close_searches
+from fetchstash.store._search_pool import Job
 from fetchstash.store._text import FileSource, StoredText
 from fetchstash.store._threads import Threads
-from fetchstash.text.ranges import Ranges
 
 T = TypeVar("T")
 
@@ -77,11 +72,12 @@ class LocalStore(CatalogStore):
     def __init__(self, limits: StoreLimits, threads: Threads) -> None:
         run = own_run(limits)
         self._place = Place(limits.folder, run if limits.ephemeral else None)
-        super().__init__(replace(limits, run=run), self._place.catalog, threads)
-        self._texts = RunTexts()
-        self._seen: dict[View, LocalStore] = {}
         self._blobs, self._catalog = self._place.blobs, self._place.catalog
         self._index = SearchIndex(self._place.path)
+        data = FolderBytes(self._blobs, self._index)
+        super().__init__(replace(limits, run=run), self._catalog, data, threads)
+        self._texts = RunTexts()
+        self._seen: dict[View, LocalStore] = {}
         self._upkeep = Upkeep(self._place, self._index, limits)
         self._upkeep.remove_abandoned_runs()
 
@@ -149,64 +145,39 @@ class LocalStore(CatalogStore):
     def _follow(self) -> None:
         self._place.follow()
 
-    def _keep(
-        self,
-        raw: Path,
-        text: Path | None,
-        make: Callable[[Db, Sequence[Blob]], tuple[Record, T]],
-        retain: Callable[[Any], None] | None = None,
-        hashed: tuple[str, int] = ("", 0),
-    ) -> T:
-        files: dict[Kind, Path] = {"raw": raw, "text": text} if text else {"raw": raw}
-        ref = ""
-        try:
-            check_room(self._place.path)
-            blobs = self._blobs.measure(files, *hashed)
-            self._check_size(blobs)
-            _steps.reached("measured")
-            moves = zip(files.values(), blobs, strict=True)
-            with self._catalog.locked() as db:
-                try:
-                    with transaction(db), self._blobs.published(moves):
-                        record, made = make(db, blobs)
-                        ref = record["ref"]
-                        self._place.sidecars.write(record)
-                        self._record_reads(db)
-                        rows.insert(db, record, blobs)
-                except BaseException:
-                    # gc removes later what cannot be removed now.
-                    with contextlib.suppress(OSError, sqlite3.Error, StoreError):
-                        self._withdraw(db, ref, blobs)
-                    raise
-                self._place.sidecars.publish(ref)
-                # The artifact is safe: a failure here is gc's to report.
-                with contextlib.suppress(OSError, sqlite3.Error):
-                    if retain:
-                        retain(db)
-        except BaseException:
-            self._blobs.discard(files.values())
-            raise
+    def _measured(
+        self, files: Mapping[Kind, Path], sha256: str = "", size: int = 0
+    ) -> Sequence[Blob]:
+        check_room(self._place.path)
+        blobs = super()._measured(files, sha256, size)
+        _steps.reached("measured")
+        return blobs
+
+    def _write(self, files: Mapping[Path, Blob], change: Change[T], *, is_put: bool) -> T:
+        ref, blobs = "", list(files.values())
+        with self._catalog.locked() as db:
+            try:
+                with transaction(db), self._blobs.published(files.items()):
+                    for blob in blobs:
+                        rows.insert_blob(db, blob)
+                    changed = change(db, blobs)
+                    ref = changed.record["ref"]
+                    self._place.sidecars.write(changed.record)
+            except BaseException:
+                # gc removes later what cannot be removed now.
+                with contextlib.suppress(OSError, sqlite3.Error, StoreError):
+                    self._withdraw(db, ref, blobs)
+                raise
+            self._place.sidecars.publish(ref)
+            # The artifact is safe: a failure here is gc's to report.
+            with contextlib.suppress(OSError, sqlite3.Error):
+                if changed.unnamed_text:
+                    self._catalog.check_current(db)
+                    self._blobs.remove("text", changed.unnamed_text)
+                if is_put:
+                    self._upkeep.retain(db)
         _steps.reached("put_done")
-        return made
-
-    def _lend_raw(self, ref_or_url: str) -> Path:
-        """Return a hard link in the spool, so that it stays if the artifact goes meanwhile."""
-        with self._catalog.reading() as db:
-            row = rows.find(db, ref_or_url, self._view)
-            blob = rows.blob(db, "raw", row.raw)
-        os.close(self._open(blob, row.ref))
-        self._read[row.ref] = None
-        path = self._blobs.path("raw", row.raw)
-        link = self.spool / f"open-{secrets.token_hex(8)}"
-        try:
-            link.hardlink_to(path)
-        except OSError:  # a full disk, or a file system without links
-            return path
-        return link
-
-    def _take_back(self, path: Path) -> None:
-        if path.parent == self._blobs.spool:
-            path.unlink(missing_ok=True)
+        return changed.made
 
     def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Job, int]:
         texts = self._named_texts(refs) if refs else self._run_texts()
@@ -254,39 +225,6 @@ class LocalStore(CatalogStore):
                 self._texts = RunTexts(refs, size, state)
             return self._texts
 
-    @in_thread
-    def replace_text(
-        self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
-    ) -> Facts:
-        """Give an artifact a new text. The file of the earlier one is unlinked last."""
-        try:
-            check_room(self._place.path)
-            (blob,) = self._blobs.measure({"text": text})
-            assert blob.index is not None  # a text has one
-            with self._catalog.locked() as db:
-                try:
-                    with transaction(db), self._blobs.published([(text, blob)]):
-                        row = rows.find(db, ref, self._view)
-                        refuse_changed(row.facts(), known)
-                        facts = restamp(facts, row.facts(), blob.index)
-                        earlier = rows.replace_text(db, row, facts, ranges, blob)
-                except BaseException:
-                    # What cannot be removed now, gc will find.
-                    with contextlib.suppress(OSError, sqlite3.Error, StoreError):
-                        self._withdraw(db, ref, [blob])
-                    raise
-                self._catalog.check_current(db)
-                self._place.sidecars.write(rows.record(db, ref))
-                self._place.sidecars.publish(ref)
-                changed = self._facts(rows.find(db, ref, self._view))
-                if earlier:
-                    with contextlib.suppress(OSError):
-                        self._blobs.remove("text", earlier)
-        except BaseException:
-            self._blobs.discard([text])
-            raise
-        return changed
-
     @contextlib.contextmanager
     def _changing(self, ref: str) -> Generator[Connection]:
         """Change the row of an artifact, and its sidecar."""
@@ -332,15 +270,15 @@ class LocalStore(CatalogStore):
             log.unlink()
         self._limits = replace(self._limits, ephemeral=True)
 
+    @property
+    def _search_key(self) -> Path:
+        return self._limits.folder
+
     def _close(self) -> None:
-        if self._is_left:
-            return
-        self._is_left = True
-        close_searches(self._limits.folder)
         self._index.close()
         try:
             try:
-                unused = self._leave()
+                unused = self._end_run()
             finally:
                 self._catalog.close()
             if unused:
@@ -348,7 +286,7 @@ class LocalStore(CatalogStore):
         finally:
             self._place.close()
 
-    def _leave(self) -> bool:
+    def _end_run(self) -> bool:
         """Record what was read and remove an ephemeral run. Return whether the folder is unused."""
         with contextlib.suppress(FileNotFoundError):  # somebody removed the folder
             if self._read:
@@ -363,9 +301,6 @@ class LocalStore(CatalogStore):
                     with self._catalog.reading() as db:
                         return rows.is_empty(db)
         return False
-
-    def _retain(self, db: Any) -> None:
-        self._upkeep.retain(db)
 
     def _withdraw(self, db: Connection, ref: str, blobs: Iterable[Blob]) -> None:
         """Unlink what a failed put has renamed, unless an artifact names it."""
@@ -382,26 +317,5 @@ class LocalStore(CatalogStore):
             if (blob.kind, blob.sha256) not in known:
                 self._blobs.remove(blob.kind, blob.sha256)
 
-    def _path(self, kind: Kind, sha256: str) -> Path:
-        return self._blobs.path(kind, sha256)
-
-    def _open_blob(self, blob: Blob, ref: str) -> FileSource:
-        return FileSource(self._open(blob, ref))
-
-    def _open(self, blob: Blob, ref: str) -> int:
-        try:
-            return self._blobs.open(blob)
-        except FileNotFoundError:
-            with self._catalog.reading() as db:
-                rows.find(db, ref, self._view)  # raises if gc took it since
-            raise StoreError(
-                f"The file of the artifact {ref} is missing.", "Fetch its document again."
-            ) from None
-
-    def _are_whole(self, blobs: Iterable[Blob]) -> bool:
-        try:
-            for blob in blobs:
-                os.close(self._blobs.open(blob))
-        except (FileNotFoundError, StoreError):
-            return False
-        return True
+    def _shown_path(self, kind: Kind, sha256: str) -> str:
+        return str(self._blobs.path(kind, sha256))

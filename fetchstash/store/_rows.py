@@ -152,10 +152,8 @@ def new_record(
     }
 
 
-def insert(db: Db, record: dict[str, Any], blobs: Sequence[Blob]) -> None:
+def insert(db: Db, record: dict[str, Any]) -> None:
     """Add an artifact, as the one that was used last."""
-    for blob in blobs:
-        insert_blob(db, blob)
     url_hash = bytes.fromhex(record["url_hash"]) if record["url_hash"] else None
     written = {"facts": _dump(record["facts"]), "ranges": _dump(record["ranges"])}
     _insert(db, *(record | {"url_hash": url_hash} | written).values())
@@ -253,7 +251,6 @@ def renew(db: Db, row: Row, facts: Facts, expires_at: float) -> Row:
 def replace_text(db: Db, row: Row, facts: Facts, ranges: Ranges, text: Blob) -> str | None:
     """Set another text; return the earlier one if no artifact names it any more."""
     earlier = blob(db, "text", row.text).size if row.text else 0
-    insert_blob(db, text)
     db.execute(
         "UPDATE artifact SET text = ?, bytes = bytes + ?, facts = ?, ranges = ? WHERE id = ?",
         (text.sha256, text.size - earlier, _dump(_stored(facts)), _dump(ranges.to_json()), row.id),

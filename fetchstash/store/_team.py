@@ -11,7 +11,7 @@ artifact for GRACE_SECONDS. A put that takes longer than that begins once more.
 """
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -22,24 +22,16 @@ from fetchstash.store import _retention as retention, _rows as rows, _steps
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._bucket import open_bucket
 from fetchstash.store._bytes import Bytes, BytesSearch, FolderBytes, bucket_bytes
-from fetchstash.store._catalog_store import CatalogStore, in_thread
-from fetchstash.store._contract import (
-    Facts,
-    Finding,
-    Removed,
-    refuse_changed,
-    restamp,
-)
+from fetchstash.store._catalog_store import CatalogStore, Change, in_thread
+from fetchstash.store._contract import Finding, Removed
 from fetchstash.store._limits import StoreLimits, bucket_url, store_folder
 from fetchstash.store._place import EVICTIONS_PER_PUT
 from fetchstash.store._postgres import Database
 from fetchstash.store._rank import Query
-from fetchstash.store._schema import Db, Record
-from fetchstash.store._search_pool import Job, close as close_searches
-from fetchstash.store._text import ByteSource
+from fetchstash.store._schema import Db
+from fetchstash.store._search_pool import Job
 from fetchstash.store._threads import CALLS_AT_ONCE, Threads, Turns
 from fetchstash.store._words import words
-from fetchstash.text.ranges import Ranges
 
 T = TypeVar("T")
 
@@ -65,9 +57,8 @@ class TeamStore(CatalogStore):
     def __init__(
         self, limits: StoreLimits, database: Database, data: Bytes, threads: Threads
     ) -> None:
-        super().__init__(limits, database, threads)
+        super().__init__(limits, database, data, threads)
         self._database = database
-        self._bytes = data
 
     @classmethod
     async def open(cls, limits: StoreLimits, turns: Turns | None = None) -> Self:
@@ -89,47 +80,28 @@ class TeamStore(CatalogStore):
         del ref
         return self._database.changing()
 
-    def _keep(
-        self,
-        raw: Path,
-        text: Path | None,
-        make: Callable[[Db, Sequence[Blob]], tuple[Record, T]],
-        retain: Callable[[Db], None] | None = None,
-        hashed: tuple[str, int] = ("", 0),
-    ) -> T:
-        files: dict[Kind, Path] = {"raw": raw, "text": text} if text else {"raw": raw}
-        try:
-            blobs = self._bytes.blobs.measure(files, *hashed)
-            self._check_size(blobs)
-            terms = _terms_of(text) if text else None
-
-            def insert(db: Db) -> T:
-                record, made = make(db, blobs)
-                self._record_reads(db)
-                rows.insert(db, record, ())
-                if terms:
-                    self._index(db, record["ref"], blobs[-1].sha256, terms)
-                if retain:
-                    retain(db)
-                return made
-
-            kept = self._write(dict(zip(files.values(), blobs, strict=True)), insert)
-        finally:
-            self._bytes.blobs.discard(files.values())
-        with suppress(FetchstashError):  # the artifact is safe
-            self._sweep()
-        return kept
-
-    def _write(self, files: Mapping[Path, Blob], change: Callable[[Db], T]) -> T:
-        """Write bytes, then make a change that names them."""
+    def _write(self, files: Mapping[Path, Blob], change: Change[T], *, is_put: bool) -> T:
+        """Write bytes, then make the change that names them."""
+        blobs = list(files.values())
+        texts = [(blob.sha256, _terms_of(path)) for path, blob in files.items() if blob.index]
         for _ in range(_TRIES):
-            missing = self._claim(list(files.values()))
+            missing = self._claim(blobs)
             _steps.reached("claimed")
             self._bytes.write({path: blob for path, blob in files.items() if blob in missing})
             _steps.reached("written")
             with self._database.changing() as db:
-                if all(_take_claim(db, blob) for blob in files.values()):
-                    return change(db)
+                if not all(_take_claim(db, blob) for blob in blobs):
+                    continue
+                changed = change(db, blobs)
+                for sha256, terms in texts:
+                    self._index(db, changed.record["ref"], sha256, terms)
+                if changed.unnamed_text:
+                    _claim(db, "text", changed.unnamed_text)
+                if is_put:
+                    self._retain(db)
+            with suppress(FetchstashError):  # the artifact is safe
+                self._sweep()
+            return changed.made
         raise Busy("Writing the bytes took too long.", "Try again.")
 
     def _claim(self, blobs: Sequence[Blob]) -> list[Blob]:
@@ -159,22 +131,6 @@ class TeamStore(CatalogStore):
             _forget(db, [removed.artifact_ref for removed in due], expired=True)
             retention.report(due)
 
-    def _open_blob(self, blob: Blob, ref: str) -> ByteSource:
-        return self._bytes.open(blob, ref)
-
-    def _are_whole(self, blobs: Iterable[Blob]) -> bool:
-        return self._bytes.are_there(list(blobs))
-
-    def _lend_raw(self, ref_or_url: str) -> Path:
-        with self._database.reading() as db:
-            row = rows.find(db, ref_or_url, self._view)
-            blob = rows.blob(db, "raw", row.raw)
-        self._read[row.ref] = None
-        return self._bytes.lend(blob, row.ref)
-
-    def _take_back(self, path: Path) -> None:
-        path.unlink(missing_ok=True)
-
     def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Job, int]:
         texts = {ref: self._text_blob(ref) for ref in refs} or self._candidates(query)
         job = BytesSearch(self._limits, texts, query, max_results, bool(refs))
@@ -191,30 +147,6 @@ class TeamStore(CatalogStore):
             return {}
         with self._database.reading() as db:
             return _candidates(db, self._view.lists, asked)
-
-    @in_thread
-    def replace_text(
-        self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
-    ) -> Facts:
-        """Give an artifact a new text. Raises Busy where it was replaced since ``known``."""
-        try:
-            (blob,) = self._bytes.blobs.measure({"text": text})
-            terms = _terms_of(text)
-
-            def change(db: Db) -> Facts:
-                row = rows.find(db, ref, self._view)
-                refuse_changed(row.facts(), known)
-                assert blob.index is not None  # a text has one
-                changed = restamp(facts, row.facts(), blob.index)
-                earlier = rows.replace_text(db, row, changed, ranges, blob)
-                self._index(db, row.ref, blob.sha256, terms)
-                if earlier:
-                    _claim(db, "text", earlier)
-                return self._facts(rows.find(db, ref, self._view))
-
-            return self._write({text: blob}, change)
-        finally:
-            self._bytes.blobs.discard([text])
 
     @in_thread
     def delete(self, ref: str) -> None:
@@ -305,11 +237,11 @@ class TeamStore(CatalogStore):
         shutil.rmtree(self._limits.folder, ignore_errors=True)
         self._read.clear()
 
+    @property
+    def _search_key(self) -> tuple[str, Path]:
+        return self._limits.url, self._limits.folder
+
     def _close(self) -> None:
-        if self._is_left:
-            return
-        self._is_left = True
-        close_searches((self._limits.url, self._limits.folder))
         try:
             if self._limits.ephemeral:
                 with self._database.changing() as db:
@@ -335,7 +267,7 @@ def open_team(limits: StoreLimits) -> tuple[Database, Bytes]:
 def _open_bytes(limits: StoreLimits, database: Database) -> Bytes:
     if not bucket_url(limits.url):
         database.prepare()
-        return FolderBytes(store_folder(limits) or limits.folder)
+        return FolderBytes.at(store_folder(limits) or limits.folder)
     bucket = open_bucket(limits)
     if database.is_new() and any(
         bucket.sizes(folder, first_page=True) for folder in ("records", "keys")

@@ -203,7 +203,7 @@ async def test_a_missing_file_is_an_error_until_the_same_bytes_are_put_again(
 ) -> None:
     facts = await put(store, b"text")
     Path(facts.path or "").unlink()
-    with pytest.raises(StoreError, match="is missing"):
+    with pytest.raises(StoreError, match="are lost"):
         await store.open_text(facts.artifact_ref)
     await put(store, b"text")
     assert await text_of(store, facts.artifact_ref) == "text"
