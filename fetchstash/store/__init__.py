@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         open_whole,
         tenants_of,
     )
-    from fetchstash.store._folder import LocalStore
     from fetchstash.store._grep import Pattern, compile_pattern, count_matches
     from fetchstash.store._limits import (
         ALL_RUNS,
@@ -47,22 +46,11 @@ if TYPE_CHECKING:
         store_of_tenant,
         with_run,
     )
-    from fetchstash.store._memory import MemoryContents, MemoryStore
-    from fetchstash.store._objects import (
-        CatalogObjects,
-        FolderObjects,
-        MemoryObjects,
-        Objects,
-        open_objects,
-    )
-    from fetchstash.store._open import (
-        check_store,
-        open_store,
-        repair_store,
-    )
+    from fetchstash.store._objects import MemoryObjects, Objects, open_objects
+    from fetchstash.store._open import check_store, open_store, repair_store
     from fetchstash.store._protocol import ArtifactStore, StoreBase
     from fetchstash.store._reader import TextReader
-    from fetchstash.store._text import ByteSource, BytesSource, StoredText, StrideIndex
+    from fetchstash.store._text import ByteSource, StoredText, StrideIndex
     from fetchstash.store._threads import Turns
     from fetchstash.store._words import COMMON, language_of, stems, words
 
@@ -74,20 +62,14 @@ __all__ = [
     "REF_PREFIX",
     "ArtifactStore",
     "ByteSource",
-    "BytesSource",
-    "CatalogObjects",
     "Copied",
     "Facts",
     "Finding",
-    "FolderObjects",
     "GrepQuery",
     "Line",
     "Listing",
-    "LocalStore",
     "Matches",
-    "MemoryContents",
     "MemoryObjects",
-    "MemoryStore",
     "Objects",
     "Passage",
     "Pattern",
@@ -140,14 +122,12 @@ _MODULES = {
         "ALL_RUNS AUTO_RUN DEFAULT_RUN StoreLimits View bucket_url folder_run person_run "
         "project_of project_run store_folder store_of_tenant with_run"
     ),
-    "_memory": "MemoryContents MemoryStore",
-    "_objects": "CatalogObjects FolderObjects MemoryObjects Objects open_objects",
-    "_folder": "LocalStore",
+    "_objects": "MemoryObjects Objects open_objects",
     "_open": "check_store open_store repair_store",
     "_protocol": "ArtifactStore StoreBase",
     "_threads": "Turns",
     "_words": "COMMON language_of stems words",
     "_reader": "TextReader",
-    "_text": "ByteSource BytesSource StoredText StrideIndex",
+    "_text": "ByteSource StoredText StrideIndex",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -4,8 +4,10 @@ import contextlib
 import hashlib
 import os
 import re
+import secrets
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +23,15 @@ from fetchstash.store._disk import (
     sync_file,
     sync_folder,
 )
-from fetchstash.store._text import STRIDE, StrideBuilder, StrideIndex
+from fetchstash.store._search import SearchIndex
+from fetchstash.store._text import (
+    STRIDE,
+    ByteSource,
+    FileSource,
+    StoredText,
+    StrideBuilder,
+    StrideIndex,
+)
 from fetchstash.system.processes import remove_tree
 
 T = TypeVar("T")
@@ -212,6 +222,97 @@ class Blobs:
             with contextlib.suppress(OSError):  # gone meanwhile
                 if _last_change(path) < now - SPOOL_SECONDS:
                     remove_tree(path) if _is_folder(path) else path.unlink()
+
+
+class FolderBytes:
+    """The blobs of one tenant in a folder. All of it blocks.
+
+    ``index`` is of the texts searched last. What is lost raises StoreError.
+    """
+
+    def __init__(self, blobs: Blobs, index: SearchIndex) -> None:
+        self.blobs = blobs
+        self.index = index
+
+    @classmethod
+    def at(cls, folder: Path) -> "FolderBytes":
+        """Return the blobs of a folder, which is made if it is missing."""
+        blobs = Blobs(folder.resolve())
+        blobs.make_folders()
+        blobs.sweep_spool(time.time())
+        return cls(blobs, SearchIndex())
+
+    @property
+    def spool(self) -> Path:
+        """The folder for files on their way in. It is made anew if somebody removed it."""
+        if not self.blobs.spool.is_dir():
+            self.blobs.make_folders()
+        return self.blobs.spool
+
+    def write(self, files: Mapping[Path, Blob]) -> None:
+        """Give files of the spool a second name among the blobs, which is on the disk then."""
+        moves: list[tuple[Path, Blob]] = []
+        for path, blob in files.items():
+            link = self._new_file()
+            link.hardlink_to(path)
+            moves.append((link, blob))
+        with self.blobs.published(moves):
+            pass
+
+    def are_there(self, blobs: Sequence[Blob]) -> bool:
+        """Return whether all of these are there and not altered."""
+        try:
+            for blob in blobs:
+                os.close(self.blobs.open(blob))
+        except (FileNotFoundError, StoreError):
+            return False
+        return True
+
+    def open(self, blob: Blob, ref: str) -> ByteSource:
+        try:
+            return FileSource(self.blobs.open(blob))
+        except FileNotFoundError:
+            raise lost(ref) from None
+
+    def lend(self, blob: Blob, ref: str) -> Path:
+        """Return a second name in the spool, which stays if the artifact goes meanwhile."""
+        path, link = self.blobs.path(blob.kind, blob.sha256), self._new_file()
+        try:
+            os.close(self.blobs.open(blob))
+        except FileNotFoundError:
+            raise lost(ref) from None
+        with contextlib.suppress(OSError):  # a full disk, or a file system without links
+            link.hardlink_to(path)
+            return link
+        return path
+
+    def start_reading(self, texts: Mapping[str, Blob]) -> Mapping[str, Callable[[], StoredText]]:
+        """Begin nothing: a disk is quick."""
+        del texts
+        return {}
+
+    def remove(self, kind: Kind, sha256: str) -> None:
+        self.blobs.remove(kind, sha256)
+
+    def sizes(self) -> dict[tuple[Kind, str], int]:
+        return {(kind, name): size for kind, name, size in self.blobs.files()}
+
+    def probe(self) -> None:
+        """Write and remove a few bytes."""
+        path = self._new_file()
+        path.write_bytes(b"probe")
+        path.unlink()
+
+    def close(self) -> None:
+        """Do nothing: nothing is open."""
+
+    def _new_file(self) -> Path:
+        return self.spool / f"open-{secrets.token_hex(8)}"
+
+
+def lost(ref: str) -> StoreError:
+    """Return the error for an artifact whose bytes are gone."""
+    return StoreError(f"The bytes of the artifact {ref} are lost.", "Fetch its document again.")
 
 
 def _last_change(path: Path) -> float:

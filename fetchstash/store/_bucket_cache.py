@@ -113,15 +113,6 @@ class BlobCache:
         with contextlib.suppress(OSError):
             self.blobs.remove(kind, sha256)
 
-    def sweep(self, max_age_seconds: float) -> None:
-        """Remove what has not been written for so long, and old files of the spool."""
-        now = time.time()
-        self.blobs.sweep_spool(now)
-        for kind, name, _ in self.blobs.files():
-            with contextlib.suppress(OSError):
-                if self.blobs.path(kind, name).stat().st_mtime < now - max_age_seconds:
-                    self.remove(kind, name)
-
     def filling(self, kind: Kind, sha256: str, size: int) -> "Filling":
         """Return what keeps a blob that is read from its start in order."""
         wanted = 0 < size <= self._max_bytes * _LARGEST_SHARE

@@ -1,31 +1,30 @@
-"""Where the bytes of a team's artifacts are: in a folder that all replicas see, or in a bucket.
+"""The bytes of a team's artifacts in a bucket, and searches over them wherever they are.
 
-``KIND/SHA256`` is the name of a blob in either. Which of them are there, and which may go, is the
-catalogue's to say (_team.py).
+``KIND/SHA256`` is the name of a blob. Which of them are there, and which may go, is the catalogue's
+to say (_team.py).
 """
 
 import contextlib
 import hashlib
 import os
-import secrets
-import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 from fetchstash.errors import StoreError
-from fetchstash.store._blobs import KINDS, Blob, Blobs, Kind
+from fetchstash.store._blobs import KINDS, Blob, FolderBytes, Kind, lost
 from fetchstash.store._bucket import PART, Bucket, open_bucket
-from fetchstash.store._bucket_cache import QUICKLY_HASHED, BlobCache
+from fetchstash.store._bucket_cache import QUICKLY_HASHED, BlobCache, Filling
 from fetchstash.store._contract import SearchResult
 from fetchstash.store._limits import StoreLimits, bucket_url, store_folder
-from fetchstash.store._ranged import RangedSource
 from fetchstash.store._search import RunTexts, SearchIndex
 from fetchstash.store._text import (
     ByteSource,
     BytesSource,
     FileSource,
+    NotCached,
     StoredText,
     StrideIndex,
     text_by_bytes,
@@ -38,94 +37,8 @@ _DOWNLOAD = 2**20
 _REQUESTS_AT_ONCE = 16
 
 
-class FolderBytes:
-    """The blobs of one tenant in a folder. All of it blocks.
-
-    ``index`` is of the texts searched last. What is lost raises StoreError.
-    """
-
-    def __init__(self, blobs: Blobs, index: SearchIndex) -> None:
-        self.blobs = blobs
-        self.index = index
-
-    @classmethod
-    def at(cls, folder: Path) -> "FolderBytes":
-        """Return the blobs of a folder, which is made if it is missing."""
-        blobs = Blobs(folder.resolve())
-        blobs.make_folders()
-        blobs.sweep_spool(time.time())
-        return cls(blobs, SearchIndex())
-
-    @property
-    def spool(self) -> Path:
-        """The folder for files on their way in. It is made anew if somebody removed it."""
-        if not self.blobs.spool.is_dir():
-            self.blobs.make_folders()
-        return self.blobs.spool
-
-    def write(self, files: Mapping[Path, Blob]) -> None:
-        """Give files of the spool a second name among the blobs, which is on the disk then."""
-        moves: list[tuple[Path, Blob]] = []
-        for path, blob in files.items():
-            link = self._new_file()
-            link.hardlink_to(path)
-            moves.append((link, blob))
-        with self.blobs.published(moves):
-            pass
-
-    def are_there(self, blobs: Sequence[Blob]) -> bool:
-        """Return whether all of these are there and not altered."""
-        try:
-            for blob in blobs:
-                os.close(self.blobs.open(blob))
-        except (FileNotFoundError, StoreError):
-            return False
-        return True
-
-    def open(self, blob: Blob, ref: str) -> ByteSource:
-        try:
-            return FileSource(self.blobs.open(blob))
-        except FileNotFoundError:
-            raise lost(ref) from None
-
-    def lend(self, blob: Blob, ref: str) -> Path:
-        """Return a second name in the spool, which stays if the artifact goes meanwhile."""
-        path, link = self.blobs.path(blob.kind, blob.sha256), self._new_file()
-        try:
-            os.close(self.blobs.open(blob))
-        except FileNotFoundError:
-            raise lost(ref) from None
-        with contextlib.suppress(OSError):  # a full disk, or a file system without links
-            link.hardlink_to(path)
-            return link
-        return path
-
-    def start_reading(self, texts: Mapping[str, Blob]) -> Mapping[str, Callable[[], StoredText]]:
-        """Begin nothing: a disk is quick."""
-        del texts
-        return {}
-
-    def remove(self, kind: Kind, sha256: str) -> None:
-        self.blobs.remove(kind, sha256)
-
-    def sizes(self) -> dict[tuple[Kind, str], int]:
-        return {(kind, name): size for kind, name, size in self.blobs.files()}
-
-    def probe(self) -> None:
-        """Write and remove a few bytes."""
-        path = self._new_file()
-        path.write_bytes(b"probe")
-        path.unlink()
-
-    def close(self) -> None:
-        """Do nothing: nothing is open."""
-
-    def _new_file(self) -> Path:
-        return self.spool / f"open-{secrets.token_hex(8)}"
-
-
 class BucketBytes:
-    """The same in a bucket, with a bounded cache on this machine."""
+    """What FolderBytes is, in a bucket, with a bounded cache on this machine."""
 
     def __init__(self, bucket: Bucket, cache: BlobCache, executor: Executor) -> None:
         self._bucket = bucket
@@ -247,11 +160,6 @@ def _key(blob: Blob) -> str:
     return f"{blob.kind}/{blob.sha256}"
 
 
-def lost(ref: str) -> StoreError:
-    """Return the error for an artifact whose bytes are gone."""
-    return StoreError(f"The bytes of the artifact {ref} are lost.", "Fetch its document again.")
-
-
 def _check(sha256: str, blob: Blob, ref: str) -> None:
     if sha256 != blob.sha256:
         raise _altered(ref)
@@ -260,6 +168,120 @@ def _check(sha256: str, blob: Blob, ref: str) -> None:
 def _altered(ref: str) -> StoreError:
     what = f"The bytes of the artifact {ref} were altered after they were stored."
     return StoreError(what, "Fetch its document again.")
+
+
+BLOCK = 64 * 2**10
+"""As long as a stride: what an index look-up reads is one block."""
+
+_FEWEST_BLOCKS = 2
+"""A part that begins in one block often ends in the next: one request of 128 KiB has both."""
+
+STREAMED_READ = 4 * BLOCK
+"""A read of more that goes on where the last one ended is part of a scan."""
+
+_CHUNK = 16
+"""Blocks of one request of a scan: 1 MiB."""
+
+_CHUNKS_AHEAD = 4
+_KEPT_BLOCKS = 2 * _CHUNK
+
+
+class RangedSource:
+    """A ByteSource over ``fetch``, which returns the bytes [start, end) or raises StoreError.
+
+    ``filling`` gets what is read.
+    """
+
+    def __init__(
+        self, fetch: Callable[[int, int], bytes], size: int, executor: Executor, filling: Filling
+    ) -> None:
+        self._fetch = fetch
+        self._size = size
+        self._executor = executor
+        self._filling = filling
+        self._blocks: dict[int, bytes] = {}
+        self._chunks: dict[int, Future[bytes]] = {}
+        self._lock = Lock()
+        self._last_stop = 0
+        self._is_open = True
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes [start, end), fewer at the end."""
+        with self._lock:
+            if not self._is_open:
+                raise StoreError("The text is closed.", "Open it again.")
+            blocks = self._range(start, end)
+            goes_on, self._last_stop = blocks.start <= self._last_stop < blocks.stop, blocks.stop
+            if goes_on and len(blocks) * BLOCK > STREAMED_READ:
+                self._stream(blocks)
+            elif missing := [block for block in blocks if block not in self._blocks]:
+                self._load(missing[0], max(missing[-1] + 1, missing[0] + _FEWEST_BLOCKS))
+            return self._part(blocks, start, end)
+
+    def read_cached(self, start: int, end: int) -> bytes:
+        """Return the same if it needs no request. Raises NotCached else."""
+        if not self._lock.acquire(blocking=False):
+            raise NotCached
+        try:
+            blocks = self._range(start, end)
+            if not self._is_open or any(block not in self._blocks for block in blocks):
+                raise NotCached
+            self._last_stop = blocks.stop
+            return self._part(blocks, start, end)
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """Give up what is being read ahead. Closing twice is no error."""
+        with self._lock:
+            self._is_open = False
+            for future in self._chunks.values():
+                future.cancel()
+            self._chunks.clear()
+            self._blocks.clear()
+            self._filling.close()
+
+    def _range(self, start: int, end: int) -> range:
+        end = min(end, self._size)
+        return range(start // BLOCK, -(-end // BLOCK)) if start < end else range(0)
+
+    def _part(self, blocks: range, start: int, end: int) -> bytes:
+        data = b"".join(self._blocks[block] for block in blocks)
+        first = blocks.start * BLOCK
+        part = data[start - first : max(end - first, 0)]
+        self._forget_but(blocks)
+        return part
+
+    def _forget_but(self, blocks: range) -> None:
+        """Keep the blocks of the last reads alone: a scan would fill the memory."""
+        while len(self._blocks) > _KEPT_BLOCKS + len(blocks):
+            oldest = next(block for block in self._blocks if block not in blocks)
+            del self._blocks[oldest]
+
+    def _load(self, first: int, stop: int) -> None:
+        end = min(stop * BLOCK, self._size)
+        self._add(first, self._fetch(first * BLOCK, end))
+
+    def _add(self, first: int, data: bytes) -> None:
+        self._filling(first * BLOCK, data)
+        for offset in range(0, len(data), BLOCK):
+            self._blocks[first + offset // BLOCK] = data[offset : offset + BLOCK]
+
+    def _stream(self, blocks: range) -> None:
+        """Read the chunks of these blocks, and have those after them read meanwhile."""
+        first, last = blocks.start // _CHUNK, (blocks.stop - 1) // _CHUNK
+        for passed in [chunk for chunk in self._chunks if chunk < first]:
+            self._chunks.pop(passed).cancel()
+        for chunk in range(first, last + 1 + _CHUNKS_AHEAD):
+            start = chunk * _CHUNK * BLOCK
+            members = range(chunk * _CHUNK, (chunk + 1) * _CHUNK)
+            has_all = all(block in self._blocks for block in members if block in blocks)
+            if start < self._size and chunk not in self._chunks and not (has_all and chunk <= last):
+                end = min(start + _CHUNK * BLOCK, self._size)
+                self._chunks[chunk] = self._executor.submit(self._fetch, start, end)
+        for chunk in range(first, last + 1):
+            if future := self._chunks.pop(chunk, None):
+                self._add(chunk * _CHUNK, future.result())
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from anyio import CancelScope
 from fetchstash.errors import StoreError, TooLarge, UnknownRef
 from fetchstash.store import _retention as retention, _rows as rows, _search_pool as pool
 from fetchstash.store._blobs import Blob, Kind
-from fetchstash.store._bytes import Bytes
 from fetchstash.store._contract import (
     Facts,
     Listing,
@@ -41,6 +40,8 @@ from fetchstash.text.ranges import Ranges
 
 if TYPE_CHECKING:
     from types import CoroutineType
+
+    from fetchstash.store._bytes import Bytes
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -105,7 +106,7 @@ class CatalogStore(ABC):
     """
 
     def __init__(
-        self, limits: StoreLimits, catalog: Catalog, data: Bytes, threads: Threads
+        self, limits: StoreLimits, catalog: Catalog, data: "Bytes", threads: Threads
     ) -> None:
         self._bytes = data
         self._threads = threads

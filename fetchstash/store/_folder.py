@@ -18,8 +18,7 @@ from typing import Self, TypeVar
 
 from fetchstash.errors import StoreError
 from fetchstash.store import _rows as rows, _steps
-from fetchstash.store._blobs import Blob, Kind
-from fetchstash.store._bytes import FolderBytes
+from fetchstash.store._blobs import Blob, FolderBytes, Kind
 from fetchstash.store._catalog import Connection, settle, transaction
 from fetchstash.store._catalog_store import CatalogStore, Change, Known, in_thread
 from fetchstash.store._contract import (

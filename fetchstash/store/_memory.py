@@ -62,8 +62,8 @@ class _Artifact:
 
 
 @dataclass
-class MemoryContents:
-    """Contents that stores of one program share, as stores over one folder do."""
+class _Contents:
+    """What all views of a store share."""
 
     artifacts: dict[str, _Artifact] = field(default_factory=dict[str, _Artifact])
     expired: set[str] = field(default_factory=set[str])
@@ -72,18 +72,13 @@ class MemoryContents:
 
 
 class MemoryStore(StoreBase):
-    """An ArtifactStore in memory. Its artifacts go with the last store over the same contents."""
+    """An ArtifactStore in memory."""
 
-    def __init__(
-        self,
-        limits: StoreLimits,
-        contents: MemoryContents | None = None,
-        threads: Threads | None = None,
-    ) -> None:
+    def __init__(self, limits: StoreLimits, threads: Threads) -> None:
         self._limits = limits
         self._view = View.of(limits.run)
-        self._contents = contents or MemoryContents()
-        self._threads = threads or Threads()
+        self._contents = _Contents()
+        self._threads = threads
         self._spool = Path(tempfile.mkdtemp(prefix="fetchstash-"))
 
     @property
@@ -108,29 +103,24 @@ class MemoryStore(StoreBase):
         return facts
 
     def seen_from(self, view: View) -> Self:
-        """Return the same store as somebody else sees it."""
         other = copy(self)
         other._view = view  # noqa: SLF001 - a copy of this
         return other
 
     async def get(self, ref_or_url: str) -> Facts:
-        """Return the facts of a reference, or of the run's newest artifact under a URL."""
         return self._use(ref_or_url).facts
 
     async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
-        """List the artifacts of this run, newest first."""
         facts = [artifact.facts for artifact in reversed(self._run_artifacts())]
         return Listing(tuple(facts[offset : offset + limit]), len(facts))
 
     async def usage(self, *, own: bool = False) -> Usage:
-        """Return how much is kept in all runs, or in that of puts alone."""
         artifacts = self._contents.artifacts.values()
         kept = [a for a in artifacts if not own or a.run == self._view.puts]
         expiries = [a.facts.expires_at.timestamp() for a in kept if a.facts.expires_at]
         return Usage(len(kept), sum(a.size for a in kept), min(expiries, default=0.0))
 
     async def open_text(self, ref_or_url: str) -> TextReader:
-        """Open the text. Raises NoText where there is none."""
         artifact = self._use(ref_or_url)
         ref = artifact.facts.artifact_ref
         if artifact.text is None or artifact.index is None:
@@ -150,10 +140,7 @@ class MemoryStore(StoreBase):
             path.unlink(missing_ok=True)
 
     async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
-        """Rank passages over these artifacts, or all of the run where ``refs`` is empty.
-
-        Raises NoText where one of ``refs`` has none.
-        """
+        """Rank passages. Raises NoText where one of ``refs`` has none."""
         artifacts = [self._find(ref) for ref in refs] or self._run_artifacts()
         for artifact in artifacts if refs else ():
             if artifact.text is None:
@@ -177,7 +164,6 @@ class MemoryStore(StoreBase):
     async def replace_text(
         self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
     ) -> Facts:
-        """Give an artifact a new text. Raises Busy where it was replaced since ``known``."""
         words, _ = await self._threads.run(lambda: self._take(text, None))
         index = await self._threads.run(lambda: StrideIndex.of(words))
         artifact = self._use(ref)
@@ -187,7 +173,6 @@ class MemoryStore(StoreBase):
         return artifact.facts
 
     async def touch(self, ref: str, facts: Facts | None = None) -> Facts:
-        """Mark as used now and keep for a whole term; ``facts`` replaces the caller's own facts."""
         artifact = self._use(ref)
         expires = datetime.fromtimestamp(time.time(), UTC)
         expires += timedelta(days=self._limits.max_age_days)
@@ -196,17 +181,14 @@ class MemoryStore(StoreBase):
         return artifact.facts
 
     async def pin(self, ref: str, *, pinned: bool = True) -> Facts:
-        """Keep outside age, bytes and count until it is unpinned."""
         artifact = self._find(ref)
         artifact.facts = replace(artifact.facts, pinned=pinned)
         return artifact.facts
 
     async def delete(self, ref: str) -> None:
-        """Forget an artifact."""
         del self._contents.artifacts[self._find(ref).facts.artifact_ref]
 
     async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
-        """Apply retention: age, count, bytes."""
         return self._retain(dry_run=dry_run)
 
     async def aclose(self) -> None:

@@ -26,7 +26,7 @@ async def open_store(limits: StoreLimits, turns: Turns | None = None) -> Artifac
         return await TeamStore.open(limits, turns)
     folder = store_folder(limits)
     if folder is None:
-        return MemoryStore(limits, threads=Threads(turns=turns))
+        return MemoryStore(limits, Threads(turns=turns))
     return await LocalStore.open(replace(limits, folder=folder), Threads(turns=turns))
 
 

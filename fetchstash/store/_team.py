@@ -19,9 +19,9 @@ from typing import Self, TypeVar
 
 from fetchstash.errors import Busy, FetchstashError, StoreError
 from fetchstash.store import _retention as retention, _rows as rows, _steps
-from fetchstash.store._blobs import Blob, Kind
+from fetchstash.store._blobs import Blob, FolderBytes, Kind
 from fetchstash.store._bucket import open_bucket
-from fetchstash.store._bytes import Bytes, BytesSearch, FolderBytes, bucket_bytes
+from fetchstash.store._bytes import Bytes, BytesSearch, bucket_bytes
 from fetchstash.store._catalog_store import CatalogStore, Change, in_thread
 from fetchstash.store._contract import Finding, Removed
 from fetchstash.store._limits import StoreLimits, bucket_url, store_folder

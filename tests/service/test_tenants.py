@@ -19,7 +19,8 @@ from fetchstash.errors import BadArgument, Busy, StoreError, UnknownRef
 from fetchstash.handlers import WorkerPool
 from fetchstash.service import Quotas, Tenants, TenantStore
 from fetchstash.service.access._principal import is_tenant
-from fetchstash.store import LocalStore, open_objects, open_store
+from fetchstash.store import open_objects, open_store
+from fetchstash.store._folder import LocalStore
 from tests.service.asgi import mcp_client
 from tests.service.team import Web, ask, call, copied, of, team, text_of, web_of
 

@@ -10,7 +10,7 @@ import pytest
 
 from fetchstash.errors import StoreError
 from fetchstash.store._bucket_cache import BlobCache
-from fetchstash.store._ranged import BLOCK, RangedSource
+from fetchstash.store._bytes import BLOCK, RangedSource
 from fetchstash.store._text import NotCached
 
 MIB = 2**20

@@ -15,8 +15,6 @@ from fetchstash.store import (
     ArtifactStore,
     Facts,
     GrepQuery,
-    MemoryContents,
-    MemoryStore,
     SearchResult,
     StoreLimits,
     open_store,
@@ -53,16 +51,15 @@ RANGES = Ranges(
 @pytest.fixture(params=["local", "memory", "team", "bucket"])
 async def open_(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Open]:
     """Open a store over what earlier ones of the same test kept."""
-    contents = MemoryContents()
-    opened: list[ArtifactStore] = []
+    opened: list[Any] = []
     with empty_place(request.param) as place:
 
         async def open_one(**limits: Any) -> ArtifactStore:
             settings = StoreLimits(tmp_path / "store", **place, **limits)
-            if request.param == "memory":
-                opened.append(MemoryStore(settings, contents))
-            else:
-                opened.append(await open_store(settings))
+            store: Any = await open_store(settings)
+            if request.param == "memory" and opened:
+                store._contents = opened[0]._contents
+            opened.append(store)
             return opened[-1]
 
         yield open_one

@@ -11,13 +11,13 @@ import pytest
 
 from fetchstash.errors import BadArgument, StoreError
 from fetchstash.store import (
-    FolderObjects,
     MemoryObjects,
     Objects,
     StoreLimits,
     open_objects,
     open_store,
 )
+from fetchstash.store._objects import FolderObjects
 from tests.store.buckets import empty_place
 
 pytestmark = pytest.mark.anyio
