@@ -40,7 +40,6 @@ class JsonLines(logging.Formatter):
     """Words a record as one JSON object; ``extra={"facts": {…}}`` adds fields to it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
         request = _request.current()
         line: dict[str, Any] = {
             "time": telemetry.now(),

@@ -56,7 +56,6 @@ class Counts:
         self.fetched = {d: n for d, n in self.fetched.items() if abs(d - day) <= 1}
 
     def to_json(self) -> list[Any]:
-        """Return the counts as JSON."""
         return [self.requests, self.fetched]
 
     @classmethod
@@ -152,7 +151,6 @@ class Quotas:
                 raise OverQuota(what, step, retry_after_seconds=wait)
 
     def fetched(self, names: Iterable[str], size: int) -> None:
-        """Count bytes that were fetched for each of these."""
         day = int(self._clock() // _DAY)
         for name in names:
             own = self._own_of(name)
@@ -252,7 +250,6 @@ class Hosts:
             raise OverQuota(what, step, retry_after_seconds=wait)
 
     def close(self) -> None:
-        """Close the file."""
         if self._db:
             self._db.close()
             self._db = None

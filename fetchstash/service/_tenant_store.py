@@ -150,7 +150,6 @@ class TenantStore(_Wrapper):
 
     @asynccontextmanager
     async def open_raw(self, ref_or_url: str) -> AsyncGenerator[Path]:
-        """Lend a file with the raw bytes."""
         with _alike(ref_or_url):
             async with self._store.open_raw(ref_or_url) as path:
                 yield path

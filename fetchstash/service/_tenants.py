@@ -85,11 +85,9 @@ class Tenants:
         self._closed = False
 
     def settings_of(self, tenant: str) -> Settings:
-        """Return the settings of a tenant."""
         return self._tenant(tenant).settings
 
     def label(self, tenant: str) -> str:
-        """Return the name of a tenant for metrics."""
         return tenant_label(self._settings, tenant)
 
     def admit(self, tenant: str, person: str = "") -> None:
@@ -251,5 +249,4 @@ class TenantSource:
         """Do nothing: no client's folders are asked for."""
 
     async def aclose(self) -> None:
-        """Close what was opened."""
         await self._tenants.aclose()

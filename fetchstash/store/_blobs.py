@@ -260,7 +260,6 @@ class FolderBytes:
             pass
 
     def are_there(self, blobs: Sequence[Blob]) -> bool:
-        """Return whether all of these are there and not altered."""
         try:
             for blob in blobs:
                 os.close(self.blobs.open(blob))
@@ -298,7 +297,6 @@ class FolderBytes:
         return {(kind, name): size for kind, name, size in self.blobs.files()}
 
     def probe(self) -> None:
-        """Write and remove a few bytes."""
         path = self._new_file()
         path.write_bytes(b"probe")
         path.unlink()

@@ -75,7 +75,6 @@ class BucketBytes:
         return RangedSource(self._fetcher(blob, ref), blob.size, self._executor, filling)
 
     def lend(self, blob: Blob, ref: str) -> Path:
-        """Return a file of the spool with the bytes."""
         path = self._cache.link(blob.kind, blob.sha256)
         if path:
             return path
@@ -145,7 +144,6 @@ class BucketBytes:
         }
 
     def probe(self) -> None:
-        """Write, read and remove one object."""
         self._bucket.probe()
 
     def close(self) -> None:
@@ -206,7 +204,6 @@ class RangedSource:
         self._is_open = True
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes [start, end), fewer at the end."""
         with self._lock:
             if not self._is_open:
                 raise StoreError("The text is closed.", "Open it again.")
@@ -296,7 +293,6 @@ class BytesSearch:
 
     @property
     def key(self) -> tuple[str, Path]:
-        """The place of the bytes."""
         return self.limits.url, self.limits.folder
 
     def open(self) -> Bytes:
@@ -306,7 +302,6 @@ class BytesSearch:
         return FolderBytes.at(store_folder(self.limits) or self.limits.folder)
 
     def run(self, opened: Bytes, cancelled: Callable[[], bool]) -> SearchResult:
-        """Search."""
         texts = {blob.sha256: ref for ref, blob in self.texts.items()}
         missing = set(opened.index.missing(texts))
         wanted = {ref: blob for ref, blob in self.texts.items() if blob.sha256 in missing}

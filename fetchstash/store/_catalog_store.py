@@ -196,7 +196,6 @@ class CatalogStore(ABC):
     def replace_text(
         self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
     ) -> Facts:
-        """Give an artifact a new text. Raises Busy where it was replaced since ``known``."""
 
         def change(db: Db, blobs: Sequence[Blob]) -> Changed[Facts]:
             row, (blob,) = rows.find(db, ref, self._view), blobs
@@ -241,7 +240,6 @@ class CatalogStore(ABC):
         return Changed(record, made)
 
     async def get(self, ref_or_url: str) -> Facts:
-        """Return the facts of a reference, or of the run's newest artifact under a URL."""
         return await self.run(lambda: self._get(ref_or_url))
 
     def _get(self, ref_or_url: str) -> Facts:
@@ -291,7 +289,6 @@ class CatalogStore(ABC):
             path.unlink(missing_ok=True)
 
     async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
-        """Rank passages over these artifacts, or over the run where ``refs`` is empty."""
         job, size = await self.run(lambda: self._search_job(query, refs, max_results))
         if size > pool.LITTLE:
             return await self._threads.search(job)
@@ -328,14 +325,12 @@ class CatalogStore(ABC):
 
     @in_thread
     def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
-        """Return a page of the run's artifacts, newest first."""
         with self._reads.reading() as db:
             page = rows.newest(db, self._view.lists, limit, offset)
-            return Listing(tuple(map(self._facts, page)), rows.count(db, self._view.lists))
+            return Listing(tuple(map(self._facts, page)), rows.kept(db, self._view.lists)[0])
 
     @in_thread
     def runs(self) -> tuple[Run, ...]:
-        """Return the runs that have artifacts, that of the newest artifact first."""
         seen = ALL_RUNS if self._view.refs == ALL_RUNS else self._view.lists
         with self._reads.reading() as db:
             listed = rows.runs(db, seen)
@@ -343,7 +338,6 @@ class CatalogStore(ABC):
 
     @in_thread
     def usage(self, *, own: bool = False) -> Usage:
-        """Return how much is kept in all runs, or in that of puts alone."""
         with self._reads.reading() as db:
             return retention.usage(db, self._view.puts if own else ALL_RUNS)
 
@@ -408,14 +402,12 @@ class CatalogStore(ABC):
             return rows.url_keys(db)
 
     def seen_from(self, view: View) -> Self:
-        """Return the same store as somebody else sees it."""
         other = copy(self)
         other._view, other._kept = view, {}  # noqa: SLF001 - a copy of this
         return other
 
     @in_thread
     def touch(self, ref: str, facts: Facts | None = None) -> Facts:
-        """Keep an artifact for a whole term from now; ``facts`` replaces the caller's own."""
         with self._changing(ref) as db:
             self._record_reads(db)
             row = rows.find(db, ref, self._view)
@@ -428,7 +420,6 @@ class CatalogStore(ABC):
 
     @in_thread
     def pin(self, ref: str, *, pinned: bool = True) -> Facts:
-        """Pin an artifact, or lift its pin."""
         with self._changing(ref) as db:
             rows.pin(db, rows.find(db, ref, self._view), pinned=pinned)
             return self._facts(rows.find(db, ref, self._view))

@@ -52,7 +52,6 @@ class _FolderSearch:
 
     @property
     def key(self) -> Path:
-        """The folder."""
         return self.limits.folder
 
     def open(self) -> "LocalStore":
@@ -61,7 +60,6 @@ class _FolderSearch:
         return LocalStore(replace(self.limits, run=run, ephemeral=False), Threads())
 
     def run(self, opened: "LocalStore", cancelled: Callable[[], bool]) -> SearchResult:
-        """Search."""
         return opened.search_here(self, cancelled)
 
 
@@ -87,13 +85,11 @@ class LocalStore(CatalogStore):
         return await threads.run(lambda: cls(limits, threads))
 
     def seen_from(self, view: View) -> Self:
-        """Return the same store as somebody else sees it."""
         other = super().seen_from(view)
         other._texts, other._seen = RunTexts(), {}  # noqa: SLF001 - a copy of this
         return other
 
     async def get(self, ref_or_url: str) -> Facts:
-        """Return the facts of a reference, or of the run's newest artifact under a URL."""
         known = self._unchanged(ref_or_url)
         if known and known.facts:
             self._read[ref_or_url] = None
@@ -235,14 +231,12 @@ class LocalStore(CatalogStore):
 
     @in_thread
     def delete(self, ref: str) -> None:
-        """Forget an artifact."""
         with self._catalog.locked(make_room=True) as db:
             row = rows.find(db, ref, self._view)
             self._upkeep.remove(db, [row.ref], expired=False)
 
     @in_thread
     def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
-        """Apply retention, then remove files that no artifact names."""
         with self._catalog.locked(make_room=True) as db, transaction(db):
             self._record_reads(db)
         removed = self._upkeep.collect(self._shown, dry_run=dry_run)
@@ -253,12 +247,10 @@ class LocalStore(CatalogStore):
 
     @in_thread
     def check(self) -> tuple[Finding, ...]:
-        """Examine the folder, every file's hash included, and change nothing."""
         return check_folder(self._place.path)
 
     @in_thread
     def repair(self) -> tuple[Finding, ...]:
-        """Examine the folder and mend what can be mended."""
         return repair_folder(self._place.path)
 
     @in_thread

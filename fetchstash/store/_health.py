@@ -175,16 +175,10 @@ def examine(folder: Path) -> Iterator[Ailment]:
             refuse_folders(folder)
             if not (folder / "in-use").exists():  # it never was a store
                 refuse_foreign(folder)
-            presence = Presence(folder / "in-use")
+            with contextlib.closing(Presence(folder / "in-use")) as presence:
+                yield from _Store(folder, presence).examine()
     except FetchstashError as error:
         yield Ailment(Finding("fault", error.what, error.next_step, calls=error.calls))
-        return
-    with contextlib.closing(presence):
-        try:
-            with translate_errors():
-                yield from _Store(folder, presence).examine()
-        except FetchstashError as error:
-            yield Ailment(Finding("fault", error.what, error.next_step, calls=error.calls))
 
 
 def _sqlite() -> Iterator[Ailment]:

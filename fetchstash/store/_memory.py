@@ -89,7 +89,6 @@ class MemoryStore(StoreBase):
     async def put(
         self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
     ) -> Facts:
-        """Keep two files of the spool. Raises BadArgument and TooLarge."""
         data, words = await self._threads.run(lambda: self._take(raw, text))
         index = None if words is None else await self._threads.run(lambda: StrideIndex.of(words))
         now, days = time.time(), self._limits.max_age_days
@@ -130,7 +129,6 @@ class MemoryStore(StoreBase):
 
     @asynccontextmanager
     async def open_raw(self, ref_or_url: str) -> AsyncGenerator[Path]:
-        """Lend the raw bytes as a file of the spool."""
         data = self._use(ref_or_url).raw
         path = self._spool / f"open-{secrets.token_hex(8)}"
         await self._threads.run(lambda: path.write_bytes(data))

@@ -82,7 +82,6 @@ class Sidecars:
         return self._spool / f"{ref}.facts"
 
     def remove(self, refs: Iterable[str]) -> None:
-        """Remove the records of artifacts."""
         for ref in refs:
             with contextlib.suppress(OSError):
                 (self._folder / ref).unlink()
@@ -226,7 +225,6 @@ class Place:
         return self._presence.is_current() and self._presence.alone()
 
     def close(self) -> None:
-        """Close everything."""
         if self._lease:
             self._lease.close()
         self._presence.close()

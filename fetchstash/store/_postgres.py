@@ -93,7 +93,6 @@ class Connection:
         self._connection = connection
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Cursor:
-        """Run a statement."""
         return self._connection.execute(sql.replace("?", "%s").encode(), parameters)
 
     def be_patient(self, seconds: int) -> None:

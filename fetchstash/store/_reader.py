@@ -15,7 +15,6 @@ from fetchstash.store._text import (
     NotCached,
     StoredText,
     StrideIndex,
-    may_wait,
 )
 from fetchstash.store._threads import Threads
 from fetchstash.text.ranges import Ranges
@@ -45,8 +44,7 @@ class TextReader:
         self.bytes = index.size
         self.ranges = ranges
         self.stored = StoredText(source, index)
-        cached = CachedSource(source) if may_wait(source) else source
-        self._cached = StoredText(cached, index)
+        self._cached = StoredText(CachedSource(source), index)
         self._threads = threads or Threads()
 
     @classmethod

@@ -111,11 +111,6 @@ def newest(db: Db, run: str, limit: int, offset: int) -> Iterator[Row]:
     yield from (Row(*values) for values in page)
 
 
-def count(db: Db, run: str) -> int:
-    """Return how many artifacts a run has."""
-    return kept(db, run)[0]
-
-
 def kept(db: Db, run: str) -> tuple[int, int]:
     """Return how many artifacts a run has, pinned ones too, and their bytes."""
     condition, names = in_run(run)
@@ -304,7 +299,7 @@ def run_state(db: Db, run: str) -> tuple[int, str]:
     condition, names = in_run(run)
     query = f"SELECT ref FROM artifact WHERE {condition} ORDER BY id DESC LIMIT 1"  # noqa: S608 - ours
     (ref,) = db.execute(query, names).fetchone() or ("",)
-    return count(db, run), ref
+    return kept(db, run)[0], ref
 
 
 def runs(db: Db, run: str) -> list[tuple[str, int, float]]:

@@ -43,20 +43,14 @@ POSTGRES = Dialect(_IDENTITY, _IDENTITY, "BIGINT", "DOUBLE PRECISION", "BYTEA", 
 
 
 class Cursor(Protocol):
-    """What a statement returned."""
+    """What a statement returned (PEP 249)."""
 
     @property
-    def rowcount(self) -> int:
-        """How many rows a change was of."""
-        ...
+    def rowcount(self) -> int: ...
 
-    def fetchone(self) -> Any:
-        """Return the next row, None after the last."""
-        ...
+    def fetchone(self) -> Any: ...
 
-    def fetchall(self) -> list[Any]:
-        """Return the rows that are left."""
-        ...
+    def fetchall(self) -> list[Any]: ...
 
     def __iter__(self) -> Iterator[Any]: ...
 
@@ -65,13 +59,9 @@ class Db(Protocol):
     """A connection to a catalogue of either engine."""
 
     @property
-    def dialect(self) -> Dialect:
-        """The engine's words."""
-        ...
+    def dialect(self) -> Dialect: ...
 
-    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Cursor:
-        """Run a statement."""
-        ...
+    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Cursor: ...
 
 
 class Catalog(Protocol):

@@ -69,7 +69,6 @@ class TeamStore(CatalogStore):
 
     @property
     def spool(self) -> Path:
-        """A private folder for files on their way in."""
         self._check_usable()
         return self._bytes.spool
 

@@ -11,7 +11,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from threading import Lock
-from typing import Protocol, TypeGuard
+from typing import Protocol
 
 from fetchstash.errors import BadArgument, OutOfRange, StoreError
 from fetchstash.store._disk import REPAIR
@@ -126,7 +126,6 @@ class BytesSource:
         self._data = data
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes [start, end), fewer at the end."""
         return self._data[start:end]
 
     def close(self) -> None:
@@ -137,19 +136,6 @@ class NotCached(Exception):
     """The bytes cannot be had without waiting for a disk or a network."""
 
 
-class MayWait(ByteSource, Protocol):
-    """A ByteSource whose reads may wait for a disk or a network, and that knows which do."""
-
-    def read_cached(self, start: int, end: int) -> bytes:
-        """Return the bytes [start, end) without waiting. Raises NotCached."""
-        ...
-
-
-def may_wait(source: ByteSource) -> TypeGuard[MayWait]:
-    """Return whether a source knows which reads wait."""
-    return hasattr(source, "read_cached")  # isinstance takes ten times as long
-
-
 class FileSource:
     """A ByteSource over an open file, which stays readable when somebody unlinks it."""
 
@@ -158,7 +144,6 @@ class FileSource:
         self._lock = Lock()  # a read must not meet the number of another file, opened after close
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes [start, end), fewer at the end of the file."""
         with self._lock:
             self._check_open()
             data = self._read_at(start, end - start)
@@ -209,14 +194,13 @@ class FileSource:
 
 
 class CachedSource:
-    """A source as far as its bytes are at hand: a read returns at once or raises NotCached."""
+    """A source as far as its bytes are at hand: a read returns at once or raises NotCached.
 
-    def __init__(self, source: MayWait) -> None:
-        self._source = source
+    A source that may wait has ``read_cached``. Any other is taken to be in memory.
+    """
 
-    def read(self, start: int, end: int) -> bytes:
-        """Return the bytes [start, end). Raises NotCached."""
-        return self._source.read_cached(start, end)
+    def __init__(self, source: ByteSource) -> None:
+        self.read = getattr(source, "read_cached", source.read)
 
     def close(self) -> None:
         """Do nothing: the source is another's."""
