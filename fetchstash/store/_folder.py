@@ -11,13 +11,14 @@ gc    Under the lock sidecars are removed, rows are deleted and committed, and t
 
 import contextlib
 import sqlite3
+import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self, TypeVar
 
 from fetchstash.errors import StoreError
-from fetchstash.store import _rows as rows, _steps
+from fetchstash.store import _retention as retention, _rows as rows, _steps
 from fetchstash.store._blobs import Blob, FolderBytes, Kind
 from fetchstash.store._catalog import Connection, settle, transaction
 from fetchstash.store._catalog_store import CatalogStore, Change, Known, in_thread
@@ -27,10 +28,10 @@ from fetchstash.store._contract import (
     Removed,
     SearchResult,
 )
-from fetchstash.store._disk import check_room, no_text, translate_errors
+from fetchstash.store._disk import check_room, claimed, no_text, translate_errors
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
-from fetchstash.store._place import Place, Upkeep
+from fetchstash.store._place import Place
 from fetchstash.store._reader import TextReader
 from fetchstash.store._search import RunTexts, SearchIndex
 from fetchstash.store._search_pool import Job
@@ -75,8 +76,7 @@ class LocalStore(CatalogStore):
         super().__init__(replace(limits, run=run), self._catalog, data, threads)
         self._texts = RunTexts()
         self._seen: dict[View, LocalStore] = {}
-        self._upkeep = Upkeep(self._place, self._index, limits)
-        self._upkeep.remove_abandoned_runs()
+        self._remove_abandoned_runs()
 
     @classmethod
     async def open(cls, limits: StoreLimits, threads: Threads | None = None) -> Self:
@@ -170,7 +170,7 @@ class LocalStore(CatalogStore):
                     self._catalog.check_current(db)
                     self._blobs.remove("text", changed.unnamed_text)
                 if is_put:
-                    self._upkeep.retain(db)
+                    self._retain(db)
         _steps.reached("put_done")
         return changed.made
 
@@ -233,17 +233,85 @@ class LocalStore(CatalogStore):
     def delete(self, ref: str) -> None:
         with self._catalog.locked(make_room=True) as db:
             row = rows.find(db, ref, self._view)
-            self._upkeep.remove(db, [row.ref], expired=False)
+            self._remove(db, [row.ref], expired=False)
 
     @in_thread
     def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
         with self._catalog.locked(make_room=True) as db, transaction(db):
             self._record_reads(db)
-        removed = self._upkeep.collect(self._shown, dry_run=dry_run)
+        removed: list[Removed] = []
+        while True:
+            with self._catalog.locked(make_room=True) as db:
+                with transaction(db):
+                    now = retention.believed_now(db)
+                most = None if dry_run else retention.EVICTIONS_PER_PUT
+                step = retention.due(db, now, self._limits, most)
+                removed += self._shown(db, step)
+                if not dry_run:
+                    self._remove(db, [item.artifact_ref for item in step], expired=True)
+                    retention.report(step)
+            if dry_run or not step:
+                break
+        removed += self._orphans(now, dry_run=dry_run)
         _steps.reached("gc_done")
         if self._view.refs != ALL_RUNS:  # a file's name is the hash of what another had
             return tuple(item for item in removed if item.reason != "orphan")
-        return removed
+        return tuple(removed)
+
+    def _orphans(self, now: float, *, dry_run: bool) -> Iterable[Removed]:
+        """Remove the files that no artifact names; those of a lost row are left for repair."""
+        with self._catalog.locked(make_room=True) as db:
+            settle(db)
+            known = rows.known(db)
+            sidecars = self._place.sidecars
+            lost = sidecars.blobs(set(sidecars.refs()).difference(rows.all_refs(db)))
+            orphans = [f for f in self._blobs.files() if f[:2] not in known and f[:2] not in lost]
+            self._catalog.check_current(db)
+            if not dry_run:
+                sidecars.discard()
+                for kind, name, _ in orphans:
+                    self._blobs.remove(kind, name)
+        if not dry_run:
+            self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
+            self._blobs.sweep_spool(now)
+            self._remove_abandoned_runs()
+        return (Removed(f"{kind}/{name}", size, "orphan") for kind, name, size in orphans)
+
+    def _remove_abandoned_runs(self) -> None:
+        """Remove the ephemeral runs whose process ended without doing so."""
+        for lease in self._place.leases():
+            with claimed(lease) as abandoned:
+                if abandoned:
+                    run = lease.read_text(encoding="utf-8", errors="replace")
+                    if run:
+                        self._remove_run(run)
+                    lease.unlink()
+
+    def _remove_run(self, run: str) -> None:
+        """Remove all artifacts of a run, and the index if it has their words."""
+        with self._catalog.locked(make_room=True) as db:
+            self._remove(db, rows.refs(db, run), expired=True)
+            known = rows.known(db)
+        self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
+
+    def _retain(self, db: Connection) -> None:
+        """Apply retention after a put."""
+        now = retention.clock(db).look(time.time()).now
+        due = retention.due_at_put(db, now, self._limits)
+        if due:
+            self._remove(db, [removed.artifact_ref for removed in due], expired=True)
+            retention.report(due)
+
+    def _remove(self, db: Connection, refs: Iterable[str], *, expired: bool) -> None:
+        """Forget artifacts, and then, still under the lock, unlink what no other shares."""
+        refs = list(refs)
+        self._place.sidecars.remove(refs)
+        with transaction(db):
+            unshared = [blob for ref in refs for blob in rows.forget(db, ref, expired=expired)]
+        self._catalog.check_current(db)
+        for kind, sha256 in unshared:
+            self._blobs.remove(kind, sha256)
+        _steps.reached("unlinked")
 
     @in_thread
     def check(self) -> tuple[Finding, ...]:
@@ -256,7 +324,7 @@ class LocalStore(CatalogStore):
     @in_thread
     def remove(self) -> None:
         """Remove all artifacts now, and the folder when this closes and nobody else has it open."""
-        self._upkeep.remove_run(ALL_RUNS)
+        self._remove_run(ALL_RUNS)
         for log in self._place.path.glob("calls.jsonl*"):
             log.unlink()
         self._limits = replace(self._limits, ephemeral=True)
@@ -286,7 +354,7 @@ class LocalStore(CatalogStore):
                 with full, self._catalog.locked() as db, transaction(db):
                     self._record_reads(db)
             if self._limits.ephemeral:
-                self._upkeep.remove_run(self._view.puts)
+                self._remove_run(self._view.puts)
                 self._place.end_lease()
                 if self._place.alone():
                     with self._catalog.reading() as db:

@@ -21,22 +21,20 @@ import json
 import math
 import os
 import shutil
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Lock
 from typing import Any, cast
 
 from fetchstash.errors import StoreError
-from fetchstash.store import _retention as retention, _rows as rows, _steps
+from fetchstash.store import _retention as retention, _rows as rows
 from fetchstash.store._blobs import KINDS, Blobs, Kind
-from fetchstash.store._catalog import Catalog, Connection, settle, transaction
-from fetchstash.store._contract import Removed, is_ref
+from fetchstash.store._catalog import Catalog
+from fetchstash.store._contract import is_ref
 from fetchstash.store._disk import (
     OTHER_FOLDER,
     REPAIR,
     Presence,
-    claimed,
     private_file,
     private_folder,
     refuse_disabled_locks,
@@ -44,8 +42,6 @@ from fetchstash.store._disk import (
     sync_file,
     sync_folder,
 )
-from fetchstash.store._limits import StoreLimits
-from fetchstash.store._search import SearchIndex
 
 
 class Sidecars:
@@ -268,96 +264,3 @@ def refuse_foreign(folder: Path) -> None:
             OTHER_FOLDER,
             REPAIR,
         )
-
-
-EVICTIONS_PER_PUT = 32
-"""More artifacts do not go at one put, so that lowering a limit does not make it slow."""
-
-
-Shown = Callable[[Connection, Iterable[Removed]], Iterable[Removed]]
-
-
-class Upkeep:
-    """Removes artifacts and files of one store."""
-
-    def __init__(self, place: Place, index: SearchIndex, limits: StoreLimits) -> None:
-        self._place = place
-        self._blobs, self._catalog = place.blobs, place.catalog
-        self._index = index
-        self._limits = limits
-
-    def collect(self, shown: Shown, *, dry_run: bool) -> tuple[Removed, ...]:
-        """Apply retention in steps, then remove files that no artifact names.
-
-        What is returned has passed ``shown``, the artifacts before they go.
-        """
-        removed: list[Removed] = []
-        while True:
-            with self._catalog.locked(make_room=True) as db:
-                with transaction(db):
-                    now = retention.believed_now(db)
-                most = None if dry_run else EVICTIONS_PER_PUT
-                step = retention.due(db, now, self._limits, most)
-                removed += shown(db, step)
-                if not dry_run:
-                    self.remove(db, [item.artifact_ref for item in step], expired=True)
-                    retention.report(step)
-            if dry_run or not step:
-                break
-        return (*removed, *self._orphans(now, dry_run=dry_run))
-
-    def _orphans(self, now: float, *, dry_run: bool) -> Iterable[Removed]:
-        """Remove the files that no artifact names; those of a lost row are left for repair."""
-        with self._catalog.locked(make_room=True) as db:
-            settle(db)
-            known = rows.known(db)
-            sidecars = self._place.sidecars
-            lost = sidecars.blobs(set(sidecars.refs()).difference(rows.all_refs(db)))
-            orphans = [f for f in self._blobs.files() if f[:2] not in known and f[:2] not in lost]
-            self._catalog.check_current(db)
-            if not dry_run:
-                sidecars.discard()
-                for kind, name, _ in orphans:
-                    self._blobs.remove(kind, name)
-        if not dry_run:
-            self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
-            self._blobs.sweep_spool(now)
-            self.remove_abandoned_runs()
-        return (Removed(f"{kind}/{name}", size, "orphan") for kind, name, size in orphans)
-
-    def remove_abandoned_runs(self) -> None:
-        """Remove the ephemeral runs whose process ended without doing so."""
-        for lease in self._place.leases():
-            with claimed(lease) as abandoned:
-                if abandoned:
-                    run = lease.read_text(encoding="utf-8", errors="replace")
-                    if run:
-                        self.remove_run(run)
-                    lease.unlink()
-
-    def remove_run(self, run: str) -> None:
-        """Remove all artifacts of a run, and the index if it has their words."""
-        with self._catalog.locked(make_room=True) as db:
-            self.remove(db, rows.refs(db, run), expired=True)
-            known = rows.known(db)
-        self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
-
-    def retain(self, db: Connection) -> None:
-        """Apply retention after a put, to EVICTIONS_PER_PUT artifacts at most."""
-        now = retention.clock(db).look(time.time()).now
-        if retention.total(db).is_within(self._limits) and not retention.has_overdue(db, now):
-            return
-        due = retention.due(db, now, self._limits, EVICTIONS_PER_PUT)
-        self.remove(db, [removed.artifact_ref for removed in due], expired=True)
-        retention.report(due)
-
-    def remove(self, db: Connection, refs: Iterable[str], *, expired: bool) -> None:
-        """Forget artifacts, and then, still under the lock, unlink what no other shares."""
-        refs = list(refs)
-        self._place.sidecars.remove(refs)
-        with transaction(db):
-            unshared = [blob for ref in refs for blob in rows.forget(db, ref, expired=expired)]
-        self._catalog.check_current(db)
-        for kind, sha256 in unshared:
-            self._blobs.remove(kind, sha256)
-        _steps.reached("unlinked")

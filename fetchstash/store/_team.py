@@ -25,7 +25,6 @@ from fetchstash.store._bytes import Bytes, BytesSearch, bucket_bytes
 from fetchstash.store._catalog_store import CatalogStore, Change, in_thread
 from fetchstash.store._contract import Finding, Removed
 from fetchstash.store._limits import StoreLimits, bucket_url, store_folder
-from fetchstash.store._place import EVICTIONS_PER_PUT
 from fetchstash.store._postgres import Database
 from fetchstash.store._rank import Query
 from fetchstash.store._schema import Db
@@ -124,11 +123,9 @@ class TeamStore(CatalogStore):
 
     def _retain(self, db: Db) -> None:
         """Hold the limits after a put, in its transaction."""
-        now = retention.believed_now(db)
-        if not retention.total(db).is_within(self._limits) or retention.has_overdue(db, now):
-            due = retention.due(db, now, self._limits, EVICTIONS_PER_PUT)
-            _forget(db, [removed.artifact_ref for removed in due], expired=True)
-            retention.report(due)
+        due = retention.due_at_put(db, retention.believed_now(db), self._limits)
+        _forget(db, [removed.artifact_ref for removed in due], expired=True)
+        retention.report(due)
 
     def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Job, int]:
         texts = {ref: self._text_blob(ref) for ref in refs} or self._candidates(query)
@@ -161,7 +158,9 @@ class TeamStore(CatalogStore):
             with self._database.changing() as db:
                 self._record_reads(db)
                 now = retention.believed_now(db)
-                step = retention.due(db, now, self._limits, None if dry_run else EVICTIONS_PER_PUT)
+                step = retention.due(
+                    db, now, self._limits, None if dry_run else retention.EVICTIONS_PER_PUT
+                )
                 removed += self._shown(db, step)
                 if not dry_run:
                     _forget(db, [item.artifact_ref for item in step], expired=True)
