@@ -50,10 +50,10 @@ async def tenants_of(limits: StoreLimits) -> list[str]:
 
 async def open_whole(limits: StoreLimits, run: str = ALL_RUNS) -> CatalogStore:
     """Open a store to look at all of it, or at one run. Raises BadArgument for one in memory."""
-    store = await open_store(replace(limits, run=run, ephemeral=False))
-    if not isinstance(store, CatalogStore):
-        await store.aclose()
+    if limits.url == "memory:":
         raise BadArgument("store.url is memory:, which keeps nothing.", "Name another store.")
+    store = await open_store(replace(limits, run=run, ephemeral=False))
+    assert isinstance(store, CatalogStore)  # all but those of others are
     return store
 
 

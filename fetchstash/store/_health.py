@@ -283,7 +283,7 @@ class _Store:
             yield Ailment(finding, partial(self._restore_or_remove, [ref]))
 
     def _lost_refs(self) -> list[str]:
-        """Return the artifacts that have a sidecar and files but no row (_sidecar.py)."""
+        """Return the artifacts that have a sidecar and files but no row (_place.py)."""
         with self._catalog.locked() as db:
             settle(db)
             lost = set(self._sidecars.refs()).difference(rows.all_refs(db))

@@ -15,7 +15,7 @@ from fetchstash.text import Setting, setting
 
 DEFAULT_RUN = "default"
 AUTO_RUN = "auto"
-"""One run for each project (_runs.py)."""
+"""One run for each project (project_run)."""
 ALL_RUNS = "*"
 """Lists, searches and finds by URL in all runs. What is put goes into the default one."""
 

@@ -1,268 +1,175 @@
 """A store in memory, for tests and for programs that keep nothing. Only its spool is a folder."""
 
-import hashlib
-import secrets
+import sqlite3
 import tempfile
-import time
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
-from copy import copy
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Self
+from threading import Lock
+from typing import TypeVar
 
-from fetchstash.errors import BadArgument, ExpiredRef, TooLarge, UnknownRef
-from fetchstash.store._contract import (
-    REF_PREFIX,
-    Facts,
-    Listing,
-    Removed,
-    SearchResult,
-    Usage,
-    keep_store_facts,
-    refuse_changed,
-    restamp,
-    stamp,
-)
-from fetchstash.store._disk import larger_than_the_store, no_text, not_stored
-from fetchstash.store._limits import (
-    ALL_RUNS,
-    DEFAULT_RUN,
-    Candidate,
-    StoreLimits,
-    Total,
-    View,
-    plan,
-)
-from fetchstash.store._protocol import StoreBase
-from fetchstash.store._reader import TextReader
-from fetchstash.store._retention import report
-from fetchstash.store._search import RunTexts, SearchIndex
-from fetchstash.store._text import BytesSource, StrideIndex, text_in_memory
+from fetchstash.store import _retention as retention, _rows as rows
+from fetchstash.store._blobs import Blob, Blobs, FolderBytes, Kind, lost
+from fetchstash.store._bytes import BytesSearch
+from fetchstash.store._catalog import Connection, transaction
+from fetchstash.store._catalog_store import CatalogStore, Change, in_thread
+from fetchstash.store._contract import Finding, Removed
+from fetchstash.store._limits import ALL_RUNS, StoreLimits
+from fetchstash.store._schema import Db, take_steps
+from fetchstash.store._search import SearchIndex
+from fetchstash.store._text import BytesSource
 from fetchstash.store._threads import Threads
 from fetchstash.system.processes import remove_tree
-from fetchstash.text.ranges import Ranges
+
+T = TypeVar("T")
 
 
-@dataclass
-class _Artifact:
-    run: str
-    url: str
-    raw: bytes
-    text: bytes | None
-    index: StrideIndex | None
-    facts: Facts
-    ranges: Ranges
-    used: int
+class _MemoryCatalog:
+    """The catalogue of a folder, without one: a connection that threads take turns at."""
 
-    @property
-    def size(self) -> int:
-        return len(self.raw) + len(self.text or b"")
+    def __init__(self) -> None:
+        self._turn = Lock()
+        self._db = sqlite3.connect(
+            ":memory:", isolation_level=None, check_same_thread=False, factory=Connection
+        )
+        list(take_steps(self._db, 0))
 
+    @contextmanager
+    def connection(self) -> Generator[Connection]:
+        """Lend the connection in a transaction."""
+        with self._turn, transaction(self._db):
+            yield self._db
 
-@dataclass
-class _Contents:
-    """What all views of a store share."""
-
-    artifacts: dict[str, _Artifact] = field(default_factory=dict[str, _Artifact])
-    expired: set[str] = field(default_factory=set[str])
-    uses: int = 0
-    index: SearchIndex = field(default_factory=SearchIndex)
+    reading = connection
 
 
-class MemoryStore(StoreBase):
-    """An ArtifactStore in memory."""
+class _MemoryBytes(FolderBytes):
+    """Blobs in memory. Files on their way in are in a folder."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="fetchstash-"))
+        super().__init__(Blobs(self.folder.resolve()), SearchIndex())
+        self._data: dict[tuple[Kind, str], bytes] = {}
+
+    def write(self, files: Mapping[Path, Blob]) -> None:
+        for path, blob in files.items():
+            self._data[blob.kind, blob.sha256] = path.read_bytes()
+
+    def are_there(self, blobs: Sequence[Blob]) -> bool:
+        return all((blob.kind, blob.sha256) in self._data for blob in blobs)
+
+    def open(self, blob: Blob, ref: str) -> BytesSource:
+        try:
+            return BytesSource(self._data[blob.kind, blob.sha256])
+        except KeyError:
+            raise lost(ref) from None
+
+    def lend(self, blob: Blob, ref: str) -> Path:
+        path = self._new_file()
+        path.write_bytes(self.open(blob, ref).read(0, blob.size))
+        return path
+
+    def remove(self, kind: Kind, sha256: str) -> None:
+        self._data.pop((kind, sha256), None)
+
+    def close(self) -> None:
+        """Remove the folder."""
+        remove_tree(self.folder)
+
+
+class MemoryStore(CatalogStore):
+    """An ArtifactStore in memory. It ends with the process, or when nobody refers to it."""
+
+    _bytes: _MemoryBytes
 
     def __init__(self, limits: StoreLimits, threads: Threads) -> None:
-        self._limits = limits
-        self._view = View.of(limits.run)
-        self._contents = _Contents()
-        self._threads = threads
-        self._spool = Path(tempfile.mkdtemp(prefix="fetchstash-"))
+        catalog = _MemoryCatalog()
+        super().__init__(limits, catalog, _MemoryBytes(), threads)
 
     @property
     def spool(self) -> Path:
         """A private temporary folder, removed by ``aclose``."""
-        return self._spool
+        return self._bytes.spool
 
-    async def put(
-        self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
-    ) -> Facts:
-        data, words = await self._threads.run(lambda: self._take(raw, text))
-        index = None if words is None else await self._threads.run(lambda: StrideIndex.of(words))
-        now, days = time.time(), self._limits.max_age_days
-        sha256 = hashlib.sha256(data).hexdigest()
-        facts = stamp(facts, sha256, len(data), index, now=now, max_age_days=days)
-        artifact = _Artifact(
-            self._view.puts, url, data, words, index, facts, ranges, self._next_use()
-        )
-        self._contents.artifacts[facts.artifact_ref] = artifact
-        self._retain()
-        return facts
+    def _follow(self) -> None:
+        """Do nothing: nobody can move it."""
 
-    def seen_from(self, view: View) -> Self:
-        other = copy(self)
-        other._view = view  # noqa: SLF001 - a copy of this
-        return other
+    def _changing(self, ref: str) -> AbstractContextManager[Db]:
+        del ref
+        return self._reads.connection()
 
-    async def get(self, ref_or_url: str) -> Facts:
-        return self._use(ref_or_url).facts
+    def _write(self, files: Mapping[Path, Blob], change: Change[T], *, is_put: bool) -> T:
+        blobs = list(files.values())
+        with self._reads.connection() as db:
+            for blob in blobs:
+                rows.insert_blob(db, blob)
+            changed = change(db, blobs)
+            self._bytes.write(files)  # nobody sees the rows before this ends
+            if changed.unnamed_text:
+                self._bytes.remove("text", changed.unnamed_text)
+            if is_put:
+                due = retention.due_at_put(db, retention.believed_now(db), self._limits)
+                self._forget(db, [item.artifact_ref for item in due], expired=True)
+                retention.report(due)
+        return changed.made
 
-    async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
-        facts = [artifact.facts for artifact in reversed(self._run_artifacts())]
-        return Listing(tuple(facts[offset : offset + limit]), len(facts))
+    def _forget(self, db: Db, refs: Iterable[str], *, expired: bool) -> None:
+        for ref in refs:
+            for kind, sha256 in rows.forget(db, ref, expired=expired):
+                self._bytes.remove(kind, sha256)
 
-    async def usage(self, *, own: bool = False) -> Usage:
-        artifacts = self._contents.artifacts.values()
-        kept = [a for a in artifacts if not own or a.run == self._view.puts]
-        expiries = [a.facts.expires_at.timestamp() for a in kept if a.facts.expires_at]
-        return Usage(len(kept), sum(a.size for a in kept), min(expiries, default=0.0))
+    def _search_job(
+        self, query: str, refs: Sequence[str], max_results: int
+    ) -> tuple[BytesSearch, int]:
+        texts = {ref: self._text_blob(ref) for ref in refs}
+        if not refs:
+            with self._reads.reading() as db:
+                found = rows.texts(db, self._view.lists)
+            newest = {sha256: (ref, size) for ref, sha256, size in reversed(found)}
+            texts = {
+                ref: Blob("text", sha256, size, 0)
+                for sha256, (ref, size) in reversed(newest.items())
+            }
+        # No other process has these texts: all of it is ranked here.
+        return BytesSearch(self._limits, texts, query, max_results, bool(refs)), 0
 
-    async def open_text(self, ref_or_url: str) -> TextReader:
-        artifact = self._use(ref_or_url)
-        ref = artifact.facts.artifact_ref
-        if artifact.text is None or artifact.index is None:
-            raise no_text(ref)
-        source = BytesSource(artifact.text)
-        return TextReader(ref, source, artifact.index, artifact.ranges, self._threads)
+    @property
+    def _searched(self) -> FolderBytes:
+        return self._bytes
 
-    @asynccontextmanager
-    async def open_raw(self, ref_or_url: str) -> AsyncGenerator[Path]:
-        data = self._use(ref_or_url).raw
-        path = self._spool / f"open-{secrets.token_hex(8)}"
-        await self._threads.run(lambda: path.write_bytes(data))
-        try:
-            yield path
-        finally:
-            path.unlink(missing_ok=True)
+    @property
+    def _search_key(self) -> Path:
+        return self._bytes.folder
 
-    async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
-        """Rank passages. Raises NoText where one of ``refs`` has none."""
-        artifacts = [self._find(ref) for ref in refs] or self._run_artifacts()
-        for artifact in artifacts if refs else ():
-            if artifact.text is None:
-                raise no_text(artifact.facts.artifact_ref)
-        data = {a.facts.artifact_ref: a.text for a in artifacts if a.text is not None}
+    @in_thread
+    def delete(self, ref: str) -> None:
+        with self._reads.connection() as db:
+            self._forget(db, [rows.find(db, ref, self._view).ref], expired=False)
 
-        def work(cancelled: Callable[[], bool]) -> SearchResult:
-            digests = {hashlib.sha256(text).hexdigest(): ref for ref, text in data.items()}
-            texts = RunTexts(digests, sum(map(len, data.values())))
-            return self._contents.index.search(
-                query,
-                texts,
-                lambda ref: text_in_memory(data[ref]),
-                max_results,
-                cancelled,
-                named=bool(refs),
-            )
+    @in_thread
+    def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
+        with self._reads.connection() as db:
+            self._record_reads(db)
+            due = retention.due(db, retention.believed_now(db), self._limits, None)
+            shown = tuple(self._shown(db, due))
+            if not dry_run:
+                self._forget(db, [item.artifact_ref for item in due], expired=True)
+                retention.report(due)
+        return shown
 
-        return await self._threads.rank(work)
+    async def check(self) -> tuple[Finding, ...]:
+        """Return nothing: memory is not damaged."""
+        return ()
 
-    async def replace_text(
-        self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
-    ) -> Facts:
-        words, _ = await self._threads.run(lambda: self._take(text, None))
-        index = await self._threads.run(lambda: StrideIndex.of(words))
-        artifact = self._use(ref)
-        refuse_changed(artifact.facts, known)
-        artifact.facts = restamp(facts, artifact.facts, index)
-        artifact.text, artifact.index, artifact.ranges = words, index, ranges
-        return artifact.facts
+    repair = check
 
-    async def touch(self, ref: str, facts: Facts | None = None) -> Facts:
-        artifact = self._use(ref)
-        expires = datetime.fromtimestamp(time.time(), UTC)
-        expires += timedelta(days=self._limits.max_age_days)
-        kept = keep_store_facts(facts or artifact.facts, artifact.facts)
-        artifact.facts = replace(kept, expires_at=expires)
-        return artifact.facts
+    @in_thread
+    def remove(self) -> None:
+        with self._reads.connection() as db:
+            self._forget(db, rows.refs(db, ALL_RUNS), expired=True)
 
-    async def pin(self, ref: str, *, pinned: bool = True) -> Facts:
-        artifact = self._find(ref)
-        artifact.facts = replace(artifact.facts, pinned=pinned)
-        return artifact.facts
-
-    async def delete(self, ref: str) -> None:
-        del self._contents.artifacts[self._find(ref).facts.artifact_ref]
-
-    async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
-        return self._retain(dry_run=dry_run)
-
-    async def aclose(self) -> None:
-        """Close. An ephemeral store deletes the artifacts of its run first."""
+    def _close(self) -> None:
         if self._limits.ephemeral:
-            for artifact in self._run_artifacts():
-                del self._contents.artifacts[artifact.facts.artifact_ref]
-        await self._threads.run(lambda: remove_tree(self._spool))
-
-    def _take(self, raw: Path, text: Path | None) -> tuple[bytes, bytes | None]:
-        """Read files of the spool and remove them."""
-        files = [path for path in (raw, text) if path]
-        for path in files:
-            if not path.parent.resolve().is_relative_to(self._spool.resolve()):
-                raise BadArgument(
-                    f"{path.name} is not in the store's spool.",
-                    "Write files into the folder `spool` of the store, then put them.",
-                )
-        try:
-            size = sum(path.stat().st_size for path in files)
-            if size > self._limits.max_total_bytes:
-                raise TooLarge(*larger_than_the_store(size))
-            return raw.read_bytes(), text.read_bytes() if text else None
-        finally:
-            for path in files:
-                path.unlink(missing_ok=True)
-
-    def _retain(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
-        unpinned = [a for a in self._contents.artifacts.values() if not a.facts.pinned]
-        unpinned.sort(key=lambda artifact: artifact.used)
-        candidates = [
-            Candidate(n, a.facts.artifact_ref, a.size, a.facts.expires_at.timestamp())
-            for n, a in enumerate(unpinned)
-            if a.facts.expires_at
-        ]
-        now, total = time.time(), Total(len(candidates), sum(c.bytes for c in candidates))
-        overdue = [candidate for candidate in candidates if candidate.expires_at <= now]
-        planned = plan(overdue, candidates, total, self._limits)
-        removed = [Removed(candidate.ref, candidate.bytes, reason) for candidate, reason in planned]
-        for item in removed if not dry_run else ():
-            del self._contents.artifacts[item.artifact_ref]
-            self._contents.expired.add(item.artifact_ref)
-        if not dry_run:
-            report(removed)
-        refs = self._view.refs
-        seen = {a.facts.artifact_ref for a in unpinned if refs in (a.run, ALL_RUNS)}
-        return tuple(item for item in removed if item.artifact_ref in seen)
-
-    def _run_artifacts(self) -> Sequence[_Artifact]:
-        run = self._view.lists
-        return [a for a in self._contents.artifacts.values() if run in (a.run, ALL_RUNS)]
-
-    def _next_use(self) -> int:
-        self._contents.uses += 1
-        return self._contents.uses
-
-    def _use(self, ref_or_url: str) -> _Artifact:
-        artifact = self._find(ref_or_url)
-        artifact.used = self._next_use()
-        return artifact
-
-    def _find(self, ref_or_url: str) -> _Artifact:
-        artifacts = self._contents.artifacts
-        known = artifacts.get(ref_or_url)
-        refs = self._view.refs
-        if known and (refs == ALL_RUNS or known.run in (refs, DEFAULT_RUN)):
-            return known
-        if ref_or_url in self._contents.expired:
-            raise ExpiredRef(
-                f"The artifact {ref_or_url} is no longer kept.", "Fetch its document again."
-            )
-        if not ref_or_url.startswith(REF_PREFIX):
-            for artifact in reversed(self._run_artifacts()):
-                if artifact.url == ref_or_url and ref_or_url:
-                    return artifact
-            raise not_stored(ref_or_url)
-        raise UnknownRef(
-            "There is no such artifact.", "Check the reference, or list the artifacts."
-        )
+            with self._reads.connection() as db:
+                self._forget(db, rows.refs(db, self._view.puts), expired=True)
+        self._bytes.close()

@@ -7,7 +7,6 @@ from fetchstash.store._contract import Finding
 from fetchstash.store._folder import LocalStore
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import StoreLimits, is_shared, store_folder, with_run
-from fetchstash.store._memory import MemoryStore
 from fetchstash.store._protocol import ArtifactStore
 from fetchstash.store._threads import Threads, Turns
 
@@ -26,6 +25,8 @@ async def open_store(limits: StoreLimits, turns: Turns | None = None) -> Artifac
         return await TeamStore.open(limits, turns)
     folder = store_folder(limits)
     if folder is None:
+        from fetchstash.store._memory import MemoryStore  # noqa: PLC0415 - few need it
+
         return MemoryStore(limits, Threads(turns=turns))
     return await LocalStore.open(replace(limits, folder=folder), Threads(turns=turns))
 

@@ -7,12 +7,12 @@ process that is killed leaves no sidecar of a put that was not committed, and a 
 row means that the row was lost.
 
 catalog.db      what there is (_schema.py)       raw, text    the blobs (_blobs.py)
-lock            held for every change            facts        sidecars (_sidecar.py)
+lock            held for every change            facts        sidecars (Sidecars)
 in-use          held while the store is open     url-key      the key that hashes URLs
 leases          held by ephemeral runs           spool        files on their way in
 reserve         given up to delete on a full     search.db    the words of large runs
                 disk                             quarantine   what repair could not place
-calls.jsonl     what models were shown (tools/_log.py)
+calls.jsonl     what models were shown (server/tools/_answer.py)
 """
 
 import contextlib

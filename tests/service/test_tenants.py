@@ -188,7 +188,8 @@ async def test_a_store_that_says_more_of_a_reference_is_answered_for_alike() -> 
     settings = load({"store.url": "memory:"})
     store = await open_store(settings.for_tenant("acme").store)
     of_tenant = TenantStore(store, settings)
-    store._contents.expired.add("art_" + "b" * 26)  # type: ignore[attr-defined]
+    with store._reads.connection() as db:  # type: ignore[attr-defined]
+        db.execute("INSERT INTO expired (ref) VALUES (?)", ("art_" + "b" * 26,))
     lines = set[str]()
     for ref in ("art_" + "b" * 26, GUESSED):
         with pytest.raises(UnknownRef) as error:

@@ -58,7 +58,7 @@ async def open_(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             settings = StoreLimits(tmp_path / "store", **place, **limits)
             store: Any = await open_store(settings)
             if request.param == "memory" and opened:
-                store._contents = opened[0]._contents
+                store._reads, store._bytes = opened[0]._reads, opened[0]._bytes
             opened.append(store)
             return opened[-1]
 
