@@ -297,7 +297,7 @@ class LocalStore(CatalogStore):
     def _retain(self, db: Connection) -> None:
         """Apply retention after a put."""
         now = retention.clock(db).look(time.time()).now
-        due = retention.due_at_put(db, now, self._limits)
+        due = retention.due(db, now, self._limits)
         if due:
             self._remove(db, [removed.artifact_ref for removed in due], expired=True)
             retention.report(due)

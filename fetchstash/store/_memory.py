@@ -108,7 +108,7 @@ class MemoryStore(CatalogStore):
             if changed.unnamed_text:
                 self._bytes.remove("text", changed.unnamed_text)
             if is_put:
-                due = retention.due_at_put(db, retention.believed_now(db), self._limits)
+                due = retention.due(db, retention.believed_now(db), self._limits)
                 self._forget(db, [item.artifact_ref for item in due], expired=True)
                 retention.report(due)
         return changed.made

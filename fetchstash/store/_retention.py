@@ -13,7 +13,7 @@ from itertools import islice
 
 from fetchstash.store import _rows as rows
 from fetchstash.store._contract import Removed, Usage
-from fetchstash.store._limits import ALL_RUNS, Candidate, StoreLimits, Total, plan
+from fetchstash.store._limits import ALL_RUNS, StoreLimits
 from fetchstash.store._schema import Db
 from fetchstash.system import telemetry
 
@@ -51,11 +51,6 @@ CLOCK_SECONDS = 60
 """The clock in the catalogue is moved on in steps, so that not every change writes it."""
 
 
-def total(db: Db) -> Total:
-    """Return what the store keeps, pinned artifacts left out."""
-    return Total(*db.execute("SELECT artifacts, bytes FROM total").fetchone())
-
-
 def usage(db: Db, run: str) -> Usage:
     """Return what a run keeps, pinned artifacts too, and when the first of it expires."""
     first = (
@@ -66,44 +61,34 @@ def usage(db: Db, run: str) -> Usage:
     return Usage(*rows.kept(db, run), first.fetchone()[0] or 0.0)
 
 
-def overdue(db: Db, now: float) -> Iterator[Candidate]:
-    """Go through the artifacts that are too old, in any run."""
-    found = db.execute(
-        "SELECT id, ref, bytes, expires_at FROM artifact WHERE pinned = 0 AND expires_at <= ?",
-        (now,),
-    )
-    return (Candidate(*row) for row in found)
-
-
-def has_overdue(db: Db, now: float) -> bool:
-    """Return whether an artifact of any run is too old."""
-    first = "SELECT 1 FROM artifact WHERE pinned = 0 AND expires_at <= ? LIMIT 1"
-    return db.execute(first, (now,)).fetchone() is not None
-
-
-def least_used(db: Db) -> Iterator[Candidate]:
-    """Go through the artifacts of all runs that are not pinned, least recently used first."""
-    found = db.execute(
-        "SELECT id, ref, bytes, expires_at FROM artifact WHERE pinned = 0 ORDER BY used"
-    )
-    return (Candidate(*row) for row in found)
-
-
-def due(db: Db, now: float, limits: StoreLimits, most: int | None) -> list[Removed]:
-    """Return what retention removes, the first ``most`` of it."""
-    planned = plan(overdue(db, now), least_used(db), total(db), limits)
-    return [Removed(c.ref, c.bytes, reason) for c, reason in islice(planned, most)]
-
-
 EVICTIONS_PER_PUT = 32
 """More artifacts do not go at one put, so that lowering a limit does not make it slow."""
 
 
-def due_at_put(db: Db, now: float, limits: StoreLimits) -> list[Removed]:
-    """Return what goes at a put: mostly nothing, which two look-ups tell."""
-    if total(db).is_within(limits) and not has_overdue(db, now):
-        return []
-    return due(db, now, limits, EVICTIONS_PER_PUT)
+def due(
+    db: Db, now: float, limits: StoreLimits, most: int | None = EVICTIONS_PER_PUT
+) -> list[Removed]:
+    """Return what goes, ``most`` of it: the overdue, then the least recently used.
+
+    Two look-ups show that nothing does. Limits are of the whole store, pinned artifacts aside.
+    """
+    return list(islice(_due(db, now, limits), most))
+
+
+def _due(db: Db, now: float, limits: StoreLimits) -> Iterator[Removed]:
+    artifacts, size = db.execute("SELECT artifacts, bytes FROM total").fetchone()
+    unpinned = "SELECT ref, bytes FROM artifact WHERE pinned = 0 AND expires_at"
+    for ref, freed in db.execute(f"{unpinned} <= ?", (now,)):
+        artifacts, size = artifacts - 1, size - freed
+        yield Removed(ref, freed, "age")
+    if artifacts <= limits.max_artifacts and size <= limits.max_total_bytes:
+        return
+    for ref, freed in db.execute(f"{unpinned} > ? ORDER BY used", (now,)):
+        reason = "count" if artifacts > limits.max_artifacts else "bytes"
+        artifacts, size = artifacts - 1, size - freed
+        yield Removed(ref, freed, reason)
+        if artifacts <= limits.max_artifacts and size <= limits.max_total_bytes:
+            return
 
 
 def report(removed: Iterable[Removed]) -> None:

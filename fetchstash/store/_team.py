@@ -123,7 +123,7 @@ class TeamStore(CatalogStore):
 
     def _retain(self, db: Db) -> None:
         """Hold the limits after a put, in its transaction."""
-        due = retention.due_at_put(db, retention.believed_now(db), self._limits)
+        due = retention.due(db, retention.believed_now(db), self._limits)
         _forget(db, [removed.artifact_ref for removed in due], expired=True)
         retention.report(due)
 
