@@ -106,22 +106,16 @@ def clock(db: Db) -> StoreClock:
     return StoreClock(*json.loads(row[0])) if row else StoreClock()
 
 
-def set_clock(db: Db, clock: StoreClock) -> None:
-    """Keep the store's clock."""
-    value = json.dumps([clock.now, clock.pending]).encode()
-    db.execute(
-        "INSERT INTO setting VALUES ('clock', ?)"
-        " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-        (value,),
-    )
-
-
 def believed_now(db: Db) -> float:
     """Look at the clock, and return the time by which artifacts expire."""
     known = clock(db)
     later = known.look(time.time())
     if later.pending != known.pending or later.now > known.now + CLOCK_SECONDS:
-        set_clock(db, later)
+        db.execute(
+            "INSERT INTO setting VALUES ('clock', ?)"
+            " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (json.dumps([later.now, later.pending]).encode(),),
+        )
     return later.now
 
 
