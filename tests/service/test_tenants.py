@@ -186,9 +186,9 @@ async def test_foreign_expired_and_guessed_references_are_answered_alike_by_the_
 
 async def test_a_store_that_says_more_of_a_reference_is_answered_for_alike() -> None:
     settings = load({"store.url": "memory:"})
-    store = await open_store(settings.for_tenant("acme").store)
+    store: Any = await open_store(settings.for_tenant("acme").store)
     of_tenant = TenantStore(store, settings)
-    with store._reads.connection() as db:  # type: ignore[attr-defined]
+    with store._reads.connection() as db:
         db.execute("INSERT INTO expired (ref) VALUES (?)", ("art_" + "b" * 26,))
     lines = set[str]()
     for ref in ("art_" + "b" * 26, GUESSED):

@@ -51,14 +51,14 @@ RANGES = Ranges(
 @pytest.fixture(params=["local", "memory", "team", "bucket"])
 async def open_(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Open]:
     """Open a store over what earlier ones of the same test kept."""
-    opened: list[Any] = []
+    opened: list[ArtifactStore] = []
     with empty_place(request.param) as place:
 
         async def open_one(**limits: Any) -> ArtifactStore:
             settings = StoreLimits(tmp_path / "store", **place, **limits)
-            store: Any = await open_store(settings)
+            store = await open_store(settings)
             if request.param == "memory" and opened:
-                store._reads, store._bytes = opened[0]._reads, opened[0]._bytes
+                vars(store).update({name: vars(opened[0])[name] for name in ("_reads", "_bytes")})
             opened.append(store)
             return opened[-1]
 
