@@ -112,6 +112,11 @@ def debian(program: str, *packages: str) -> bool:
     return there()
 
 
+def postgresql() -> bool:
+    """Return whether PostgreSQL's server is there, installed where root may."""
+    return debian("usr/lib/postgresql/*/bin/initdb", "postgresql")
+
+
 def node_folder(major: int) -> Path | None:
     """Return the folder of a Node of a version or newer, npm's own package of it if need be."""
     if found := shutil.which("node"):

@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from scripts.drive.tools import postgresql
 from scripts.setup import Waiting
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -231,6 +232,7 @@ def main() -> int:
     if arguments and not every:
         return subprocess.run([*pytest, *arguments], cwd=ROOT, env=env, check=False).returncode
     if every:
+        postgresql()  # for the tests of a team's store
         ended(tests_of_ci(pytest, env))
     else:
         ended(step("tests", [*pytest, "-v", *SIDE_BY_SIDE, "-m", "not long"], env))

@@ -4,9 +4,9 @@
 
 Each framework has an environment of its own (requirements/tools). Its agent starts fetchstash as an
 MCP server, fetches a long document, finds the place that answers, and prints it. Where the example
-also has the client library, the model then reads so much that it refuses the request as too long,
-and the agent must answer nevertheless. Nothing but loopback can be reached. Exit code: how many
-frameworks failed.
+also has the client library, the model reads so much in between that it refuses the request as too
+long, and the agent must answer nevertheless. Nothing but loopback can be reached. Exit code: how
+many frameworks failed.
 """
 
 import argparse
@@ -143,36 +143,36 @@ def conclude(heard: Sequence[Heard]) -> str:
 
 
 def fault(framework: Framework, command: list[str], loopback: Loopback, home: Path) -> str:
-    """Run an example, and a second time with too long a context; return what is wrong."""
+    """Run an example, its context too long where it has the client; return what is wrong."""
     url = loopback.url("/book.md")
     address = f"127.0.0.1:{loopback.port}"
     settings = f'[fetch]\nallow_hosts = ["{address}"]\nrespect_robots = false\n'
     write(home / ".config" / "fetchstash" / "fetchstash.toml", settings)
     work = home / "work"  # a project: servers that are started for each call share what they keep
     work.mkdir(exist_ok=True)
-    for long in (False, True) if framework.client else (False,):
-        loopback.window = WINDOW if long else 0
-        loopback.play(steps(url, long=long))
-        try:
-            done = subprocess.run(
-                command,
-                cwd=work,
-                env=environment(home, loopback.url()),
-                capture_output=True,
-                text=True,
-                stdin=subprocess.DEVNULL,
-                timeout=SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"it did not end in {SECONDS} s"
-        if done.returncode or ANSWER not in done.stdout:
-            return f"exit code {done.returncode}: {(done.stdout + done.stderr)[-1_500:]}"
-        results = len(loopback.heard)
-        if results < len(loopback.steps):
-            return f"{results} results reached the model, and not {len(loopback.steps)}"
-        if long and bool(loopback.refused) != (framework.client == "recovers"):
-            return f"the model refused {loopback.refused} requests as too long"
+    long = bool(framework.client)
+    loopback.window = WINDOW if long else 0
+    loopback.play(steps(url, long=long))
+    try:
+        done = subprocess.run(
+            command,
+            cwd=work,
+            env=environment(home, loopback.url()),
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"it did not end in {SECONDS} s"
+    if done.returncode or ANSWER not in done.stdout:
+        return f"exit code {done.returncode}: {(done.stdout + done.stderr)[-1_500:]}"
+    results = len(loopback.heard)
+    if results < len(loopback.steps):
+        return f"{results} results reached the model, and not {len(loopback.steps)}"
+    if long and bool(loopback.refused) != (framework.client == "recovers"):
+        return f"the model refused {loopback.refused} requests as too long"
     return ""
 
 

@@ -9,8 +9,7 @@ Apps from npm, git and sqlite from PyPI, with the PostgreSQL and the Chromium of
 import os
 import sys
 
-from scripts.drive.tools import CACHE, ROOT, debian, node_tool, python_tool
-from scripts.parts.postgres import SERVER
+from scripts.drive.tools import CACHE, ROOT, debian, node_tool, postgresql, python_tool
 
 
 def main() -> None:
@@ -20,7 +19,7 @@ def main() -> None:
     for tool in ("server-git", "server-sqlite"):
         python_tool(tool)
     debian("chromium", "chromium")
-    debian(SERVER, "postgresql")
+    postgresql()
     program = [sys.executable, "-P", str(ROOT / "bench" / "gateway.py"), str(CACHE)]
     os.execv(program[0], [*program, *sys.argv[1:]])  # noqa: S606 - no shell is wanted
 

@@ -10,13 +10,12 @@ to scripts/replicas/run.py.
 import os
 import sys
 
-from scripts.drive.tools import CACHE, ROOT, debian, node_tool
-from scripts.parts.postgres import SERVER
+from scripts.drive.tools import CACHE, ROOT, debian, node_tool, postgresql
 
 
 def main() -> None:
     """Install what is needed and replace this process by the program."""
-    debian(SERVER, "postgresql")
+    postgresql()
     debian("radosgw", "radosgw", "ceph-mon", "ceph-osd", "ceph-common")
     debian("nginx", "nginx-light")
     node_tool("azurite")

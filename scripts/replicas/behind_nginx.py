@@ -2,7 +2,8 @@
 
     python scripts/replicas/behind_nginx.py NAME URL ENDPOINT [--seconds 20] [--other COMMAND]
 
-scripts/ci replicas runs it on a bucket whose keys stand in the environment. Clients of two tenants
+scripts/ci replicas runs it on a bucket whose keys stand in the environment. Each replica must take
+a new token, and refuse it within 30 s once it is revoked. Then clients of two tenants
 fetch and read through nginx, which sends each call to another replica. A third into the run one
 replica is killed by SIGKILL, and started again; two thirds into it another is drained by SIGTERM
 while it has a slow call. Every acknowledged artifact must be there whole at the end, every text
@@ -18,22 +19,28 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from http.client import HTTPConnection
 from pathlib import Path
 
+from bench._http_calls import Caller
 from scripts.replicas.clients import (
     GRACE_SECONDS,
+    HOST,
     TENANTS,
     Client,
     Ledger,
     Replica,
     Web,
     settings_file,
+    token,
     token_for,
 )
 from scripts.replicas.machines import nginx
 
+TOKEN_SECONDS = 30.0
+"""What a replica may take to see that a token was created or revoked."""
 FAULTS_FOUND = 3
 """The exit code: an exception ends with 1."""
 
@@ -87,6 +94,32 @@ async def use(client: Client, ledger: Ledger, number: int, end: float) -> None:
         else:
             await client.trespass(chance)
     await client.caller.aclose()
+
+
+async def seconds_until(status: int, replica: Replica, text: str) -> float:
+    """Return after how many seconds a replica answers a token with a status."""
+    begin = time.monotonic()
+    while (seconds := time.monotonic() - begin) < 2 * TOKEN_SECONDS:
+        caller = Caller(replica.port, token=text, host=HOST)
+        answer = await caller.tool("artifact_info")
+        await caller.aclose()
+        if answer.status == status:
+            break
+        await asyncio.sleep(0.2)
+    return seconds
+
+
+async def create_and_revoke(replicas: Sequence[Replica], settings: Path, ledger: Ledger) -> None:
+    """Create a token and revoke it; each replica must see that in time."""
+    text, known_as = await asyncio.to_thread(token_for, "gone", settings)
+    for status, what in ((200, "a new token is taken"), (401, "a revoked one is refused")):
+        if status == 401:
+            await asyncio.to_thread(token, settings, "revoke", known_as)
+        waits = await asyncio.gather(*(seconds_until(status, each, text) for each in replicas))
+        shown = f"{what} after {', '.join(f'{wait:.1f}' for wait in waits)} s"
+        print(f"  {shown}")
+        if max(waits) > TOKEN_SECONDS:
+            ledger.faults.append(shown)
 
 
 async def drain(replica: Replica, ledger: Ledger, site: Web, web: int, token: str) -> str:
@@ -148,7 +181,9 @@ async def play(
     ledger, web = Ledger(), Web()
     port = await web.start()
     settings = settings_file(folder, url, endpoint, port)
-    tokens = {tenant: await asyncio.to_thread(token_for, tenant, settings) for tenant in TENANTS}
+    tokens = {
+        tenant: (await asyncio.to_thread(token_for, tenant, settings))[0] for tenant in TENANTS
+    }
     # Each keeps a cache of its own, as on a machine of its own.
     own = [
         {"FETCHSTASH_STORE_FOLDER": str(folder / f"cache-{n}")} if endpoint else {} for n in "123"
@@ -163,6 +198,7 @@ async def play(
         for replica in replicas:
             stack.callback(replica.kill)
         await asyncio.gather(*(replica.start() for replica in replicas))
+        await create_and_revoke(replicas, settings, ledger)
         servers = "\n".join(
             f"server 127.0.0.1:{replica.port} max_fails=1 fail_timeout=1s;" for replica in replicas
         )

@@ -138,11 +138,16 @@ def settings_file(folder: Path, url: str, endpoint: str, web: int) -> Path:
     return path
 
 
-def token_for(tenant: str, settings: Path) -> str:
-    """Create a token with the command, as an operator does."""
-    words = [command(), "token", "create", "--tenant", tenant, "--name", "rig", "--json"]
-    done = subprocess.run([*words, "--config", str(settings)], stdout=subprocess.PIPE, check=True)
-    return str(json.loads(done.stdout)["token"])
+def token(settings: Path, *words: str) -> str:
+    """Run the command ``token``, as an operator does; return what it printed."""
+    whole = [command(), "token", *words, "--config", str(settings)]
+    return subprocess.run(whole, stdout=subprocess.PIPE, check=True, text=True).stdout
+
+
+def token_for(tenant: str, settings: Path) -> tuple[str, str]:
+    """Create a token of a tenant; return it and its name for ``token revoke``."""
+    made = json.loads(token(settings, "create", "--tenant", tenant, "--name", "rig", "--json"))
+    return str(made["token"]), str(made["id"])
 
 
 class Client:

@@ -4,8 +4,8 @@
 
 HOME has npm's Azurite (scripts/ci replicas installs it and calls this). For bytes in a folder: the
 torture, and with planted bugs, which it must find (a short run: the first of them). For each
-bucket: the tests of any store, the torture, tokens on three replicas and three replicas behind
-nginx (a short run: the first alone on the second bucket). Exit code: how many failed.
+bucket: the tests of any store, the torture and three replicas behind nginx (a short run: the first
+alone on the second bucket). Exit code: how many failed.
 """
 
 import argparse
@@ -28,7 +28,7 @@ MAX_SECONDS = 1_200
 FAULTS_FOUND = 3
 """The exit code of a program that found faults: an exception ends with 1."""
 
-PARTS = ("contract", "torture", "tokens", "nginx")
+PARTS = ("contract", "torture", "nginx")
 BRIEF = ("contract",)
 """What a short run tries on the second bucket."""
 
@@ -88,7 +88,6 @@ def started(stack: ExitStack, name: str, folder: Path, azurite_blob: Path) -> Bu
 def try_bucket(bucket: Bucket, parts: Sequence[str], other: str, *, short: bool) -> int:
     """Try these parts on one bucket; return how much failed."""
     url, keys = f"{bucket.url}/try", bucket.environment
-    place = [bucket.name, url, bucket.endpoint]
     results: list[bool] = []
     if "contract" in parts:
         test = {"FETCHSTASH_TEST_BUCKET": url, "FETCHSTASH_TEST_ENDPOINT": bucket.endpoint}
@@ -99,13 +98,11 @@ def try_bucket(bucket: Bucket, parts: Sequence[str], other: str, *, short: bool)
         words = [str(HERE / "torture.py"), "--url", url, "--endpoint", bucket.endpoint]
         words += ["--kills", "25" if short else "250"]
         results.append(call(f"{bucket.name}: torture", words, keys))
-    if "tokens" in parts:
-        words = [str(HERE / "tokens.py"), *place]
-        results.append(call(f"{bucket.name}: tokens on three replicas", words, keys))
     if "nginx" in parts:
         if found("nginx"):
             seconds = ["--seconds", "15" if short else "60"]
-            words = [str(HERE / "behind_nginx.py"), *place, *seconds, "--other", other]
+            words = [str(HERE / "behind_nginx.py"), bucket.name, url, bucket.endpoint]
+            words += [*seconds, "--other", other]
             results.append(call(f"{bucket.name}: replicas behind nginx", words, keys))
         else:
             print("SKIPPED: replicas behind nginx, as nginx is not installed")
