@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - scripts
 """A browser in a network namespace in which every address is local, and a witness of every packet.
 
-From outside, as root: ``run_lab(limits)``. It starts this file again inside, which renders pages
+From outside, as root: ``run_lab()``. It starts this file again inside, which renders pages
 that try to reach addresses inside by all the ways that a page has, and prints what was sent.
 """
 
@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -109,13 +110,13 @@ def why_no_lab() -> str:
     return (tried.stderr.strip() or f"exit {tried.returncode}") if tried.returncode else ""
 
 
-def run_lab(**limits: Any) -> dict[str, Any]:
-    """Render the hostile pages in a lab under these limits of fetch, and return what happened."""
+def run_lab(hosts: Sequence[str] = HOSTS, **limits: Any) -> dict[str, Any]:
+    """Render pages that try these hosts in a lab, under limits of fetch; return what happened."""
     paths = ":".join(path for path in (FETCHSTASH, *sys.path) if path)
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": paths}
     with tempfile.TemporaryDirectory() as folder:
         command = ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc"]
-        command += [sys.executable, "-P", str(Path(__file__)), json.dumps(limits), folder]
+        command += [sys.executable, "-P", str(Path(__file__)), json.dumps([hosts, limits]), folder]
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, env=environment, cwd=folder
         )
@@ -188,7 +189,7 @@ def serve(pages: dict[str, str]) -> None:
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
 
 
-async def render(limits: dict[str, Any], folder: Path) -> dict[str, Any]:
+async def render(hosts: list[str], limits: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Render each page; return the texts, the proxies' ports, and what the witness saw."""
     from fetchstash.errors import FetchstashError
     from fetchstash.fetch import FetchLimits, HttpFetcher
@@ -208,11 +209,11 @@ async def render(limits: dict[str, Any], folder: Path) -> dict[str, Any]:
     fetcher = HttpFetcher(FetchLimits(**settings))
     witness = Witness()
     witness.start()
-    half = len(HOSTS) // 2
+    half = len(hosts) // 2
     pages = {
         f"/{number}": f'<html><head>{SPECULATION}</head><body><p id="done"></p>'
-        f"<script>{SCRIPT % (json.dumps(hosts), ', '.join(map(str, PORTS)))}</script></body></html>"
-        for number, hosts in enumerate((HOSTS[:half], HOSTS[half:]))
+        f"<script>{SCRIPT % (json.dumps(some), ', '.join(map(str, PORTS)))}</script></body></html>"
+        for number, some in enumerate((hosts[:half], hosts[half:]))
     }
     pages["/leaving"] = LEAVING
     serve({**pages, "/worker.js": 'fetch("http://10.0.0.1/from-worker")'})
@@ -235,7 +236,7 @@ async def render(limits: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def inside() -> None:
-    limits, folder = json.loads(sys.argv[1]), Path(sys.argv[2])
+    (hosts, limits), folder = json.loads(sys.argv[1]), Path(sys.argv[2])
     for route in _ROUTES:
         subprocess.run(route, check=True)
     (folder / "hosts").write_text(
@@ -245,7 +246,7 @@ def inside() -> None:
     for name in ("resolv.conf", "hosts"):
         command = ("mount", "--bind", str(folder / name), str(Path("/etc", name).resolve()))
         subprocess.run(command, check=True)
-    print(json.dumps(asyncio.run(render(limits, folder))))  # noqa: T201 - the answer
+    print(json.dumps(asyncio.run(render(hosts, limits, folder))))  # noqa: T201 - the answer
 
 
 if __name__ == "__main__":

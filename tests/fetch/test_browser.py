@@ -135,7 +135,8 @@ async def test_no_packet_of_a_hostile_page_goes_anywhere_but_to_its_public_serve
 
 @pytest.mark.skipif(bool(why_no_lab()), reason=f"no network namespace here: {why_no_lab()}")
 async def test_the_lab_sees_a_guard_that_lets_everything_through() -> None:
-    result = await asyncio.to_thread(run_lab, allow_nets=["0.0.0.0/0", "::/0"])
+    hosts, everything = ("10.0.0.1", "127.0.0.1", "[::1]"), ["0.0.0.0/0", "::/0"]
+    result = await asyncio.to_thread(run_lab, hosts, allow_nets=everything)
     assert {address for _, address, _ in result["seen"]} >= {"10.0.0.1", "127.0.0.1", "::1"}
 
 

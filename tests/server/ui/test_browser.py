@@ -106,20 +106,29 @@ def axe_source() -> str:
 
 
 async def violations(page: "Page") -> list[str]:
-    """Run axe in an isolated world: the page's own policy lets no other script in."""
+    """Run axe in an isolated world: the page's own policy lets no other script in.
+
+    All its rules in the light scheme, and in the dark one that of colours, the others being equal.
+    """
     session = await page.context.new_cdp_session(page)
     tree = await session.send("Page.getFrameTree")
     frame = tree["frameTree"]["frame"]["id"]
     world = await session.send("Page.createIsolatedWorld", {"frameId": frame, "worldName": "axe"})
     context = {"contextId": world["executionContextId"]}
     await session.send("Runtime.evaluate", {"expression": axe_source(), **context})
-    run = "axe.run().then(r => JSON.stringify(r.violations.map(v => [v.id, v.nodes[0].html])))"
-    answered = await session.send(
-        "Runtime.evaluate",
-        {"expression": run, "awaitPromise": True, "returnByValue": True, **context},
-    )
-    found: list[Any] = json.loads(answered["result"]["value"])
-    return [f"{name}: {html}" for name, html in found]
+    found: list[str] = []
+    schemes: dict[Any, str] = {"dark": "{runOnly: ['color-contrast']}", "light": "{}"}
+    for scheme, rules in schemes.items():
+        await page.emulate_media(color_scheme=scheme)
+        run = (
+            f"axe.run({rules}).then(r => r.violations.map(v => `${{v.id}}: ${{v.nodes[0].html}}`))"
+        )
+        answered = await session.send(
+            "Runtime.evaluate",
+            {"expression": run, "awaitPromise": True, "returnByValue": True, **context},
+        )
+        found += [f"{scheme}: {violation}" for violation in answered["result"]["value"]]
+    return found
 
 
 CUT = """[...document.querySelectorAll("button")].filter(button => button.offsetParent
@@ -141,15 +150,13 @@ def documents(folder: Path) -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [(360, 740), (1_440, 900)], ids=["360", "1440"])
 async def test_every_way_to_look_has_names_and_contrast_for_everybody(
-    tmp_path: Path, scheme: str, size: tuple[int, int]
+    tmp_path: Path, size: tuple[int, int]
 ) -> None:
     axe_source()
     viewport = {"width": size[0], "height": size[1]}
-    look: dict[str, Any] = {"color_scheme": scheme, "viewport": viewport}
-    async with page_of(tmp_path, *documents(tmp_path), **look) as (_, page):
+    async with page_of(tmp_path, *documents(tmp_path), viewport=viewport) as (_, page):
         await page.keyboard.press("l")
         await expect(page.locator("#timeline .calls li")).to_have_count(4)
         assert await violations(page) == [], "timeline"
@@ -542,12 +549,12 @@ async def test_a_long_cell_hides_none_behind_it_and_a_long_line_is_read_on(tmp_p
         await expect(page.locator("#body tbody tr").first.locator("td").last).to_have_text("last")
 
 
-async def test_ten_thousand_artifacts_are_one_list_on_a_wide_and_a_narrow_screen() -> None:
+async def test_thousands_of_artifacts_are_one_list_on_a_wide_and_a_narrow_screen() -> None:
     with quick_folder() as folder:
-        await put_many(folder / "store", "first", 10_000)
+        await put_many(folder / "store", "first", 3_000)
         async with page_of(folder) as (_, page):
-            await expect(page.locator("#count")).to_have_text("10,000 artifacts")
-            for width, key, title in ((1_440, "End", "document 0"), (360, "Home", "document 9999")):
+            await expect(page.locator("#count")).to_have_text("3,000 artifacts")
+            for width, key, title in ((1_440, "End", "document 0"), (360, "Home", "document 2999")):
                 await page.set_viewport_size({"width": width, "height": 740})
                 if width == 360:
                     await page.click("#back")
