@@ -1,11 +1,12 @@
-"""Time pings over stdio while the server does what hostile documents and models make it do.
+"""Time pings over stdio while the server does what large documents and models make it do.
 
-    python -P bench/ping.py [--scene NAME …] [--artifacts 20000] [--bytes 1048576]
+    python -P bench/ping.py [--scene NAME …] [--artifacts 20000]
 
 page: a page of 2.3 MB is converted, in both protocol eras (the newer has no ping: tools/list).
 grep: hostile patterns, eight at a time, on a line of 4 MB and on 48 MB; half of them are cancelled.
 search: the first searches of a new process over many artifacts and 48 MB more, then later ones.
-files: every hostile file of tests/handlers/hostile is fetched.
+
+scripts/ci torture handlers pings while it fetches every hostile file.
 
 A ping is sent every 10 ms, whether or not the one before was answered: a loop that stands for a
 second delays a hundred of them.
@@ -27,9 +28,6 @@ from fetchstash.cli.demo.driver import ask, started
 from fetchstash.cli.demo.site import Document, Site
 from fetchstash.store import Facts, StoreLimits, open_store
 from fetchstash.text.ranges import Ranges
-from tests.handlers.hostile.documents import archives, documents, pdfs, pictures
-from tests.handlers.hostile.pages import pages
-from tests.handlers.hostile.texts import texts
 
 BOUND = 0.1
 PAGE_BYTES = 2_300_000
@@ -166,48 +164,18 @@ async def search(artifacts: int) -> str:
         return f"{cold.line('search')}\n{warm.line('search, indexed')}"
 
 
-async def files(length: int) -> str:
-    """Fetch the hostile files, two at a time."""
-    hostile = {
-        **{case: data for case, (_, data) in texts(length).items()},
-        **pages(length), **pdfs(), **documents(), **archives(), **pictures(),
-    }  # fmt: skip
-    served = {
-        f"/{number}": Document("application/octet-stream", data)
-        for number, data in enumerate(hostile.values())
-    }
-    async with Site(served) as site, started(site, mode="legacy") as client:
-        await ask(client, "artifact_info")
-        pings = Pings(client)
-        at_once = anyio.CapacityLimiter(2)
-
-        async def fetch(path: str) -> None:
-            async with at_once:
-                await ask(client, "fetch_content", url=site.url(path))
-
-        async def work() -> None:
-            async with anyio.create_task_group() as calls:
-                for path in served:
-                    calls.start_soon(fetch, path)
-
-        await pings.beside(work)
-        return pings.line(f"files ({len(served)})")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    names = ("page", "grep", "search", "files")
+    names = ("page", "grep", "search")
     parser.add_argument("--scene", choices=names, nargs="*", default=names)
     parser.add_argument("--artifacts", type=int, default=20_000)
-    parser.add_argument("--bytes", type=int, default=2**20, help="size of the hostile files")
     args = parser.parse_args()
     scenes: dict[str, list[Callable[[], Awaitable[str]]]] = {
         "page": [lambda: page("legacy"), lambda: page("2026-07-28")],
         "grep": [grep],
         "search": [lambda: search(args.artifacts)],
-        "files": [lambda: files(args.bytes)],
     }
     print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors; in ms, over: {BOUND:g} s")
     print(f"{'while':16}{'pings':>8}{'p50':>9}{'p99':>9}{'max':>9}{'over':>8}", flush=True)

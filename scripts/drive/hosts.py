@@ -146,6 +146,10 @@ class HostAtHome:
         settings = f'[fetch]\nallow_hosts = ["{address}"]\nrespect_robots = false\n'
         write(home / ".config" / "fetchstash" / "fetchstash.toml", settings)
         write(home / ".config" / "uv" / "uv.toml", "system-certs = true\n")
+        packages = home.parent / "uv-cache"  # for all homes, as a user's hosts share one
+        packages.mkdir(exist_ok=True)
+        (home / ".cache").mkdir()
+        (home / ".cache" / "uv").symlink_to(packages)
         host.furnish(home)
 
     def run(self, command: list[str]) -> None:

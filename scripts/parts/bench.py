@@ -24,9 +24,8 @@ SHORT: Mapping[str, Sequence[str]] = {
     "client_rewrite": ("--megabytes", "0.5", "--times", "3"),
     "gateway_flood": ("--mb", "20"),
     "handlers_ocr": ("--pages", "1", "--sorts", "1"),
-    "handlers_rows": ("--mb", "3"),
     "http": ("--seconds", "2", "--clients", "10", "--calls", "200", "--think", "0.5"),
-    "ping": ("--scene", "page", "grep", "search", "--artifacts", "500"),
+    "ping": ("--artifacts", "500"),
     "speed": ("--small", "--rounds", "1", "--only", "fetching"),
     "start": ("--runs", "2"),
     "store_costs": ("--artifacts", "1000", "--tenants", "20"),
@@ -34,7 +33,7 @@ SHORT: Mapping[str, Sequence[str]] = {
     "store_read": ("--mb", "1", "--grep-mb", "5", "--search-mb", "5", "--repeat", "5"),
     "tenants": ("--seconds", "1", "--turns", "1", "--rounds", "20"),
 }
-"""The arguments of a short run. The files that ping would fetch are those of torture handlers."""
+"""The arguments of a short run."""
 
 CORPORA: Mapping[str, str] = {"client_replay": "transcripts", "handlers_html": "html"}
 """The corpora that a benchmark cannot do without, by their names in the folder."""
