@@ -17,10 +17,17 @@ from fetchstash.config import KEYS
 from fetchstash.errors import Call
 from tests.cli.terminal import Terminal
 
+_NAMES = "|".join(commands.commands)
+LINE = re.compile(rf"\bfetchstash (?:{_NAMES})(?: (?:init|create|list|revoke)\b)?(?: --[\w-]+)*")
 TEXTS = [
     path.read_text(encoding="utf-8") for path in Path(fetchstash.__file__).parent.rglob("*.py")
 ]
-MODULES = [ast.parse(text) for text in TEXTS if "Call(" in text or "fetchstash " in text]
+NODES = [
+    node
+    for text in TEXTS
+    if "Call(" in text or LINE.search(text)
+    for node in ast.walk(ast.parse(text))
+]
 SAMPLES: dict[str, Any] = {
     "ref": "art_a",
     "refs": ["art_a", "art_b"],
@@ -45,33 +52,29 @@ SAMPLES: dict[str, Any] = {
 
 def called() -> Iterator[Call]:
     """Go through the next steps that the package names, with a value for each argument."""
-    for tree in MODULES:
-        for node in ast.walk(tree):
-            match node:
-                case ast.Call(func=ast.Name("Call"), args=[ast.Constant(str(action)), *rest]):
-                    keys = rest[0].keys if rest and isinstance(rest[0], ast.Dict) else []
-                    names = [str(key.value) for key in keys if isinstance(key, ast.Constant)]
-                    if action not in ("setting", "repair"):
-                        yield Call(action, {name: SAMPLES[name] for name in names})
-                case _:
-                    pass
+    for node in NODES:
+        match node:
+            case ast.Call(func=ast.Name("Call"), args=[ast.Constant(str(action)), *rest]):
+                keys = rest[0].keys if rest and isinstance(rest[0], ast.Dict) else []
+                names = [str(key.value) for key in keys if isinstance(key, ast.Constant)]
+                if action not in ("setting", "repair"):
+                    yield Call(action, {name: SAMPLES[name] for name in names})
+            case _:
+                pass
 
 
 def written() -> Iterator[str]:
     """Go through the command lines in the package's own sentences."""
-    names = "|".join(commands.commands)
-    line = rf"\bfetchstash (?:{names})(?: (?:init|create|list|revoke)\b)?(?: --[\w-]+)*"
-    for tree in MODULES:
-        documented = {
-            id(node.body[0].value)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            and node.body
-            and isinstance(node.body[0], ast.Expr)
-        }
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and id(node) not in documented:
-                yield from re.findall(line, str(node.value))
+    documented = {
+        id(node.body[0].value)
+        for node in NODES
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in NODES:
+        if isinstance(node, ast.Constant) and id(node) not in documented:
+            yield from LINE.findall(str(node.value))
 
 
 def take(line: str) -> None:
