@@ -194,9 +194,9 @@ def main() -> None:
     for name in [args.only] if args.only else list(parts):
         no_file = args.corpus is None or not args.corpus.is_file()
         if name in {"corpus", "ways"} and no_file:
-            print(f"left out: {name} (no file {args.corpus}; give --corpus ssrf_vectors.jsonl)")
+            print(f"SKIPPED: torture fetch {name} needs --corpus ssrf_vectors.jsonl")
         elif no_lab and name in {"corpus", "ways", "rebinding", "blackholes"}:
-            print(f"left out: {name} ({no_lab})")
+            print(f"SKIPPED: torture fetch {name}: {no_lab}")
         else:
             parts[name]()
     sys.exit(report.failed)
