@@ -313,6 +313,20 @@ def lost(ref: str) -> StoreError:
     return StoreError(f"The bytes of the artifact {ref} are lost.", "Fetch its document again.")
 
 
+_PIECE = 2**20
+
+
+def copied(source: ByteSource, blob: Blob, path: Path) -> str:
+    """Write the bytes of a blob into a file; return the SHA-256 of what was written."""
+    digest = hashlib.sha256()
+    with path.open("wb") as file:
+        for start in range(0, blob.size, _PIECE):
+            piece = source.read(start, start + _PIECE)
+            digest.update(piece)
+            file.write(piece)
+    return digest.hexdigest()
+
+
 def _last_change(path: Path) -> float:
     """Return when a file, or a folder or what is directly in it, changed last. Raises OSError."""
     paths = [path, *path.iterdir()] if _is_folder(path) else [path]

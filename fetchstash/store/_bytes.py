@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 
 from fetchstash.errors import StoreError
-from fetchstash.store._blobs import KINDS, Blob, FolderBytes, Kind, lost
+from fetchstash.store._blobs import KINDS, Blob, FolderBytes, Kind, copied, lost
 from fetchstash.store._bucket import PART, Bucket, open_bucket
 from fetchstash.store._bucket_cache import QUICKLY_HASHED, BlobCache, Filling
 from fetchstash.store._contract import SearchResult
@@ -33,7 +33,6 @@ from fetchstash.store._text import (
 WHOLE_TEXT = 2**20
 """A search reads a text of so many bytes at once."""
 
-_DOWNLOAD = 2**20
 _REQUESTS_AT_ONCE = 16
 
 
@@ -81,15 +80,10 @@ class BucketBytes:
         path = self._cache.new_file()
         filling = self._cache.filling(blob.kind, blob.sha256, 0)
         source = RangedSource(self._fetcher(blob, ref), blob.size, self._executor, filling)
-        digest = hashlib.sha256()
         try:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with contextlib.closing(source), os.fdopen(fd, "wb") as file:
-                for start in range(0, blob.size, _DOWNLOAD):
-                    data = source.read(start, start + _DOWNLOAD)
-                    digest.update(data)
-                    file.write(data)
-            _check(digest.hexdigest(), blob, ref)
+            path.touch(0o600, exist_ok=False)
+            with contextlib.closing(source):
+                _check(copied(source, blob, path), blob, ref)
         except BaseException:
             path.unlink(missing_ok=True)
             raise

@@ -1,6 +1,5 @@
 """What stores with a catalogue do alike, whatever its engine and wherever the bytes are."""
 
-import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Mapping, Sequence
@@ -8,15 +7,15 @@ from contextlib import AbstractContextManager, asynccontextmanager, closing
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from anyio import CancelScope
 
 from fetchstash.errors import StoreError, TooLarge, UnknownRef
-from fetchstash.store import _retention as retention, _rows as rows, _search_pool as pool
-from fetchstash.store._blobs import Blob, Kind
+from fetchstash.store import _retention as retention, _rows as rows, _search_pool as pool, _steps
+from fetchstash.store._blobs import Blob, Kind, copied
 from fetchstash.store._contract import (
     Facts,
     Listing,
@@ -35,52 +34,32 @@ from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
 from fetchstash.store._reader import TextReader
 from fetchstash.store._schema import Catalog, CatalogDown, Db, Record
 from fetchstash.store._text import ByteSource, StrideIndex
-from fetchstash.store._threads import Threads
+from fetchstash.store._threads import Threads, in_thread
 from fetchstash.text.ranges import Ranges
 
 if TYPE_CHECKING:
-    from types import CoroutineType
-
     from fetchstash.store._bytes import Bytes
 
 T = TypeVar("T")
-P = ParamSpec("P")
-S = TypeVar("S", bound="CatalogStore")
+
+Search = tuple[pool.Job, int, object]
+"""A search as data, the bytes of text that it has to index, and what it opens."""
 
 Text = tuple[ByteSource, StrideIndex, Ranges]
 """A text that is open: its bytes, their index, and its ranges."""
 
-_PIECE = 2**20
-
 KEPT = 16
 """Artifacts whose facts and index stay in memory: 16 bytes for every 64 KiB of their texts."""
-
-DAY = 86_400
 
 
 @dataclass(slots=True)
 class Known:
-    """What was read of an artifact. It holds as long as its row is this.
-
-    The row was this at ``version`` of the catalogue, None if that is not known.
-    """
+    """What was read of an artifact whose row is this, at ``version`` of the catalogue if known."""
 
     row: rows.Row
     facts: Facts | None = None
     text: tuple[StrideIndex, Ranges] | None = None
     version: object = None
-
-
-def in_thread(
-    work: Callable[Concatenate[S, P], T],
-) -> "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]":
-    """Make a blocking method of a store one that runs in a thread."""
-
-    @wraps(work)
-    async def run(self: S, *arguments: P.args, **options: P.kwargs) -> T:
-        return await self.run(lambda: work(self, *arguments, **options))
-
-    return run  # type: ignore[return-value] # mypy has Coroutine for what pyright calls CoroutineType
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +119,7 @@ class CatalogStore(ABC):
         """
 
     @abstractmethod
-    def _search_job(
-        self, query: str, refs: Sequence[str], max_results: int
-    ) -> tuple[pool.Job, int]:
-        """Return a search as data, and how many bytes of text it has to index here."""
-
-    @property
-    @abstractmethod
-    def _searched(self) -> object:
-        """What a job opens, as this process has it."""
+    def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> Search: ...
 
     @property
     @abstractmethod
@@ -189,8 +160,7 @@ class CatalogStore(ABC):
                 db, rows.new_record(self._view.puts, own, ranges, url_hash, blobs), own
             )
 
-        hashed = facts.sha256, facts.size_bytes
-        return self._keep(_files(raw, text), stamped, is_put=True, hashed=hashed)
+        return self._keep(_files(raw, text), stamped, facts)
 
     @in_thread
     def replace_text(
@@ -208,41 +178,34 @@ class CatalogStore(ABC):
 
         return self._keep({"text": text}, change)
 
-    def _keep(
-        self,
-        files: Mapping[Kind, Path],
-        change: Change[T],
-        *,
-        is_put: bool = False,
-        hashed: tuple[str, int] = ("", 0),
-    ) -> T:
+    def _keep(self, files: Mapping[Kind, Path], change: Change[T], put: Facts | None = None) -> T:
         """Keep files of the spool, which are gone from there then, whether or not it works.
 
-        ``hashed`` are the SHA-256 and the size of the raw file, where they are known.
+        ``put`` may have the SHA-256 and the size of the raw file, where somebody has hashed it.
         """
+        hashed = (put.sha256, put.size_bytes) if put else ("", 0)
         try:
-            blobs = self._measured(files, *hashed)
+            self._check_room()
+            blobs = self._bytes.blobs.measure(files, *hashed)
+            _steps.reached("measured")
             size = sum(blob.size for blob in blobs)
             if size > self._limits.max_total_bytes:
                 raise TooLarge(*larger_than_the_store(size))
-            return self._write(dict(zip(files.values(), blobs, strict=True)), change, is_put=is_put)
+            measured = dict(zip(files.values(), blobs, strict=True))
+            return self._write(measured, change, is_put=put is not None)
         finally:
             self._bytes.blobs.discard(files.values())
 
-    def _measured(
-        self, files: Mapping[Kind, Path], sha256: str = "", size: int = 0
-    ) -> Sequence[Blob]:
-        return self._bytes.blobs.measure(files, sha256, size)
+    def _check_room(self) -> None:  # noqa: B027 - a default, not a gap
+        """Raise StoreError where a put would find none."""
 
     def _inserted(self, db: Db, record: Record, made: T) -> "Changed[T]":
         self._record_reads(db)
         rows.insert(db, record)
         return Changed(record, made)
 
-    async def get(self, ref_or_url: str) -> Facts:
-        return await self.run(lambda: self._get(ref_or_url))
-
-    def _get(self, ref_or_url: str) -> Facts:
+    @in_thread
+    def get(self, ref_or_url: str) -> Facts:
         row = self._find(ref_or_url)
         self._read[row.ref] = None
         return self._known_facts(row)
@@ -289,10 +252,10 @@ class CatalogStore(ABC):
             path.unlink(missing_ok=True)
 
     async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
-        job, size = await self.run(lambda: self._search_job(query, refs, max_results))
+        job, size, opened = await self.run(lambda: self._search_job(query, refs, max_results))
         if size > pool.LITTLE:
             return await self._threads.search(job)
-        return await self._threads.rank(partial(job.run, self._searched))
+        return await self._threads.rank(partial(job.run, opened))
 
     async def aclose(self) -> None:
         """Close. An ephemeral store deletes its artifacts first. Closing twice is no error."""
@@ -362,15 +325,10 @@ class CatalogStore(ABC):
                 if record[kind]
             ]
         for path, blob in blobs:
-            digest = hashlib.sha256()
-            with closing(self._bytes.open(blob, ref)) as source, path.open("wb") as file:
-                for start in range(0, blob.size, _PIECE):
-                    piece = source.read(start, start + _PIECE)
-                    digest.update(piece)
-                    file.write(piece)
-            if digest.hexdigest() != blob.sha256:
-                what = f"The bytes of the artifact {ref} were altered."
-                raise StoreError(what, "Fetch its document again.")
+            with closing(self._bytes.open(blob, ref)) as source:
+                if copied(source, blob, path) != blob.sha256:
+                    what = f"The bytes of the artifact {ref} were altered."
+                    raise StoreError(what, "Fetch its document again.")
         return record
 
     @in_thread
@@ -411,7 +369,7 @@ class CatalogStore(ABC):
         with self._changing(ref) as db:
             self._record_reads(db)
             row = rows.find(db, ref, self._view)
-            expires = retention.time_of_put(db) + self._limits.max_age_days * DAY
+            expires = retention.time_of_put(db) + self._limits.max_age_days * 86_400
             rows.use(db, row.ref)
             kept = row.facts()
             kept = keep_store_facts(facts, kept) if facts else kept

@@ -21,7 +21,7 @@ from fetchstash.errors import StoreError
 from fetchstash.store import _retention as retention, _rows as rows, _steps
 from fetchstash.store._blobs import Blob, FolderBytes, Kind
 from fetchstash.store._catalog import Connection, settle, transaction
-from fetchstash.store._catalog_store import CatalogStore, Change, Known, in_thread
+from fetchstash.store._catalog_store import CatalogStore, Change, Known, Search
 from fetchstash.store._contract import (
     Facts,
     Finding,
@@ -34,9 +34,8 @@ from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
 from fetchstash.store._place import Place
 from fetchstash.store._reader import TextReader
 from fetchstash.store._search import RunTexts, SearchIndex
-from fetchstash.store._search_pool import Job
 from fetchstash.store._text import FileSource, StoredText
-from fetchstash.store._threads import Threads
+from fetchstash.store._threads import Threads, in_thread
 
 T = TypeVar("T")
 
@@ -140,13 +139,8 @@ class LocalStore(CatalogStore):
     def _follow(self) -> None:
         self._place.follow()
 
-    def _measured(
-        self, files: Mapping[Kind, Path], sha256: str = "", size: int = 0
-    ) -> Sequence[Blob]:
+    def _check_room(self) -> None:
         check_room(self._place.path)
-        blobs = super()._measured(files, sha256, size)
-        _steps.reached("measured")
-        return blobs
 
     def _write(self, files: Mapping[Path, Blob], change: Change[T], *, is_put: bool) -> T:
         ref, blobs = "", list(files.values())
@@ -174,15 +168,11 @@ class LocalStore(CatalogStore):
         _steps.reached("put_done")
         return changed.made
 
-    def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Job, int]:
+    def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> Search:
         texts = self._named_texts(refs) if refs else self._run_texts()
         # A run is not added up: where one text is missing, others are likely to be.
         size = texts.bytes if self._index.missing(texts.refs) else 0
-        return _FolderSearch(self._limits, self._view, query, tuple(refs), max_results), size
-
-    @property
-    def _searched(self) -> "LocalStore":
-        return self
+        return _FolderSearch(self._limits, self._view, query, tuple(refs), max_results), size, self
 
     def search_here(self, job: "_FolderSearch", cancelled: Callable[[], bool]) -> SearchResult:
         """Do a search of this process, as the one sees it who asks."""

@@ -12,13 +12,13 @@ from fetchstash.store import _retention as retention, _rows as rows
 from fetchstash.store._blobs import Blob, Blobs, FolderBytes, Kind, lost
 from fetchstash.store._bytes import BytesSearch
 from fetchstash.store._catalog import Connection, transaction
-from fetchstash.store._catalog_store import CatalogStore, Change, in_thread
+from fetchstash.store._catalog_store import CatalogStore, Change, Search
 from fetchstash.store._contract import Finding, Removed
 from fetchstash.store._limits import ALL_RUNS, StoreLimits
 from fetchstash.store._schema import Db, take_steps
 from fetchstash.store._search import SearchIndex
 from fetchstash.store._text import BytesSource
-from fetchstash.store._threads import Threads
+from fetchstash.store._threads import Threads, in_thread
 from fetchstash.system.processes import remove_tree
 
 T = TypeVar("T")
@@ -118,9 +118,7 @@ class MemoryStore(CatalogStore):
             for kind, sha256 in rows.forget(db, ref, expired=expired):
                 self._bytes.remove(kind, sha256)
 
-    def _search_job(
-        self, query: str, refs: Sequence[str], max_results: int
-    ) -> tuple[BytesSearch, int]:
+    def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> Search:
         texts = {ref: self._text_blob(ref) for ref in refs}
         if not refs:
             with self._reads.reading() as db:
@@ -131,11 +129,7 @@ class MemoryStore(CatalogStore):
                 for sha256, (ref, size) in reversed(newest.items())
             }
         # No other process has these texts: all of it is ranked here.
-        return BytesSearch(self._limits, texts, query, max_results, bool(refs)), 0
-
-    @property
-    def _searched(self) -> FolderBytes:
-        return self._bytes
+        return BytesSearch(self._limits, texts, query, max_results, bool(refs)), 0, self._bytes
 
     @property
     def _search_key(self) -> Path:

@@ -24,7 +24,7 @@ from fetchstash.store._disk import (
     sync_folder,
 )
 from fetchstash.store._limits import StoreLimits, is_shared, store_folder
-from fetchstash.store._threads import CALLS_AT_ONCE, Threads
+from fetchstash.store._threads import CALLS_AT_ONCE, Threads, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,55 +134,23 @@ class FolderObjects:
         self._folder = folder
         self._threads = Threads()
 
-    async def read(self, key: str) -> bytes | None:
-        path = self._path(key)
-        return await self._threads.run(lambda: _read(path))
-
-    async def write(self, key: str, data: bytes) -> None:
-        path = self._path(key)
-        await self._threads.run(lambda: self._write(path, data))
-
-    async def delete(self, key: str) -> None:
-        path = self._path(key)
-        await self._threads.run(lambda: path.unlink(missing_ok=True))
-
-    async def keys(self, folder: str = "") -> list[str]:
-        root = self._folder / _below(folder)
-        return await self._threads.run(lambda: self._keys(root))
-
-    async def reserve(self, key: str, seconds: float) -> float:
-        """Reserve the next moment under a key, among the processes of this folder."""
-
-        def work() -> float:
-            path = self._folder / ".pace"
-            self._make_folder(path.parent)
-            with locked(self._folder / ".pace-lock"):
-                reserved: dict[str, float] = {}
-                with contextlib.suppress(OSError, ValueError):  # none yet, or half of one
-                    reserved = dict(json.loads(path.read_bytes()))
-                wait = _next_moment(reserved, key, seconds)
-                private_file(path)
-                path.write_bytes(json.dumps(reserved).encode())
-            return wait
-
+    async def run(self, work: "Callable[[], T]") -> T:
+        """Run work in a thread."""
         return await self._threads.run(work)
 
-    async def failing(self) -> str:
-        """Write, read and delete a value; return "store_error" where that fails."""
-        key = f"ready/{secrets.token_hex(8)}"
-        await self.write(key, b"ready")
-        value = await self.read(key)
-        await self.delete(key)
-        return "" if value == b"ready" else "store_error"
+    @in_thread
+    def read(self, key: str) -> bytes | None:
+        try:
+            fd = open_file(self._path(key))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        with os.fdopen(fd, "rb") as file:
+            return file.read()
 
-    async def aclose(self) -> None:
-        """Do nothing: nothing is open."""
-
-    def _path(self, key: str) -> Path:
-        return self._folder / _checked(key)
-
-    def _write(self, path: Path, data: bytes) -> None:
+    @in_thread
+    def write(self, key: str, data: bytes) -> None:
         """Write beside, sync, rename and sync the name: a reader sees all of it or none."""
+        path = self._path(key)
         made = self._make_folder(path.parent)
         beside = path.parent / f".{secrets.token_hex(8)}"  # no key begins with a dot
         try:
@@ -199,6 +167,47 @@ class FolderObjects:
         for folder in {path.parent, *made}:
             sync_folder(folder)
 
+    @in_thread
+    def delete(self, key: str) -> None:
+        self._path(key).unlink(missing_ok=True)
+
+    @in_thread
+    def keys(self, folder: str = "") -> list[str]:
+        names = (
+            Path(above, name).relative_to(self._folder).as_posix()
+            for above, _, files in os.walk(self._folder / _below(folder), onerror=_raise)
+            for name in files
+        )
+        return sorted(name for name in names if _KEY.fullmatch(name))
+
+    @in_thread
+    def reserve(self, key: str, seconds: float) -> float:
+        """Reserve the next moment under a key, among the processes of this folder."""
+        path = self._folder / ".pace"
+        self._make_folder(path.parent)
+        with locked(self._folder / ".pace-lock"):
+            reserved: dict[str, float] = {}
+            with contextlib.suppress(OSError, ValueError):  # none yet, or half of one
+                reserved = dict(json.loads(path.read_bytes()))
+            wait = _next_moment(reserved, key, seconds)
+            private_file(path)
+            path.write_bytes(json.dumps(reserved).encode())
+        return wait
+
+    async def failing(self) -> str:
+        """Write, read and delete a value; return "store_error" where that fails."""
+        key = f"ready/{secrets.token_hex(8)}"
+        await self.write(key, b"ready")
+        value = await self.read(key)
+        await self.delete(key)
+        return "" if value == b"ready" else "store_error"
+
+    async def aclose(self) -> None:
+        """Do nothing: nothing is open."""
+
+    def _path(self, key: str) -> Path:
+        return self._folder / _checked(key)
+
     def _make_folder(self, folder: Path) -> list[Path]:
         """Make a folder and those above it, and return the folders that have a new entry."""
         if folder.is_dir():
@@ -207,28 +216,11 @@ class FolderObjects:
         private_folder(folder)
         return [*above, folder.parent]
 
-    def _keys(self, root: Path) -> list[str]:
-        names = (
-            Path(folder, name).relative_to(self._folder).as_posix()
-            for folder, _, files in os.walk(root, onerror=_raise)
-            for name in files
-        )
-        return sorted(name for name in names if _KEY.fullmatch(name))
-
 
 def _raise(error: OSError) -> None:
     """Raise what keeps a folder from being listed; one that is not there has no keys."""
     if not isinstance(error, FileNotFoundError):
         raise error
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        fd = open_file(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    with os.fdopen(fd, "rb") as file:
-        return file.read()
 
 
 class CatalogObjects:

@@ -22,14 +22,13 @@ from fetchstash.store import _retention as retention, _rows as rows, _steps
 from fetchstash.store._blobs import Blob, FolderBytes, Kind
 from fetchstash.store._bucket import open_bucket
 from fetchstash.store._bytes import Bytes, BytesSearch, bucket_bytes
-from fetchstash.store._catalog_store import CatalogStore, Change, in_thread
+from fetchstash.store._catalog_store import CatalogStore, Change, Search
 from fetchstash.store._contract import Finding, Removed
 from fetchstash.store._limits import StoreLimits, bucket_url, store_folder
 from fetchstash.store._postgres import Database
 from fetchstash.store._rank import Query
 from fetchstash.store._schema import Db
-from fetchstash.store._search_pool import Job
-from fetchstash.store._threads import CALLS_AT_ONCE, Threads, Turns
+from fetchstash.store._threads import CALLS_AT_ONCE, Threads, Turns, in_thread
 from fetchstash.store._words import words
 
 T = TypeVar("T")
@@ -127,15 +126,12 @@ class TeamStore(CatalogStore):
         _forget(db, [removed.artifact_ref for removed in due], expired=True)
         retention.report(due)
 
-    def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> tuple[Job, int]:
+    def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> Search:
         texts = {ref: self._text_blob(ref) for ref in refs} or self._candidates(query)
         job = BytesSearch(self._limits, texts, query, max_results, bool(refs))
         missing = set(self._bytes.index.missing({blob.sha256: "" for blob in texts.values()}))
-        return job, sum(blob.size for blob in texts.values() if blob.sha256 in missing)
-
-    @property
-    def _searched(self) -> Bytes:
-        return self._bytes
+        size = sum(blob.size for blob in texts.values() if blob.sha256 in missing)
+        return job, size, self._bytes
 
     def _candidates(self, query: str) -> dict[str, Blob]:
         asked = Query(query)

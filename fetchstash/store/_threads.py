@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from functools import wraps
 from threading import Event
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
@@ -14,7 +15,12 @@ from fetchstash.store._contract import SearchResult
 from fetchstash.store._disk import translate_errors
 from fetchstash.system.processes import processors
 
+if TYPE_CHECKING:
+    from types import CoroutineType
+
 T = TypeVar("T")
+P = ParamSpec("P")
+S = TypeVar("S", bound="RunsInThreads")
 
 Turn = Callable[[], AbstractAsyncContextManager[object]]
 """Waits for a turn, where several stores share the processors, and holds it."""
@@ -26,6 +32,26 @@ class Turns:
 
     grep: Turn = nullcontext
     search: Turn = nullcontext
+
+
+class RunsInThreads(Protocol):
+    """What has methods that block."""
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run work in a thread."""
+        ...
+
+
+def in_thread(
+    work: Callable[Concatenate[S, P], T],
+) -> "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]":
+    """Make a blocking method one that runs in a thread."""
+
+    @wraps(work)
+    async def run(self: S, *arguments: P.args, **options: P.kwargs) -> T:
+        return await self.run(lambda: work(self, *arguments, **options))
+
+    return run  # type: ignore[return-value] # mypy has Coroutine for what pyright calls CoroutineType
 
 
 CALLS_AT_ONCE = 64

@@ -25,8 +25,8 @@ from fetchstash.store import (
     open_store,
 )
 from fetchstash.store._catalog import transaction
-from fetchstash.store._catalog_store import in_thread
 from fetchstash.store._folder import LocalStore
+from fetchstash.store._threads import in_thread
 from fetchstash.text.ranges import Ranges
 
 
