@@ -88,7 +88,7 @@ class LocalStore(CatalogStore):
         other._texts, other._seen = RunTexts(), {}  # noqa: SLF001 - a copy of this
         return other
 
-    async def get(self, ref_or_url: str) -> Facts:
+    async def get(self, ref_or_url: str) -> Facts:  # type: ignore[override] # as in_thread says
         known = self._unchanged(ref_or_url)
         if known and known.facts:
             self._read[ref_or_url] = None
