@@ -165,7 +165,7 @@ class Client:
         code = "no answer"
         try:
             answer = await self.caller.tool(tool, **arguments)
-            code = answer.code
+            code = answer.code and f"{answer.code} {answer.text[:200]}"
         except (OSError, EOFError) as error:
             code = f"no answer: {type(error).__name__}: {error}"
         upstreams = self.caller.fields.get("x-upstream", "")
