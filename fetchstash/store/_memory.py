@@ -2,6 +2,7 @@
 
 import sqlite3
 import tempfile
+import weakref
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -32,6 +33,7 @@ class _MemoryCatalog:
         self._db = sqlite3.connect(
             ":memory:", isolation_level=None, check_same_thread=False, factory=Connection
         )
+        weakref.finalize(self, self._db.close)  # nobody has to close a store in memory
         list(take_steps(self._db, 0))
 
     @contextmanager
