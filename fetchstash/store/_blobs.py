@@ -54,18 +54,42 @@ class Blob:
 
 
 class Blobs:
-    """The folders raw, text and spool of one store."""
+    """The blobs of one store in a folder: its folders raw, text and spool. All of it blocks.
+
+    ``index`` is of the texts searched last. What is lost raises StoreError.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self.spool = folder / "spool"
+        self.folder = folder
+        self.index = SearchIndex()
+        self._spool = folder / "spool"
         self._folders: dict[Kind, Path] = {kind: folder / kind for kind in KINDS}
         self._threads = ThreadPoolExecutor()
         self._touched: dict[Path, int] = {}
 
     def make_folders(self) -> None:
         """Make the folders that are missing. Raises StoreError where something is in the way."""
-        for folder in (self.spool, *self._folders.values()):
+        for folder in (self._spool, *self._folders.values()):
             private_folder(folder)
+
+    @staticmethod
+    def at(folder: Path) -> "Blobs":
+        """Return the blobs of a folder, which is made if it is missing."""
+        blobs = Blobs(folder.resolve())
+        blobs.make_folders()
+        blobs.sweep_spool(time.time())
+        return blobs
+
+    @property
+    def spool(self) -> Path:
+        """The folder for files on their way in. It is made anew if somebody removed it."""
+        if not self._spool.is_dir():
+            self.make_folders()
+        return self._spool
+
+    def new_file(self) -> Path:
+        """Return a path in the spool under which there is nothing."""
+        return self.spool / f"open-{secrets.token_hex(8)}"
 
     def path(self, kind: Kind, sha256: str) -> Path:
         """Return the path of a blob, whether or not it is there."""
@@ -131,7 +155,7 @@ class Blobs:
 
     def _is_spooled(self, path: Path) -> bool:
         """Return whether a file is in the spool, symbolic links and dots resolved."""
-        return path.parent == self.spool or path.parent.resolve().is_relative_to(self.spool)
+        return path.parent == self._spool or path.parent.resolve().is_relative_to(self._spool)
 
     def inspect(self, kind: Kind, sha256: str) -> Blob:
         """Measure the file of this name. It is sound if its hash is its name.
@@ -165,8 +189,8 @@ class Blobs:
             yield
         _steps.reached("folders_synced")
 
-    def open(self, blob: Blob) -> int:
-        """Open a blob and return the descriptor. Raises StoreError where it was altered."""
+    def descriptor(self, blob: Blob) -> int:
+        """Open a blob. Raises FileNotFoundError, and StoreError where it was altered."""
         path = self.path(blob.kind, blob.sha256)
         fd, status = open_with_status(path)
         if status.st_size == blob.size and self._is_sound(path, blob, status.st_mtime_ns):
@@ -189,14 +213,11 @@ class Blobs:
 
     def digest(self, path: Path) -> str:
         """Return the SHA-256 of a file as it is now."""
-        digest = hashlib.sha256()
         fd = open_file(path)
         try:
-            for block in _read(fd):
-                digest.update(block)
+            return _measured(fd, "raw").sha256
         finally:
             os.close(fd)
-        return digest.hexdigest()
 
     def remove(self, kind: Kind, sha256: str) -> None:
         """Unlink a blob if it is there. One that is read on Windows stays for the next gc."""
@@ -218,66 +239,40 @@ class Blobs:
 
     def sweep_spool(self, now: float) -> None:
         """Remove what has lain in the spool for a day at ``now``, in seconds since 1970."""
-        for path in self.spool.glob("*"):
+        for path in self._spool.glob("*"):
             with contextlib.suppress(OSError):  # gone meanwhile
                 if _last_change(path) < now - SPOOL_SECONDS:
                     remove_tree(path) if _is_folder(path) else path.unlink()
-
-
-class FolderBytes:
-    """The blobs of one tenant in a folder. All of it blocks.
-
-    ``index`` is of the texts searched last. What is lost raises StoreError.
-    """
-
-    def __init__(self, blobs: Blobs, index: SearchIndex) -> None:
-        self.blobs = blobs
-        self.index = index
-
-    @classmethod
-    def at(cls, folder: Path) -> "FolderBytes":
-        """Return the blobs of a folder, which is made if it is missing."""
-        blobs = Blobs(folder.resolve())
-        blobs.make_folders()
-        blobs.sweep_spool(time.time())
-        return cls(blobs, SearchIndex())
-
-    @property
-    def spool(self) -> Path:
-        """The folder for files on their way in. It is made anew if somebody removed it."""
-        if not self.blobs.spool.is_dir():
-            self.blobs.make_folders()
-        return self.blobs.spool
 
     def write(self, files: Mapping[Path, Blob]) -> None:
         """Give files of the spool a second name among the blobs, which is on the disk then."""
         moves: list[tuple[Path, Blob]] = []
         for path, blob in files.items():
-            link = self._new_file()
+            link = self.new_file()
             link.hardlink_to(path)
             moves.append((link, blob))
-        with self.blobs.published(moves):
+        with self.published(moves):
             pass
 
     def are_there(self, blobs: Sequence[Blob]) -> bool:
         try:
             for blob in blobs:
-                os.close(self.blobs.open(blob))
+                os.close(self.descriptor(blob))
         except (FileNotFoundError, StoreError):
             return False
         return True
 
     def open(self, blob: Blob, ref: str) -> ByteSource:
         try:
-            return FileSource(self.blobs.open(blob))
+            return FileSource(self.descriptor(blob))
         except FileNotFoundError:
             raise lost(ref) from None
 
     def lend(self, blob: Blob, ref: str) -> Path:
         """Return a second name in the spool, which stays if the artifact goes meanwhile."""
-        path, link = self.blobs.path(blob.kind, blob.sha256), self._new_file()
+        path, link = self.path(blob.kind, blob.sha256), self.new_file()
         try:
-            os.close(self.blobs.open(blob))
+            os.close(self.descriptor(blob))
         except FileNotFoundError:
             raise lost(ref) from None
         with contextlib.suppress(OSError):  # a full disk, or a file system without links
@@ -290,22 +285,16 @@ class FolderBytes:
         del texts
         return {}
 
-    def remove(self, kind: Kind, sha256: str) -> None:
-        self.blobs.remove(kind, sha256)
-
     def sizes(self) -> dict[tuple[Kind, str], int]:
-        return {(kind, name): size for kind, name, size in self.blobs.files()}
+        return {(kind, name): size for kind, name, size in self.files()}
 
     def probe(self) -> None:
-        path = self._new_file()
+        path = self.new_file()
         path.write_bytes(b"probe")
         path.unlink()
 
     def close(self) -> None:
         """Do nothing: nothing is open."""
-
-    def _new_file(self) -> Path:
-        return self.spool / f"open-{secrets.token_hex(8)}"
 
 
 def lost(ref: str) -> StoreError:

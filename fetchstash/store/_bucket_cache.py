@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import os
-import secrets
 import time
 from pathlib import Path
 from threading import Lock
@@ -26,7 +25,7 @@ QUICKLY_HASHED = 16 * 2**20
 a request for a part of it."""
 
 
-class BlobCache:
+class BlobCache(Blobs):
     """Files of one bucket and prefix. Several processes may share the folder.
 
     A file is hashed before its first use by a process, and again when its time or size changed.
@@ -34,29 +33,21 @@ class BlobCache:
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
         private_folder(folder)
-        self.blobs = Blobs(folder.resolve())
-        self.blobs.make_folders()
+        super().__init__(folder.resolve())
+        self.make_folders()
         self._max_bytes = max_bytes
         self._lock = Lock()
         self._verified: dict[tuple[Kind, str], Blob] = {}
         self._used: dict[tuple[Kind, str], float] = {}
-        self._bytes = sum(size for _, _, size in self.blobs.files())
-        self._counted = self._bytes
-        self.blobs.sweep_spool(time.time())
-
-    @property
-    def spool(self) -> Path:
-        """The folder for files on their way in. It is made anew if somebody removed it."""
-        if not self.blobs.spool.is_dir():
-            self.blobs.make_folders()
-        return self.blobs.spool
+        self._bytes = self._counted = sum(size for _, _, size in self.files())
+        self.sweep_spool(time.time())
 
     def keep(self, path: Path, blob: Blob) -> None:
         """Move a measured file of the spool into the cache, or remove it if it is too large."""
         if blob.size > self._max_bytes * _LARGEST_SHARE:
             path.unlink(missing_ok=True)
             return
-        path.replace(self.blobs.path(blob.kind, blob.sha256))
+        path.replace(self.path(blob.kind, blob.sha256))
         with self._lock:
             self._verified[blob.kind, blob.sha256] = blob
             self._used[blob.kind, blob.sha256] = time.time()
@@ -65,14 +56,14 @@ class BlobCache:
         if self._bytes > self._max_bytes or uncounted > self._max_bytes * _COUNTED_SHARE:
             self._make_room()
 
-    def open(self, kind: Kind, sha256: str, *, most: int | None = None) -> int | None:
+    def cached(self, kind: Kind, sha256: str, *, most: int | None = None) -> int | None:
         """Open a blob and return its descriptor, None if the cache has it not, or not whole.
 
         ``most`` bytes are hashed for it.
         """
         try:
             blob = self._verified.get((kind, sha256)) or self._inspected(kind, sha256, most)
-            fd = self.blobs.open(blob) if blob else None
+            fd = self.descriptor(blob) if blob else None
         except FileNotFoundError:
             return None
         except (BadArgument, OSError, StoreError):  # altered, or not readable
@@ -83,13 +74,13 @@ class BlobCache:
 
     def link(self, kind: Kind, sha256: str) -> Path | None:
         """Return a file of the spool with a blob, None if the cache has it not."""
-        fd = self.open(kind, sha256)
+        fd = self.cached(kind, sha256)
         if fd is None:
             return None
         os.close(fd)
         path = self.new_file()
         try:
-            path.hardlink_to(self.blobs.path(kind, sha256))
+            path.hardlink_to(self.path(kind, sha256))
         except OSError:  # removed meanwhile, or a file system without links
             return None
         return path
@@ -101,17 +92,13 @@ class BlobCache:
             copy.hardlink_to(path)
             self.keep(copy, Blob(kind, sha256, size, copy.stat().st_mtime_ns))
 
-    def new_file(self) -> Path:
-        """Return a path in the spool under which there is nothing."""
-        return self.spool / f"bucket-{secrets.token_hex(8)}"
-
     def remove(self, kind: Kind, sha256: str) -> None:
         """Forget a blob."""
         with self._lock:
             self._verified.pop((kind, sha256), None)
             self._used.pop((kind, sha256), None)
         with contextlib.suppress(OSError):
-            self.blobs.remove(kind, sha256)
+            super().remove(kind, sha256)
 
     def filling(self, kind: Kind, sha256: str, size: int) -> "Filling":
         """Return what keeps a blob that is read from its start in order."""
@@ -119,10 +106,10 @@ class BlobCache:
         return Filling(self, kind, sha256, size, wanted=wanted)
 
     def _inspected(self, kind: Kind, sha256: str, most: int | None) -> Blob | None:
-        path = self.blobs.path(kind, sha256)
+        path = self.path(kind, sha256)
         if most is not None and path.stat().st_size > most:
             return None
-        blob = self.blobs.inspect(kind, sha256)
+        blob = self.inspect(kind, sha256)
         if blob.sha256 != sha256:
             raise StoreError(f"The file {path} was altered.", "Remove it.")
         self._verified[kind, sha256] = blob
@@ -132,10 +119,10 @@ class BlobCache:
         """Count the files, and remove the least recently used where they are too many."""
         with self._lock:
             files: list[tuple[float, Kind, str, int]] = []
-            for kind, name, size in self.blobs.files():
+            for kind, name, size in self.files():
                 with contextlib.suppress(OSError):
                     used = self._used.get((kind, name))
-                    used = used or self.blobs.path(kind, name).stat().st_mtime
+                    used = used or self.path(kind, name).stat().st_mtime
                     files.append((used, kind, name, size))
             self._bytes = self._counted = sum(size for _, _, _, size in files)
         if self._bytes <= self._max_bytes:

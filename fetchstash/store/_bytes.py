@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 
 from fetchstash.errors import StoreError
-from fetchstash.store._blobs import KINDS, Blob, FolderBytes, Kind, copied, lost
+from fetchstash.store._blobs import KINDS, Blob, Blobs, Kind, copied, lost
 from fetchstash.store._bucket import PART, Bucket, open_bucket
 from fetchstash.store._bucket_cache import QUICKLY_HASHED, BlobCache, Filling
 from fetchstash.store._contract import SearchResult
@@ -37,18 +37,13 @@ _REQUESTS_AT_ONCE = 16
 
 
 class BucketBytes:
-    """What FolderBytes is, in a bucket, with a bounded cache on this machine."""
+    """What Blobs are, in a bucket, with a bounded cache on this machine."""
 
     def __init__(self, bucket: Bucket, cache: BlobCache, executor: Executor) -> None:
         self._bucket = bucket
-        self._cache = cache
+        self.cache = cache
         self._executor = executor
-        self.blobs = cache.blobs
         self.index = SearchIndex()
-
-    @property
-    def spool(self) -> Path:
-        return self._cache.spool
 
     def write(self, files: Mapping[Path, Blob]) -> None:
         """Write files side by side. The bucket has confirmed them when this returns."""
@@ -57,7 +52,7 @@ class BucketBytes:
         for upload in uploads:
             upload.result()
         for path, blob in files.items():
-            self._cache.keep_copy(path, blob.kind, blob.sha256, blob.size)
+            self.cache.keep_copy(path, blob.kind, blob.sha256, blob.size)
 
     def _upload(self, path: Path, blob: Blob) -> None:
         self._bucket.write(_key(blob), path.read_bytes() if blob.size <= PART else path)
@@ -67,18 +62,18 @@ class BucketBytes:
 
     def open(self, blob: Blob, ref: str) -> ByteSource:
         """Return the copy of this machine, or ranges of the object."""
-        fd = self._cache.open(blob.kind, blob.sha256, most=QUICKLY_HASHED)
+        fd = self.cache.cached(blob.kind, blob.sha256, most=QUICKLY_HASHED)
         if fd is not None:
             return FileSource(fd)
-        filling = self._cache.filling(blob.kind, blob.sha256, blob.size)
+        filling = self.cache.filling(blob.kind, blob.sha256, blob.size)
         return RangedSource(self._fetcher(blob, ref), blob.size, self._executor, filling)
 
     def lend(self, blob: Blob, ref: str) -> Path:
-        path = self._cache.link(blob.kind, blob.sha256)
+        path = self.cache.link(blob.kind, blob.sha256)
         if path:
             return path
-        path = self._cache.new_file()
-        filling = self._cache.filling(blob.kind, blob.sha256, 0)
+        path = self.cache.new_file()
+        filling = self.cache.filling(blob.kind, blob.sha256, 0)
         source = RangedSource(self._fetcher(blob, ref), blob.size, self._executor, filling)
         try:
             path.touch(0o600, exist_ok=False)
@@ -87,7 +82,7 @@ class BucketBytes:
         except BaseException:
             path.unlink(missing_ok=True)
             raise
-        self._cache.keep_copy(path, blob.kind, blob.sha256, blob.size)
+        self.cache.keep_copy(path, blob.kind, blob.sha256, blob.size)
         return path
 
     def start_reading(self, texts: Mapping[str, Blob]) -> Mapping[str, Callable[[], StoredText]]:
@@ -100,11 +95,11 @@ class BucketBytes:
 
     def _small_text(self, ref: str, blob: Blob) -> StoredText:
         """Read a text with one request at the most."""
-        fd = self._cache.open("text", blob.sha256)
+        fd = self.cache.cached("text", blob.sha256)
         if fd is None:
             data = self._fetcher(blob, ref)(0, blob.size)
             _check(hashlib.sha256(data).hexdigest(), blob, ref)
-            self._cache.filling("text", blob.sha256, blob.size)(0, data)
+            self.cache.filling("text", blob.sha256, blob.size)(0, data)
         else:
             with os.fdopen(fd, "rb") as file:
                 data = file.read()
@@ -128,7 +123,7 @@ class BucketBytes:
     def remove(self, kind: Kind, sha256: str) -> None:
         """Remove a blob, and the copy of this machine."""
         self._bucket.delete(f"{kind}/{sha256}")
-        self._cache.remove(kind, sha256)
+        self.cache.remove(kind, sha256)
 
     def sizes(self) -> dict[tuple[Kind, str], int]:
         return {
@@ -145,7 +140,7 @@ class BucketBytes:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
-Bytes = FolderBytes | BucketBytes
+Bytes = Blobs | BucketBytes
 
 
 def _key(blob: Blob) -> str:
@@ -293,7 +288,7 @@ class BytesSearch:
         """Open the bytes; the database is not asked."""
         if bucket_url(self.limits.url):
             return bucket_bytes(self.limits, open_bucket(self.limits))
-        return FolderBytes.at(store_folder(self.limits) or self.limits.folder)
+        return Blobs.at(store_folder(self.limits) or self.limits.folder)
 
     def run(self, opened: Bytes, cancelled: Callable[[], bool]) -> SearchResult:
         texts = {blob.sha256: ref for ref, blob in self.texts.items()}

@@ -1,21 +1,22 @@
 """What stores with a catalogue do alike, whatever its engine and wherever the bytes are."""
 
 import os
-from abc import ABC, abstractmethod
+import sqlite3
+from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from anyio import CancelScope
 
 from fetchstash.errors import StoreError, TooLarge, UnknownRef
 from fetchstash.store import _retention as retention, _rows as rows, _search_pool as pool, _steps
-from fetchstash.store._blobs import Blob, Kind, copied
+from fetchstash.store._blobs import Blob, Blobs, Kind, copied
 from fetchstash.store._contract import (
     Facts,
     Listing,
@@ -31,6 +32,7 @@ from fetchstash.store._contract import (
 )
 from fetchstash.store._disk import larger_than_the_store, no_text
 from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
+from fetchstash.store._protocol import StoreBase
 from fetchstash.store._reader import TextReader
 from fetchstash.store._schema import Catalog, CatalogDown, Db, Record
 from fetchstash.store._text import ByteSource, StrideIndex
@@ -48,6 +50,8 @@ Search = tuple[pool.Job, int, object]
 Text = tuple[ByteSource, StrideIndex, Ranges]
 """A text that is open: its bytes, their index, and its ranges."""
 
+NO_FILES: Mapping[Path, Blob] = {}
+
 KEPT = 16
 """Artifacts whose facts and index stay in memory: 16 bytes for every 64 KiB of their texts."""
 
@@ -62,23 +66,32 @@ class Known:
     version: object = None
 
 
-@dataclass(frozen=True, slots=True)
-class Changed(Generic[T]):
-    """What a change wrote: the record, what it returns, and a text that nothing names now."""
+@dataclass(slots=True)
+class Change:
+    """A change of rows in a transaction, and what follows from it for files.
 
-    record: Record
-    made: T
-    unnamed_text: str | None = None
+    ``blobs`` have just been measured. ``written`` are the artifacts whose rows are new or others,
+    ``forgotten`` those that have none any more, ``unnamed`` the bytes that nothing names now.
+    """
 
+    db: Db
+    blobs: Sequence[Blob] = ()
+    written: list[str] = field(default_factory=list[str])
+    forgotten: list[str] = field(default_factory=list[str])
+    unnamed: list[tuple[Kind, str]] = field(default_factory=list[tuple[Kind, str]])
 
-Change = Callable[[Db, Sequence[Blob]], Changed[T]]
+    def forget(self, refs: Iterable[str], *, expired: bool) -> None:
+        """Delete the rows of artifacts. ``expired``: remember that they were here."""
+        for ref in refs:
+            self.unnamed += rows.forget(self.db, ref, expired=expired)
+            self.forgotten.append(ref)
 
 
 def _files(raw: Path, text: Path | None) -> dict[Kind, Path]:
     return {"raw": raw, "text": text} if text else {"raw": raw}
 
 
-class CatalogStore(ABC):
+class CatalogStore(StoreBase):
     """The base of a store whose artifacts are rows: its methods block, and run ``in_thread``.
 
     Must not be used after a fork.
@@ -88,6 +101,7 @@ class CatalogStore(ABC):
         self, limits: StoreLimits, catalog: Catalog, data: "Bytes", threads: Threads
     ) -> None:
         self._bytes = data
+        self._files = data if isinstance(data, Blobs) else data.cache
         self._threads = threads
         self._process = os.getpid()
         self._closed = self._is_left = False
@@ -99,23 +113,25 @@ class CatalogStore(ABC):
         self._kept: dict[str, Known] = {}  # of the artifacts read last
 
     @property
-    @abstractmethod
     def spool(self) -> Path:
-        """A private folder for files on their way in."""
+        """A private folder for files on their way in. It is made anew if somebody removed it."""
+        self._check_usable()
+        return self._files.spool
 
-    @abstractmethod
     def _follow(self) -> None:
         """Open the store anew if somebody moved or deleted it since."""
 
     @abstractmethod
-    def _changing(self, ref: str) -> AbstractContextManager[Db]:
-        """Lend a connection in a transaction, to change the row of an artifact."""
+    def _change(
+        self,
+        work: Callable[[Change], T],
+        files: Mapping[Path, Blob] = NO_FILES,
+        *,
+        frees: bool = False,
+    ) -> T:
+        """Make a change of rows, with the bytes of measured files, which it names.
 
-    @abstractmethod
-    def _write(self, files: Mapping[Path, Blob], change: Change[T], *, is_put: bool) -> T:
-        """Keep measured files of the spool, and make the change that names them.
-
-        The limits are held after a put.
+        Both are durable when this returns, and neither is if it raises. ``frees``: it makes room.
         """
 
     @abstractmethod
@@ -144,65 +160,70 @@ class CatalogStore(ABC):
         StoreError, Busy.
         """
 
-        def stamped(db: Db, blobs: Sequence[Blob]) -> Changed[Facts]:
-            first, last = blobs[0], blobs[-1]
+        def insert(change: Change) -> Facts:
+            first, last = change.blobs[0], change.blobs[-1]
             own = stamp(
                 facts,
                 first.sha256,
                 first.size,
                 last.index,
-                now=retention.time_of_put(db),
+                now=retention.time_of_put(change.db),
                 max_age_days=self._limits.max_age_days,
                 path=self._shown_path(last.kind, last.sha256),
             )
-            url_hash = rows.url_hash(db, url) if url else None
-            return self._inserted(
-                db, rows.new_record(self._view.puts, own, ranges, url_hash, blobs), own
-            )
+            url_hash = rows.url_hash(change.db, url) if url else None
+            record = rows.new_record(self._view.puts, own, ranges, url_hash, change.blobs)
+            self._insert(change, record)
+            self._evict(change, retention.due(change.db, self._limits))
+            return own
 
-        return self._keep(_files(raw, text), stamped, facts)
+        return self._keep(_files(raw, text), insert, facts.sha256, facts.size_bytes)
+
+    def _insert(self, change: Change, record: Record) -> None:
+        self._record_reads(change.db)
+        rows.insert(change.db, record)
+        change.written.append(record["ref"])
 
     @in_thread
     def replace_text(
         self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
     ) -> Facts:
 
-        def change(db: Db, blobs: Sequence[Blob]) -> Changed[Facts]:
-            row, (blob,) = rows.find(db, ref, self._view), blobs
+        def replaced(change: Change) -> Facts:
+            row, (blob,) = rows.find(change.db, ref, self._view), change.blobs
             refuse_changed(row.facts(), known)
             assert blob.index is not None  # a text has one
             changed = restamp(facts, row.facts(), blob.index)
-            earlier = rows.replace_text(db, row, changed, ranges, blob)
-            own = self._facts(rows.find(db, ref, self._view))
-            return Changed(rows.record(db, ref), own, earlier)
+            change.unnamed += rows.replace_text(change.db, row, changed, ranges, blob)
+            change.written.append(ref)
+            return self._facts(rows.find(change.db, ref, self._view))
 
-        return self._keep({"text": text}, change)
+        return self._keep({"text": text}, replaced)
 
-    def _keep(self, files: Mapping[Kind, Path], change: Change[T], put: Facts | None = None) -> T:
+    def _keep(
+        self,
+        files: Mapping[Kind, Path],
+        work: Callable[[Change], T],
+        sha256: str = "",
+        size: int = 0,
+    ) -> T:
         """Keep files of the spool, which are gone from there then, whether or not it works.
 
-        ``put`` may have the SHA-256 and the size of the raw file, where somebody has hashed it.
+        ``sha256`` and ``size`` are those of the raw file, where somebody has hashed it.
         """
-        hashed = (put.sha256, put.size_bytes) if put else ("", 0)
         try:
             self._check_room()
-            blobs = self._bytes.blobs.measure(files, *hashed)
+            blobs = self._files.measure(files, sha256, size)
             _steps.reached("measured")
-            size = sum(blob.size for blob in blobs)
-            if size > self._limits.max_total_bytes:
-                raise TooLarge(*larger_than_the_store(size))
-            measured = dict(zip(files.values(), blobs, strict=True))
-            return self._write(measured, change, is_put=put is not None)
+            whole = sum(blob.size for blob in blobs)
+            if whole > self._limits.max_total_bytes:
+                raise TooLarge(*larger_than_the_store(whole))
+            return self._change(work, dict(zip(files.values(), blobs, strict=True)))
         finally:
-            self._bytes.blobs.discard(files.values())
+            self._files.discard(files.values())
 
-    def _check_room(self) -> None:  # noqa: B027 - a default, not a gap
+    def _check_room(self) -> None:
         """Raise StoreError where a put would find none."""
-
-    def _inserted(self, db: Db, record: Record, made: T) -> "Changed[T]":
-        self._record_reads(db)
-        rows.insert(db, record)
-        return Changed(record, made)
 
     @in_thread
     def get(self, ref_or_url: str) -> Facts:
@@ -248,7 +269,7 @@ class CatalogStore(ABC):
             raise
 
     def _take_back(self, path: Path) -> None:
-        if path.parent == self._bytes.blobs.spool:  # else it is the blob itself
+        if path.parent == self._files.spool:  # else it is the blob itself
             path.unlink(missing_ok=True)
 
     async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
@@ -338,16 +359,62 @@ class CatalogStore(ABC):
         """Keep what another store has handed over: two files of the spool, and the record."""
         record["facts"].pop("path", None)  # of the other store
 
-        def made(db: Db, _: Sequence[Blob]) -> Changed[None]:
+        def insert(change: Change) -> None:
             for key in url_keys:
-                rows.add_url_key(db, key)
-            return self._inserted(db, record, None)
+                rows.add_url_key(change.db, key)
+            self._insert(change, record)
 
-        self._keep(_files(raw, text), made)
+        self._keep(_files(raw, text), insert)
 
-    @abstractmethod
-    async def delete(self, ref: str) -> None:
-        """Forget an artifact."""
+    @in_thread
+    def delete(self, ref: str) -> None:
+        def forget(change: Change) -> None:
+            change.forget([rows.find(change.db, ref, self._view).ref], expired=False)
+
+        self._change(forget, frees=True)
+
+    @in_thread
+    def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
+        removed: dict[Removed, None] = {}
+
+        def step(change: Change) -> bool:
+            self._record_reads(change.db)
+            most = None if dry_run else retention.EVICTIONS_PER_PUT
+            due, seen = retention.due(change.db, self._limits, most), self._view.refs
+            for item in due:
+                if seen == ALL_RUNS or rows.is_of(change.db, item.artifact_ref, seen):
+                    removed[item] = None
+            if not dry_run:
+                self._evict(change, due)
+            return bool(due) and not dry_run
+
+        while self._change(step, frees=True):
+            pass
+        return *removed, *self._sweep(dry_run=dry_run)
+
+    def _evict(self, change: Change, due: Iterable[Removed]) -> None:
+        change.forget([item.artifact_ref for item in due], expired=True)
+        retention.report(due)
+
+    def _sweep(self, *, dry_run: bool) -> Iterable[Removed]:
+        """Remove the bytes that no artifact names; return those that this view may know of."""
+        del dry_run
+        return ()
+
+    def _remove_run(self, run: str) -> None:
+        """Remove all artifacts of a run."""
+        self._change(
+            lambda change: change.forget(rows.refs(change.db, run), expired=True), frees=True
+        )
+
+    def _end_run(self) -> None:
+        """Record what was read, and remove an ephemeral run."""
+        if self._read:
+            # On a full disk the use is not recorded: that is no reason to fail.
+            with suppress(sqlite3.Error, StoreError):
+                self._change(lambda change: self._record_reads(change.db))
+        if self._limits.ephemeral:
+            self._remove_run(self._view.puts)
 
     @abstractmethod
     async def remove(self) -> None:
@@ -366,21 +433,27 @@ class CatalogStore(ABC):
 
     @in_thread
     def touch(self, ref: str, facts: Facts | None = None) -> Facts:
-        with self._changing(ref) as db:
+        def renew(change: Change) -> Facts:
+            db = change.db
             self._record_reads(db)
             row = rows.find(db, ref, self._view)
             expires = retention.time_of_put(db) + self._limits.max_age_days * 86_400
             rows.use(db, row.ref)
             kept = row.facts()
             kept = keep_store_facts(facts, kept) if facts else kept
-            row = rows.renew(db, row, kept, expires)
-            return self._facts(row)
+            change.written.append(row.ref)
+            return self._facts(rows.renew(db, row, kept, expires))
+
+        return self._change(renew)
 
     @in_thread
     def pin(self, ref: str, *, pinned: bool = True) -> Facts:
-        with self._changing(ref) as db:
-            rows.pin(db, rows.find(db, ref, self._view), pinned=pinned)
-            return self._facts(rows.find(db, ref, self._view))
+        def set_pin(change: Change) -> Facts:
+            rows.pin(change.db, rows.find(change.db, ref, self._view), pinned=pinned)
+            change.written.append(ref)
+            return self._facts(rows.find(change.db, ref, self._view))
+
+        return self._change(set_pin)
 
     def _find(self, ref_or_url: str) -> rows.Row:
         """Return the row of an artifact; under a URL only if it is whole."""
@@ -461,8 +534,3 @@ class CatalogStore(ABC):
         for ref in list(self._read):  # of all views
             rows.use(db, ref)
             self._read.pop(ref, None)
-
-    def _shown(self, db: Db, removed: Iterable[Removed]) -> Iterable[Removed]:
-        """Return what this view may know of what retention is about to remove."""
-        seen = self._view.refs
-        return [r for r in removed if seen == ALL_RUNS or rows.is_of(db, r.artifact_ref, seen)]

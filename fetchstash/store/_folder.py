@@ -11,17 +11,17 @@ gc    Under the lock sidecars are removed, rows are deleted and committed, and t
 
 import contextlib
 import sqlite3
-import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self, TypeVar
 
 from fetchstash.errors import StoreError
 from fetchstash.store import _retention as retention, _rows as rows, _steps
-from fetchstash.store._blobs import Blob, FolderBytes, Kind
+from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import Connection, settle, transaction
-from fetchstash.store._catalog_store import CatalogStore, Change, Known, Search
+from fetchstash.store._catalog_store import NO_FILES, CatalogStore, Change, Known, Search
 from fetchstash.store._contract import (
     Facts,
     Finding,
@@ -71,8 +71,7 @@ class LocalStore(CatalogStore):
         self._place = Place(limits.folder, run if limits.ephemeral else None)
         self._blobs, self._catalog = self._place.blobs, self._place.catalog
         self._index = SearchIndex(self._place.path)
-        data = FolderBytes(self._blobs, self._index)
-        super().__init__(replace(limits, run=run), self._catalog, data, threads)
+        super().__init__(replace(limits, run=run), self._catalog, self._blobs, threads)
         self._texts = RunTexts()
         self._seen: dict[View, LocalStore] = {}
         self._remove_abandoned_runs()
@@ -105,7 +104,7 @@ class LocalStore(CatalogStore):
                 status = path.stat()
                 if (status.st_size, status.st_mtime_ns) == (blob.size, blob.modified_ns):
                     self._read[ref_or_url] = None
-                    source = FileSource(self._blobs.open(blob))
+                    source = FileSource(self._blobs.descriptor(blob))
                     text = source, *known.text
                     return known.facts, TextReader(ref_or_url, *text, self._threads)
         return await super().open_artifact(ref_or_url)
@@ -128,9 +127,8 @@ class LocalStore(CatalogStore):
 
     @property
     def spool(self) -> Path:
-        """A private folder for files on their way in. It is made anew if somebody removed it."""
         self._check_usable()
-        if not self._blobs.spool.is_dir():
+        if not (self._place.path / "spool").is_dir():
             with translate_errors():
                 self._follow()
                 self._place.make_folders()
@@ -142,31 +140,44 @@ class LocalStore(CatalogStore):
     def _check_room(self) -> None:
         check_room(self._place.path)
 
-    def _write(self, files: Mapping[Path, Blob], change: Change[T], *, is_put: bool) -> T:
-        ref, blobs = "", list(files.values())
-        with self._catalog.locked() as db:
+    def _change(
+        self,
+        work: Callable[[Change], T],
+        files: Mapping[Path, Blob] = NO_FILES,
+        *,
+        frees: bool = False,
+    ) -> T:
+        """Rename the files, make the change and its sidecars, then unlink what nothing names."""
+        sidecars, blobs = self._place.sidecars, list(files.values())
+        with self._catalog.locked(make_room=frees) as db:
+            change = Change(db, blobs)
+            published = self._blobs.published(files.items()) if files else nullcontext()
             try:
-                with transaction(db), self._blobs.published(files.items()):
+                with transaction(db), published:
                     for blob in blobs:
                         rows.insert_blob(db, blob)
-                    changed = change(db, blobs)
-                    ref = changed.record["ref"]
-                    self._place.sidecars.write(changed.record)
+                    made = work(change)
+                    sidecars.remove(change.forgotten)
+                    for ref in change.written:
+                        sidecars.write(rows.record(db, ref))
             except BaseException:
                 # gc removes later what cannot be removed now.
                 with contextlib.suppress(OSError, sqlite3.Error, StoreError):
-                    self._withdraw(db, ref, blobs)
+                    if files:
+                        self._withdraw(db, change.written, blobs)
                 raise
-            self._place.sidecars.publish(ref)
-            # The artifact is safe: a failure here is gc's to report.
-            with contextlib.suppress(OSError, sqlite3.Error):
-                if changed.unnamed_text:
-                    self._catalog.check_current(db)
-                    self._blobs.remove("text", changed.unnamed_text)
-                if is_put:
-                    self._retain(db)
-        _steps.reached("put_done")
-        return changed.made
+            for ref in change.written:
+                sidecars.publish(ref)
+            # An artifact is safe by now: a failure here is gc's to report.
+            with contextlib.suppress(OSError) if files else nullcontext():
+                self._catalog.check_current(db)
+                for kind, sha256 in change.unnamed:
+                    self._blobs.remove(kind, sha256)
+            if not files:
+                _steps.reached("unlinked")
+        if files:
+            _steps.reached("put_done")
+        return made
 
     def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> Search:
         texts = self._named_texts(refs) if refs else self._run_texts()
@@ -210,49 +221,11 @@ class LocalStore(CatalogStore):
                 self._texts = RunTexts(refs, size, state)
             return self._texts
 
-    @contextlib.contextmanager
-    def _changing(self, ref: str) -> Generator[Connection]:
-        """Change the row of an artifact, and its sidecar."""
-        with self._catalog.locked() as db:
-            with transaction(db):
-                yield db
-                self._place.sidecars.write(rows.record(db, ref))
-            self._place.sidecars.publish(ref)
-
-    @in_thread
-    def delete(self, ref: str) -> None:
-        with self._catalog.locked(make_room=True) as db:
-            row = rows.find(db, ref, self._view)
-            self._remove(db, [row.ref], expired=False)
-
-    @in_thread
-    def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
-        with self._catalog.locked(make_room=True) as db, transaction(db):
-            self._record_reads(db)
-        removed: list[Removed] = []
-        while True:
-            with self._catalog.locked(make_room=True) as db:
-                with transaction(db):
-                    now = retention.believed_now(db)
-                most = None if dry_run else retention.EVICTIONS_PER_PUT
-                step = retention.due(db, now, self._limits, most)
-                removed += self._shown(db, step)
-                if not dry_run:
-                    self._remove(db, [item.artifact_ref for item in step], expired=True)
-                    retention.report(step)
-            if dry_run or not step:
-                break
-        removed += self._orphans(now, dry_run=dry_run)
-        _steps.reached("gc_done")
-        if self._view.refs != ALL_RUNS:  # a file's name is the hash of what another had
-            return tuple(item for item in removed if item.reason != "orphan")
-        return tuple(removed)
-
-    def _orphans(self, now: float, *, dry_run: bool) -> Iterable[Removed]:
+    def _sweep(self, *, dry_run: bool) -> Iterable[Removed]:
         """Remove the files that no artifact names; those of a lost row are left for repair."""
         with self._catalog.locked(make_room=True) as db:
             settle(db)
-            known = rows.known(db)
+            now, known = retention.clock(db).now, rows.known(db)
             sidecars = self._place.sidecars
             lost = sidecars.blobs(set(sidecars.refs()).difference(rows.all_refs(db)))
             orphans = [f for f in self._blobs.files() if f[:2] not in known and f[:2] not in lost]
@@ -265,6 +238,9 @@ class LocalStore(CatalogStore):
             self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
             self._blobs.sweep_spool(now)
             self._remove_abandoned_runs()
+        _steps.reached("gc_done")
+        if self._view.refs != ALL_RUNS:  # a file's name is the hash of what another had
+            return ()
         return (Removed(f"{kind}/{name}", size, "orphan") for kind, name, size in orphans)
 
     def _remove_abandoned_runs(self) -> None:
@@ -279,29 +255,10 @@ class LocalStore(CatalogStore):
 
     def _remove_run(self, run: str) -> None:
         """Remove all artifacts of a run, and the index if it has their words."""
-        with self._catalog.locked(make_room=True) as db:
-            self._remove(db, rows.refs(db, run), expired=True)
+        super()._remove_run(run)
+        with self._catalog.reading() as db:
             known = rows.known(db)
         self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
-
-    def _retain(self, db: Connection) -> None:
-        """Apply retention after a put."""
-        now = retention.clock(db).look(time.time()).now
-        due = retention.due(db, now, self._limits)
-        if due:
-            self._remove(db, [removed.artifact_ref for removed in due], expired=True)
-            retention.report(due)
-
-    def _remove(self, db: Connection, refs: Iterable[str], *, expired: bool) -> None:
-        """Forget artifacts, and then, still under the lock, unlink what no other shares."""
-        refs = list(refs)
-        self._place.sidecars.remove(refs)
-        with transaction(db):
-            unshared = [blob for ref in refs for blob in rows.forget(db, ref, expired=expired)]
-        self._catalog.check_current(db)
-        for kind, sha256 in unshared:
-            self._blobs.remove(kind, sha256)
-        _steps.reached("unlinked")
 
     @in_thread
     def check(self) -> tuple[Finding, ...]:
@@ -327,32 +284,28 @@ class LocalStore(CatalogStore):
         self._index.close()
         try:
             try:
-                unused = self._end_run()
+                with contextlib.suppress(FileNotFoundError):  # somebody removed the folder
+                    self._end_run()
+                is_unused = self._is_unused()
             finally:
                 self._catalog.close()
-            if unused:
+            if is_unused:
                 self._place.remove()
         finally:
             self._place.close()
 
-    def _end_run(self) -> bool:
-        """Record what was read and remove an ephemeral run. Return whether the folder is unused."""
-        with contextlib.suppress(FileNotFoundError):  # somebody removed the folder
-            if self._read:
-                # On a full disk the use is not recorded: that is no reason to fail.
-                full = contextlib.suppress(sqlite3.Error)
-                with full, self._catalog.locked() as db, transaction(db):
-                    self._record_reads(db)
-            if self._limits.ephemeral:
-                self._remove_run(self._view.puts)
-                self._place.end_lease()
-                if self._place.alone():
-                    with self._catalog.reading() as db:
-                        return rows.is_empty(db)
-        return False
+    def _is_unused(self) -> bool:
+        """End the lease of an ephemeral run. Return whether the folder is of no more use."""
+        if not self._limits.ephemeral:
+            return False
+        self._place.end_lease()
+        if not self._place.alone():
+            return False
+        with self._catalog.reading() as db:
+            return rows.is_empty(db)
 
-    def _withdraw(self, db: Connection, ref: str, blobs: Iterable[Blob]) -> None:
-        """Unlink what a failed put has renamed, unless an artifact names it."""
+    def _withdraw(self, db: Connection, refs: Iterable[str], blobs: Iterable[Blob]) -> None:
+        """Unlink what a failed change has renamed, unless an artifact names it."""
         try:
             settle(db)
         except sqlite3.OperationalError as error:
@@ -361,7 +314,8 @@ class LocalStore(CatalogStore):
                 raise
         known = rows.known(db)
         self._catalog.check_current(db)
-        self._place.sidecars.discard(ref)
+        for ref in refs:
+            self._place.sidecars.discard(ref)
         for blob in blobs:
             if (blob.kind, blob.sha256) not in known:
                 self._blobs.remove(blob.kind, blob.sha256)

@@ -3,21 +3,19 @@
 import sqlite3
 import tempfile
 import weakref
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar
 
-from fetchstash.store import _retention as retention, _rows as rows
-from fetchstash.store._blobs import Blob, Blobs, FolderBytes, Kind, lost
+from fetchstash.store import _rows as rows
+from fetchstash.store._blobs import Blob, Blobs, Kind, lost
 from fetchstash.store._bytes import BytesSearch
 from fetchstash.store._catalog import Connection, transaction
-from fetchstash.store._catalog_store import CatalogStore, Change, Search
-from fetchstash.store._contract import Finding, Removed
+from fetchstash.store._catalog_store import NO_FILES, CatalogStore, Change, Search
 from fetchstash.store._limits import ALL_RUNS, StoreLimits
-from fetchstash.store._schema import Db, take_steps
-from fetchstash.store._search import SearchIndex
+from fetchstash.store._schema import take_steps
 from fetchstash.store._text import BytesSource
 from fetchstash.store._threads import Threads, in_thread
 from fetchstash.system.processes import remove_tree
@@ -45,12 +43,11 @@ class _MemoryCatalog:
     reading = connection
 
 
-class _MemoryBytes(FolderBytes):
+class _MemoryBlobs(Blobs):
     """Blobs in memory. Files on their way in are in a folder."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="fetchstash-"))
-        super().__init__(Blobs(self.folder.resolve()), SearchIndex())
+        super().__init__(Path(tempfile.mkdtemp(prefix="fetchstash-")).resolve())
         self._data: dict[tuple[Kind, str], bytes] = {}
 
     def write(self, files: Mapping[Path, Blob]) -> None:
@@ -67,7 +64,7 @@ class _MemoryBytes(FolderBytes):
             raise lost(ref) from None
 
     def lend(self, blob: Blob, ref: str) -> Path:
-        path = self._new_file()
+        path = self.new_file()
         path.write_bytes(self.open(blob, ref).read(0, blob.size))
         return path
 
@@ -82,43 +79,29 @@ class _MemoryBytes(FolderBytes):
 class MemoryStore(CatalogStore):
     """An ArtifactStore in memory. It ends with the process, or when nobody refers to it."""
 
-    _bytes: _MemoryBytes
+    _bytes: _MemoryBlobs
 
     def __init__(self, limits: StoreLimits, threads: Threads) -> None:
-        catalog = _MemoryCatalog()
-        super().__init__(limits, catalog, _MemoryBytes(), threads)
+        super().__init__(limits, _MemoryCatalog(), _MemoryBlobs(), threads)
 
-    @property
-    def spool(self) -> Path:
-        """A private temporary folder, removed by ``aclose``."""
-        return self._bytes.spool
-
-    def _follow(self) -> None:
-        """Do nothing: nobody can move it."""
-
-    def _changing(self, ref: str) -> AbstractContextManager[Db]:
-        del ref
-        return self._reads.connection()
-
-    def _write(self, files: Mapping[Path, Blob], change: Change[T], *, is_put: bool) -> T:
+    def _change(
+        self,
+        work: Callable[[Change], T],
+        files: Mapping[Path, Blob] = NO_FILES,
+        *,
+        frees: bool = False,
+    ) -> T:
+        del frees
         blobs = list(files.values())
         with self._reads.connection() as db:
             for blob in blobs:
                 rows.insert_blob(db, blob)
-            changed = change(db, blobs)
+            change = Change(db, blobs)
+            made = work(change)
             self._bytes.write(files)  # nobody sees the rows before this ends
-            if changed.unnamed_text:
-                self._bytes.remove("text", changed.unnamed_text)
-            if is_put:
-                due = retention.due(db, retention.believed_now(db), self._limits)
-                self._forget(db, [item.artifact_ref for item in due], expired=True)
-                retention.report(due)
-        return changed.made
-
-    def _forget(self, db: Db, refs: Iterable[str], *, expired: bool) -> None:
-        for ref in refs:
-            for kind, sha256 in rows.forget(db, ref, expired=expired):
+            for kind, sha256 in change.unnamed:
                 self._bytes.remove(kind, sha256)
+        return made
 
     def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> Search:
         texts = {ref: self._text_blob(ref) for ref in refs}
@@ -138,34 +121,9 @@ class MemoryStore(CatalogStore):
         return self._bytes.folder
 
     @in_thread
-    def delete(self, ref: str) -> None:
-        with self._reads.connection() as db:
-            self._forget(db, [rows.find(db, ref, self._view).ref], expired=False)
-
-    @in_thread
-    def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
-        with self._reads.connection() as db:
-            self._record_reads(db)
-            due = retention.due(db, retention.believed_now(db), self._limits, None)
-            shown = tuple(self._shown(db, due))
-            if not dry_run:
-                self._forget(db, [item.artifact_ref for item in due], expired=True)
-                retention.report(due)
-        return shown
-
-    async def check(self) -> tuple[Finding, ...]:
-        """Return nothing: memory is not damaged."""
-        return ()
-
-    repair = check
-
-    @in_thread
     def remove(self) -> None:
-        with self._reads.connection() as db:
-            self._forget(db, rows.refs(db, ALL_RUNS), expired=True)
+        self._remove_run(ALL_RUNS)
 
     def _close(self) -> None:
-        if self._limits.ephemeral:
-            with self._reads.connection() as db:
-                self._forget(db, rows.refs(db, self._view.puts), expired=True)
+        self._end_run()
         self._bytes.close()

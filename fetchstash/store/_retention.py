@@ -65,14 +65,12 @@ EVICTIONS_PER_PUT = 32
 """More artifacts do not go at one put, so that lowering a limit does not make it slow."""
 
 
-def due(
-    db: Db, now: float, limits: StoreLimits, most: int | None = EVICTIONS_PER_PUT
-) -> list[Removed]:
+def due(db: Db, limits: StoreLimits, most: int | None = EVICTIONS_PER_PUT) -> list[Removed]:
     """Return what goes, ``most`` of it: the overdue, then the least recently used.
 
     Two look-ups show that nothing does. Limits are of the whole store, pinned artifacts aside.
     """
-    return list(islice(_due(db, now, limits), most))
+    return list(islice(_due(db, believed_now(db), limits), most))
 
 
 def _due(db: Db, now: float, limits: StoreLimits) -> Iterator[Removed]:

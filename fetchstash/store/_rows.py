@@ -243,8 +243,10 @@ def renew(db: Db, row: Row, facts: Facts, expires_at: float) -> Row:
     return replace(row, data=data, expires_at=expires_at)
 
 
-def replace_text(db: Db, row: Row, facts: Facts, ranges: Ranges, text: Blob) -> str | None:
-    """Set another text; return the earlier one if no artifact names it any more."""
+def replace_text(
+    db: Db, row: Row, facts: Facts, ranges: Ranges, text: Blob
+) -> list[tuple[Kind, str]]:
+    """Set another text; return the blob of the earlier one if no artifact names it any more."""
     earlier = blob(db, "text", row.text).size if row.text else 0
     db.execute(
         "UPDATE artifact SET text = ?, bytes = bytes + ?, facts = ?, ranges = ? WHERE id = ?",
@@ -253,9 +255,9 @@ def replace_text(db: Db, row: Row, facts: Facts, ranges: Ranges, text: Blob) -> 
     if not row.pinned:  # no trigger counts it
         db.execute("UPDATE total SET bytes = bytes + ?", (text.size - earlier,))
     if not row.text or naming(db, "text", row.text):
-        return None
+        return []
     db.execute("DELETE FROM blob WHERE kind = 'text' AND sha256 = ?", (row.text,))
-    return row.text
+    return [("text", row.text)]
 
 
 def pin(db: Db, row: Row, *, pinned: bool) -> None:

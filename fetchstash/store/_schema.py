@@ -271,7 +271,24 @@ def _index_words_of_runs(db: Db) -> None:
     db.execute("CREATE INDEX words_partial ON words (run, id) WHERE NOT is_whole")
 
 
-STEPS: tuple[Callable[[Db], None], ...] = (_first, _second, _third, _fourth, _fifth, _sixth)
+BLOCK_ARTIFACTS = 4096
+WHERE_TERMS = f"ARRAY['run/' || left(run, 100), 'block/' || id / {BLOCK_ARTIFACTS}]"
+"""What the words of a text say of where it is. No word of a text has a slash (_words.py)."""
+
+
+def _seventh(db: Db) -> None:
+    # The newest matches of a run are found without a look at the older ones, and at other runs.
+    if db.dialect.is_shared:
+        db.execute("""
+            UPDATE words SET id = newest.id FROM
+                (SELECT run, text, max(id) AS id FROM artifact GROUP BY run, text) AS newest
+            WHERE newest.run = words.run AND text = sha256""")
+        db.execute(f"UPDATE words SET terms = terms || array_to_tsvector({WHERE_TERMS})")  # noqa: S608 - ours
+
+
+STEPS: tuple[Callable[[Db], None], ...] = (
+    _first, _second, _third, _fourth, _fifth, _sixth, _seventh,
+)  # fmt: skip
 
 
 def take_steps(db: Db, taken: int) -> Generator[int]:

@@ -11,23 +11,24 @@ artifact for GRACE_SECONDS. A put that takes longer than that begins once more.
 """
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
 
 from fetchstash.errors import Busy, FetchstashError, StoreError
-from fetchstash.store import _retention as retention, _rows as rows, _steps
-from fetchstash.store._blobs import Blob, FolderBytes, Kind
+from fetchstash.store import _rows as rows, _steps
+from fetchstash.store._blobs import Blob, Blobs, Kind
 from fetchstash.store._bucket import open_bucket
 from fetchstash.store._bytes import Bytes, BytesSearch, bucket_bytes
-from fetchstash.store._catalog_store import CatalogStore, Change, Search
+from fetchstash.store._catalog_store import NO_FILES, CatalogStore, Change, Search
 from fetchstash.store._contract import Finding, Removed
 from fetchstash.store._limits import StoreLimits, bucket_url, store_folder
 from fetchstash.store._postgres import Database
 from fetchstash.store._rank import Query
-from fetchstash.store._schema import Db
+from fetchstash.store._schema import BLOCK_ARTIFACTS, WHERE_TERMS, Db
 from fetchstash.store._threads import CALLS_AT_ONCE, Threads, Turns, in_thread
 from fetchstash.store._words import words
 
@@ -65,40 +66,36 @@ class TeamStore(CatalogStore):
         database, data = await threads.run(lambda: open_team(limits))
         return cls(limits, database, data, threads)
 
-    @property
-    def spool(self) -> Path:
-        self._check_usable()
-        return self._bytes.spool
-
-    def _follow(self) -> None:
-        """Do nothing: a database cannot be moved, and the cache makes its folders itself."""
-
-    def _changing(self, ref: str) -> AbstractContextManager[Db]:
-        del ref
-        return self._database.changing()
-
-    def _write(self, files: Mapping[Path, Blob], change: Change[T], *, is_put: bool) -> T:
-        """Write bytes, then make the change that names them."""
+    def _change(
+        self,
+        work: Callable[[Change], T],
+        files: Mapping[Path, Blob] = NO_FILES,
+        *,
+        frees: bool = False,
+    ) -> T:
+        """Write the bytes, then make the change that names them."""
+        del frees
         blobs = list(files.values())
         texts = [(blob.sha256, _terms_of(path)) for path, blob in files.items() if blob.index]
         for _ in range(_TRIES):
-            missing = self._claim(blobs)
-            _steps.reached("claimed")
-            self._bytes.write({path: blob for path, blob in files.items() if blob in missing})
-            _steps.reached("written")
+            if files:
+                missing = self._claim(blobs)
+                _steps.reached("claimed")
+                self._bytes.write({path: blob for path, blob in files.items() if blob in missing})
+                _steps.reached("written")
             with self._database.changing() as db:
                 if not all(_take_claim(db, blob) for blob in blobs):
                     continue
-                changed = change(db, blobs)
+                change = Change(db, blobs)
+                made = work(change)
                 for sha256, terms in texts:
-                    self._index(db, changed.record["ref"], sha256, terms)
-                if changed.unnamed_text:
-                    _claim(db, "text", changed.unnamed_text)
-                if is_put:
-                    self._retain(db)
-            with suppress(FetchstashError):  # the artifact is safe
-                self._sweep()
-            return changed.made
+                    self._index(db, change.written[-1], sha256, terms)
+                for kind, sha256 in change.unnamed:
+                    _claim(db, kind, sha256)
+            if files:
+                with suppress(FetchstashError):  # the artifact is safe
+                    self._sweep_once()
+            return made
         raise Busy("Writing the bytes took too long.", "Try again.")
 
     def _claim(self, blobs: Sequence[Blob]) -> list[Blob]:
@@ -114,17 +111,11 @@ class TeamStore(CatalogStore):
     def _index(self, db: Db, ref: str, sha256: str, terms: tuple[list[str], bool]) -> None:
         """Add the words of an artifact's new text to those of its run."""
         db.execute(
-            "INSERT INTO words (run, sha256, is_whole, terms)"
-            " SELECT run, ?, ?, array_to_tsvector(?) FROM artifact WHERE ref = ?"
-            " ON CONFLICT DO NOTHING",
+            "INSERT INTO words (id, run, sha256, is_whole, terms)"  # noqa: S608 - ours
+            f" SELECT id, run, ?, ?, array_to_tsvector(? || {WHERE_TERMS}) FROM artifact"
+            " WHERE ref = ? ON CONFLICT DO NOTHING",
             (sha256, terms[1], terms[0], ref),
         )
-
-    def _retain(self, db: Db) -> None:
-        """Hold the limits after a put, in its transaction."""
-        due = retention.due(db, retention.believed_now(db), self._limits)
-        _forget(db, [removed.artifact_ref for removed in due], expired=True)
-        retention.report(due)
 
     def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> Search:
         texts = {ref: self._text_blob(ref) for ref in refs} or self._candidates(query)
@@ -140,34 +131,12 @@ class TeamStore(CatalogStore):
         with self._database.reading() as db:
             return _candidates(db, self._view.lists, asked)
 
-    @in_thread
-    def delete(self, ref: str) -> None:
-        """Forget an artifact. Its bytes go when GRACE_SECONDS are over."""
-        with self._database.changing() as db:
-            _forget(db, [rows.find(db, ref, self._view).ref], expired=False)
-
-    @in_thread
-    def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
-        """Apply retention, then remove the bytes that no artifact names."""
-        removed: list[Removed] = []
-        while True:
-            with self._database.changing() as db:
-                self._record_reads(db)
-                now = retention.believed_now(db)
-                step = retention.due(
-                    db, now, self._limits, None if dry_run else retention.EVICTIONS_PER_PUT
-                )
-                removed += self._shown(db, step)
-                if not dry_run:
-                    _forget(db, [item.artifact_ref for item in step], expired=True)
-                    retention.report(step)
-            if dry_run or not step:
-                break
-        while not dry_run and self._sweep():
+    def _sweep(self, *, dry_run: bool) -> Iterable[Removed]:
+        while not dry_run and self._sweep_once():
             pass
-        return tuple(removed)
+        return ()
 
-    def _sweep(self) -> int:
+    def _sweep_once(self) -> int:
         """Remove bytes that no artifact names; return how many claims ended."""
         ended = 0
         due = f"SELECT kind, sha256 FROM unnamed WHERE since < {_NOW} - ?"  # noqa: S608 - ours
@@ -199,8 +168,7 @@ class TeamStore(CatalogStore):
         """Look whether all bytes are there, and remove the artifacts whose bytes are lost."""
         findings: list[Finding] = []
         for finding, refs in self._examined():
-            with self._database.changing() as db:
-                _forget(db, refs, expired=True)
+            self._change(partial(Change.forget, refs=refs, expired=True))
             findings.append(replace(finding, mended=finding.mendable))
         return tuple(findings)
 
@@ -237,12 +205,7 @@ class TeamStore(CatalogStore):
 
     def _close(self) -> None:
         try:
-            if self._limits.ephemeral:
-                with self._database.changing() as db:
-                    _forget(db, rows.refs(db, self._view.puts), expired=True)
-            elif self._read:
-                with suppress(StoreError), self._database.changing() as db:
-                    self._record_reads(db)
+            self._end_run()
         finally:
             self._bytes.close()
             self._database.close()
@@ -261,7 +224,7 @@ def open_team(limits: StoreLimits) -> tuple[Database, Bytes]:
 def _open_bytes(limits: StoreLimits, database: Database) -> Bytes:
     if not bucket_url(limits.url):
         database.prepare()
-        return FolderBytes.at(store_folder(limits) or limits.folder)
+        return Blobs.at(store_folder(limits) or limits.folder)
     bucket = open_bucket(limits)
     if database.is_new() and any(
         bucket.sizes(folder, first_page=True) for folder in ("records", "keys")
@@ -298,13 +261,6 @@ def _has_row(db: Db, blob: Blob) -> bool:
     return db.execute(known, (blob.kind, blob.sha256)).fetchone() is not None
 
 
-def _forget(db: Db, refs: Iterable[str], *, expired: bool) -> None:
-    """Delete the rows of artifacts, and claim the names of what no other artifact shares."""
-    for ref in refs:
-        for kind, sha256 in rows.forget(db, ref, expired=expired):
-            _claim(db, kind, sha256)
-
-
 def _terms_of(text: Path) -> tuple[list[str], bool]:
     """Return the words of a text by which it is found, and whether they are all."""
     with text.open("rb") as file:
@@ -316,7 +272,11 @@ def _terms_of(text: Path) -> tuple[list[str], bool]:
 
 
 def _candidates(db: Db, run: str, query: Query) -> dict[str, Blob]:
-    """Return the texts of a run that a search ranks: artifact and blob, the newest first."""
+    """Return the texts of a run that a search ranks: artifact and blob, the newest first.
+
+    They are looked for among the newest artifacts, whatever their run, and then among all: every
+    match is fetched to find the newest, and a word may stand in all texts.
+    """
     texts: dict[str, tuple[str, Blob]] = {}
     condition, values = rows.in_run(run)
     # The words of a text are kept as they are: a stem is what many forms of a word begin with.
@@ -324,7 +284,12 @@ def _candidates(db: Db, run: str, query: Query) -> dict[str, Blob]:
     # The planner takes a walk through all words for cheap: it does not count what unpacking costs.
     db.execute("SET LOCAL enable_seqscan = off")
 
-    def add(which: str, most: int, *more: str) -> None:
+    (newest,) = db.execute("SELECT coalesce(max(id), 0) FROM artifact").fetchone()
+    block = newest // BLOCK_ARTIFACTS
+    among = [f"('block/{block}' | 'block/{block - 1}')"] if block > 1 else []
+    of_run = [_quoted(f"run/{name[:_LONGEST_TERM]}") for name in values]
+
+    def add(which: str, most: int, *more: str) -> int:
         found = db.execute(
             "SELECT ref, blob.sha256, size, modified_ns FROM ("  # noqa: S608 - ours
             f" SELECT id, sha256 FROM words WHERE {condition} AND {which}"
@@ -333,22 +298,33 @@ def _candidates(db: Db, run: str, query: Query) -> dict[str, Blob]:
             " ORDER BY artifact.id DESC LIMIT 1) AS newest"
             " JOIN blob ON kind = 'text' AND blob.sha256 = best.sha256 ORDER BY best.id DESC",
             (*values, *more, *values),
-        )
+        ).fetchall()
         for ref, sha256, size, modified_ns in found:
             texts.setdefault(sha256, (ref, Blob("text", sha256, size, modified_ns)))
+        return len(found)
 
-    add("terms @@ ?::tsquery", CANDIDATES, " & ".join(asked))
+    def add_matches(wanted: str) -> None:
+        for where in (*among, ""):
+            parts = (f"({wanted})", *of_run, where)
+            if (
+                add("terms @@ ?::tsquery", CANDIDATES, " & ".join(filter(None, parts)))
+                >= CANDIDATES
+            ):
+                return
+
+    add_matches(" & ".join(asked))
     if len(texts) < CANDIDATES and len(asked) > 1:
-        add("terms @@ ?::tsquery", CANDIDATES, " | ".join(asked))
+        add_matches(" | ".join(asked))
     add("NOT is_whole", _PARTIAL)
     return dict(texts.values())
 
 
 def _alternatives(word: str, stem: str) -> str:
     """Return the part of a tsquery for a word and for all that begins with its stem."""
-    quoted = [
-        "'" + term.replace("\0", "").replace("\\", "\\\\").replace("'", "''") + "'"
-        for term in (word, stem[:_LONGEST_TERM])
-    ]
-    begins = f"{quoted[1]}:*"
-    return begins if word.startswith(stem) else f"({quoted[0]} | {begins})"
+    begins = f"{_quoted(stem[:_LONGEST_TERM])}:*"
+    return begins if word.startswith(stem) else f"({_quoted(word)} | {begins})"
+
+
+def _quoted(term: str) -> str:
+    """Return a term for a tsquery."""
+    return "'" + term.replace("\0", "").replace("\\", "\\\\").replace("'", "''") + "'"

@@ -71,7 +71,7 @@ async def test_a_put_keeps_bytes_that_are_deleted_and_swept_meanwhile(
             delete(other, earlier.artifact_ref)
             if takes_long:
                 let_time_pass(other)
-            other._sweep()
+            other._sweep_once()
 
     monkeypatch.setattr(_steps, "reached", reached)
     facts = await put(one, b"text", b"raw")
