@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequ
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from fetchstash.client._classify import UNSATISFIABLE, Verdict, classify
 from fetchstash.client._compact import compact, reapply, shrink
@@ -34,9 +34,9 @@ from fetchstash.client._streaming import (
     Send,
     States,
     Steps,
-    adrive,
     drive,
     is_large,
+    run_now,
 )
 from fetchstash.client._streams import aclose, close, empty_answer, failure, get, reported_input
 from fetchstash.client._windows import LearnedWindows, learned_windows, usable_window
@@ -44,6 +44,7 @@ from fetchstash.text import tokens
 
 _log = logging.getLogger("fetchstash.client")
 
+Stream = TypeVar("Stream", RecoveringStream, AsyncRecoveringStream)
 Trigger = Literal["provider_error", "stream_event"]
 Messages = Request | Sequence[Message]
 """A request. Messages alone are in the format of Chat Completions, and nothing else is known."""
@@ -104,28 +105,26 @@ class Recovery:
         Raises what ``send`` raises; an overflow that was not cured, and whatever the retry raises,
         is not retryable, and ``overflow_report(error)`` has its report.
         """
-
-        def attempt(sent: Attempt) -> Outcome:
-            try:
-                response = sent.sent_by(send)
-            except Exception as error:  # noqa: BLE001 - the steps raise it, unless they retry
-                return Outcome(error=error)
-            return _outcome(response)
-
-        return drive(self.steps(request), attempt)
+        return run_now(self._sent(send, _as_request(request), is_async=False)).answer()
 
     async def acall(self, send: Callable[..., Awaitable[Any]], request: Messages) -> Any:
         """Do as ``call`` does, where ``send`` is awaited."""
+        return (await self._sent(send, _as_request(request), is_async=True)).answer()
 
+    async def _sent(self, send: Send, request: Request, *, is_async: bool) -> Outcome:
         async def attempt(sent: Attempt) -> Outcome:
             try:
-                response = await sent.sent_by(send)
-            except Exception as error:  # noqa: BLE001 - as in call
+                response = sent.sent_by(send)
+                response = await response if is_async else response
+            except Exception as error:  # noqa: BLE001 - the steps raise it, unless they retry
                 return Outcome(error=error)
-            return _outcome(response)
+            problem = failure(response)
+            if problem is None and empty_answer(response):
+                problem = response
+            return Outcome(response, event=problem)
 
-        request = _as_request(request)
-        return await adrive(self.steps(request), attempt, large=is_large(request.messages))
+        large = is_async and is_large(request.messages)
+        return await drive(self.steps(request), attempt, large=large)
 
     def stream(self, send: Send, request: Messages) -> Generator[Any]:
         """Yield what the stream of ``send(messages)`` yields, each event when it arrives.
@@ -164,8 +163,7 @@ class Recovery:
         ``read`` returns what an event of the SDK says. ``held``: nothing is passed on before the
         answer or its reasoning begins, for readers of the SDK that cannot begin again.
         """
-        steps, on_end = self._stream_steps(_as_request(request))
-        return RecoveringStream(steps, send, read, held=held, on_end=on_end).open()
+        return self._stream(RecoveringStream, send, request, read, held=held).open()
 
     async def aopen(
         self,
@@ -176,15 +174,15 @@ class Recovery:
         held: bool = False,
     ) -> AsyncRecoveringStream:
         """Do as ``open`` does, with an asynchronous stream."""
-        request = _as_request(request)
-        steps, on_end = self._stream_steps(request)
-        stream = AsyncRecoveringStream(steps, send, read, held=held, on_end=on_end)
-        return await stream.open(large=is_large(request.messages))
+        return await self._stream(AsyncRecoveringStream, send, request, read, held=held).open()
 
-    def _stream_steps(self, request: Request) -> tuple[Steps, Callable[[Any, Attempt], None]]:
-        """Return the steps of a stream, and what is called at its end."""
+    def _stream(
+        self, kind: type[Stream], send: Send, request: Messages, *read: Any, held: bool
+    ) -> Stream:
+        request = _as_request(request)
+        large, steps = is_large(request.messages), self.steps(request, "stream_event")
         on_end = partial(self._check_prompt, request, self._state(request))
-        return self.steps(request, "stream_event"), on_end
+        return kind(steps, send, *read, held=held, large=large, on_end=on_end)
 
     def steps(self, request: Messages, event_trigger: Trigger = "provider_error") -> Steps:
         """Yield what to send, take what came of it, and return the outcome that is the caller's."""
@@ -405,13 +403,6 @@ def clamped_output(verdict: Verdict, max_output: int | None) -> int | None:
 def overflow_report(error: BaseException) -> Report | None:
     """Return the report of an overflow that could not be cured, None for any other error."""
     return getattr(error, "overflow_report", None)
-
-
-def _outcome(response: Any) -> Outcome:
-    problem = failure(response)
-    if problem is None and empty_answer(response):
-        problem = response
-    return Outcome(response, event=problem)
 
 
 def _mark(error: Exception, report: Report) -> None:

@@ -9,18 +9,25 @@ shown) belongs to the answer that failed.
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Sequence,
+)
 from dataclasses import dataclass
 from inspect import isawaitable
 from threading import Lock
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from fetchstash.client._parts import as_json
 from fetchstash.client._policy import Message, State, content_hash
 from fetchstash.client._streams import (
     aclose,
     an_object,
-    close,
     commits,
     empty_answer,
     failure,
@@ -104,13 +111,26 @@ class Outcome:
         """The error or the failed event, None after a success."""
         return self.event if self.error is None else self.error
 
+    def answer(self) -> Any:
+        """Return the response, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.response
+
 
 Steps = Generator[Attempt, Outcome, Outcome]
 """Yields what to send, takes what came of it, and returns the outcome that is the caller's."""
 
 
-def step(steps: Steps, outcome: Outcome | None = None) -> Attempt | Outcome:
-    """Return what to send next, or the outcome that ``steps`` end with."""
+async def step(steps: Steps, outcome: Outcome | None = None, *, large: bool) -> Attempt | Outcome:
+    """Return what to send next, or the outcome that ``steps`` end with.
+
+    A ``large`` history is counted and made smaller in a thread.
+    """
+    return await off_loop(_step, steps, outcome, large=large)
+
+
+def _step(steps: Steps, outcome: Outcome | None) -> Attempt | Outcome:
     try:
         return next(steps) if outcome is None else steps.send(outcome)
     except StopIteration as end:
@@ -118,33 +138,29 @@ def step(steps: Steps, outcome: Outcome | None = None) -> Attempt | Outcome:
         return final
 
 
-async def astep(steps: Steps, outcome: Outcome | None = None, *, large: bool) -> Attempt | Outcome:
-    """Do as ``step`` does; a ``large`` history is counted and made smaller in a thread."""
-    return await off_loop(step, steps, outcome, large=large)
-
-
-def drive(steps: Steps, attempt: Callable[[Attempt], Outcome]) -> Any:
-    """Carry out ``steps``, and return the response or raise the error that they end with."""
-    following = step(steps)
-    while isinstance(following, Attempt):
-        following = step(steps, attempt(following))
-    return _response(following)
-
-
-async def adrive(
+async def drive(
     steps: Steps, attempt: Callable[[Attempt], Awaitable[Outcome]], *, large: bool
-) -> Any:
-    """Do as ``drive`` does, where an attempt is awaited. The history may be ``large``."""
-    following = await astep(steps, large=large)
+) -> Outcome:
+    """Carry out ``steps``, and return the outcome that they end with."""
+    following = await step(steps, large=large)
     while isinstance(following, Attempt):
-        following = await astep(steps, await attempt(following), large=large)
-    return _response(following)
+        following = await step(steps, await attempt(following), large=large)
+    return following
 
 
-def _response(outcome: Outcome) -> Any:
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome.response
+def run_now(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Return the result of a coroutine that never waits.
+
+    What the synchronous and the asynchronous methods share is written once, as a coroutine. Of a
+    synchronous one all calls return at once, so that it needs no event loop.
+    """
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    coroutine.close()
+    raise RuntimeError("A synchronous call waited for something.")
 
 
 MAX_CONVERSATIONS = 256
@@ -174,13 +190,20 @@ class States:
         return state
 
 
-class _Stream:
-    """What both kinds of stream share.
+_END: Any = object()
 
-    ``read`` returns what an event of the SDK says, as an object or as plain data; it may raise the
-    SDK's own error for an event that reports one. ``held``: nothing is passed on before the answer
-    or its reasoning begins, for readers that cannot begin again.
+
+class _Stream:
+    """Yields the events of a stream, and then those of its retry if there is one.
+
+    In all else it is the SDK's stream. ``read`` returns what an event of the SDK says, as an object
+    or as plain data; it may raise the SDK's own error for an event that reports one. ``held``:
+    nothing is passed on before the answer or its reasoning begins, for readers that cannot begin
+    again. ``on_end`` gets the last event, and the attempt whose it is. A ``large`` history is made
+    smaller in a thread.
     """
+
+    _is_async: ClassVar[bool]
 
     def __init__(
         self,
@@ -189,6 +212,7 @@ class _Stream:
         read: Callable[[Any], Any] | None = None,
         *,
         held: bool = False,
+        large: bool = False,
         on_end: Callable[[Any, Attempt], None] | None = None,
     ) -> None:
         self.stream: Any = None
@@ -198,12 +222,64 @@ class _Stream:
         self._settled = False
         self._reasoned = False
         self._held = held
+        self._large = large and self._is_async
         self._waiting = deque[Any]()
         self._last: Any = None
         self._attempt = Attempt(())
         self._on_end = on_end
 
-    def outcome_of(self, event: Any) -> Outcome | None:
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    async def _start(self) -> None:
+        """Send the first attempt."""
+        first = await step(self._steps, large=self._large)
+        assert isinstance(first, Attempt)
+        await self._open(first)
+
+    async def _open(self, attempt: Attempt) -> None:
+        """Send an attempt, or the one that takes over from it."""
+        while True:
+            self._attempt = attempt
+            self._reasoned = False
+            self._waiting.clear()
+            try:
+                sent = attempt.sent_by(self._send)
+                self.stream = await sent if self._is_async and isawaitable(sent) else sent
+                self._events = aiter(self.stream) if self._is_async else iter(self.stream)
+            except Exception as error:
+                retry = await self._report(Outcome(error=error))
+                if retry is None:
+                    raise
+                attempt = retry
+            else:
+                return
+
+    async def _following(self) -> Any:
+        """Return the next event that goes on to the reader, ``_END`` behind the last."""
+        while not self._waiting or (self._held and not self._settled):
+            retry = None
+            try:
+                event = anext(self._events, _END) if self._is_async else next(self._events, _END)
+                event = await event if self._is_async else event
+                if event is not _END and not self._settled:
+                    retry = await self._report(self._outcome_of(event))
+            except Exception as error:
+                retry = await self._report(Outcome(error=error))
+                if retry is None:
+                    raise
+            if retry is not None:
+                await aclose(self.stream)
+                await self._open(retry)
+            elif event is _END:
+                await self._end()
+                break
+            else:
+                self._waiting.append(event)
+                self._last = event
+        return self._waiting.popleft() if self._waiting else _END
+
+    def _outcome_of(self, event: Any) -> Outcome | None:
         """Return what this event decides, None as long as a retry may still take over."""
         said = self._read(event) if self._read else event
         problem = failure(said)
@@ -216,69 +292,42 @@ class _Stream:
             return Outcome(self.stream)
         return None
 
-    def next_attempt(self, outcome: Outcome | None) -> Attempt | None:
-        """Report what came of an attempt; return the next, None if there is none."""
-        return None if outcome is None else self._follow(step(self._steps, outcome))
-
-    def _follow(self, following: Attempt | Outcome) -> Attempt | None:
-        if not isinstance(following, Attempt):
-            self._settled = True
+    async def _report(self, outcome: Outcome | None) -> Attempt | None:
+        """Report what came of an attempt, and return the one that takes over, None if none does."""
+        if outcome is None or self._settled:
             return None
-        self._reasoned = False
-        self._waiting.clear()
-        return following
+        following = await step(self._steps, outcome, large=self._large)
+        if isinstance(following, Attempt):
+            return following
+        self._settled = True
+        return None
 
-    @property
-    def ready(self) -> bool:
-        """Whether an event can be passed on."""
-        return bool(self._waiting) and (self._settled or not self._held)
-
-    def end(self) -> None:
+    async def _end(self) -> None:
         """Report that the stream ended, and what its last event says of the prompt."""
-        if not self._settled:
-            self.next_attempt(Outcome(self.stream))
-        if self._on_end:
-            self._on_end(self._last, self._attempt)
+        await self._report(Outcome(self.stream))
+        on_end, self._on_end = self._on_end, None
+        if on_end:
+            await off_loop(on_end, self._last, self._attempt, large=self._large)
 
 
 class RecoveringStream(_Stream):
-    """Yields the events of a stream, and then those of its retry if there is one.
+    """The stream of a synchronous client."""
 
-    In all else it is the SDK's stream. ``open`` sends the first attempt.
-    """
+    _is_async = False
 
     def open(self) -> Self:
-        """Open the stream, and return it."""
-        first = step(self._steps)
-        assert isinstance(first, Attempt)
-        self._open(first)
+        """Send the first attempt, and return the stream."""
+        run_now(self._start())
         return self
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        while not self.ready:
-            event: Any = None
-            try:
-                event = next(self._events)
-                retry = None if self._settled else self.next_attempt(self.outcome_of(event))
-            except StopIteration:
-                self.end()
-                if self._waiting:
-                    break
-                raise
-            except Exception as error:
-                retry = None if self._settled else self.next_attempt(Outcome(error=error))
-                if retry is None:
-                    raise
-            if retry is None:
-                self._waiting.append(event)
-                self._last = event
-            else:
-                close(self.stream)
-                self._open(retry)
-        return self._waiting.popleft()
+        event = run_now(self._following())
+        if event is _END:
+            raise StopIteration
+        return event
 
     def __enter__(self) -> Self:
         return self
@@ -292,65 +341,25 @@ class RecoveringStream(_Stream):
         if closing:
             closing()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
-
-    def _open(self, attempt: Attempt) -> None:
-        while True:
-            self._attempt = attempt
-            try:
-                self.stream = attempt.sent_by(self._send)
-                self._events = iter(self.stream)
-            except Exception as error:
-                retry = self.next_attempt(Outcome(error=error))
-                if retry is None:
-                    raise
-                attempt = retry
-            else:
-                return
-
 
 class AsyncRecoveringStream(_Stream):
-    """The same, asynchronous. A large history is made smaller in a thread."""
+    """The stream of an asynchronous client."""
 
-    async def open(self, *, large: bool) -> Self:
-        """Open the stream, and return it."""
-        self._large = large
-        first = await astep(self._steps, large=large)
-        assert isinstance(first, Attempt)
-        await self._open(first)
+    _is_async = True
+
+    async def open(self) -> Self:
+        """Send the first attempt, and return the stream."""
+        await self._start()
         return self
-
-    async def _anext_attempt(self, outcome: Outcome | None) -> Attempt | None:
-        if outcome is None:
-            return None
-        return self._follow(await astep(self._steps, outcome, large=self._large))
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self
 
     async def __anext__(self) -> Any:
-        while not self.ready:
-            event: Any = None
-            try:
-                event = await anext(self._events)
-                retry = None if self._settled else await self._anext_attempt(self.outcome_of(event))
-            except StopAsyncIteration:
-                await off_loop(self.end, large=self._large)
-                if self._waiting:
-                    break
-                raise
-            except Exception as error:
-                retry = None if self._settled else await self._anext_attempt(Outcome(error=error))
-                if retry is None:
-                    raise
-            if retry is None:
-                self._waiting.append(event)
-                self._last = event
-            else:
-                await aclose(self.stream)
-                await self._open(retry)
-        return self._waiting.popleft()
+        event = await self._following()
+        if event is _END:
+            raise StopAsyncIteration
+        return event
 
     async def __aenter__(self) -> Self:
         return self
@@ -363,21 +372,3 @@ class AsyncRecoveringStream(_Stream):
         closing = getattr(self.stream, "close", None) or getattr(self.stream, "aclose", None)
         if closing:
             await closing()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
-
-    async def _open(self, attempt: Attempt) -> None:
-        while True:
-            self._attempt = attempt
-            try:
-                sent = attempt.sent_by(self._send)
-                self.stream = await sent if isawaitable(sent) else sent
-                self._events = aiter(self.stream)
-            except Exception as error:
-                retry = await self._anext_attempt(Outcome(error=error))
-                if retry is None:
-                    raise
-                attempt = retry
-            else:
-                return

@@ -15,7 +15,7 @@ from typing import Any, Unpack
 
 from fetchstash.client._policy import Request
 from fetchstash.client._recovery import Recovery
-from fetchstash.client._streaming import Attempt, Outcome, adrive, drive, is_large
+from fetchstash.client._streaming import Attempt, Outcome, drive, is_large, run_now
 from fetchstash.client._streams import a_string, an_object, commits, failure, is_list, is_object
 from fetchstash.client.adapters._wrapped import Needs, Options, configured
 
@@ -72,32 +72,26 @@ class RecoveryMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def wrap_model_call(self, request: Any, handler: Any) -> Any:
         """Return the answer of a model call in a synchronous run."""
-        original = list(request.messages)
-
-        def attempt(sent: Attempt) -> Outcome:
-            messages = _messages(sent.messages, original)
-            with _watched() as watch:
-                try:
-                    return _outcome(handler(request.override(messages=messages)))
-                except Exception as error:  # noqa: BLE001 - the steps raise it, unless they retry
-                    return Outcome(error=error, committed=watch.output)
-
-        return drive(self.recovery.steps(_request(request)), attempt)
+        return run_now(self._sent(request, handler, is_async=False)).answer()
 
     async def awrap_model_call(self, request: Any, handler: Any) -> Any:
         """Return the answer of a model call in an asynchronous run."""
+        return (await self._sent(request, handler, is_async=True)).answer()
+
+    async def _sent(self, request: Any, handler: Any, *, is_async: bool) -> Outcome:
         original = list(request.messages)
 
         async def attempt(sent: Attempt) -> Outcome:
             messages = _messages(sent.messages, original)
             with _watched() as watch:
                 try:
-                    return _outcome(await handler(request.override(messages=messages)))
-                except Exception as error:  # noqa: BLE001 - as in wrap_model_call
+                    response = handler(request.override(messages=messages))
+                    return _outcome(await response if is_async else response)
+                except Exception as error:  # noqa: BLE001 - the steps raise it, unless they retry
                     return Outcome(error=error, committed=watch.output)
 
-        large = is_large([message.content for message in original])
-        return await adrive(self.recovery.steps(_request(request)), attempt, large=large)
+        large = is_async and is_large([message.content for message in original])
+        return await drive(self.recovery.steps(_request(request)), attempt, large=large)
 
 
 def recovery_middleware(

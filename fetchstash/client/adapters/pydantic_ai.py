@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from fetchstash.client._policy import Request
 from fetchstash.client._recovery import Recovery
-from fetchstash.client._streaming import Attempt, Outcome, Steps, astep, is_large
+from fetchstash.client._streaming import Attempt, Outcome, Steps, is_large, step
 from fetchstash.client._streams import a_string, an_object
 from fetchstash.client.adapters._wrapped import Needs, Options, configured
 
@@ -59,7 +59,7 @@ class RecoveryCapability(AbstractCapability[Any]):
             data = to_data(self._original)
             self._large = is_large(data)
             self._steps = self._recovery.steps(_request(request_context, data))
-            first = await astep(self._steps, large=self._large)
+            first = await step(self._steps, large=self._large)
             assert isinstance(first, Attempt)
             self._next = first
         request_context.messages = from_data(self._next.messages, self._original)
@@ -75,7 +75,7 @@ class RecoveryCapability(AbstractCapability[Any]):
         """Ask for another attempt, or raise the model's error."""
         if self._steps is None:
             raise error
-        following = await astep(self._steps, Outcome(error=error), large=self._large)
+        following = await step(self._steps, Outcome(error=error), large=self._large)
         if isinstance(following, Attempt):
             self._next = following
             raise RetryModelRequest from error
