@@ -18,64 +18,38 @@ UNKNOWN_WINDOW = 120_000
 # Read on 2026-11-22: LiteLLM 1.106.2, model_prices_and_context_window_backup.json,
 # max_input_tokens.
 _FAMILIES = {
-    8_192: "computer-use-preview gemini-2.5-pro-preview-tts gpt-4 llama-3 moonshot-v1-8k",
+    8_192: "gpt-4 llama-3 moonshot-v1-8k",
     16_385: "gpt-3",
     30_720: "qwen-max",
-    32_000: "mistral-small mistral-tiny",
-    32_767: "learnlm-1",
-    32_768: "moonshot-v1-32k voxtral-small-2507 voxtral-small-latest",
+    32_000: "mistral-small mistral-tiny moonshot-v1-32k",
     40_960: "qwen3-14b",
     65_536: "deepseek-r1 deepseek-v3",
-    98_304: "qwq-plus",
     128_000: (
-        "c4ai codestral-2508 codestral-latest command-a-plus-05 command-r-08 command-r-plus-08 "
-        "command-r7b deepseek-coder gemini-2.5-computer gemma-3 glm-4 gpt-4-1106 gpt-4-turbo "
-        "gpt-4o "
-        "gpt-5-chat gpt-5.1-chat gpt-5.2-chat gpt-5.3 gpt-audio gpt-oss llama-3.1 llama-3.2 "
-        "llama-3.3 mistral-code-fim-latest mistral-code-latest open-mistral-nemo "
-        "pixtral-large-latest"
+        "codestral command command-a-plus deepseek-coder gemma-3 glm-4 gpt-4-1106 gpt-4-turbo "
+        "gpt-4o gpt-5-chat gpt-5.1-chat gpt-5.2-chat gpt-5.3 gpt-audio gpt-oss llama-3.1 "
+        "llama-3.2 llama-3.3 open-mistral-nemo pixtral qwen-plus qwen-turbo"
     ),
-    129_024: "qwen-plus qwen-turbo qwen3-30b",
-    131_072: (
-        "deepseek-chat deepseek-reasoner gemini-omni-flash-preview gemini-robotics-er-2 "
-        "gemma-3-27b "
-        "llama-4 lyria-3 ministral-3-3b ministral-3b moonshot-v1 qwen3"
-    ),
+    131_072: "deepseek-chat deepseek-reasoner llama-4 ministral-3b moonshot-v1 qwen3",
     163_840: "deepseek-v3.2",
     200_000: "claude glm-4.6 glm-4.7 glm-5 minimax-m2 o1 o3 o4",
     229_376: "kimi-k2.7",
-    256_000: (
-        "codestral-mamba-latest command-a-03 devstral-latest devstral-medium-latest "
-        "devstral-small-latest grok-build-0 grok-code-fast mistral-code-agent-latest"
-    ),
-    258_048: "qwen3-max",
-    260_096: "qwen3-vl-plus",
+    256_000: "command-a devstral grok-build grok-code qwen3-max qwen3-vl-plus",
     262_144: (
-        "gemma-4 kimi-k2 labs-leanstral-1 magistral-medium-latest magistral-small-latest "
-        "ministral-14b ministral-3 ministral-8b mistral-large-2512 mistral-large-3 "
-        "mistral-large-latest mistral-medium mistral-small-2603 mistral-small-latest "
-        "mistral-vibe-cli-fast mistral-vibe-cli-latest mistral-vibe-cli-with-tools qwen3-next"
+        "gemma-4 kimi-k2 magistral ministral mistral-large mistral-medium mistral-small-2603 "
+        "mistral-small-latest qwen3-next"
     ),
     272_000: "gpt-5 gpt-5.3-codex gpt-5.4-mini gpt-5.4-nano",
-    400_000: (
-        "chat-latest daybreak-red-latest gpt-5-pro gpt-5.1-codex gpt-5.6-cyber "
-        "gpt-daybreak-red-latest"
-    ),
-    500_000: "grok-4.5 grok-4.6 grok-4.7 grok-build-latest",
-    922_000: "daybreak-blue-latest gpt-5.6 gpt-6 gpt-daybreak-blue-latest",
-    991_808: "qwen3.5 qwen3.7 qwen3.8",
-    997_952: "qwen-flash qwen-plus-2025-07-28 qwen-plus-2025-09 qwen-plus-latest qwen3-coder",
+    400_000: "gpt-5-pro gpt-5.1-codex gpt-5.6-cyber",
+    500_000: "grok-4.5 grok-4.6 grok-4.7",
+    922_000: "gpt-5.6 gpt-6",
+    991_808: "qwen-flash qwen-plus-latest qwen3-coder qwen3.5 qwen3.7 qwen3.8",
     1_000_000: (
-        "claude-fable-5 claude-haiku-5 claude-mythos-5 claude-mythos-preview claude-opus-4-6 "
-        "claude-opus-4-7 claude-opus-4-8 claude-opus-5 claude-sonnet-4-6 claude-sonnet-5 "
-        "deepseek-flash deepseek-v4 glm-5.2 glm-5.3 grok-4 minimax-m3 qwen-coder qwen-turbo-2024 "
-        "qwen-turbo-2025 qwen-turbo-latest"
+        "claude-fable claude-haiku-5 claude-mythos claude-opus-4-6 claude-opus-4-7 "
+        "claude-opus-4-8 claude-opus-5 claude-sonnet-4-6 claude-sonnet-5 deepseek-flash "
+        "deepseek-v4 glm-5.2 glm-5.3 grok-4 minimax-m3 qwen-turbo-latest"
     ),
     1_047_576: "gpt-4.1",
-    1_048_576: (
-        "deep-research-max-preview-04 deep-research-preview-04 deep-research-pro-preview-12 gemini "
-        "glm-5-2 glm-5.3-flash kimi-k3 lyria-realtime-exp mistral-large-4 zai-glm-5 zai-glm-latest"
-    ),
+    1_048_576: "gemini kimi-k3 mistral-large-4",
     1_050_000: "gpt-5.4 gpt-5.5",
 }
 """Families of models, known by how their names begin, by their windows in tokens."""
