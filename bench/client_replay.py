@@ -29,8 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from fetchstash.client import Format, Policy, State, compact, count_tokens, orphans
-from fetchstash.client._formats import parts
-from fetchstash.client._parts import as_json
+from fetchstash.client._formats import as_json, parts
 
 FORMAT: Format = "openai_chat"
 IDENTIFIER = re.compile(

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from fetchstash.client._draft import Draft
-from fetchstash.client._parts import Part, plain
+from fetchstash.client._formats import Part, plain
 from fetchstash.client._policy import Format, Message, Policy, State
 from fetchstash.client._sizes import OnEvent, Report, Target, Tier, emit, emit_prompt
 from fetchstash.client._stubs import HEAVY_KINDS, facts_of, message_hash

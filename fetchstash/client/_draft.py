@@ -7,8 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from fetchstash.client._formats import parts, replace_values, user_text
-from fetchstash.client._parts import Part, Place, plain
+from fetchstash.client._formats import Part, Place, parts, plain, replace_values, user_text
 from fetchstash.client._policy import ContentKey, Format, Merge, Message, Policy, State
 from fetchstash.client._protect import (
     Unit,

@@ -7,8 +7,7 @@ from inspect import isawaitable
 from typing import Any, Generic, TypeVar
 
 from fetchstash.client._compact import SHORT_ON_TIME_SECONDS, bounded_prompt, compact
-from fetchstash.client._formats import EXTRACTION_MARK, parts, user_text
-from fetchstash.client._parts import Part, Place, as_json
+from fetchstash.client._formats import EXTRACTION_MARK, Part, Place, as_json, parts, user_text
 from fetchstash.client._policy import CompactionConfig, Format, Message, Policy, State
 from fetchstash.client._protect import background_task, pair, units, untouchable
 from fetchstash.client._sizes import OnEvent, Report, count_tokens, emit, emit_prompt
@@ -208,7 +207,7 @@ class _History:
         self.format: Format = format
         if any(hasattr(message, "parts") and hasattr(message, "kind") for message in messages):
             # Messages of PydanticAI exist only where the SDK is installed.
-            self._converter = import_module("fetchstash.client.adapters._pydantic_messages")
+            self._converter = import_module("fetchstash.client.adapters.pydantic_ai")
             self.data, self.format = self._converter.to_data(messages), "anthropic"
 
     def restore(self, data: list[Message]) -> list[Any]:

@@ -5,8 +5,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from fetchstash.client._formats import parts
-from fetchstash.client._parts import Part
+from fetchstash.client._formats import Part, parts
 from fetchstash.client._policy import Format, Message
 
 

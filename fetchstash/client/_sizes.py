@@ -5,9 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from fetchstash.client._formats import parts
+from fetchstash.client._formats import Part, as_json, parts
 from fetchstash.client._media import Media, media_tokens, strip_media
-from fetchstash.client._parts import Part, as_json
 from fetchstash.client._policy import Format, Message, State, content_hash
 from fetchstash.client._streams import is_list, is_object
 from fetchstash.system import telemetry

@@ -23,7 +23,7 @@ from inspect import isawaitable
 from threading import Lock
 from typing import Any, ClassVar, Self, TypeVar
 
-from fetchstash.client._parts import as_json
+from fetchstash.client._formats import as_json
 from fetchstash.client._policy import Message, State, content_hash
 from fetchstash.client._streams import (
     aclose,

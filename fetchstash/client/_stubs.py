@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from fetchstash.client._formats import Part, as_json, plain
 from fetchstash.client._media import strip_media
-from fetchstash.client._parts import Part, as_json, plain
 from fetchstash.client._policy import Merge, Message, Offload, Policy, content_hash
 from fetchstash.client._sizes import OnEvent, emit, json_tokens
 from fetchstash.client._streams import an_object, is_list, is_object
