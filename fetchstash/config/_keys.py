@@ -297,7 +297,7 @@ class Key:
         return name.removesuffix("s") if self.kind is tuple else name
 
 
-_DEFAULTS: Mapping[str, tuple[Any, ...]] = {
+DEFAULTS: Mapping[str, tuple[Any, ...]] = {
     "views": (ViewLimits(), ProfileChoice()),
     "fetch": (FetchLimits(),),
     "store": (StoreLimits(Path()),),
@@ -324,7 +324,7 @@ def profile_of(client_name: str) -> str:
 def _keys() -> dict[str, Key]:
     keys = [
         _key(section, room, item.name, item.metadata["setting"])
-        for section, rooms in _DEFAULTS.items()
+        for section, rooms in DEFAULTS.items()
         for room in rooms
         for item in fields(room)
         if "setting" in item.metadata

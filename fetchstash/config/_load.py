@@ -11,6 +11,7 @@ from fetchstash.client import CompactionConfig, Policy
 from fetchstash.config._keys import (
     AUTO,
     COUNTING_BYTES,
+    DEFAULTS,
     KEYS,
     PROFILES,
     HttpLimits,
@@ -132,33 +133,23 @@ def tenant_tables(
     data: Mapping[str, Any], origin: str, environment: Mapping[str, str]
 ) -> dict[str, TenantTable]:
     """Return the tables ``[tenants.NAME]`` by name. Raises BadArgument, and shows no header."""
-    tenants = _mapping(data.get("tenants", {}))
-    if tenants is None:
-        what = f"tenants is {data['tenants']!r} ({origin})."
-        raise BadArgument(what, "It must be tables: [tenants.NAME].")
+    tenants = tables(data, "tenants", "NAME", origin)
     return {name: _table(name, own, origin, environment) for name, own in tenants.items()}
 
 
-def _mapping(value: Any) -> Mapping[str, Any] | None:
-    """Return a table of TOML as one, None for any other value."""
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else None
-
-
-def _table(name: str, own: Any, origin: str, environment: Mapping[str, str]) -> TenantTable:
+def _table(
+    name: str, sections: Mapping[str, Any], origin: str, environment: Mapping[str, str]
+) -> TenantTable:
     setting = f"tenants.{name}"
     if not _NAME.fullmatch(name):
         what = f"{setting[:100]!r} is no name of a tenant ({origin})."
         raise BadArgument(what, "Use up to 63 of a-z, 0-9 and -, and no - at the beginning.")
-    sections = _mapping(own)
-    if sections is None:
-        raise BadArgument(f"{setting} is no table ({origin}).", f"It must be [{setting}.SECTION].")
     values: dict[str, Any] = {}
     for section, items in sections.items():
-        table = _mapping(items)
-        if section not in _SECTIONS or table is None:
+        if section not in _SECTIONS or not isinstance(items, dict):
             what = f"There is no table [{setting}.{section}] ({origin})."
             raise BadArgument(what, f"There are {', '.join(_SECTIONS)}.")
-        for item, raw in table.items():
+        for item, raw in cast("Mapping[str, Any]", items).items():
             path = f"{section}.{item}"
             if path == "fetch.headers":
                 continue
@@ -303,6 +294,10 @@ def load(
     )
 
 
+_WHOLE = ("fetch", "http", "ingest", "oauth", "quota", "telemetry", "tenant", "wrap")
+"""Sections whose settings are the fields of one room's limits, and all of them."""
+
+
 def _is_overridden(path: str, raw: Any, origin: str, chosen: Mapping[str, tuple[Any, str]]) -> bool:
     """Return whether a stronger source names the store's place in the other of its two ways.
 
@@ -334,19 +329,12 @@ def _settings(
     return Settings(
         profile=profile,
         views=ViewLimits(**views, count_bytes=profile in COUNTING_BYTES),
-        fetch=FetchLimits(**section("fetch")),
         store=StoreLimits(folder=Path(store.pop("folder")).expanduser(), **store),
-        ingest=IngestLimits(**section("ingest")),
         extract=ExtractLimits(**section("extract"), preview=context),
         context=context,
         client=Policy(**client),
         history=history,
-        telemetry=TelemetryLimits(**section("telemetry")),
-        wrap=WrapLimits(**section("wrap")),
-        http=HttpLimits(**section("http")),
-        quota=QuotaLimits(**section("quota")),
-        tenant=TenantRules(**section("tenant")),
-        oauth=OAuthLimits(**section("oauth")),
+        **{name: type(DEFAULTS[name][0])(**section(name)) for name in _WHOLE},
         truncation=truncation,
         values=values,
         origins=origins,

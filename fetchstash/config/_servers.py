@@ -72,21 +72,18 @@ def tables(
     data: Mapping[str, Any], setting: str, key: str, origin: str
 ) -> dict[str, Mapping[str, Any]]:
     """Return the tables [setting.KEY] of the file by their keys."""
-    section, _, name = setting.partition(".")
-    parent = data.get(section)
-    values_by_key: Any = {}
-    if isinstance(parent, dict):
-        values_by_key = cast("Mapping[str, Any]", parent).get(name, {})
-    if not isinstance(values_by_key, dict):
-        secret = setting == "fetch.headers"
-        shown = "no table" if secret else repr(values_by_key)
+    found: Any = data
+    for name in setting.split("."):
+        found = cast("Mapping[str, Any]", found).get(name, {}) if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        shown = "no table" if setting == "fetch.headers" else repr(found)  # it may be a secret
         what = f"{setting} is {shown} ({origin})."
         raise BadArgument(what, f"It must be tables: [{setting}.{key}].")
-    for name, values in cast("Mapping[str, Any]", values_by_key).items():
+    for name, values in cast("Mapping[str, Any]", found).items():
         if not isinstance(values, dict):
             what = f"{setting}.{name} is no table ({origin})."
             raise BadArgument(what, f"It must be a table: [{setting}.{key}].")
-    return cast("dict[str, Mapping[str, Any]]", values_by_key)
+    return cast("dict[str, Mapping[str, Any]]", found)
 
 
 def headers_of(
