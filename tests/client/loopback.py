@@ -4,7 +4,8 @@ import itertools
 import json
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
@@ -21,11 +22,10 @@ GEMINI_TOO_LONG = (
 class Loopback:
     """Answers each request with the next word of ``script``.
 
-    overflow, good, other (an error), late (an overflow after output), early
-    (Anthropic alone: an overflow as an event of a stream, before any output), overloaded (Anthropic
-    alone: 529), full and half (Anthropic alone: an answer that ends for the window before it
-    begins, or after its first words), call and calls (an answer that calls a tool once, or twice at
-    once).
+    overflow, good, other (an error), late (an overflow after output), early (one as an event of a
+    stream, before any output), overloaded (Anthropic alone: 529), full and half (Anthropic alone:
+    an answer that ends for the window before it begins, or after its first words), call and calls
+    (an answer that calls a tool once, or twice at once).
 
     With a ``limit`` a request that is larger is refused, whatever the script says: in tokens of
     four characters, a picture or a file being 1,000. With ``hold_after`` a stream stops after so
@@ -118,14 +118,19 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
+Said = str | int
+"""What an answer says: a text, or so many calls of the tool ``fetch``."""
+
+Answer = tuple[dict[str, Any], list[Any]]
+"""An answer as a whole, and as events."""
+
+_numbers = itertools.count(1)
+
+
 def _answer(path: str, word: str, streams: bool) -> tuple[int, Any]:
     word, *numbers = word.split()
-    answer, calls = ANSWERS.get(path.rpartition("/v1")[2], (_gemini, _gemini_calls))
-    named = path.endswith(("/responses", "/messages"))
-    if word in {"call", "calls"}:
-        whole, events = calls(1 if word == "call" else 2)
-        return 200, _sse(*events, named=named) if streams else whole
-    status, said = answer(word, streams)
+    api = APIS.get(path.rpartition("/v1")[2], GEMINI)
+    status, said = api.answer(word, streams)
     return status, _with_numbers(said, *numbers) if numbers else said
 
 
@@ -135,6 +140,36 @@ def _with_numbers(said: Any, size: str, limit: str) -> Any:
     return json.loads(text)
 
 
+@dataclass(frozen=True)
+class Api:
+    """How an API answers and refuses.
+
+    ``late`` of its events come before an overflow after output. ``named``: its events have names.
+    """
+
+    write: Callable[[Said], Answer]
+    refusal: Callable[[str], Any]
+    late: int
+    named: bool = False
+
+    def answer(self, word: str, streams: bool) -> tuple[int, Any]:
+        """Return the status and the body, or the events of the body, that a word stands for."""
+        whole, events = self.write({"call": 1, "calls": 2}.get(word, "Hello."))
+        if word in {"overflow", "other"}:
+            if not (streams and self is APIS["/responses"]):
+                return 400, self.refusal(word)
+            events = [events[0], _failed(word)]  # which the API says inside the stream
+        elif word == "overloaded":
+            overloaded = {"type": "overloaded_error", "message": "Overloaded"}
+            return 529, {"type": "error", "error": overloaded}
+        elif word in {"late", "early"} and streams:
+            error = _failed if self is APIS["/responses"] else self.refusal
+            events = [*events[: self.late if word == "late" else 1], error("overflow")]
+        elif word in {"full", "half"}:
+            whole, events = _ended_for_the_window(whole, events, empty=word == "full")
+        return 200, _sse(*events, named=self.named) if streams else whole
+
+
 def _sse(*events: Any, named: bool = False) -> list[str]:
     """Write server-sent events (WHATWG HTML, section 9.2), with names where the API has them."""
     names = ["event: " + event["type"] + "\n" if named else "" for event in events]
@@ -142,304 +177,156 @@ def _sse(*events: Any, named: bool = False) -> list[str]:
     return [f"{name}data: {one}\n\n" for name, one in zip(names, data, strict=True)]
 
 
-def _openai_error(word: str) -> dict[str, Any]:
+def _calls(said: Said) -> list[tuple[int, dict[str, Any]]]:
+    """Return the calls of an answer: a number that is new, and the arguments."""
+    count = said if isinstance(said, int) else 0
+    return [(number, {"page": number}) for number in itertools.islice(_numbers, count)]
+
+
+def _openai_refusal(word: str) -> dict[str, Any]:
     if word == "other":
-        return {
-            "error": {
-                "message": "Invalid 'temperature'",
-                "type": "invalid_request_error",
-                "code": "invalid_value",
-                "param": None,
-            }
-        }
-    return {
-        "error": {
-            "message": OVERFLOW,
-            "type": "invalid_request_error",
-            "code": "context_length_exceeded",
-            "param": "messages",
-        }
-    }
+        error = {"message": "Invalid 'temperature'", "code": "invalid_value", "param": None}
+    else:
+        code = "context_length_exceeded"
+        error = {"message": OVERFLOW, "code": code, "param": "messages"}
+    return {"error": error | {"type": "invalid_request_error"}}
 
 
-def _chat(word: str, streams: bool) -> tuple[int, Any]:
-    if word in {"overflow", "other"}:
-        return 400, _openai_error(word)
-    base: dict[str, Any] = {"id": "c1", "created": 1, "model": "m"}
-    if not streams:
-        message = {"role": "assistant", "content": "Hello."}
-        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-        return 200, {
-            **base,
-            "object": "chat.completion",
-            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-            "usage": usage,
-        }
-    chunks = [{"role": "assistant", "content": ""}, {"content": "Hel"}, {"content": "lo."}]
-    events: list[Any] = [
-        {
-            **base,
-            "object": "chat.completion.chunk",
-            "choices": [{"index": 0, "delta": d, "finish_reason": None}],
-        }
-        for d in chunks
-    ]
-    if word == "late":
-        return 200, _sse(*events[:2], _openai_error("overflow"))
-    end: dict[str, Any] = {
-        **events[0],
-        "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],
-    }
-    return 200, _sse(*events, end, "[DONE]")
-
-
-def _responses(word: str, streams: bool) -> tuple[int, Any]:
-    text: dict[str, Any] = {"type": "output_text", "text": "Hello.", "annotations": []}
-    message: dict[str, Any] = {
-        "type": "message",
-        "id": "m1",
-        "role": "assistant",
-        "status": "completed",
-        "content": [text],
-    }
-    base: dict[str, Any] = {
-        "id": "r1",
-        "object": "response",
-        "created_at": 1,
-        "model": "m",
-        "tools": [],
-        "tool_choice": "auto",
-        "parallel_tool_calls": True,
-    }
-    done: dict[str, Any] = {**base, "status": "completed", "output": [message], "error": None}
-    if not streams:
-        return (400, _openai_error(word)) if word in {"overflow", "other"} else (200, done)
-    created: dict[str, Any] = {
-        "type": "response.created",
-        "sequence_number": 0,
-        "response": {**base, "output": []},
-    }
-    error = {
-        "code": "context_length_exceeded" if word != "other" else "server_error",
-        "message": "Your input is refused.",
-    }
-    failed: dict[str, Any] = {
-        "type": "response.failed",
-        "sequence_number": 3,
-        "response": {**base, "status": "failed", "output": [], "error": error},
-    }
-    delta: dict[str, Any] = {
-        "type": "response.output_text.delta",
-        "sequence_number": 2,
-        "item_id": "m1",
-        "output_index": 0,
-        "content_index": 0,
-        "delta": "Hello.",
-        "logprobs": [],
-    }
-    if word in {"overflow", "other"}:
-        return 200, _sse(created, failed, named=True)
-    last: dict[str, Any] = (
-        failed
-        if word == "late"
-        else {"type": "response.completed", "sequence_number": 3, "response": done}
-    )
-    item: dict[str, Any] = {**message, "status": "in_progress", "content": []}
-    added = {"type": "response.output_item.added", "sequence_number": 1, "output_index": 0}
-    part = {"type": "response.content_part.added", "sequence_number": 1, "item_id": "m1"}
-    part |= {"output_index": 0, "content_index": 0, "part": {**text, "text": ""}}
-    return 200, _sse(created, {**added, "item": item}, part, delta, last, named=True)
-
-
-def _anthropic(word: str, streams: bool) -> tuple[int, Any]:
-    if word == "overloaded":
-        return 529, {
-            "type": "error",
-            "error": {"type": "overloaded_error", "message": "Overloaded"},
-        }
-    if word in {"overflow", "other"}:
-        message = TOO_LONG if word == "overflow" else "temperature: must be less than or equal to 1"
-        return 400, {
-            "type": "error",
-            "error": {"type": "invalid_request_error", "message": message},
-        }
-    base: dict[str, Any] = {"id": "m1", "type": "message", "role": "assistant", "model": "m"}
-    usage = {"input_tokens": 1, "output_tokens": 1}
-    reason = "model_context_window_exceeded" if word in {"full", "half"} else "end_turn"
-    if not streams:
-        return 200, {
-            **base,
-            "content": [] if word == "full" else [{"type": "text", "text": "Hello."}],
-            "stop_reason": reason,
-            "usage": usage,
-        }
-    start: dict[str, Any] = {
-        "type": "message_start",
-        "message": {**base, "content": [], "usage": usage},
-    }
-    block = {
-        "type": "content_block_start",
-        "index": 0,
-        "content_block": {"type": "text", "text": ""},
-    }
-    delta: dict[str, Any] = {
-        "type": "content_block_delta",
-        "index": 0,
-        "delta": {"type": "text_delta", "text": "Hello."},
-    }
-    error = {"type": "error", "error": {"type": "invalid_request_error", "message": TOO_LONG}}
-    if word == "early":
-        return 200, _sse(start, error, named=True)
-    if word == "late":
-        return 200, _sse(start, block, delta, error, named=True)
-    stop = {"type": "content_block_stop", "index": 0}
-    end: dict[str, Any] = {
-        "type": "message_delta",
-        "delta": {"stop_reason": reason},
-        "usage": {"output_tokens": 1},
-    }
-    if word == "full":
-        return 200, _sse(start, end, {"type": "message_stop"}, named=True)
-    return 200, _sse(start, block, delta, stop, end, {"type": "message_stop"}, named=True)
-
-
-def _gemini(word: str, streams: bool) -> tuple[int, Any]:
-    error = {"error": {"code": 400, "message": GEMINI_TOO_LONG, "status": "INVALID_ARGUMENT"}}
-    if word == "overflow":
-        return 400, error
-    if word == "other":
-        return 400, {
-            "error": {"code": 400, "message": "Unknown name.", "status": "INVALID_ARGUMENT"}
-        }
-    piece = {
-        "candidates": [{"content": {"role": "model", "parts": [{"text": "Hello."}]}, "index": 0}]
-    }
-    end: dict[str, Any] = {
-        "candidates": [
-            {"content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": "STOP"}
-        ]
-    }
-    if not streams:
-        return 200, {**piece, "usageMetadata": {"totalTokenCount": 2}}
-    return 200, _sse(piece, error if word == "late" else end)
-
-
-# Answers that call the tool ``fetch``, whole and as events.
-
-_numbers = itertools.count(1)
-Streamed = list[dict[str, Any] | str]
-
-
-def _chat_calls(parallel: int) -> tuple[dict[str, Any], Streamed]:
-    """Return a Chat Completions answer that calls ``fetch``, and its chunks."""
-    base: dict[str, Any] = {"id": "c1", "created": 1, "model": "m"}
+def _chat(said: Said) -> Answer:
     calls = [
-        {"id": f"call_{number}", "type": "function", "function": _function(number)}
-        for number in itertools.islice(_numbers, parallel)
+        {"id": f"call_{number}", "type": "function"}
+        | {"function": {"name": "fetch", "arguments": json.dumps(arguments)}}
+        for number, arguments in _calls(said)
     ]
-    message = {"role": "assistant", "content": None, "tool_calls": calls}
-    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    whole = {
-        **base,
-        "object": "chat.completion",
-        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
-        "usage": usage,
-    }
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": None}]
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": None if calls else ""}]
     deltas += [{"tool_calls": [{"index": n, **call}]} for n, call in enumerate(calls)]
-    chunks: Streamed = [
-        {**base, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": d}]}
-        for d in deltas
+    deltas += [] if calls else [{"content": "Hel"}, {"content": "lo."}]
+    message: dict[str, Any] = {"role": "assistant", "content": None if calls else said}
+    message |= {"tool_calls": calls} if calls else {}
+    reason = "tool_calls" if calls else "stop"
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    whole: dict[str, Any] = {"id": "c1", "created": 1, "model": "m", "object": "chat.completion"}
+    chunk = whole | {"object": "chat.completion.chunk"}
+    choice: dict[str, Any] = {"index": 0, "finish_reason": reason}
+    ends: list[dict[str, Any]] = [
+        *({"delta": d, "finish_reason": None} for d in deltas),
+        {"delta": {}},
     ]
-    end: dict[str, Any] = {"index": 0, "delta": {}, "finish_reason": "tool_calls"}
-    return whole, [*chunks, {**base, "object": "chat.completion.chunk", "choices": [end]}, "[DONE]"]
+    chunks = [chunk | {"choices": [choice | end]} for end in ends]
+    return whole | {"choices": [choice | {"message": message}], "usage": usage}, [*chunks, "[DONE]"]
 
 
-def _function(number: int) -> dict[str, Any]:
-    return {"name": "fetch", "arguments": json.dumps({"page": number})}
+RESPONSE: dict[str, Any] = {
+    "id": "r1", "object": "response", "created_at": 1, "model": "m", "tools": [],
+    "tool_choice": "auto", "parallel_tool_calls": True, "output": [], "error": None,
+}  # fmt: skip
 
 
-def _responses_calls(parallel: int) -> tuple[dict[str, Any], Streamed]:
-    """Return a Responses answer with reasoning and calls, and its events."""
-    first = next(_numbers)
-    items: list[dict[str, Any]] = [{"type": "reasoning", "id": f"rs_{first}", "summary": []}]
-    items += [
-        {
-            "type": "function_call",
-            "id": f"fc_{number}",
-            "call_id": f"call_{number}",
-            "status": "completed",
-            **_function(number),
-        }
-        for number in itertools.islice(_numbers, parallel)
-    ]
-    base: dict[str, Any] = {
-        "id": "r1", "object": "response", "created_at": 1, "model": "m", "tools": [],
-        "tool_choice": "auto", "parallel_tool_calls": True, "error": None,
-    }  # fmt: skip
-    whole = base | {"status": "completed", "output": items}
-    events: Streamed = [{"type": "response.created", "response": base | {"output": []}}]
-    for index, item in enumerate(items):
-        events.append({"type": "response.output_item.added", "output_index": index, "item": item})
-        events.append({"type": "response.output_item.done", "output_index": index, "item": item})
-    events.append({"type": "response.completed", "response": whole})
-    return whole, [
-        event | {"sequence_number": number}
-        for number, event in enumerate(events)
-        if not isinstance(event, str)
-    ]
-
-
-def _anthropic_calls(parallel: int) -> tuple[dict[str, Any], Streamed]:
-    """Return a Messages answer that thinks and calls, and its events."""
-    blocks: list[dict[str, Any]] = [{"type": "thinking", "thinking": "hm", "signature": "s"}]
-    blocks += [
-        {"type": "tool_use", "id": f"toolu_{number}", "name": "fetch", "input": {"page": number}}
-        for number in itertools.islice(_numbers, parallel)
-    ]
-    base = {"id": "m1", "type": "message", "role": "assistant", "model": "m"}
-    usage = {"input_tokens": 1, "output_tokens": 1}
-    whole = base | {"content": blocks, "stop_reason": "tool_use", "usage": usage}
-    events: Streamed = [
-        {"type": "message_start", "message": base | {"content": [], "usage": usage}}
-    ]
-    for index, block in enumerate(blocks):
-        thinks = block["type"] == "thinking"
-        empty: dict[str, Any] = {"thinking": "", "signature": ""} if thinks else {"input": {}}
-        deltas = (
-            [
-                {"type": "thinking_delta", "thinking": "hm"},
-                {"type": "signature_delta", "signature": "s"},
-            ]
-            if thinks
-            else [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
-        )
-        events.append(
-            {"type": "content_block_start", "index": index, "content_block": block | empty}
-        )
+def _responses(said: Said) -> Answer:
+    """Write a message, or reasoning and calls."""
+    text: dict[str, Any] = {"type": "output_text", "text": said, "annotations": []}
+    message = {"type": "message", "id": "m1", "role": "assistant", "content": [text]}
+    items: list[dict[str, Any]] = [message | {"status": "completed"}]
+    events: list[Any] = [{"type": "response.created", "response": RESPONSE}]
+    at = {"item_id": "m1", "output_index": 0, "content_index": 0}
+    if isinstance(said, str):
+        begun = message | {"status": "in_progress", "content": []}
         events += [
-            {"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas
+            {"type": "response.output_item.added", "output_index": 0, "item": begun},
+            {"type": "response.content_part.added", "part": text | {"text": ""}} | at,
+            {"type": "response.output_text.delta", "delta": said, "logprobs": []} | at,
         ]
-        events.append({"type": "content_block_stop", "index": index})
-    delta = {"stop_reason": "tool_use"}
-    events.append({"type": "message_delta", "delta": delta, "usage": {"output_tokens": 1}})
-    return whole, [*events, {"type": "message_stop"}]
+    else:
+        calls = _calls(said)
+        items = [{"type": "reasoning", "id": f"rs_{calls[0][0]}", "summary": []}]
+        items += [
+            {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}"}
+            | {"status": "completed", "name": "fetch", "arguments": json.dumps(arguments)}
+            for number, arguments in calls
+        ]
+        for index, item in enumerate(items):
+            kinds = ("response.output_item.added", "response.output_item.done")
+            events += [{"type": kind, "output_index": index, "item": item} for kind in kinds]
+    whole = RESPONSE | {"status": "completed", "output": items}
+    events.append({"type": "response.completed", "response": whole})
+    return whole, [event | {"sequence_number": n} for n, event in enumerate(events)]
 
 
-def _gemini_calls(parallel: int) -> tuple[dict[str, Any], Streamed]:
-    """Return a Gemini answer with calls, and its chunks."""
-    parts = [
-        {"functionCall": {"name": "fetch", "args": {"page": number}}, "thoughtSignature": "cw=="}
-        for number in itertools.islice(_numbers, parallel)
-    ]
-    candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
-    whole: dict[str, Any] = {"candidates": [candidate], "usageMetadata": {"totalTokenCount": 2}}
-    return whole, [whole]
+def _failed(word: str) -> dict[str, Any]:
+    """Return the event by which a stream of the Responses API refuses a request."""
+    code = "context_length_exceeded" if word != "other" else "server_error"
+    error = {"code": code, "message": "Your input is refused."}
+    response = RESPONSE | {"status": "failed", "error": error}
+    return {"type": "response.failed", "sequence_number": 9, "response": response}
 
 
-ANSWERS = {
-    "/chat/completions": (_chat, _chat_calls),
-    "/responses": (_responses, _responses_calls),
-    "/messages": (_anthropic, _anthropic_calls),
+def _anthropic_refusal(word: str) -> dict[str, Any]:
+    message = TOO_LONG if word == "overflow" else "temperature: must be less than or equal to 1"
+    return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
+
+
+def _anthropic(said: Said) -> Answer:
+    """Write a text, or a thought and calls."""
+    blocks: list[tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]]
+    if isinstance(said, str):
+        delta = {"type": "text_delta", "text": said}
+        blocks = [({"type": "text", "text": said}, {"text": ""}, [delta])]
+    else:
+        thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+        deltas: list[dict[str, Any]] = [
+            {"type": "thinking_delta", "thinking": "hm"},
+            {"type": "signature_delta", "signature": "s"},
+        ]
+        blocks = [(thought, {"thinking": "", "signature": ""}, deltas)]
+        for number, arguments in _calls(said):
+            call = {"type": "tool_use", "id": f"toolu_{number}", "name": "fetch"}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
+            blocks.append((call | {"input": arguments}, {"input": {}}, [delta]))
+    reason = "end_turn" if isinstance(said, str) else "tool_use"
+    base: dict[str, Any] = {"id": "m1", "type": "message", "role": "assistant", "model": "m"}
+    base |= {"usage": {"input_tokens": 1, "output_tokens": 1}}
+    events: list[Any] = [{"type": "message_start", "message": base | {"content": []}}]
+    for index, (block, empty, deltas) in enumerate(blocks):
+        here = {"index": index}
+        events.append({"type": "content_block_start", "content_block": block | empty} | here)
+        events += [{"type": "content_block_delta", "delta": delta} | here for delta in deltas]
+        events.append({"type": "content_block_stop"} | here)
+    end = {"type": "message_delta", "delta": {"stop_reason": reason}}
+    events += [end | {"usage": {"output_tokens": 1}}, {"type": "message_stop"}]
+    whole = base | {"content": [block for block, _, _ in blocks], "stop_reason": reason}
+    return whole, events
+
+
+def _ended_for_the_window(whole: Any, events: list[Any], *, empty: bool) -> Answer:
+    """Return an answer of Anthropic's that ends for the window of the model."""
+    reason = {"stop_reason": "model_context_window_exceeded"}
+    start, *blocks, end, stop = events
+    ended = [start, *([] if empty else blocks), end | {"delta": reason}, stop]
+    return whole | reason | ({"content": []} if empty else {}), ended
+
+
+def _gemini_refusal(word: str) -> dict[str, Any]:
+    message = GEMINI_TOO_LONG if word == "overflow" else "Unknown name."
+    return {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
+
+
+def _gemini(said: Said) -> Answer:
+    parts: list[dict[str, Any]] = [{"text": said}] if isinstance(said, str) else []
+    for _, arguments in _calls(said):
+        call = {"name": "fetch", "args": arguments}
+        parts.append({"functionCall": call, "thoughtSignature": "cw=="})
+
+    def piece(parts: list[Any], **more: str) -> dict[str, Any]:
+        return {"candidates": [{"content": {"role": "model", "parts": parts}, "index": 0} | more]}
+
+    whole = piece(parts, finishReason="STOP") | {"usageMetadata": {"totalTokenCount": 2}}
+    return whole, [piece(parts), piece([{"text": ""}], finishReason="STOP")]
+
+
+GEMINI = Api(_gemini, _gemini_refusal, late=1)
+APIS = {
+    "/chat/completions": Api(_chat, _openai_refusal, late=2),
+    "/responses": Api(_responses, _openai_refusal, late=4, named=True),
+    "/messages": Api(_anthropic, _anthropic_refusal, late=3, named=True),
 }
-"""What answers the requests of an API by its path; Gemini's has the name of the model in it."""
+"""The APIs by their paths; that of Gemini has the name of the model in it."""
