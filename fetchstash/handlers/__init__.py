@@ -31,6 +31,15 @@ if TYPE_CHECKING:
     from fetchstash.handlers._limits import ExtractLimits
     from fetchstash.handlers._media_types import TEXT_MEDIA_TYPES
     from fetchstash.handlers._ocr import ocr_is_installed, ocr_limits
+    from fetchstash.handlers._parts import (
+        TextParts,
+        blank_page,
+        ocr_page,
+        ocr_text,
+        part_text,
+        unmapped_page,
+    )
+    from fetchstash.handlers._previews import list_preview
     from fetchstash.handlers._reasons import Reason
     from fetchstash.handlers._registry import (
         built_in,
@@ -40,16 +49,7 @@ if TYPE_CHECKING:
         handler_of,
         kind_of_name,
     )
-    from fetchstash.handlers._routing._router import detect_content_kind, route_file
-    from fetchstash.handlers._shared._parts import (
-        TextParts,
-        blank_page,
-        ocr_page,
-        ocr_text,
-        part_text,
-        unmapped_page,
-    )
-    from fetchstash.handlers._shared._previews import list_preview
+    from fetchstash.handlers._router import detect_content_kind, route_file
     from fetchstash.handlers._worker._pool import WorkerPool
     from fetchstash.handlers._worker._process import warn_unconfined
 
@@ -118,9 +118,9 @@ _MODULES = {
     "_ocr": "ocr_is_installed ocr_limits",
     "_reasons": "Reason",
     "_registry": "built_in describe format_of handler_named handler_of kind_of_name",
-    "_routing._router": "detect_content_kind route_file",
-    "_shared._parts": "TextParts blank_page ocr_page ocr_text part_text unmapped_page",
-    "_shared._previews": "list_preview",
+    "_router": "detect_content_kind route_file",
+    "_parts": "TextParts blank_page ocr_page ocr_text part_text unmapped_page",
+    "_previews": "list_preview",
     "_worker._pool": "WorkerPool",
     "_worker._process": "warn_unconfined",
 }

@@ -9,7 +9,7 @@ from math import ceil, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fetchstash.errors import BadArgument, NoText, OutOfRange
+from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers._contract import (
     Extracted,
     Format,
@@ -22,9 +22,8 @@ from fetchstash.handlers._contract import (
     family,
 )
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._media._handler import mp4
+from fetchstash.handlers._parts import bounded, part_text
 from fetchstash.handlers._reasons import KEPT, Reason, ReasonTable
-from fetchstash.handlers._shared._parts import bounded, part_text
 from fetchstash.text import clip
 from fetchstash.text.facts import DocumentFacts
 
@@ -82,22 +81,13 @@ class ImageHandler:
         """Return size and facts; there is no text. Raises NoText for an unreadable image."""
         from PIL import Image  # noqa: PLC0415 - a heavy import
 
-        try:
-            with _opened(source) as image:
-                width, height = image.size
-                # PNG's own would decode the pixels first, to look for Exif behind them.
-                exif = Image.Image.getexif(image)
-                if exif.get(_ORIENTATION) in _QUARTER_TURNS:
-                    width, height = height, width
-                info = _facts(image, exif)
-        except NoText:
-            if not _is_heif(source):
-                raise
-            with source.open("rb") as file:
-                stated = mp4(file, source.stat().st_size)
-            info = "HEIF, not decoded here"
-            facts = DocumentFacts(width=stated.width, height=stated.height, structure_info=info)
-            return Extracted(None, facts)
+        with _opened(source) as image:
+            width, height = image.size
+            # PNG's own would decode the pixels first, to look for Exif behind them.
+            exif = Image.Image.getexif(image)
+            if exif.get(_ORIENTATION) in _QUARTER_TURNS:
+                width, height = height, width
+            info = _facts(image, exif)
         return Extracted(None, DocumentFacts(width=width, height=height, structure_info=info))
 
     def part(self, request: PartRequest) -> PartText | Picture:

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import Extracted, Format, Hints, Part
+from fetchstash.handlers._contract import Extracted, Format, Head, Hints, Part, Sniffed
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._routing._structure import sniff_markdown
-from fetchstash.handlers._shared._prose import MAX_HEADINGS, find_headings
+from fetchstash.handlers._prose import MAX_HEADINGS, find_headings
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*\n")
 _FRONT_TITLE = re.compile(r"^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$", re.MULTILINE)
@@ -48,6 +47,24 @@ def _summary(headings: int) -> str:
     if not headings:
         return ""
     return f"{headings:,} headings{' or more' if headings == MAX_HEADINGS else ''}"
+
+
+def sniff_markdown(head: Head) -> Sniffed | None:
+    """Recognise Markdown by a heading and two more of its marks.
+
+    A comment in a script may look like a heading, but nothing else there is a link.
+    """
+    text = head.text
+    marks = [
+        bool(re.search(r"^#{1,6} \S", text, re.MULTILINE)),
+        bool(re.search(r"^##{1,5} \S", text, re.MULTILINE)),
+        bool(re.search(r"^(?:```|~~~)[\w+-]*\s*$", text, re.MULTILINE)),
+        bool(re.search(r"\[[^\[\]\n]+\]\((?:https?://|[./#])[^)\s]*\)", text)),
+        bool(re.search(r"^\|?[ \t]*:?-{3,}:?[ \t]*\|", text, re.MULTILINE)),
+    ]
+    if marks[0] and sum(marks) >= 3:
+        return Sniffed("text/markdown", "headings and other marks of Markdown", full=False)
+    return None
 
 
 FORMATS = (

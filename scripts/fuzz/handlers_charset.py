@@ -9,7 +9,7 @@ import sys
 import atheris
 
 with atheris.instrument_imports(
-    include=["fetchstash.handlers._charset", "fetchstash.handlers._routing._text_test"]
+    include=["fetchstash.handlers._charset", "fetchstash.handlers._charset"]
 ):
     from fetchstash.handlers._charset import charset_named, choose_charset, declared_charset, decode
 

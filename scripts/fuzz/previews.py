@@ -11,14 +11,14 @@ from typing import Any
 import atheris
 
 FUZZED = [
-    "fetchstash.handlers._shared._previews",
+    "fetchstash.handlers._previews",
     "fetchstash.handlers._data._json",
     "fetchstash.text._cut",
 ]
 
 with atheris.instrument_imports(include=FUZZED):
     from fetchstash.handlers._data._json import preview
-    from fetchstash.handlers._shared._previews import TableEnds, table_preview
+    from fetchstash.handlers._previews import TableEnds, table_preview
     from fetchstash.text import PreviewLimits, head_and_tail
     from fetchstash.text.tokens import count
 

@@ -1,4 +1,4 @@
-"""Audio and video: duration, size, codecs and tags of the container; broken ones have no facts."""
+"""Audio and video: duration, codecs and tags of the container; broken ones have no facts."""
 
 import io
 import struct
@@ -73,12 +73,15 @@ def box(name: bytes, data: bytes) -> bytes:
 def mp4() -> bytes:
     header = box(b"mvhd", struct.pack(">12xLL", 1_000, 65_000) + bytes(80))
     track = box(b"tkhd", bytes(76) + struct.pack(">LL", 1_920 << 16, 1_080 << 16))
-    sound = box(
-        b"stsd", struct.pack(">8xL4s", 60, b"mp4a") + struct.pack(">16xH6xH", 2, 44_100) + bytes(30)
-    )
+    description = box(b"mp4a", bytes(16) + struct.pack(">HHHHH", 2, 16, 0, 0, 44_100) + bytes(70))
+    sound = box(b"stsd", struct.pack(">4xL", 1) + description)
     title = box(
         b"udta",
-        box(b"meta", bytes(4) + box(b"ilst", box(b"\xa9nam", box(b"data", bytes(8) + b"Film")))),
+        box(
+            b"meta",
+            bytes(4)
+            + box(b"ilst", box(b"\xa9nam", box(b"data", b"\0\0\0\1" + bytes(4) + b"Film"))),
+        ),
     )
     media = box(b"mdia", box(b"minf", box(b"stbl", sound)))
     return (
@@ -89,23 +92,20 @@ def mp4() -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("data", "line", "size"),
+    ("data", "line"),
     [
-        (wav(), "0:03, 8,000 Hz, 2 channels, title Song", None),
-        (flac(), "1:05, 44,100 Hz, 2 channels, FLAC, title Song, artist Ada", None),
-        (ogg(), "1:02:03, 48,000 Hz, 2 channels, Opus, title Song", None),
-        (mp3(), "0:26, 44,100 Hz, 2 channels, MP3, title Song", None),
-        (mp4(), "1:05, 44,100 Hz, 2 channels, mp4a, title Film", (1_920, 1_080)),
+        (wav(), "0:03, 8,000 Hz, 2 channels, title Song"),
+        (flac(), "1:05, 44,100 Hz, 2 channels, FLAC, title Song, artist Ada"),
+        (ogg(), "1:02:03, 48,000 Hz, 2 channels, Opus, title Song"),
+        (mp3(), "0:26, 44,100 Hz, 2 channels, MP3, title Song"),
+        (mp4(), "1:05, 44,100 Hz, 2 channels, title Film"),
     ],
     ids=["wav", "flac", "ogg", "mp3", "mp4"],
 )
-def test_a_container_tells_its_facts(
-    save: Save, data: bytes, line: str, size: tuple[int, int] | None
-) -> None:
+def test_a_container_tells_its_facts(save: Save, data: bytes, line: str) -> None:
     found = facts(save(data))
     assert found.parts is None
     assert found.facts.structure_info == line
-    assert (found.facts.width, found.facts.height) == (size or (None, None))
 
 
 @pytest.mark.parametrize("make", [wav, flac, ogg, mp3, mp4], ids=lambda make: make.__name__)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._shared._xml import XmlRepair
-from fetchstash.handlers._shared._zip import Zip, is_unsafe
+from fetchstash.handlers._xml import XmlRepair
+from fetchstash.handlers._zip import Zip, is_unsafe
 from tests.handlers.conftest import Pack, Save
 
 

@@ -16,7 +16,7 @@ class AnswerReason(ReasonTable):
 _ANSWER = Format(
     kind="json",
     word="",
-    handler="fetchstash.handlers._answers._handler:AnswerHandler",
+    handler="fetchstash.handlers._answers._sites:AnswerHandler",
     media_types=(),
     is_markup=True,
     paths=("/*", "$*"),

@@ -10,7 +10,7 @@ from typing import Any
 
 from fetchstash.handlers._contract import Part
 from fetchstash.handlers._data._json_values import is_array, is_object
-from fetchstash.handlers._shared._prose import fence_for
+from fetchstash.handlers._prose import fence_for
 from fetchstash.text import clip
 from fetchstash.text.ranges import Heading
 

@@ -41,7 +41,7 @@ _ARCHIVE = Format(
 
 
 _WARC = variant(
-    replace(_ARCHIVE, handler="fetchstash.handlers._archive._warc:WarcHandler"),
+    replace(_ARCHIVE, handler="fetchstash.handlers._archive._members:WarcHandler"),
     "web archive (WARC)",
     "application/warc",
     "warc",

@@ -7,7 +7,7 @@ from fetchstash.errors import BadArgument, OutOfRange, TooLarge
 from fetchstash.handlers._binary import UnreadHandler
 from fetchstash.handlers._contract import Format, Head, Sniffed, variant
 from fetchstash.handlers._reasons import FETCH_AGAIN, KEPT, READ_LINES, THERE_INSIDE, ReasonTable
-from fetchstash.handlers._routing._structure import sniff_csv, sniff_json, sniff_xml, sniff_yaml
+from fetchstash.handlers._sniffers import sniff_csv, sniff_json, sniff_xml, sniff_yaml
 from fetchstash.text.facts import QUERY
 
 
@@ -126,7 +126,7 @@ _JSON = Format(
 _LINES = replace(_JSON, kind="jsonl", handler=_HERE + "_json:JsonLinesHandler")
 _YAML = replace(_JSON, kind="yaml", handler=_HERE + "_yaml:YamlHandler")
 _XML = replace(_JSON, kind="xml", handler=_HERE + "_xml:XmlHandler", paths=("/*",))
-_FEED = replace(_XML, handler=_HERE + "_feeds:FeedHandler")
+_FEED = replace(_XML, handler=_HERE + "_xml:FeedHandler")
 _SVG = replace(_XML, kind="image", handler=_HERE + "_xml:SvgHandler", is_text=False, is_markup=True)
 _CALENDAR = replace(_XML, kind="text", handler=_HERE + "_ics:IcsHandler")
 _TABLE = replace(
@@ -176,6 +176,9 @@ FORMATS = (
     variant(_YAML, "text", "text/x-ini", "ini cfg", kind="text", paths=()),
     variant(_XML, "XML", _XMLS, "xml xsd xsl xslt plist", sniff=sniff_xml),
     variant(_XML, "XML", "application/rdf+xml", "rdf"),
+    variant(_XML, "FictionBook", "application/x-fictionbook+xml", "fb2"),
+    variant(_XML, "JATS article", "application/jats+xml", ""),
+    variant(_XML, "OPML outline", "text/x-opml", "opml"),
     variant(_XML, "XML", "application/vnd.google-earth.kml+xml", "kml"),
     variant(_XML, "XML", "application/gpx+xml", "gpx"),
     variant(_SVG, "SVG image", "image/svg+xml", "svg", pictures=True),

@@ -15,8 +15,8 @@ from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._aggregate import answer
 from fetchstash.handlers._data._rows import Table
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._shared._parts import part_text
-from fetchstash.handlers._shared._previews import LINE_FEED, TableEnds, table_preview
+from fetchstash.handlers._parts import part_text
+from fetchstash.handlers._previews import LINE_FEED, TableEnds, table_preview
 from fetchstash.text import PreviewLimits, clip
 from fetchstash.text.facts import is_query
 

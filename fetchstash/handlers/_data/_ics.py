@@ -10,8 +10,8 @@ from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._shared._parts import TextParts
-from fetchstash.handlers._shared._previews import list_preview
+from fetchstash.handlers._parts import TextParts
+from fetchstash.handlers._previews import list_preview
 from fetchstash.text import clip
 from fetchstash.text.ranges import Heading
 

@@ -23,8 +23,8 @@ from fetchstash.handlers._data._json_values import (
 )
 from fetchstash.handlers._data._rows import Records, json_rows, value_rows
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._shared._parts import TextParts
-from fetchstash.handlers._shared._previews import fits
+from fetchstash.handlers._parts import TextParts
+from fetchstash.handlers._previews import fits
 from fetchstash.handlers._worker._protocol import MAX_HEADINGS
 from fetchstash.text import PreviewLimits, clip, largest
 from fetchstash.text.facts import is_query

@@ -8,8 +8,8 @@ from typing import Any
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._json_values import as_object, as_objects, is_array
-from fetchstash.handlers._shared._parts import Streamed
-from fetchstash.handlers._shared._prose import Prose
+from fetchstash.handlers._parts import Streamed
+from fetchstash.handlers._prose import Prose
 from fetchstash.text import clip_middle
 
 # Pictures in a notebook are base64 within its JSON; more than this is not held in memory.

@@ -23,7 +23,7 @@ from fetchstash.handlers._data._json_values import (
     read,
     write,
 )
-from fetchstash.handlers._shared._previews import one_line
+from fetchstash.handlers._previews import one_line
 from fetchstash.text import clip
 
 _SAMPLE_ROWS = 1_000

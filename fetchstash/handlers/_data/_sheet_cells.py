@@ -16,9 +16,9 @@ from fetchstash.handlers._contract import Part
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._office._common import write_odf_chart
 from fetchstash.handlers._office._ooxml import Package, write_chart
-from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._xml import XmlReader, attribute
-from fetchstash.handlers._shared._zip import MAX_MEMBER, Entry, Zip
+from fetchstash.handlers._prose import Prose
+from fetchstash.handlers._xml import XmlReader, attribute
+from fetchstash.handlers._zip import MAX_MEMBER, Entry, Zip
 
 _MAX_MEMBERS = 20_000
 _MAX_CHARTS = 200

@@ -22,10 +22,10 @@ from fetchstash.handlers._data._sheet_cells import (
 )
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._office._odf import OdfHandler
+from fetchstash.handlers._parts import part_text
+from fetchstash.handlers._previews import TableEnds, one_line, table_preview
+from fetchstash.handlers._prose import Prose
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._shared._parts import part_text
-from fetchstash.handlers._shared._previews import TableEnds, one_line, table_preview
-from fetchstash.handlers._shared._prose import Prose
 from fetchstash.text import PreviewLimits
 from fetchstash.text.facts import is_query
 from fetchstash.text.ranges import Heading

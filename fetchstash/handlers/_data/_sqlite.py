@@ -16,10 +16,10 @@ from fetchstash.handlers._contract import Extracted, Part, PartRequest, PartText
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._aggregate import answer
 from fetchstash.handlers._data._rows import Table, listing_rows, which_rows
+from fetchstash.handlers._parts import Streamed, part_text
+from fetchstash.handlers._previews import one_line
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._shared._parts import Streamed, part_text
-from fetchstash.handlers._shared._previews import one_line
-from fetchstash.handlers._shared._xml import counted
+from fetchstash.handlers._xml import counted
 from fetchstash.text.facts import is_query
 from fetchstash.text.ranges import Heading
 

@@ -22,7 +22,7 @@ from fetchstash.handlers._data._aggregate import answer
 from fetchstash.handlers._data._json_values import as_objects, is_array, is_object
 from fetchstash.handlers._data._rows import value_rows
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._shared._parts import TextParts
+from fetchstash.handlers._parts import TextParts
 from fetchstash.text.facts import is_query
 from fetchstash.text.ranges import Heading
 

@@ -5,7 +5,7 @@ from enum import unique
 from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers._contract import Format, family
 from fetchstash.handlers._reasons import KEPT, PAGE_PATHS, ReasonTable
-from fetchstash.handlers._routing._structure import sniff_html
+from fetchstash.handlers._sniffers import sniff_html
 
 
 @unique

@@ -31,7 +31,7 @@ from fetchstash.handlers._html._inline import (
 )
 from fetchstash.handlers._html._media import MEDIA, shown
 from fetchstash.handlers._html._tree import Page
-from fetchstash.handlers._shared._prose import fence_for
+from fetchstash.handlers._prose import fence_for
 from fetchstash.text.ranges import Heading
 
 PARAGRAPH, HEADING, CODE, TABLE, MEDIUM = "paragraph", "heading", "code", "table", "medium"

@@ -12,7 +12,7 @@ from fetchstash.handlers._html import PageReason, _blocks, _content, _element, _
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._html._reading import PICTURE, Reading
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._shared._parts import part_text
+from fetchstash.handlers._parts import part_text
 from fetchstash.text.facts import DocumentFacts
 from fetchstash.text.ranges import Heading, Preview
 

@@ -13,8 +13,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from fetchstash.handlers import _tex
 from fetchstash.handlers._html._element import Element, names
-from fetchstash.handlers._shared import _tex
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode

@@ -7,7 +7,7 @@ from enum import unique
 from fetchstash.errors import OutOfRange
 from fetchstash.handlers._contract import Format, Head, Sniffed, family
 from fetchstash.handlers._reasons import KEPT, ReasonTable
-from fetchstash.handlers._routing._structure import sniff_mail
+from fetchstash.handlers._sniffers import sniff_mail
 
 
 @unique

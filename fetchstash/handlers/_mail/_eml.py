@@ -20,10 +20,10 @@ from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._mail import MailReason
+from fetchstash.handlers._parts import MemberParts, Streamed
+from fetchstash.handlers._prose import Prose
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._shared._parts import MemberParts, Streamed
-from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._xml import counted
+from fetchstash.handlers._xml import counted
 
 if TYPE_CHECKING:
     from fetchstash.handlers._html._handler import HtmlHandler

@@ -10,9 +10,9 @@ from fetchstash.handlers._charset import decode
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._mail import MailReason
 from fetchstash.handlers._mail._eml import write_markup
-from fetchstash.handlers._shared._parts import MemberParts, Streamed
-from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._zip import CompoundFile
+from fetchstash.handlers._parts import MemberParts, Streamed
+from fetchstash.handlers._prose import Prose
+from fetchstash.handlers._zip import CompoundFile
 
 _MAX_BYTES = 128 * 1024 * 1024
 # Property tags ([MS-OXPROPS]) of texts, as they stand in the names of streams.

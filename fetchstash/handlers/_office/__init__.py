@@ -46,25 +46,8 @@ OLD_WORD = (
     b"\xfe\x37\0\x23",
 )
 OLD_POWERPOINT = (b"\xed\xde\xad\x0b", b"\x0b\xad\xde\xed")
-# Pictures, and what the text leaves out (handlers/_shared/_beside.py).
+# Pictures, and what the text leaves out (handlers/_parts.py).
 _BESIDE = ("left_out", "images", "images/*")
-
-
-_FB2, _JATS, _OPML = "application/x-fictionbook+xml", "application/jats+xml", "text/x-opml"
-
-
-def _sniff_xml_text(head: Head) -> Sniffed | None:
-    """Recognise the root element of one of these formats."""
-    start = head.text.lstrip("\ufeff \t\r\n")[:2_048]
-    if not start.startswith("<"):
-        return None
-    if "<FictionBook" in start:
-        return Sniffed(_FB2, "element FictionBook")
-    if "<article" in start and ("JATS" in start or "NLM//DTD" in start or "jats" in start):
-        return Sniffed(_JATS, "JATS article")
-    if "<opml" in start:
-        return Sniffed(_OPML, "element opml")
-    return None
 
 
 def _sniff_rtf(head: Head) -> Sniffed | None:
@@ -78,11 +61,10 @@ _OOXML_DOCUMENT = replace(_DOCUMENT, paths=_BESIDE, signed=True)
 _DOCX = replace(_OOXML_DOCUMENT, handler=_HERE + "_docx:DocxHandler")
 _PPTX = replace(_OOXML_DOCUMENT, handler=_HERE + "_pptx:PptxHandler", page_word="slides")
 _ODF_DOCUMENT = replace(_OOXML_DOCUMENT, handler=_HERE + "_odf:OdfHandler")
-_EPUB = replace(_OOXML_DOCUMENT, handler=_HERE + "_books:EpubHandler")
+_EPUB = replace(_OOXML_DOCUMENT, handler=_HERE + "_epub:EpubHandler")
 _EPUB_MEMBERS = ("mimetype", "META-INF/container.xml")
 _OLE = replace(_DOCUMENT, handler=_HERE + "_doc:OldOfficeHandler", signed=True)
 _RTF = replace(_DOCUMENT, handler=_HERE + "_rtf:RtfHandler", sniff=_sniff_rtf)
-_XML_TEXT = replace(_DOCUMENT, handler=_HERE + "_books:XmlTextHandler", is_markup=True)
 # Pages, Numbers and Keynote store a snapshot of Apple's objects.
 _IWORK = replace(_DOCUMENT, handler=UnreadHandler, signed=True)
 
@@ -110,9 +92,6 @@ FORMATS = (
     # The same holds for EPUB (OCF, section 4.3).
     _like(_EPUB, "EPUB", "application/epub+zip", "epub", zip_members=_EPUB_MEMBERS),
     _like(_RTF, "RTF", "application/rtf text/rtf", "rtf"),
-    _like(_XML_TEXT, "FictionBook", _FB2, "fb2"),
-    _like(_XML_TEXT, "OPML outline", _OPML, "opml"),
-    _like(_XML_TEXT, "JATS article", _JATS, sniff=_sniff_xml_text),
     _like(
         _IWORK,
         "iWork document",

@@ -1,157 +1,19 @@
-"""What documents share: members of a container, trees of XML, runs of text, slides."""
+"""What documents share: metadata, runs of text, slides, charts."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import Sequence
 from itertools import groupby, islice
 from typing import NamedTuple
 
-from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted
-from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._xml import XmlReader, attribute, counted, walk
-from fetchstash.handlers._shared._zip import MAX_MEMBER, Zip
+from fetchstash.handlers._prose import Prose
+from fetchstash.handlers._xml import Node, counted
 
-_MAX_MEMBERS = 20_000
-# A limit for metadata, styles and relationships; the text is streamed.
-_MAX_SMALL_MEMBER = 32 * 1024 * 1024
-_MAX_NODES = 200_000
-_MAX_DEPTH = 41  # with the node of the document
 _MAX_SCRIPT = 30
 _MAX_DESCRIPTIONS = 20
 _MAX_ROWS, _MAX_COLUMNS = 5_000, 100  # of the data of a chart
 # What is raised and no exponent: marks of notes and trademarks, endings of ordinals.
 _MARKS = "*†‡§®™©()[]"
 _ORDINALS = frozenset(("st", "nd", "rd", "th", "er", "re", "e", "ème", "a", "o", "as", "º", "ª"))
-
-Tag = tuple[str, Callable[[str], str]]
-"""The name of a start tag, and what gives its attributes by their names without prefixes."""
-
-
-class Node:
-    """An element of XML: its name without a prefix, its attributes, and what is in it."""
-
-    __slots__ = ("attributes", "pieces", "tag")
-
-    def __init__(self, tag: str, attributes: Mapping[str, str]) -> None:
-        self.tag = tag
-        self.attributes = attributes
-        self.pieces: list[Node | str] = []
-
-    def get(self, name: str) -> str:
-        """Return an attribute with any prefix, "" if there is none."""
-        return attribute(self.attributes, name)
-
-    def iter(self) -> "list[Node]":
-        """Return the elements directly in it."""
-        return [piece for piece in self.pieces if isinstance(piece, Node)]
-
-    def all(self, *names: str) -> "Iterator[Node]":
-        """Yield the elements of these names within it, at any depth, in order."""
-        for node in self.iter():
-            if node.tag in names:
-                yield node
-            yield from node.all(*names)
-
-    def text(self, *, deep: bool = True) -> str:  # noqa: ARG002 - always deep
-        """Return all text in it."""
-        return "".join(p if isinstance(p, str) else p.text() for p in self.pieces)
-
-
-class Tree(XmlReader):
-    """Builds a tree of the events, without what is nested too deeply or beyond the limit."""
-
-    def __init__(self, limit: int = _MAX_NODES) -> None:
-        self.root = Node("", {})
-        self._open = [self.root]
-        self._left = limit
-        self._skipping = 0
-
-    def __bool__(self) -> bool:
-        """Return whether an element is open."""
-        return len(self._open) > 1 or bool(self._skipping)
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Take a start tag."""
-        self._left -= 1
-        if self._skipping or self._left < 0 or len(self._open) > _MAX_DEPTH:
-            self._skipping += 1
-            return
-        node = Node(name, attributes)
-        self._open[-1].pieces.append(node)
-        self._open.append(node)
-
-    def end(self, name: str) -> None:  # noqa: ARG002 - expat checks that it is the open one
-        """Take an end tag."""
-        if self._skipping:
-            self._skipping -= 1
-        else:
-            self._open.pop()
-
-    def text(self, data: str) -> None:
-        """Take character data."""
-        self._open[-1].pieces.append(data)
-
-
-class _Tags(XmlReader):
-    def __init__(self) -> None:
-        self.tags: list[Tag] = []
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        self.tags.append((name, partial(attribute, attributes)))
-
-    def end(self, name: str) -> None:  # noqa: ARG002 - start tags alone
-        return
-
-    def text(self, data: str) -> None:  # noqa: ARG002 - as above
-        return
-
-
-class Members:
-    """The members of an open zip container, by name. A missing one is empty."""
-
-    def __init__(self, container: Zip) -> None:
-        self.container = container
-        self.entries = {entry.name: entry for entry in islice(container.entries(), _MAX_MEMBERS)}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.entries
-
-    def chunks(self, name: str, limit: int = MAX_MEMBER) -> Iterator[bytes]:
-        """Yield the content of a member of at most ``limit`` bytes. Raises NoText if damaged."""
-        return self.container.chunks(self.entries[name], limit) if name in self else iter(())
-
-    def tags(self, name: str) -> Iterator[Tag]:
-        """Yield the start tags of a member, up to the first damage."""
-        reader = _Tags()
-        with suppress(NoText):
-            for _ in walk(self.chunks(name, _MAX_SMALL_MEMBER), reader) if name in self else ():
-                yield from reader.tags
-                reader.tags.clear()
-        yield from reader.tags
-
-    def read(self, name: str, reader: XmlReader, limit: int = 4 * 2**20) -> None:
-        """Pass a member of at most ``limit`` bytes to ``reader``. Raises NoText if damaged."""
-        for _ in walk(self.chunks(name, limit), reader) if name in self else ():
-            pass
-
-    def read_small(self, name: str, reader: XmlReader) -> None:
-        """Pass a member to ``reader``, up to the first damage."""
-        with suppress(NoText):
-            self.read(name, reader, _MAX_SMALL_MEMBER)
-
-    def tree(self, name: str, limit: int = _MAX_SMALL_MEMBER) -> Node:
-        """Return the document node of a member, with what stands before the first damage."""
-        tree = Tree()
-        with suppress(NoText):
-            self.read(name, tree, limit)
-        return tree.root
-
-    def whole_tree(self, name: str) -> Node:
-        """Return the document node of a member. Raises NoText if it is damaged."""
-        tree = Tree()
-        self.read(name, tree)
-        return tree.root
 
 
 def number(text: str, default: int = 0) -> int:

@@ -20,9 +20,9 @@ from typing import NamedTuple
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._office import OLD_POWERPOINT, OLD_WORD, OfficeReason, _ppt
+from fetchstash.handlers._prose import Prose
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._zip import CompoundFile
+from fetchstash.handlers._zip import CompoundFile
 
 _MAX_BYTES = 128 * 1024 * 1024
 # The stream of PowerPoint 4 and 95; those of 97 may keep it beside their own.

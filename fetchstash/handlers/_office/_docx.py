@@ -9,11 +9,12 @@ from itertools import chain
 from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._office._common import PLAIN, Look, Runs, Tag, number
+from fetchstash.handlers._office._common import PLAIN, Look, Runs, number
 from fetchstash.handlers._office._ooxml import Package, TextReader, write_chart, write_diagram
-from fetchstash.handlers._shared._parts import Beside, BesideParts
-from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
-from fetchstash.handlers._shared._zip import Zip
+from fetchstash.handlers._parts import Beside, BesideParts
+from fetchstash.handlers._prose import OpenTables, Prose, read_prose
+from fetchstash.handlers._xml import Tag
+from fetchstash.handlers._zip import Zip
 
 _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
 _TITLES = {"title": 1, "subtitle": 2}

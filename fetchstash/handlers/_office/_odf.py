@@ -13,19 +13,17 @@ from fetchstash.handlers._office import OfficeReason
 from fetchstash.handlers._office._common import (
     PLAIN,
     Look,
-    Members,
-    Node,
     Runs,
     Slides,
     learn_metadata,
     number,
     write_odf_chart,
 )
+from fetchstash.handlers._parts import Beside, BesideParts
+from fetchstash.handlers._prose import OpenTables, Prose, read_prose
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._shared._parts import Beside, BesideParts
-from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
-from fetchstash.handlers._shared._xml import attribute
-from fetchstash.handlers._shared._zip import MAX_MEMBER, Zip
+from fetchstash.handlers._xml import Node, attribute
+from fetchstash.handlers._zip import MAX_MEMBER, Members, Zip
 
 _MAX_MARGINS = 200
 # Cells and spaces may repeat, the empty rest of a sheet a million times (section 19.675 f.).

@@ -1,20 +1,19 @@
-"""Office Open XML: packages, charts, diagrams, and formulas as LaTeX (ECMA-376)."""
+"""Office Open XML: packages, charts, diagrams and texts (ECMA-376)."""
 
 import posixpath
-import unicodedata
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
 from fetchstash.handlers._contract import Extracted
 from fetchstash.handlers._office import OfficeReason
-from fetchstash.handlers._office._common import Members, Node, Tree, learn_metadata, number
-from fetchstash.handlers._shared import _tex
-from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._xml import XmlReader, attribute
-from fetchstash.handlers._shared._zip import Zip
+from fetchstash.handlers._office._common import learn_metadata, number
+from fetchstash.handlers._prose import Prose
+from fetchstash.handlers._tex import latex_of
+from fetchstash.handlers._xml import Node, Tree, XmlReader, attribute
+from fetchstash.handlers._zip import Members, Zip
 
 _TEXTS = {"t", "delText"}
 # Of all parts together; a presentation of 1,000 slides has some 5,000. Later ones are left out.
@@ -22,20 +21,6 @@ _MAX_RELATIONS = 100_000
 _MAX_SERIES = 100
 _MAX_POINTS = 10_000
 _MAX_FORMULA = 5_000
-_ESCAPED = str.maketrans({
-    "\\": "\\backslash ", "{": "\\{", "}": "\\}", "#": "\\#", "$": "\\$", "%": "\\%", "_": "\\_",
-    "^": "\\^{}", "~": "\\sim ", "\u2212": "-", "\u2061": "", "\u2062": "", "\u2063": "",
-    "\u2064": "",
-})  # fmt: skip
-_FENCES = {"{": "\\{", "}": "\\}", "": "."}
-_ACCENTS = {
-    "\u0300": "grave", "\u0301": "acute", "\u0302": "hat", "\u0303": "tilde", "\u0304": "bar",
-    "\u0305": "overline", "\u0306": "breve", "\u0307": "dot", "\u0308": "ddot",
-    "\u030c": "check", "\u20d7": "vec",
-}  # fmt: skip
-_BRACES = {"\u23df": "underbrace", "\u23de": "overbrace"}
-_ON = {"", "1", "on", "true"}
-_ROW_END = " \\\\ "
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +173,7 @@ class TextReader(XmlReader):
         if self._formula:
             self._formula.end(name)
             if not self._formula:
-                self.formula(_latex_of(self._formula.root))
+                self.formula(latex_of(self._formula.root))
         elif self._skipping:
             self._skipping -= 1
         elif name in _TEXTS:
@@ -218,108 +203,3 @@ class TextReader(XmlReader):
     @abstractmethod
     def formula(self, latex: str) -> None:
         """Take a formula between dollar signs, "" for an empty one."""
-
-
-def _latex_of(formula: Node) -> str:
-    tex = " ".join(_inside(formula.iter()[0]).split())
-    return f"${tex}$" if tex else ""
-
-
-def _inside(node: Node) -> str:
-    return "".join(map(_latex, node.iter()))
-
-
-def _latex(node: Node) -> str:
-    """Return an element as LaTeX (section 22.1.2). Each part is written once: they nest."""
-
-    def parts(name: str) -> Iterator[str]:
-        return (_inside(child) for child in node.iter() if child.tag == name)
-
-    def part(name: str) -> str:
-        return next(parts(name), "")
-
-    def setting(name: str, default: str = "") -> str:
-        own = (inner for n in node.iter() if n.tag == f"{node.tag}Pr" for inner in n.iter())
-        return next((inner.get("val") for inner in own if inner.tag == name), default)
-
-    match node.tag:
-        case "r":
-            return _run(node)
-        case "f":
-            top, bottom = part("num"), part("den")
-            match setting("type"):
-                case "noBar":
-                    return f"{{{top} \\atop {bottom}}}"
-                case "lin" | "skw":
-                    return f"{_tex.whole(top)}/{_tex.whole(bottom)}"
-                case _:
-                    return _tex.fraction(top, bottom)
-        case "sSup":
-            return _tex.superscript(part("e"), part("sup"))
-        case "sSub":
-            return _tex.subscript(part("e"), part("sub"))
-        case "sSubSup":
-            return _tex.both_scripts(part("e"), part("sub"), part("sup"))
-        case "sPre":
-            return f"{{}}_{_tex.group(part('sub'))}^{_tex.group(part('sup'))}{part('e')}"
-        case "rad":
-            base, degree = part("e"), part("deg")
-            hidden = setting("degHide", "0") in _ON
-            return _tex.root(base, degree) if degree and not hidden else f"\\sqrt{{{base}}}"
-        case "nary":
-            sign, down, up = setting("chr", "\u222b"), part("sub"), part("sup")
-            sign += f"_{_tex.group(down)}" if down else ""
-            sign += f"^{_tex.group(up)}" if up else ""
-            return f"{sign} {part('e')}"
-        case "d":
-            begin, end = setting("begChr", "("), setting("endChr", ")")
-            inner = setting("sepChr", "|").join(parts("e"))
-            return f"{_fence('left', begin)}{inner}{_fence('right', end)}"
-        case "func":
-            return f"{_named(part('fName'))} {part('e')}"
-        case "limLow":
-            return _tex.under(_named(part("e")), part("lim"))
-        case "limUpp":
-            return _tex.over(_named(part("e")), part("lim"))
-        case "acc":
-            sign, base = setting("chr", "\u0302"), part("e")
-            return f"\\{_ACCENTS[sign]}{{{base}}}" if sign in _ACCENTS else _tex.over(base, sign)
-        case "groupChr":
-            sign, base = setting("chr", "\u23df"), part("e")
-            return f"\\{_BRACES[sign]}{{{base}}}" if sign in _BRACES else _tex.under(base, sign)
-        case "bar":
-            line = "overline" if setting("pos") == "top" else "underline"
-            return f"\\{line}{{{part('e')}}}"
-        case "m":
-            lines = (
-                " & ".join(_inside(cell) for cell in row.iter() if cell.tag == "e")
-                for row in node.iter()
-                if row.tag == "mr"
-            )
-            return f"\\begin{{matrix}} {_ROW_END.join(lines)} \\end{{matrix}}"
-        case "eqArr":
-            rows = _ROW_END.join(parts("e"))
-            return f"\\begin{{aligned}} {rows} \\end{{aligned}}"
-        case "phant":
-            return part("e") if setting("show", "1") in _ON else ""
-        case name:
-            return "" if name.endswith("Pr") else _inside(node)
-
-
-def _run(node: Node) -> str:
-    raw = "".join(child.text() for child in node.iter() if child.tag == "t")
-    text = "".join(
-        unicodedata.normalize("NFKC", char) if "\U0001d400" <= char <= "\U0001d7ff" else char
-        for char in raw
-    )
-    properties = (inner for child in node.iter() if child.tag == "rPr" for inner in child.iter())
-    is_text = any(inner.tag == "nor" for inner in properties)
-    return _tex.prose(text) if is_text and text.strip() else text.translate(_ESCAPED)
-
-
-def _fence(side: str, sign: str) -> str:
-    return sign if sign in {"(", ")", "[", "]", "|"} else f"\\{side}{_FENCES.get(sign, sign)} "
-
-
-def _named(name: str) -> str:
-    return _tex.identifier(name) if name.isalpha() else name

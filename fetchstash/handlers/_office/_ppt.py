@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office import OfficeReason
 from fetchstash.handlers._office._common import Slides
-from fetchstash.handlers._shared._prose import Prose
-from fetchstash.handlers._shared._zip import CompoundFile
+from fetchstash.handlers._prose import Prose
+from fetchstash.handlers._zip import CompoundFile
 
 _HEADER = struct.Struct("<HHL")  # section 2.3.1
 _CONTAINER = 0xF

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._office._common import PLAIN, Look, Node, Runs, Slides, number
+from fetchstash.handlers._office._common import PLAIN, Look, Runs, Slides, number
 from fetchstash.handlers._office._ooxml import Package, Relation, TextReader, write_chart
-from fetchstash.handlers._shared._parts import Beside, BesideParts
-from fetchstash.handlers._shared._prose import OpenTables, Prose, read_prose
-from fetchstash.handlers._shared._zip import Zip
+from fetchstash.handlers._parts import Beside, BesideParts
+from fetchstash.handlers._prose import OpenTables, Prose, read_prose
+from fetchstash.handlers._xml import Node
+from fetchstash.handlers._zip import Zip
 
 _TITLES = {"title", "ctrTitle"}
 # Fields that repeat on every slide.

@@ -9,8 +9,8 @@ from typing import Any
 
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office import OfficeReason
-from fetchstash.handlers._shared._parts import Streamed
-from fetchstash.handlers._shared._prose import Prose
+from fetchstash.handlers._parts import Streamed
+from fetchstash.handlers._prose import Prose
 
 _MAX_BYTES = 128 * 1024 * 1024
 _MAX_DEPTH = 1_000

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 from fetchstash.errors import FetchstashError, NoText
 from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
 from fetchstash.handlers._limits import ExtractLimits
+from fetchstash.handlers._parts import bounded, part_text
 from fetchstash.handlers._pdf import NO_MAPPING, PdfReason, is_garbage, mend
 from fetchstash.handlers._pdf._lines import column_regions
 from fetchstash.handlers._pdf._objects import PageImages, are_in, listed, shown
 from fetchstash.handlers._pdf._pages import Block, PageTables, page_parts
 from fetchstash.handlers._reasons import Cause, Reason
-from fetchstash.handlers._shared._parts import bounded, part_text
 from fetchstash.text.ranges import Heading
 
 if TYPE_CHECKING:

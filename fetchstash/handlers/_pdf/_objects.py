@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from fetchstash.handlers._contract import Picture
 from fetchstash.handlers._limits import ExtractLimits
+from fetchstash.handlers._parts import bounded
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._shared._parts import bounded
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage, PdfTextPage

@@ -7,6 +7,7 @@ from itertools import cycle, groupby, pairwise
 from typing import TYPE_CHECKING
 
 from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._parts import blank_page
 from fetchstash.handlers._pdf import NO_MAPPING, mend
 from fetchstash.handlers._pdf._lines import Row
 from fetchstash.handlers._pdf._objects import (
@@ -19,9 +20,8 @@ from fetchstash.handlers._pdf._objects import (
     turned,
 )
 from fetchstash.handlers._pdf._tables import Grid, Table, aligned_tables, fill, grids
-from fetchstash.handlers._shared._parts import blank_page
-from fetchstash.handlers._shared._prose import table_row
-from fetchstash.handlers._shared._xml import counted
+from fetchstash.handlers._prose import table_row
+from fetchstash.handlers._xml import counted
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage, PdfTextPage

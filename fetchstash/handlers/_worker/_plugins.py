@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from fetchstash.handlers._contract import ContentKind, Decision, Format, Head, Hints, Sniffed
 from fetchstash.handlers._reasons import Cause, Reason
 from fetchstash.handlers._registry import Formats, built_in, format_of, package_name
-from fetchstash.handlers._routing._router import route_file
+from fetchstash.handlers._router import route_file
 from fetchstash.handlers._worker._protocol import PluginReport
 from fetchstash.text import clip
 from fetchstash.text.hygiene import clean_line

@@ -14,7 +14,9 @@ from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, P
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._pdf import NO_MAPPING
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._shared._zip import Zip
+from fetchstash.handlers._registry import built_in, format_of, handler_of, read_part
+from fetchstash.handlers._router import route_file
+from fetchstash.handlers._zip import Zip
 from fetchstash.text import PreviewLimits
 
 if TYPE_CHECKING:
@@ -107,21 +109,18 @@ def read_member(pieces: Iterable[bytes], name: str, request: PartRequest) -> Par
 
     Raises NoText if it has no text, and what its handler raises.
     """
-    from fetchstash.handlers import _registry  # noqa: PLC0415 - it imports the caller
-    from fetchstash.handlers._routing import _router  # noqa: PLC0415 - it imports the caller
-
     with tempfile.TemporaryDirectory(prefix="member-") as folder:
         member = Path(folder) / "member"
         with member.open("wb") as file:
             file.writelines(pieces)
-        decision = _router.route_file(member, {}, name)
-        handler = _registry.handler_of(_registry.format_of(decision))
+        decision = route_file(member, {}, name)
+        handler = handler_of(format_of(decision))
         hints = Hints(name=name, media_type=decision.media_type)
         if request.path or request.render == "image":
-            return _registry.read_part(handler, replace(request, source=member, hints=hints))
+            return read_part(handler, replace(request, source=member, hints=hints))
         extracted = handler.extract(member, hints, request.limits)
         if extracted.parts is None:
-            known = _registry.built_in().declares(decision.media_type)
+            known = built_in().declares(decision.media_type)
             media_type = decision.media_type if known else ""
             raise Reason.MEMBER_WITHOUT_TEXT.error(name=name, media_type=media_type)
         return part_text(_text(extracted.parts, request.limits.max_chars), request)

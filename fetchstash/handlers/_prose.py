@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Part
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._shared._xml import XmlReader, walk
+from fetchstash.handlers._xml import XmlReader, walk
 from fetchstash.text.ranges import Heading
 
 # ATX headings, fences and setext underlines (CommonMark 0.31, sections 4.2, 4.5 and 4.3).

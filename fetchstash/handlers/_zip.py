@@ -1,4 +1,4 @@
-"""Containers: zip, and the compound files of old Office (MS-CFB).
+"""Containers: zip with its members of XML, and the compound files of old Office (MS-CFB).
 
 zipfile builds an object for each entry first, be they half a million, and trusts stated sizes. Here
 members are inflated in steps, up to a limit.
@@ -11,13 +11,19 @@ import sys
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from fetchstash.errors import NoText
 from fetchstash.handlers._reasons import Reason
+from fetchstash.handlers._xml import Node, Tag, Tags, Tree, XmlReader, walk
 
 MAX_MEMBER = 256 * 1024 * 1024
+_MAX_MEMBERS = 20_000
+# A limit for metadata, styles and relationships; the text is streamed.
+_MAX_SMALL_MEMBER = 32 * 1024 * 1024
 # What a document may unpack to: some MiB, and a multiple of its size that no honest one needs. The
 # same member counts each time: a part that unpacks well could be named a thousand times.
 _FREE_BYTES = 16 * 1024 * 1024
@@ -209,6 +215,53 @@ def inflated(packed: Iterable[bytes]) -> Iterator[bytes]:
         while piece:
             yield piece
             piece = engine.decompress(engine.unconsumed_tail, _STEP)
+
+
+class Members:
+    """The members of an open zip container, by name. A missing one is empty."""
+
+    def __init__(self, container: Zip) -> None:
+        self.container = container
+        self.entries = {entry.name: entry for entry in islice(container.entries(), _MAX_MEMBERS)}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.entries
+
+    def chunks(self, name: str, limit: int = MAX_MEMBER) -> Iterator[bytes]:
+        """Yield the content of a member of at most ``limit`` bytes. Raises NoText if damaged."""
+        return self.container.chunks(self.entries[name], limit) if name in self else iter(())
+
+    def tags(self, name: str) -> Iterator[Tag]:
+        """Yield the start tags of a member, up to the first damage."""
+        reader = Tags()
+        with suppress(NoText):
+            for _ in walk(self.chunks(name, _MAX_SMALL_MEMBER), reader) if name in self else ():
+                yield from reader.tags
+                reader.tags.clear()
+        yield from reader.tags
+
+    def read(self, name: str, reader: XmlReader, limit: int = 4 * 2**20) -> None:
+        """Pass a member of at most ``limit`` bytes to ``reader``. Raises NoText if damaged."""
+        for _ in walk(self.chunks(name, limit), reader) if name in self else ():
+            pass
+
+    def read_small(self, name: str, reader: XmlReader) -> None:
+        """Pass a member to ``reader``, up to the first damage."""
+        with suppress(NoText):
+            self.read(name, reader, _MAX_SMALL_MEMBER)
+
+    def tree(self, name: str, limit: int = _MAX_SMALL_MEMBER) -> Node:
+        """Return the document node of a member, with what stands before the first damage."""
+        tree = Tree()
+        with suppress(NoText):
+            self.read(name, tree, limit)
+        return tree.root
+
+    def whole_tree(self, name: str) -> Node:
+        """Return the document node of a member. Raises NoText if it is damaged."""
+        tree = Tree()
+        self.read(name, tree)
+        return tree.root
 
 
 _MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"

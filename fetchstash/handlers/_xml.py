@@ -1,11 +1,12 @@
-"""XML of others: events within bounds, and repair of what is not well-formed.
+"""XML of others: events and trees within bounds, and repair of what is not well-formed.
 
-Feeds are full of them, and a parser must stop at the first (XML 1.0, sections 2.2, 2.4 and 4.1).
+Feeds are full of faults, and a parser must stop at the first (XML 1.0, sections 2.2, 2.4 and 4.1).
 Other damage, such as an unclosed tag, stays: its meaning would be a guess.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from html.entities import html5
 from typing import Protocol
 from xml.parsers import expat
@@ -21,6 +22,11 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 _MAX_DEPTH = 1_000
 # expat parses an incomplete tag again with each chunk: one of megabytes takes quadratic time.
 _MAX_TAG = 1024 * 1024
+_MAX_NODES = 200_000
+_MAX_TREE_DEPTH = 41  # with the node of the document
+
+Tag = tuple[str, Callable[[str], str]]
+"""The name of a start tag, and what gives its attributes by their names without prefixes."""
 
 
 class XmlReader(Protocol):
@@ -91,6 +97,85 @@ def _refuse_entities(
 ) -> None:
     if has_subset:
         raise Reason.XML_ENTITIES.error()
+
+
+class Node:
+    """An element of XML: its name without a prefix, its attributes, and what is in it."""
+
+    __slots__ = ("attributes", "pieces", "tag")
+
+    def __init__(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self.tag = tag
+        self.attributes = attributes
+        self.pieces: list[Node | str] = []
+
+    def get(self, name: str) -> str:
+        """Return an attribute with any prefix, "" if there is none."""
+        return attribute(self.attributes, name)
+
+    def iter(self) -> "list[Node]":
+        """Return the elements directly in it."""
+        return [piece for piece in self.pieces if isinstance(piece, Node)]
+
+    def all(self, *names: str) -> "Iterator[Node]":
+        """Yield the elements of these names within it, at any depth, in order."""
+        for node in self.iter():
+            if node.tag in names:
+                yield node
+            yield from node.all(*names)
+
+    def text(self, *, deep: bool = True) -> str:  # noqa: ARG002 - always deep
+        """Return all text in it."""
+        return "".join(p if isinstance(p, str) else p.text() for p in self.pieces)
+
+
+class Tree(XmlReader):
+    """Builds a tree of the events, without what is nested too deeply or beyond the limit."""
+
+    def __init__(self, limit: int = _MAX_NODES) -> None:
+        self.root = Node("", {})
+        self._open = [self.root]
+        self._left = limit
+        self._skipping = 0
+
+    def __bool__(self) -> bool:
+        """Return whether an element is open."""
+        return len(self._open) > 1 or bool(self._skipping)
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Take a start tag."""
+        self._left -= 1
+        if self._skipping or self._left < 0 or len(self._open) > _MAX_TREE_DEPTH:
+            self._skipping += 1
+            return
+        node = Node(name, attributes)
+        self._open[-1].pieces.append(node)
+        self._open.append(node)
+
+    def end(self, name: str) -> None:  # noqa: ARG002 - expat checks that it is the open one
+        """Take an end tag."""
+        if self._skipping:
+            self._skipping -= 1
+        else:
+            self._open.pop()
+
+    def text(self, data: str) -> None:
+        """Take character data."""
+        self._open[-1].pieces.append(data)
+
+
+class Tags(XmlReader):
+    def __init__(self) -> None:
+        self.tags: list[Tag] = []
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        self.tags.append((name, partial(attribute, attributes)))
+
+    def end(self, name: str) -> None:  # noqa: ARG002 - start tags alone
+        return
+
+    def text(self, data: str) -> None:  # noqa: ARG002 - as above
+        return
 
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")

@@ -1,4 +1,4 @@
-"""Formats of texts by their structure, and languages of code.
+"""Formats of texts by their structure.
 
 They look at the first 4,096 characters, which must go on as they begin: a text that mentions a tag
 or opens a brace is none of these. Pure functions.
@@ -6,63 +6,14 @@ or opens a brace is none of these. Pure functions.
 
 import json
 import re
-from collections.abc import Mapping
-from types import MappingProxyType
 
 from fetchstash.handlers._contract import ContentKind, Head, Sniffed
 
-LANGUAGES: Mapping[str, str] = MappingProxyType({
-    "py": "python", "pyi": "python", "pyw": "python", "js": "javascript", "mjs": "javascript",
-    "cjs": "javascript", "jsx": "javascript", "ts": "typescript", "mts": "typescript",
-    "cts": "typescript", "tsx": "typescript", "vue": "vue", "svelte": "svelte", "c": "c", "h": "c",
-    "cc": "c++", "cpp": "c++", "cxx": "c++", "hh": "c++", "hpp": "c++", "hxx": "c++",
-    "m": "objective-c", "mm": "objective-c", "cs": "c#", "fs": "f#", "vb": "visual basic",
-    "java": "java", "kt": "kotlin", "kts": "kotlin", "scala": "scala", "groovy": "groovy",
-    "gradle": "groovy", "clj": "clojure", "cljs": "clojure", "go": "go", "rs": "rust",
-    "swift": "swift", "dart": "dart", "rb": "ruby", "php": "php", "pl": "perl", "pm": "perl",
-    "lua": "lua", "r": "r", "jl": "julia", "ex": "elixir", "exs": "elixir", "erl": "erlang",
-    "hs": "haskell", "ml": "ocaml", "mli": "ocaml", "elm": "elm", "nim": "nim", "zig": "zig",
-    "v": "verilog", "sv": "verilog", "vhd": "vhdl", "asm": "assembly", "s": "assembly",
-    "f90": "fortran", "f": "fortran", "pas": "pascal", "ada": "ada", "adb": "ada", "lisp": "lisp",
-    "el": "lisp", "scm": "scheme", "rkt": "racket", "sh": "shell", "bash": "shell", "zsh": "shell",
-    "fish": "shell", "ps1": "powershell", "bat": "batch", "cmd": "batch", "sql": "sql",
-    "css": "css", "scss": "scss", "sass": "sass", "less": "less", "graphql": "graphql",
-    "proto": "protobuf", "thrift": "thrift", "cmake": "cmake", "mk": "make", "tf": "terraform",
-    "hcl": "terraform", "nix": "nix", "diff": "diff", "patch": "diff", "sol": "solidity",
-    "json5": "json5", "jsonc": "json5", "wat": "webassembly", "glsl": "glsl", "cu": "cuda",
-    "d": "d", "awk": "awk", "vim": "vim script",
-})  # fmt: skip
 
-FILE_NAMES: Mapping[str, str] = MappingProxyType({
-    "makefile": "make", "gnumakefile": "make", "dockerfile": "dockerfile",
-    "cmakelists.txt": "cmake", "rakefile": "ruby", "gemfile": "ruby", "jenkinsfile": "groovy",
-    "vagrantfile": "ruby", "build": "starlark", "build.bazel": "starlark",
-})  # fmt: skip
-
-INTERPRETERS: Mapping[str, str] = MappingProxyType({
-    "python": "python", "node": "javascript", "deno": "typescript", "ruby": "ruby", "perl": "perl",
-    "php": "php", "lua": "lua", "bash": "shell", "sh": "shell", "zsh": "shell", "dash": "shell",
-    "ksh": "shell", "fish": "shell", "awk": "awk", "rscript": "r", "pwsh": "powershell",
-    "tclsh": "tcl", "make": "make",
-})  # fmt: skip
-"""Interpreters by the name that a ``#!`` line gives, without version."""
-
-
-def language_of_name(name: str) -> str:
-    """Return the language of a file by its name, "" if none."""
-    name = name.lower()
-    return FILE_NAMES.get(name) or LANGUAGES.get(name.rpartition(".")[2] if "." in name else "", "")
-
-
-def language_of_shebang(first_line: str) -> str:
-    """Return the language of a script by its ``#!`` line, "" if it has none."""
-    if not first_line.startswith("#!"):
-        return ""
-    words = first_line[2:].split()
-    if words and words[0].endswith("/env"):
-        words = [w for w in words[1:] if not w.startswith("-") and "=" not in w]
-    name = words[0].rpartition("/")[2].lower().rstrip("0123456789.") if words else ""
-    return INTERPRETERS.get(name, "shell" if name else "")
+def printable(magic: bytes) -> str:
+    """Return the ASCII letters of a signature, or hexadecimal where there are fewer than two."""
+    letters = bytes(b for b in magic if 0x20 < b < 0x7F).decode("ascii")
+    return letters if len(letters) >= 2 else magic.hex()
 
 
 _MARKUP_REACH = 256
@@ -112,6 +63,8 @@ _ROOTS = {
     "sitemapindex": "application/x-sitemap+xml",
     "kml": "application/vnd.google-earth.kml+xml",
     "gpx": "application/gpx+xml",
+    "FictionBook": "application/x-fictionbook+xml",
+    "opml": "text/x-opml",
     "OpenSearchDescription": "application/opensearchdescription+xml",
 }
 
@@ -242,19 +195,6 @@ def sniff_mail(head: Head) -> Sniffed | None:
     )
 
 
-def sniff_script(head: Head) -> Sniffed | None:
-    """Recognise scripts by their first line, and diffs."""
-    text = head.text
-    language = language_of_shebang(text.split("\n", 1)[0])
-    if language:
-        return Sniffed(f"text/x-{language}", f"#! line of {language}")
-    if re.match(r"\s*<\?php\s", text):
-        return Sniffed("text/x-php", "<?php")
-    if re.match(r"(?:diff --git |--- \S.*\n\+\+\+ \S.*\n@@ )", text):
-        return Sniffed("text/x-diff", "diff")
-    return None
-
-
 def sniff_yaml(head: Head) -> Sniffed | None:
     """Recognise YAML by its directive or its first document; front matter belongs to Markdown."""
     text = head.text
@@ -266,24 +206,6 @@ def sniff_yaml(head: Head) -> Sniffed | None:
     if re.search(r"^---[ \t]*\r?\n\s*[^\s\w-]{0,9}[#<>!*\[A-Z]", text[front.end() :], re.MULTILINE):
         return Sniffed("text/markdown", "front matter", full=False)
     return Sniffed("application/yaml", "begins as YAML", full=False)
-
-
-def sniff_markdown(head: Head) -> Sniffed | None:
-    """Recognise Markdown by a heading and two more of its marks.
-
-    A comment in a script may look like a heading, but nothing else there is a link.
-    """
-    text = head.text
-    marks = [
-        bool(re.search(r"^#{1,6} \S", text, re.MULTILINE)),
-        bool(re.search(r"^##{1,5} \S", text, re.MULTILINE)),
-        bool(re.search(r"^(?:```|~~~)[\w+-]*\s*$", text, re.MULTILINE)),
-        bool(re.search(r"\[[^\[\]\n]+\]\((?:https?://|[./#])[^)\s]*\)", text)),
-        bool(re.search(r"^\|?[ \t]*:?-{3,}:?[ \t]*\|", text, re.MULTILINE)),
-    ]
-    if marks[0] and sum(marks) >= 3:
-        return Sniffed("text/markdown", "headings and other marks of Markdown", full=False)
-    return None
 
 
 def sniff_csv(head: Head) -> Sniffed | None:

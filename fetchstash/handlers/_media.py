@@ -1,10 +1,22 @@
-"""Audio and video: the facts of their containers; no stream is decoded."""
+"""Audio and video: what tinytag reads of their headers; no stream is decoded."""
 
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 from fetchstash.handlers._binary import UnreadHandler
-from fetchstash.handlers._contract import Format, Head, Sniffed, family, variant
-from fetchstash.handlers._routing._containers import printable
+from fetchstash.handlers._contract import (
+    Extracted,
+    Format,
+    Head,
+    Hints,
+    Sniffed,
+    family,
+    variant,
+)
+from fetchstash.handlers._limits import ExtractLimits
+from fetchstash.handlers._sniffers import printable
+from fetchstash.text.facts import DocumentFacts
 
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
 
@@ -53,12 +65,61 @@ def _frames(data: bytes) -> Sniffed | None:
     return None
 
 
-_AUDIO = Format(
-    kind="audio",
-    word="{} audio",
-    handler="fetchstash.handlers._media._handler:MediaHandler",
-    media_types=(),
-)
+# Codecs by how a file begins, and by what stands in its first bytes.
+_CODECS = {b"fLaC": "FLAC", b"ID3": "MP3", b"\xff": "MP3"}
+_OGG_CODECS = {b"\x01vorbis": "Vorbis", b"OpusHead": "Opus", b"\x80theora": "Theora"}
+_TAGS = ("title", "artist", "album", "year", "genre", "comment")
+_MAX_SECONDS = 10**9
+
+
+class MediaHandler:
+    """Reads duration, sampling, codecs and tags. There is no text."""
+
+    name = "media"
+
+    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file is enough
+        """Return the facts, those that were read of a damaged file."""
+        from tinytag import TinyTag  # noqa: PLC0415 - for sound alone
+
+        seconds: float | None = None
+        facts: list[str] = []
+        tags: dict[str, str] = {}
+        with source.open("rb") as file:
+            head = file.read(512)
+            file.seek(0)
+            with suppress(Exception):
+                read = TinyTag.get(file_obj=file)
+                values = {name: getattr(read, name) for name in _TAGS}
+                tags = {name: str(value).strip("\0 ") for name, value in values.items() if value}
+                if read.duration is not None and 0 <= read.duration < _MAX_SECONDS:
+                    seconds = read.duration
+                    facts.append(_clock(seconds))
+                facts += [f"{read.samplerate:,} Hz"] if read.samplerate else []
+                if read.channels:
+                    facts.append(f"{read.channels} channels" if read.channels > 1 else "mono")
+        facts += [name for magic, name in _CODECS.items() if head.startswith(magic)]
+        facts += [name for mark, name in _OGG_CODECS.items() if mark in head]
+        facts += [f"{'date' if name == 'year' else name} {tags[name]}" for name in tags]
+        return Extracted(
+            None,
+            DocumentFacts(
+                title=tags.get("title", ""),
+                author=tags.get("artist", ""),
+                published=tags.get("year", "")[:10],
+                seconds=None if seconds is None else round(seconds),
+                structure_info=", ".join(facts),
+            ),
+        )
+
+
+def _clock(seconds: float) -> str:
+    """Return a duration as people write it: 3:05, 1:02:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+_AUDIO = Format(kind="audio", word="{} audio", handler=MediaHandler, media_types=())
 _VIDEO = replace(_AUDIO, kind="video", word="{} video")
 
 FORMATS = (

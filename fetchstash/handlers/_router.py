@@ -13,17 +13,20 @@ extension, and a structure that shows less surely decide, in this order.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from fetchstash.errors import NoText
+from fetchstash.handlers._charset import TextTest, decode_head, text_test
 from fetchstash.handlers._contract import ContentKind, DecidedBy, Decision, Format, Head, Sniffed
 from fetchstash.handlers._registry import GENERIC_MEDIA_TYPES, Formats, built_in
-from fetchstash.handlers._routing import _containers
-from fetchstash.handlers._routing._containers import find_signature
-from fetchstash.handlers._routing._structure import looks_like
-from fetchstash.handlers._routing._text_test import TextTest, decode_head, text_test
+from fetchstash.handlers._sniffers import looks_like, printable
+from fetchstash.handlers._zip import Zip
 
 HEAD_BYTES = 64 * 1024
 # A printable signature counts only where this much does not read as text.
@@ -110,7 +113,7 @@ def route_file(
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
         complete = not file.read(1)
-    members = _containers.members_of_file(path) if _containers.is_container(head) else None
+    members = members_of_file(path) if is_container(head) else None
     return detect_content_kind(
         headers, head, url, members=members, complete=complete, shadow=shadow, formats=formats
     )
@@ -130,9 +133,9 @@ class _Routing:
             return self._by_claims(["empty"])
         text = text_test(data[:TEXT_REACH])
         signature = find_signature(Head(data, is_text=text is not None), self.formats)
-        if _containers.is_container(data):
-            members = members or _containers.members_in_head(data)
-            signature = _containers.identify(data, members, self.formats)
+        if is_container(data):
+            members = members or members_in_head(data)
+            signature = identify(data, members, self.formats)
         if signature:
             return self._by_signature(signature)
         text = text and text_test(data)
@@ -163,7 +166,7 @@ class _Routing:
     def _by_signature(self, signature: Sniffed) -> Decision:
         kind, media_type = self.formats.kind(signature.media_type), signature.media_type
         evidence = [signature.evidence]
-        if media_type == _containers.OLE_STORAGE:
+        if media_type == OLE_STORAGE:
             # Its streams are out of sight; label or name say which of the formats it is.
             claims = (c for c in (self.label, self.name) if c.format and c.format.ole_members)
             if claim := next(claims, None):
@@ -271,3 +274,96 @@ def _name(url: str, formats: Formats) -> _Claim:
     extension = file_name.rpartition(".")[2].lower() if "." in file_name else file_name
     named = formats.by_name(file_name)
     return _Claim(named.media_types[0] if named else "", named, f"extension .{extension}")
+
+
+def find_signature(head: Head, formats: Formats) -> Sniffed | None:
+    """Return the binary format that a file begins as, None if none; containers are not opened.
+
+    Of a text only its sniffers count: any text may begin with a signature of printable characters.
+    """
+    for sniff in formats.binary_sniffers:
+        if sniffed := sniff(head):
+            return sniffed
+    if head.is_text:
+        return None
+    for at, magic, media_type in formats.signatures:
+        if head.data.startswith(magic, at):
+            place = f" at {at}" if at else ""
+            return Sniffed(media_type, f"signature {printable(magic)}{place}")
+    return None
+
+
+ZIP_MAGICS = (b"PK\3\4", b"PK\5\6", b"PK\7\x08PK\3\4")
+OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
+MAX_MEMBERS = 2_000  # looked at; what a container is shows among its first
+OLE_STORAGE = "application/x-ole-storage"
+
+# A name in an OLE directory: printable UTF-16 with a NUL behind.
+_OLE_NAME = re.compile(rb"(?:[\x20-\x7e]\0){3,31}(?=\0\0)")
+
+# Types of EPUB (OCF, section 4.3) and OpenDocument (part 2, section 3.3): the first member, stored
+# as it is, holds the media type.
+_MIMETYPE = re.compile(
+    rb"PK\x03\x04.{22}\x08\0\0\0mimetype([a-z]+/[a-zA-Z0-9.+-]{3,100})(?=PK|\s|$)", re.DOTALL
+)
+
+
+def is_container(head: bytes) -> bool:
+    """Return whether a file that begins with ``head`` is a ZIP or an OLE container."""
+    return head.startswith((*ZIP_MAGICS, OLE_MAGIC))
+
+
+def members_in_head(head: bytes) -> tuple[str, ...]:
+    """Return the names of members that the first bytes of a container show."""
+    if head.startswith(OLE_MAGIC):
+        return tuple(name.decode("utf-16-le") for name in _OLE_NAME.findall(head))
+    return tuple(_local_names(head))
+
+
+def members_of_file(path: Path) -> tuple[str, ...]:
+    """Return the names of a container's first members, none if it is damaged. Blocking."""
+    with path.open("rb") as file:
+        head = file.read(512)
+        if head.startswith(OLE_MAGIC):
+            # The first sector of the directory names the streams of the root.
+            shift, first = struct.unpack_from("<H16xI", head.ljust(512), 30)
+            if shift not in {9, 12}:
+                return ()
+            file.seek((first + 1) << shift)
+            return members_in_head(head + file.read(4_096))
+    names: list[str] = []
+    with suppress(NoText), Zip(path) as container:
+        names += (entry.name for entry in islice(container.entries(), MAX_MEMBERS))
+    return tuple(names)
+
+
+def identify(head: bytes, members: Sequence[str], formats: Formats) -> Sniffed:
+    """Return what a container is by the names of its members."""
+    if head.startswith(OLE_MAGIC):
+        for name, media_type in formats.ole_members:
+            if name in members:
+                return Sniffed(media_type, f"OLE member {name}")
+        return Sniffed(OLE_STORAGE, "signature of OLE")
+    member = _MIMETYPE.match(head[:256])
+    media_type = member[1].decode("ascii") if member else ""
+    if formats.by_media_type(media_type):
+        return Sniffed(media_type, "ZIP member mimetype")
+    for required, media_type in formats.zip_members:
+        if all(any(member.startswith(name) for member in members) for name in required):
+            return Sniffed(media_type, f"ZIP member {required[-1]}")
+    return Sniffed("application/zip", "signature PK")
+
+
+def _local_names(head: bytes) -> Iterator[str]:
+    """Walk the local file headers as far as sizes are known (APPNOTE.TXT, section 4.3.7)."""
+    at = 0
+    for _ in range(MAX_MEMBERS):
+        if head[at : at + 4] != b"PK\3\4" or len(head) < at + 30:
+            # A streamed member hides its size: the next header is found by its mark.
+            at = head.find(b"PK\3\4", at)
+            if at < 0 or len(head) < at + 30:
+                return
+        size, name_length, extra_length = struct.unpack_from("<I4xHH", head, at + 18)
+        yield head[at + 30 : at + 30 + name_length].decode("utf-8", "replace")
+        at += 30 + name_length + extra_length + (size if size != 0xFFFFFFFF else 0)

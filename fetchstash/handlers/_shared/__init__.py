@@ -1,1 +1,0 @@
-"""Shared by the readers of several formats: containers, XML, Markdown, tables, parts."""
