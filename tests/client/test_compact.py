@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fetchstash.client import Format, Policy, State, compact, orphans, rewrite
+from fetchstash.client import Format, Policy, State, Target, compact, orphans, rewrite
 from tests.client.conversations import FORMATS, Turn, blocks_of, medium, render, texts_of, turns
 from tests.client.fakes import Events, Kept, bytes_of, conversation, prose, tokens_of
 
@@ -380,45 +380,32 @@ def last_words(messages: list[Any], fmt: Format) -> list[str]:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=100)
 @given(
     turns,
     st.sampled_from(FORMATS),
-    st.integers(50, 3_000),
-    st.lists(st.booleans(), min_size=1, max_size=14),
+    st.booleans(),
+    st.integers(20, 3_000),
+    st.lists(st.sampled_from(["compact", "tokens", "bytes"]), min_size=1, max_size=14),
 )
-def test_compactions_and_rewrites_of_one_conversation_in_any_order_agree(
-    history: list[Turn], fmt: Format, budget: int, rewrites: list[bool]
+def test_compactions_and_rewrites_of_one_growing_conversation_in_any_order_agree(
+    history: list[Turn], fmt: Format, repeat_ids: bool, budget: int, means: list[Any]
 ) -> None:
     state, policy, seen = State(), Policy(offload=Kept()), list[Any]()
-    for end, by_rewrite in zip(range(1, len(history) + 1), rewrites, strict=False):
-        messages = render(history[:end], fmt)
-        sent, report = (rewrite if by_rewrite else compact)(
-            messages, fmt, budget, policy=policy, state=state
-        )
-        assert messages == render(history[:end], fmt)
+    for end in range(1, len(history) + 1):
+        unit = means[end % len(means)]
+        messages, same = (render(history[:end], fmt, repeat_ids=repeat_ids) for _ in range(2))
+        if unit == "compact":
+            sent, report = compact(messages, fmt, budget, state, policy=policy)
+            seen += [
+                (change.content_hash, change.target, change.label) for change in report.changes
+            ]
+        else:
+            sent, report = rewrite(messages, fmt, Target(budget, unit), policy, state)
+            assert state.merges or len(sent) == len(messages)
+        assert messages == same
         assert not orphans(sent, fmt)
         assert report.after <= report.before
         kept = {text for role in ROLES for text in texts_of(sent, fmt, role)}
         assert kept.issuperset(last_words(messages, fmt))
-        seen += [
-            (change.content_hash, change.target, change.label)
-            for change in report.changes
-            if not by_rewrite
-        ]
     assert len(seen) == len(set(seen))
-
-
-@pytest.mark.slow
-@settings(max_examples=60)
-@given(turns, st.sampled_from(FORMATS), st.booleans(), st.integers(20, 2_000))
-def test_compaction_of_a_growing_conversation_never_orphans_a_pair(
-    history: list[Turn], fmt: Format, repeat_ids: bool, budget: int
-) -> None:
-    state, policy = State(), Policy(offload=Kept())
-    for end in range(1, len(history) + 1):
-        messages, same = (render(history[:end], fmt, repeat_ids=repeat_ids) for _ in range(2))
-        sent, report = compact(messages, fmt, budget, state, policy=policy)
-        assert messages == same
-        assert not orphans(sent, fmt)
-        assert report.after <= report.before

@@ -42,38 +42,36 @@ async def test_contents_become_stubs_if_there_is_no_summarizer() -> None:
 
 
 @pytest.mark.anyio
-async def test_the_summary_of_a_summarizer_replaces_the_old_messages() -> None:
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_the_summary_of_a_summarizer_replaces_the_old_messages(is_async: bool) -> None:
     handed: list[str] = []
     told: list[CompactionResult[Any]] = []
 
-    async def summarize(text: str) -> str:
+    def summarize(text: str) -> str:
         handed.append(text)
         return "They read five pages."
+
+    async def asummarize(text: str) -> str:
+        return summarize(text)
 
     async def on_compaction(result: CompactionResult[Any]) -> None:
         told.append(result)
 
     history = [*working(*[prose(4_000)] * 5), said("user", "Go on."), *working("ok")[2:]]
-    compactor = HistoryCompactor(SMALL, summarize, on_compaction)
+    compactor = (
+        HistoryCompactor(SMALL, asummarize, on_compaction)
+        if is_async
+        else HistoryCompactor(SMALL, summarize, told.append)
+    )
     result = await compactor.compact(history)
     assert result.summary == "They read five pages."
     assert result.compacted_messages[:2] == history[:2]
     assert "They read five pages." in result.compacted_messages[2]["content"]
     assert result.compacted_messages[-3:] == history[-3:]
+    assert result.compacted_tokens < result.original_tokens
     assert told == [result]
     assert compactor.count_tokens([said("user", handed[0])]) <= 1_500
     assert not orphans(result.compacted_messages, "openai_chat")
-
-
-@pytest.mark.anyio
-async def test_summarizer_and_on_compaction_may_be_synchronous() -> None:
-    told: list[CompactionResult[Any]] = []
-    compactor = HistoryCompactor(SMALL, lambda text: f"{len(text)} characters", told.append)
-    result = await compactor.compact(working(*[prose(4_000)] * 5))
-    assert told == [result]
-    assert result.summary
-    assert result.summary in result.compacted_messages[2]["content"]
-    assert result.compacted_tokens < result.original_tokens
 
 
 @pytest.mark.anyio

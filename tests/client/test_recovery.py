@@ -261,6 +261,13 @@ async def test_failure_of_the_rewrite_raises_the_providers_error_from_it(
     assert events.outcomes == ["compression_failed"]
 
 
+def test_the_prefix_of_a_recovery_stays_byte_for_byte_in_a_retry() -> None:
+    provider = Provider(Overflow(), {"ok": 1})
+    assert Recovery(prefix=4).call(provider, HISTORY) == {"ok": 1}
+    assert provider.messages[:4] == HISTORY[:4]
+    assert provider.messages[4:] != HISTORY[4:]
+
+
 @every
 async def test_a_conversation_without_an_overflow_stays_unchanged(run: Run, good: Any) -> None:
     provider, events = Provider(good), Events()

@@ -4,10 +4,9 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
-from fetchstash.client import Format, Policy, State, Target, orphans, rewrite
-from tests.client.conversations import FORMATS, Turn, render, results, stub_of, turns
+from fetchstash.client import Format, Policy, State, Target, rewrite
+from tests.client.conversations import FORMATS, Turn, render, results, stub_of
 from tests.client.fakes import Kept, conversation, prose
 
 PDF = (
@@ -180,26 +179,3 @@ def test_a_stub_has_the_shape_that_the_format_wants(fmt: Format) -> None:
         "gemini": lambda: json.dumps(sent[2]["parts"][0]["functionResponse"]["response"]),
     }
     assert json.loads(shapes[fmt]())["overflow_fallback"] is True
-
-
-@pytest.mark.slow
-@settings(max_examples=60)
-@given(
-    turns,
-    st.sampled_from(FORMATS),
-    st.booleans(),
-    st.integers(1, 3_000),
-    st.sampled_from(["tokens", "bytes"]),
-)
-def test_a_rewrite_never_orphans_a_pair_and_never_changes_its_input(
-    history: list[Turn], fmt: Format, repeat_ids: bool, size: int, unit: Any
-) -> None:
-    messages, same = (
-        render(history, fmt, repeat_ids=repeat_ids),
-        render(history, fmt, repeat_ids=repeat_ids),
-    )
-    sent, report = rewrite(messages, fmt, Target(size, unit), Policy(offload=Kept()))
-    assert messages == same
-    assert not orphans(sent, fmt)
-    assert len(sent) == len(messages)
-    assert report.after <= report.before
