@@ -7,7 +7,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 import anyio
@@ -351,16 +351,17 @@ class Endpoint:
         if declared.isdecimal() and int(declared[:20]) > limit:
             raise too_large
         body = bytearray()
-        with anyio.move_on_after(BODY_SECONDS):
-            while True:
-                message = await receive()
-                if message["type"] != "http.request":
-                    return None
-                body += message.get("body", b"")
-                if len(body) > limit:
-                    raise too_large
-                if not message.get("more_body", False):
-                    return bytes(body)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(BODY_SECONDS):
+                while True:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        return None
+                    body += message.get("body", b"")
+                    if len(body) > limit:
+                        raise too_large
+                    if not message.get("more_body", False):
+                        return bytes(body)
         raise TimedOut(
             f"The request did not come within {BODY_SECONDS:.0f} seconds.", "Send it again."
         )

@@ -67,6 +67,9 @@ def log_to(stream: TextIO | None = None, *, worker: int | None = None) -> None:
     ``worker`` is the number of this process among several.
     """
     _worker.update({} if worker is None else {"worker": worker})
+    # No line has a place in the code, a thread or a process (Logging HOWTO, Optimization).
+    logging._srcfile = None
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
