@@ -2,6 +2,8 @@
 
 import json
 import re
+import string
+import zlib
 from collections.abc import Sequence
 
 import anyio
@@ -95,10 +97,23 @@ async def reason(tokens: OwnTokens, token: str) -> str:
 
 
 async def test_a_token_stands_for_its_tenant_name_and_scopes(tokens: OwnTokens) -> None:
-    token = await tokens.create("team-a", "ci", scopes=["read"])
-    assert await tokens.verify(token.text) == Principal(
-        "team-a", "ci", frozenset({"read"}), token=token.record.id
-    )
+    people = ("team-a", "ci"), ("team-b", "ada")
+    made = [await tokens.create(*person, scopes=["read"]) for person in people]
+    for (tenant, name), token in zip(people, made, strict=True):
+        principal = Principal(tenant, name, frozenset({"read"}), token=token.record.id)
+        assert await tokens.verify(token.text) == principal
+
+
+async def test_the_id_of_a_token_with_another_secret_is_unknown(tokens: OwnTokens) -> None:
+    token, other = await tokens.create("team-a", "ci"), await tokens.create("team-b", "ci")
+    secret = slice(len(PREFIX) + 12, -6)
+    forged = PREFIX + token.record.id + other.text[secret]
+    rest, checksum = zlib.crc32(forged.encode()), ""
+    for _ in range(6):
+        rest, digit = divmod(rest, 62)
+        checksum += (string.digits + string.ascii_letters)[digit]
+    assert await reason(tokens, forged + checksum) == "unknown"
+    assert (await tokens.verify(token.text)).tenant == "team-a"
 
 
 async def test_a_token_has_a_form_that_scanners_find_and_256_random_bits(tokens: OwnTokens) -> None:
