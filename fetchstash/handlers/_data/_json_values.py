@@ -9,6 +9,7 @@ one way to match.
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeGuard
 
@@ -19,40 +20,21 @@ WIDTH = 160
 # Deeper levels get no more indent: a million brackets would become a square of spaces.
 _MAX_INDENT = 20
 _BATCH_LINES = 4_096
-# A deeper value takes several lines even if it is short: only hostile files have one, and looking
-# ahead costs time.
-_MAX_DEPTH_ON_A_LINE = 16
 
 _STRING = '"[^"]*"'
 # Text to keep (with single spaces), and white space to drop. ``re`` keeps some hundred bytes for
 # each repetition, so their number is bounded.
 _WHITE_SPACE = re.compile(rf'((?:{_STRING}|[^\s"]+|[ ](?=[^\s\]}}])){{1,256}}|")|\s+')
-_KEY = re.compile(rf"\s*({_STRING})\s*(:\s?)\s*")
-_SCALAR = re.compile(rf'{_STRING}|[^\s\[\]{{}},:"]+')
-# Most long arrays hold scalars: a run of them is one step.
-_ITEM = re.compile(rf'(?:{_STRING}|[^\s\[\]{{}},:"]+)(?=,)')
-_ITEMS = re.compile(rf'(?:(?:{_STRING}|[^\s\[\]{{}},:"]+),[ ]?){{2,4096}}')
-_RUN_CHARS = 65_536
-# Other lines cost some microseconds each. Only hostile files need more of them for their size; the
-# rest of such a file goes on lines of 80 pieces.
+# A key if there is one, a scalar or a bracket, and the comma behind it.
+_STEP = re.compile(
+    rf"""\s*(?:({_STRING})\s*(:\s?)\s*)?"""
+    rf"""(?:({_STRING}|[^\s\[\]{{}},:"]+)|([\[{{])|([\]}}]))\s*(,?)\s*"""
+)
+_CLOSERS = {"[": "]", "{": "}"}
+# Only hostile files need more lines for their size; the rest of such a file goes on lines of 80
+# pieces.
 _LINES_AT_LEAST, _CHARS_A_LINE = 50_000, 20
 _PIECES = re.compile(rf'(?:{_STRING}|[^\s\[\]{{}},"]+|\s|[\[\]{{}},"]){{1,80}}')
-_AFTER = re.compile(r"\s*([,\]}]?)\s*")
-_BRACKET = re.compile(rf'[^"\[\]{{}}]*(?:{_STRING}[^"\[\]{{}}]*){{0,256}}(["\[\]{{}}]?)')
-
-
-def _nested(depth: int) -> str:
-    """Return the pattern of a container with at most ``depth`` levels of others in it.
-
-    The first character of a piece says which piece it is, so there is one way to match.
-    """
-    inner = f"|{_nested(depth - 1)}" if depth else ""
-    plain = r'[^\[\]{}"]*'
-    return rf"[\[{{]{plain}(?:(?:{_STRING}{inner}){plain})*[\]}}]"
-
-
-_DEEP = re.compile(rf"[\[{{]{{{_MAX_DEPTH_ON_A_LINE + 1}}}")
-_SHALLOW = re.compile(_nested(2))
 
 
 def _hide_escapes(text: str) -> str:
@@ -79,122 +61,79 @@ def has_long_lines(text: str) -> bool:
     return False
 
 
+@dataclass(slots=True)
+class _Open:
+    """An open container: its bracket and where that stands, and its first line, -1 if written."""
+
+    bracket: str
+    start: int
+    line: int
+    prefix: str
+
+
 def lay_out(text: str, keys: list[tuple[str, int]] | None = None) -> Iterator[str]:
-    """Yield the layout of JSON in batches of lines.
+    """Yield the layout of JSON in batches of lines; a container that fits a line stands on one.
 
     Adds the keys of the outermost object (as spelled, with quotes) and their lines to ``keys``.
     From the first place that is no JSON the text stays unchanged, so that nothing is lost. The
     layout is at most some four times as long as the text.
     """
     text = _WHITE_SPACE.sub(r"\1", _hide_escapes(text))
-    closers: list[str] = []
+    opened: list[_Open] = []
     lines: list[str] = []
     written = at = 0
     lines_left = _LINES_AT_LEAST + len(text) // _CHARS_A_LINE
-    while at < len(text) and written + len(lines) < lines_left:
-        prefix, start = _indent(closers), at
-        if closers and closers[-1] == "}":
-            key = _KEY.match(text, at)
-            if not key:
-                break
-            if keys is not None and len(closers) == 1:
-                keys.append((_show_escapes(key[1]), written + len(lines) + 1))
-            prefix += key[1] + (key[2] if key[2] == ": " else ": ")
-            start = key.end()
-        elif closers and (run := _ITEMS.match(text, at, at + _RUN_CHARS)):
-            items = _ITEM.findall(text, at, run.end())
-            lines += [f"{prefix}{item}," for item in items]
-            lines_left += len(items)
-            at = start = run.end()
-        end = _end_of_small(text, start)
-        if end:
-            at = _close(text, end, prefix + text[start:end], lines, closers)
-        elif text[start : start + 1] in {"{", "["}:
-            closers.append("}" if text[start] == "{" else "]")
-            lines.append(prefix + text[start])
-            at = start + 1 + (text[start + 1 : start + 2] == " ")
-        else:
+    while written + len(lines) < lines_left and (step := _STEP.match(text, at)):
+        key, colon, scalar, bracket, closer, comma = step.groups()
+        matches = opened and _CLOSERS[opened[-1].bracket] == closer
+        if (closer and (key or not matches)) or (bracket and comma):
             break
-        if len(lines) >= _BATCH_LINES:
+        indent = " " * min(2 * (len(opened) - bool(closer)), _MAX_INDENT)
+        if key:
+            if keys is not None and len(opened) == 1:
+                keys.append((_show_escapes(key), written + len(lines) + 1))
+            indent += key + (colon if colon == ": " else ": ")
+        if scalar:
+            lines.append(f"{indent}{scalar}{comma}")
+            lines_left += 1
+        elif bracket:
+            opened.append(_Open(bracket, step.start(4), len(lines), indent))
+            lines.append(indent + bracket)
+        else:
+            container = opened.pop()
+            whole = text[container.start : step.end(5)]
+            if len(whole) <= WIDTH and container.line >= 0:
+                del lines[container.line :]
+                lines.append(f"{container.prefix}{whole}{comma}")
+            else:
+                lines.append(f"{indent}{closer}{comma}")
+        at = step.end()
+        # A short container may still come to stand on one line.
+        if len(lines) >= _BATCH_LINES and not (opened and at - opened[-1].start <= WIDTH):
             yield _show_escapes("\n".join(lines) + "\n")
             written += len(lines)
             lines.clear()
+            for container in opened:
+                container.line = -1
     if at < len(text):
         lines += _PIECES.findall(text, at) if written + len(lines) >= lines_left else [text[at:]]
     if lines:
         yield _show_escapes("\n".join(lines) + "\n")
 
 
-def _close(text: str, at: int, line: str, lines: list[str], closers: list[str]) -> int:
-    """Add ``line`` and the closing brackets behind it; return the place of the next value."""
-    while True:
-        mark = _AFTER.match(text, at)
-        assert mark is not None
-        if mark[1] == ",":
-            lines.append(line + ",")
-            return mark.end()
-        lines.append(line)
-        if not mark[1] or not closers or closers[-1] != mark[1]:
-            return mark.start(1)
-        closers.pop()
-        line = _indent(closers) + mark[1]
-        at = mark.end(1)
-
-
-def _indent(closers: list[str]) -> str:
-    return " " * min(2 * len(closers), _MAX_INDENT)
-
-
-def _end_of_small(text: str, at: int) -> int:
-    """Return the end of the value at ``at`` if it fits a line (a scalar always does), else 0."""
-    if text[at : at + 1] not in {"{", "["}:
-        scalar = _SCALAR.match(text, at)
-        return scalar.end() if scalar else 0
-    if _DEEP.match(text, at):
-        return 0
-    limit = at + WIDTH
-    shallow = _SHALLOW.match(text, at, limit)
-    return shallow.end() if shallow else _end_of_container(text, at, limit, _MAX_DEPTH_ON_A_LINE)
-
-
-def _end_of_container(text: str, at: int, limit: int, deepest: int) -> int:
-    """Return the end of the container at ``at``, 0 if it is behind ``limit`` or too deep."""
-    depth = 0
-    for match in _BRACKET.finditer(text, at, limit):
-        mark = match[1]
-        if mark in {"{", "["}:
-            depth += 1
-            if depth > deepest:
-                return 0
-        elif mark in {"}", "]"}:
-            depth -= 1
-            if not depth:
-                return match.end()
-        elif mark == '"':
-            return 0  # a string that goes on past the limit
-    return 0
-
-
 def find_keys(text: str, limit: int) -> list[tuple[str, int]]:
     """Return the first keys of the outermost object, as spelled, with their lines (from 1)."""
     keys: list[tuple[str, int]] = []
-    text = _hide_escapes(text)
-    at = text.find("{")
-    if at < 0 or text[:at].strip("\ufeff \t\n"):
-        return keys
-    at, line, counted = at + 1, 1, 0
-    while len(keys) < limit and (key := _KEY.match(text, at)):
-        line += text.count("\n", counted, key.start(1))
-        counted = key.start(1)
-        keys.append((_show_escapes(key[1]), line))
-        value = _SHALLOW.match(text, key.end(), key.end() + _RUN_CHARS) or _SCALAR.match(
-            text, key.end()
-        )
-        end = value.end() if value else _end_of_container(text, key.end(), len(text), len(text))
-        mark = _AFTER.match(text, end)
-        if not end or mark is None or mark[1] != ",":
-            break
-        at = mark.end()
+    text = _hide_escapes(text.lstrip("\ufeff"))
+    depth = at = counted = 0
+    line = 1
+    while len(keys) < limit and (step := _STEP.match(text, at)):
+        if step[1] and depth == 1:
+            line += text.count("\n", counted, step.start(1))
+            counted = step.start(1)
+            keys.append((_show_escapes(step[1]), line))
+        depth += bool(step[4]) - bool(step[5])
+        at = step.end()
     return keys
 
 
