@@ -16,7 +16,7 @@ from fetchstash.config import mapped
 from fetchstash.gateway._protocol import as_value
 from fetchstash.gateway._rpc import Spooled, StandIns, drop_spooled
 
-LINE_BYTES = 2**18
+LINE_BYTES = 2**20
 VALUE_BYTES = 2**16
 SKELETON_BYTES = 6 * 2**20
 """What may be left of a long message when its large values are taken out."""
@@ -98,8 +98,10 @@ class MessageReader:
             if len(self._line) <= LINE_BYTES:
                 return
             self._long = _LongMessage(self._spool, self._limit)
-            data = bytes(self._line)
-            self._line.clear()
+            line, self._line = self._line, bytearray()
+            for start in range(0, len(line), VALUE_BYTES):  # several copies of each are made
+                self._long.feed(bytes(line[start : start + VALUE_BYTES]))
+            return
         self._long.feed(data)
 
 

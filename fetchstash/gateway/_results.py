@@ -124,7 +124,7 @@ async def bounded(method: str, get: Get, call: Call, result: dict[str, Any]) -> 
     parts = _parts(call, content)
     structured = result.get("structuredContent")
     keeps = call.keeps_structured and _length(structured) <= HELD_CHARS
-    if structured is not None and not keeps:
+    if structured is not None and not keeps and not _is_kept(structured, parts, call):
         is_long = isinstance(structured, Spooled)
         text = structured if is_long else json.dumps(structured, ensure_ascii=False)
         parts.append(_Part(call.name, [text], is_structured=True))
@@ -133,6 +133,15 @@ async def bounded(method: str, get: Get, call: Call, result: dict[str, Any]) -> 
         # Hosts that show structured content alone would not see the preview.
         short.pop("structuredContent", None)
     return short
+
+
+def _is_kept(structured: Any, parts: Sequence[_Part], call: Call) -> bool:
+    """Return whether a value is ``{"NAME": TEXT}`` of a text that is kept anyway.
+
+    Most long texts come so; nothing has to be written as JSON then to be compared.
+    """
+    values = [*as_object(structured).values()]
+    return any(part.values == values and part.chars > call.server.threshold for part in parts)
 
 
 async def _resource(get: Get, call: Call, result: dict[str, Any]) -> dict[str, Any]:

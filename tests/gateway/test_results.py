@@ -52,10 +52,13 @@ async def test_structured_content_is_shown_by_its_shape_and_read_by_path(
     assert "name 4321" in texts(part)
 
 
+@pytest.mark.parametrize("lines", [3_000, 60_000], ids=["held", "on disk"])
 @both_eras
-async def test_text_and_structured_copies_are_one_artifact(wrapped: Wrapped, mode: str) -> None:
+async def test_text_and_structured_copies_are_one_artifact(
+    wrapped: Wrapped, mode: str, lines: int
+) -> None:
     async with wrapped(mode, *plain("legacy")) as client:
-        result = await client.call_tool("both", {"size": 3_000})
+        result = await client.call_tool("both", {"size": lines})
         listed = await client.call_tool("artifact_info", {})
     assert len(refs(result)) == 1
     assert ": 1 artifact, newest first]" in texts(listed)
