@@ -45,7 +45,7 @@ class Exchange:
     ``headers`` have lower-case names; repeated ones are joined by ", " (RFC 9110, section 5.3).
     Set-Cookie is not among them: ``cookies`` has each as ISO 8859-1.
     ``redirects`` led to ``target``; ``left_origin``: one of them to another origin. ``jar`` has the
-    cookies of the fetch.
+    cookies of the fetch. ``is_conditional``: the request had validators.
     """
 
     def __init__(self, target: Target, response: httpcore2.Response) -> None:
@@ -61,7 +61,7 @@ class Exchange:
             raise httpcore2.RemoteProtocolError("another protocol")
         stream.end_head(self.status, self.headers)
         self.redirects = 0
-        self.left_origin = False
+        self.left_origin = self.is_conditional = False
         self.jar = Jar()
         peer = stream.get_extra_info("server_addr")
         self.address = str(peer[0]) if peer else ""

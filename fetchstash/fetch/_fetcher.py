@@ -90,7 +90,7 @@ class HttpFetcher:
         self._interfaces = Interfaces()
         self._connections: Connections | None = None
         self._browser: Browser | None = None
-        self._connecting = anyio.Lock()
+        self._connecting = anyio.Lock(fast_acquire=True)
         self._workers = Workers()
         self._robots: OrderedDict[str, tuple[float, robots.Robots]] = OrderedDict()
         self._asking: dict[str, anyio.Lock] = {}
@@ -142,7 +142,7 @@ class HttpFetcher:
             raise responses.timed_out(first, self._limits)
         source = after.url if after else url
         try:
-            return await self._keep(source, exchange, folder, deadline, cached, progress)
+            return await self._keep(source, exchange, folder, deadline, progress)
         except FetchstashError as error:
             if exchange.redirects:
                 raise responses.after_redirect(error, first, exchange.target) from None
@@ -259,7 +259,8 @@ class HttpFetcher:
                 fields = {
                     name: value for name, value in headers.items() if name.lower() not in added
                 }
-                fields |= added | responses.conditions(cached, target, redirects)
+                conditions = responses.conditions(cached, target, redirects)
+                fields |= added | conditions
                 exchange, further = await self._hop(
                     target, fields, deadline, redirects, self._limits.max_redirects
                 )
@@ -271,7 +272,7 @@ class HttpFetcher:
                 raise responses.after_redirect(error, first, target) from None
             if further is None:
                 exchange.redirects, exchange.left_origin = redirects, left_origin
-                exchange.jar = jar
+                exchange.jar, exchange.is_conditional = jar, bool(conditions)
                 return exchange
             target, redirects = further, redirects + 1
 
@@ -343,7 +344,7 @@ class HttpFetcher:
 
     async def _robots_of(self, target: Target, deadline: float) -> robots.Robots:
         """Return the origin's rules. Fetches that wait for the same rules share one request."""
-        lock = self._asking.setdefault(target.origin, anyio.Lock())
+        lock = self._asking.setdefault(target.origin, anyio.Lock(fast_acquire=True))
         try:
             async with lock:
                 now = anyio.current_time()
@@ -404,7 +405,6 @@ class HttpFetcher:
         exchange: "Exchange",
         folder: Path,
         deadline: float,
-        cached: Cached | None,
         progress: Progress | None,
     ) -> Fetched:
         """Spool the body of a response, and describe both. Raises what the contract names."""
@@ -426,8 +426,7 @@ class HttpFetcher:
             address=exchange.address,
             cookies=exchange.jar,
         )
-        was_asked = bool(responses.conditions(cached, exchange.target, exchange.redirects))
-        if exchange.status == HTTPStatus.NOT_MODIFIED and was_asked:
+        if exchange.status == HTTPStatus.NOT_MODIFIED and exchange.is_conditional:
             # It has no body (RFC 9110, section 15.4.5). Read to its end, the connection is kept.
             await read_beginning(exchange, 0, deadline)
             return replace(fetched, not_modified=True)

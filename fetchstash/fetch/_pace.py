@@ -36,7 +36,9 @@ class Gates:
     @asynccontextmanager
     async def turn(self, host: str) -> AsyncGenerator[None]:
         """Wait for a turn at ``host``, which lasts until the response is closed."""
-        gate = self._gates.setdefault(host, _Gate(anyio.Semaphore(self._concurrency)))
+        gate = self._gates.setdefault(
+            host, _Gate(anyio.Semaphore(self._concurrency, fast_acquire=True))
+        )
         gate.users += 1
         try:
             async with gate.slots:

@@ -167,7 +167,7 @@ class Intake:
         below ``within``, if it is given. Raises NoText for a document that is of none of ``kinds``
         or has no text, where kinds are given; it is not kept.
         """
-        async with self.in_flight.setdefault(url, anyio.Lock()):
+        async with self.in_flight.setdefault(url, anyio.Lock(fast_acquire=True)):
             deadline = anyio.current_time() + self.settings.fetch.deadline_seconds
             call = _Call(deadline, progress, on_page, within, kinds)
             known = await self.known(url)

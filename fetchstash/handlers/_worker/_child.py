@@ -173,7 +173,8 @@ def run(job: dict[str, Any], send: Send) -> bool:
             for name in limits.plugins:
                 send({"plugin": name})
                 _plugins.load(name)
-            send({"loaded": True})
+            if limits.plugins:
+                send({"loaded": True})
             source = Path(job["source"])
             if job["do"] == "extract":
                 choice = _plugins.choose(decision, hints, source, limits.plugins)
@@ -204,7 +205,8 @@ def read(
 ) -> bool:
     """Extract a document by the format that was chosen for it; return as ``extract`` does."""
     declared, decision = choice.format, choice.decision
-    send({"plugin": choice.package, "format": choice.number})
+    if choice.package:
+        send({"plugin": choice.package, "format": choice.number})
     handler = _registry.handler_of(declared)
     send({"handler": handler.name})
     hints = replace(hints, media_type=decision.media_type)
