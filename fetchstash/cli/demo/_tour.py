@@ -3,7 +3,7 @@
 import json
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -20,45 +20,32 @@ from fetchstash.text.tokens import TokenCount
 
 COLUMNS = 80
 HEAD_ROWS, TAIL_ROWS = 8, 2
-Write = Callable[[str], None]
 
 
-def run(write: Write | None = None) -> int:
-    """Show what a model sees of each call, and its tokens; return the exit code.
+def run() -> int:
+    """Print what a model sees of each call, and its tokens; return the exit code.
 
-    Lines go to ``write``, else to stdout. At the end, also after Ctrl-C (KeyboardInterrupt), stops
-    the server and the site and removes what they kept. Raises Internal if the command
-    ``fetchstash`` is not installed.
+    At the end, also after Ctrl-C (KeyboardInterrupt), stops the server and the site and removes
+    what they kept. Raises Internal if the command ``fetchstash`` is not installed.
     """
-    return anyio.run(_tour, Printer(write))
+    return anyio.run(_tour)
 
 
-def to_stdout(line: str) -> None:
-    """Print a line, with "?" for characters that the terminal's encoding lacks."""
-    encoding = sys.stdout.encoding or "utf-8"
-    print(line.encode(encoding, "replace").decode(encoding), flush=True)  # noqa: T201 - a program's output
+def print_rows(rows: Iterable[str], style: str = "") -> None:
+    """Print rows in a style of the screen, with "?" for what the terminal's encoding lacks."""
+    screen, encoding = screen_of(), sys.stdout.encoding or "utf-8"
+    for row in rows:
+        shown = screen.style(row, style) if style else row
+        print(shown.encode(encoding, "replace").decode(encoding), flush=True)  # noqa: T201 - a program's output
 
 
-class Printer:
-    """Prints lines by ``write``, else to stdout, in colours if that is a terminal."""
+def _print_title(text: str) -> None:
+    print_rows([""])
+    print_rows([text], "title")
 
-    def __init__(self, write: Write | None = None) -> None:
-        self._write = write or to_stdout
-        self._screen = screen_of() if write is None else Screen(is_terminal=False)
 
-    def rows(self, rows: Iterable[str], style: str = "") -> None:
-        """Print rows, plain or in a style of the screen."""
-        for row in rows:
-            self._write(self._screen.style(row, style) if style else row)
-
-    def title(self, text: str) -> None:
-        """Print the title of a step."""
-        self.rows([""])
-        self.rows([text], "title")
-
-    def prose(self, text: str) -> None:
-        """Print a sentence."""
-        self.rows(textwrap.wrap(text, COLUMNS - 1))
+def _print_sentence(text: str) -> None:
+    print_rows(textwrap.wrap(text, COLUMNS - 1))
 
 
 def call_rows(tool: str, arguments: Mapping[str, Any]) -> list[str]:
@@ -89,21 +76,21 @@ def result_rows(text: str) -> list[str]:
 class _Tour:
     """Makes calls, shows each, and counts the tokens of its result and of its documents."""
 
-    def __init__(self, client: Client, site: Site, printer: Printer) -> None:
-        self._client, self._site, self._printer = client, site, printer
+    def __init__(self, client: Client, site: Site) -> None:
+        self._client, self._site = client, site
         self.failed = False
         self.costs: list[tuple[str, int, TokenCount]] = []
         self.documents: dict[str, int] = {}
 
     async def step(self, title: str, tool: str, **arguments: Any) -> Answer:
         """Make one call and show it."""
-        self._printer.title(f"{len(self.costs) + 1}. {title}")
-        self._printer.rows(call_rows(tool, arguments), "call")
+        _print_title(f"{len(self.costs) + 1}. {title}")
+        print_rows(call_rows(tool, arguments), "call")
         with Meter(title):
             answer = await ask(self._client, tool, **arguments)
-        self._printer.rows(result_rows(answer.text), "dim")
+        print_rows(result_rows(answer.text), "dim")
         whole = f"; the whole has {answer.whole:,}" if answer.whole.tokens else ""
-        self._printer.prose(f"{answer.tokens:,} tokens{whole}")
+        _print_sentence(f"{answer.tokens:,} tokens{whole}")
         self.costs.append((title, answer.tokens, answer.whole))
         for facts in answer.facts:
             self.documents[facts["artifact_ref"]] = facts.get("text_tokens") or 0
@@ -116,8 +103,8 @@ class _Tour:
         return (await self.step(title, "fetch_content", url=url, **arguments, maxChars=1_000)).ref
 
 
-async def _tour(printer: Printer) -> int:
-    printer.prose(
+async def _tour() -> int:
+    _print_sentence(
         "A small web site on this machine, and the fetchstash server, started as a host starts it. "
         "Nothing leaves this machine."
     )
@@ -125,21 +112,21 @@ async def _tour(printer: Printer) -> int:
         with Meter("Making the site, starting the server"):
             site = await stack.enter_async_context(Site())
             client = await stack.enter_async_context(started(site))
-        tour = _Tour(client, site, printer)
+        tour = _Tour(client, site)
         await _read_each(tour, site)
-    printer.title("What went into the context, in tokens (o200k)")
+    _print_title("What went into the context, in tokens (o200k)")
     columns = [Column("call"), *(Column(name, right=True) for name in ("result", "whole", "share"))]
     rows = [
         (title, f"{cost:,}", f"{whole:,}", f"{cost / max(whole.tokens, 1):.2%}")
         for title, cost, whole in tour.costs
     ]
     heading, *lines = table(Screen(is_terminal=False), columns, rows)
-    printer.rows([heading], "title")
-    printer.rows([*lines, ""])
+    print_rows([heading], "title")
+    print_rows([*lines, ""])
     spent = sum(cost for _, cost, _ in tour.costs)
     exact = all(whole.exact for _, _, whole in tour.costs)
     documents = TokenCount(sum(tour.documents.values()), exact)
-    printer.prose(
+    _print_sentence(
         f"All {len(tour.costs)} calls together: {spent:,} tokens. "
         f"The {len(tour.documents)} documents that they reached have {documents:,}."
     )
@@ -147,7 +134,7 @@ async def _tour(printer: Printer) -> int:
 
     program = start_command()[:-1]
     name = "scripts/run" if Path(program[0]).parent.name == "scripts" else "fetchstash"
-    printer.prose(f"Next: `{name} register` adds it to the hosts on this machine.")
+    _print_sentence(f"Next: `{name} register` adds it to the hosts on this machine.")
     return int(tour.failed)
 
 

@@ -18,10 +18,9 @@ from fetchstash.cli.demo._tour import (
     COLUMNS,
     HEAD_ROWS,
     TAIL_ROWS,
-    Printer,
     call_rows,
+    print_rows,
     result_rows,
-    to_stdout,
 )
 from fetchstash.errors import Internal
 
@@ -30,13 +29,13 @@ FETCHSTASH = shutil.which("fetchstash", path=sysconfig.get_path("scripts")) or "
 
 @pytest.mark.slow
 def test_it_shows_every_way_into_a_document_and_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    lines: list[str] = []
-    assert _tour.run(lines.append) == 0
+    assert _tour.run() == 0
+    shown = capsys.readouterr().out.rstrip("\n")
+    lines = shown.split("\n")
     assert all(len(line) < 80 for line in lines)
-    shown = "\n".join(lines)
     for tool in ("fetch_content(", "get_search_content(", "artifact_grep(", "artifact_slice("):
         assert f"\n{tool}" in shown
     assert not [
@@ -73,7 +72,7 @@ def test_a_missing_command_gives_an_error_with_the_next_step(
 ) -> None:
     monkeypatch.setattr(sysconfig, "get_path", {"scripts": str(tmp_path)}.get)
     with pytest.raises(Internal, match="is not installed"):
-        _tour.run(lambda _: None)
+        _tour.run()
 
 
 @pytest.mark.parametrize(
@@ -134,13 +133,9 @@ def test_only_a_terminal_that_likes_it_gets_colours(
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
     screen_of.cache_clear()
-    elsewhere: list[str] = []
-    for printer in (Printer(), Printer(elsewhere.append)):
-        printer.title("Title")
-        printer.prose("Some words.")
+    print_rows(["Title"], "title")
     screen_of.cache_clear()
     assert ("\x1b[" in capsys.readouterr().out) is styled
-    assert elsewhere == ["", "Title", "Some words."]
 
 
 def test_a_terminal_of_another_encoding_gets_question_marks(
@@ -148,6 +143,6 @@ def test_a_terminal_of_another_encoding_gets_question_marks(
 ) -> None:
     out = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
     monkeypatch.setattr(sys, "stdout", out)
-    to_stdout("1 … 2 ≈ 3")
+    print_rows(["1 … 2 ≈ 3"])
     out.seek(0)
     assert out.read() == "1 … 2 ? 3\n"
