@@ -40,74 +40,36 @@ async def answer(_messages: Any) -> str:
     return "ok"
 
 
-async def stream(_messages: Any) -> AsyncIterator[str]:
-    async def events() -> AsyncIterator[str]:
-        yield "ok"
-
-    return events()
-
-
-class Refusing:
-    """Refuses the first request."""
-
-    def __init__(self) -> None:
-        self.requests = 0
-
-    async def __call__(self, _messages: Any) -> str:
-        self.requests += 1
-        if self.requests == 1:
-            raise Overflow
-        return "ok"
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize(("results", "elsewhere"), [(SMALL, False), (LARGE, True)])
-async def test_a_large_history_is_compacted_in_a_thread(
-    results: list[str], elsewhere: bool
-) -> None:
-    threads = Threads()
-    recovery = Recovery(Policy(window=3_000, offload=threads))
-    assert await recovery.acall(answer, conversation(*results)) == "ok"
-    assert [event async for event in recovery.astream(stream, conversation(*results[:-1]))] == [
-        "ok"
-    ]
-    assert threads.elsewhere is elsewhere
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize(("results", "elsewhere"), [(SMALL, False), (LARGE, True)])
-async def test_a_large_request_is_rewritten_in_a_thread(
-    results: list[str], elsewhere: bool
-) -> None:
-    threads = Threads()
-    assert await Recovery(Policy(offload=threads)).acall(Refusing(), conversation(*results)) == "ok"
-    assert threads.elsewhere is elsewhere
-
-
 CUT = {"choices": [{"message": {"content": "ok"}}], "usage": {"prompt_tokens": 10}}
 """An answer that counts far less than was sent, which is an event."""
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("results", "elsewhere"), [(SMALL, False), (LARGE, True)])
-async def test_the_answer_to_a_large_request_is_checked_in_a_thread(
-    results: list[str], elsewhere: bool
+@pytest.mark.parametrize("work", ["compacted", "rewritten", "checked"])
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_large_history_is_counted_and_made_smaller_in_a_thread(
+    results: list[str], elsewhere: bool, work: str, streams: bool
 ) -> None:
-    async def whole(_: Any) -> Any:
-        return CUT
+    threads, history = Threads(), conversation(*results)
+    answers: list[Any] = [Overflow(), CUT] if work == "rewritten" else [CUT]
+    policy = Policy(offload=threads, window=3_000 if work == "compacted" else None)
+    recovery = Recovery(policy, threads if work == "checked" else None)
 
-    async def streamed(_: Any) -> AsyncIterator[Any]:
-        async def events() -> AsyncIterator[Any]:
-            yield CUT
+    async def send(_: Any) -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return events(answer) if streams else answer
 
-        return events()
+    async def events(event: Any) -> AsyncIterator[Any]:
+        yield event
 
-    threads, others = Threads(), Threads()
-    await Recovery(on_event=threads).acall(whole, conversation(*results))
-    assert [
-        event async for event in Recovery(on_event=others).astream(streamed, conversation(*results))
-    ]
-    assert (threads.elsewhere, others.elsewhere) == (elsewhere, elsewhere)
+    if streams:
+        assert [event async for event in recovery.astream(send, history)] == [CUT]
+    else:
+        assert await recovery.acall(send, history) == CUT
+    assert threads.elsewhere is elsewhere
 
 
 @pytest.mark.anyio
