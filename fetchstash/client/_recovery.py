@@ -36,9 +36,10 @@ from fetchstash.client._streaming import (
     Steps,
     drive,
     is_large,
+    problem_of,
     run_now,
 )
-from fetchstash.client._streams import aclose, close, empty_answer, failure, get, reported_input
+from fetchstash.client._streams import aclose, close, get, reported_input
 from fetchstash.client._windows import LearnedWindows, learned_windows, usable_window
 from fetchstash.text import tokens
 
@@ -118,10 +119,7 @@ class Recovery:
                 response = await response if is_async else response
             except Exception as error:  # noqa: BLE001 - the steps raise it, unless they retry
                 return Outcome(error=error)
-            problem = failure(response)
-            if problem is None and empty_answer(response):
-                problem = response
-            return Outcome(response, event=problem)
+            return Outcome(response, event=problem_of(response))
 
         large = is_async and is_large(request.messages)
         return await drive(self.steps(request), attempt, large=large)
@@ -296,7 +294,8 @@ class Recovery:
                 return Attempt(sent.messages, clamped), report
             unit = _unit_of(verdict)
             size = measure(sent.messages, request.format, unit, state)
-            fixed = None if request.fixed is None else _fixed_size(request, unit)
+            sized = size_in_bytes if unit == "bytes" else json_tokens
+            fixed = None if request.fixed is None else sized(request.fixed)
             goal = target_of(verdict, size, fixed).size
             draft = Draft(request.messages, request.format, state, self.policy, self.prefix, unit)
             report = shrink(draft, goal, size, for_retry=True)
@@ -353,10 +352,6 @@ def _counted(request: Request, state: State, sent: Attempt) -> int:
 
 def _unit_of(verdict: Verdict) -> SizeUnit:
     return "bytes" if verdict.kind == "overflow_bytes" else "tokens"
-
-
-def _fixed_size(request: Request, unit: SizeUnit) -> int:
-    return size_in_bytes(request.fixed) if unit == "bytes" else json_tokens(request.fixed)
 
 
 def target_of(verdict: Verdict, before: int, fixed: int | None = None) -> Target:

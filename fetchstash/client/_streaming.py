@@ -122,6 +122,12 @@ Steps = Generator[Attempt, Outcome, Outcome]
 """Yields what to send, takes what came of it, and returns the outcome that is the caller's."""
 
 
+def problem_of(said: Any, *, reasoned: bool = False) -> Any:
+    """Return what a response or an event says went wrong; itself if it ended before it began."""
+    problem = failure(said)
+    return said if problem is None and not reasoned and empty_answer(said) else problem
+
+
 async def step(steps: Steps, outcome: Outcome | None = None, *, large: bool) -> Attempt | Outcome:
     """Return what to send next, or the outcome that ``steps`` end with.
 
@@ -258,6 +264,7 @@ class _Stream:
     async def _following(self) -> Any:
         """Return the next event that goes on to the reader, ``_END`` behind the last."""
         while not self._waiting or (self._held and not self._settled):
+            event: Any = None
             retry = None
             try:
                 event = anext(self._events, _END) if self._is_async else next(self._events, _END)
@@ -282,9 +289,7 @@ class _Stream:
     def _outcome_of(self, event: Any) -> Outcome | None:
         """Return what this event decides, None as long as a retry may still take over."""
         said = self._read(event) if self._read else event
-        problem = failure(said)
-        if problem is None and not self._reasoned and empty_answer(said):
-            problem = said
+        problem = problem_of(said, reasoned=self._reasoned)
         if problem is not None:
             return Outcome(self.stream, event=problem)
         self._reasoned = self._reasoned or reasons(said)
