@@ -151,9 +151,9 @@ class CodeHandler:
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
         """Return the text with its symbols; ``structure_info`` names the language."""
-        extracted = Extracted(parts=None)
-        extracted.parts = _parts(extracted, read_text(source, hints.charset), hints)
-        return extracted
+        return Extracted.of(
+            lambda extracted: _parts(extracted, read_text(source, hints.charset), hints)
+        )
 
 
 def _parts(extracted: Extracted, chunks: Iterator[str], hints: Hints) -> Iterator[Part]:

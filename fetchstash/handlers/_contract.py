@@ -382,7 +382,7 @@ def variant(
     base: Format,
     word: str,
     media_types: str,
-    extensions: str,
+    extensions: str = "",
     *signatures: bytes,
     at: int = 0,
     **changes: Any,

@@ -20,6 +20,7 @@ from fetchstash.handlers._contract import (
     Picture,
     Sniffed,
     family,
+    variant,
 )
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import bounded, part_text
@@ -254,34 +255,23 @@ _IMAGE = Format(
 
 _SIGNED = replace(_IMAGE, signed=True)
 
-
-def _at_the_start(*signatures: bytes, base: Format = _SIGNED) -> Format:
-    return replace(base, signatures=tuple((0, signature) for signature in signatures))
-
-
 FORMATS = (
     *family(
         _SIGNED,
         ("{} image", "image/png", "png", b"\x89PNG\r\n\x1a\n"),
         ("{} image", "image/jpeg", "jpg jpeg", b"\xff\xd8\xff"),
+        ("{} image", "image/gif", "gif", b"GIF87a", b"GIF89a"),
+        ("{} image", "image/tiff", "tif tiff", b"II*\0", b"MM\0*"),
         ("{} image", "image/webp", "webp"),
         ("{} image", "image/avif", "avif"),
         ("{} image", "image/heic", "heic"),
         ("icon", "image/x-icon", "ico", b"\0\0\1\0"),
     ),
-    *family(replace(_SIGNED, sniff=_sniff_bmp), ("{} image", "image/bmp", "bmp")),
-    *family(_at_the_start(b"GIF87a", b"GIF89a"), ("{} image", "image/gif", "gif")),
-    *family(_at_the_start(b"II*\0", b"MM\0*"), ("{} image", "image/tiff", "tif tiff")),
-    *family(
-        _at_the_start(b"P4\n", b"P5\n", b"P6\n", base=_IMAGE),
-        ("image", "image/x-portable-anymap", ""),
-    ),
-    *family(
-        _at_the_start(b"\0\0\0\x0cJXL \r\n\x87\n", b"\xff\x0a", base=_IMAGE),
-        ("{} image", "image/jxl", ""),
-    ),
+    variant(_SIGNED, "{} image", "image/bmp", "bmp", sniff=_sniff_bmp),
     *family(
         _IMAGE,
+        ("image", "image/x-portable-anymap", "", b"P4\n", b"P5\n", b"P6\n"),
+        ("{} image", "image/jxl", "", b"\0\0\0\x0cJXL \r\n\x87\n", b"\xff\x0a"),
         ("image", "image/x-tga", "tga"),
         ("Photoshop image", "image/vnd.adobe.photoshop", "", b"8BPS\0"),
         ("DjVu image", "image/vnd.djvu", "", b"AT&TFORM"),

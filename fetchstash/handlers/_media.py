@@ -93,7 +93,7 @@ class MediaHandler:
                 tags = {name: str(value).strip("\0 ") for name, value in values.items() if value}
                 if read.duration is not None and 0 <= read.duration < _MAX_SECONDS:
                     seconds = read.duration
-                    facts.append(_clock(seconds))
+                    facts.append(clock(seconds))
                 facts += [f"{read.samplerate:,} Hz"] if read.samplerate else []
                 if read.channels:
                     facts.append(f"{read.channels} channels" if read.channels > 1 else "mono")
@@ -112,7 +112,7 @@ class MediaHandler:
         )
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
     """Return a duration as people write it: 3:05, 1:02:03."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)

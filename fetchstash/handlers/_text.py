@@ -25,9 +25,7 @@ class TextHandler:
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
         """Return the text as it is, decoded."""
-        extracted = Extracted(parts=None)
-        extracted.parts = _parts(extracted, read_text(source, hints.charset))
-        return extracted
+        return Extracted.of(lambda extracted: _parts(extracted, read_text(source, hints.charset)))
 
 
 def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:

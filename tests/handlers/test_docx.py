@@ -84,6 +84,7 @@ STRUCTURES = {
     "numbers": (item("a", 2) + item("b", 2) + item("b1", 2, 1) + item("c", 2) + item("c1", 2, 1), NUMBERED),
     "no list": (item("none", 0), "none\n\n"),
     "table": (table(["Name", "Age"], ["Ada", "36 | 37"]), "| Name | Age |\n| --- | --- |\n| Ada | 36 \\| 37 |\n\n"),
+    "cell of two columns": (table([f'<w:tcPr><w:gridSpan w:val="2"/></w:tcPr>{paragraph("Both")}', "C"], ["1", "2", "3"]), "| Both |  | C |\n| --- | --- | --- |\n| 1 | 2 | 3 |\n\n"),
     "table in table": (table(["A", table(["x", "y"])], ["B", "C"]), "| A | x \\| y |\n| --- | --- |\n| B | C |\n\n"),
     "box": (table(["boxed"]), "boxed\n\n"),
     "link": ('<w:p><w:hyperlink r:id="web"><w:r><w:t>site</w:t></w:r></w:hyperlink></w:p>', "[site](https://example.org/)\n\n"),

@@ -47,6 +47,19 @@ def test_a_value_stands_on_one_line_if_it_fits(length: int, *, on_one_line: bool
     assert (lines[1] == f"  {record},") is on_one_line
 
 
+@pytest.mark.parametrize("comma", [",", ", ", ",\n"])
+def test_a_long_array_has_a_line_for_each_item_to_its_end(comma: str) -> None:
+    items = [f"{number}.125" for number in range(30_000)]
+    lines = "".join(lay_out(f"[{comma.join(items)}]")).splitlines()
+    assert lines == ["[", *(f"  {item}," for item in items[:-1]), f"  {items[-1]}", "]"]
+
+
+def test_a_short_value_stands_on_one_line_wherever_a_batch_ends() -> None:
+    records = ['{"a":[1,2,3],"b":{"c":4}}'] * 9_000
+    lines = "".join(lay_out(f"[{','.join(records)}]")).splitlines()
+    assert lines[1:-1] == [*(f"  {record}," for record in records[:-1]), f"  {records[-1]}"]
+
+
 def test_small_values_stand_on_one_line_however_deep_they_are_nested() -> None:
     record = '{"a":[[[[[{"b":{"c":[[]]}}]]]]]}'
     assert f"  {record},\n" in "".join(lay_out(f"[{record},{record},{'1,' * 200}1]"))

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import random
+import tarfile
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -191,6 +192,16 @@ def test_a_tar_bomb_stops_at_its_bound_and_keeps_what_was_listed(
         texts.extend(piece.text for piece in extracted.parts)
     parts = iter(handler_named("archive").extract(source, Hints(), ExtractLimits()).parts or ())
     assert [next(parts).text, next(parts).text] == ["Size\tName\n", "1\tfirst\n20000000\tbomb\n"]
+
+
+def test_a_header_of_a_tar_that_is_a_bomb_stops_at_the_bound_of_the_archive(
+    read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fetchstash.handlers._archive._members.MAX_UNPACKED", 5_000_000)
+    header = tarfile.TarInfo("bomb")
+    header.type, header.size = tarfile.XHDTYPE, 20_000_000
+    with pytest.raises(NoText, match="unpacks to more than 5,000,000 bytes"):
+        read("archive", gzip.compress(header.tobuf() + bytes(header.size)))
 
 
 def test_a_member_that_is_a_bomb_stops_at_its_bound(

@@ -142,7 +142,7 @@ def test_a_container_that_no_reader_knows_is_named(
 CONTAINER = '<container><rootfiles><rootfile full-path="OPS/book.opf"/></rootfiles></container>'
 PACKAGE = """<package xmlns:dc="dc"><metadata><dc:title>The Book</dc:title><dc:creator>Ada</dc:creator><dc:language>en</dc:language>
 <dc:date>2026-05-01</dc:date></metadata>
-<manifest><item id="b" href="two.xhtml"/><item id="a" href="chapter%20one.xhtml"/>
+<manifest><item id="b" href="two.xhtml"/><item id="a" href="zero%20one.xhtml"/>
 <item id="gone" href="gone.xhtml"/></manifest>
 <spine><itemref idref="a"/><itemref idref="b"/>
 <itemref idref="a"/><itemref idref="gone"/><itemref idref="unknown"/></spine></package>"""
@@ -153,7 +153,7 @@ BOOK = {
     "META-INF/container.xml": CONTAINER,
     "OPS/book.opf": PACKAGE,
     "OPS/two.xhtml": TWO,
-    "OPS/chapter one.xhtml": ONE,
+    "OPS/zero one.xhtml": ONE,
 }
 
 

@@ -13,6 +13,7 @@ from fetchstash.handlers._data._json_values import is_array, is_object
 from fetchstash.handlers._html import _reading, _scripts, _tree
 from fetchstash.handlers._html._handler import HtmlHandler
 from fetchstash.handlers._limits import ExtractLimits
+from fetchstash.handlers._media import clock
 
 _PLAYER, _PAGE = "ytInitialPlayerResponse", "ytInitialData"
 _CHAPTERS = ("macroMarkersListItemRenderer", "chapterRenderer")
@@ -59,7 +60,7 @@ def _sections(details: Any, data: dict[str, Any]) -> v.Sections:
     views = _whole(v.member(details, "viewCount"))
     facts = {
         "By": v.line(v.member(details, "author")),
-        "Length": _clock(seconds) if seconds else "",
+        "Length": clock(seconds) if seconds else "",
         "Views": v.number(views),
         "Published": v.moment(
             v.member(player, "microformat.playerMicroformatRenderer.publishDate")
@@ -102,7 +103,7 @@ def _chapters(value: Any) -> Iterator[str]:
                 start = v.line(_said(v.member(chapter, "timeDescription")))
                 millis = v.member(chapter, "timeRangeStartMillis")
                 if not start and isinstance(millis, int):
-                    start = _clock(millis // 1000)
+                    start = clock(millis // 1000)
                 if title and start:
                     found += 1
                     yield f"- {start} {title}"
@@ -119,19 +120,13 @@ def _captions(value: Any) -> Iterator[str]:
             continue
         if start - begin >= _CAPTION_SECONDS:
             if words:
-                yield f"- {_clock(begin)} {' '.join(words)}"
+                yield f"- {clock(begin)} {' '.join(words)}"
             begin, words = start, []
         words += text.split()
     if words:
-        yield f"- {_clock(begin)} {' '.join(words)}"
+        yield f"- {clock(begin)} {' '.join(words)}"
 
 
 def _whole(value: Any) -> int | None:
     text = str(value)
     return int(text) if text.isdecimal() and len(text) < 16 else None
-
-
-def _clock(seconds: int) -> str:
-    minutes, rest = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

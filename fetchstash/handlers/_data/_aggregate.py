@@ -5,12 +5,12 @@ Numbers are added as decimals, so that prices add up.
 """
 
 import heapq
+import operator as op
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from decimal import Context, Decimal, localcontext
 from functools import partial
 from itertools import islice
-from operator import itemgetter
 from typing import Any
 
 from fetchstash.errors import FetchstashError
@@ -29,6 +29,10 @@ _EXACT = Context(prec=60, Emin=-99_999, Emax=99_999, traps=[])
 _MEAN = Context(prec=15, Emin=-99_999, Emax=99_999, traps=[])
 
 _DECIMALS = 12
+
+_OPERATORS = {
+    "=": op.eq, "!=": op.ne, "<": op.lt, "<=": op.le, ">": op.gt, ">=": op.ge,
+}  # fmt: skip
 
 Rank = tuple[int, Decimal, str]
 
@@ -122,7 +126,7 @@ class _Answer:
         rank = partial(_rank, numbers, lowest=top < 0)
         ranked = ((rank(text), row) for row in chosen if (text := cell(row)))
         pick = heapq.nlargest if top > 0 else heapq.nsmallest
-        return iter([row for _, row in pick(abs(top), ranked, key=itemgetter(0))])
+        return iter([row for _, row in pick(abs(top), ranked, key=op.itemgetter(0))])
 
     def _grouped(self, chosen: Iterator[Any]) -> Iterator[str]:
         """Yield a line for each group, the largest first, or all rows as one."""
@@ -269,19 +273,7 @@ def _compare(
         if operator not in {"=", "!="} and not (left and right):
             return False
         a, b = in_order(left), in_order(right)
-    match operator:
-        case "=":
-            return bool(a == b)
-        case "!=":
-            return bool(a != b)
-        case "<":
-            return bool(a < b)
-        case "<=":
-            return bool(a <= b)
-        case ">":
-            return bool(a > b)
-        case _:
-            return bool(a >= b)
+    return bool(_OPERATORS[operator](a, b))
 
 
 Result = Decimal | int | str | None

@@ -244,11 +244,23 @@ def csv_line(cells: Iterable[str]) -> str:
 
 def which_rows(names: Sequence[str]) -> FetchstashError:
     """Return the error for a query that must name one of several tables."""
-    error = DataReason.QUERY_WHICH_ROWS.error(count=len(names))
-    return listing_rows(error, names)
+    return _listing(DataReason.QUERY_WHICH_ROWS.error(count=len(names)), names)
 
 
-def listing_rows(error: FetchstashError, names: Sequence[str]) -> FetchstashError:
+def table_named(name: str, tables: Sequence[str], filled: Sequence[str]) -> str:
+    """Return the table of this name in any case, or the only one of those that are ``filled``.
+
+    Raises OutOfRange or BadArgument, with the names of the filled ones as excerpt.
+    """
+    named = [table for table in tables if table.casefold() == name.casefold()]
+    if name and not named:
+        raise _listing(DataReason.QUERY_NO_ROWS.error(name=name), filled)
+    if not name and len(filled) > 1:
+        raise which_rows(filled)
+    return (named or filled or tables)[0]
+
+
+def _listing(error: FetchstashError, names: Sequence[str]) -> FetchstashError:
     """Return ``error`` with the names of what has rows, for the caller's fence."""
     shown = [_quoted_source(clip(name, _MAX_NAME)) for name in names[:_MAX_NAMES]]
     if shown:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._aggregate import answer
-from fetchstash.handlers._data._rows import Table, listing_rows, which_rows
+from fetchstash.handlers._data._rows import Table, table_named
 from fetchstash.handlers._data._sheet_cells import (
     Book,
     SheetCells,
@@ -210,12 +210,7 @@ def _table(source: Path, name: str) -> Table:
         workbook = _open(source)
         sheets = {sheet: workbook.get_sheet_by_name(sheet) for sheet in workbook.sheet_names}
     filled = [sheet for sheet, opened in sheets.items() if opened.height > 1]
-    named = [sheet for sheet in sheets if sheet.casefold() == name.casefold()]
-    if name and not named:
-        raise listing_rows(DataReason.QUERY_NO_ROWS.error(name=name), filled)
-    if not name and len(filled) > 1:
-        raise which_rows(filled)
-    rows = filter(any, _texts(sheets[(named or filled or list(sheets))[0]]))
+    rows = filter(any, _texts(sheets[table_named(name, list(sheets), filled)]))
     first = list(islice(rows, _HEADER_WITHIN))
     widths = [sum(map(bool, row)) for row in first]
     at = next((n for n, width in enumerate(widths) if 2 * width > max(widths)), 0)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from fetchstash.handlers._contract import Extracted, Part, PartRequest, PartText
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._aggregate import answer
-from fetchstash.handlers._data._rows import Table, listing_rows, which_rows
+from fetchstash.handlers._data._rows import Table, table_named
 from fetchstash.handlers._parts import Streamed, part_text
 from fetchstash.handlers._previews import one_line
 from fetchstash.handlers._reasons import Reason
@@ -69,14 +69,10 @@ class SqliteHandler(Streamed):
 def _table(database: sqlite3.Connection, name: str) -> Table:
     """Return the rows of a table for a query, of the only one if no name is given."""
     tables = [item.name for item in _items(database) if not item.unread_reason]
-    named = [table for table in tables if table.casefold() == name.casefold()]
-    if name and not named:
-        raise listing_rows(DataReason.QUERY_NO_ROWS.error(name=name), tables)
-    if len(tables) > 1 and not name:
-        raise which_rows(tables)
-    if not tables:
+    if not name and not tables:
         raise DataReason.DATABASE_EMPTY.error()
-    rows = database.execute(f"SELECT * FROM {_quoted((named or tables)[0])}")  # noqa: S608 - a quoted name
+    table = table_named(name, tables, tables)
+    rows = database.execute(f"SELECT * FROM {_quoted(table)}")  # noqa: S608 - a quoted name
     return Table((list(map(_whole, row)) for row in rows), [c[0] for c in rows.description])
 
 

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 from enum import unique
-from typing import Any
 
 from fetchstash.handlers._binary import UnreadHandler
-from fetchstash.handlers._contract import Format, Head, Sniffed
+from fetchstash.handlers._contract import Format, Head, Sniffed, variant
 from fetchstash.handlers._reasons import KEPT, ReasonTable
 
 
@@ -69,30 +68,24 @@ _RTF = replace(_DOCUMENT, handler=_HERE + "_rtf:RtfHandler", sniff=_sniff_rtf)
 _IWORK = replace(_DOCUMENT, handler=UnreadHandler, signed=True)
 
 
-def _like(base: Format, word: str, media_types: str, extensions: str = "", **more: Any) -> Format:
-    """Return a format like ``base``; media types and extensions are lists parted by spaces."""
-    types, endings = tuple(media_types.split()), tuple(extensions.split())
-    return replace(base, word=word, media_types=types, extensions=endings, **more)
-
-
 FORMATS = (
     _DOCX,
-    _like(_DOCX, "DOCM", _WORD, zip_members=(_PACKAGE, "word/vbaProject.bin")),
-    _like(_PPTX, "PPTM", _POWERPOINT, zip_members=(_PACKAGE, "ppt/vbaProject.bin")),
-    _like(_DOCX, "DOCX", _WORD_TYPES, "docx", zip_members=(_PACKAGE, "word/")),
-    _like(_PPTX, "PPTX", _SLIDE_TYPES, "pptx", zip_members=(_PACKAGE, "ppt/")),
-    _like(_ODF_DOCUMENT, "ODT", f"{_ODF}.text {_ODF}.text-template", "odt"),
-    _like(_ODF_DOCUMENT, "ODP", f"{_ODF}.presentation", "odp", page_word="slides"),
+    variant(_DOCX, "DOCM", _WORD, zip_members=(_PACKAGE, "word/vbaProject.bin")),
+    variant(_PPTX, "PPTM", _POWERPOINT, zip_members=(_PACKAGE, "ppt/vbaProject.bin")),
+    variant(_DOCX, "DOCX", _WORD_TYPES, "docx", zip_members=(_PACKAGE, "word/")),
+    variant(_PPTX, "PPTX", _SLIDE_TYPES, "pptx", zip_members=(_PACKAGE, "ppt/")),
+    variant(_ODF_DOCUMENT, "ODT", f"{_ODF}.text {_ODF}.text-template", "odt"),
+    variant(_ODF_DOCUMENT, "ODP", f"{_ODF}.presentation", "odp", page_word="slides"),
     # Some programs write "mimetype" compressed or late, so that the members alone tell.
     replace(
         _ODF_DOCUMENT, media_types=(_ODF,), zip_members=("content.xml", "META-INF/manifest.xml")
     ),
-    _like(_ODF_DOCUMENT, "ODG", f"{_ODF}.graphics"),
-    _like(_ODF_DOCUMENT, "office document", f"{_ODF}.*"),
+    variant(_ODF_DOCUMENT, "ODG", f"{_ODF}.graphics"),
+    variant(_ODF_DOCUMENT, "office document", f"{_ODF}.*"),
     # The same holds for EPUB (OCF, section 4.3).
-    _like(_EPUB, "EPUB", "application/epub+zip", "epub", zip_members=_EPUB_MEMBERS),
-    _like(_RTF, "RTF", "application/rtf text/rtf", "rtf"),
-    _like(
+    variant(_EPUB, "EPUB", "application/epub+zip", "epub", zip_members=_EPUB_MEMBERS),
+    variant(_RTF, "RTF", "application/rtf text/rtf", "rtf"),
+    variant(
         _IWORK,
         "iWork document",
         " ".join(f"application/vnd.apple.{n}" for n in ("iwork", "pages", "numbers", "keynote")),
@@ -100,15 +93,15 @@ FORMATS = (
         zip_members=("Index/Document.iwa",),
     ),
     *(
-        _like(_IWORK, "iWork document", f"application/x-iwork-{name}", zip_members=(member,))
+        variant(_IWORK, "iWork document", f"application/x-iwork-{name}", zip_members=(member,))
         for name, member in (
             ("package", "Index.zip"),
             ("pages", "index.xml"),
             ("keynote", "index.apxl"),
         )
     ),
-    _like(_OLE, "DOC", "application/msword", "doc", ole_members=("WordDocument",)),
-    _like(
+    variant(_OLE, "DOC", "application/msword", "doc", ole_members=("WordDocument",)),
+    variant(
         _OLE,
         "PPT",
         "application/vnd.ms-powerpoint",
@@ -116,18 +109,20 @@ FORMATS = (
         ole_members=("PowerPoint Document",),
         page_word="slides",
     ),
-    _like(
+    variant(
         _OLE,
         "document of Word before 97",
         "application/x-msword-before-97",
-        signatures=tuple((0, magic) for magic in OLD_WORD),
+        "",
+        *OLD_WORD,
     ),
-    _like(
+    variant(
         _OLE,
         "presentation of PowerPoint before 97",
         "application/x-mspowerpoint-before-97",
+        "",
+        *OLD_POWERPOINT,
         ole_members=("PP40",),
-        signatures=tuple((0, magic) for magic in OLD_POWERPOINT),
     ),
     # A document under a password hides its streams ([MS-OFFCRYPTO], section 2.3.4.4).
     replace(_OLE, kind="unknown_binary", word="binary", media_types=("application/x-ole-storage",)),

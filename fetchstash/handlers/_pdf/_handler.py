@@ -62,9 +62,7 @@ class PdfHandler:
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file is enough
         """Return the pages. Reading the parts raises NoText if the file cannot be read."""
-        extracted = Extracted(parts=None)
-        extracted.parts = _read(source, limits, extracted)
-        return extracted
+        return Extracted.of(lambda extracted: _read(source, limits, extracted))
 
     def part(self, request: PartRequest) -> PartText | Picture:
         """Return page ``start`` (from 1) as a picture (``end`` is ignored), or pictures by path."""
