@@ -44,7 +44,7 @@ PARTS = (  # those that take longest first, so that both lanes end together
     "hosts",  # real hosts against a scripted model: what reaches it, what stays
     "conformance",  # the protocol's own suite for both eras, and the inspector
     "access",  # a real identity provider, and logins of the mcp client and hosts at it
-    "deploy",  # the unit, the dashboard, the manifest and the compose file, with what reads them
+    "deploy",  # the unit, the dashboard and the manifests, with what reads them
     "fuzz --seconds 60",  # the fuzzers, with fresh seeds
     "packages",  # the bundle, server.json and the image are made, validated and started
     "site",  # the documentation as a site: no link of it is broken
