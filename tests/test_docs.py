@@ -2,8 +2,8 @@
 
 import os
 import re
-import runpy
 import tomllib
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from fetchstash.errors import FetchstashError
 from fetchstash.server.tools import tool_specs
 from fetchstash.stash import Artifact, Stash
 from fetchstash.store import Facts
+from scripts.make import recipes, surface, tables
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -70,28 +71,34 @@ def test_a_page_has_lines_of_at_most_100_columns(page: Path) -> None:
 
 
 def test_the_public_surface_is_the_one_that_is_kept() -> None:
-    surface = runpy.run_path(str(ROOT / "scripts" / "make" / "surface.py"))
     kept = set((ROOT / "tests" / "surface.txt").read_text(encoding="utf-8").splitlines())
-    now = set(surface["lines"]().splitlines())
+    now = set(surface.lines().splitlines())
     assert (sorted(kept - now), sorted(now - kept)) == ([], []), (
         "The first list is gone or changed, which breaks the programs of users (docs/stability.md "
         f"says what may be); the second is new. If all of it is meant, {RENEW}."
     )
 
 
-def test_the_reference_is_made_from_the_code() -> None:
-    surface = runpy.run_path(str(ROOT / "scripts" / "make" / "surface.py"))
-    assert (ROOT / "docs" / "reference.md").read_text(encoding="utf-8") == surface["reference"](), (
-        RENEW
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.skipif(os.name == "nt", reason="its commands run on a terminal of POSIX")
-def test_the_recipes_print_what_the_page_shows() -> None:
-    recipes = runpy.run_path(str(ROOT / "scripts" / "make" / "recipes_page.py"))
-    assert (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8") == recipes["page"](), RENEW
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("configuration.md", tables.with_settings),
+        ("handlers.md", tables.with_formats),
+        ("reference.md", lambda _: surface.reference()),
+        pytest.param(
+            "recipes.md",
+            recipes.run_again,
+            marks=[
+                pytest.mark.slow,
+                pytest.mark.long,
+                pytest.mark.skipif(os.name == "nt", reason="its commands run on a POSIX terminal"),
+            ],
+        ),
+    ],
+)
+def test_a_page_shows_what_the_code_says(name: str, make: Callable[[str], str]) -> None:
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert make(page) == page, RENEW
 
 
 def headings(page: str) -> set[str]:
@@ -99,9 +106,7 @@ def headings(page: str) -> set[str]:
     return set(re.findall(r"^#+ (.+)$", text, re.MULTILINE))
 
 
-def test_the_page_of_settings_equals_the_table_of_settings() -> None:
-    page = runpy.run_path(str(ROOT / "scripts" / "make" / "configuration_page.py"))["page"]
-    assert (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8") == page(), RENEW
+def test_every_setting_has_a_heading() -> None:
     assert headings("configuration.md") >= set(KEYS)
 
 
@@ -215,17 +220,16 @@ def test_readme_answers_a_newcomer_or_is_one_link_away_from_the_answer(question:
 
 
 def test_readme_compares_by_the_rows_that_the_comparison_printed() -> None:
-    renew = runpy.run_path(str(ROOT / "scripts" / "make" / "renew.py"))
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     page = ROOT / "docs" / "comparison.md"
     printed = page.read_text(encoding="utf-8") if page.exists() else ""
-    assert renew["with_peers"](readme, printed) == readme, RENEW
+    assert tables.with_peers(readme, printed) == readme, RENEW
     rows = "| | safety |\n|---|---|\n| a | 1 / 0 / 0 |\n| planted: b | 0 |"
     made = f"\n## Servers\n\n{rows}\n\n## More\n|"
-    shown = renew["with_peers"](readme, made)
+    shown = tables.with_peers(readme, made)
     assert "| a | 1 / 0 / 0 |\n\n<!--" in shown
     assert "planted" not in shown
-    assert renew["with_peers"](shown, made) == shown
+    assert tables.with_peers(shown, made) == shown
 
 
 def test_readme_has_a_line_to_install_for_each_host_and_at_most_150_lines() -> None:

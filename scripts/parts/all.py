@@ -37,7 +37,7 @@ PARTS = (  # those that take longest first, so that both lanes end together
     "frameworks",  # the examples of docs/frameworks.md, with the real packages
     "replicas --short",  # a team's store on PostgreSQL and real buckets, replicas killed
     "matrix",  # the tests that are not slow, on other interpreters
-    "torture --short",  # kills, hostile webs and hostile files, a few minutes
+    "torture --short",  # kills, guesses and hostile files, a few minutes
     "compare --short --jobs 2",  # ours, a peer and three planted bad servers, on a web of its own
     "gateway",  # the gateway in front of real servers, what reaches a model with it and without
     "bench --corpora ../shared/corpora",  # each benchmark still runs, in a short form

@@ -66,10 +66,10 @@ def main() -> int:
         staged(pages)
         of_run = {"INHERIT": str(SETTINGS), "docs_dir": str(pages), "site_dir": str(site)}
         settings.write_text(json.dumps(of_run), encoding="utf-8")
-        command = [programs / "python", "-P", "-m", "mkdocs", "build", "--strict", "--quiet"]
+        words = f"-P -m mkdocs build --strict --quiet -f {settings}".split()
         # Its theme prints a notice about versions to come.
         env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-        code = subprocess.run([*command, "-f", settings], check=False, env=env).returncode
+        code = subprocess.run([programs / "python", *words], check=False, env=env).returncode
         made = sum(1 for _ in site.rglob("*.html"))
     if code:
         print("site: FAILED. Mend what is named above.")

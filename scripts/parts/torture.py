@@ -13,7 +13,6 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[1] / "torture"
 SHORT: Mapping[str, Sequence[str]] = {
-    "fetch": ("--rebinding", "50", "--bombs", "10"),
     "guesses": ("--calls", "5000", "--sent", "500"),
     "handlers": ("--length", "65536"),
     "store": ("--kills", "40"),

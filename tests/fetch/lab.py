@@ -64,13 +64,13 @@ def why_no_lab() -> str:
     return (tried.stderr.strip() or f"exit {tried.returncode}") if tried.returncode else ""
 
 
-def run_lab(rows: Iterable[Row], python: str = sys.executable) -> list[Row]:
-    """Fetch each row's ``url`` in a lab, by the interpreter ``python``, and return the results."""
+def run_lab(rows: Iterable[Row]) -> list[Row]:
+    """Fetch each row's ``url`` in a lab, and return the results."""
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": FETCHSTASH}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.json")
         path.write_text(json.dumps(list(rows)))
-        command = [*_NAMESPACE, str(Path(python).absolute()), "-P", str(Path(__file__)), str(path)]
+        command = [*_NAMESPACE, sys.executable, "-P", str(Path(__file__)), str(path)]
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, env=environment, cwd=folder
         )

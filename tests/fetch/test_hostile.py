@@ -1,4 +1,4 @@
-"""A few hostile servers, measured in a process of its own; scripts/ci torture runs them all."""
+"""Hostile servers, each measured in a process of its own."""
 
 from collections.abc import Generator
 
@@ -6,7 +6,7 @@ import pytest
 
 from fetchstash.fetch import FetchLimits
 from fetchstash.fetch._body import FIRST_PART
-from tests.fetch.hostile import measured, serve
+from tests.fetch.hostile import BOMBS, measured, serve
 
 pytestmark = [
     pytest.mark.skipif(
@@ -27,7 +27,7 @@ def port() -> Generator[int]:
     stop()
 
 
-@pytest.mark.parametrize("coding", ["gzip", "br", "gzip+gzip"])
+@pytest.mark.parametrize("coding", [name.replace(", ", "+") for name in BOMBS])
 def test_a_bomb_ends_soon_and_takes_little_memory(port: int, coding: str) -> None:
     result = measured(port, f"/bomb/{coding}")
     assert result["outcomes"] == {"too_large": 1}
@@ -48,6 +48,12 @@ def test_many_bombs_at_once_take_bounded_memory(port: int) -> None:
         # Whichever limit the machine reaches first.
         ("/endless-body", 3, {"the deadline passed before its end", ENDED}),
         ("/huge-header", 30, {"too_large"}),
+        ("/slow-header", 1, {"timeout"}),
+        ("/one-byte-chunks", 3, {"the deadline passed before its end"}),
+        ("/endless-1xx", 3, {"timeout"}),
+        ("/lying-length", 1, {"the deadline passed before its end"}),
+        ("/lying-length-long", 30, {"whole"}),
+        ("/blank-header", 30, {"fetch_failed"}),
     ],
 )
 def test_a_server_that_goes_on_for_ever_is_left_by_a_limit(

@@ -1,5 +1,8 @@
 """Fetch where every address answers: what is refused gets no packet, what is allowed comes."""
 
+import json
+import os
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -47,6 +50,23 @@ def test_no_packet_goes_to_a_forbidden_address_and_every_good_url_is_fetched() -
         (row["id"], result)
         for row, result in zip(rows, results, strict=True)
         if not is_safe(row, result)
+    ] == []
+
+
+@pytest.mark.long
+@pytest.mark.skipif("SSRF_VECTORS" not in os.environ, reason="SSRF_VECTORS names no corpus")
+@pytest.mark.parametrize("way", ["", *WAYS])
+def test_no_url_of_a_corpus_leads_inside(way: str) -> None:
+    lines = Path(os.environ["SSRF_VECTORS"]).read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    rows = [{**row, "via": way} for row in rows if row.get("via") != "redirect"] if way else rows
+    results = list(zip(rows, run_lab(rows), strict=True))
+    # What is a choice of policy may be fetched or not; inside it must not lead.
+    choice = ("policy_choice", True)
+    assert [
+        (row["id"], result)
+        for row, result in results
+        if leaks(result) or not (choice in row.items() or is_safe(row, result))
     ] == []
 
 

@@ -1,7 +1,6 @@
 """The registry: every format has a handler, and every kind of content a format."""
 
 import ast
-import runpy
 import subprocess
 import sys
 from dataclasses import replace
@@ -91,12 +90,6 @@ def test_a_document_is_read_by_the_handler_of_its_media_type_and_kind(
 ) -> None:
     decision = Decision(kind, media_type, "", "mime", (), mismatch=False)
     assert handler_of(format_of(decision)).name == name
-
-
-def test_the_table_of_formats_equals_the_declarations() -> None:
-    page = runpy.run_path(str(DOCS.parents[1] / "scripts" / "make" / "formats_page.py"))["page"]
-    text = DOCS.read_text(encoding="utf-8")
-    assert page(text) == text, "run scripts/make/formats_page.py"
 
 
 @pytest.mark.slow

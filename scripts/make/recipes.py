@@ -1,4 +1,4 @@
-"""Write docs/recipes.md: run its commands on the demonstration's site, and show what they print.
+"""Run the commands of docs/recipes.md anew on the demonstration's site, and show what they print.
 
 The output is what a terminal of 92 columns gets. References, nonces and the site's port are chance:
 they are replaced by others of the same length, so that the page is the same at each run.
@@ -20,98 +20,39 @@ from pathlib import Path
 from fetchstash.cli.demo.site import Site
 
 COLUMNS = 92
+ADDRESS = "127.0.0.1:48000"
+"""What stands for the site's in the page."""
 METER = re.compile(r"(?:\r\x1b\[K[^\r\n]*)*\r\x1b\[K")
 
-TEMPLATE = """# Recipes
 
-Each shows whole commands and what they print. `scripts/make/recipes_page.py` ran them on [the site
-of the demonstration](../fetchstash/cli/demo/site.py), and a test runs them again. `@1` is what was
-fetched last, `@2` what was fetched before it. [The command line](cli.md) has all options. A model
-does the same with [the tools](tools.md).
-
-## One fact out of a long PDF
-
-The preview says how long the document is. `grep` finds the line, and `slice` reads the page around
-it. The server calls this PDF a web page; its bytes say what it is.
-
-$ fetchstash fetch SITE/report --max-chars 300
-$ fetchstash grep 'recommendation 17' @1
-$ fetchstash slice @1 --unit pages --start 30 --end 30 --max-chars 400
-
-## One value out of 5 MB of JSON
-
-The preview of JSON is its shape. A JSON pointer (RFC 6901) names a value in it.
-
-$ fetchstash fetch SITE/stations.json --max-chars 300
-$ fetchstash slice @1 --path /stations/19019/keeper
-
-## One row out of 100,000
-
-Rows count from 1.
-
-$ fetchstash fetch SITE/readings.csv --max-chars 300
-$ fetchstash slice @1 --unit rows --start 77777 --end 77777
-
-## A sum over 100,000 rows
-
-A path may be a query: sums, means, counts, ends, groups and conditions
-([all of them](handlers.md#queries-over-rows)). A wrong name is answered with the right ones.
-
-$ fetchstash slice @1 --path 'count, mean(height_m) by state'
-$ fetchstash slice @1 --path "max(height_m) by gauge where state = 'ok' and time < 2026-03 top 3"
-$ fetchstash slice @1 --path 'sum(heigth) by gauge' || true
-
-## The best passages of a long page
-
-`--focus` ranks the passages of a page of 2 MB by your words. `search` does so later, in everything
-that was fetched.
-
-$ fetchstash fetch SITE/handbook.html --focus 'night ferry' --max-chars 600
-$ fetchstash search 'when does the night ferry leave' --max-results 1
-
-## What a model is shown
-
-`--as-model` prints exactly the text of the tool's result: a line of facts, the notices, the fence
-around what was fetched, and the calls that go on.
-
-$ fetchstash slice @2 --unit rows --start 5 --end 6 --as-model
-
-## In a pipe, and with files
-
-A pipe gets all of a text, without previews. Files of yours are read as URLs are.
-
-$ fetchstash get @2 | grep -c Lanternholm
-$ fetchstash get @4 --raw > report.pdf
-$ fetchstash slice report.pdf --unit pages --start 48 --max-chars 200
-"""
+def run_again(page: str) -> str:
+    """Run all commands of the page, and return it with what they print."""
+    return asyncio.run(_run_again(page))
 
 
-def page() -> str:
-    """Run all recipes, and return the page."""
-    return asyncio.run(_page())
-
-
-async def _page() -> str:
-    text = ""
+async def _run_again(page: str) -> str:
+    text, in_block = "", False
     async with Site() as site:
         address = f"127.0.0.1:{site.port}"
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             env = environment(folder, address)
-            for line in TEMPLATE.splitlines():
+            for line in page.splitlines():
+                if line.startswith("```"):
+                    in_block = not in_block
                 if line.startswith("$ "):
-                    command = line[2:].replace("SITE", f"http://{address}")
+                    command = line[2:].replace(ADDRESS, address)
                     shown = await asyncio.to_thread(run, command, env, folder)
                     while "not searched yet" in shown:  # a busy machine: each call indexes more
                         shown = await asyncio.to_thread(run, command, env, folder)
-                    text += f"```text\n{line}\n{shown.rstrip()}".rstrip() + "\n```\n"
-                else:
+                    text += "\n" * (not text.endswith("```text\n"))
+                    text += f"{line}\n{shown.rstrip()}".rstrip() + "\n"
+                elif not in_block or line.startswith("```"):
                     text += f"{line}\n"
             listed = await asyncio.to_thread(run, "fetchstash ls --json", env, folder)
     refs = [str(json.loads(line)["artifact_ref"]) for line in listed.splitlines()]
-    text = text.replace("SITE", "http://127.0.0.1:48000").replace(address, "127.0.0.1:48000")
-    text = text.replace("\n```\n```text\n", "\n\n")  # the commands of one recipe in one block
-    return without_chance(re.sub(r" +$", "", text, flags=re.MULTILINE), refs)
+    text = re.sub(r" +$", "", text.replace(address, ADDRESS), flags=re.MULTILINE)
+    return without_chance(text, refs)
 
 
 def environment(folder: Path, host: str) -> dict[str, str]:

@@ -1,0 +1,92 @@
+"""The parts of pages that are written from the code: settings, formats, the table of peers.
+
+Each function takes the text of a page, and returns it with its part between the marks made anew.
+"""
+
+import textwrap
+from itertools import groupby
+
+from fetchstash.config import CLIENT_NAMES, COUNTING_BYTES, KEYS, PROFILES, Key, toml_value
+from fetchstash.handlers._contract import Format
+from fetchstash.handlers._registry import built_in, handler_of, words
+
+BEGIN, END = "<!-- scripts/make/renew.py writes this -->\n", "<!-- until here -->\n"
+FORMATS = (
+    "| kind | handler | formats | extensions and file names | paths |\n|---|---|---|---|---|\n"
+)
+TOLD = (
+    ". Each tool tells Claude Code how long its results may be (with `auto`, too), unless "
+    "MAX_MCP_OUTPUT_TOKENS is set in the server's environment"
+)
+PEERS = """## Beside others
+
+Right / tolerable / wrong answers to the same cases, judged by rules and never by a model. Tokens
+count what was read until a right answer. [The comparison](docs/comparison.md) has the cases, the
+versions, the answers, and what the others do better. `compare/run` prints it on your machine.
+
+"""
+
+
+def with_part(page: str, part: str) -> str:
+    """Return a page with another part between its marks."""
+    before, _, rest = page.partition(BEGIN)
+    return f"{before}{BEGIN}{part}{END}{rest.partition(END)[2]}"
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    """Return a paragraph in lines of at most 100 columns; no word of it is broken."""
+    return textwrap.fill(
+        text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def with_settings(page: str) -> str:
+    """Return docs/configuration.md with the profiles of hosts and all settings."""
+    parts = ["| clientInfo begins with | profile |\n|---|---|\n"]
+    parts += [f"| `{name}` | `{profile}` |\n" for name, profile in CLIENT_NAMES.items()]
+    parts.append("\n")
+    for profile, values in PROFILES.items():
+        limits = ", ".join(f"`{name}` = {value:,}" for name, value in values.items())
+        more = ", counted in UTF-8 bytes" if profile in COUNTING_BYTES else ""
+        more = TOLD if profile == "claude-code" else more
+        parts.append(wrapped(f"- `{profile}`: {limits or 'the defaults'}{more}", "  ") + "\n")
+    for section, keys in groupby(KEYS.values(), lambda key: key.section):
+        parts.append(f"\n## {section}\n")
+        parts += [f"\n{_setting(key)}" for key in keys]
+    return with_part(page, "".join(parts))
+
+
+def _setting(key: Key) -> str:
+    where = f"`--{key.flag}` · `{key.variable}`" if key.flag else f"`{key.variable}`"
+    sentences = [f"{key.meaning}."]
+    if key.choices:
+        sentences.append(f"One of {', '.join(f'`{choice}`' for choice in key.choices)}.")
+    for word, bound in (("At least", key.low), ("At most", key.high)):
+        if bound is not None:
+            sentences.append(f"{word} {bound:,.10g}.")
+    sentences.append(f"Default: `{toml_value(key.default)}`.")
+    return f"### {key.path}\n\n{wrapped(' '.join(sentences))}\n\n{where}\n"
+
+
+def with_formats(page: str) -> str:
+    """Return docs/handlers.md with a row for the formats of each kind and handler."""
+
+    def key(declared: Format) -> tuple[str, str]:
+        return declared.kind, handler_of(declared).name
+
+    rows = FORMATS
+    for (kind, handler), grouped in groupby(sorted(built_in().all, key=key), key=key):
+        formats = list(grouped)
+        ends = sorted({end for f in formats for end in (*f.extensions, *f.file_names)})
+        paths = dict.fromkeys(f"`{path}`" for f in formats for path in f.paths)
+        cells = (f"`{kind}`", handler, words(formats), " ".join(ends), " ".join(paths))
+        rows += f"| {' | '.join(cells)} |\n"
+    return with_part(page, rows)
+
+
+def with_peers(readme: str, comparison: str) -> str:
+    """Return README with the table of servers as the comparison printed it."""
+    section = comparison.partition("\n## Servers\n")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")]
+    shown = "\n".join(row for row in rows if not row.startswith("| planted"))
+    return with_part(readme, f"{PEERS}{shown}\n\n") if shown else readme
