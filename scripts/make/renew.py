@@ -13,26 +13,29 @@ from scripts.make import recipes, surface, tables
 ROOT = Path(__file__).parents[2]
 
 
+def read(name: str) -> str:
+    """Return the text of a file of the repository."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+MADE: dict[str, Callable[[str], str]] = {
+    "README.md": lambda page: tables.with_peers(page, read("docs/comparison.md")),
+    "docs/configuration.md": tables.with_settings,
+    "docs/handlers.md": tables.with_formats,
+    "docs/recipes.md": recipes.run_again,
+    "docs/reference.md": lambda _: surface.reference(),
+    "tests/surface.txt": lambda _: surface.lines(),
+}
+"""What makes each file, from its text as it is."""
+
+
 def main() -> None:
     """Write each file, and say which of them changed."""
-    made: dict[str, Callable[[str], str]] = {
-        "README.md": lambda page: tables.with_peers(page, read("docs/comparison.md")),
-        "docs/configuration.md": tables.with_settings,
-        "docs/handlers.md": tables.with_formats,
-        "docs/recipes.md": recipes.run_again,
-        "docs/reference.md": lambda _: surface.reference(),
-        "tests/surface.txt": lambda _: surface.lines(),
-    }
-    for name, make in made.items():
+    for name, make in MADE.items():
         before = read(name)
         if (text := make(before)) != before:
             (ROOT / name).write_text(text, encoding="utf-8")
             print(f"changed: {name}")
-
-
-def read(name: str) -> str:
-    """Return the text of a file of the repository."""
-    return (ROOT / name).read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":
