@@ -13,7 +13,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[1] / "torture"
 SHORT: Mapping[str, Sequence[str]] = {
-    "guesses": ("--calls", "5000", "--sent", "500"),
+    "guesses": ("--calls", "5000"),
     "handlers": ("--length", "65536"),
     "store": ("--kills", "40"),
 }

@@ -1,52 +1,37 @@
 """Ask as one person for what others keep, by a million guessed references; nothing may be served.
 
-    python scripts/torture/guesses.py [--calls 1000000] [--sent 30000] [--seed 1] [--plant]
+    python scripts/torture/guesses.py [--calls 1000000] [--seed 1] [--plant]
 
 Another tenant, and another person of the same one, keep artifacts with a marker in their text. The
 guesser asks for them with each tool that takes a reference: random ones, the real ones, those with
 one character changed, moved or in another form, names with parts of paths and of queries in them,
 the URLs of documents, and lists in which one of its own hides a foreign one. An answer must be an
 error, the same line for each kind, and never hold the marker. The same calls, as far as they read
-what the guesser itself keeps, are answered. --sent calls more go to a service on loopback, with a
-token of the guesser, pipelined on eight connections. --plant lets a store look into the other
-tenant's, which must be found.
+what the guesser itself keeps, are answered; whose calls are whose over HTTP is for tests/service to
+say. --plant lets a store look into the other tenant's, which must be found.
 """
 
 import argparse
 import json
 import random
-import re
 import secrets
-import socket
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import anyio
-from anyio.abc import SocketStream
-from anyio.streams.buffered import BufferedByteReceiveStream
 
-from fetchstash.config import Settings, load
+from fetchstash.config import load
 from fetchstash.errors import FetchstashError, UnknownRef
 from fetchstash.render import Host
 from fetchstash.server.tools import answer, tool_named, tool_specs
-from fetchstash.service import (
-    Tenants,
-    TenantSource,
-    TenantStore,
-    build_app,
-    security_of,
-    server_of,
-    verifier_of,
-)
-from fetchstash.service.access import OwnTokens
+from fetchstash.service import Tenants, TenantStore
 from fetchstash.stash import Stash
-from fetchstash.store import Facts, open_objects, person_run
+from fetchstash.store import Facts, person_run
 from fetchstash.text.ranges import Ranges
 
 RED, BLUE = "red", "blue"
@@ -54,7 +39,6 @@ GUESSER = "guesser"
 MARKER = "xylophone-of-blue"
 LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 URL = "https://blue.example/secret"
-CONNECTIONS, BATCH = 8, 8
 
 
 def guessed(chance: random.Random, foreign: list[str]) -> str:
@@ -156,9 +140,7 @@ class Judge:
         print(f"{heading}: {shown}", flush=True)
 
 
-async def attack(
-    calls: int, sent: int, chance: random.Random, folder: Path, *, planted: bool
-) -> list[str]:
+async def attack(calls: int, chance: random.Random, folder: Path, *, planted: bool) -> list[str]:
     """Make all calls; return what was wrong."""
     settings = load({"store.folder": str(folder), "quota.requests_per_minute": 0})
     tenants = Tenants(settings)
@@ -194,82 +176,8 @@ async def attack(
         await answer(red, host, tool_named(tool, specs), arguments)
     judge.end(f"{calls:,} guessed references", planted=planted)
     print("100 calls for its own were answered")
-    over_http = Judge(foreign)
-    await attack_over_http(settings, tenants, sent, (chance, foreign, own), over_http)
-    over_http.end(f"{sent:,} guessed references over HTTP", planted=planted)
     await tenants.aclose()
-    return judge.faults + over_http.faults
-
-
-async def attack_over_http(
-    settings: Settings,
-    tenants: Tenants,
-    sent: int,
-    guesses: tuple[random.Random, list[str], str],
-    judge: Judge,
-) -> None:
-    """Send calls to a service on loopback, with a token of its own for the tenant that asks."""
-    chance, foreign, own = guesses
-    objects = await open_objects(settings.store)
-    token = (await OwnTokens(objects).create(RED, GUESSER)).text
-    opened = socket.create_server(("127.0.0.1", 0))
-    port: int = opened.getsockname()[1]
-    app = build_app(
-        TenantSource(settings, tenants),
-        security_of(settings.http, "127.0.0.1", port),
-        verifier=await verifier_of(settings, objects),
-        tenants=tenants,
-    )
-    server = server_of(app, settings.http)
-    left = iter(range(sent))
-
-    async def guess() -> None:
-        async with await anyio.connect_tcp("127.0.0.1", port) as stream:
-            while batch := list(islice(left, BATCH)):
-                refs = [guessed(chance, foreign) for _ in batch]
-                calls = [a_call(chance, ref, own) for ref in refs]
-                await stream.send(b"".join(request(port, token, *call) for call in calls))
-                received = await answers(stream, len(calls))
-                for ref, call, (code, text) in zip(refs, calls, received, strict=True):
-                    judge.look(*call, ref, code, text)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(server.serve, [opened])
-        while not server.started:  # noqa: ASYNC110 - it has no event
-            await anyio.sleep(0.01)
-        async with anyio.create_task_group() as clients:
-            for _ in range(CONNECTIONS):
-                clients.start_soon(guess)
-        server.should_exit = True
-    await objects.aclose()
-
-
-def request(port: int, token: str, tool: str, arguments: dict[str, Any]) -> bytes:
-    """Return a call as it is sent."""
-    params = {"name": tool, "arguments": arguments}
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-    head = (
-        f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n"
-        "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
-        f"MCP-Protocol-Version: 2025-11-25\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    return (head + body).encode()
-
-
-async def answers(stream: SocketStream, count: int) -> list[tuple[str, str]]:
-    """Return the code of each of so many answers, "" for one that is no error, and its text."""
-    read: list[tuple[str, str]] = []
-    received = BufferedByteReceiveStream(stream)
-    with anyio.fail_after(60):
-        for _ in range(count):
-            head = await received.receive_until(b"\r\n\r\n", 2**16)
-            length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
-            if not head.startswith(b"HTTP/1.1 200 ") or not length:
-                raise RuntimeError(f"a request was not answered: {head[:500]!r}")
-            result = json.loads(await received.receive_exactly(int(length[1])))["result"]
-            code = result["_meta"].get("fetchstash/error", {}).get("code", "")
-            read.append((code, json.dumps(result, ensure_ascii=False)))
-    return read
+    return judge.faults
 
 
 def main() -> int:
@@ -278,7 +186,6 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--calls", type=int, default=1_000_000)
-    parser.add_argument("--sent", type=int, default=30_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--plant", action="store_true")
     args = parser.parse_args()
@@ -286,7 +193,7 @@ def main() -> int:
     chance = random.Random(args.seed)  # noqa: S311 - it guards nothing
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "store")
-        faults = anyio.run(lambda: attack(args.calls, args.sent, chance, place, planted=args.plant))
+        faults = anyio.run(lambda: attack(args.calls, chance, place, planted=args.plant))
     for fault in faults[:20]:
         print(f"FAULT {fault}")
     print(f"{len(faults)} faults, {time.monotonic() - start:.0f} s")
