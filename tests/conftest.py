@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -37,6 +38,11 @@ MAY_START_A_WORKER = {"connect", "install_plugin", "open_public", "open_stash"}
 With the mark ``in_process`` they read documents without a worker, all else as it is, and
 ``--quick`` runs them too. CI gives each a worker of its own (``scripts/test --all``).
 """
+COSTLY = Path(__file__).with_name("costly.txt")
+"""The tests that take long for ``scripts/test --quick``, as ``--measure`` found them."""
+MOST_SECONDS = {"tests/stash": 0.3}
+"""What a case may take of a processor and not be costly: 0.1 s, more where all is composed."""
+seconds: dict[str, float] = {}
 WITHOUT_WORKERS = {"not slow", "not long"}
 """What ``scripts/test --quick`` and ``scripts/test`` select."""
 processes: list[str] = []
@@ -70,8 +76,14 @@ sys.addaudithook(stay_on_loopback)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--cases N``: of each test's table of cases run N at most, from all over it."""
+    """Add options for short runs.
+
+    ``--cases N``: of each test's table of cases run N at most, from all over it. ``--cheap``: leave
+    out what COSTLY lists. ``--measure``: write that list, of the tests that are selected (-n 0).
+    """
     parser.addoption("--cases", type=int, default=0)
+    parser.addoption("--cheap", action="store_true")
+    parser.addoption("--measure", action="store_true")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -83,6 +95,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = {item for cases in tables.values() for item in cases[:: -(-len(cases) // most)]}
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = [item for item in items if item in kept]
+    if config.option.cheap:
+        costly = set(COSTLY.read_text(encoding="utf-8").split())
+        kept = {item for item in items if name_of(item) not in costly}
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = [item for item in items if item in kept]
     no_workers = config.option.markexpr in WITHOUT_WORKERS
     for item in items:
         in_process = item.get_closest_marker("in_process") is not None
@@ -90,6 +107,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         starts_worker = in_process or MAY_START_A_WORKER.intersection(fixtures)
         if starts_worker and not (no_workers and in_process):
             item.add_marker(pytest.mark.slow)
+
+
+def name_of(item: pytest.Item) -> str:
+    """Return the name of a test without that of its case."""
+    return item.nodeid.partition("[")[0]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Measure a case: its share of a processor, its fixtures' included."""
+    begin = time.process_time()
+    done = yield
+    name = name_of(item)
+    seconds[name] = max(seconds.get(name, 0), time.process_time() - begin)
+    return done
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the list of costly tests if it is asked for."""
+    if session.config.option.measure:
+        over = (n for n, s in seconds.items() if s > MOST_SECONDS.get(n.rpartition("/")[0], 0.1))
+        COSTLY.write_text("".join(f"{name}\n" for name in sorted(over)), encoding="utf-8")
 
 
 def pytest_collection_finish() -> None:

@@ -7,18 +7,17 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 import tomllib
-from collections.abc import Generator, Mapping
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fetchstash.cli import commands
 from fetchstash.cli.demo.pdf import make_pdf
 from fetchstash.config import load
+from scripts.drive.loopback import Loopback
+from scripts.drive.speech import Step
 from tests.loopback import Site
 
 pytestmark = pytest.mark.slow
@@ -152,85 +151,19 @@ def test_no_program_of_the_library_is_longer_than_12_lines() -> None:
         assert len([line for line in code if line]) <= 12
 
 
-def text_of(message: dict[str, Any]) -> str:
-    content: str | list[dict[str, str]] = message["content"]
-    return content if isinstance(content, str) else "".join(part["text"] for part in content)
-
-
-def first_hit(text: str) -> str:
-    hit = re.search("^[0-9]+:.*", text, re.MULTILINE)
-    return hit[0] if hit else text
-
-
-class FakeModel(BaseHTTPRequestHandler):
-    """A model that fetches, greps for the question, and answers with the matching line."""
-
-    seen: list[dict[str, Any]]
-    url: str
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.seen.append(asked)
-        results = [text_of(message) for message in asked["messages"] if message["role"] == "tool"]
-        match len(results):
-            case 0:
-                answer = self.calling("fetch_content", url=self.url, maxChars=1_000)
-            case 1:
-                answer = self.calling(
-                    "artifact_grep", artifact_ref=self.url, pattern="question 777 is", context=0
-                )
-            case _:
-                answer = {
-                    "role": "assistant",
-                    "content": f"It says: {first_hit(results[-1])}",
-                }
-        choice = {"index": 0, "finish_reason": "stop", "message": answer}
-        completion = {
-            "id": "1",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "gpt-5",
-            "choices": [choice],
-        }
-        body = json.dumps(completion).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def calling(self, name: str, **arguments: object) -> dict[str, object]:
-        call = {
-            "id": f"call-{name}",
-            "type": "function",
-            "function": {"name": name, "arguments": json.dumps(arguments)},
-        }
-        return {"role": "assistant", "content": None, "tool_calls": [call]}
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-        pass
-
-
-@pytest.fixture
-def model() -> Generator[str]:
-    FakeModel.seen = []
-    server = HTTPServer(("127.0.0.1", 0), FakeModel)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.002})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
-    thread.join(5)
-
-
 def test_the_agents_loop_answers_out_of_a_long_document_in_a_small_context(
-    site: Site, flags: list[str], model: str
+    site: Site, flags: list[str]
 ) -> None:
-    FakeModel.url = site.put("/book.md", BOOK, "text/markdown")
-    out = run("agent_loop.py", model, "What is the answer to question 777?", *flags)
+    url = site.put("/book.md", BOOK, "text/markdown")
+    find = {"artifact_ref": url, "pattern": "question 777 is", "context": 0}
+    with Loopback({}, conclude=lambda heard: f"It says: {heard[-1].text}") as model:
+        fetch = Step("fetch_content", {"url": url, "maxChars": 1_000})
+        model.play([fetch, Step("artifact_grep", find)])
+        asked = "What is the answer to question 777?"
+        out = run("agent_loop.py", model.url("/v1"), asked, *flags)
     assert "The answer to question 777 is 2331." in out
-    assert len(FakeModel.seen) == 3
-    assert len(json.dumps(FakeModel.seen[-1]["messages"])) < len(BOOK) / 20
+    assert len(model.requests) == 3
+    assert len(json.dumps(model.requests[-1]["messages"])) < len(BOOK) / 20
 
 
 @pytest.mark.parametrize("path", HOSTS, ids=lambda path: path.stem)

@@ -2,7 +2,8 @@
 
     scripts/test                  all of it but pyright and the long tests, against the built wheel
     scripts/test --all            all of it, as CI runs it
-    scripts/test --quick          lint, import rules, the quick tests' first cases, on the checkout
+    scripts/test --quick          lint, import rules, quick tests on the checkout: four cases of each
+                                  table, and none of the tests that tests/costly.txt lists
     scripts/lint                  lint and import rules; mends the style that can be mended
     scripts/test [ARGUMENT …]     some tests, against the built wheel: the arguments go to pytest
 
@@ -211,7 +212,7 @@ def main() -> int:
     if arguments[:1] == ["--quick"]:
         lint()
         quick = [sys.executable, "-m", "pytest", "-v", "-m", "not slow", "--cases", "4"]
-        quick += ["--durations=5", *SIDE_BY_SIDE]
+        quick += ["--cheap", "--durations=5", *SIDE_BY_SIDE]
         memory = Path("/dev/shm")  # noqa: S108 - private folders, where nothing waits for a disk
         with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
             quick.append(f"--basetemp={folder}/tests")
