@@ -17,8 +17,7 @@ FUZZED = [
     "fetchstash.fetch",
     "fetchstash.handlers._charset",
     "fetchstash.handlers._data._json",
-    "fetchstash.handlers._routing._text_test",
-    "fetchstash.handlers._shared._previews",
+    "fetchstash.handlers._previews",
     "fetchstash.text",
     "h11",
     "hishel._core._spec",
@@ -45,7 +44,7 @@ with atheris.instrument_imports(include=FUZZED):
     from fetchstash.fetch._url import join, parse
     from fetchstash.handlers._charset import charset_named, choose_charset, declared_charset, decode
     from fetchstash.handlers._data._json import preview
-    from fetchstash.handlers._shared._previews import TableEnds, table_preview
+    from fetchstash.handlers._previews import TableEnds, table_preview
     from fetchstash.text import PreviewLimits, head_and_tail
     from fetchstash.text.hygiene import clean, clean_line
     from fetchstash.text.tokens import count

@@ -2,8 +2,8 @@
 
     scripts/test                  all of it but pyright and the long tests, against the built wheel
     scripts/test --all            all of it, as CI runs it
-    scripts/test --quick          lint, import rules, quick tests on the checkout: four cases of each
-                                  table, and none of the tests that tests/costly.txt lists
+    scripts/test --quick          lint, import rules, quick tests on the checkout: 4 cases of a
+                                  table, and no test that tests/costly.txt lists
     scripts/lint                  lint and import rules; mends the style that can be mended
     scripts/test [ARGUMENT …]     some tests, against the built wheel: the arguments go to pytest
 
