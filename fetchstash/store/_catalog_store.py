@@ -442,7 +442,10 @@ class CatalogStore(StoreBase):
             kept = row.facts()
             kept = keep_store_facts(facts, kept) if facts else kept
             change.written.append(row.ref)
-            return self._facts(rows.renew(db, row, kept, expires))
+            text = self._known(row).text
+            row = rows.renew(db, row, kept, expires)
+            self._known(row).text = text  # no need to read it again: it is as it was
+            return self._known_facts(row)
 
         return self._change(renew)
 

@@ -11,14 +11,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import h11
+import httpcore2
 import pytest
 import trustme
 from hypothesis import given, strategies as st
 
 from fetchstash.fetch import FetchLimits, HttpFetcher
-from fetchstash.fetch._framing import Framing
+from fetchstash.fetch._framing import Framing, GuardedStream
 
 STRAY = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray"
 RESPONSES = {
@@ -202,3 +204,44 @@ async def test_bytes_after_a_body_answer_no_other_fetch(
         await http.aclose()
     assert fetched.path is not None
     assert fetched.path.read_bytes() == b"true"
+
+
+class Arriving(httpcore2.AsyncNetworkStream):
+    """A connection whose bytes come ``turns`` of the event loop after they are asked for."""
+
+    def __init__(self, *pieces: bytes, turns: int) -> None:
+        self._pieces = list(pieces)
+        self._turns = turns
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002 - as declared
+        for _ in range(self._turns):
+            await anyio.lowlevel.checkpoint()
+        if not self._pieces:
+            await anyio.sleep_forever()
+        return self._pieces.pop(0)
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """Send it nowhere."""
+
+    async def aclose(self) -> None:
+        """Close nothing."""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("turns", [0, 3])
+@pytest.mark.parametrize("stray", [[], [STRAY], [b""]], ids=["nothing", "bytes", "end"])
+async def test_what_has_come_before_a_request_ends_the_connection(
+    stray: list[bytes], turns: int
+) -> None:
+    """No poll of the socket shows it: it waits in a TLS record or a queue."""
+    stream = GuardedStream(Arriving(RESPONSES["length"], *stray, turns=turns), 1_000)
+    await stream.write(b"GET /")
+    assert await stream.read(1_000)
+    stream.end_head(200, {"content-length": "2"})
+    assert await stream.read(1_000) == b"ok"
+    if stray:
+        with pytest.raises(httpcore2.ReadError):
+            await stream.write(b"GET /")
+    else:
+        await stream.write(b"GET /")
+    assert stream.is_spoiled == bool(stray)
