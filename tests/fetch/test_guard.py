@@ -18,6 +18,7 @@ from fetchstash.fetch._addresses import Interfaces, SystemResolver
 from fetchstash.fetch._framing import GuardedStream
 from fetchstash.fetch._guard import Guard, Proxy, interleaved, race
 from fetchstash.fetch._policy import Policy
+from fetchstash.system import telemetry
 from tests.fetch.sending import Make
 from tests.loopback import Site
 
@@ -148,6 +149,21 @@ async def test_a_peer_with_another_address_than_dialled_is_disconnected() -> Non
     with pytest.raises(FetchFailed, match="went elsewhere"):
         await connect("example.org", "93.184.216.34", network)
     assert network.stream.closed
+
+
+async def test_connections_are_counted_by_how_they_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[tuple[str, str]] = []
+
+    def count(name: str, *, outcome: str) -> None:
+        counted.append((name, outcome))
+
+    monkeypatch.setattr(telemetry, "count", count)
+    await connect("example.org", "93.184.216.34", Network())
+    with pytest.raises(Refused):
+        await connect("example.org", "10.0.0.1", Network())
+    with pytest.raises(FetchFailed):
+        await connect("example.org", "93.184.216.34", Network(peer="93.184.216.35"))
+    assert counted == [("connections", outcome) for outcome in ("opened", "refused", "failed")]
 
 
 async def test_an_address_that_is_written_as_mapped_is_dialled_as_what_it_is() -> None:

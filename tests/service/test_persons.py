@@ -32,7 +32,7 @@ PEOPLE = {
     "eve": Principal("globex", "ada", SCOPES, token="four"),
 }
 URL, WORDS = "https://a.example/plan", "The zebra plan of Ada.\n"
-OTHER, OTHER_WORDS = "https://a.example/other", "Bob knows of no animal.\n"
+OTHER, OTHER_WORDS = "https://b.example/other", "Bob knows of no animal.\n"
 
 
 @pytest.fixture(autouse=True)
@@ -205,6 +205,7 @@ async def test_what_was_kept_before_there_were_persons_opens_by_its_reference_al
         ({"quota.fetched_bytes_per_day": 40}, "You may fetch 20 bytes a day"),
         ({"quota.artifacts": 2}, "You keep 1 artifacts, as many as you may."),
         ({"quota.stored_bytes": 100}, "and you may keep 50."),
+        ({"quota.hosts_per_minute": 1}, "You may fetch from 1 different hosts a minute"),
     ],
 )
 async def test_a_person_has_its_part_of_a_quota_and_the_others_the_rest(

@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from hypothesis import given, strategies as st
 
 from fetchstash.errors import OverQuota, StoreError
+from fetchstash.fetch import FetchLimits
 from fetchstash.service import Quotas
 from fetchstash.service._quota import Hosts
+from fetchstash.service._work import SharedLimits
 from fetchstash.store import Objects, StoreLimits, open_objects
 
 pytestmark = pytest.mark.anyio
@@ -157,6 +160,16 @@ async def test_replicas_together_admit_the_quota_and_what_the_others_do_in_two_e
     bound = limit + (n - 1) * rate * 2 * EXCHANGE_SECONDS
     worst = max(sum(time <= other < time + 60 for other in times) for time in times)
     assert limit <= worst <= min(bound, n * limit)
+
+
+async def test_replicas_keep_one_pace_at_a_site(objects: Objects) -> None:
+    fetch = FetchLimits(per_host_rate=20)
+    replicas = [SharedLimits.of(2, 1, Quotas(objects), fetch) for _ in range(2)]
+    began = monotonic()
+    for replica in replicas * 2:
+        async with replica.gates.turn("a.example"):
+            pass
+    assert monotonic() - began >= 3 / 20
 
 
 async def test_what_was_fetched_elsewhere_counts_here_after_an_exchange(
