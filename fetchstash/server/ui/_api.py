@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from fetchstash.errors import BadArgument, FetchstashError, TooLarge
 from fetchstash.render import error_line
-from fetchstash.server.ui._plot import Calls, plot, totals
+from fetchstash.server.ui._plot import Calls, Totals, plot, totals
 from fetchstash.server.ui._text import (
     LINE_CHARS,
     MAX_CHARS,
@@ -70,6 +70,9 @@ class Api:
         self._calls = Calls(stash.settings)
         self._stores: dict[str, ArtifactStore] = {ALL_RUNS: stash.store}
         self._tree: tuple[str, Any] = ("", None)
+        self._listing = anyio.Lock()
+        self._listed: tuple[object, list[Facts]] = (None, [])
+        self._totals: tuple[str, Totals] | None = None
         self.ended = anyio.Event()
 
     async def aclose(self) -> None:
@@ -160,22 +163,29 @@ class Api:
         return {"total": page.total, "items": [row(facts) for facts in page]}
 
     async def _stats(self, request: Request) -> dict[str, Any]:
-        return asdict(await self._totals(request))
+        run, facts, calls = await self._run_of(request)
+        sums = await anyio.to_thread.run_sync(totals, facts, calls)
+        self._totals = run, sums
+        return asdict(sums)
 
     async def _plot(self, request: Request) -> Response:
+        """Draw the sums that the page was given last."""
+        if self._totals is None or self._totals[0] != request.query_params.get("run", ALL_RUNS):
+            await self._stats(request)
+        assert self._totals
         width = min(max(_number(request, "width", 760), 300), 1_600)
-        svg = plot(await self._totals(request), width)
-        return Response(svg, media_type="image/svg+xml")
-
-    async def _totals(self, request: Request) -> Any:
-        _, facts, calls = await self._run_of(request)
-        return await anyio.to_thread.run_sync(totals, facts, calls)
+        return Response(plot(self._totals[1], width), media_type="image/svg+xml")
 
     async def _run_of(self, request: Request) -> tuple[str, list[Facts], list[dict[str, Any]]]:
-        """Return a run with its artifacts and its calls."""
+        """Return a run with its artifacts, listed anew if any came or went, and its calls."""
         run = request.query_params.get("run", ALL_RUNS)
-        listing = await (await self._stash_of(run)).list(limit=100_000)
-        return run, list(listing.facts), await self._calls.of_run(run)
+        stash = await self._stash_of(run)
+        async with self._listing:  # the page asks for sums and calls at once
+            state = (run, *await _newest(stash.store))
+            if state != self._listed[0]:
+                self._listed = state, list((await stash.list(limit=100_000)).facts)
+            facts = self._listed[1]
+        return run, facts, await self._calls.of_run(run)
 
     async def _timeline(self, request: Request) -> dict[str, Any]:
         """Return calls from the newest on, and what all of them cost."""
@@ -209,9 +219,7 @@ class Api:
             known = None
             yield "retry: 1000\n\n"
             while not self.ended.is_set():
-                page = await store.list(limit=1)
-                newest = page.facts[0].artifact_ref if page.facts else ""
-                state = (page.total, newest, self._calls.state())
+                state = (*await _newest(store), self._calls.state())
                 if state != known:
                     yield f"data: {json.dumps(state)}\n\n"
                     known = state
@@ -223,13 +231,13 @@ class Api:
     # --- one artifact -----------------------------------------------------------------------------
 
     async def _artifact(self, request: Request) -> dict[str, Any]:
-        facts = await self._facts(request)
+        facts, reader = await self._stash.store.open_artifact(_text(request, "ref"))
         calls = await self._calls.of_artifact(facts.artifact_ref)
         data: dict[str, Any] = {"facts": facts.to_json(), "row": row(facts), "calls": calls}
         data["verdict"] = PAGE_VERDICTS.get(facts.page_verdict, "")
-        if facts.extracted_chars is None:
+        if reader is None:
             return data
-        async with self._stash.documents.text(facts.artifact_ref) as reader:
+        try:
             for call in calls:
                 found = [await lines_of(reader, span) for span in call["spans"]]
                 call["lines"] = [lines for lines in found if lines]
@@ -237,6 +245,8 @@ class Api:
             data["block"] = await line_window(reader, 1, BLOCK)
             data["tables"] = [asdict(table) for table in reader.ranges.tables]
             data["pages"] = [await reader.line_of_char(at) for at in reader.ranges.pages]
+        finally:
+            await reader.aclose()
         return data
 
     async def _lines(self, request: Request) -> dict[str, Any]:
@@ -358,6 +368,12 @@ class Api:
 
     async def _facts(self, request: Request) -> Facts:
         return await self._stash.store.get(_text(request, "ref"))
+
+
+async def _newest(store: ArtifactStore) -> tuple[int, str]:
+    """Return what changes when an artifact comes or goes: how many there are, and the newest."""
+    page = await store.list(limit=1)
+    return page.total, page.facts[0].artifact_ref if page.facts else ""
 
 
 def row(facts: Facts) -> dict[str, Any]:

@@ -233,7 +233,8 @@ class ViewServer:
 
 
 def _listener(port: int) -> socket.socket:
-    listener = socket.socket()
+    # asyncio turns Nagle off for sockets of this protocol alone: an answer waited 40 ms for an ACK.
+    listener = socket.socket(proto=socket.IPPROTO_TCP)
     try:
         if port:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

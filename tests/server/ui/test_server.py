@@ -1,9 +1,11 @@
 """The server of the view: who is let in, and what is answered."""
 
 import json
+import socket
 import sys
 import time
-from collections.abc import AsyncGenerator, Iterator
+from asyncio import base_events
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import repeat
@@ -81,6 +83,23 @@ async def test_the_link_opens_the_page_once(tmp_path: Path) -> None:
             refused = await stranger.get(view.base + "api/runs")
             assert refused.status_code == 401
             assert refused.json()["code"] == "expired"
+
+
+async def test_no_answer_waits_for_an_acknowledgement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_nodelay: Callable[[socket.socket], None] = vars(base_events)["_set_nodelay"]
+    options: list[int] = []
+
+    def seen(connection: socket.socket) -> None:
+        set_nodelay(connection)
+        options.append(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    monkeypatch.setattr(base_events, "_set_nodelay", seen)
+    async with viewed(tmp_path) as view:
+        await view.get("runs")
+    assert len(options) >= 2  # the browser's side and the server's
+    assert all(options)
 
 
 async def test_the_cookie_is_bound_to_the_path_and_no_script_reads_it(tmp_path: Path) -> None:
