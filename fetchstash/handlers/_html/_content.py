@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
-from itertools import compress, islice
+from itertools import compress
 from operator import not_
 from typing import cast
 from urllib.parse import unquote
@@ -196,7 +196,7 @@ def _lists(blocks: list[Block]) -> list[list[int]]:
     titles: defaultdict[Kind, dict[Element, int]] = defaultdict(dict)
     for block in blocks:
         if _is_title(block):
-            for element in islice(block.parent.outward(), REACH):
+            for element in block.parent.nearest(REACH):
                 titles[kind_of(element)].setdefault(element, block.count)
     items: dict[Element, Kind] = {}
     for kind, by_item in titles.items():
@@ -208,7 +208,7 @@ def _lists(blocks: list[Block]) -> list[list[int]]:
                 items.update(dict.fromkeys(by_item, kind))
     numbers: defaultdict[Kind, list[int]] = defaultdict(list)
     for number, block in enumerate(blocks if items else ()):
-        near = islice(block.parent.outward(), REACH + 2)
+        near = block.parent.nearest(REACH + 2)
         item = next((element for element in near if element in items), None)
         if item is not None:
             numbers[items[item]].append(number)
@@ -239,14 +239,14 @@ def keep_sisters(blocks: list[Block], keep: list[bool]) -> None:
     Sisters share parent, tag and a class. Of the item, the blocks are kept that are kept in them.
     """
     parents = dict.fromkeys(block.parent for block in blocks)
-    near = dict.fromkeys(e for parent in parents for e in islice(parent.outward(), REACH))
+    near = dict.fromkeys(e for parent in parents for e in parent.nearest(REACH))
     holders = [element for element in near if element.holds_blocks]
     beside = Counter((element.parent, element.tag) for element in holders)
     inside: dict[Element, list[int]] = {
         e: [] for e in holders if beside[e.parent, e.tag] > MIN_SISTERS
     }
     for number, block in enumerate(blocks if inside else ()):
-        for element in islice(block.parent.outward(), REACH):
+        for element in block.parent.nearest(REACH):
             if element in inside:
                 inside[element].append(number)
     lists: defaultdict[Kind, list[Element]] = defaultdict(list)

@@ -9,7 +9,6 @@ removed; their text stays.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import islice
 
 
 def names(text: str) -> frozenset[str]:
@@ -77,6 +76,15 @@ class Element:
             yield element
             element = element.parent
 
+    def nearest(self, count: int) -> list["Element"]:
+        """Return this element and those around it, the nearest first, at most ``count``."""
+        elements: list[Element] = []
+        element: Element | None = self
+        while element is not None and len(elements) < count:
+            elements.append(element)
+            element = element.parent
+        return elements
+
     def get(self, attribute: str) -> str:
         """Return the value of an attribute, "" if it has none."""
         return self.attributes.get(attribute, "")
@@ -112,10 +120,14 @@ def is_code(element: Element) -> bool:
     """
     if element.tag != "div":
         return element.tag == "pre"
-    first = next((child for child in element.children if not isinstance(child, str)), None)
-    if first is None or "class" not in first.attributes or _OF_CODE.isdisjoint(first.classes()):
+    for first in element.children:
+        if not isinstance(first, str):
+            break
+    else:
         return False
-    if not any(_HOLDS_CODE.search(holder.get("class")) for holder in islice(element.outward(), 2)):
+    if "class" not in first.attributes or _OF_CODE.isdisjoint(first.classes()):
+        return False
+    if not any(_HOLDS_CODE.search(holder.get("class")) for holder in element.nearest(2)):
         return False
     return all(
         child.isspace() if isinstance(child, str) else not _OF_CODE.isdisjoint(child.classes())
@@ -167,6 +179,9 @@ _VALUE = r"\"[^\"]*\"|'[^']*'|[^\s\"'>][^\s>]*(?![^\s>])|(?=>|\Z)"
 _BEFORE = r"(?:[\s/]+|(?<=[\"']))"
 _ATTRIBUTE = rf"{_BEFORE}[^\s/=>]+(?![^\s/=>])(?:\s*=\s*(?:{_VALUE}))?"
 _CROWDED_TAG = re.compile(rf"<[a-zA-Z][^\s/>]*(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES + 1}}}")
+# A tag of so many attributes is long, or a value of it holds the sign that ends other tags.
+_LONG_TAG = re.compile(rf"<[a-zA-Z][^>]{{{2 * MAX_ATTRIBUTES}}}")
+_VALUE_WITH_END = re.compile(r"=\s*(?:\"[^\">]*>|'[^'>]*>)")
 _FIRST_ATTRIBUTES = re.compile(rf"(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES}}}(?={_BEFORE}[^\s/>])")
 _END_OF_RAW_TEXT = {
     name: re.compile(f"</{name}", re.IGNORECASE)
@@ -200,7 +215,8 @@ def check(source: str) -> tuple[str, bool]:
 def _is_harmless(source: str) -> bool:
     """Return whether a source is too small to exceed a limit; most pages are."""
     tags = source.count("<")
-    if tags > HARMLESS_TAGS or _CROWDED_TAG.search(source):
+    may_be_crowded = _LONG_TAG.search(source) or _VALUE_WITH_END.search(source)
+    if tags > HARMLESS_TAGS or (may_be_crowded and _CROWDED_TAG.search(source)):
         return False
     return tags * len(_FORMATTING_TAG.findall(source)) <= HARMLESS_PRODUCT
 

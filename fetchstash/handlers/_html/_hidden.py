@@ -7,7 +7,6 @@ decide. External style sheets are not fetched. What they may change counts as se
 import re
 from enum import Enum, auto
 from functools import lru_cache
-from itertools import islice
 from typing import NamedTuple
 
 from fetchstash.handlers._html._element import Element, names
@@ -153,7 +152,7 @@ def is_closed_panel(element: Element, controlled: set[str]) -> bool:
     return (
         element.get("role") == "tabpanel"
         or element.get("id") in controlled
-        or any(_CLOSED.search(e.get("class")) for e in islice(element.outward(), _CLOSED_REACH))
+        or any(_CLOSED.search(e.get("class")) for e in element.nearest(_CLOSED_REACH))
     )
 
 

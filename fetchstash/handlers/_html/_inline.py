@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from itertools import islice
 from urllib.parse import urljoin
 
 from fetchstash.handlers._html._element import (
@@ -349,7 +348,7 @@ def is_gutter(element: Element) -> bool:
 def language(pre: Element) -> str:
     """Return the programming language named in and around a ``pre``, "" if none."""
     inside = [child for child in pre.elements() if child.tag == "code"]
-    for element in (*inside, *islice(pre.outward(), 4)):
+    for element in (*inside, *pre.nearest(4)):
         if value := element.get("data-lang") or element.get("data-language"):
             return value.split()[0].lower() if value.split() else ""
         match = _LANGUAGE.search(element.get("class"))

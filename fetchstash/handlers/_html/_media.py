@@ -330,5 +330,5 @@ def _is_figure(picture: Element) -> bool:
 
 
 def _around(picture: Element, tag: str) -> Element | None:
-    near = islice(picture.outward(), 1, _REACH + 1)
+    near = picture.nearest(_REACH + 1)[1:]
     return next((element for element in near if element.tag == tag), None)

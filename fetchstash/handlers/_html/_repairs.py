@@ -142,7 +142,7 @@ def keep_tables(blocks: list[Block], keep: list[bool]) -> None:
     where = places([blocks[number] for number in candidates])
     for number, place in zip(candidates, where, strict=True):
         table = blocks[number].parent
-        near = islice(table.outward(), 1, TABLE_REACH + 1)
+        near = table.nearest(TABLE_REACH + 1)[1:]
         linked = sum(len(link.text()) for link in table.descendants() if link.tag == "a")
         keep[number] = (
             not place.chrome
@@ -156,7 +156,7 @@ def fill_gaps(blocks: list[Block], keep: list[bool]) -> None:
     kept = [number for number, is_kept in enumerate(keep) if is_kept]
     for before, after in pairwise(kept):
         gap = range(before + 1, after)
-        near = islice(blocks[before].parent.outward(), REGION_REACH)
+        near = blocks[before].parent.nearest(REGION_REACH)
         if gap and not set(near).isdisjoint(blocks[after].parent.outward()):
             for number in gap:
                 is_small = len(gap) <= MAX_GAP
@@ -196,7 +196,7 @@ def keep_bylines(blocks: list[Block], keep: list[bool]) -> None:
 
 def _post(element: Element, known: dict[Element, bool]) -> Element | None:
     """Return the element around that is a post of a thread. ``known`` says which are."""
-    for around in islice(element.outward(), POST_REACH):
+    for around in element.nearest(POST_REACH):
         is_post = known.get(around)
         if is_post is None:
             is_post = known[around] = _is_post(around)
@@ -223,7 +223,7 @@ def _is_byline(block: Block) -> bool:
     inner = (node for node in block.nodes if not isinstance(node, str))
     return any(
         element.tag == "time" or _BYLINE.search(element.get("class").lower())
-        for element in (*inner, *islice(block.parent.outward(), 2))
+        for element in (*inner, *block.parent.nearest(2))
     )
 
 
@@ -232,7 +232,7 @@ def keep_media(blocks: list[Block], keep: list[bool]) -> None:
     numbers = [number for number, block in enumerate(blocks) if block.kind == MEDIUM]
     for number in numbers[:MAX_MEDIA]:
         parent = blocks[number].parent
-        near = islice(parent.outward(), FIGURE_REACH)
+        near = parent.nearest(FIGURE_REACH)
         figure = next((element for element in near if element.tag == "figure"), None)
         beside = _neighbours(blocks, number, figure)
         around = list(islice((figure or parent).outward(), 1, None))

@@ -17,7 +17,9 @@ _MAX_NESTING = 20
 
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 # A quote behind a backslash begins no string: else each of many would be followed to the end.
-_STRING = re.compile(r"(?<!\\)(?:\"[^\"\\\n]*(?:\\.[^\"\\\n]*)*\"|'[^'\\\n]*(?:\\.[^'\\\n]*)*')")
+_STRING = re.compile(
+    r"\"(?<!\\\")[^\"\\\n]*(?:\\.[^\"\\\n]*)*\"|'(?<!\\')[^'\\\n]*(?:\\.[^'\\\n]*)*'"
+)
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})[ \t\n\r\f]?|([^\n\r\f0-9a-fA-F]))")
 _WIDTH = re.compile(r"\((min-|max-)?width(:|<=?|>=?)([\d.]+)(px|em|rem)\)")
 _WIDTH_LAST = re.compile(r"\(([\d.]+)(px|em|rem)(<=?|>=?)width\)")
@@ -248,28 +250,18 @@ MAY_MATTER = re.compile(
     re.IGNORECASE,
 )
 """Found in all declarations that decide whether text is seen."""
+# The first letters alone pass over most of a text: that halves the time.
 _MAY_HIDE = re.compile(
+    r"(?=[dvofict0-9srm\-\\])(?:"
     r"display|visib|opacity|font-size\s*:\s*[01.]|font\s*:[^;]*\b0|-\d\d|\d{4}|calc\(\s*-|indent|"
     r"\d{3}vw|overflow[^;]*(?:hidden|clip)|scale|rotate|clip-path|clip\s*:|mask|fill-color|"
-    r"text-security|\\",
-    re.IGNORECASE,
+    r"text-security|\\)"
 )
-# One of these words or numbers stands in whatever _MAY_HIDE matches; looking for them
-# takes a quarter of its time.
-_HIDING_WORDS = (
-    "display", "visib", "opacity", "indent", "scale", "rotate", "clip", "mask", "fill-color",
-    "text-security", "overflow", "font", "calc(", "\\",
-)  # fmt: skip
-_FAR_NUMBER = re.compile(r"-[0-9][0-9]|[0-9]{4}|[0-9]{3}vw")
 
 
 def may_hide(declarations: str) -> bool:
     """Return whether declarations may hide text by themselves, whatever other rules say."""
-    lower = declarations.lower()
-    for word in _HIDING_WORDS:  # any() takes twice as long
-        if word in lower:
-            return _MAY_HIDE.search(declarations) is not None
-    return _FAR_NUMBER.search(lower) is not None and _MAY_HIDE.search(declarations) is not None
+    return _MAY_HIDE.search(declarations.lower()) is not None
 
 
 class Style(TypedDict, total=False):

@@ -3,7 +3,6 @@
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from fetchstash.handlers._html import _shadow
@@ -217,13 +216,19 @@ class _Copy:
                 self._add_text(node.text_content or "", parent, paints)
             elif kind != _COMMENT and (tag := node.tag):
                 if tag not in _NEVER_READ:
-                    element = Element(tag, _attributes(node), parent)
-                    painted = self._painted(element, node, parent, paints)
+                    attributes = _attributes(node)
+                    element = Element(tag, attributes, parent)
+                    if not self._is_silent(tag, attributes):
+                        painted = self._painted(element, node, parent, paints)
+                    elif paints is UNKNOWN_PAINT:
+                        painted = paints
+                    else:
+                        painted = paint(element, None, paints, complete=self._complete)
                     if painted is not None:
                         pending.append((node.next, parent, paints))
                         paints = painted
                         if len(pending) < MAX_DEPTH:
-                            if tag in BLOCKS and not parent.holds_blocks:
+                            if not parent.holds_blocks and tag in BLOCKS:
                                 parent.hold_blocks()
                             parent.children.append(element)
                             parent = element
@@ -287,25 +292,24 @@ class _Copy:
         parent.children.append(player)
         self._page.media.append(player)
 
+    def _is_silent(self, tag: str, attributes: dict[str, str]) -> bool:
+        """Return whether no rule and no attribute says anything of an element."""
+        key = tag, attributes.get("class", "")
+        is_silent = self._silent.get(key)
+        if is_silent is None:
+            is_silent = tag not in _SPECIAL and not tells(key[1]) and self._sheet.is_silent(*key)
+            self._silent[key] = is_silent
+        return (
+            is_silent
+            and TELLING.isdisjoint(attributes)
+            and ("id" not in attributes or not self._sheet.has_rule_for(attributes["id"]))
+        )
+
     def _painted(
         self, element: Element, node: "LexborNode", parent: Element, around: Paint
     ) -> Paint | None:
         """Return the paint of an element's texts, None if the element is left out."""
-        tag, attributes = element.tag, element.attributes
-        classes = attributes.get("class", "")
-        key = tag, classes
-        is_silent = self._silent.get(key)
-        if is_silent is None:
-            is_silent = tag not in _SPECIAL and not tells(classes) and self._sheet.is_silent(*key)
-            self._silent[key] = is_silent
-        if (
-            is_silent
-            and TELLING.isdisjoint(attributes)
-            and ("id" not in attributes or not self._sheet.has_rule_for(attributes["id"]))
-        ):
-            if around is UNKNOWN_PAINT:
-                return around
-            return paint(element, None, around, complete=self._complete)
+        tag, classes = element.tag, element.get("class")
         if "editsection" in classes:  # "[edit]" in MediaWiki
             return None
         if tag == "noscript":
@@ -376,5 +380,5 @@ def _add_field(tag: str, node: "LexborNode", parent: Element) -> None:
             parent.children.append(" ")
         return
     is_task = "disabled" in attributes or "task" in attributes.get("class", "")
-    if is_task and any(around.tag == "li" for around in islice(parent.outward(), 3)):
+    if is_task and any(around.tag == "li" for around in parent.nearest(3)):
         parent.children.append("[x] " if "checked" in attributes else "[ ] ")
