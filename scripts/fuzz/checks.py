@@ -56,7 +56,7 @@ MOST_DECODED_BYTES = 32 * 2**20
 
 def fetch_coding(provider: Any) -> None:
     """Decode any bytes: in bounded steps, or said to be broken."""
-    header = CODINGS[provider.ConsumeIntInRange(0, len(CODINGS) - 1)]
+    header = str(provider.PickValueInList(list(CODINGS)))
     size = provider.ConsumeIntInRange(1, 4_000)
     body = provider.ConsumeBytes(sys.maxsize)
     decode_beginning(body, header, 1_000)
