@@ -41,7 +41,7 @@ class UnreadableMessage(Exception):
     ``request_id`` is that of the call it answers, where ``line`` shows it.
     """
 
-    def __init__(self, what: str, line: bytes = b"") -> None:
+    def __init__(self, what: str, line: bytes | bytearray = b"") -> None:
         super().__init__(what)
         self.request_id: int | str | None = None
         is_answer = line.startswith(b"{") and b'"method"' not in line
@@ -77,8 +77,8 @@ class MessageReader:
         try:
             if self._long is not None:
                 yield self._long.finish()
-            elif self._line.strip():
-                yield parsed(bytes(self._line))
+            elif self._line and not self._line.isspace():
+                yield parsed(self._line)
         except UnreadableMessage as error:
             yield error
         finally:
@@ -105,7 +105,7 @@ class MessageReader:
         self._long.feed(data)
 
 
-def parsed(line: bytes) -> dict[str, Any]:
+def parsed(line: bytes | bytearray) -> dict[str, Any]:
     """Return a JSON object; a lone surrogate in it becomes U+FFFD. Raises UnreadableMessage."""
     try:
         message = as_value(line.decode("utf-8", "replace"))
