@@ -68,7 +68,7 @@ def log_to(stream: TextIO | None = None, *, worker: int | None = None) -> None:
     """
     _worker.update({} if worker is None else {"worker": worker})
     # No line has a place in the code, a thread or a process (Logging HOWTO, Optimization).
-    logging._srcfile = None  # noqa: SLF001 - the HOWTO says to set it
+    logging._srcfile = None  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines())
