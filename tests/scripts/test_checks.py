@@ -26,13 +26,6 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_what_quick_leaves_out_are_tests() -> None:
-    root = Path(__file__).parents[2]
-    for line in (root / "tests" / "costly.txt").read_text(encoding="utf-8").splitlines():
-        file, _, name = line.rpartition("::")
-        assert f"def {name}(" in (root / file).read_text(encoding="utf-8"), line
-
-
 def test_tests_are_counted_and_a_failed_one_is_named_at_once(
     log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
