@@ -140,7 +140,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def _rank_in_threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a quick test start no process to rank a text."""
-    module = sys.modules.get("fetchstash.store._search_pool")
+    module = sys.modules.get("fetchstash.store._threads")
     if module and not request.node.get_closest_marker("slow"):
         monkeypatch.setattr(module, "LITTLE", 2**40)
 

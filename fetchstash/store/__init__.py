@@ -22,15 +22,6 @@ if TYPE_CHECKING:
         new_facts,
         stamp,
     )
-    from fetchstash.store._copy import (
-        Copied,
-        Progress,
-        copy_service,
-        copy_store,
-        open_whole,
-        tenants_of,
-    )
-    from fetchstash.store._grep import Pattern, compile_pattern, count_matches
     from fetchstash.store._limits import (
         ALL_RUNS,
         AUTO_RUN,
@@ -47,12 +38,22 @@ if TYPE_CHECKING:
         with_run,
     )
     from fetchstash.store._objects import MemoryObjects, Objects, open_objects
-    from fetchstash.store._open import check_store, open_store, repair_store
+    from fetchstash.store._open import (
+        Copied,
+        Progress,
+        check_store,
+        copy_service,
+        copy_store,
+        open_store,
+        open_whole,
+        repair_store,
+        tenants_of,
+    )
     from fetchstash.store._protocol import ArtifactStore, StoreBase
-    from fetchstash.store._reader import TextReader
-    from fetchstash.store._text import ByteSource, StoredText, StrideIndex
+    from fetchstash.store._rank import COMMON, language_of, stems, words
+    from fetchstash.store._reader import Pattern, TextReader, compile_pattern, count_matches
+    from fetchstash.store._text import StoredText
     from fetchstash.store._threads import Turns
-    from fetchstash.store._words import COMMON, language_of, stems, words
 
 __all__ = [
     "ALL_RUNS",
@@ -61,7 +62,6 @@ __all__ = [
     "DEFAULT_RUN",
     "REF_PREFIX",
     "ArtifactStore",
-    "ByteSource",
     "Copied",
     "Facts",
     "Finding",
@@ -80,7 +80,6 @@ __all__ = [
     "StoreBase",
     "StoreLimits",
     "StoredText",
-    "StrideIndex",
     "TextReader",
     "Turns",
     "Usage",
@@ -116,18 +115,19 @@ _MODULES = {
         "Facts Finding GrepQuery Line Listing Matches Passage REF_PREFIX Removed Run "
         "SearchResult Usage keep_store_facts new_facts stamp"
     ),
-    "_copy": "Copied copy_service copy_store Progress open_whole tenants_of",
-    "_grep": "Pattern compile_pattern count_matches",
     "_limits": (
         "ALL_RUNS AUTO_RUN DEFAULT_RUN StoreLimits View bucket_url folder_run person_run "
         "project_of project_run store_folder store_of_tenant with_run"
     ),
     "_objects": "MemoryObjects Objects open_objects",
-    "_open": "check_store open_store repair_store",
+    "_open": (
+        "Copied Progress check_store copy_service copy_store open_store open_whole repair_store "
+        "tenants_of"
+    ),
     "_protocol": "ArtifactStore StoreBase",
     "_threads": "Turns",
-    "_words": "COMMON language_of stems words",
-    "_reader": "TextReader",
-    "_text": "ByteSource StoredText StrideIndex",
+    "_rank": "COMMON language_of stems words",
+    "_reader": "Pattern TextReader compile_pattern count_matches",
+    "_text": "StoredText",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

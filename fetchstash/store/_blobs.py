@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from fetchstash.errors import BadArgument, StoreError
-from fetchstash.store import _steps
+from fetchstash.store import _disk as disk
 from fetchstash.store._disk import (
     REPAIR,
     open_file,
@@ -184,10 +184,10 @@ class Blobs:
                     raise
                 source.unlink()
             folders.add(target.parent)
-        _steps.reached("renamed")
+        disk.reached("renamed")
         with self._syncing(sync_folder, folders):
             yield
-        _steps.reached("folders_synced")
+        disk.reached("folders_synced")
 
     def descriptor(self, blob: Blob) -> int:
         """Open a blob. Raises FileNotFoundError, and StoreError where it was altered."""

@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from threading import Lock
 
 from fetchstash.errors import StoreError
-from fetchstash.store import _schema, _steps
+from fetchstash.store import _disk as disk, _schema
 from fetchstash.store._disk import (
     REPAIR,
     can_map_on_full_disk,
@@ -101,7 +101,7 @@ class Catalog:
         StoreError at the end if the catalogue was moved or deleted meanwhile.
         """
         with locked(self._lock):
-            _steps.reached("locked")
+            disk.reached("locked")
             reserve = self._open_reserve() if make_room else contextlib.nullcontext()
             with self.connection(check_after=True) as db, reserve:
                 yield db
@@ -287,4 +287,4 @@ def transaction(db: sqlite3.Connection) -> Generator[None]:
         with contextlib.suppress(sqlite3.Error):  # a full disk has rolled it back already
             db.execute("ROLLBACK")
         raise
-    _steps.reached("committed")
+    disk.reached("committed")

@@ -1,69 +1,35 @@
-"""What stores with a catalogue do alike, whatever its engine and wherever the bytes are."""
+"""How stores with a catalogue are changed, whatever its engine and wherever the bytes are."""
 
-import os
 import sqlite3
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self, TypeVar
 
-from anyio import CancelScope
-
-from fetchstash.errors import StoreError, TooLarge, UnknownRef
-from fetchstash.store import _retention as retention, _rows as rows, _search_pool as pool, _steps
-from fetchstash.store._blobs import Blob, Blobs, Kind, copied
+from fetchstash.errors import StoreError, TooLarge
+from fetchstash.store import _disk as disk, _retention as retention, _rows as rows
+from fetchstash.store._blobs import Blob, Kind
+from fetchstash.store._catalog_reads import CatalogReads
 from fetchstash.store._contract import (
     Facts,
-    Listing,
     Removed,
-    Run,
-    SearchResult,
-    Usage,
-    is_ref,
     keep_store_facts,
     refuse_changed,
     restamp,
     stamp,
 )
-from fetchstash.store._disk import larger_than_the_store, no_text
-from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
-from fetchstash.store._protocol import StoreBase
-from fetchstash.store._reader import TextReader
-from fetchstash.store._schema import Catalog, CatalogDown, Db, Record
-from fetchstash.store._text import ByteSource, StrideIndex
-from fetchstash.store._threads import Threads, in_thread
+from fetchstash.store._disk import larger_than_the_store
+from fetchstash.store._limits import ALL_RUNS, View
+from fetchstash.store._schema import Db, Record
+from fetchstash.store._threads import end_processes, in_thread
 from fetchstash.text.ranges import Ranges
-
-if TYPE_CHECKING:
-    from fetchstash.store._bytes import Bytes
 
 T = TypeVar("T")
 
-Search = tuple[pool.Job, int, object]
-"""A search as data, the bytes of text that it has to index, and what it opens."""
-
-Text = tuple[ByteSource, StrideIndex, Ranges]
-"""A text that is open: its bytes, their index, and its ranges."""
-
 NO_FILES: Mapping[Path, Blob] = {}
-
-KEPT = 16
-"""Artifacts whose facts and index stay in memory: 16 bytes for every 64 KiB of their texts."""
-
-
-@dataclass(slots=True)
-class Known:
-    """What was read of an artifact whose row is this, at ``version`` of the catalogue if known."""
-
-    row: rows.Row
-    facts: Facts | None = None
-    text: tuple[StrideIndex, Ranges] | None = None
-    version: object = None
 
 
 @dataclass(slots=True)
@@ -91,35 +57,8 @@ def _files(raw: Path, text: Path | None) -> dict[Kind, Path]:
     return {"raw": raw, "text": text} if text else {"raw": raw}
 
 
-class CatalogStore(StoreBase):
-    """The base of a store whose artifacts are rows: its methods block, and run ``in_thread``.
-
-    Must not be used after a fork.
-    """
-
-    def __init__(
-        self, limits: StoreLimits, catalog: Catalog, data: "Bytes", threads: Threads
-    ) -> None:
-        self._bytes = data
-        self._files = data if isinstance(data, Blobs) else data.cache
-        self._threads = threads
-        self._process = os.getpid()
-        self._closed = self._is_left = False
-        self._limits = limits
-        self._view = View.of(own_run(limits))
-        self._reads = catalog
-        # References read since the last change, in order: their use is recorded with the next.
-        self._read: dict[str, None] = {}
-        self._kept: dict[str, Known] = {}  # of the artifacts read last
-
-    @property
-    def spool(self) -> Path:
-        """A private folder for files on their way in. It is made anew if somebody removed it."""
-        self._check_usable()
-        return self._files.spool
-
-    def _follow(self) -> None:
-        """Open the store anew if somebody moved or deleted it since."""
+class CatalogStore(CatalogReads):
+    """A store whose artifacts are rows. An engine makes a change durable; the rest is here."""
 
     @abstractmethod
     def _change(
@@ -135,20 +74,7 @@ class CatalogStore(StoreBase):
         """
 
     @abstractmethod
-    def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> Search: ...
-
-    @property
-    @abstractmethod
-    def _search_key(self) -> Hashable:
-        """What the jobs of this store open (_search_pool.Job)."""
-
-    @abstractmethod
     def _close(self) -> None: ...
-
-    def _shown_path(self, kind: Kind, sha256: str) -> str | None:
-        """Return the file that programs of this machine can read, None if there is none."""
-        del kind, sha256
-        return None
 
     @in_thread
     def put(
@@ -214,7 +140,7 @@ class CatalogStore(StoreBase):
         try:
             self._check_room()
             blobs = self._files.measure(files, sha256, size)
-            _steps.reached("measured")
+            disk.reached("measured")
             whole = sum(blob.size for blob in blobs)
             if whole > self._limits.max_total_bytes:
                 raise TooLarge(*larger_than_the_store(whole))
@@ -225,59 +151,6 @@ class CatalogStore(StoreBase):
     def _check_room(self) -> None:
         """Raise StoreError where a put would find none."""
 
-    @in_thread
-    def get(self, ref_or_url: str) -> Facts:
-        row = self._find(ref_or_url)
-        self._read[row.ref] = None
-        return self._known_facts(row)
-
-    async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
-        """Return the facts, and the text. Raises StoreError where its file is gone or altered."""
-        facts, text = await self.run(lambda: self._open_artifact(ref_or_url))
-        if text is None:
-            return facts, None
-        return facts, TextReader(facts.artifact_ref, *text, self._threads)
-
-    async def open_text(self, ref_or_url: str) -> TextReader:
-        """Open the text. Raises NoText, and StoreError where the file is gone or altered."""
-        facts, reader = await self.open_artifact(ref_or_url)
-        if reader is None:
-            raise no_text(facts.artifact_ref)
-        return reader
-
-    @asynccontextmanager
-    async def open_raw(self, ref_or_url: str) -> AsyncGenerator[Path]:
-        """Lend a file with the raw bytes, which stays if the artifact goes."""
-        path = await self.run(lambda: self._lend_raw(ref_or_url))
-        try:
-            yield path
-        finally:
-            with CancelScope(shield=True):
-                await self._threads.run(lambda: self._take_back(path))
-
-    def _lend_raw(self, ref_or_url: str) -> Path:
-        """Return a file with the raw bytes, to be handed to ``_take_back``."""
-        with self._reads.reading() as db:
-            row = rows.find(db, ref_or_url, self._view)
-            blob = rows.blob(db, "raw", row.raw)
-        self._read[row.ref] = None
-        try:
-            return self._bytes.lend(blob, row.ref)
-        except StoreError:
-            with self._reads.reading() as db:
-                rows.find(db, row.ref, self._view)  # raises if gc took it since
-            raise
-
-    def _take_back(self, path: Path) -> None:
-        if path.parent == self._files.spool:  # else it is the blob itself
-            path.unlink(missing_ok=True)
-
-    async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
-        job, size, opened = await self.run(lambda: self._search_job(query, refs, max_results))
-        if size > pool.LITTLE:
-            return await self._threads.search(job)
-        return await self._threads.rank(partial(job.run, opened))
-
     async def aclose(self) -> None:
         """Close. An ephemeral store deletes its artifacts first. Closing twice is no error."""
         self._closed = True
@@ -286,71 +159,8 @@ class CatalogStore(StoreBase):
     def _leave(self) -> None:
         if not self._is_left:
             self._is_left = True
-            pool.close(self._search_key)
+            end_processes(self._search_key)
             self._close()
-
-    def _check_usable(self) -> None:
-        """Raise StoreError after ``aclose`` or in a forked process."""
-        if self._closed:
-            raise StoreError("The store is closed.", "Open it again.")
-        if os.getpid() != self._process:
-            what = "The store was opened before this process was forked."
-            raise StoreError(what, "Open a store in each process.")
-
-    async def run(self, work: Callable[[], T]) -> T:
-        """Run work in a thread, after opening the store anew if it was moved or deleted."""
-        self._check_usable()
-
-        def followed() -> T:
-            self._follow()
-            return work()
-
-        return await self._threads.run(followed)
-
-    @in_thread
-    def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
-        with self._reads.reading() as db:
-            page = rows.newest(db, self._view.lists, limit, offset)
-            return Listing(tuple(map(self._facts, page)), rows.kept(db, self._view.lists)[0])
-
-    @in_thread
-    def runs(self) -> tuple[Run, ...]:
-        seen = ALL_RUNS if self._view.refs == ALL_RUNS else self._view.lists
-        with self._reads.reading() as db:
-            listed = rows.runs(db, seen)
-        return tuple(Run(name, n, datetime.fromtimestamp(at, UTC)) for name, n, at in listed)
-
-    @in_thread
-    def usage(self, *, own: bool = False) -> Usage:
-        with self._reads.reading() as db:
-            return retention.usage(db, self._view.puts if own else ALL_RUNS)
-
-    @in_thread
-    def refs(self) -> Sequence[str]:
-        """Return the references of the view, in the order of their puts."""
-        with self._reads.reading() as db:
-            return rows.refs(db, self._view.lists)
-
-    @in_thread
-    def hand_over(self, ref: str, raw: Path, text: Path) -> Record:
-        """Write the bytes of an artifact into these files; return its record, as JSON data.
-
-        That is no use of it. Raises StoreError where they are lost or altered.
-        """
-        with self._reads.reading() as db:
-            record = rows.record(db, rows.find(db, ref, self._view).ref)
-            files: dict[Kind, Path] = {"raw": raw, "text": text}
-            blobs = [
-                (path, rows.blob(db, kind, record[kind]))
-                for kind, path in files.items()
-                if record[kind]
-            ]
-        for path, blob in blobs:
-            with closing(self._bytes.open(blob, ref)) as source:
-                if copied(source, blob, path) != blob.sha256:
-                    what = f"The bytes of the artifact {ref} were altered."
-                    raise StoreError(what, "Fetch its document again.")
-        return record
 
     @in_thread
     def take_over(
@@ -420,12 +230,6 @@ class CatalogStore(StoreBase):
     async def remove(self) -> None:
         """Remove the store with all that it keeps. It must not be used any more."""
 
-    @in_thread
-    def url_keys(self) -> Sequence[bytes]:
-        """Return the keys with which URLs are hashed."""
-        with self._reads.reading() as db:
-            return rows.url_keys(db)
-
     def seen_from(self, view: View) -> Self:
         other = copy(self)
         other._view, other._kept = view, {}  # noqa: SLF001 - a copy of this
@@ -457,80 +261,6 @@ class CatalogStore(StoreBase):
             return self._facts(rows.find(change.db, ref, self._view))
 
         return self._change(set_pin)
-
-    def _find(self, ref_or_url: str) -> rows.Row:
-        """Return the row of an artifact; under a URL only if it is whole."""
-        if is_ref(ref_or_url):
-            try:
-                # In one statement, which needs no transaction.
-                with self._reads.connection() as db:
-                    return rows.find(db, ref_or_url, self._view)
-            except CatalogDown:
-                if ref_or_url in self._kept:  # what was read last can be read on
-                    return self._kept[ref_or_url].row
-                raise
-        with self._reads.reading() as db:
-            row = rows.find(db, ref_or_url, self._view)
-            try:
-                blobs = rows.blobs(db, row)
-            except StoreError:
-                blobs = []
-        if not blobs or not self._bytes.are_there(blobs):
-            raise UnknownRef("What was stored under this URL is lost.", "Fetch it again.")
-        return row
-
-    def _open_artifact(self, ref_or_url: str) -> tuple[Facts, Text | None]:
-        row, text = self._opened(ref_or_url)
-        self._read[row.ref] = None
-        return self._known_facts(row), text
-
-    def _opened(self, ref_or_url: str) -> tuple[rows.Row, Text | None]:
-        row = self._find(ref_or_url)
-        blob = row.text_blob
-        if blob is None:
-            return row, None
-        try:
-            index, ranges = self._known(row).text or self._read_text(row, blob)
-            return row, (self._bytes.open(blob, row.ref), index, ranges)
-        except StoreError:
-            if self._find(row.ref) == row:
-                raise
-            return self._opened(row.ref)  # another process gave it a new text since
-
-    def _read_text(self, row: rows.Row, text: Blob) -> tuple[StrideIndex, Ranges]:
-        """Read the index and the ranges of a text. Raises StoreError if it was replaced since."""
-        with self._reads.reading() as db:
-            if rows.find(db, row.ref, self._view) != row:
-                raise StoreError("The artifact was changed meanwhile.", "Try again.")
-            known = self._known(row)
-            known.text = rows.index(db, text.sha256), rows.ranges(db, row)
-            return known.text
-
-    def _text_blob(self, ref: str) -> Blob:
-        """Return the text of an artifact for a search, which is no use of it. Raises NoText."""
-        row = self._find(ref)
-        if row.text_blob is None:
-            raise no_text(row.ref)
-        return row.text_blob
-
-    def _facts(self, row: rows.Row) -> Facts:
-        path = self._shown_path("text", row.text) if row.text else self._shown_path("raw", row.raw)
-        return replace(row.facts(), path=path)
-
-    def _known_facts(self, row: rows.Row) -> Facts:
-        known = self._known(row)
-        if known.facts is None:
-            known.facts = self._facts(row)
-        return known.facts
-
-    def _known(self, row: rows.Row) -> Known:
-        """Return what was read of an artifact since its row was written."""
-        known = self._kept.get(row.ref)
-        if known is None or known.row != row:
-            if len(self._kept) >= KEPT:
-                self._kept.clear()
-            known = self._kept[row.ref] = Known(row)
-        return known
 
     def _record_reads(self, db: Db) -> None:
         """Record the use of what was read since the last change, so that it does not go next."""

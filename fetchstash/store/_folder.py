@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from fetchstash.errors import StoreError
-from fetchstash.store import _retention as retention, _rows as rows, _steps
+from fetchstash.store import _disk as disk, _retention as retention, _rows as rows
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import Connection, settle, transaction
-from fetchstash.store._catalog_store import NO_FILES, CatalogStore, Change, Known, Search
+from fetchstash.store._catalog_reads import Known, Search
+from fetchstash.store._catalog_store import NO_FILES, CatalogStore, Change
 from fetchstash.store._contract import (
     Facts,
     Finding,
@@ -174,9 +175,9 @@ class LocalStore(CatalogStore):
                 for kind, sha256 in change.unnamed:
                     self._blobs.remove(kind, sha256)
             if not files:
-                _steps.reached("unlinked")
+                disk.reached("unlinked")
         if files:
-            _steps.reached("put_done")
+            disk.reached("put_done")
         return made
 
     def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> Search:
@@ -238,7 +239,7 @@ class LocalStore(CatalogStore):
             self._index.forget([sha256 for kind, sha256 in known if kind == "text"])
             self._blobs.sweep_spool(now)
             self._remove_abandoned_runs()
-        _steps.reached("gc_done")
+        disk.reached("gc_done")
         if self._view.refs != ALL_RUNS:  # a file's name is the hash of what another had
             return ()
         return (Removed(f"{kind}/{name}", size, "orphan") for kind, name, size in orphans)

@@ -13,7 +13,8 @@ from fetchstash.store import _rows as rows
 from fetchstash.store._blobs import Blob, Blobs, Kind, lost
 from fetchstash.store._bytes import BytesSearch
 from fetchstash.store._catalog import Connection, transaction
-from fetchstash.store._catalog_store import NO_FILES, CatalogStore, Change, Search
+from fetchstash.store._catalog_reads import Search
+from fetchstash.store._catalog_store import NO_FILES, CatalogStore, Change
 from fetchstash.store._limits import ALL_RUNS, StoreLimits
 from fetchstash.store._schema import take_steps
 from fetchstash.store._text import BytesSource

@@ -1,14 +1,29 @@
-"""Open a store: a folder of this machine, that of a team, or memory."""
+"""Open, examine and copy stores: in a folder of this machine, of a team, or in memory."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, replace
+from functools import partial
 
-from fetchstash.errors import FetchstashError
+from anyio import CancelScope
+
+from fetchstash.errors import BadArgument, FetchstashError, StoreError, UnknownRef
+from fetchstash.store._catalog_store import CatalogStore
 from fetchstash.store._contract import Finding
 from fetchstash.store._folder import LocalStore
 from fetchstash.store._health import check_folder, repair_folder
-from fetchstash.store._limits import StoreLimits, is_shared, store_folder, with_run
+from fetchstash.store._limits import (
+    ALL_RUNS,
+    StoreLimits,
+    is_shared,
+    store_folder,
+    store_of_tenant,
+    with_run,
+)
+from fetchstash.store._objects import open_objects
 from fetchstash.store._protocol import ArtifactStore
 from fetchstash.store._threads import Threads, Turns
+from fetchstash.system.processes import new_file
 
 
 async def open_store(limits: StoreLimits, turns: Turns | None = None) -> ArtifactStore:
@@ -54,3 +69,136 @@ async def _examine(limits: StoreLimits, *, repair: bool) -> tuple[Finding, ...]:
     folder = store_folder(limits)
     work = repair_folder if repair else check_folder
     return () if folder is None else await Threads().run(lambda: work(folder))
+
+
+Progress = Callable[[int, int], None]
+"""Called with how many artifacts are done, and of how many."""
+
+_OF_THE_SERVICE = "tokens"
+"""The keys of the objects that are copied begin so. Counts of quotas go with their replicas."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """How many artifacts were copied, were there already, and have lost their bytes."""
+
+    copied: int = 0
+    there: int = 0
+    lost: int = 0
+
+    def __add__(self, other: "Copied") -> "Copied":
+        """Return the sums."""
+        return Copied(self.copied + other.copied, self.there + other.there, self.lost + other.lost)
+
+
+async def tenants_of(limits: StoreLimits) -> list[str]:
+    """Return the names of the tenants whose stores lie beside a service's store."""
+    if is_shared(limits):
+        from fetchstash.store._postgres import tenants  # noqa: PLC0415 - few need it
+
+        return await Threads().run(partial(tenants, limits.catalog))
+    folder = store_folder(limits)
+    if folder is None:
+        raise BadArgument("store.url is memory:, which keeps nothing.", "Name another store.")
+    places = folder / "tenants"
+    return sorted(path.name for path in places.iterdir()) if places.is_dir() else []
+
+
+async def open_whole(limits: StoreLimits, run: str = ALL_RUNS) -> CatalogStore:
+    """Open a store to look at all of it, or at one run. Raises BadArgument for one in memory."""
+    if limits.url == "memory:":
+        raise BadArgument("store.url is memory:, which keeps nothing.", "Name another store.")
+    store = await open_store(replace(limits, run=run, ephemeral=False))
+    assert isinstance(store, CatalogStore)  # all but those of others are
+    return store
+
+
+async def copy_service(source: StoreLimits, target: StoreLimits, progress: Progress) -> Copied:
+    """Copy a service's store with those of all tenants, and the tokens."""
+    done = await copy_store(source, target, progress)
+    for name in await tenants_of(source):
+        own, other = store_of_tenant(source, name), store_of_tenant(target, name)
+        done += await copy_store(own, other, progress)
+    async with AsyncExitStack() as stack:
+        objects = [await open_objects(limits) for limits in (source, target)]
+        for opened in objects:
+            stack.push_async_callback(opened.aclose)
+        for key in await objects[0].keys():
+            value = await objects[0].read(key) if key.startswith(_OF_THE_SERVICE) else None
+            if value is not None:
+                await objects[1].write(key, value)
+    return done
+
+
+async def copy_store(
+    source: StoreLimits,
+    target: StoreLimits,
+    progress: Progress,
+    *,
+    run: str = ALL_RUNS,
+    into: str = "",
+) -> Copied:
+    """Copy the artifacts of a store, or of one run, with references, pins, dates and URLs.
+
+    They keep their runs, unless one is given to put them ``into``. What is there already is left
+    alone: a copy that was cut short goes on. Raises BadArgument where the target has no room.
+    """
+    async with AsyncExitStack() as stack:
+        one = await open_whole(source, run)
+        stack.push_async_callback(_close, one)
+        other = await open_whole(target)
+        stack.push_async_callback(_close, other)
+        refs, there = await one.refs(), set(await other.refs())
+        missing = [ref for ref in refs if ref not in there]
+        await _check_room(one, other, len(missing), target)
+        copied = lost = 0
+        keys = await one.url_keys()
+        for done, ref in enumerate(missing, start=1):
+            raw, text = (new_file(other.spool, "copy-") for _ in range(2))
+            try:
+                record = await one.hand_over(ref, raw, text)
+                record["run"] = into or record["run"]
+                await other.take_over(record, keys, raw, text if record["text"] else None)
+                copied += 1
+            except UnknownRef:
+                pass  # deleted meanwhile
+            except StoreError:
+                if await _is_whole(one, ref):
+                    raise
+                lost += 1
+            finally:
+                for path in (raw, text):
+                    path.unlink(missing_ok=True)
+            progress(done, len(missing))
+        return Copied(copied, len(refs) - len(missing), lost)
+
+
+async def _check_room(
+    one: CatalogStore, other: CatalogStore, artifacts: int, target: StoreLimits
+) -> None:
+    kept, size = await other.usage(), (await one.usage()).bytes
+    if kept.artifacts + artifacts > target.max_artifacts:
+        what = f"The store keeps {kept.artifacts:,} artifacts, {artifacts:,} would come, and "
+        what += f"store.max_artifacts is {target.max_artifacts:,}."
+        raise BadArgument(what, "Raise store.max_artifacts.")
+    if artifacts and kept.artifacts == 0 and size > target.max_total_bytes:
+        what = f"{size:,} bytes would come, and store.max_total_bytes is "
+        raise BadArgument(f"{what}{target.max_total_bytes:,}.", "Raise store.max_total_bytes.")
+
+
+async def _is_whole(store: CatalogStore, ref: str) -> bool:
+    """Return whether an artifact can be read: then it is the other store that fails."""
+    with suppress(FetchstashError):
+        files = [new_file(store.spool, "copy-") for _ in range(2)]
+        try:
+            await store.hand_over(ref, *files)
+        finally:
+            for path in files:
+                path.unlink(missing_ok=True)
+        return True
+    return False
+
+
+async def _close(store: CatalogStore) -> None:
+    with CancelScope(shield=True):
+        await store.aclose()

@@ -1,14 +1,165 @@
-"""The tables of an index of passages: adding a text, and finding passages with words of a query."""
+"""Passages of texts, and the tables of an index of them: adding a text, and finding passages."""
 
+import json
+import re
 import secrets
 import sqlite3
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from fetchstash.store._rank import HEADING_WEIGHT, Query, Section, Statistics, passages
-from fetchstash.store._text import StoredText
-from fetchstash.store._words import SAMPLE_BYTES, language_of, stems, words
+from fetchstash.store._rank import (
+    HEADING_WEIGHT,
+    SAMPLE_BYTES,
+    Query,
+    Statistics,
+    language_of,
+    stems,
+    words,
+)
+from fetchstash.store._text import CONTINUATION_BYTES, StoredText
+
+READ = 2**20
+PASSAGE_BYTES, PARAGRAPH_BYTES = 700, 300
+"""The most of a passage, and the least that ends at a blank line: four fit into a preview."""
+
+
+class Heading(NamedTuple):
+    """A heading of a text: its level, its first byte, and its size in bytes."""
+
+    level: int
+    start: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Where in a text a passage stands: the headings above it, and whether it is in a code block.
+
+    The comments of code are no headings.
+    """
+
+    headings: tuple[Heading, ...] = ()
+    fenced: bool = False
+
+    def after(self, line: bytes, start: int) -> "Section":
+        """Return the section after a line that begins with a ``#`` or a fence."""
+        if line.startswith((b"```", b"~~~")):
+            return Section(self.headings, not self.fenced)
+        if self.fenced or not (heading := _HEADING.match(line)):
+            return self
+        level = len(heading[1])
+        above = tuple(h for h in self.headings if h.level < level)
+        return Section((*above, Heading(level, start, len(line))))
+
+    def dump(self) -> str:
+        """Return it as a string."""
+        return json.dumps([self.fenced, *self.headings])
+
+    @classmethod
+    def load(cls, dumped: str) -> Self:
+        """Read what ``dump`` returned."""
+        fenced, *headings = json.loads(dumped)
+        return cls(tuple(Heading(*heading) for heading in headings), fenced)
+
+
+_HEADING = re.compile(rb"(#{1,6})[ \t]")
+_MARKS = b"#`~"
+_BLANK = re.compile(rb"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A passage of a text: its lines (both included), its first byte, its bytes and sections.
+
+    ``section`` is that of its first line, if this is no heading, and ``left`` that after its last.
+    """
+
+    first_line: int
+    last_line: int
+    start: int
+    data: bytes
+    section: Section
+    left: Section
+
+
+def passages(
+    text: StoredText, start: int = 0, line: int = 1, section: Section | None = None
+) -> Iterator[Piece]:
+    """Cut a text into passages: at headings and paragraphs, inside a line only if it is long.
+
+    ``start`` is the byte at which a passage begins, ``line`` its line, in ``section``.
+    """
+    gathered: list[bytes] = []
+    size, first_line, last_line = 0, line, line
+    section = left = section or Section()
+    for number, fragment in _fragments(text, start, line):
+        blank = fragment.isspace()
+        after = left.after(fragment, start) if fragment[0] in _MARKS else left
+        full = size + len(fragment) > PASSAGE_BYTES
+        if gathered and (
+            full or after.headings != left.headings or (blank and size >= PARAGRAPH_BYTES)
+        ):
+            data = b"".join(gathered)
+            yield Piece(first_line, last_line, start - size, data, section, left)
+            gathered, size = [], 0
+        if gathered or not blank:
+            if not gathered:
+                first_line, section = number, after
+            gathered.append(fragment)
+            size += len(fragment)
+            last_line = number
+        left = after
+        start += len(fragment)
+    if gathered:
+        yield Piece(first_line, last_line, start - size, b"".join(gathered), section, left)
+
+
+def _fragments(text: StoredText, start: int, line: int) -> Iterator[tuple[int, bytes]]:
+    """Go through the lines of a text with their numbers; a line longer than a passage is cut.
+
+    Blank lines that are more than a passage holds come at once, with the number of the last.
+    """
+    data, base = b"", start
+    while (read := base + len(data)) < text.index.size:
+        data += text.read(read, read + READ)
+        ended = base + len(data) >= text.index.size
+        position = 0
+        while position < len(data):
+            feed = data.find(b"\n", position, position + PASSAGE_BYTES)
+            if feed <= position + 1 and (lines := _blank_lines(data, position)):
+                line += lines.count(b"\n")
+                yield line - 1, lines
+                position += len(lines)
+                continue
+            if feed >= 0:
+                end = feed + 1
+            elif len(data) - position > PASSAGE_BYTES:
+                end = position + PASSAGE_BYTES
+                while data[end] in CONTINUATION_BYTES:
+                    end -= 1
+            elif ended:
+                end = len(data)
+            else:
+                break
+            yield line, data[position:end]
+            line += feed >= 0
+            position = end
+        data, base = data[position:], base + position
+
+
+def _blank_lines(data: bytes, position: int) -> bytes:
+    """Return the blank lines from a position on if they are more than a passage holds, else b"".
+
+    One by one they would take seconds in which nobody looks at the time: they make no passage.
+    """
+    if not data[position : position + PASSAGE_BYTES + 1].isspace():
+        return b""
+    blank = _BLANK.match(data, position)
+    lines = blank[0][: blank[0].rfind(b"\n") + 1] if blank else b""
+    return lines if len(lines) > PASSAGE_BYTES else b""
+
 
 STEP_PASSAGES = 100
 """A step indexes so many, or a text to its end, whatever the clock says: each call makes one at

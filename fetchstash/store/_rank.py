@@ -1,25 +1,142 @@
-"""Passages of texts, and which of them answers a query best; without a model.
+"""Words of a text or a query, and which passages answer a query best; without a model.
 
 BM25 over two fields, the passage and the headings above it (Robertson and Zaragoza 2009, The
 Probabilistic Relevance Framework), then the share of the query's words that occur, and how close.
+
+Stems are Snowball's (https://snowballstem.org). Scripts without spaces between words give pairs of
+characters. Text is matched in lower case.
 """
 
-import json
 import math
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple, Self
+from functools import cache, cached_property
+from threading import Lock
 
-from fetchstash.store._text import CONTINUATION_BYTES, StoredText
-from fetchstash.store._words import COMMON, ENGLISH, offsets, stems, words
+# Scripts that put no space between words: Thai to Myanmar, Khmer, kana, Han, Hangul.
+_UNSPACED = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+    r"\uf900-\ufaff\U00020000-\U0003ffff"
+)
+# Characters that separate words: white space; ASCII, Latin-1, general, CJK and full-width
+# punctuation; arrows and drawings. Letters, digits and the marks of every script are left.
+_SEPARATORS = (
+    r"\s\x00-/:-@\[-`{-\xbf\u2000-\u206f\u2190-\u2bff\u3000-\u303f\uff00-\uff0f\uff1a-\uff20"
+    r"\uff3b-\uff40\uff5b-\uff65"
+)
+_ASCII_SEPARATORS = {code: " " for code in range(128) if not chr(code).isalnum()}
+_INNER_CAPITAL = re.compile("[a-z][A-Z]")
+_CAPITALIZED = re.compile("[a-zA-Z]*[a-z][A-Z][a-zA-Z]*")
+_HUMPS = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
-READ = 2**20
-PASSAGE_BYTES, PARAGRAPH_BYTES = 700, 300
-"""The most of a passage, and the least that ends at a blank line: four fit into a preview."""
+ENGLISH = "english"
+
+# The words by which a language is recognized. In a query they say little about what is asked.
+_COMMON = {
+    ENGLISH: """a about an and any are as at be been by can could did do does for from had has have
+        how i if in into is it its me my of on or our should so than that the their there these they
+        this those to was we were what when where which who whom whose why will with would you your
+        """,
+    "german": """aber als am an auch auf aus bei beim bin bis da damit das dass dem den der des die
+        dies diese dieser durch ein eine einem einen einer eines es für hat ich im in ist kann man
+        mein mit nach nicht oder sich sie sind so und vom von vor wann warum was welche welcher
+        welches wenn wer werden wie wird wo worden zu zum zur über""",
+    "french": """au aux avec ce ces cette comment dans de des du elle en est et il je la le les leur
+        lors mais mon ne nous on ou où par pas peut pour pourquoi quand que quel quelle quelles
+        quels qui sa se ses son sont sur un une vous à être""",
+    "spanish": """al como con cuando cuál cuáles cómo de del donde dónde el en es esta este la las
+        lo los más no o para pero por porque que quién qué se ser si sin su sus son un una y""",
+    "italian": """al alla che chi come con cosa da dal dei del della delle di dove e gli i il in la
+        le lo ma nel nella non o per perché più quale quali quando se si sono su un una è""",
+    "portuguese": """ao aos as com como da das de do dos e em mais mas na nas no nos não o os ou
+        para pela pelo por qual quais quando que quem se sem ser seu sua são um uma é""",
+    "dutch": """aan als bij dat de deze die dit door een en er het hoe in is je kan maar met naar
+        niet of om ook op te tot uit van voor waar waarom wanneer wat welke wie wordt worden zijn
+        """,
+    "swedish": """att av de den det där en ett från för har hur i inte kan med men man när och om på
+        som till var varför vad vem vilka vilken är""",
+    "danish": """af at de den der det en er et for fra har hvad hvilke hvilken hvor hvordan hvorfor
+        hvornår ikke i kan med men når og om på som til være""",
+    "norwegian": """av at de den der det en er et for fra har hva hvilke hvilken hvor hvordan
+        hvorfor ikke i kan med men når og om på som til være""",
+    "finnish": """ei että hän ja jos joka kanssa kuin kun miksi milloin mikä missä miten mitä mutta
+        myös on ovat se sen tai voi""",
+    "russian": """для из или как когда который на не но от по почему при такое то чем что это""",
+}
+COMMON = {language: frozenset(listed.split()) for language, listed in _COMMON.items()}
+
+SAMPLE_BYTES = 32 * 2**10
+"""The language of a text is that of its beginning."""
+
+_MOST_STEMS = 2**17
+_LONGEST = 64
+"""Longer words are no words of a language, and stay as they are."""
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    """Return the pattern of a word, compiled for the first search: that takes 4 ms."""
+    return re.compile(f"[{_UNSPACED}]+|[^{_SEPARATORS}{_UNSPACED}]+")
+
+
+_RUN = re.compile(f"[{_UNSPACED}]")
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text, then the parts of its words with inner capitals."""
+    if text.isascii():
+        found = text.lower().translate(_ASCII_SEPARATORS).split()
+    else:
+        found = list[str]()
+        for word in _word().findall(text.casefold()):
+            if _RUN.match(word):
+                found += [word[i : i + 2] for i in range(max(len(word) - 1, 1))]
+            else:
+                found.append(word)
+    if _INNER_CAPITAL.search(text):
+        for name in _CAPITALIZED.findall(text):
+            found += [hump.lower() for hump in _HUMPS.findall(name)]
+    return found
+
+
+def offsets(text: str) -> Iterable[tuple[int, list[str]]]:
+    """Return where each word of a text begins, and what ``words`` makes of it."""
+    return ((word.start(), words(word[0])) for word in _word().finditer(text))
+
+
+def language_of(text: str) -> str:
+    """Return the language of a text by its most usual words: English if it is none of ours."""
+    counts = Counter(words(text))
+    known = {name: sum(counts[word] for word in listed) for name, listed in COMMON.items()}
+    return max(known, key=lambda name: known[name])
+
+
+class Stems(dict[str, str]):
+    """Stems of words in a language; ``stems[word]``."""
+
+    def __init__(self, language: str) -> None:
+        import Stemmer  # noqa: PLC0415 - for searches alone
+
+        self._stemmer = Stemmer.Stemmer(language, 0)
+        self._lock = Lock()  # a stemmer is one thread's at a time
+
+    def __missing__(self, word: str) -> str:
+        if len(self) > _MOST_STEMS:
+            self.clear()
+        with self._lock:
+            stem: str = self._stemmer.stemWord(word) if len(word) < _LONGEST else word
+        self[word] = stem
+        return stem
+
+
+@cache
+def stems(language: str) -> Stems:
+    """Return the stems of a language, for all of this process."""
+    return Stems(language)
+
 
 MAX_TERMS = 32
 MAX_SECONDS = 2.0
@@ -50,142 +167,6 @@ class Deadline:
     def __call__(self) -> bool:
         late = time.thread_time() > self._end or time.monotonic() > self._latest
         return late or self._cancelled()
-
-
-class Heading(NamedTuple):
-    """A heading of a text: its level, its first byte, and its size in bytes."""
-
-    level: int
-    start: int
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """Where in a text a passage stands: the headings above it, and whether it is in a code block.
-
-    The comments of code are no headings.
-    """
-
-    headings: tuple[Heading, ...] = ()
-    fenced: bool = False
-
-    def after(self, line: bytes, start: int) -> "Section":
-        """Return the section after a line that begins with a ``#`` or a fence."""
-        if line.startswith((b"```", b"~~~")):
-            return Section(self.headings, not self.fenced)
-        if self.fenced or not (heading := _HEADING.match(line)):
-            return self
-        level = len(heading[1])
-        above = tuple(h for h in self.headings if h.level < level)
-        return Section((*above, Heading(level, start, len(line))))
-
-    def dump(self) -> str:
-        """Return it as a string."""
-        return json.dumps([self.fenced, *self.headings])
-
-    @classmethod
-    def load(cls, dumped: str) -> Self:
-        """Read what ``dump`` returned."""
-        fenced, *headings = json.loads(dumped)
-        return cls(tuple(Heading(*heading) for heading in headings), fenced)
-
-
-_HEADING = re.compile(rb"(#{1,6})[ \t]")
-_MARKS = b"#`~"
-_BLANK = re.compile(rb"\s+")
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A passage of a text: its lines (both included), its first byte, its bytes and sections.
-
-    ``section`` is that of its first line, if this is no heading, and ``left`` that after its last.
-    """
-
-    first_line: int
-    last_line: int
-    start: int
-    data: bytes
-    section: Section
-    left: Section
-
-
-def passages(
-    text: StoredText, start: int = 0, line: int = 1, section: Section | None = None
-) -> Iterator[Piece]:
-    """Cut a text into passages: at headings and paragraphs, inside a line only if it is long.
-
-    ``start`` is the byte at which a passage begins, ``line`` its line, in ``section``.
-    """
-    gathered: list[bytes] = []
-    size, first_line, last_line = 0, line, line
-    section = left = section or Section()
-    for number, fragment in _fragments(text, start, line):
-        blank = fragment.isspace()
-        after = left.after(fragment, start) if fragment[0] in _MARKS else left
-        full = size + len(fragment) > PASSAGE_BYTES
-        if gathered and (
-            full or after.headings != left.headings or (blank and size >= PARAGRAPH_BYTES)
-        ):
-            data = b"".join(gathered)
-            yield Piece(first_line, last_line, start - size, data, section, left)
-            gathered, size = [], 0
-        if gathered or not blank:
-            if not gathered:
-                first_line, section = number, after
-            gathered.append(fragment)
-            size += len(fragment)
-            last_line = number
-        left = after
-        start += len(fragment)
-    if gathered:
-        yield Piece(first_line, last_line, start - size, b"".join(gathered), section, left)
-
-
-def _fragments(text: StoredText, start: int, line: int) -> Iterator[tuple[int, bytes]]:
-    """Go through the lines of a text with their numbers; a line longer than a passage is cut.
-
-    Blank lines that are more than a passage holds come at once, with the number of the last.
-    """
-    data, base = b"", start
-    while (read := base + len(data)) < text.index.size:
-        data += text.read(read, read + READ)
-        ended = base + len(data) >= text.index.size
-        position = 0
-        while position < len(data):
-            feed = data.find(b"\n", position, position + PASSAGE_BYTES)
-            if feed <= position + 1 and (lines := _blank_lines(data, position)):
-                line += lines.count(b"\n")
-                yield line - 1, lines
-                position += len(lines)
-                continue
-            if feed >= 0:
-                end = feed + 1
-            elif len(data) - position > PASSAGE_BYTES:
-                end = position + PASSAGE_BYTES
-                while data[end] in CONTINUATION_BYTES:
-                    end -= 1
-            elif ended:
-                end = len(data)
-            else:
-                break
-            yield line, data[position:end]
-            line += feed >= 0
-            position = end
-        data, base = data[position:], base + position
-
-
-def _blank_lines(data: bytes, position: int) -> bytes:
-    """Return the blank lines from a position on if they are more than a passage holds, else b"".
-
-    One by one they would take seconds in which nobody looks at the time: they make no passage.
-    """
-    if not data[position : position + PASSAGE_BYTES + 1].isspace():
-        return b""
-    blank = _BLANK.match(data, position)
-    lines = blank[0][: blank[0].rfind(b"\n") + 1] if blank else b""
-    return lines if len(lines) > PASSAGE_BYTES else b""
 
 
 class Query:

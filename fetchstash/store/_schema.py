@@ -273,7 +273,7 @@ def _index_words_of_runs(db: Db) -> None:
 
 BLOCK_ARTIFACTS = 4096
 WHERE_TERMS = f"ARRAY['run/' || left(run, 100), 'block/' || id / {BLOCK_ARTIFACTS}]"
-"""What the words of a text say of where it is. No word of a text has a slash (_words.py)."""
+"""What the words of a text say of where it is. No word of a text has a slash (_rank.py)."""
 
 
 def _seventh(db: Db) -> None:

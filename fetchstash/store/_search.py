@@ -20,8 +20,8 @@ from threading import Event, RLock, Thread
 from fetchstash.errors import ExpiredRef, FetchstashError, StoreError, UnknownRef
 from fetchstash.store._contract import Passage, SearchResult
 from fetchstash.store._disk import locked, locked_now, private_file
-from fetchstash.store._passages import Hit, add, find, prepare
-from fetchstash.store._rank import Candidate, Deadline, Query, Section, best_of
+from fetchstash.store._passages import Hit, Section, add, find, prepare
+from fetchstash.store._rank import Candidate, Deadline, Query, best_of
 from fetchstash.store._text import StoredText, text_in_memory
 
 BUILD_SECONDS = 1.0

@@ -19,18 +19,18 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from fetchstash.errors import Busy, FetchstashError, StoreError
-from fetchstash.store import _rows as rows, _steps
+from fetchstash.store import _disk as disk, _rows as rows
 from fetchstash.store._blobs import Blob, Blobs, Kind
 from fetchstash.store._bucket import open_bucket
 from fetchstash.store._bytes import Bytes, BytesSearch, bucket_bytes
-from fetchstash.store._catalog_store import NO_FILES, CatalogStore, Change, Search
+from fetchstash.store._catalog_reads import Search
+from fetchstash.store._catalog_store import NO_FILES, CatalogStore, Change
 from fetchstash.store._contract import Finding, Removed
 from fetchstash.store._limits import StoreLimits, bucket_url, store_folder
 from fetchstash.store._postgres import Database
-from fetchstash.store._rank import Query
+from fetchstash.store._rank import Query, words
 from fetchstash.store._schema import BLOCK_ARTIFACTS, WHERE_TERMS, Db
 from fetchstash.store._threads import CALLS_AT_ONCE, Threads, Turns, in_thread
-from fetchstash.store._words import words
 
 T = TypeVar("T")
 
@@ -80,9 +80,9 @@ class TeamStore(CatalogStore):
         for _ in range(_TRIES):
             if files:
                 missing = self._claim(blobs)
-                _steps.reached("claimed")
+                disk.reached("claimed")
                 self._bytes.write({path: blob for path, blob in files.items() if blob in missing})
-                _steps.reached("written")
+                disk.reached("written")
             with self._database.changing() as db:
                 if not all(_take_claim(db, blob) for blob in blobs):
                     continue
@@ -149,7 +149,7 @@ class TeamStore(CatalogStore):
                 if not db.execute(one, (GRACE_SECONDS, kind, sha256)).fetchone():
                     continue
                 if not rows.naming(db, kind, sha256):
-                    _steps.reached("sweeping")
+                    disk.reached("sweeping")
                     self._bytes.remove(kind, sha256)
                     db.execute("DELETE FROM blob WHERE kind = ? AND sha256 = ?", (kind, sha256))
                     if kind == "text":

@@ -20,8 +20,8 @@ from fetchstash.store import (
     Facts,
     StoreLimits,
     View,
+    _disk,
     _rows as rows,
-    _steps,
     open_store,
 )
 from fetchstash.store._catalog import transaction
@@ -50,7 +50,7 @@ def hold_at(last: str, time_of_it: int) -> None:
             say("held", step)
             time.sleep(3600)
 
-    _steps.reached = reached
+    _disk.reached = reached
 
 
 def announce_steps() -> None:
@@ -61,7 +61,7 @@ def announce_steps() -> None:
         if step in ("folders_synced", "committed", "unlocked"):
             sys.stdin.readline()
 
-    _steps.reached = reached
+    _disk.reached = reached
 
 
 def plant_a_bug() -> None:
@@ -72,11 +72,11 @@ def plant_a_bug() -> None:
         with self._catalog.locked() as db, transaction(db):  # pyright: ignore[reportPrivateUsage]
             found = rows.find(db, ref, View.of("kept"))
             unshared = rows.forget(db, found.ref, expired=False)
-        _steps.reached("unlocked")
+        _disk.reached("unlocked")
         for kind, sha256 in unshared:
             self._blobs.remove(kind, sha256)  # pyright: ignore[reportPrivateUsage]
 
-    LocalStore.delete = delete  # type: ignore[method-assign]
+    LocalStore.delete = delete  # type: ignore[method-assign, assignment]
 
 
 async def put(store: ArtifactStore, raw: bytes, text: bytes) -> Facts:

@@ -45,7 +45,7 @@ KILLED_PUT = """
 import anyio, os, signal, sys
 from pathlib import Path
 from fetchstash.text.ranges import Ranges
-from fetchstash.store import Facts, StoreLimits, _steps, open_store
+from fetchstash.store import Facts, StoreLimits, _disk, open_store
 
 def reached(step):
     if step == sys.argv[2]:
@@ -55,7 +55,7 @@ async def main():
     store = await open_store(StoreLimits(Path(sys.argv[1])))
     for name in ("acknowledged", "killed"):
         if name == "killed":
-            _steps.reached = reached
+            _disk.reached = reached
         files = [store.spool / f"{name}-{kind}" for kind in ("raw", "text")]
         for file in files:
             file.write_text(file.name)

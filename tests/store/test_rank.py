@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from fetchstash.store import Passage, _rank
-from fetchstash.store._rank import Piece
+from fetchstash.store import Passage, _passages
+from fetchstash.store._passages import Piece
 from fetchstash.store._search import RunTexts, SearchIndex
 from fetchstash.store._text import text_in_memory
 
@@ -85,7 +85,7 @@ def test_megabytes_of_blank_lines_are_passed_at_once(
         pieces.append(Piece(*values))
         return pieces[-1]
 
-    monkeypatch.setattr(_rank, "Piece", counted)
+    monkeypatch.setattr(_passages, "Piece", counted)
     first_lines = [p.first_line for p in rank(text, "needle", 5)]
     assert first_lines == [1, text.count("\n")]
     assert len(pieces) < 100

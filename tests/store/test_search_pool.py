@@ -15,7 +15,7 @@ from fetchstash.store import (
     Facts,
     SearchResult,
     StoreLimits,
-    _search_pool as pool,
+    _threads as pool,
     open_store,
 )
 from fetchstash.text.ranges import Ranges

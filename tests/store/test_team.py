@@ -12,8 +12,9 @@ from fetchstash.errors import BadArgument, StoreError, UnknownRef
 from fetchstash.store import (
     Facts,
     StoreLimits,
+    View,
+    _disk,
     _postgres,
-    _steps,
     _team,
     check_store,
     open_objects,
@@ -73,7 +74,7 @@ async def test_a_put_keeps_bytes_that_are_deleted_and_swept_meanwhile(
                 let_time_pass(other)
             other._sweep_once()
 
-    monkeypatch.setattr(_steps, "reached", reached)
+    monkeypatch.setattr(_disk, "reached", reached)
     facts = await put(one, b"text", b"raw")
     assert seen.count("claimed") == 1 + takes_long  # begun once more
     assert seen.count("sweeping") == 2 * takes_long
@@ -95,7 +96,7 @@ async def test_a_put_waits_for_the_sweep_of_its_bytes_and_writes_them_anew(
             sweeping.set()
             assert go_on.wait(30)
 
-    monkeypatch.setattr(_steps, "reached", reached)
+    monkeypatch.setattr(_disk, "reached", reached)
     kept: list[Facts] = []
 
     async def put_the_same() -> None:
@@ -122,7 +123,7 @@ async def test_a_put_that_ends_early_shows_nothing_and_its_bytes_go(
             raise OSError
 
     with monkeypatch.context() as ending:
-        ending.setattr(_steps, "reached", reached)
+        ending.setattr(_disk, "reached", reached)
         with pytest.raises(StoreError):
             await put(store, b"text", b"raw", url="https://example.org/")
     assert (await store.list()).total == 0
@@ -146,7 +147,7 @@ async def test_a_claim_that_was_left_behind_takes_no_bytes_that_an_artifact_name
             raise OSError
 
     with monkeypatch.context() as ending:
-        ending.setattr(_steps, "reached", reached)
+        ending.setattr(_disk, "reached", reached)
         with pytest.raises(StoreError):
             await put(store, b"text", b"raw")
     let_time_pass(store)
@@ -248,6 +249,23 @@ async def test_a_search_ranks_texts_with_all_words_before_newer_ones_with_one(
         await put(store, b"needle %d" % n)
     result = await store.search("Größe needle 数据", (), 1)
     assert [passage.artifact_ref for passage in result.passages] == [best.artifact_ref]
+
+
+async def test_the_newest_of_many_matches_are_ranked_and_an_old_match_is_found(
+    open_: Open, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_team, "CANDIDATES", 3)
+    monkeypatch.setattr(_team, "BLOCK_ARTIFACTS", 2)
+    monkeypatch.setattr(_team, "WHERE_TERMS", _team.WHERE_TERMS.replace("4096", "2"))
+    store = await open_()
+    kept = [await put(store, b"common word\n%d rare%d" % (n, n)) for n in range(9)]
+    other = store.seen_from(View("other", "other"))
+    for n in range(3):
+        await put(other, b"common word of another %d" % n)
+    ranked = await store.search("common", (), 9)
+    assert {p.artifact_ref for p in ranked.passages} == {f.artifact_ref for f in kept[-3:]}
+    (old,) = (await store.search("rare0", (), 9)).passages
+    assert old.artifact_ref == kept[0].artifact_ref
 
 
 async def test_repair_removes_the_artifacts_whose_bytes_are_lost_and_no_other(
