@@ -115,14 +115,8 @@ def _second(db: Db) -> None:
         WHERE json_type(ranges, '$.preview') = 'text'""")
 
 
-def _third(db: Db) -> None:
-    # The artifacts of a run are listed newest first without a sort. In SQLite every index ends with
-    # the id.
-    db.execute(
-        "CREATE INDEX artifact_run ON artifact (run, id)"
-        if db.dialect.is_shared
-        else "CREATE INDEX artifact_run ON artifact (run)"
-    )
+def _superseded(db: Db) -> None:
+    """Do nothing: the sixth step makes anew the index that this one made."""
 
 
 def _fourth(db: Db) -> None:
@@ -193,17 +187,13 @@ def count_runs(db: Db) -> None:
     db.execute("INSERT INTO kept SELECT run, count(*), sum(bytes) FROM artifact GROUP BY run")
 
 
-def _fifth(db: Db) -> None:
-    # What a person keeps is counted in the index alone (_retention.usage).
-    db.execute("DROP INDEX artifact_run")
-    db.execute("CREATE INDEX artifact_run ON artifact (run, id, bytes, expires_at)")
-
-
 def _sixth(db: Db) -> None:
     # What a run keeps is a row of its own, pinned artifacts too: a count of 100,000 rows takes
     # 100 ms. total leaves pinned artifacts out.
     d = db.dialect
-    db.execute("DROP INDEX artifact_run")
+    # The artifacts of a run are listed newest first without a sort. In SQLite every index ends with
+    # the id.
+    db.execute("DROP INDEX IF EXISTS artifact_run")
     db.execute(
         "CREATE INDEX artifact_run ON artifact (run, id)"
         if d.is_shared
@@ -287,7 +277,7 @@ def _seventh(db: Db) -> None:
 
 
 STEPS: tuple[Callable[[Db], None], ...] = (
-    _first, _second, _third, _fourth, _fifth, _sixth, _seventh,
+    _first, _second, _superseded, _fourth, _superseded, _sixth, _seventh,
 )  # fmt: skip
 
 

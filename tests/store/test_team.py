@@ -15,6 +15,7 @@ from fetchstash.store import (
     View,
     _disk,
     _postgres,
+    _schema,
     _team,
     check_store,
     open_objects,
@@ -256,7 +257,7 @@ async def test_the_newest_of_many_matches_are_ranked_and_an_old_match_is_found(
 ) -> None:
     monkeypatch.setattr(_team, "CANDIDATES", 3)
     monkeypatch.setattr(_team, "BLOCK_ARTIFACTS", 2)
-    monkeypatch.setattr(_team, "WHERE_TERMS", _team.WHERE_TERMS.replace("4096", "2"))
+    monkeypatch.setattr(_team, "WHERE_TERMS", _schema.WHERE_TERMS.replace("4096", "2"))
     store = await open_()
     kept = [await put(store, b"common word\n%d rare%d" % (n, n)) for n in range(9)]
     other = store.seen_from(View("other", "other"))
