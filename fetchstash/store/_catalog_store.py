@@ -7,6 +7,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self, TypeVar
 
 from fetchstash.errors import StoreError, TooLarge
@@ -29,7 +30,7 @@ from fetchstash.text.ranges import Ranges
 
 T = TypeVar("T")
 
-NO_FILES: Mapping[Path, Blob] = {}
+NO_FILES: Mapping[Path, Blob] = MappingProxyType({})
 
 
 @dataclass(slots=True)

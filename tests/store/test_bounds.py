@@ -11,8 +11,8 @@ from fetchstash.store import (
     GrepQuery,
     StoreLimits,
     _catalog,
-    _grep,
     _passages,
+    _reader,
     _rows,
     open_store,
 )
@@ -81,8 +81,8 @@ def test_a_search_reads_a_bounded_number_of_passages_and_still_finds_the_best(
 async def test_pieces_and_cut_lines_make_no_difference(
     pattern: str, open_text: OpenText, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_grep, "WINDOW", 7)
-    monkeypatch.setattr(_grep, "PIECE", 64)
+    monkeypatch.setattr(_reader, "WINDOW", 7)
+    monkeypatch.setattr(_reader, "PIECE", 64)
     chance = random.Random(3)
     pieces = chance.choices(["a", "b", "c ", "€", "\n", "\n", "ab", "c" * 30], k=400)
     text = f"{''.join(pieces)}{'c' * 300}ab{'c' * 200}\nb"

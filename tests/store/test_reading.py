@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import OutOfRange
-from fetchstash.store import StrideIndex, TextReader
-from fetchstash.store._text import BytesSource
+from fetchstash.store import TextReader
+from fetchstash.store._text import BytesSource, StrideIndex
 from fetchstash.text.ranges import Ranges
 from tests.store.conftest import OpenText
 
