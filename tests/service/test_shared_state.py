@@ -40,7 +40,7 @@ SHARED = {
     "service/_request.py:_current": "a context variable: each request has its own",
     "store/_contract.py:_names": _CODE,
     "store/_contract.py:_values": _CODE,
-    "store/_reader.py:_COMPILING": "held while RE2 holds the interpreter, which all wait for anyway",
+    "store/_reader.py:_COMPILING": "RE2 holds the interpreter meanwhile: all wait for it anyway",
     "store/_postgres.py:_bounded_connection": _CODE,
     "store/_postgres.py:_pools": "by the database's URL; each transaction sets its tenant's schema",
     "store/_postgres.py:_pools_lock": "held while a pool is taken, opened or given back",
