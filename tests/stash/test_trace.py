@@ -67,7 +67,7 @@ async def test_a_passage_names_its_lines_and_the_calls_that_showed_it(tmp_path: 
     text = "\n\n".join(f"Tower {n} of the coast was built in {1500 + n}." for n in range(900))
     path = tmp_path / "towers.md"
     path.write_text(text)
-    async with documented(tmp_path, **{"ingest.read_roots": [str(tmp_path)]}) as stash:
+    async with documented(tmp_path, PAIRS, **{"ingest.read_roots": [str(tmp_path)]}) as stash:
         tools = {spec.name: spec for spec in tool_specs(stash.settings)}
 
         async def ask(tool: str, **arguments: Any) -> None:
