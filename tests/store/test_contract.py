@@ -15,6 +15,7 @@ from fetchstash.store import (
     ArtifactStore,
     Facts,
     GrepQuery,
+    Listing,
     SearchResult,
     StoreLimits,
     open_store,
@@ -155,7 +156,7 @@ async def test_runs_are_apart_but_a_reference_is_valid_in_each(open_: Open, put:
     one, other = await open_(run="one"), await open_(run="other")
     facts = await put(one, b"text", url="https://example.org/")
     assert (await other.get(facts.artifact_ref)).artifact_ref == facts.artifact_ref
-    assert (await other.list()).total == 0
+    assert await other.list() == Listing((), 0)
     assert await other.search("text", (), 5) == SearchResult(())
     with pytest.raises(UnknownRef):
         await other.get("https://example.org/")
