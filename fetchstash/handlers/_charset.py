@@ -28,6 +28,12 @@ _CONTROLS = bytes(b for b in range(32) if b not in b"\t\n\f\r\b\a\x0e\x0f\x1a\x1
 _NUL_RUN = re.compile(rb"\0{8,}")
 _MULTI_BYTE = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
 
+# Small letters, capitals and digits of code page 037 and its relatives.
+_EBCDIC_LETTERS = bytes((
+    *range(0x81, 0x8A), *range(0x91, 0x9A), *range(0xA2, 0xAA),
+    *range(0xC1, 0xCA), *range(0xD1, 0xDA), *range(0xE2, 0xEA), *range(0xF0, 0xFA),
+))  # fmt: skip
+
 BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark begins it
@@ -47,7 +53,7 @@ class TextTest:
 
 def text_test(head: bytes) -> TextTest | None:
     """Return how the first bytes of a file are text, None if they are not."""
-    return _by_bom(head) or _utf8(head) or _utf16_or_32(head) or _eight_bit(head)
+    return _by_bom(head) or _utf8(head) or _utf16_or_32(head) or _eight_bit(head) or _ebcdic(head)
 
 
 def decode_head(head: bytes, charset: str) -> str:
@@ -115,6 +121,17 @@ def _eight_bit(head: bytes) -> TextTest | None:
         or any(_reads_well(_decode(head, charset)) for charset in _MULTI_BYTE)
     )
     return TextTest("", "8-bit text") if is_text else None
+
+
+def _ebcdic(head: bytes) -> TextTest | None:
+    """Test for EBCDIC: blanks are 0x40, and letters and digits fill three fifths."""
+    if not head:
+        return None
+    blanks = head.count(0x40) / len(head)
+    letters = (len(head) - len(head.translate(None, _EBCDIC_LETTERS))) / len(head)
+    if not 0.05 < blanks < 0.5 or letters < 0.6 or b"\0" in head:
+        return None
+    return TextTest("cp037", "EBCDIC by its letters and blanks")
 
 
 def _decode(data: bytes, charset: str) -> str | None:

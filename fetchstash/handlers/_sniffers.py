@@ -63,8 +63,6 @@ _ROOTS = {
     "sitemapindex": "application/x-sitemap+xml",
     "kml": "application/vnd.google-earth.kml+xml",
     "gpx": "application/gpx+xml",
-    "FictionBook": "application/x-fictionbook+xml",
-    "opml": "text/x-opml",
     "OpenSearchDescription": "application/opensearchdescription+xml",
 }
 

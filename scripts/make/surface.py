@@ -50,8 +50,9 @@ CHOSEN = {
         "ArtifactStore Facts Listing StoreBase StoredText TextReader keep_store_facts new_facts"
     ),
     "fetchstash.fetch": "Fetched Fetcher Rendered Renderer",
+    "fetchstash.client.adapters.pydantic_ai": "RecoveryCapability",
 }
-"""Of these rooms only some names are for others; the rest is for the rooms of fetchstash."""
+"""Of these only some names are for others; the rest is for the rooms of fetchstash."""
 
 HEAD = """# Reference
 

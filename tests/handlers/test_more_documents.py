@@ -12,12 +12,26 @@ from fetchstash.handlers import (
     Hints,
     PartText,
     format_of,
+    handler_named,
     handler_of,
     route_file,
 )
 from tests.handlers.conftest import Pack, PartOf, Read, Save, check_facts, reads, unreadable
 from tests.handlers.hostile.documents import packed
 
+FB2 = """<?xml version="1.0" encoding="windows-1251"?><FictionBook><description><title-info><author><first-name>Ада</first-name>
+<last-name>Л.</last-name></author><book-title>Река</book-title><lang>ru</lang></title-info></description>
+<body><title><p>Река</p></title><section><title><p>Первая</p><p>глава</p></title><p>Текст <emphasis>сильный</emphasis>.</p>
+<poem><stanza><v>строка</v></stanza></poem></section></body><binary id="a">AAAA</binary></FictionBook>""".encode(
+    "cp1251"
+)
+JATS = b"""<!DOCTYPE article PUBLIC "-//NLM//DTD JATS (Z39.96) Journal Archiving DTD v1.2//EN" "JATS.dtd"><article><front>
+<journal-meta><journal-title>Rivers</journal-title></journal-meta><article-meta><title-group><article-title>On <italic>gates</italic></article-title></title-group>
+<contrib-group><contrib><name><surname>Lovelace</surname><given-names>Ada</given-names></name></contrib></contrib-group><pub-date><year>2026</year></pub-date>
+<abstract><p>Short.</p></abstract></article-meta></front><body><sec><title>Methods</title><p>We looked.</p>
+<table-wrap><table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table></table-wrap></sec></body>
+<back><ref-list><title>References</title><ref><mixed-citation>One, 2020.</mixed-citation></ref></ref-list></back></article>"""
+OPML = b"""<opml version="2.0"><head><title>Feeds</title></head><body><outline text="News"><outline text="A blog" xmlUrl="https://example.org/feed"/></outline></body></opml>"""
 MHTML = b"""From: <Saved by Blink>\r\nSnapshot-Content-Location: https://example.org/page\r\nSubject: A page\r\nDate: Fri, 1 May 2026 10:00:00 -0000\r
 MIME-Version: 1.0\r\nContent-Type: multipart/related;\r\n\ttype="text/html";\r\n\tboundary="b"\r\n\r\n\r\n--b\r\nContent-Type: text/html; charset=utf-8\r
 Content-Transfer-Encoding: quoted-printable\r\nContent-Location: https://example.org/page\r\n\r\n<title>A page</title><main><h1>Gates</h1><p>They are open =C3=BCber noon. <a href=3D"/more">More</a> about the gates and who opens them.</p></main>\r\n--b--\r\n"""
@@ -40,24 +54,37 @@ def warc() -> bytes:
     )  # fmt: skip
 
 
-def test_a_saved_page_is_recognised_and_read(save: Save, read: Read) -> None:
-    decision = route_file(save(MHTML), {}, "document")
-    assert format_of(decision).name(decision.media_type) == "web archive (MHTML)"
-    assert read("mhtml", MHTML)[1] == (
-        "# Gates\n\nThey are open über noon. [More](https://example.org/more) about the gates and "
-        "who opens them.\n"
+@pytest.mark.parametrize(
+    ("data", "word", "text"),
+    [
+        (FB2, "FictionBook", "# Река\n\n## Первая глава\n\nТекст *сильный*.\n\nстрока\n\n"),
+        (JATS, "JATS article", "# On *gates*\n\nShort.\n\n## Methods\n\nWe looked.\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n## References\n\n- One, 2020.\n\n"),
+        (OPML, "OPML outline", "# Feeds\n\n- News\n  - [A blog](https://example.org/feed)\n\n"),
+        (MHTML, "web archive (MHTML)", "# Gates\n\nThey are open über noon. [More](https://example.org/more) about the gates and who opens them.\n"),
+    ],
+    ids=["FB2", "JATS", "OPML", "MHTML"],
+)  # fmt: skip
+def test_the_format_is_recognised_and_read(save: Save, data: bytes, word: str, text: str) -> None:
+    source = save(data)
+    decision = route_file(source, {}, "document")
+    declared = format_of(decision)
+    assert declared.name(decision.media_type) == word
+    name = "mhtml" if word.startswith("web") else "xml_text"
+    extracted = handler_named(name).extract(source, Hints(), ExtractLimits())
+    assert "".join(part.text for part in extracted.parts or ()) == text
+
+
+def test_notes_of_an_outline_stand_below_their_items(read: Read) -> None:
+    outline = b"""<opml version="2.0"><body><outline text="Plan" _note="Ask Ada&#10;&#10;by May">
+<outline text="Step" _note="not before noon"/><outline text="" _note="a note alone"/></outline></body></opml>"""
+    assert read("xml_text", outline)[1] == (
+        "- Plan\n  Ask Ada\n  by May\n  - Step\n    not before noon\n  - a note alone\n\n"
     )
 
 
-@pytest.mark.parametrize(
-    ("root", "word"), [("FictionBook", "FictionBook"), ("opml", "OPML outline")]
-)
-def test_a_text_in_xml_of_its_own_is_named_and_kept_as_xml(
-    save: Save, root: str, word: str
-) -> None:
-    decision = route_file(save(f"<{root}><p>One.</p></{root}>".encode()), {}, "document")
-    assert format_of(decision).name(decision.media_type) == word
-    assert handler_of(format_of(decision)).name == "xml"
+def test_what_an_article_says_of_itself_is_known(read: Read) -> None:
+    facts = read("xml_text", JATS)[0].facts
+    assert (facts.title, facts.author, facts.published) == ("On *gates*", "Lovelace Ada", "2026")
 
 
 def test_links_of_a_saved_page_are_a_part(part: PartOf) -> None:

@@ -395,6 +395,7 @@ ODD: dict[str, tuple[bytes, str, str]] = {
     "Mac Roman": (GERMAN.encode("mac_roman"), "text/plain; charset=macintosh", "Größere Städte"),
     "CP437": (GERMAN.encode("cp437"), "text/plain; charset=ibm437", "Größere Städte"),
     "EBCDIC": (("THE QUICK BROWN FOX JUMPS OVER " * 20).encode("cp037"), "", "QUICK BROWN FOX"),
+    "EBCDIC of small letters": (("The quick brown fox jumps " * 20).encode("cp037"), "", "quick brown fox"),
     "UTF-8 with a mark": (codecs.BOM_UTF8 + GERMAN.encode(), "", "Größere Städte"),
     "UTF-8, labelled Latin-1": (GERMAN.encode(), "text/plain; charset=iso-8859-1", "Größere Städte"),
     "UTF-8 with a broken byte": (GERMAN.encode() + b"\xff" + GERMAN.encode(), "", "Größere Städte"),

@@ -49,6 +49,23 @@ OLD_POWERPOINT = (b"\xed\xde\xad\x0b", b"\x0b\xad\xde\xed")
 _BESIDE = ("left_out", "images", "images/*")
 
 
+_FB2, _JATS, _OPML = "application/x-fictionbook+xml", "application/jats+xml", "text/x-opml"
+
+
+def _sniff_xml_text(head: Head) -> Sniffed | None:
+    """Recognise the root element of one of these formats."""
+    start = head.text.lstrip("\ufeff \t\r\n")[:2_048]
+    if not start.startswith("<"):
+        return None
+    if "<FictionBook" in start:
+        return Sniffed(_FB2, "element FictionBook")
+    if "<article" in start and ("JATS" in start or "NLM//DTD" in start or "jats" in start):
+        return Sniffed(_JATS, "JATS article")
+    if "<opml" in start:
+        return Sniffed(_OPML, "element opml")
+    return None
+
+
 def _sniff_rtf(head: Head) -> Sniffed | None:
     if not head.data.startswith(b"{\\rtf"):
         return None
@@ -64,6 +81,7 @@ _EPUB = replace(_OOXML_DOCUMENT, handler=_HERE + "_epub:EpubHandler")
 _EPUB_MEMBERS = ("mimetype", "META-INF/container.xml")
 _OLE = replace(_DOCUMENT, handler=_HERE + "_doc:OldOfficeHandler", signed=True)
 _RTF = replace(_DOCUMENT, handler=_HERE + "_rtf:RtfHandler", sniff=_sniff_rtf)
+_XML_TEXT = replace(_DOCUMENT, handler=_HERE + "_xml_text:XmlTextHandler", is_markup=True)
 # Pages, Numbers and Keynote store a snapshot of Apple's objects.
 _IWORK = replace(_DOCUMENT, handler=UnreadHandler, signed=True)
 
@@ -85,6 +103,9 @@ FORMATS = (
     # The same holds for EPUB (OCF, section 4.3).
     variant(_EPUB, "EPUB", "application/epub+zip", "epub", zip_members=_EPUB_MEMBERS),
     variant(_RTF, "RTF", "application/rtf text/rtf", "rtf"),
+    variant(_XML_TEXT, "FictionBook", _FB2, "fb2"),
+    variant(_XML_TEXT, "OPML outline", _OPML, "opml"),
+    variant(_XML_TEXT, "JATS article", _JATS, sniff=_sniff_xml_text),
     variant(
         _IWORK,
         "iWork document",
