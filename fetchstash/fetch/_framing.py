@@ -27,7 +27,7 @@ _LAST_CHUNK_HERE = re.compile(rb"0+(?:[ \t;\r]|\Z)")
 
 # The size of one read of asyncio. httpcore2 asks for a quarter; the rest would be copied thrice.
 _BODY_READ_BYTES = 256 * 1024
-_TURNS_TO_READ = 5  # turns of the event loop: what has arrived is read within three
+_TURNS_TO_READ = 10  # turns of the event loop: what has arrived is read within three
 _HTTP = b"HTTP/"  # RFC 9112, section 4
 _PROTOCOLS = {
     b"\x15\x03": "TLS",  # RFC 8446, section 5.1: an alert, and a handshake

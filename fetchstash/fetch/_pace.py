@@ -36,9 +36,8 @@ class Gates:
     @asynccontextmanager
     async def turn(self, host: str) -> AsyncGenerator[None]:
         """Wait for a turn at ``host``, which lasts until the response is closed."""
-        gate = self._gates.setdefault(
-            host, _Gate(anyio.Semaphore(self._concurrency, fast_acquire=True))
-        )
+        slots = anyio.Semaphore(self._concurrency, fast_acquire=True)
+        gate = self._gates.setdefault(host, _Gate(slots))
         gate.users += 1
         try:
             async with gate.slots:
