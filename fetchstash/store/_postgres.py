@@ -131,7 +131,10 @@ class Database:
             if taken == len(STEPS):
                 return
             db.execute("SELECT pg_advisory_xact_lock(hashtext(?))", (self._schema,))
-            db.execute(f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"')
+            # Asked of the table: IF NOT EXISTS failed where another had just made it (23505).
+            made = "SELECT 1 FROM pg_namespace WHERE nspname = ?"
+            if not db.execute(made, (self._schema,)).fetchone():
+                db.execute(f'CREATE SCHEMA "{self._schema}"')
             taken = self._version(db)
             db.be_patient(_MIGRATION_SECONDS)
             for number in take_steps(db, taken):
