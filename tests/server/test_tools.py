@@ -140,6 +140,20 @@ async def test_reading_on_is_bounded_exact_and_complete(connect: Connect, site: 
         assert got == text
 
 
+async def test_the_call_of_a_preview_goes_on_where_the_preview_ended(
+    connect: Connect, site: Site
+) -> None:
+    async with connect() as client:
+        preview = await fetched(
+            client, site.put("/report.pdf", REPORT, "application/pdf"), maxChars=900
+        )
+        following = re.search(r'get_search_content\(artifact_ref="(\w+)", offset=(\d+)\)', preview)
+        assert following
+        text = body_of(await call(client, "get_search_content", artifact_ref=following[1]))
+        offset = int(following[2])
+        assert text[:offset] == body_of(preview)
+
+
 @pytest.mark.parametrize("chars", [29_999, 30_000, 30_001])
 async def test_thirty_thousand_characters_come_whole_and_one_more_does_not(
     chars: int, connect: Connect, site: Site
