@@ -24,11 +24,11 @@ BUDGET = {
     "fetchstash/server": (19, 3_638),
     "fetchstash/service": (19, 5_031),
     "fetchstash/stash": (15, 4_656),
-    "fetchstash/store": (29, 8_576),
+    "fetchstash/store": (29, 8_581),
     "fetchstash/system": (5, 598),
     "fetchstash/text": (7, 1_143),
     "scripts": (46, 7_899),
-    "tests": (295, 54_764),
+    "tests": (295, 54_778),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from fetchstash.store._protocol import ArtifactStore, StoreBase
     from fetchstash.store._rank import COMMON, language_of, stems, words
     from fetchstash.store._reader import Pattern, TextReader, compile_pattern, count_matches
-    from fetchstash.store._text import StoredText
+    from fetchstash.store._text import ByteSource, StoredText, StrideIndex
     from fetchstash.store._threads import Turns
 
 __all__ = [
@@ -62,6 +62,7 @@ __all__ = [
     "DEFAULT_RUN",
     "REF_PREFIX",
     "ArtifactStore",
+    "ByteSource",
     "Copied",
     "Facts",
     "Finding",
@@ -80,6 +81,7 @@ __all__ = [
     "StoreBase",
     "StoreLimits",
     "StoredText",
+    "StrideIndex",
     "TextReader",
     "Turns",
     "Usage",
@@ -128,6 +130,6 @@ _MODULES = {
     "_threads": "Turns",
     "_rank": "COMMON language_of stems words",
     "_reader": "Pattern TextReader compile_pattern count_matches",
-    "_text": "StoredText",
+    "_text": "ByteSource StoredText StrideIndex",
 }
 __getattr__ = lazy_names(__name__, _MODULES)
