@@ -1,6 +1,5 @@
 """Limits of a store, and the runs that share it."""
 
-import functools
 import hashlib
 import os
 import re
@@ -202,7 +201,6 @@ def own_run(limits: StoreLimits) -> str:
     return f"ephemeral-{secrets.token_hex(8)}" if private else limits.run
 
 
-@functools.lru_cache(maxsize=1_000)
 def person_run(name: str, issuer: str = "") -> str:
     """Return the run of a person of a tenant: of an identity provider, or of a token of our own.
 
