@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (5, 598),
     "fetchstash/text": (7, 1_143),
     "scripts": (46, 7_899),
-    "tests": (295, 54_778),
+    "tests": (295, 54_788),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
