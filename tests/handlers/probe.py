@@ -8,14 +8,14 @@ import contextlib
 import ctypes
 import json
 import os
-import resource
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-_LIBC = ctypes.CDLL(None, use_errno=True)
+_LIBC: Any = None if sys.platform == "win32" else ctypes.CDLL(None, use_errno=True)
 
 
 def read_file(path: str) -> None:
@@ -169,6 +169,8 @@ def garble_text(_: str) -> None:
 
 
 def raise_limit(name: str) -> None:
+    import resource
+
     try:
         unlimited = resource.RLIM_INFINITY, resource.RLIM_INFINITY
         resource.setrlimit(getattr(resource, name), unlimited)
@@ -266,7 +268,7 @@ def listen(_: str) -> None:
 
 
 def run_program(_: str) -> None:
-    subprocess.run(["/bin/true"], check=True)
+    subprocess.run([sys.executable, "--version"], check=True, stdout=subprocess.DEVNULL)
 
 
 def fork(_: str) -> None:
@@ -300,6 +302,8 @@ def read_memory(process: str) -> None:
 
 
 def limit_other(process: str) -> None:
+    import resource
+
     resource.prlimit(int(process), resource.RLIMIT_NOFILE)
 
 
@@ -346,6 +350,4 @@ def orders_in(source: Path) -> list[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    import sys
-
     sys.stdout.write("\n".join(attempt(orders_in(Path(sys.argv[1])))))

@@ -15,11 +15,8 @@ import pytest
 from fetchstash.handlers import Decision, Extraction, Hints, WorkerPool
 from tests.handlers import probe
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's"),
-    pytest.mark.slow,
-]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+linux = pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's")
 
 Install = Callable[..., None]
 
@@ -132,6 +129,40 @@ async def run(pool: WorkerPool, tmp_path: Path, orders: list[tuple[str, str]]) -
     return extraction.text.read_text().splitlines()
 
 
+def orders_of_any_system(folder: Path, tcp: int) -> list[tuple[str, str]]:
+    """Return what a worker is refused on Windows, too, and more where reading can be refused."""
+    secret = str(folder / "id_ed25519")
+    orders = [("write_file", secret), ("truncate", secret), ("make_file", str(folder))]
+    orders += [("run_program", "")]
+    if sys.platform != "win32":
+        orders += [("read_file", secret), ("list_folder", str(folder)), ("tcp", str(tcp))]
+        orders += [("listen", ""), ("fork", ""), ("signal", str(os.getpid()))]
+    return orders
+
+
+def attempted_outside(tmp_path: Path, orders: list[tuple[str, str]]) -> list[str]:
+    source = tmp_path / "orders.json"
+    source.write_text(json.dumps(orders))
+    command = [sys.executable, "-P", probe.__file__, str(source)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.confinement
+async def test_a_worker_is_confined_on_this_system(pool: WorkerPool, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "id_ed25519").write_text("secret")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        orders = orders_of_any_system(tmp_path / "home", server.getsockname()[1])
+        confined = await run(pool, tmp_path, orders)
+        assert (tmp_path / "home" / "id_ed25519").read_text() == "secret"
+        outside = attempted_outside(tmp_path, orders)
+    assert len(confined) == len(orders)
+    assert [line for line in confined if ": refused" not in line] == []
+    assert [line for line in outside if not line.endswith(": reached")] == []
+
+
+@linux
 async def test_a_worker_reaches_nothing_of_its_user(
     pool: WorkerPool, tmp_path: Path, prey: Prey
 ) -> None:
@@ -141,19 +172,17 @@ async def test_a_worker_reaches_nothing_of_its_user(
     assert (prey.folder / "victim").read_text() == "secret"
 
 
+@linux
 def test_the_same_attempts_reach_it_without_confinement(tmp_path: Path, prey: Prey) -> None:
     """Else the test above could not fail."""
-    source = tmp_path / "orders.json"
     # Another process may not read this one's memory on some systems, whatever its user.
     orders = [order for order in prey.orders() if order[0] != "read_memory"]
-    source.write_text(json.dumps(orders))
-    command = [sys.executable, "-P", probe.__file__, str(source)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    lines = done.stdout.splitlines()
+    lines = attempted_outside(tmp_path, orders)
     assert len(lines) == len(orders)
     assert [line for line in lines if not line.endswith(": reached")] == []
 
 
+@linux
 async def test_a_worker_cannot_write_its_document_nor_name_others_files(
     pool: WorkerPool, tmp_path: Path, prey: Prey
 ) -> None:
@@ -163,6 +192,7 @@ async def test_a_worker_cannot_write_its_document_nor_name_others_files(
     assert [line for line in lines if ": refused" not in line] == []
 
 
+@linux
 async def test_a_worker_changes_nothing_about_its_document(
     pool: WorkerPool, tmp_path: Path
 ) -> None:
@@ -174,6 +204,7 @@ async def test_a_worker_changes_nothing_about_its_document(
     assert [line for line in lines if ": refused" not in line] == []
 
 
+@linux
 async def test_a_worker_that_keeps_its_text_open_is_ended_before_the_text_is_taken(
     pool: WorkerPool, tmp_path: Path
 ) -> None:
@@ -188,6 +219,7 @@ async def test_a_worker_that_keeps_its_text_open_is_ended_before_the_text_is_tak
     assert extraction.text.read_bytes() == kept
 
 
+@linux
 async def test_a_worker_cannot_name_its_text_again_when_it_is_taken(
     pool: WorkerPool, tmp_path: Path
 ) -> None:
@@ -197,6 +229,7 @@ async def test_a_worker_cannot_name_its_text_again_when_it_is_taken(
     assert ": refused" in line
 
 
+@linux
 @pytest.mark.long
 async def test_a_worker_that_nests_folders_endlessly_is_replaced_and_its_folder_is_removed(
     pool: WorkerPool, tmp_path: Path
@@ -208,6 +241,7 @@ async def test_a_worker_that_nests_folders_endlessly_is_replaced_and_its_folder_
     assert list((tmp_path / "spool").glob("worker-*")) == []
 
 
+@linux
 async def test_a_worker_writes_files_in_its_own_folder_which_is_gone_with_it(
     pool: WorkerPool, tmp_path: Path
 ) -> None:

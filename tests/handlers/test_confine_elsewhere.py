@@ -1,6 +1,7 @@
 """What confines a worker on macOS and Windows, as far as it can be tested on any system.
 
 Neither was ever run: the profile and the calls are compared with what Apple and Microsoft document.
+The test that shows it where it runs is marked `confinement` (test_confine).
 """
 
 import ctypes
