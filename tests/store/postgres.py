@@ -88,7 +88,8 @@ def new_server() -> Server:
     pytest.importorskip("psycopg", reason="psycopg is in the extra team")
     if not _program("initdb") or not _program("pg_ctl"):
         pytest.skip("PostgreSQL is not installed")
-    folder = Path(tempfile.mkdtemp(prefix="pg-"))  # the path of a socket is short
+    # A short path, as that of a socket must be, and one that the user postgres can follow.
+    folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
     server = Server(folder)
     server.start()
 
