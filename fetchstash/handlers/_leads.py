@@ -81,15 +81,15 @@ class _Tags:
 
 
 def checked_lead(
-    source: Path, kind: str, charset: str, url: str, verdict: str, *, twins: bool = True
+    source: Path, charset: str, url: str, verdict: str, *, twins: bool = True
 ) -> tuple[str, str]:
-    """Return a worker's verdict on a document as far as it can be, and where the page leads.
+    """Return a worker's verdict on a web page as far as it can be, and where the page leads.
 
-    ``kind`` and ``charset`` are the router's, ``url`` the address of the page. A page with text
-    leads to its own Markdown, if ``twins`` are wanted. Blocking.
+    ``charset`` is the router's, ``url`` the address of the page. A page with text leads to its own
+    Markdown, if ``twins`` are wanted. Blocking.
     """
-    if kind != "html" or verdict not in {"", *LEADING}:
-        return (verdict if kind == "html" else ""), ""
+    if verdict not in {"", *LEADING}:
+        return verdict, ""
     if not verdict and not (twins and _names_markdown(source)):
         return "", ""
     tags = _read(source, charset, url, REACH)

@@ -80,7 +80,10 @@ SITE = "site"
 _WHOLE_PAGE = "page"
 """The path that every web page answers, and no other document."""
 _MASK = "***"
-_SMALL_BYTES = 32 * 2**10
+_SMALL_BYTES = 2**19
+"""Of a file that is hashed and routed without a thread: that takes a ms or two, and two turns."""
+_SMALL_PAGE_BYTES = 32 * 2**10
+"""The same of a page in which a lead is looked for, tag by tag."""
 T = TypeVar("T")
 
 
@@ -360,7 +363,8 @@ class Intake:
 
         The same bytes so called stay the same artifact.
         """
-        digest, size = await anyio.to_thread.run_sync(hashed, path)
+        size = path.stat().st_size  # noqa: ASYNC240 -- it was just written
+        digest, size = await _look(size, partial(hashed, path))
         key = f"file:{digest}/{label or name}"  # no URL that can be fetched, and none to be guessed
         known = await self.known(key)
         if known and not known.extraction_error:
@@ -411,9 +415,8 @@ class Intake:
         """Route, extract and store one file; ``refresh`` is the response's field of that name."""
         shadow = self.settings.ingest.router == "shadow"
         headers = {"content-type": hints.declared_type} if hints.declared_type else {}
-        decision = await _look(
-            facts, partial(route_file, raw, headers, hints.name or hints.url, shadow=shadow)
-        )
+        route = partial(route_file, raw, headers, hints.name or hints.url, shadow=shadow)
+        decision = await _look(facts.size_bytes, route)
         not_wanted = NoText("It is no such document.", "Look for another.")
         if call.kinds and decision.kind not in call.kinds:
             raise not_wanted
@@ -432,12 +435,15 @@ class Intake:
         facts = with_extraction(
             facts, decision, extraction, name=facts.name or hints.name, inline_threshold=threshold
         )
-        verdict = "leads_on"
+        verdict = ""
         address = refreshed(refresh, hints.url, facts.extracted_chars) if refresh else ""
-        if not address:
+        if address:
+            verdict = "leads_on"
+        elif decision.kind == "html":
             twins = TWIN not in self.settings.fetch.rules_off
-            page = raw, decision.kind, hints.charset, hints.url, facts.page_verdict
-            verdict, address = await _look(facts, partial(checked_lead, *page, twins=twins))
+            page = raw, hints.charset, hints.url, facts.page_verdict
+            lead = partial(checked_lead, *page, twins=twins)
+            verdict, address = await _look(facts.size_bytes, lead, small=_SMALL_PAGE_BYTES)
         paths = (*facts.paths, SITE) if is_web_page(facts) else facts.paths
         facts = replace(facts, paths=paths, page_verdict=verdict, leads_to=clean_line(address))
         if facts.page_verdict == "empty_shell" and not self.renderer and not facts.rendered:
@@ -463,8 +469,8 @@ class Intake:
         return kept
 
 
-async def _look(facts: Facts, work: Callable[[], T]) -> T:
+async def _look(size: int, work: Callable[[], T], small: int = _SMALL_BYTES) -> T:
     """Do short work on a file just written: in a thread, unless it is small, as that is quicker."""
-    if 0 < facts.size_bytes <= _SMALL_BYTES:
+    if 0 < size <= small:
         return work()
     return await anyio.to_thread.run_sync(work)

@@ -105,16 +105,18 @@ def head_and_tail(
         first = min(split(number, *most)[0], len(head))
         return first, min(number - first, len(tail))
 
-    def joined(begin: Sequence[str], last: int, width: int) -> str:
-        left_out = total - sum(text.count("\n") + 1 for text in begin) - last
+    def joined(begin: Sequence[str], end: Sequence[str], count: int) -> str:
+        left_out = total - count
         between = [f"… {left_out} more line{'s' if left_out > 1 else ''} …"] if left_out else []
-        return "\n".join(
-            [*begin, *between, *(clip(line, width) for line in tail[len(tail) - last :])]
-        )
+        return "\n".join([*begin, *between, *end])
+
+    def ending(last: int, width: int) -> list[str]:
+        return [clip(line, width) for line in tail[len(tail) - last :]]
 
     def lines(number: int, width: int) -> str:
         first, last = chosen(number)
-        return joined([clip(line, width) for line in head[:first]], last, width)
+        begin = [clip(line, width) for line in head[:first]]
+        return joined(begin, ending(last, width), first + last)
 
     def width_of(number: int) -> int:
         return largest(width, lambda narrow: fits(lines(number, narrow)))
@@ -131,11 +133,13 @@ def head_and_tail(
     rest = "\n".join(
         clip(line, width) for line in head[len(begin) : first + whole - number] if first
     )
+    end = ending(last, narrow)
 
     def filled(length: int) -> str:
         cut = rest[:length]
         ended = cut.endswith("\n") or rest[length : length + 1] in {"", "\n"}
-        return joined([*begin, cut if ended else cut[:-1] + ELLIPSIS], last, narrow)
+        shown = cut if ended else cut[:-1] + ELLIPSIS
+        return joined([*begin, shown], end, len(begin) + 1 + cut.count("\n") + last)
 
     if length := largest(len(rest), lambda length: fits(filled(length))):
         return filled(length), len(begin) + 1 + rest.count("\n", 0, length) + last

@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 SLICE = 65_536
 # Every token of a text up to this many characters is counted, at some 10 MB/s. A longer text is
 # sampled at equal distances, in many short samples because the parts of a large text often differ.
-# When there are too many samples, every other one is dropped.
+# Of 364 real files the count was off by 1.4 % in the middle, 3.9 % at the 95th percentile, and
+# 5.8 % at most; samples of four times the length took twice the time, and were off by 6.8 % at
+# most. When there are too many samples, every other one is dropped.
 EXACT = 131_072
-SAMPLE = 1_024
-MOST_SAMPLES = 256
-_FIRST_STRIDE = 8_192
+SAMPLE = 256
+MOST_SAMPLES = 512
+_FIRST_STRIDE = 4_096
 
 # tiktoken looks for its vocabulary under the SHA-1 of its download address, and checks the SHA-256
 # itself.
