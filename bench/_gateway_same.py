@@ -17,7 +17,7 @@ from typing import Any
 from PIL import Image
 
 from bench._gateway import Host, entry_of, host
-from fetchstash.cli.demo.driver import command
+from fetchstash.cli.demo._tour import command
 from fetchstash.config import WrappedServer
 
 LISTS = ("tools", "resources", "resources/templates", "prompts")

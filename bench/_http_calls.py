@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fetchstash.cli.demo.driver import command
+from fetchstash.cli.demo._tour import command
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 ERAS = (LEGACY, MODERN)

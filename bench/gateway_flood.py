@@ -21,7 +21,7 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters
 
-from fetchstash.cli.demo.driver import command
+from fetchstash.cli.demo._tour import command
 
 SERVERS = Path(__file__).parents[1] / "tests" / "gateway" / "servers"
 MOST_KB = 64_000

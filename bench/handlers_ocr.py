@@ -109,7 +109,7 @@ SORTS = (
 OURS = """
 import json, sys
 from PIL import Image
-from fetchstash.handlers._ocr._engine import read
+from fetchstash.handlers._ocr import read
 readings = [read(Image.open(path)) for path in sys.argv[1:]]
 print(json.dumps([[reading.text, reading.confidence] for reading in readings]))
 """

@@ -24,7 +24,7 @@ import anyio
 from mcp import Client
 
 from bench._store import fill
-from fetchstash.cli.demo.driver import ask, started
+from fetchstash.cli.demo._tour import ask, started
 from fetchstash.cli.demo.site import Document, Site
 from fetchstash.store import Facts, StoreLimits, open_store
 from fetchstash.text.ranges import Ranges

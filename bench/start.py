@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from fetchstash.cli.demo.driver import command
+from fetchstash.cli.demo._tour import command
 
 BOUND = 1.25
 IMPORT_BOUND = 0.05

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from bench._http_calls import Caller, fetched, p99, serving
-from fetchstash.cli.demo.driver import command
+from fetchstash.cli.demo._tour import command
 from fetchstash.cli.demo.site import HANDBOOK, READINGS, REPORT, Site
 from scripts.drive.service import free_port
 

@@ -12,7 +12,7 @@ import asyncio
 import sys
 from typing import Any
 
-from fetchstash.cli.demo.driver import ask, started
+from fetchstash.cli.demo._tour import ask, started
 from fetchstash.cli.demo.site import NEEDLES, Site
 
 BOUND = 900

@@ -31,7 +31,7 @@ docs/how-it-works.md walks through it.
 
 from typing import TYPE_CHECKING
 
-from fetchstash.system.lazy import lazy_names
+from fetchstash.system import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.config import Settings

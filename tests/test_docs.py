@@ -13,7 +13,7 @@ import pytest
 import fetchstash
 from fetchstash import errors
 from fetchstash.cli import Command, commands
-from fetchstash.cli.hosts._hosts import HOSTS
+from fetchstash.cli.hosts._servers import HOSTS
 from fetchstash.config import KEYS, load
 from fetchstash.errors import FetchstashError
 from fetchstash.server.tools import tool_specs

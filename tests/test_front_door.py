@@ -48,7 +48,7 @@ def test_importing_it_imports_no_room_and_no_library() -> None:
     )
     command = [sys.executable, "-P", "-c", program]
     out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
-    assert out.split() == ["fetchstash", "fetchstash.system", "fetchstash.system.lazy"]
+    assert out.split() == ["fetchstash", "fetchstash.system"]
 
 
 @pytest.mark.in_process

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fetchstash.cli._help import Command as Command
     from fetchstash.cli._main import commands as commands
+    from fetchstash.cli._options import Command as Command
     from fetchstash.cli._terminal import cells as cells
     from fetchstash.cli._words import as_command as as_command
 
@@ -58,6 +58,6 @@ def __getattr__(name: str) -> Any:
     """Import what is named when it is asked for."""
     if name not in __all__:
         raise AttributeError(name)
-    from fetchstash.cli import _help, _main, _terminal, _words  # noqa: PLC0415 - after main
+    from fetchstash.cli import _main, _options, _terminal, _words  # noqa: PLC0415 - after main
 
-    return next(getattr(m, name) for m in (_help, _main, _terminal, _words) if hasattr(m, name))
+    return next(getattr(m, name) for m in (_main, _options, _terminal, _words) if hasattr(m, name))

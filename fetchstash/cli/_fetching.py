@@ -8,7 +8,6 @@ import click
 
 from fetchstash.cli import _show
 from fetchstash.cli._grep import pieces
-from fetchstash.cli._meter import Meter
 from fetchstash.cli._options import (
     as_model_flag,
     json_flag,
@@ -28,7 +27,7 @@ from fetchstash.cli._sources import (
     warn,
     with_sources,
 )
-from fetchstash.cli._terminal import safe_line, screen_of
+from fetchstash.cli._terminal import Meter, safe_line, screen_of
 from fetchstash.cli._words import as_command, short_ref
 from fetchstash.errors import BadArgument, Call, FetchstashError, NoText
 

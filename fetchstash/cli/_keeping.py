@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 import click
 
 from fetchstash.cli import _show
-from fetchstash.cli._meter import Meter
 from fetchstash.cli._options import as_model_flag, json_flag, sources_argument
 from fetchstash.cli._run import View, aside, command, print_objects, print_text, say, with_stash
 from fetchstash.cli._sources import kept_each, say_where
-from fetchstash.cli._terminal import Column, screen_of, table
+from fetchstash.cli._terminal import Column, Meter, screen_of, table
 from fetchstash.cli._words import command_line, short_ref
 from fetchstash.errors import BadArgument, Call
 

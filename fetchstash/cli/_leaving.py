@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from fetchstash.cli._meter import Meter
+from fetchstash.cli._operating import with_tokens
 from fetchstash.cli._options import json_flag
 from fetchstash.cli._run import FAILED, command, print_objects, say
-from fetchstash.cli._team import with_tokens
+from fetchstash.cli._terminal import Meter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

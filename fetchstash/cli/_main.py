@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 import click
 
 from fetchstash import __version__
-from fetchstash.cli import _fetching, _grep, _keeping, _leaving, _operating, _reading, _team
+from fetchstash.cli import _fetching, _grep, _keeping, _leaving, _operating, _reading
 from fetchstash.cli._run import CONTEXT, end_with
 from fetchstash.cli._terminal import screen_of
 
@@ -20,7 +20,6 @@ SECTIONS = {
     ),
     "Run": (
         *_operating.COMMANDS,
-        *_team.COMMANDS,
         *_leaving.COMMANDS,
         _operating.wrap,
         _operating.register,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 import click
 
 from fetchstash.cli import _show
-from fetchstash.cli._meter import Meter
 from fetchstash.cli._options import (
     UNITS,
     as_model_flag,
@@ -37,7 +36,7 @@ from fetchstash.cli._sources import (
     say_where,
     with_sources,
 )
-from fetchstash.cli._terminal import screen_of
+from fetchstash.cli._terminal import Meter, screen_of
 from fetchstash.cli._words import command_line
 from fetchstash.errors import FetchstashError
 

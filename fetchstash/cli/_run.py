@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from fetchstash.cli._help import Command
-from fetchstash.cli._options import take_settings
+from fetchstash.cli._options import Command, take_settings
 from fetchstash.cli._terminal import safe, safe_line, screen_of, wrapped
 from fetchstash.cli._words import as_command
 from fetchstash.errors import BadArgument, FetchstashError, OutOfRange, StoreError

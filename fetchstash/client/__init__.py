@@ -13,19 +13,30 @@ pays for nothing else.
 
 from typing import TYPE_CHECKING
 
-from fetchstash.system.lazy import lazy_names
+from fetchstash.system import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.client._classify import Verdict, classify
-    from fetchstash.client._compact import compact, rewrite
+    from fetchstash.client._compact import (
+        CompactionResult,
+        HistoryCompactor,
+        compact,
+        extractor_prompt,
+        rewrite,
+    )
     from fetchstash.client._formats import EXTRACTION_MARK
-    from fetchstash.client._history import CompactionResult, HistoryCompactor, extractor_prompt
     from fetchstash.client._policy import CompactionConfig, Format, Offload, Policy, Request, State
     from fetchstash.client._protect import orphans
     from fetchstash.client._recovery import Recovery, overflow_report
-    from fetchstash.client._sizes import Change, Report, Target, count_tokens
+    from fetchstash.client._sizes import (
+        Change,
+        Report,
+        Target,
+        context_window,
+        count_tokens,
+        learned_windows,
+    )
     from fetchstash.client._stubs import ToolCall, stub_oversized
-    from fetchstash.client._windows import context_window, learned_windows
 
 __all__ = [
     "EXTRACTION_MARK",
@@ -57,15 +68,13 @@ __all__ = [
 
 _MODULES = {
     "_classify": "Verdict classify",
-    "_compact": "compact rewrite",
+    "_compact": "CompactionResult HistoryCompactor compact extractor_prompt rewrite",
     "_formats": "EXTRACTION_MARK",
-    "_history": "CompactionResult HistoryCompactor extractor_prompt",
     "_policy": "CompactionConfig Format Offload Policy Request State",
     "_protect": "orphans",
     "_recovery": "Recovery overflow_report",
-    "_sizes": "Change Report Target count_tokens",
+    "_sizes": "Change Report Target context_window count_tokens learned_windows",
     "_stubs": "ToolCall stub_oversized",
-    "_windows": "context_window learned_windows",
 }
 __getattr__ = lazy_names(__name__, _MODULES)
 

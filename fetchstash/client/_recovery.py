@@ -16,6 +16,7 @@ from fetchstash.client._compact import compact, reapply, shrink
 from fetchstash.client._draft import Draft
 from fetchstash.client._policy import Message, Offload, Policy, Request, State
 from fetchstash.client._sizes import (
+    LearnedWindows,
     OnEvent,
     Report,
     SizeUnit,
@@ -23,8 +24,10 @@ from fetchstash.client._sizes import (
     count_tokens,
     emit,
     json_tokens,
+    learned_windows,
     measure,
     size_in_bytes,
+    usable_window,
 )
 from fetchstash.client._streaming import (
     AsyncRecoveringStream,
@@ -40,7 +43,6 @@ from fetchstash.client._streaming import (
     run_now,
 )
 from fetchstash.client._streams import aclose, close, get, reported_input
-from fetchstash.client._windows import LearnedWindows, learned_windows, usable_window
 from fetchstash.text import tokens
 
 _log = logging.getLogger("fetchstash.client")

@@ -16,9 +16,8 @@ from typing import Any
 from fetchstash.client._formats import Part, as_json, plain
 from fetchstash.client._media import strip_media
 from fetchstash.client._policy import Merge, Message, Offload, Policy, content_hash
-from fetchstash.client._sizes import OnEvent, emit, json_tokens
+from fetchstash.client._sizes import OnEvent, context_window, emit, json_tokens
 from fetchstash.client._streams import an_object, is_list, is_object
-from fetchstash.client._windows import context_window
 
 HEAD_CHARS = 4_000
 """How much of a result is read: facts stand at its head."""

@@ -8,7 +8,7 @@ in the agent's project.
 
 from typing import TYPE_CHECKING
 
-from fetchstash.system.lazy import lazy_names
+from fetchstash.system import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.config._keys import (

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fetchstash.system.lazy import lazy_names
+from fetchstash.system import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.gateway._serve import serve_gateway

@@ -7,6 +7,7 @@ from pathlib import Path
 from fetchstash.handlers._binary import UnreadHandler
 from fetchstash.handlers._contract import (
     Extracted,
+    ExtractLimits,
     Format,
     Head,
     Hints,
@@ -14,7 +15,6 @@ from fetchstash.handlers._contract import (
     family,
     variant,
 )
-from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._sniffers import printable
 from fetchstash.text.facts import DocumentFacts
 

@@ -35,7 +35,7 @@ MODULES = tuple(
     f"fetchstash.handlers.{name}"
     for name in (
         "_binary", "_text", "_image", "_pdf", "_office", "_mail", "_html", "_data", "_code",
-        "_markdown", "_media", "_archive", "_answers",
+        "_media", "_archive", "_answers",
     )
 )  # fmt: skip
 

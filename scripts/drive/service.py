@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from fetchstash.cli.demo.driver import command
+from fetchstash.cli.demo._tour import command
 
 SECONDS = 180
 

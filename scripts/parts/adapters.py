@@ -48,7 +48,7 @@ def check(name: str) -> bool:
     folder = Path("fetchstash", "client", "adapters")
     imported = [path.stem for path in (ROOT / folder).glob("[a-z]*.py")]
     typed = [adapter for adapter in adapters if name != "adapters" or adapter not in TESTED]
-    checked = [folder / "_wrapped.py", *(folder / f"{adapter}.py" for adapter in typed)]
+    checked = [folder / "__init__.py", *(folder / f"{adapter}.py" for adapter in typed)]
     checked += [Path("examples", f"client_{adapter}.py") for adapter in typed]
     types = ("mypy", "--cache-dir", CACHE / name / ".mypy_cache", "--follow-imports=silent")
     tests = ["pytest", "-q", "-p", "no:cacheprovider", "--no-header", "-rfE"]

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from fetchstash.cli.demo.driver import command
+from fetchstash.cli.demo._tour import command
 from fetchstash.cli.demo.site import Site
 from scripts.drive.service import served
 from scripts.drive.tools import ROOT, node_folder, node_program

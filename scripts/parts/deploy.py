@@ -29,7 +29,7 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from fetchstash.cli.demo.driver import ask
+from fetchstash.cli.demo._tour import ask
 from fetchstash.cli.demo.site import Site
 from scripts.drive.service import free_port, running
 from scripts.drive.tools import ROOT

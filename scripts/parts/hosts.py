@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from fetchstash.cli.hosts._hosts import HOSTS as REGISTERED
+from fetchstash.cli.hosts._servers import HOSTS as REGISTERED
 from scripts.drive import processes
 from scripts.drive.hosts import (
     HOSTS,

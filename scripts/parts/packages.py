@@ -25,7 +25,7 @@ import yaml
 from mcp import Client, StdioServerParameters
 
 from fetchstash import __version__
-from fetchstash.cli.demo.driver import ask
+from fetchstash.cli.demo._tour import ask
 from fetchstash.cli.demo.site import Site
 from scripts.drive.hosts import uv_folder
 from scripts.drive.tools import ROOT, node_program, node_tool, python_tool

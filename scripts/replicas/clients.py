@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench._http_calls import ERAS, Answer, Caller, listening
-from fetchstash.cli.demo.driver import command
+from fetchstash.cli.demo._tour import command
 from scripts.drive.service import free_port
 from tests.store.postgres import server
 

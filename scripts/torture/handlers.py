@@ -25,7 +25,7 @@ from typing import Any
 # Tests run it with the wheel alone: the checkout comes last, so that the wheel's fetchstash counts.
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from fetchstash.cli.demo.driver import Answer, ask, started
+from fetchstash.cli.demo._tour import Answer, ask, started
 from fetchstash.cli.demo.site import Document, Site
 from tests.handlers.hostile.documents import archives, documents, pdfs, pictures
 from tests.handlers.hostile.pages import pages

@@ -85,7 +85,7 @@ def test_an_adapter_whose_sdk_is_missing_or_too_old_says_what_is_there_and_what_
         monkeypatch.delitem(sys.modules, name)
     # A module that has nothing of what is imported from it, or one that is not there.
     monkeypatch.setitem(sys.modules, root, ModuleType(root) if found else None)
-    monkeypatch.setattr("fetchstash.client.adapters._wrapped.version", version)
+    monkeypatch.setattr("fetchstash.client.adapters.version", version)
     said = f"version {found} is installed" if found else "it is not installed"
     expected = f"needs {package} {minimum} or later, and {said}.*fetchstash\\[{extra}\\]"
     with pytest.raises(ImportError, match=expected):

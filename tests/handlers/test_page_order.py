@@ -7,7 +7,7 @@ import math
 import pytest
 
 from fetchstash.handlers import ocr_text
-from fetchstash.handlers._ocr._engine import Line, as_text, is_legible, slope, upright
+from fetchstash.handlers._ocr import Line, as_text, is_legible, slope, upright
 from fetchstash.handlers._pdf import is_garbage
 from fetchstash.handlers._pdf._lines import column_regions, reading_order, widest_gap
 from fetchstash.handlers._pdf._objects import Box

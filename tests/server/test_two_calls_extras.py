@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fetchstash.cli.demo.driver import ask, started
+from fetchstash.cli.demo._tour import ask, started
 from fetchstash.cli.demo.site import Document, Site
 from fetchstash.fetch import browser_fault
 from fetchstash.handlers import ocr_is_installed

@@ -27,7 +27,7 @@ SHARED = {
     "handlers/_html/_hidden.py": _WORKER,
     "handlers/_html/_content.py": _WORKER,
     "handlers/_html/_media.py": _WORKER,
-    "handlers/_ocr/_engine.py": _WORKER,
+    "handlers/_ocr.py": _WORKER,
     "handlers/_registry.py:built_in": _CODE,
     "handlers/_registry.py:reasons": _CODE,
     "handlers/_registry.py:handler_of": _WORKER,

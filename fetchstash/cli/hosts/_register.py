@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from fetchstash.cli.hosts._files import change_file, with_value, without_value
-from fetchstash.cli.hosts._hosts import Environment, Host
-from fetchstash.cli.hosts._servers import Entry, Servers, servers_of
+from fetchstash.cli.hosts._servers import Entry, Environment, Host, Servers, servers_of
 from fetchstash.errors import BadArgument, StoreError
 
 BROWSER_FLAGS = ["--browser", "auto"]

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from fetchstash.cli.hosts._files import Malformed, backups_of, change_file, value_at
-from fetchstash.cli.hosts._hosts import Environment, Host
 from fetchstash.cli.hosts._register import BROWSER_FLAGS, NAME
 from fetchstash.cli.hosts._servers import (
     Entry,
+    Environment,
+    Host,
     Servers,
     args_of,
     as_table,

@@ -6,4 +6,146 @@ google_genai    recovering: a client whose generate_content and its stream recov
 litellm         completion, acompletion: the functions, recovering
 langchain       recovery_middleware: for create_agent
 pydantic_ai     RecoveryCapability for an Agent
+
+Here is what they share: the extra they need, their options, and requests of an SDK's arguments.
 """
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from types import TracebackType
+from typing import Any, Literal, TypedDict
+
+from fetchstash.client._policy import Format, Policy, Request
+from fetchstash.client._recovery import Recovery
+from fetchstash.client._streams import a_string, is_list
+
+
+class Needs:
+    """Explains a failed import inside its block.
+
+    ``package`` at ``minimum`` or later is what the extra ``extra`` of pyproject.toml asks for.
+    """
+
+    def __init__(self, extra: str, package: str, minimum: str) -> None:
+        self.extra, self.package, self.minimum = extra, package, minimum
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if not isinstance(error, ImportError):
+            return
+        try:
+            found = f"version {version(self.package)} is installed"
+        except PackageNotFoundError:
+            found = "it is not installed"
+        raise ImportError(
+            f"This adapter needs {self.package} {self.minimum} or later, and {found} ({error}). "
+            f"Install it with: pip install 'fetchstash[{self.extra}]'"
+        ) from error
+
+
+class Options(TypedDict, total=False):
+    """Fields of ``Policy`` that every adapter also takes by name."""
+
+    window: int | None
+    max_output: int | None
+    compaction_mode: Literal["tiered", "legacy"]
+    remaining_seconds: Callable[[], float | None] | None
+
+
+def configured(recovery: Recovery | None, options: Options) -> Recovery:
+    """Return ``recovery`` with these options, a new Recovery if there is none."""
+    if recovery is None:
+        return Recovery(Policy(**options))
+    if options:
+        recovery = copy(recovery)  # it shares the states of the conversations
+        recovery.policy = replace(recovery.policy, **options)
+    return recovery
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Which arguments of a create function hold what a Recovery has to know.
+
+    ``messages`` is in ``format``. ``outputs`` bound the output, ``fixed`` fill the window and never
+    shrink, ``kept`` lead to messages that the provider keeps.
+    """
+
+    messages: str
+    format: Format
+    outputs: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+
+    def output(self, arguments: Mapping[str, Any]) -> str:
+        """Return the argument that bounds the output of this call, "" if there is none."""
+        return next((name for name in self.outputs if isinstance(arguments.get(name), int)), "")
+
+    def request(
+        self,
+        arguments: Mapping[str, Any],
+        messages: Sequence[Any],
+        endpoint: str = "",
+        window: int | None = None,
+    ) -> Request:
+        """Return the request that these arguments make, its messages as plain data."""
+        output = arguments.get(self.output(arguments))
+        return Request(
+            messages,
+            self.format,
+            output,
+            model=a_string(arguments.get("model")),
+            endpoint=endpoint,
+            fixed={name: arguments[name] for name in self.fixed if arguments.get(name)} or None,
+            window=window,
+            output=output,
+            kept_by_provider=next((name for name in self.kept if arguments.get(name)), ""),
+        )
+
+    def sending(
+        self, create: Callable[[dict[str, Any]], Any], arguments: Mapping[str, Any]
+    ) -> Callable[..., Any]:
+        """Return what sends this call with other messages, and with less output where it says."""
+
+        def send(messages: Any, *, max_output: int | None = None) -> Any:
+            changes: dict[str, Any] = {self.messages: messages}
+            if max_output is not None:
+                changes[self.output(arguments)] = max_output
+            return create({**arguments, **changes})
+
+        return send
+
+
+CHAT = Shape(
+    "messages",
+    "openai_chat",
+    ("max_completion_tokens", "max_tokens"),
+    ("tools", "functions", "response_format"),
+)
+"""Chat Completions, as OpenAI and LiteLLM have them."""
+
+
+def as_data(messages: Any) -> list[Any] | None:
+    """Return messages as a list of plain data, None where they are none (a bare string).
+
+    Objects of an SDK are dumped as the SDKs do it themselves: the fields that were set.
+    """
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
+        return None
+    listed: Iterable[Any] = messages
+    return [plain_data(message) for message in listed]
+
+
+def plain_data(value: Any) -> Any:
+    """Return a value with every object of an SDK in it as plain data."""
+    if isinstance(value, Mapping):
+        return {key: plain_data(inner) for key, inner in value.items()}
+    if is_list(value) or isinstance(value, tuple):
+        return [plain_data(inner) for inner in value]
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json", exclude_unset=True, by_alias=True) if callable(dump) else value

@@ -16,7 +16,7 @@ from typing import Any, Unpack
 from fetchstash.client._policy import Request
 from fetchstash.client._recovery import Recovery, overflow_report
 from fetchstash.client._streams import failure, is_list, is_object
-from fetchstash.client.adapters._wrapped import Needs, Options, Shape, configured
+from fetchstash.client.adapters import Needs, Options, Shape, configured
 
 with Needs("anthropic", "anthropic", "2.10"):
     import httpx2

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from fetchstash.client._policy import Request
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streams import a_string, is_list
-from fetchstash.client.adapters._wrapped import Needs, Options, Shape, configured
+from fetchstash.client.adapters import Needs, Options, Shape, configured
 
 if TYPE_CHECKING:
     from google.genai.models import AsyncModels, Models

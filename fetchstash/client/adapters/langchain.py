@@ -17,7 +17,7 @@ from fetchstash.client._policy import Request
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streaming import Attempt, Outcome, drive, is_large, run_now
 from fetchstash.client._streams import a_string, an_object, commits, failure, is_list, is_object
-from fetchstash.client.adapters._wrapped import Needs, Options, configured
+from fetchstash.client.adapters import Needs, Options, configured
 
 with Needs("langchain", "langchain", "1.4"):
     from langchain.agents.middleware import AgentMiddleware

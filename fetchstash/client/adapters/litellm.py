@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streams import a_string
-from fetchstash.client.adapters._wrapped import CHAT, Needs, Options, as_data, configured
+from fetchstash.client.adapters import CHAT, Needs, Options, as_data, configured
 
 with Needs("litellm", "litellm", "1.100"):
     import litellm

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, Unpack
 
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streams import an_object
-from fetchstash.client.adapters._wrapped import CHAT, Needs, Options, Shape, as_data, configured
+from fetchstash.client.adapters import CHAT, Needs, Options, Shape, as_data, configured
 
 with Needs("openai", "openai", "2.54"):
     from openai import AsyncOpenAI, OpenAI

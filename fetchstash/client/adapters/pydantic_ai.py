@@ -13,7 +13,7 @@ from fetchstash.client._policy import Request
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streaming import Attempt, Outcome, Steps, is_large, step
 from fetchstash.client._streams import a_string, an_object
-from fetchstash.client.adapters._wrapped import Needs, Options, configured
+from fetchstash.client.adapters import Needs, Options, configured
 
 with Needs("pydantic-ai", "pydantic-ai-slim", "2.68"):
     from pydantic_ai import RetryModelRequest

@@ -52,7 +52,7 @@ _BESIDE = ("left_out", "images", "images/*")
 _FB2, _JATS, _OPML = "application/x-fictionbook+xml", "application/jats+xml", "text/x-opml"
 
 
-def _sniff_xml_text(head: Head) -> Sniffed | None:
+def _sniff_books(head: Head) -> Sniffed | None:
     """Recognise the root element of one of these formats."""
     start = head.text.lstrip("\ufeff \t\r\n")[:2_048]
     if not start.startswith("<"):
@@ -77,11 +77,11 @@ _OOXML_DOCUMENT = replace(_DOCUMENT, paths=_BESIDE, signed=True)
 _DOCX = replace(_OOXML_DOCUMENT, handler=_HERE + "_docx:DocxHandler")
 _PPTX = replace(_OOXML_DOCUMENT, handler=_HERE + "_pptx:PptxHandler", page_word="slides")
 _ODF_DOCUMENT = replace(_OOXML_DOCUMENT, handler=_HERE + "_odf:OdfHandler")
-_EPUB = replace(_OOXML_DOCUMENT, handler=_HERE + "_epub:EpubHandler")
+_EPUB = replace(_OOXML_DOCUMENT, handler=_HERE + "_books:EpubHandler")
 _EPUB_MEMBERS = ("mimetype", "META-INF/container.xml")
 _OLE = replace(_DOCUMENT, handler=_HERE + "_doc:OldOfficeHandler", signed=True)
 _RTF = replace(_DOCUMENT, handler=_HERE + "_rtf:RtfHandler", sniff=_sniff_rtf)
-_XML_TEXT = replace(_DOCUMENT, handler=_HERE + "_xml_text:XmlTextHandler", is_markup=True)
+_XML_TEXT = replace(_DOCUMENT, handler=_HERE + "_books:XmlTextHandler", is_markup=True)
 # Pages, Numbers and Keynote store a snapshot of Apple's objects.
 _IWORK = replace(_DOCUMENT, handler=UnreadHandler, signed=True)
 
@@ -105,7 +105,7 @@ FORMATS = (
     variant(_RTF, "RTF", "application/rtf text/rtf", "rtf"),
     variant(_XML_TEXT, "FictionBook", _FB2, "fb2"),
     variant(_XML_TEXT, "OPML outline", _OPML, "opml"),
-    variant(_XML_TEXT, "JATS article", _JATS, sniff=_sniff_xml_text),
+    variant(_XML_TEXT, "JATS article", _JATS, sniff=_sniff_books),
     variant(
         _IWORK,
         "iWork document",

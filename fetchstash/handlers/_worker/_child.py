@@ -22,12 +22,12 @@ from fetchstash.handlers import _registry
 from fetchstash.handlers._contract import (
     Decision,
     Extracted,
+    ExtractLimits,
     Hints,
     Part,
     PartRequest,
     Picture,
 )
-from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Cause, Reason
 from fetchstash.handlers._worker import _plugins, _protocol as protocol
 from fetchstash.handlers._worker._confine import confine, is_worn_out, job_limits, limit_process
@@ -287,12 +287,12 @@ def part(choice: _plugins.Choice, request: PartRequest) -> dict[str, Any]:
 
 def page(choice: _plugins.Choice, source: Path, number: int) -> dict[str, Any]:
     """Return the text that OCR reads on a page as JSON. Raises NoText where there is none."""
-    from fetchstash.handlers._ocr import _engine  # noqa: PLC0415 - for the worker of OCR alone
+    from fetchstash.handlers import _ocr  # noqa: PLC0415 - for the worker of OCR alone
 
     raster = getattr(_registry.handler_of(choice.format), "raster", None)
     if raster is None:
         raise Reason.NO_OCR.error()
-    reading = _engine.read(raster(source, number, _engine.MAX_EDGE))
+    reading = _ocr.read(raster(source, number, _ocr.MAX_EDGE))
     text = clip(clean(reading.text).text, protocol.MAX_PART_TEXT)
     return {"text": text, "confidence": round(1_000 * reading.confidence)}
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.cli.hosts._hosts import HOSTS, Environment
+from fetchstash.cli.hosts._servers import HOSTS, Environment
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fetchstash.cli import commands
-from fetchstash.cli.hosts._hosts import HOSTS, Environment, Host
 from fetchstash.cli.hosts._register import register, shown, unregister
+from fetchstash.cli.hosts._servers import HOSTS, Environment, Host
 from fetchstash.errors import BadArgument, Busy, StoreError
 from tests.cli.hosts.conftest import settings
 from tests.cli.terminal import FETCHSTASH, read_all, start_on_terminal

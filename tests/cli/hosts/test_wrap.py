@@ -12,7 +12,7 @@ import tomlkit
 from mcp import Client, StdioServerParameters
 
 from fetchstash.cli.hosts import _files, _servers
-from fetchstash.cli.hosts._hosts import HOSTS, Environment
+from fetchstash.cli.hosts._servers import HOSTS, Environment
 from fetchstash.cli.hosts._wrap import unwrap, wrap
 from fetchstash.config import SERVERS_VARIABLE, WrappedServer, load
 from fetchstash.errors import BadArgument

@@ -1,20 +1,49 @@
-"""A picture to its text, by the models of rapidocr, in reading order. Runs in the worker alone."""
+"""Text of pictures by OCR: scanned pages, photos, screenshots (extra `ocr`).
+
+The models are those that come with `rapidocr`; nothing is downloaded. Pages are read in a worker of
+their own, because the models need more memory than a document may.
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from fetchstash.handlers._contract import PageText
+from fetchstash.handlers._contract import ExtractLimits, PageText
 from fetchstash.handlers._pdf import mend
 from fetchstash.handlers._pdf._lines import widest_gap
 
 if TYPE_CHECKING:
     from PIL import Image
+
+LIBRARIES = ("rapidocr", "onnxruntime")
+MEMORY_MB = 3_072
+"""Address space of the worker: 1.9 GB were taken for a dense page, 1.0 GB of them resident."""
+CPU_SECONDS = 120
+WALL_SECONDS = 120
+"""For one page: the densest took 15 s of CPU. The call's own deadline mostly ends it sooner."""
+
+
+def ocr_is_installed() -> bool:
+    """Return whether the libraries of the extra `ocr` are there."""
+    return all(find_spec(name) is not None for name in LIBRARIES)
+
+
+def ocr_limits(limits: ExtractLimits) -> ExtractLimits:
+    """Return the limits of a worker that reads pictures."""
+    return replace(
+        limits,
+        memory_mb=max(limits.memory_mb, MEMORY_MB),
+        cpu_seconds=CPU_SECONDS,
+        wall_seconds=WALL_SECONDS,
+        plugins=(),
+    )
+
 
 Point = tuple[float, float]
 
