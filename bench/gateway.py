@@ -33,7 +33,7 @@ from mcp import Client, StdioServerParameters
 from bench._gateway import Quiet, entry_of, host, postgres, repository, servers
 from bench._gateway_same import same
 from fetchstash.cli.demo._tour import command
-from fetchstash.cli.demo.pdf import make_pdf
+from fetchstash.cli.demo.site import make_pdf
 from fetchstash.text.tokens import count
 
 CALLS = 200

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fetchstash import handlers
-from fetchstash.cli.demo.pdf import make_pdf
+from fetchstash.cli.demo.site import make_pdf
 from tests.loopback import Site
 
 ROOT = Path(__file__).parents[1]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.cli import commands
-from fetchstash.cli.demo.pdf import make_pdf
+from fetchstash.cli.demo.site import make_pdf
 from fetchstash.config import load
 from scripts.drive.loopback import Loopback
 from scripts.drive.speech import Step

@@ -12,7 +12,7 @@ import fetchstash
 ROOMS = [
     ".".join(file.relative_to(Path(fetchstash.__path__[0]).parent).parent.parts)
     for file in sorted(Path(fetchstash.__path__[0]).glob("**/__init__.py"))
-    if "lazy_names(" in file.read_text()
+    if "= lazy_names(" in file.read_text()
 ]
 
 

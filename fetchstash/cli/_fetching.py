@@ -18,15 +18,7 @@ from fetchstash.cli._options import (
     sources_argument,
 )
 from fetchstash.cli._run import FAILED, View, aside, command, print_text, say, write
-from fetchstash.cli._sources import (
-    Source,
-    each,
-    fetched,
-    read_each,
-    report,
-    warn,
-    with_sources,
-)
+from fetchstash.cli._sources import Source, each, fetched, read_each, report, warn, with_sources
 from fetchstash.cli._terminal import Meter, safe_line, screen_of
 from fetchstash.cli._words import as_command, short_ref
 from fetchstash.errors import BadArgument, Call, FetchstashError, NoText

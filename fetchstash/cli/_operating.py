@@ -12,15 +12,7 @@ from urllib.parse import urlsplit
 import click
 
 from fetchstash.cli._options import json_flag
-from fetchstash.cli._run import (
-    FAILED,
-    aside,
-    command,
-    failed,
-    in_this_folder,
-    print_objects,
-    say,
-)
+from fetchstash.cli._run import FAILED, aside, command, failed, in_this_folder, print_objects, say
 from fetchstash.cli._terminal import Column, Meter, safe_line, screen_of, table_or_tabs
 from fetchstash.cli._words import as_command
 from fetchstash.cli.hosts._servers import HOSTS, Environment, Host

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
         Decision,
         Extracted,
         Extraction,
-        ExtractLimits,
         Extractor,
         Format,
         Handler,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
         family,
     )
     from fetchstash.handlers._leads import LEADING, checked_lead, is_picture, page_links, refreshed
+    from fetchstash.handlers._limits import ExtractLimits
     from fetchstash.handlers._media_types import TEXT_MEDIA_TYPES
     from fetchstash.handlers._ocr import ocr_is_installed, ocr_limits
     from fetchstash.handlers._parts import (
@@ -109,11 +109,11 @@ __all__ = [
 _MODULES = {
     "_charset": "charset_named charset_of_file decode read_text",
     "_contract": (
-        "ContentKind DecidedBy Decision ExtractLimits Extracted Extraction Extractor Format "
-        "Handler Head Hints PageReader PageText Part PartRequest PartText Picture Render Sniffed "
-        "family"
+        "ContentKind DecidedBy Decision Extracted Extraction Extractor Format Handler Head "
+        "Hints PageReader PageText Part PartRequest PartText Picture Render Sniffed family"
     ),
     "_leads": "LEADING checked_lead is_picture page_links refreshed",
+    "_limits": "ExtractLimits",
     "_media_types": "TEXT_MEDIA_TYPES",
     "_ocr": "ocr_is_installed ocr_limits",
     "_reasons": "Reason",

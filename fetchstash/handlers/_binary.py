@@ -9,16 +9,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from fetchstash.handlers._contract import (
-    Extracted,
-    ExtractLimits,
-    Format,
-    Head,
-    Hints,
-    Sniffed,
-    family,
-    variant,
-)
+from fetchstash.handlers._contract import Extracted, Format, Head, Hints, Sniffed, family, variant
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Reason
 from fetchstash.text.facts import DocumentFacts
 

@@ -7,15 +7,8 @@ from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import (
-    Extracted,
-    ExtractLimits,
-    Format,
-    Head,
-    Hints,
-    Part,
-    Sniffed,
-)
+from fetchstash.handlers._contract import Extracted, Format, Head, Hints, Part, Sniffed
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._prose import MAX_HEADINGS, find_headings
 from fetchstash.text.ranges import Heading
 

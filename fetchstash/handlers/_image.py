@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers._contract import (
     Extracted,
-    ExtractLimits,
     Format,
     Head,
     Hints,
@@ -23,6 +22,7 @@ from fetchstash.handlers._contract import (
     family,
     variant,
 )
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import bounded, part_text
 from fetchstash.handlers._reasons import KEPT, Reason, ReasonTable
 from fetchstash.text import clip

@@ -5,16 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fetchstash.handlers._binary import UnreadHandler
-from fetchstash.handlers._contract import (
-    Extracted,
-    ExtractLimits,
-    Format,
-    Head,
-    Hints,
-    Sniffed,
-    family,
-    variant,
-)
+from fetchstash.handlers._contract import Extracted, Format, Head, Hints, Sniffed, family, variant
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._sniffers import printable
 from fetchstash.text.facts import DocumentFacts
 

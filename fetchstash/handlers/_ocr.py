@@ -14,7 +14,8 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from fetchstash.handlers._contract import ExtractLimits, PageText
+from fetchstash.handlers._contract import PageText
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._pdf import mend
 from fetchstash.handlers._pdf._lines import widest_gap
 

@@ -10,15 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._contract import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    Part,
-    PartRequest,
-    PartText,
-    Picture,
-)
+from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._pdf import NO_MAPPING
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._registry import built_in, format_of, handler_of, read_part

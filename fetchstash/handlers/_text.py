@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import Extracted, ExtractLimits, Format, Hints, Part, family
+from fetchstash.handlers._contract import Extracted, Format, Hints, Part, family
+from fetchstash.handlers._limits import ExtractLimits
 
 # A line of a log begins with its time (ISO 8601, syslog, the Common Log Format) or carries a level.
 _LOG_LINE = re.compile(

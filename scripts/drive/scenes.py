@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fetchstash.cli.demo.pdf import make_pdf
+from fetchstash.cli.demo.site import make_pdf
 from scripts.drive.loopback import Page
 from scripts.drive.speech import Heard, Step
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.cli.demo.pdf import make_pdf
+from fetchstash.cli.demo.site import make_pdf
 from fetchstash.client import (
     Format,
     Policy,

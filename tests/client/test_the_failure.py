@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from fetchstash.cli.demo._tour import ask, started
-from fetchstash.cli.demo.pdf import make_pdf
-from fetchstash.cli.demo.site import Document, Site
+from fetchstash.cli.demo.site import Document, Site, make_pdf
 from fetchstash.client import Policy, Recovery, ToolCall, stub_oversized
 from tests.client.fakes import Kept, bytes_of, conversation, prose
 

@@ -1,12 +1,36 @@
-"""Write PDF pages of words at places, and of rules, for tests."""
+"""Write PDFs for tests: objects as they are, and pages of words at places and of rules."""
 
 # ruff: noqa: E501 - an object on one line reads better than in pieces
 
-from collections.abc import Sequence
-
-from fetchstash.cli.demo.pdf import stream, write_objects
+import zlib
+from collections.abc import Iterable, Sequence
 
 FONTS = (b"Helvetica", b"Courier")
+
+
+def write_objects(objects: Iterable[bytes]) -> bytes:
+    """Return a file of ``objects`` with its cross-reference table and trailer (section 7.5).
+
+    Objects are numbered from 1; the first is the catalog.
+    """
+    # The comment of four high bytes marks the file as binary (section 7.5.2).
+    body = bytearray(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n")
+    entries = [b"0000000000 65535 f \n"]
+    for number, content in enumerate(objects, start=1):
+        entries.append(f"{len(body):010} 00000 n \n".encode())
+        body += f"{number} 0 obj\n".encode() + content + b"\nendobj\n"
+    table_at = len(body)
+    trailer = f"<< /Size {len(entries)} /Root 1 0 R >>"
+    body += f"xref\n0 {len(entries)}\n".encode() + b"".join(entries)
+    body += f"trailer\n{trailer}\nstartxref\n{table_at}\n%%EOF\n".encode()
+    return bytes(body)
+
+
+def stream(content: bytes, entries: str = "") -> bytes:
+    """Return a deflated stream object of ``content`` with these ``entries`` (section 7.3.8)."""
+    packed = zlib.compress(content, 9)
+    head = f"<< {entries} /Filter /FlateDecode /Length {len(packed)} >>\nstream\n"
+    return head.encode() + packed + b"\nendstream"
 
 
 def text(x: float, y: float, words: str, *, font: int = 1) -> bytes:

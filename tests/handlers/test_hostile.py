@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.cli.demo.pdf import make_pdf
+from fetchstash.cli.demo.site import make_pdf
 from fetchstash.errors import TooLarge
 from fetchstash.handlers import (
     Extraction,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from fetchstash.cli.demo.pdf import make_pdf
+from fetchstash.cli.demo.site import make_pdf
 from tests.loopback import Site
 from tests.server.conftest import Connect
 from tests.server.test_tools import ERAS, REPORT, call, fail, ref_in

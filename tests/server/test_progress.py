@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from fetchstash.cli.demo.pdf import make_pdf
+from fetchstash.cli.demo.site import make_pdf
 from tests.loopback import Site
 from tests.server.conftest import Connect
 from tests.server.test_tools import ERAS, long_text

@@ -11,7 +11,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp_types import CallToolResult, ImageContent, ResourceTemplateReference, TextContent
 
-from fetchstash.cli.demo.pdf import make_pdf
+from fetchstash.cli.demo.site import make_pdf
 from fetchstash.config import load
 from fetchstash.server.tools import tool_specs
 from fetchstash.text import tokens

@@ -8,7 +8,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp_types import PromptReference
 
-from fetchstash.cli.demo.pdf import make_pdf
+from fetchstash.cli.demo.site import make_pdf
 from fetchstash.config import Settings, load
 from fetchstash.service import for_clients_elsewhere
 from tests.loopback import Site

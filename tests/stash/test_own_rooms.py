@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.cli.demo.pdf import make_pdf
+from fetchstash.cli.demo.site import make_pdf
 from fetchstash.config import load
 from fetchstash.fetch import Fetched
 from fetchstash.server.tools import tool_functions

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from PIL import Image
 
-from fetchstash.cli.demo.pdf import make_pdf
+from fetchstash.cli.demo.site import make_pdf
 from fetchstash.errors import NoText, TooLarge
 from fetchstash.handlers import Decision, PageText, unmapped_page
 from fetchstash.render import Host, as_shown, view_of

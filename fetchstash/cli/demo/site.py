@@ -1,8 +1,10 @@
 """The demonstration's site on loopback: one coast in every format, the same at each run."""
 
 import asyncio
+import io
 import json
-from collections.abc import Iterator, Mapping
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -11,7 +13,14 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from fetchstash.cli.demo.pdf import Bookmark, make_pdf
+from pypdf import PdfWriter
+from pypdf.generic import (
+    DictionaryObject,
+    IndirectObject,
+    NameObject,
+    StreamObject,
+    TextStringObject,
+)
 
 PDF_PAGES, NEEDLE_PAGE = 48, 30
 CSV_ROWS, NEEDLE_ROW = 100_000, 77_777
@@ -265,3 +274,68 @@ class Site:
             pass
         finally:
             writer.close()
+
+
+# A4 in points, and Courier, one of the standard 14 fonts (ISO 32000-1, sections 14.11.2 and
+# 9.6.2.2): each character is 0.6 of the size wide, so that lines are broken without a table of
+# widths.
+_WIDTH, _HEIGHT = 595, 842
+_MARGIN = 64
+_SIZE, _LEADING = 10, 13
+_COLUMNS = int((_WIDTH - 2 * _MARGIN) / (0.6 * _SIZE))
+_FONT = {
+    "/Type": "/Font",
+    "/Subtype": "/Type1",
+    "/BaseFont": "/Courier",
+    "/Encoding": "/WinAnsiEncoding",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """An entry of the outline that opens ``page`` (from 1). ``level`` 1 is the outermost."""
+
+    title: str
+    page: int
+    level: int = 1
+
+
+def make_pdf(pages: Sequence[str], title: str, bookmarks: Sequence[Bookmark] = ()) -> bytes:
+    """Return a PDF with one page for each text of ``pages``.
+
+    Empty lines separate paragraphs, which are wrapped to the page's width; characters outside
+    Windows-1252 become "?". A page holds 54 lines.
+    """
+    writer = PdfWriter()
+    writer.root_object[NameObject("/Lang")] = TextStringObject("en")
+    writer.add_metadata({"/Title": title, "/Producer": "fetchstash"})
+    font = DictionaryObject({NameObject(key): NameObject(name) for key, name in _FONT.items()})
+    fonts = DictionaryObject({NameObject("/F1"): font})
+    for text in pages:
+        page = writer.add_blank_page(_WIDTH, _HEIGHT)
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+        content = StreamObject()
+        content.set_data(_page_content(text))
+        page.replace_contents(content.flate_encode())
+    parents: list[IndirectObject | None] = [None]
+    for bookmark in bookmarks:
+        del parents[bookmark.level :]
+        entry = writer.add_outline_item(
+            title=bookmark.title, page_number=bookmark.page - 1, parent=parents[-1]
+        )
+        parents.append(entry)
+    file = io.BytesIO()
+    writer.write(file)
+    return file.getvalue()
+
+
+def _page_content(text: str) -> bytes:
+    lines = (line for words in text.split("\n") for line in textwrap.wrap(words, _COLUMNS) or [""])
+    start = f"BT /F1 {_SIZE} Tf {_LEADING} TL {_MARGIN} {_HEIGHT - _MARGIN - _SIZE} Td\n".encode()
+    return start + b"".join(_literal(line.encode("cp1252", "replace")) for line in lines) + b"ET"
+
+
+def _literal(raw: bytes) -> bytes:
+    """Return the operators that show a line (ISO 32000-1, section 7.3.4.2)."""
+    escaped = raw.replace(b"\\", b"\\\\").replace(b"(", b"\\(").replace(b")", b"\\)")
+    return b"(" + escaped + b") Tj T*\n"

@@ -15,8 +15,9 @@ from urllib.parse import unquote, urlsplit
 
 from fetchstash.handlers._answers import AnswerReason, _values as v
 from fetchstash.handlers._charset import decode
-from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints
+from fetchstash.handlers._contract import Extracted, Hints
 from fetchstash.handlers._data._json_values import is_array, is_object, value_at
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import TextParts
 
 

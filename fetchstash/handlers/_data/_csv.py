@@ -10,17 +10,11 @@ from itertools import chain, islice, repeat, zip_longest
 from pathlib import Path
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    Part,
-    PartRequest,
-    PartText,
-)
+from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._aggregate import answer
 from fetchstash.handlers._data._rows import Table
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import part_text
 from fetchstash.handlers._previews import LINE_FEED, TableEnds, table_preview
 from fetchstash.text import PreviewLimits, clip

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data import DataReason
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import TextParts
 from fetchstash.handlers._previews import list_preview
 from fetchstash.text import clip

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fetchstash.handlers._charset import decode, read_text
-from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data import DataReason, _json_values
 from fetchstash.handlers._data._aggregate import answer
 from fetchstash.handlers._data._json_values import (
@@ -22,6 +22,7 @@ from fetchstash.handlers._data._json_values import (
     write,
 )
 from fetchstash.handlers._data._rows import Records, json_rows, value_rows
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import TextParts
 from fetchstash.handlers._previews import fits
 from fetchstash.handlers._worker._protocol import MAX_HEADINGS

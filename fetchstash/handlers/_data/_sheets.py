@@ -9,14 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fetchstash.handlers._contract import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    Part,
-    PartRequest,
-    PartText,
-)
+from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._aggregate import answer
 from fetchstash.handlers._data._rows import Table, table_named
@@ -27,6 +20,7 @@ from fetchstash.handlers._data._sheet_cells import (
     open_book,
     refuse_far_cells,
 )
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._office._odf import OdfHandler
 from fetchstash.handlers._parts import part_text
 from fetchstash.handlers._previews import TableEnds, one_line, table_preview

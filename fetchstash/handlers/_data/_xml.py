@@ -17,17 +17,10 @@ from xml.parsers import expat
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    Part,
-    PartRequest,
-    PartText,
-    Picture,
-)
+from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._json_values import has_long_lines
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import TextParts, bounded
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._xml import XmlRepair, attribute, counted, walk

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from fetchstash.handlers._charset import decode, read_text
-from fetchstash.handlers._contract import Extracted, ExtractLimits, Hints, Part
+from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data import DataReason, _json_values
 from fetchstash.handlers._data._aggregate import answer
 from fetchstash.handlers._data._json_values import as_objects, is_array, is_object
 from fetchstash.handlers._data._rows import value_rows
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import TextParts
 from fetchstash.text.facts import is_query
 from fetchstash.text.ranges import Heading

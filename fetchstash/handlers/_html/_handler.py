@@ -7,17 +7,11 @@ from operator import not_
 from pathlib import Path
 
 from fetchstash.handlers import _leads
-from fetchstash.handlers._contract import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    Part,
-    PartRequest,
-    PartText,
-)
+from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText
 from fetchstash.handlers._html import PageReason, _blocks, _content, _element, _reading
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._html._reading import PICTURE, Reading
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import part_text
 from fetchstash.text.facts import DocumentFacts
 from fetchstash.text.ranges import Heading, Preview

@@ -17,15 +17,8 @@ from typing import TYPE_CHECKING, cast
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._charset import decode
-from fetchstash.handlers._contract import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    Part,
-    PartRequest,
-    PartText,
-    Picture,
-)
+from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._mail import MailReason
 from fetchstash.handlers._parts import MemberParts, Streamed
 from fetchstash.handlers._prose import Prose

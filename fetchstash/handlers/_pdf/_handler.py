@@ -15,15 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.errors import FetchstashError, NoText
-from fetchstash.handlers._contract import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    Part,
-    PartRequest,
-    PartText,
-    Picture,
-)
+from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import bounded, part_text
 from fetchstash.handlers._pdf import NO_MAPPING, PdfReason, is_garbage, mend
 from fetchstash.handlers._pdf._lines import column_regions

@@ -9,7 +9,8 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fetchstash.handlers._contract import ExtractLimits, Picture
+from fetchstash.handlers._contract import Picture
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import bounded
 from fetchstash.handlers._reasons import Reason
 

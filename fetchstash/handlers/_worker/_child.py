@@ -19,15 +19,8 @@ from typing import Any, BinaryIO
 
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers import _registry
-from fetchstash.handlers._contract import (
-    Decision,
-    Extracted,
-    ExtractLimits,
-    Hints,
-    Part,
-    PartRequest,
-    Picture,
-)
+from fetchstash.handlers._contract import Decision, Extracted, Hints, Part, PartRequest, Picture
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Cause, Reason
 from fetchstash.handlers._worker import _plugins, _protocol as protocol
 from fetchstash.handlers._worker._confine import confine, is_worn_out, job_limits, limit_process

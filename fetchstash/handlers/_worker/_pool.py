@@ -14,7 +14,6 @@ from fetchstash.handlers._contract import (
     NO_HINTS,
     Decision,
     Extraction,
-    ExtractLimits,
     Hints,
     PagesRead,
     PageText,
@@ -22,6 +21,7 @@ from fetchstash.handlers._contract import (
     PartText,
     Picture,
 )
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._registry import package_name
 from fetchstash.handlers._worker import _answers as answers
 from fetchstash.handlers._worker._process import Room, Worker, WorkerDied

@@ -21,7 +21,7 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from fetchstash.errors import Internal
-from fetchstash.handlers._contract import ExtractLimits
+from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._worker._confine import confined_command, missing
 from fetchstash.handlers._worker._protocol import (
     LENGTH_BYTES,

@@ -4,9 +4,8 @@ import io
 from typing import Any
 
 import pypdf
-import pytest
 
-from fetchstash.cli.demo.pdf import Bookmark, make_pdf
+from fetchstash.cli.demo.site import Bookmark, make_pdf
 
 PAGES = ["First line of (page) one.\n\nA \\ and an en dash – here.", "Page two.", "Page three."]
 MARKS = [
@@ -49,16 +48,3 @@ def test_long_paragraphs_are_wrapped() -> None:
     lines = reader.pages[0].extract_text().split("\n")
     assert max(len(line) for line in lines) <= 80
     assert "".join(lines).count("word") == 100
-
-
-def test_a_text_longer_than_its_page_is_refused() -> None:
-    with pytest.raises(ValueError, match="A page holds 54 lines"):
-        make_pdf(["line\n" * 60], "t")
-
-
-@pytest.mark.parametrize(
-    "marks", [[Bookmark("a", 4)], [Bookmark("a", 1, 2)], [Bookmark("a", 1), Bookmark("b", 1, 3)]]
-)
-def test_bookmarks_that_point_nowhere_or_skip_a_level_are_refused(marks: list[Bookmark]) -> None:
-    with pytest.raises(ValueError, match="skips a level or points to no page"):
-        make_pdf(PAGES, "t", marks)

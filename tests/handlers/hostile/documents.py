@@ -14,7 +14,8 @@ from collections.abc import Mapping
 
 from PIL import Image
 
-from fetchstash.cli.demo.pdf import make_pdf, stream, write_objects
+from fetchstash.cli.demo.site import make_pdf
+from tests.handlers.pdf_pages import stream, write_objects
 
 MEGABYTE = 2**20
 ENTITIES = "".join(
