@@ -177,11 +177,11 @@ class Api:
         return Response(plot(self._totals[1], width), media_type="image/svg+xml")
 
     async def _run_of(self, request: Request) -> tuple[str, list[Facts], list[dict[str, Any]]]:
-        """Return a run with its artifacts, listed anew if any came or went, and its calls."""
+        """Return a run with its artifacts, listed anew if any changed, and its calls."""
         run = request.query_params.get("run", ALL_RUNS)
         stash = await self._stash_of(run)
         async with self._listing:  # the page asks for sums and calls at once
-            state = (run, *await _newest(stash.store))
+            state = (run, *await _state(stash.store, run))
             if state != self._listed[0]:
                 self._listed = state, list((await stash.list(limit=100_000)).facts)
             facts = self._listed[1]
@@ -212,14 +212,15 @@ class Api:
         return _attachment([(await anyio.to_thread.run_sync(made)).encode()], "timeline.html")
 
     async def _events(self, request: Request) -> Response:
-        """Send an event whenever an artifact comes or goes, or a call is logged."""
-        store = (await self._stash_of(request.query_params.get("run", ALL_RUNS))).store
+        """Send an event when an artifact comes, goes or gets another text, or a call is logged."""
+        run = request.query_params.get("run", ALL_RUNS)
+        store = (await self._stash_of(run)).store
 
         async def events() -> AsyncGenerator[str]:
             known = None
             yield "retry: 1000\n\n"
             while not self.ended.is_set():
-                state = (*await _newest(store), self._calls.state())
+                state = (*await _state(store, run), self._calls.state())
                 if state != known:
                     yield f"data: {json.dumps(state)}\n\n"
                     known = state
@@ -370,10 +371,13 @@ class Api:
         return await self._stash.store.get(_text(request, "ref"))
 
 
-async def _newest(store: ArtifactStore) -> tuple[int, str]:
-    """Return what changes when an artifact comes or goes: how many there are, and the newest."""
-    page = await store.list(limit=1)
-    return page.total, page.facts[0].artifact_ref if page.facts else ""
+async def _state(store: ArtifactStore, run: str) -> tuple[int, str, int]:
+    """Return what changes when an artifact of a run comes, goes, or gets another text.
+
+    That is how many there are, the newest, and the bytes of all: OCR adds text to one that is kept.
+    """
+    page, usage = await store.list(limit=1), await store.usage(own=run != ALL_RUNS)
+    return page.total, page.facts[0].artifact_ref if page.facts else "", usage.bytes
 
 
 def row(facts: Facts) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import time
 from asyncio import base_events
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from fetchstash.server.tools import LoggedCall, answer, tool_specs
 from fetchstash.server.ui import Totals, ViewServer, plot, view_html
 from fetchstash.stash import Stash, log_of, open_stash
 from fetchstash.text.facts import PAGE_VERDICTS
+from fetchstash.text.ranges import Ranges
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
@@ -368,7 +369,8 @@ async def test_a_download_has_a_name_with_its_extension(tmp_path: Path) -> None:
                 assert answered.headers["content-disposition"].endswith(f"''{expected}")
 
 
-async def test_an_arrival_is_told_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("run", ["first", "*"])
+async def test_an_arrival_and_another_text_are_told_at_once(tmp_path: Path, run: str) -> None:
     async with (
         viewed(tmp_path) as view,
         view.client.stream("GET", view.base + "api/events") as stream,
@@ -377,6 +379,15 @@ async def test_an_arrival_is_told_at_once(tmp_path: Path) -> None:
         assert json.loads((await anext(events))[6:])[:2] == [0, ""]
         kept = await view.stash.add_file(saved(tmp_path, "a.txt", "Some words."))
         assert json.loads((await anext(events))[6:])[:2] == [1, kept.ref]
+        before = await view.get("stats", run=run)
+        store, known = view.stash.store, await view.stash.store.get(kept.ref)
+        text = store.spool / "text"  # as OCR reads a page later
+        text.write_text("Some words, and those of a page that was a picture.")
+        facts = replace(known, text_tokens=12)
+        await store.replace_text(kept.ref, text, facts, Ranges(), known=known)
+        assert json.loads((await anext(events))[6:])[:2] == [1, kept.ref]
+        after = await view.get("stats", run=run)
+        assert after["tokens"] == before["tokens"] + 12 - (known.text_tokens or 0)
 
 
 async def ask(stash: Stash, tool: str, **arguments: Any) -> str:
