@@ -191,6 +191,42 @@ async def test_every_way_to_look_has_names_and_contrast_for_everybody(
                 await page.click("#back")
 
 
+async def test_what_is_small_is_said_in_words(tmp_path: Path) -> None:
+    archive = tmp_path / "members.zip"
+    archive.write_bytes(packed({"one.txt": b"first\n", "two.txt": b"second\n"}))
+    empty = saved(tmp_path, "empty.txt", "")
+    table = saved(tmp_path, "table.csv", "name,height\na,1\n")
+    one = saved(tmp_path, "one.txt", "One line.\n")
+    async with page_of(tmp_path, archive, empty, table, one) as (_, page):
+        source = page.locator("#source")
+        await page.locator(".item", has_text="members.zip").click()
+        await expect(source).to_contain_text("2 members")
+        await page.locator(".item", has_text="empty.txt").click()
+        await expect(page.locator("#body")).to_have_text("The text is empty.")
+        await page.locator(".item", has_text="table.csv").click()
+        await expect(source).to_contain_text("1 row of 2 columns")
+        for name, lines in (("table.csv", "lines 1–2"), ("one.txt", "line 1")):
+            await page.locator(".item", has_text=name).click()
+            await page.get_by_role("tab", name="Shown to the model (1)").click()
+            await expect(page.locator("#body .calls")).to_contain_text(f"all of it, {lines} ·")
+
+
+async def test_the_overview_does_not_wait_for_a_long_list(tmp_path: Path) -> None:
+    async with page_of(tmp_path, saved(tmp_path, "a.txt", "Some words.\n")) as (_, page):
+        may_go_on = anyio.Event()
+
+        async def hold(route: Any) -> None:
+            await may_go_on.wait()
+            await route.continue_()
+
+        await page.route("**/api/list?*", hold)
+        await page.reload()
+        await expect(page.locator("#overview .calls li")).to_have_count(1)
+        await expect(page.locator(".item")).to_have_count(0)
+        may_go_on.set()
+        await expect(page.locator(".item")).to_have_count(1)
+
+
 async def test_the_keyboard_alone_reads_finds_pins_and_deletes(tmp_path: Path) -> None:
     text = saved(tmp_path, "long.txt", PROSE)
     other = saved(tmp_path, "other.txt", "Other words.\n")
