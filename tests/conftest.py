@@ -1,5 +1,6 @@
 """What every test shares: the event loop, and a site on loopback."""
 
+import functools
 import gc
 import os
 import signal
@@ -36,15 +37,13 @@ MAY_START_A_WORKER = {"connect", "install_plugin", "open_public", "open_stash"}
 """Fixtures whose tests are slow without a mark: each opens a whole Stash or loads a plugin.
 
 With the mark ``in_process`` they read documents without a worker, all else as it is, and
-``--quick`` runs them too. CI gives each a worker of its own (``scripts/test --all``).
+``--quick`` runs them too.
 """
 COSTLY = Path(__file__).with_name("costly.txt")
 """The tests that take long for ``scripts/test --quick``, as ``--measure`` found them."""
 MOST_SECONDS = {"tests/stash": 0.3}
 """What a case may take of a processor and not be costly: 0.1 s, more where all is composed."""
 seconds: dict[str, float] = {}
-WITHOUT_WORKERS = {"not slow", "not long"}
-"""What ``scripts/test --quick`` and ``scripts/test`` select."""
 processes: list[str] = []
 
 
@@ -79,11 +78,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add options for short runs.
 
     ``--cases N``: of each test's table of cases run N at most, from all over it. ``--cheap``: leave
-    out what COSTLY lists. ``--measure``: write that list, of the tests that are selected (-n 0).
+    out what COSTLY lists. ``--deal``: let each process read its share of the files alone: to read
+    all takes it as long as the quick tests do (--dist each). ``--measure``: write the list, of the
+    tests that are selected (-n 0).
     """
     parser.addoption("--cases", type=int, default=0)
     parser.addoption("--cheap", action="store_true")
+    parser.addoption("--deal", action="store_true")
     parser.addoption("--measure", action="store_true")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the files that ``--deal`` gives to other processes: the largest in turn."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    place = dealt().get(collection_path) if config.option.deal and worker else None
+    if place is None:
+        return None
+    turn = place % int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    return turn != int(worker.removeprefix("gw")) or None
+
+
+@functools.cache
+def dealt() -> dict[Path, int]:
+    """Return the files of tests, each with its place by size."""
+    files = sorted(COSTLY.parent.rglob("test_*.py"), key=lambda file: -file.stat().st_size)
+    return {file: place for place, file in enumerate(files)}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -100,12 +119,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = {item for item in items if name_of(item) not in costly}
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = [item for item in items if item in kept]
-    no_workers = config.option.markexpr in WITHOUT_WORKERS
     for item in items:
-        in_process = item.get_closest_marker("in_process") is not None
-        fixtures = getattr(item, "fixturenames", ())
-        starts_worker = in_process or MAY_START_A_WORKER.intersection(fixtures)
-        if starts_worker and not (no_workers and in_process):
+        starts_worker = MAY_START_A_WORKER.intersection(getattr(item, "fixturenames", ()))
+        if starts_worker and not item.get_closest_marker("in_process"):
             item.add_marker(pytest.mark.slow)
 
 
@@ -116,7 +132,9 @@ def name_of(item: pytest.Item) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Measure a case: its share of a processor, its fixtures' included."""
+    """Measure a case if it is asked for: its share of a processor, its fixtures' included."""
+    if not item.config.option.measure:
+        return (yield)
     begin = time.process_time()
     done = yield
     name = name_of(item)

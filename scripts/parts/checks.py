@@ -33,6 +33,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 SIDE_BY_SIDE = ("-n", "auto", "--dist", "loadfile")
 """A process for each core; the tests of one file stay together, as their servers do."""
+DEALT = (*SIDE_BY_SIDE[:2], "--dist", "each", "--deal")
+"""The same, for all tests that are quick: none prepares the files of another."""
 WHEEL_VENV = ROOT / f"{Path(sys.prefix).name}-wheel"
 SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 LOG = ROOT / f"{Path(sys.prefix).name}-checks.log"
@@ -57,9 +59,9 @@ class Tests:
 
     OUTCOME = re.compile(rb"^\[gw\d+\] \[ *(\d+)%\] ([A-Z]+) (.*)\n", re.MULTILINE)
 
-    def __init__(self, waiting: Waiting) -> None:
-        """Begin at the end of the log."""
-        self.waiting = waiting
+    def __init__(self, waiting: Waiting, processes: int = 1) -> None:
+        """Begin at the end of the log. Each of ``processes`` has tests of its own to count."""
+        self.waiting, self.processes = waiting, processes
         self.read = LOG.stat().st_size
         self.counts: Counter[str] = Counter()
         self.share = 0
@@ -72,7 +74,7 @@ class Tests:
         added = added[: added.rfind(b"\n") + 1]
         self.read += len(added)
         for share, outcome, name in self.OUTCOME.findall(added):
-            self.share = int(share)
+            self.share = int(share) // self.processes
             self.counts[outcome.decode().lower()] += 1
             if outcome in (b"FAILED", b"ERROR"):
                 self.waiting.end()
@@ -88,7 +90,8 @@ def step(name: str, command: Sequence[str | Path], env: Mapping[str, str] | None
     with LOG.open("ab") as log:
         begin = log.tell()
         process = subprocess.Popen(words, cwd=ROOT, env=env, stdout=log, stderr=log)
-    code = waiting.wait(process, Tests(waiting) if "pytest" in words else str)
+    processes = (os.cpu_count() or 1) if "--deal" in words else 1
+    code = waiting.wait(process, Tests(waiting, processes) if "pytest" in words else str)
     output = LOG.read_bytes()[begin:].decode(errors="replace")
     report(name, code, waiting.seconds, output)
     return output
@@ -212,7 +215,8 @@ def main() -> int:
     if arguments[:1] == ["--quick"]:
         lint()
         quick = [sys.executable, "-m", "pytest", "-v", "-m", "not slow", "--cases", "4"]
-        quick += ["--cheap", "--durations=5", *SIDE_BY_SIDE]
+        # Files that are named are not dealt: whoever names one waits for few.
+        quick += ["--cheap", "--durations=5", *(SIDE_BY_SIDE if arguments[1:] else DEALT)]
         memory = Path("/dev/shm")  # noqa: S108 - private folders, where nothing waits for a disk
         with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
             quick.append(f"--basetemp={folder}/tests")

@@ -1,10 +1,10 @@
-"""Run the tests that are not slow on other interpreters, of each test's table three cases.
+"""Run the tests of the quick run on other interpreters, of each test's table three cases.
 
     scripts/ci matrix              Debian 12's Python, the oldest that README promises, and a newer
     scripts/ci matrix PYTHON …     these
 
-Each has an environment of its own. `checks` runs every case; what a table holds is data, and does
-not depend on the interpreter. Exit code: how many failed.
+Each has an environment of its own. `checks` runs every case; what a table holds is data, and what
+takes long are many or large inputs: neither depends on the interpreter. Exit code: how many failed.
 """
 
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from scripts.drive.tools import ROOT, skip, uv_program
-from scripts.parts.checks import AGAIN, SIDE_BY_SIDE
+from scripts.parts.checks import AGAIN, DEALT
 
 PYENV = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
 WANTED = (
@@ -69,7 +69,7 @@ def main() -> int:
         own = {"PYTHON": python, "CHECKOUT_VENV": f".venv-{number}", "PATH": path}
         environment = {**os.environ, **own}
         # Failures are explained where they are tried again: it takes long to prepare all modules.
-        tests = ["-q", "-m", "not slow", "--cases", "3", "--assert", "plain", *SIDE_BY_SIDE]
+        tests = ["-q", "-m", "not slow", "--cases", "3", "--cheap", "--assert", "plain", *DEALT]
         # What failed is remembered apart from that of `checks`, which runs at the same time.
         command = [str(ROOT / "scripts" / "test"), "-o", f"cache_dir=build/failed-{number}"]
         code = subprocess.run([*command, *tests], env=environment, check=False).returncode

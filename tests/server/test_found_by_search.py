@@ -11,7 +11,7 @@ import pytest
 from tests.server.conftest import Connect
 from tests.server.test_tools import ERAS
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 LIMIT = 3
 
 QUERIES = {

@@ -11,7 +11,7 @@ from tests.loopback import Site
 from tests.server.conftest import Connect
 from tests.server.test_tools import ERAS, REPORT, call, fail, ref_in
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 OTHER_NAMES: list[tuple[str, dict[str, Any], str]] = [
     ("artifact_slice", {"artifact_ref": "REF", "pages": "5"}, 'unit="pages", start=5, end=5'),

@@ -17,7 +17,7 @@ from tests.loopback import Site
 from tests.server.test_hosts import exchanged, modern
 from tests.server.test_tools import ERAS, call, fail, text_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 
 class Answering:
@@ -209,6 +209,7 @@ async def test_a_person_is_not_asked_about_what_no_person_should_allow_or_is_the
     assert not person.questions
 
 
+@pytest.mark.slow
 def test_an_answer_to_a_question_that_was_not_asked_opens_nothing(
     site: Site, tmp_path: Path
 ) -> None:
