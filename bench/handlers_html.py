@@ -75,7 +75,9 @@ def main() -> None:
         start = time.process_time()
         for fold in sorted({row["fold"] for row in rows}):
             trees = (
-                json.loads((arguments.folds / f"{fold}.json").read_text("utf-8"))["trees"]
+                _content.compiled(
+                    json.loads((arguments.folds / f"{fold}.json").read_text("utf-8"))["trees"]
+                )
                 if arguments.folds
                 else _content.model()
             )

@@ -8,7 +8,7 @@ taken if the feature is at most the threshold. The log odds are the sum of the l
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import compress
@@ -35,53 +35,49 @@ _SETTLED = 2.5
 _ROUND = 10  # trees
 
 Tree = list[tuple[int, float, int, int] | float]
-_Column = tuple[float, ...] | float
-"""A feature's value of each block, or one of the page."""
+Round = Callable[[list[float], float], float]
+"""Adds the leaves of some trees for a block's features to its score."""
+
+
+def compiled(trees: list[Tree]) -> list[Round]:
+    """Return the trees as functions, which cost a third of going down their nodes in a loop."""
+    rounds = (
+        "+".join(("score", *map(_written, trees[n : n + _ROUND])))
+        for n in range(0, len(trees), _ROUND)
+    )
+    return [eval(f"lambda row, score: {text}") for text in rounds]  # noqa: S307 - numbers only
+
+
+def _written(tree: Tree, number: int = 0) -> str:
+    """Return the expression of a tree's leaf for the features in ``row``."""
+    node = tree[number]
+    if isinstance(node, (int, float)):
+        return repr(node)
+    feature, threshold, left, right = node
+    below, above = _written(tree, left), _written(tree, right)
+    return f"({below} if row[{feature:d}] <= {threshold!r} else {above})"
 
 
 @cache
-def model() -> list[Tree]:
-    """Return the trees."""
+def model() -> list[Round]:
+    """Return the trees of the block scorer."""
     source = files("fetchstash.handlers._html").joinpath("model.json").read_text("utf-8")
-    return cast("list[Tree]", json.loads(source)["trees"])
+    return compiled(cast("list[Tree]", json.loads(source)["trees"]))
 
 
 def log_odds(blocks: list[Block]) -> list[float]:
     """Return for each block the log odds that it is content."""
     rows, page = _features.features(blocks)
-    columns: list[_Column] = [*zip(*rows, strict=True), *page]
-    scores = [0.0] * len(blocks)
-    undecided = list(range(len(blocks)))
-    for number, tree in enumerate(model(), 1):
-        _add(tree, columns, undecided, scores)
-        if number % _ROUND == 0:
-            undecided = [row for row in undecided if -_SETTLED < scores[row] < _SETTLED]
+    trees = model()
+    scores: list[float] = []
+    for of_block in rows:
+        row, score = of_block + page, 0.0
+        for add in trees:
+            score = add(row, score)
+            if not -_SETTLED < score < _SETTLED:
+                break
+        scores.append(score)
     return scores
-
-
-def _add(tree: Tree, columns: list[_Column], rows: list[int], scores: list[float]) -> None:
-    """Add one tree's leaves to the scores.
-
-    All rows go down the tree together, which is much cheaper than one by one.
-    """
-    pending = [(0, rows)]
-    while pending:
-        number, rows_here = pending.pop()
-        node = tree[number]
-        if isinstance(node, (int, float)):
-            for row in rows_here:
-                scores[row] += node
-            continue
-        feature, threshold, left, right = node
-        column = columns[feature]
-        if not isinstance(column, tuple):  # a number of the page
-            pending.append((left if column <= threshold else right, rows_here))
-            continue
-        below = [row for row in rows_here if column[row] <= threshold]
-        if below:
-            pending.append((left, below))
-        if len(below) < len(rows_here):
-            pending.append((right, [row for row in rows_here if column[row] > threshold]))
 
 
 MAX_REGIONS = 8

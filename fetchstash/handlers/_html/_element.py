@@ -180,8 +180,9 @@ _BEFORE = r"(?:[\s/]+|(?<=[\"']))"
 _ATTRIBUTE = rf"{_BEFORE}[^\s/=>]+(?![^\s/=>])(?:\s*=\s*(?:{_VALUE}))?"
 _CROWDED_TAG = re.compile(rf"<[a-zA-Z][^\s/>]*(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES + 1}}}")
 # A tag of so many attributes is long, or a value of it holds the sign that ends other tags.
-_LONG_TAG = re.compile(rf"<[a-zA-Z][^>]{{{2 * MAX_ATTRIBUTES}}}")
-_VALUE_WITH_END = re.compile(r"=\s*(?:\"[^\">]*>|'[^'>]*>)")
+_MAY_BE_CROWDED = re.compile(
+    rf"<[a-zA-Z](?=[^>]{{{2 * MAX_ATTRIBUTES}}}|[^>]*=\s*(?:\"[^\">]*>|'[^'>]*>))"
+)
 _FIRST_ATTRIBUTES = re.compile(rf"(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES}}}(?={_BEFORE}[^\s/>])")
 _END_OF_RAW_TEXT = {
     name: re.compile(f"</{name}", re.IGNORECASE)
@@ -215,8 +216,9 @@ def check(source: str) -> tuple[str, bool]:
 def _is_harmless(source: str) -> bool:
     """Return whether a source is too small to exceed a limit; most pages are."""
     tags = source.count("<")
-    may_be_crowded = _LONG_TAG.search(source) or _VALUE_WITH_END.search(source)
-    if tags > HARMLESS_TAGS or (may_be_crowded and _CROWDED_TAG.search(source)):
+    if tags > HARMLESS_TAGS or any(
+        _CROWDED_TAG.match(source, tag.start()) for tag in _MAY_BE_CROWDED.finditer(source)
+    ):
         return False
     return tags * len(_FORMATTING_TAG.findall(source)) <= HARMLESS_PRODUCT
 
