@@ -54,6 +54,12 @@ PING_SECONDS = 15.0
 WATCH_SECONDS = 0.2
 """After which a call is watched for a client that leaves."""
 
+EARLY_BYTES = 16_384
+"""Of a body that is read before its request's turn: whether it takes long stands in it."""
+
+_LONG = frozenset({"artifact_search"})
+"""Tools whose calls let short ones pass."""
+
 _REQUEST_CANCELLED = -32800
 Call = tuple[Principal, str, RequestId]
 CancelElsewhere = Callable[[Call], object]
@@ -106,7 +112,7 @@ class _Answer:
         await self._send(message)
 
     @contextmanager
-    def watched(self) -> Generator[None]:
+    def watched(self, *, pings: bool = True) -> Generator[None]:
         """Cancel the request if its client leaves; keep the connection of a long one busy.
 
         The SDK does so where it streams. A request that is answered soon costs one timer.
@@ -114,7 +120,7 @@ class _Answer:
         loop, tasks = asyncio.get_running_loop(), list[asyncio.Task[None]]()
 
         def watch() -> None:
-            tasks.append(loop.create_task(self._watch()))
+            tasks.append(loop.create_task(self._watch(pings=pings)))
 
         timer = loop.call_later(WATCH_SECONDS, watch)
         try:
@@ -124,9 +130,9 @@ class _Answer:
             for task in tasks:
                 task.cancel()
 
-    async def _watch(self) -> None:
+    async def _watch(self, *, pings: bool) -> None:
         while not self._ended:
-            with anyio.move_on_after(PING_SECONDS):
+            with anyio.move_on_after(PING_SECONDS if pings else None):
                 if (await self._receive())["type"] == "http.disconnect":
                     self.is_unwanted = True
                     self._cancel()
@@ -240,7 +246,8 @@ class Endpoint:
             raise _Refusal(Response(status_code=405, headers={"allow": "POST"}))
         tenants, tenant, person = self._tenants, principal.tenant, principal.run
         if not tenants:
-            await self._pass_on(principal, scope, receive, answer)
+            if message := await self._message(scope, receive):
+                await self._pass_on(message, principal, scope, receive, answer)
             return
         try:
             tenants.admit(tenant, person)
@@ -251,9 +258,18 @@ class Endpoint:
                 answer_429 = reply(429, error, headers={"retry-after": seconds})
                 raise _Refusal(answer_429) from None
             scope[REFUSAL] = error
-        async with tenants.queue.request(tenant, person):
-            with tenants.entered(tenant):
-                await self._pass_on(principal, scope, receive, answer)
+        with tenants.queue.request(tenant, person) as begin, tenants.entered(tenant):
+            declared = Headers(scope=scope).get("content-length", "")
+            is_short = declared.isdecimal() and int(declared[:20]) <= EARLY_BYTES
+            message = await self._message(scope, receive) if is_short else None
+            if message:
+                with answer.watched(pings=False):
+                    await begin(_takes_long(message[0]))
+            elif not is_short:
+                await begin(True)
+                message = await self._message(scope, receive)
+            if message:
+                await self._pass_on(message, principal, scope, receive, answer)
 
     async def _verified(self, scope: Scope) -> Principal:
         """Return who sends a request. Raises _Refusal."""
@@ -287,18 +303,25 @@ class Endpoint:
             return JSONResponse(problem, rejected.status)
         return JSONResponse(problem, rejected.status, {"www-authenticate": header})
 
-    async def _pass_on(
-        self, principal: Principal, scope: Scope, receive: Receive, answer: _Answer
-    ) -> None:
-        """Read the message of a request and pass it on, where its principal may send it."""
+    async def _message(self, scope: Scope, receive: Receive) -> "_Message | None":
+        """Return the message of a request, None if the client went away. Raises _Refusal."""
         try:
             body = await self._body(scope, receive)
         except (TooLarge, TimedOut) as error:
             status = 413 if isinstance(error, TooLarge) else 408
             raise _Refusal(reply(status, error, headers={"connection": "close"})) from None
-        if body is None:  # the client went away
-            return
-        message, written = _message(body)
+        return None if body is None else _message(body)
+
+    async def _pass_on(
+        self,
+        sent: "_Message",
+        principal: Principal,
+        scope: Scope,
+        receive: Receive,
+        answer: _Answer,
+    ) -> None:
+        """Pass a message on, where its principal may send it."""
+        message, written = sent
         try:
             check_scope(principal, scope_of(message))
         except Rejected as rejected:
@@ -385,7 +408,11 @@ class Endpoint:
             await answer.cancelled(call[2], scope)
 
 
-def _message(body: bytes) -> tuple[dict[str, Any], bytes]:
+_Message = tuple[dict[str, Any], bytes]
+"""A message of JSON-RPC, and how it is passed on."""
+
+
+def _message(body: bytes) -> _Message:
     """Return the message of a body and how it is passed on. Raises _Refusal for what is none.
 
     JSON is as in RFC 8259, without Python's NaN and Infinity.
@@ -409,6 +436,11 @@ def _message(body: bytes) -> tuple[dict[str, Any], bytes]:
         request = request if is_request_id(request) else None
         raise _Refusal(reply(400, no_message(), request=request))
     return cast("dict[str, Any]", message), written
+
+
+def _takes_long(message: Mapping[str, Any]) -> bool:
+    params: dict[str, Any] = message.get("params") or {}
+    return str(params.get("name")) in _LONG
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -6,9 +6,10 @@ tenant's only request would wait for a step of each of the fifty.
 
 import asyncio
 import math
-from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from bisect import insort
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 import anyio
@@ -25,6 +26,9 @@ _LATE_SECONDS = 0.005
 _RECENT_SECONDS = 1.0
 """A tenant whose last request ended so recently counts as one that has requests."""
 
+LATER_SECONDS = 2.0
+"""By how much a request that takes long stands behind the short ones that came when it did."""
+
 AT_ONCE = 4
 """Requests of a person that is alone which begin at a time: some wait for a thread or a process."""
 
@@ -34,6 +38,18 @@ _MOST_REFUSALS = 50
 """Refusals of a tenant that wait to be sent. One more is sent at once."""
 
 
+Begin = Callable[[bool], Awaitable[None]]
+"""Waits until a request may begin. It is given whether that takes long."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A request that waits to begin: whoever is ``due`` first is next of its person."""
+
+    due: float
+    begun: "asyncio.Future[None]"
+
+
 @dataclass(slots=True)
 class _Requests:
     """The requests of one tenant: how many are here, how many begin, and which wait to begin."""
@@ -41,9 +57,7 @@ class _Requests:
     persons: Counter[str] = field(default_factory=Counter[str])
     last: float = 0.0
     beginning: int = 0
-    waiting: "dict[str, deque[asyncio.Future[None]]]" = field(
-        default_factory=dict[str, "deque[asyncio.Future[None]]"]
-    )
+    waiting: dict[str, list[_Waiting]] = field(default_factory=dict[str, list[_Waiting]])
     refused_until: float = 0.0
     full_answer_at: float = 0.0
 
@@ -57,7 +71,7 @@ class _Requests:
         while self.waiting:
             person = next(iter(self.waiting))
             queue = self.waiting.pop(person)
-            future = queue.popleft()
+            future = queue.pop(0).begun
             if queue:
                 self.waiting[person] = queue  # behind the others
             if not future.done():  # else its call was cancelled
@@ -71,6 +85,7 @@ class RequestQueue:
     Of a person that is alone a few requests begin at a time; beside another tenant or person, one
     of each tenant. So a call of forty steps waits as long as one of five: each step of it would
     wait for a step of every request that has begun. At most ``most`` of a tenant are here.
+    Where requests wait, a long one lets those pass that come within LATER_SECONDS.
     """
 
     def __init__(self, most: int) -> None:
@@ -97,19 +112,23 @@ class RequestQueue:
         own, others = self._tenants.get(tenant), self._tenants.values()
         return own is not None and any(0 < other.here < own.here for other in others)
 
-    @asynccontextmanager
-    async def request(self, tenant: str, person: str = "") -> AsyncGenerator[None]:
-        """Wait until a request may begin. It counts as here until the context ends."""
+    @contextmanager
+    def request(self, tenant: str, person: str = "") -> Generator[Begin]:
+        """Count a request as here until the context ends. What this gives waits for its turn."""
         own = self._tenants.setdefault(tenant, _Requests())
         own.persons[person] += 1
         beginning: _Beginning | None = None
-        try:
+
+        async def begin(is_long: bool) -> None:
+            nonlocal beginning
             if own.waiting or 0 < own.beginning >= self._at_once(tenant):
-                await self._wait(tenant, own, person)
+                await self._wait(own, tenant, person, LATER_SECONDS if is_long else 0)
             else:
                 own.beginning += 1
             beginning = _Beginning(lambda held: self._end_one(tenant, own, held))
-            yield
+
+        try:
+            yield begin
         finally:
             own.persons[person] -= 1
             if not own.persons[person]:
@@ -135,9 +154,11 @@ class RequestQueue:
         own.full_answer_at = loop.time() + _FULL_ANSWER_SECONDS
         return True
 
-    async def _wait(self, tenant: str, own: _Requests, person: str) -> None:
-        free: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        own.waiting.setdefault(person, deque()).append(free)
+    async def _wait(self, own: _Requests, tenant: str, person: str, later: float) -> None:
+        loop = asyncio.get_running_loop()
+        free: asyncio.Future[None] = loop.create_future()
+        waiting = _Waiting(loop.time() + later, free)
+        insort(own.waiting.setdefault(person, []), waiting, key=lambda other: other.due)
         telemetry.adjust("queue", 1, queue="requests")
         try:
             with telemetry.timed("wait", queue="requests"):

@@ -1,7 +1,8 @@
 """FairLimiter and queue: who asks for many waits for itself."""
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
@@ -149,6 +150,13 @@ async def test_slots_are_never_lost_and_never_more_than_there_are(
         pass
 
 
+@asynccontextmanager
+async def request(queue: RequestQueue, tenant: str, person: str = "") -> AsyncGenerator[None]:
+    with queue.request(tenant, person) as begin:
+        await begin(False)
+        yield
+
+
 class Requests:
     """Requests that last until they are ended."""
 
@@ -165,7 +173,8 @@ class Requests:
 
     async def _run(self, tenant: str, name: str, end: asyncio.Event) -> None:
         tenant, _, person = tenant.partition("/")
-        async with self.queue.request(tenant, person):
+        with self.queue.request(tenant, person) as begin:
+            await begin(name.startswith("long"))
             self.begun.append(name)
             await end.wait()
 
@@ -242,6 +251,26 @@ async def test_requests_of_one_person_do_not_begin_before_those_of_another(
     assert not requests.queue.is_greedy("a")
 
 
+async def test_a_long_request_lets_short_ones_pass_for_a_while(
+    never_passes_on: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests, few = Requests(RequestQueue(100)), _fair.AT_ONCE
+    await requests.come("a", *(f"{number}" for number in range(few)), "long 1", "short 1")
+    monkeypatch.setattr(_fair, "LATER_SECONDS", 0)
+    await requests.come("a", "long 2", "short 2")
+    for number in range(few):
+        await requests.end(f"{number}")
+    assert requests.begun[few:] == ["short 1", "long 2", "short 2", "long 1"]
+    await requests.end_all()
+
+
+async def test_a_long_request_begins_at_once_where_none_waits(never_passes_on: None) -> None:
+    requests = Requests(RequestQueue(100))
+    await requests.come("a", "long")
+    assert requests.begun == ["long"]
+    await requests.end_all()
+
+
 async def test_a_person_leaves_the_others_a_slot_and_who_has_the_fewest_is_next() -> None:
     line = Line(FairLimiter("slots", 9, 4), part=0.5)
     async with anyio.create_task_group() as tasks:
@@ -298,13 +327,13 @@ async def test_a_request_that_is_cancelled_in_line_does_not_keep_its_place(
 
 async def test_a_tenant_with_too_many_requests_is_busy_and_another_is_not() -> None:
     queue = RequestQueue(4)
-    async with queue.request("a", "ada"), queue.request("a", "ada"), queue.request("a", "ada"):
+    async with request(queue, "a", "ada"), request(queue, "a", "ada"), request(queue, "a", "ada"):
         queue.check("a", "ada")
         with pytest.raises(Busy, match="3 of your calls"):
             queue.check("a", "ada", 0.5)
         queue.check("a", "bob", 0.5)
     queue = RequestQueue(2)
-    async with queue.request("a"), queue.request("a"):
+    async with request(queue, "a"), request(queue, "a"):
         with pytest.raises(Busy) as busy:
             queue.check("a")
         queue.check("b")
@@ -334,12 +363,12 @@ async def test_refusals_leave_one_by_one_and_few_of_them_through_the_protocol(
 
 async def test_the_tenant_with_more_requests_than_another_is_the_greedy_one() -> None:
     queue = RequestQueue(100)
-    async with queue.request("a"), queue.request("a"):
+    async with request(queue, "a"), request(queue, "a"):
         assert not queue.is_greedy("a"), "it is alone"
-        async with queue.request("b"):
+        async with request(queue, "b"):
             assert queue.is_greedy("a")
             assert not queue.is_greedy("b")
-            async with queue.request("b"):
+            async with request(queue, "b"):
                 assert not queue.is_greedy("a")
         assert not queue.is_greedy("a")
     assert not queue.is_greedy("c")
