@@ -5,6 +5,7 @@ where the response may end. Bytes after the response would answer another reques
 server, or a proxy before it, that lost track of its responses (RFC 9112, section 11.2).
 """
 
+import asyncio
 import re
 import ssl
 from collections.abc import Mapping
@@ -12,7 +13,6 @@ from contextlib import suppress
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import httpcore2
 
 from fetchstash.errors import Call, TooLarge
@@ -215,20 +215,19 @@ class GuardedStream(httpcore2.AsyncNetworkStream):
 
     async def _has_unread(self) -> bool:
         """Say whether bytes, or the connection's end, wait below: in TLS records or a queue."""
-        has_unread = False
+        loop = asyncio.get_running_loop()
 
-        async def read() -> None:
-            nonlocal has_unread
+        def end_after(turns: int) -> None:
+            if turns:
+                loop.call_soon(end_after, turns - 1)
+            else:
+                reading.cancel()
+
+        with anyio.CancelScope() as reading:
+            end_after(_TURNS_TO_READ)
             with suppress(httpcore2.NetworkError, OSError):
                 await self._inner.read(1)
-            has_unread = True
-
-        async with anyio.create_task_group() as reading:
-            reading.start_soon(read)
-            for _ in range(_TURNS_TO_READ):
-                await anyio.lowlevel.checkpoint()
-            reading.cancel_scope.cancel()
-        return has_unread
+        return not reading.cancelled_caught
 
     async def aclose(self) -> None:
         """Close the socket."""
