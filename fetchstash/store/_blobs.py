@@ -302,7 +302,8 @@ def lost(ref: str) -> StoreError:
     return StoreError(f"The bytes of the artifact {ref} are lost.", "Fetch its document again.")
 
 
-_PIECE = 2**20
+_PIECE = 4 * 2**20
+"""Bytes of one request where the source is a bucket."""
 
 
 def copied(source: ByteSource, blob: Blob, path: Path) -> str:

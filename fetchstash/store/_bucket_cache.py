@@ -1,9 +1,9 @@
 """A bounded copy of blobs on the local disk, named by SHA-256 and verified before it is used."""
 
 import contextlib
-import hashlib
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
@@ -19,10 +19,6 @@ _ROOM_SHARE = 0.9
 
 _COUNTED_SHARE = 0.1
 """So much may come in before the files are counted again: other processes write here, too."""
-
-QUICKLY_HASHED = 16 * 2**20
-"""Bytes that are hashed in some milliseconds: a larger file of an earlier process takes longer than
-a request for a part of it."""
 
 
 class BlobCache(Blobs):
@@ -42,11 +38,13 @@ class BlobCache(Blobs):
         self._bytes = self._counted = sum(size for _, _, size in self.files())
         self.sweep_spool(time.time())
 
+    def takes(self, blob: Blob) -> bool:
+        """Return whether the cache keeps a blob of this size."""
+        return blob.size <= self._max_bytes * _LARGEST_SHARE
+
     def keep(self, path: Path, blob: Blob) -> None:
-        """Move a measured file of the spool into the cache, or remove it if it is too large."""
-        if blob.size > self._max_bytes * _LARGEST_SHARE:
-            path.unlink(missing_ok=True)
-            return
+        """Move a file of the spool, whose hash is the blob's, into the cache."""
+        blob = replace(blob, modified_ns=path.stat().st_mtime_ns)
         path.replace(self.path(blob.kind, blob.sha256))
         with self._lock:
             self._verified[blob.kind, blob.sha256] = blob
@@ -56,41 +54,39 @@ class BlobCache(Blobs):
         if self._bytes > self._max_bytes or uncounted > self._max_bytes * _COUNTED_SHARE:
             self._make_room()
 
-    def cached(self, kind: Kind, sha256: str, *, most: int | None = None) -> int | None:
-        """Open a blob and return its descriptor, None if the cache has it not, or not whole.
+    def keep_copy(self, path: Path, blob: Blob) -> None:
+        """Keep a blob that the cache takes, and leave its file of the spool where it is."""
+        if self.takes(blob):
+            copy = self.new_file()
+            with contextlib.suppress(OSError):
+                copy.hardlink_to(path)
+                self.keep(copy, blob)
 
-        ``most`` bytes are hashed for it.
-        """
+    def cached(self, blob: Blob) -> int | None:
+        """Open a blob and return its descriptor, None if the cache has it not, or not whole."""
+        key = blob.kind, blob.sha256
         try:
-            blob = self._verified.get((kind, sha256)) or self._inspected(kind, sha256, most)
-            fd = self.descriptor(blob) if blob else None
+            fd = self.descriptor(self._verified.get(key) or self._inspected(*key))
         except FileNotFoundError:
             return None
         except (BadArgument, OSError, StoreError):  # altered, or not readable
-            self.remove(kind, sha256)
+            self.remove(*key)
             return None
-        self._used[kind, sha256] = time.time()
+        self._used[key] = time.time()
         return fd
 
-    def link(self, kind: Kind, sha256: str) -> Path | None:
+    def link(self, blob: Blob) -> Path | None:
         """Return a file of the spool with a blob, None if the cache has it not."""
-        fd = self.cached(kind, sha256)
+        fd = self.cached(blob)
         if fd is None:
             return None
         os.close(fd)
         path = self.new_file()
         try:
-            path.hardlink_to(self.path(kind, sha256))
+            path.hardlink_to(self.path(blob.kind, blob.sha256))
         except OSError:  # removed meanwhile, or a file system without links
             return None
         return path
-
-    def keep_copy(self, path: Path, kind: Kind, sha256: str, size: int) -> None:
-        """Keep a blob that was verified, and leave its file of the spool where it is."""
-        copy = self.new_file()
-        with contextlib.suppress(OSError):
-            copy.hardlink_to(path)
-            self.keep(copy, Blob(kind, sha256, size, copy.stat().st_mtime_ns))
 
     def remove(self, kind: Kind, sha256: str) -> None:
         """Forget a blob."""
@@ -100,18 +96,10 @@ class BlobCache(Blobs):
         with contextlib.suppress(OSError):
             super().remove(kind, sha256)
 
-    def filling(self, kind: Kind, sha256: str, size: int) -> "Filling":
-        """Return what keeps a blob that is read from its start in order."""
-        wanted = 0 < size <= self._max_bytes * _LARGEST_SHARE
-        return Filling(self, kind, sha256, size, wanted=wanted)
-
-    def _inspected(self, kind: Kind, sha256: str, most: int | None) -> Blob | None:
-        path = self.path(kind, sha256)
-        if most is not None and path.stat().st_size > most:
-            return None
+    def _inspected(self, kind: Kind, sha256: str) -> Blob:
         blob = self.inspect(kind, sha256)
         if blob.sha256 != sha256:
-            raise StoreError(f"The file {path} was altered.", "Remove it.")
+            raise StoreError(f"The file {self.path(kind, sha256)} was altered.", "Remove it.")
         self._verified[kind, sha256] = blob
         return blob
 
@@ -132,53 +120,3 @@ class BlobCache(Blobs):
                 return
             self.remove(kind, name)
             self._bytes = self._counted = self._bytes - size
-
-
-class Filling:
-    """A blob on its way into the cache, as far as it was read without a gap."""
-
-    def __init__(
-        self, cache: BlobCache, kind: Kind, sha256: str, size: int, *, wanted: bool
-    ) -> None:
-        self._cache = cache
-        self._kind: Kind = kind
-        self._sha256 = sha256
-        self._size = size
-        self._next = 0 if wanted else -1
-        self._digest = hashlib.sha256()
-        self._path: Path | None = None
-        self._begun: list[bytes] = []
-
-    def __call__(self, start: int, data: bytes) -> None:
-        """Take bytes that begin at ``start``. A full disk ends it: the cache is no promise."""
-        if start != self._next:
-            return
-        self._next += len(data)
-        self._begun.append(data)
-        if self._next < self._size and len(self._begun) == 1 and not self._path:
-            return  # a slice at the beginning reads no more
-        try:
-            self._path = self._path or self._cache.new_file()
-            with self._path.open("ab") as file:
-                for part in self._begun:
-                    file.write(part)
-                    self._digest.update(part)
-            self._begun.clear()
-            if self._next == self._size:
-                self._finish(self._path)
-        except OSError:
-            self.close()
-
-    def close(self) -> None:
-        """Remove what is not whole."""
-        self._next = -1
-        self._begun.clear()
-        if self._path:
-            self._path.unlink(missing_ok=True)
-            self._path = None
-
-    def _finish(self, path: Path) -> None:
-        if self._digest.hexdigest() == self._sha256:
-            path.chmod(0o600)
-            self._cache.keep_copy(path, self._kind, self._sha256, self._size)
-        self.close()

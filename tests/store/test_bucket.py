@@ -1,12 +1,13 @@
-"""What only a store in a bucket does: ranges, the cache, replicas, and what was lost there."""
+"""What only a store in a bucket does: the cache, ranges, replicas, and what was lost there."""
 
+import errno
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fetchstash.errors import BadArgument, StoreError, UnknownRef
-from fetchstash.store import ArtifactStore, GrepQuery, StoreLimits, open_store
+from fetchstash.store import ArtifactStore, GrepQuery, StoreLimits, _bytes, open_store
 from tests.store.buckets import Recorded, new_objects
 from tests.store.conftest import Open, Put
 from tests.store.contents import raw_of, text_of
@@ -27,25 +28,51 @@ async def test_another_replica_reads_what_was_put(open_team: Open, put: Put) -> 
     assert (await other.search("Ünïcode", (), 5)).passages
 
 
-async def test_grep_reads_ahead_and_keeps_what_it_read(
+TEXT = b"".join(b"line %07d\n" % n for n in range(400_000))
+
+
+async def test_a_text_that_is_opened_is_fetched_once_and_kept(
     open_team: Open, put: Put, objects: Recorded
 ) -> None:
-    text = b"".join(b"line %07d\n" % n for n in range(400_000))
-    facts = await put(await open_team(), text)
+    facts = await put(await open_team(), TEXT)
     store = await open_team(machine="other")
     objects.requests.clear()
-    reader = await store.open_text(facts.artifact_ref)
-    matches = await reader.grep(GrepQuery("line 039999[0-9]"))
-    await reader.aclose()
-    assert matches.total == 10
-    ranges = [size for name, _, size in objects.requests if name == "get_range"]
-    assert len(ranges) <= len(text) // 2**20 + 3
-    assert max(ranges) == 2**20
+    for _ in range(2):
+        reader = await store.open_text(facts.artifact_ref)
+        assert (await reader.grep(GrepQuery("line 039999[0-9]"))).total == 10
+        assert await reader.read_chars(13 * 200_000, 13 * 200_000 + 12) == "line 0200000"
+        await reader.aclose()
+    ranges = [size for _, _, size in objects.requests]
+    assert (sum(ranges), len(ranges)) == (len(TEXT), 2)
+
+
+async def test_a_text_that_the_cache_does_not_take_is_read_by_ranges(
+    open_team: Open, put: Put, objects: Recorded
+) -> None:
+    store = await open_team(cache_bytes=0)
+    facts = await put(store, TEXT)
     objects.requests.clear()
     reader = await store.open_text(facts.artifact_ref)
-    assert (await reader.grep(GrepQuery("0399999"))).total == 1
+    assert objects.requests == []
+    assert await reader.read_chars(13 * 200_000, 13 * 200_000 + 12) == "line 0200000"
+    ((name, _, size),) = objects.requests
+    assert (name, size <= 128 * 2**10) == ("get_range", True)
+    assert (await reader.grep(GrepQuery("line 039999[0-9]"))).total == 10
     await reader.aclose()
-    assert objects.names() == []
+
+
+async def test_a_text_is_read_where_the_disk_takes_no_copy_of_it(
+    open_team: Open, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = await put(await open_team(), TEXT)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store = await open_team(machine="other")
+    monkeypatch.setattr(_bytes, "copied", full)
+    assert await text_of(store, facts.artifact_ref) == TEXT.decode()
+    assert list(store.spool.iterdir()) == []
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 10_000, 2**30])
@@ -105,14 +132,14 @@ async def test_a_url_whose_bytes_are_lost_is_unknown(
     store = await open_team()
     with pytest.raises(UnknownRef):
         await store.get("https://example.org/")
-    reader = await store.open_text(facts.artifact_ref)
     with pytest.raises(StoreError, match="are lost"):
-        await reader.read_chars(0, 4)
+        await store.open_text(facts.artifact_ref)
 
 
+@pytest.mark.parametrize("cache_bytes", [0, 2**30])
 @pytest.mark.parametrize("left", [b"", b"a" * 100_000])
 async def test_a_text_that_was_cut_short_in_the_bucket_says_so(
-    left: bytes, open_team: Open, put: Put, objects: Recorded
+    left: bytes, cache_bytes: int, open_team: Open, put: Put, objects: Recorded
 ) -> None:
     from obstore.exceptions import GenericError
 
@@ -125,11 +152,19 @@ async def test_a_text_that_was_cut_short_in_the_bucket_says_so(
             raise GenericError("status code: 416 Requested Range Not Satisfiable")
 
     objects.before = refuse
-    store: ArtifactStore = await open_team()
-    reader = await store.open_text(facts.artifact_ref)
+    store: ArtifactStore = await open_team(cache_bytes=cache_bytes)
+
+    async def slice_of_it() -> None:
+        reader = await store.open_text(facts.artifact_ref)
+        await reader.read_chars(90_000, 190_000)
+
+    async def matches_in_it() -> None:
+        reader = await store.open_text(facts.artifact_ref)
+        await reader.grep(GrepQuery("line"))
+
     for read in (
-        lambda: reader.read_chars(90_000, 190_000),
-        lambda: reader.grep(GrepQuery("line")),
+        slice_of_it,
+        matches_in_it,
         lambda: store.search("line", [facts.artifact_ref], 1),
     ):
         with pytest.raises(StoreError, match="were altered"):
