@@ -57,7 +57,6 @@ def fill(folder: Path, count: int) -> list[str]:
                 _rows.insert_blob(db, blob)
             _rows.insert(db, record)
             place.sidecars.write(record)
-            place.sidecars.publish(facts.artifact_ref)
             refs.append(facts.artifact_ref)
     place.catalog.close()
     place.close()

@@ -1,8 +1,8 @@
 """The store in a folder.
 
 put   Both files are hashed and synced. Then, under the lock, they are renamed. While their folders
-      are synced the sidecar is written and the row inserted. When they are, the row is committed,
-      then the sidecar gets its name. Only then is the put acknowledged.
+      are synced the row is inserted. When they are, the row is committed, then the sidecar is
+      written. Only then is the put acknowledged.
 gc    Under the lock sidecars are removed, rows are deleted and committed, and then files unlinked.
       A crash between the two leaves a file without a row, which the next gc finds by listing the
       folders. As both happen under one lock, no put can claim a file that is about to be unlinked,
@@ -159,16 +159,15 @@ class LocalStore(CatalogStore):
                         rows.insert_blob(db, blob)
                     made = work(change)
                     sidecars.remove(change.forgotten)
-                    for ref in change.written:
-                        sidecars.write(rows.record(db, ref))
+                    records = [rows.record(db, ref) for ref in change.written]
             except BaseException:
                 # gc removes later what cannot be removed now.
                 with contextlib.suppress(OSError, sqlite3.Error, StoreError):
                     if files:
-                        self._withdraw(db, change.written, blobs)
+                        self._withdraw(db, blobs)
                 raise
-            for ref in change.written:
-                sidecars.publish(ref)
+            for record in records:
+                sidecars.write(record)
             # An artifact is safe by now: a failure here is gc's to report.
             with contextlib.suppress(OSError) if files else nullcontext():
                 self._catalog.check_current(db)
@@ -232,7 +231,6 @@ class LocalStore(CatalogStore):
             orphans = [f for f in self._blobs.files() if f[:2] not in known and f[:2] not in lost]
             self._catalog.check_current(db)
             if not dry_run:
-                sidecars.discard()
                 for kind, name, _ in orphans:
                     self._blobs.remove(kind, name)
         if not dry_run:
@@ -305,7 +303,7 @@ class LocalStore(CatalogStore):
         with self._catalog.reading() as db:
             return rows.is_empty(db)
 
-    def _withdraw(self, db: Connection, refs: Iterable[str], blobs: Iterable[Blob]) -> None:
+    def _withdraw(self, db: Connection, blobs: Iterable[Blob]) -> None:
         """Unlink what a failed change has renamed, unless an artifact names it."""
         try:
             settle(db)
@@ -315,8 +313,6 @@ class LocalStore(CatalogStore):
                 raise
         known = rows.known(db)
         self._catalog.check_current(db)
-        for ref in refs:
-            self._place.sidecars.discard(ref)
         for blob in blobs:
             if (blob.kind, blob.sha256) not in known:
                 self._blobs.remove(blob.kind, blob.sha256)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fetchstash.errors import BadArgument, Busy, FetchstashError
 from fetchstash.store import _rows as rows
-from fetchstash.store._blobs import Blobs, Kind
+from fetchstash.store._blobs import KINDS, Blob, Blobs, Kind
 from fetchstash.store._catalog import Catalog, Connection, settle, transaction
 from fetchstash.store._contract import Finding
 from fetchstash.store._disk import (
@@ -29,7 +29,7 @@ from fetchstash.store._disk import (
     translate_errors,
 )
 from fetchstash.store._place import Sidecars, refuse_folders, refuse_foreign
-from fetchstash.store._schema import count_runs, count_total
+from fetchstash.store._schema import Record
 
 LIST = "list.txt"
 
@@ -70,55 +70,6 @@ NOT_DAMAGE = (
     "SQLITE_PERM", "SQLITE_AUTH", "SQLITE_NOMEM",
 )  # fmt: skip
 """Errors of SQLite that say nothing about the file."""
-
-
-def rebuild(folder: Path, presence: Presence, sidecars: Sidecars, quarantine: Quarantine) -> None:
-    """Make a new catalogue out of the old one's readable rows and of the sidecars, which win.
-
-    Raises Busy if another process has the store open.
-    """
-    if not presence.alone():
-        raise Busy("Another process has the store open.", "End it, and repair again.")
-    path = folder / "catalog.db"
-    moved = quarantine.move(path, "damaged catalogue")
-    for suffix in ("-wal", "-journal"):
-        log = quarantine.move(path.with_name(path.name + suffix), "its log")
-        if log and moved:
-            log.replace(moved.with_name(moved.name + suffix))
-    path.with_name(path.name + "-shm").unlink(missing_ok=True)
-    catalog = Catalog(path, folder / "lock")
-    catalog.prepare()
-    try:
-        with catalog.locked() as db, transaction(db):
-            if moved and moved.stat().st_size:
-                with contextlib.closing(sqlite3.connect(moved)) as old:
-                    for table in ("setting", "artifact", "blob", "expired"):
-                        _salvage(old, db, table)
-            key = sidecars.key()
-            if key:
-                rows.set_url_key(db, key)
-            _restore(db, sidecars)
-            count_total(db)
-            count_runs(db)
-    finally:
-        catalog.close()
-
-
-def _salvage(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> None:
-    """Copy the rows of a table, until the first that cannot be read."""
-    with contextlib.suppress(sqlite3.Error):
-        for row in old.execute(f"SELECT * FROM {table}"):  # noqa: S608 - a name of ours
-            marks = ", ".join("?" * len(row))
-            with contextlib.suppress(sqlite3.Error):  # a garbled row that breaks a rule
-                new.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)  # noqa: S608
-
-
-def _restore(db: Connection, sidecars: Sidecars) -> None:
-    """Insert the artifacts of all sidecars, oldest first."""
-    records = [record for ref in sidecars.refs() if (record := sidecars.read(ref))]
-    for record in sorted(records, key=lambda record: str(record.get("created_at"))):
-        with contextlib.suppress(ValueError):
-            rows.restore(db, record)
 
 
 WAL_RESET_BUG = ((3, 7, 0), (3, 51, 2))
@@ -270,10 +221,33 @@ class _Store:
         self._has_catalogue = True
 
     def _rebuild(self) -> None:
+        """Make a new catalogue out of the sidecars, and keep the old one in the quarantine.
+
+        Raises Busy if another process has the store open.
+        """
+        if not self._presence.alone():
+            raise Busy("Another process has the store open.", "End it, and repair again.")
         with contextlib.suppress(sqlite3.Error, FetchstashError):
             self._catalog.close()
-        rebuild(self._folder, self._presence, self._sidecars, self._quarantine)
-        self._catalog = Catalog(self._folder / "catalog.db", self._folder / "lock")
+        path = self._folder / "catalog.db"
+        moved = self._quarantine.move(path, "damaged catalogue")
+        for suffix in ("-wal", "-journal"):
+            log = self._quarantine.move(path.with_name(path.name + suffix), "its log")
+            if log and moved:
+                log.replace(moved.with_name(moved.name + suffix))
+        path.with_name(path.name + "-shm").unlink(missing_ok=True)
+        self._catalog = Catalog(path, self._folder / "lock")
+        self._catalog.prepare()
+        records = [record for ref in self._sidecars.refs() if (record := self._sidecars.read(ref))]
+        with self._catalog.locked() as db, transaction(db):
+            if key := self._sidecars.key():
+                rows.set_url_key(db, key)
+            for record in sorted(records, key=lambda record: str(record.get("created_at"))):
+                with contextlib.suppress(ValueError):
+                    rows.restore(db, record)
+            for kind, sha256 in rows.known(db):
+                if blob := self._sound(kind, sha256):
+                    rows.insert_blob(db, blob)
         self._has_catalogue = self._is_rebuilt = True
 
     def _lost_rows(self) -> Iterator[Ailment]:
@@ -287,31 +261,24 @@ class _Store:
         with self._catalog.locked() as db:
             settle(db)
             lost = set(self._sidecars.refs()).difference(rows.all_refs(db))
-        return [ref for ref in sorted(lost) if self._is_whole(ref)]
+        return [ref for ref in sorted(lost) if self._whole(ref)]
 
-    def _is_whole(self, ref: str) -> bool:
-        """Return whether the sidecar of an artifact can be read and names sound files."""
-        record = self._sidecars.read(ref)
-        if record is None:
-            return False
-        text = record.get("text")
-        if self._problem("raw", str(record.get("raw"))) in _LOST_BLOB:
-            return False
-        return text is None or self._problem("text", str(text)) not in _LOST_BLOB
+    def _whole(self, ref: str) -> tuple[Record, list[Blob]] | None:
+        """Return the sidecar of an artifact and its files, None where one of these is not sound."""
+        record = self._sidecars.read(ref) or {}
+        named: list[tuple[Kind, str]] = [(k, str(record[k])) for k in KINDS if record.get(k)]
+        blobs = [blob for kind, sha256 in named if (blob := self._sound(kind, sha256))]
+        return (record, blobs) if blobs and len(blobs) == len(named) else None
 
     def _restore(self, ref: str) -> bool:
         """Make the row of an artifact again out of its sidecar, if that names sound files."""
-        record = self._sidecars.read(ref)
-        if record is None or not self._is_whole(ref):
-            return False
-        with self._catalog.locked() as db, contextlib.suppress(ValueError):
-            with transaction(db):
+        if whole := self._whole(ref):
+            record, blobs = whole
+            with contextlib.suppress(ValueError), self._catalog.locked() as db, transaction(db):
                 rows.restore(db, record)
-                names: dict[Kind, str | None] = {"raw": record["raw"], "text": record["text"]}
-                for kind, sha256 in names.items():
-                    if sha256:
-                        rows.insert_blob(db, self._blobs.inspect(kind, sha256))
-            return True
+                for blob in blobs:
+                    rows.insert_blob(db, blob)
+                return True
         return False
 
     def _artifacts(self) -> Iterator[Ailment]:
@@ -319,7 +286,7 @@ class _Store:
             damaged = rows.damaged(db)
         for ref in damaged:
             what = f"The catalogue's record of the artifact {ref} is damaged."
-            step = "Repair restores it." if self._is_whole(ref) else _FETCH
+            step = "Repair restores it." if self._whole(ref) else _FETCH
             yield Ailment(
                 Finding("fault", what, step, ref), partial(self._restore_or_remove, [ref])
             )
@@ -336,16 +303,18 @@ class _Store:
 
     def _problem(self, kind: Kind, sha256: str) -> str | None:
         """Return what is wrong with a blob that an artifact names, if anything is."""
-        try:
-            blob = self._blobs.inspect(kind, sha256)
-        except (FileNotFoundError, ValueError):  # ValueError: no file has such a name
-            return MISSING
-        except BadArgument:
-            return ALTERED
-        if blob.sha256 != sha256:
-            return ALTERED
+        if (blob := self._sound(kind, sha256)) is None:
+            return ALTERED if self._blobs.path(kind, sha256).exists() else MISSING
         with self._catalog.reading() as db:
             return None if rows.is_recorded(db, blob) else UNRECORDED
+
+    def _sound(self, kind: Kind, sha256: str) -> Blob | None:
+        """Measure a file; return None where it is missing or not what its name says."""
+        try:
+            blob = self._blobs.inspect(kind, sha256)
+        except (BadArgument, FileNotFoundError, ValueError):  # ValueError: no file has such a name
+            return None
+        return blob if blob.sha256 == sha256 else None
 
     def _ailment(self, kind: Kind, sha256: str, ref: str, problem: str) -> Ailment:
         what = f"The file {kind}/{sha256} of the artifact {ref} {problem}."
@@ -363,7 +332,7 @@ class _Store:
         """Remove every artifact that names a lost blob, unless a put has brought it back."""
         with self._catalog.reading() as db:
             refs = rows.naming(db, kind, sha256)
-        if self._problem(kind, sha256) in _LOST_BLOB:
+        if not self._sound(kind, sha256):
             self._restore_or_remove(refs)
 
     def _restore_or_remove(self, refs: Iterable[str]) -> None:
@@ -391,7 +360,7 @@ class _Store:
             orphans = [file for file in self._blobs.files() if file[:2] not in known]
         left = 0
         for kind, name, size in orphans:
-            if not self._is_rebuilt and self._problem(kind, name) not in _LOST_BLOB:
+            if not self._is_rebuilt and self._sound(kind, name):
                 left += 1
                 continue
             what = f"The file {kind}/{name} ({size} bytes) belongs to no artifact."
@@ -432,7 +401,6 @@ class _Store:
             self._sidecars.keep_key(rows.url_keys(db)[0])
             for ref in rows.all_refs(db).intersection(refs):
                 self._sidecars.write(rows.record(db, ref))
-                self._sidecars.publish(ref)
 
     def _quarantined(self) -> Iterator[Ailment]:
         files, size = self._quarantine.count()
@@ -444,4 +412,3 @@ class _Store:
 MISSING = "is missing"
 ALTERED = "was altered after it was stored"
 UNRECORDED = "has no record that is right"
-_LOST_BLOB = (MISSING, ALTERED)

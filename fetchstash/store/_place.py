@@ -1,10 +1,9 @@
 """A store's folder: its blobs, sidecars and catalogue, and their upkeep.
 
 They are written without a sync of their own: the catalogue is the truth, and a sidecar is read only
-when the catalogue is damaged. It is written in the spool while the row is, gets its name after the
-row's commit and before the put is acknowledged, and is removed before the row is deleted. So a
-process that is killed leaves no sidecar of a put that was not committed, and a sidecar without a
-row means that the row was lost.
+when the catalogue is damaged. It is written after the row's commit and before the put is
+acknowledged, and is removed before the row is deleted. So a process that is killed leaves no
+sidecar of a put that was not committed, and a sidecar without a row means that the row was lost.
 
 catalog.db      what there is (_schema.py)       raw, text    the blobs (_blobs.py)
 lock            held for every change            facts        sidecars (Sidecars)
@@ -42,6 +41,7 @@ from fetchstash.store._disk import (
     sync_file,
     sync_folder,
 )
+from fetchstash.store._schema import Record
 
 
 class Sidecars:
@@ -56,37 +56,31 @@ class Sidecars:
         """Make the folder if it is missing. Raises StoreError where something is in the way."""
         private_folder(self._folder)
 
-    def write(self, record: dict[str, Any]) -> None:
-        """Write the record of an artifact, for ``publish``. The lock is held until then."""
-        with contextlib.suppress(OSError):
-            _write(self._spooled(record["ref"]), record)
+    def write(self, record: Record) -> None:
+        """Write the record of an artifact. If that fails, repair writes it later.
 
-    def publish(self, ref: str) -> None:
-        """Let what was written be the record. If that fails, repair writes it later."""
-        with contextlib.suppress(OSError):
-            self._spooled(ref).replace(self._folder / ref)
-
-    def discard(self, ref: str = "*") -> None:
-        """Remove what was written of an artifact, or of any, and not published.
-
-        The lock is held, so no living process is about to publish it.
+        The lock is held. Nobody sees half of it: it gets its name when it is whole.
         """
-        for path in self._spool.glob(f"{ref}.facts"):
-            path.unlink(missing_ok=True)
-
-    def _spooled(self, ref: str) -> Path:
-        return self._spool / f"{ref}.facts"
+        path = self._spool / f"{record['ref']}.facts"
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(fd, "wb") as file:
+                file.write(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"))
+            path.replace(self._folder / record["ref"])
+        except OSError:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
 
     def remove(self, refs: Iterable[str]) -> None:
         for ref in refs:
             with contextlib.suppress(OSError):
                 (self._folder / ref).unlink()
 
-    def read(self, ref: str) -> dict[str, Any] | None:
+    def read(self, ref: str) -> Record | None:
         """Return the record of an artifact; None if there is none or it is damaged."""
         try:
             record: Any = json.loads((self._folder / ref).read_text(encoding="utf-8"))
-            return cast("dict[str, Any]", record) if record["ref"] == ref else None
+            return cast("Record", record) if record["ref"] == ref else None
         except (KeyError, OSError, RecursionError, TypeError, ValueError):
             return None
 
@@ -114,15 +108,6 @@ class Sidecars:
         with contextlib.suppress(OSError):
             return self._key.read_bytes() or None
         return None
-
-
-def _write(path: Path, record: dict[str, Any]) -> None:
-    data = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        os.write(fd, data)
-    finally:
-        os.close(fd)
 
 
 _OWN_NAMES = (

@@ -36,9 +36,6 @@ STEP_SECONDS = 0.05
 REST_SECONDS = 0.01
 """So long the thread rests between two steps."""
 
-OPEN_SECONDS = 5
-"""So long a text stays open between steps: opening one in a bucket takes longer than a step."""
-
 MEMORY_BYTES = 64 * 2**20
 """An index in memory begins anew when it has that much text."""
 
@@ -90,8 +87,6 @@ class SearchIndex:
         self._builder: Thread | None = None
         # The number of an index, and texts that are all in it: no need to look again.
         self._complete: tuple[int, Texts] | None = None
-        # The text that the last step did not end, and when it was opened. It is the lock's.
-        self._begun: tuple[str, StoredText, float] | None = None
         self._memory: sqlite3.Connection | None = None
         self._kept: dict[str, bytes] = {}  # the texts of an index in memory
 
@@ -147,7 +142,6 @@ class SearchIndex:
         if not (self._path and self._lock and self._path.exists()):
             return
         with locked(self._lock):
-            self._end_begun()
             try:
                 with self._connection() as db:
                     known = {sha256 for (sha256,) in db.execute("SELECT sha256 FROM text")}
@@ -163,7 +157,6 @@ class SearchIndex:
             self._unlink()
 
     def _unlink(self) -> None:
-        self._end_begun()
         if self._path:
             # First its journal, which another index must not get.
             self._path.with_name("search.db-journal").unlink(missing_ok=True)
@@ -178,7 +171,6 @@ class SearchIndex:
         self._stopped.set()
         if self._builder:
             self._builder.join()
-        self._end_begun()
 
     def _search(self, work: _Work, limit: int, cancelled: Callable[[], bool]) -> SearchResult:
         asked, texts = work.asked, work.texts
@@ -245,35 +237,27 @@ class SearchIndex:
             while work.missing:
                 sha256 = work.missing.pop()
                 try:
-                    text, opened = self._text(work, sha256)
-                    if not self._path and sha256 not in self._kept:
-                        self._kept[sha256] = text.read(0, text.index.size)
+                    text = self._text(work, sha256)
                 except FetchstashError:  # gc took it meanwhile, or it was altered
                     if work.named:
                         raise
                     continue
-                self._begun = sha256, text, opened
-                if add(db, sha256, text, expired):
-                    self._end_begun()
-                else:
-                    work.missing.append(sha256)
+                with contextlib.closing(text):
+                    if not add(db, sha256, text, expired):
+                        work.missing.append(sha256)
                 if expired():
                     return
 
-    def _text(self, work: _Work, sha256: str) -> tuple[StoredText, float]:
-        """Return a text, and when it was opened: in the last step, if that is not long ago."""
-        now = time.monotonic()
-        if self._begun:
-            begun, text, opened = self._begun
-            if begun == sha256 and now - opened < OPEN_SECONDS:
-                return text, opened
-            self._end_begun()
-        return work.open_text(work.texts.refs[sha256]), now
-
-    def _end_begun(self) -> None:
-        if self._begun:
-            self._begun[1].close()
-            self._begun = None
+    def _text(self, work: _Work, sha256: str) -> StoredText:
+        """Open a text. An index in memory keeps a copy of each."""
+        kept = self._kept.get(sha256)
+        if kept is None:
+            text = work.open_text(work.texts.refs[sha256])
+            if self._path:
+                return text
+            with contextlib.closing(text):
+                kept = self._kept[sha256] = text.read(0, text.index.size)
+        return text_in_memory(kept)
 
     def _read(self, work: _Work, hits: Iterable[Hit]) -> Generator[Candidate]:
         """Read passages, with the headings above them, text by text."""
@@ -283,8 +267,7 @@ class SearchIndex:
         for sha256, here in by_text.items():
             ref = work.texts.refs[sha256]
             try:
-                kept = self._kept.get(sha256)
-                text = work.open_text(ref) if kept is None else text_in_memory(kept)
+                text = self._text(work, sha256)
             except _LOST:
                 if work.named:
                     raise

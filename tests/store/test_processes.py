@@ -193,22 +193,6 @@ def test_a_put_that_was_killed_is_no_fault_goes_at_gc_and_is_never_revived(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
-def test_gc_removes_the_facts_of_a_killed_put_while_others_have_the_store_open(
-    tmp_path: Path,
-) -> None:
-    folder = tmp_path / "store"
-
-    async def work() -> None:
-        async with aclosing(await open_store(StoreLimits(folder))) as store:
-            await anyio.to_thread.run_sync(run, "-c", KILLED_PUT, folder, "folders_synced")
-            assert [path.suffix for path in store.spool.iterdir()] == [".facts"]
-            await store.gc()
-            assert list(store.spool.iterdir()) == []
-
-    anyio.run(work)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
 @pytest.mark.parametrize("step", ["committed", "put_done"])
 def test_a_put_that_was_killed_after_its_commit_is_an_artifact_and_no_fault(
     step: str, tmp_path: Path
