@@ -103,6 +103,7 @@ async def test_a_sidecar_that_cannot_be_replaced_leaves_no_facts_beside_it(
     in_the_way.mkdir()
     await store.pin(ref)
     assert [path.name for path in (limits.folder / "facts").iterdir()] == [ref]
+    assert list(store.spool.iterdir()) == []
 
 
 async def test_a_catalogue_without_room_refuses_the_put_and_keeps_the_rest(
