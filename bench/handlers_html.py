@@ -12,6 +12,7 @@ import argparse
 import gc
 import gzip
 import json
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from typing import Any
 from unittest.mock import patch
 
 from fetchstash.handlers import ExtractLimits, Hints
-from fetchstash.handlers._html import _content
+from fetchstash.handlers._html import _content, _trees
 from fetchstash.handlers._html._handler import HtmlHandler
 from fetchstash.handlers._worker._child import GC_THRESHOLDS
 
@@ -55,7 +56,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("corpus", type=Path)
-    parser.add_argument("--folds", type=Path, help="folder of models, FOLD.json each")
+    parser.add_argument("--folds", type=Path, help="folder of models, FOLD.py each")
     parser.add_argument(
         "--every", type=int, default=10, help="compare CPU time on every Nth page (default 10)"
     )
@@ -74,14 +75,10 @@ def main() -> None:
         out = Path(folder, "out")
         start = time.process_time()
         for fold in sorted({row["fold"] for row in rows}):
-            trees = (
-                _content.compiled(
-                    json.loads((arguments.folds / f"{fold}.json").read_text("utf-8"))["trees"]
-                )
-                if arguments.folds
-                else _content.model()
-            )
-            with patch.object(_content, "model", return_value=trees):
+            rounds = _trees.ROUNDS
+            if arguments.folds:
+                rounds = runpy.run_path(str(arguments.folds / f"{fold}.py"))["ROUNDS"]
+            with patch.object(_content, "ROUNDS", rounds):
                 for source, row in pages:
                     if row["fold"] == fold:
                         target = out / row["set"] / f"{row['id']}.md"

@@ -1,6 +1,6 @@
 """Train the block scorer of the HTML handler and print its scores on sites it has not seen.
 
-    python train_html.py CORPUS [--out MODEL.json] [--trees 80] [--leaves 16] [--pages N]
+    python train_html.py CORPUS [--out MODEL.py] [--trees 80] [--leaves 16] [--pages N]
 
 CORPUS is a folder with index.jsonl (one page a line: set, fold, path, gold), pages/ and gold/.
 Needs lightgbm and numpy, which are in no lock: use an environment of its own with the package's
@@ -29,6 +29,25 @@ lightgbm: Any = import_module("lightgbm")
 np: Any = import_module("numpy")
 Array = Any
 Model = Any
+
+
+TREES_OF_ROUND = 10
+"""After each round, the blocks that it decided are left alone."""
+HEAD = '''\
+"""The trees of the block scorer, written by scripts/make/train_html.py; see model.LICENSE.md.
+
+A function adds the leaves of some trees for a block's features to its score. A tree is an
+expression: the leaf on the left is taken if the feature is at most the threshold. As a module they
+are compiled once, and cost less than half of going down their nodes in a loop.
+"""
+# fmt: off
+# ruff: noqa: E501
+
+from collections.abc import Callable
+
+Round = Callable[[list[float], float], float]
+
+'''
 
 
 @dataclass(slots=True)
@@ -170,27 +189,21 @@ class Trainer:
 
 
 def write(path: Path, model: Model) -> None:
-    """Write the trees of a model."""
-    path.write_text(json.dumps({"trees": trees(model)}, separators=(",", ":")) + "\n", "utf-8")
+    """Write the trees of a model as a module: a function for each round of them."""
+    trees = [_written(tree["tree_structure"]) for tree in model.dump_model()["tree_info"]]
+    starts = range(0, len(trees), TREES_OF_ROUND)
+    rounds = ("+".join(trees[start : start + TREES_OF_ROUND]) for start in starts)
+    lines = "".join(f"    lambda row, score: score+{text},\n" for text in rounds)
+    path.write_text(f"{HEAD}ROUNDS: tuple[Round, ...] = (\n{lines})\n", "utf-8")
 
 
-def trees(model: Model) -> list[Any]:
-    """Return the trees as lists of nodes: [feature, threshold, left, right], or a leaf's value."""
-    return [_nodes(tree["tree_structure"], []) for tree in model.dump_model()["tree_info"]]
-
-
-def _nodes(node: dict[str, Any], out: list[Any]) -> list[Any]:
+def _written(node: dict[str, Any]) -> str:
+    """Return the expression of a tree's leaf for the features in ``row``."""
     if "leaf_value" in node:
-        out.append(round(node["leaf_value"], 4))
-        return out
-    at = len(out)
-    out.append(None)
-    left = len(out)
-    _nodes(node["left_child"], out)
-    right = len(out)
-    _nodes(node["right_child"], out)
-    out[at] = [node["split_feature"], float(f"{node['threshold']:.5g}"), left, right]
-    return out
+        return f"{round(node['leaf_value'], 4)!r}"
+    left, right = _written(node["left_child"]), _written(node["right_child"])
+    threshold = float(f"{node['threshold']:.5g}")
+    return f"({left} if row[{node['split_feature']}]<={threshold!r} else {right})"
 
 
 def main() -> None:
@@ -207,7 +220,7 @@ def main() -> None:
     parser.add_argument(
         "--folds",
         type=Path,
-        help="a folder for held-out models FOLD.json, for bench/handlers_html.py",
+        help="a folder for held-out models FOLD.py, for bench/handlers_html.py",
     )
     parser.add_argument("--pages", type=int, help="take so many pages, spread over the corpus")
     arguments = parser.parse_args()
@@ -232,7 +245,7 @@ def main() -> None:
     if arguments.folds:
         arguments.folds.mkdir(exist_ok=True)
         for fold, model in enumerate(models):
-            write(arguments.folds / f"{fold}.json", model)
+            write(arguments.folds / f"{fold}.py", model)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,14 @@
 """Find the content of a page: score blocks, cut regions, leave teasers out.
 
-scripts/make/train_html.py writes ``model.json``; ``model.LICENSE.md`` names the data. A tree is a
-list of nodes. A leaf is a number; any other node is [feature, threshold, left, right], and left is
-taken if the feature is at most the threshold. The log odds are the sum of the leaves.
+scripts/make/train_html.py writes ``_trees.py``; ``model.LICENSE.md`` names the data.
 """
 
-import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
-from importlib.resources import files
+from collections.abc import Sequence
+from functools import lru_cache
 from itertools import compress
 from operator import not_
-from typing import cast
 from urllib.parse import unquote
 
 from fetchstash.handlers._html import _features
@@ -29,50 +24,19 @@ from fetchstash.handlers._html._repairs import (
     keep_tables,
     keep_title,
 )
+from fetchstash.handlers._html._trees import ROUNDS
 
 _SETTLED = 2.5
 """Log odds beyond which the remaining trees are skipped: they would not change the decision."""
-_ROUND = 10  # trees
-
-Tree = list[tuple[int, float, int, int] | float]
-Round = Callable[[list[float], float], float]
-"""Adds the leaves of some trees for a block's features to its score."""
-
-
-def compiled(trees: list[Tree]) -> list[Round]:
-    """Return the trees as functions, which cost a third of going down their nodes in a loop."""
-    rounds = (
-        "+".join(("score", *map(_written, trees[n : n + _ROUND])))
-        for n in range(0, len(trees), _ROUND)
-    )
-    return [eval(f"lambda row, score: {text}") for text in rounds]  # noqa: S307 - numbers only
-
-
-def _written(tree: Tree, number: int = 0) -> str:
-    """Return the expression of a tree's leaf for the features in ``row``."""
-    node = tree[number]
-    if isinstance(node, (int, float)):
-        return repr(node)
-    feature, threshold, left, right = node
-    below, above = _written(tree, left), _written(tree, right)
-    return f"({below} if row[{feature:d}] <= {threshold!r} else {above})"
-
-
-@cache
-def model() -> list[Round]:
-    """Return the trees of the block scorer."""
-    source = files("fetchstash.handlers._html").joinpath("model.json").read_text("utf-8")
-    return compiled(cast("list[Tree]", json.loads(source)["trees"]))
 
 
 def log_odds(blocks: list[Block]) -> list[float]:
     """Return for each block the log odds that it is content."""
     rows, page = _features.features(blocks)
-    trees = model()
     scores: list[float] = []
     for of_block in rows:
         row, score = of_block + page, 0.0
-        for add in trees:
+        for add in ROUNDS:
             score = add(row, score)
             if not -_SETTLED < score < _SETTLED:
                 break
