@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, Literal
 
-from fetchstash.client._streams import a_string, an_object, is_collection, is_object
+from fetchstash.client._streams import a_string, is_collection, is_object
 from fetchstash.text import picture_size
 
 BYTES_PER_PAGE = 50_000
@@ -145,16 +145,75 @@ def _is_encrypted(key: str, block: dict[str, Any]) -> bool:
     return redacted or key in {"encrypted_content", "encrypted_index"}
 
 
+_KINDS = {
+    "image": "image/png",
+    "image_url": "image/png",
+    "input_image": "image/png",
+    "computer_screenshot": "image/png",
+    "image_generation_call": "image/png",
+    "document": "application/pdf",
+    "file": "application/pdf",
+    "input_file": "application/pdf",
+    "audio": "audio/mpeg",
+    "input_audio": "audio/mpeg",
+    "video": "video/mp4",
+    "media": "",
+    "resource": "application/pdf",
+}
+"""Types of blocks, and the media type that is assumed where a block names none."""
+
+_HOLDERS: dict[str, Provider] = {
+    "source": "anthropic",
+    "image_url": "openai",
+    "file": "openai",
+    "input_audio": "openai",
+    "resource": "",
+    **dict.fromkeys(("inlineData", "inline_data", "fileData", "file_data"), "gemini"),
+}
+"""The object within a block that holds the content, and whose blocks have it."""
+
+_OF_OPENAI = {"image_url", "input_image", "computer_screenshot", "image_generation_call"}
+_OF_OPENAI |= {"input_file", "input_audio"}
+_MEDIA_TYPES = ("media_type", "mime_type", "mimeType")
+_CONTENTS = ("data", "base64", "blob", "file_data", "result", "url", "image_url")
+_ELSEWHERE = {"url", "file_id", "uri"}
+_TEXT_NAMES = (".txt", ".md", ".csv", ".json", ".xml", ".html", ".py")
+
+
 def media_of(value: Any) -> Media | None:
-    """Return the medium that a block is, None if it is none. A document given as text is text."""
+    """Return the medium that a block is, None if it is none. A document given as text is text.
+
+    Blocks of LangChain (base64, url, file_id) and MCP (data, blob) name no provider.
+    """
     if isinstance(value, bytes | bytearray):
         return Media("", "", bytes(value))
     if not is_object(value):
         return _object_media(value)
-    kind = a_string(value.get("type"))
-    reader = _BLOCKS.get(kind)
-    media = reader(kind, value) if reader else None
-    return media or _gemini_media(value)
+    kind, holder = a_string(value.get("type")), value
+    provider: Provider = "openai" if kind in _OF_OPENAI else ""
+    for key, named in _HOLDERS.items():
+        if is_object(value.get(key)):
+            holder, provider = value[key], named
+    if kind not in _KINDS and provider != "gemini":
+        return None
+    if holder is not value and holder.get("type") in {"text", "content"}:
+        return None
+    media_type = next((holder[key] for key in _MEDIA_TYPES if holder.get(key)), "")
+    data = next((holder[key] for key in _CONTENTS if holder.get(key)), "")
+    data = data if isinstance(data, str | bytes) else ""
+    if isinstance(data, str) and data.startswith("data:"):
+        head = _DATA_URL.match(data)
+        media_type, data = (head[1], data[head.end() :]) if head else ("", data[5:])
+    elif data in (holder.get("url"), holder.get("image_url")):
+        data = ""  # it is elsewhere
+    if not data and not provider and ("text" in holder or _ELSEWHERE.isdisjoint(holder)):
+        return None
+    if data and a_string(holder.get("filename")).lower().endswith(_TEXT_NAMES):
+        media_type = media_type or "text/plain"
+    if holder.get("format") == "wav":
+        media_type = "audio/wav"
+    media_type = a_string(media_type) or _KINDS.get(kind, "")
+    return Media(provider, media_type, data, low_detail=holder.get("detail") == "low")
 
 
 def _object_media(value: Any) -> Media | None:
@@ -163,116 +222,8 @@ def _object_media(value: Any) -> Media | None:
     if isinstance(data, bytes):
         return Media("", a_string(getattr(value, "media_type", "")), data)
     if isinstance(kind, str) and kind.endswith("-url"):
-        return Media("", _URL_TYPES.get(kind.removesuffix("-url"), ""))
+        return Media("", _KINDS.get(kind.removesuffix("-url"), ""))
     return None
-
-
-_URL_TYPES = {
-    "image": "image/png",
-    "document": "application/pdf",
-    "file": "application/pdf",
-    "audio": "audio/mpeg",
-    "video": "video/mp4",
-}
-"""What is assumed of a medium that only its kind is known of."""
-
-
-def _from_url(provider: Provider, url: Any, kind: str, *, low_detail: bool = False) -> Media:
-    address = a_string(url)
-    if address.startswith("data:"):
-        head = _DATA_URL.match(address)
-        media_type, data = (head[1], address[head.end() :]) if head else ("", address[5:])
-        return Media(provider, media_type or _URL_TYPES.get(kind, ""), data, low_detail)
-    return Media(provider, _URL_TYPES.get(kind, ""), "", low_detail)
-
-
-def _openai_image(_kind: str, block: dict[str, Any]) -> Media:
-    """Read image_url, input_image and computer_screenshot."""
-    url = block.get("image_url")
-    inner = an_object(url) or {"url": url, "detail": block.get("detail")}
-    return _from_url("openai", inner.get("url"), "image", low_detail=inner.get("detail") == "low")
-
-
-def _openai_file(_kind: str, block: dict[str, Any]) -> Media | None:
-    """Read input_file, and file of Chat Completions; file is LangChain's block, too."""
-    file = an_object(block.get("file")) or block
-    data = a_string(file.get("file_data"))
-    if data.startswith("data:"):
-        return _from_url("openai", data, "document")
-    if data:
-        return Media("openai", _type_of_name(a_string(file.get("filename"))), data)
-    if any(key in file for key in ("file_id", "file_url", "file_data")):
-        return Media("openai", "application/pdf")
-    return _neutral_media("file", block)
-
-
-def _openai_audio(_kind: str, block: dict[str, Any]) -> Media:
-    audio = an_object(block.get("input_audio"))
-    wav = audio.get("format") == "wav"
-    return Media("openai", "audio/wav" if wav else "audio/mpeg", a_string(audio.get("data")))
-
-
-def _openai_generated(_kind: str, block: dict[str, Any]) -> Media:
-    return Media("openai", "image/png", a_string(block.get("result")))
-
-
-def _anthropic_media(kind: str, block: dict[str, Any]) -> Media | None:
-    """Read image and document; a document whose source is text or content blocks is text."""
-    source = an_object(block.get("source"))
-    if not source:
-        return _neutral_media(kind, block)
-    if source.get("type") in {"text", "content"}:
-        return None
-    media_type = a_string(source.get("media_type")) or _URL_TYPES.get(kind, "")
-    return Media("anthropic", media_type, a_string(source.get("data")))
-
-
-def _neutral_media(kind: str, block: dict[str, Any]) -> Media | None:
-    """Read blocks that name no provider: LangChain's (base64, url, file_id) and MCP's (data)."""
-    media_type = a_string(block.get("mime_type") or block.get("mimeType"))
-    data = a_string(block.get("base64") or block.get("data") or block.get("blob"))
-    elsewhere = any(key in block for key in ("url", "file_id", "uri"))
-    if not data and not (elsewhere and "text" not in block):
-        return None
-    return Media("", media_type or _URL_TYPES.get(kind, ""), data)
-
-
-def _mcp_resource(_kind: str, block: dict[str, Any]) -> Media | None:
-    resource = an_object(block.get("resource"))
-    return _neutral_media("file", resource) if "blob" in resource else None
-
-
-def _gemini_media(part: dict[str, Any]) -> Media | None:
-    for key in ("inlineData", "inline_data", "fileData", "file_data"):
-        blob = part.get(key)
-        if is_object(blob):
-            media_type = a_string(blob.get("mimeType") or blob.get("mime_type"))
-            data = blob.get("data") or ""
-            return Media("gemini", media_type, data if isinstance(data, str | bytes) else "")
-    return None
-
-
-_BLOCKS: dict[str, Callable[[str, dict[str, Any]], Media | None]] = {
-    "image_url": _openai_image,
-    "input_image": _openai_image,
-    "computer_screenshot": _openai_image,
-    "input_file": _openai_file,
-    "file": _openai_file,
-    "input_audio": _openai_audio,
-    "image_generation_call": _openai_generated,
-    "image": _anthropic_media,
-    "document": _anthropic_media,
-    "audio": _neutral_media,
-    "video": _neutral_media,
-    "media": _neutral_media,
-    "resource": _mcp_resource,
-}
-"""Readers of blocks by their type."""
-
-
-def _type_of_name(name: str) -> str:
-    text = (".txt", ".md", ".csv", ".json", ".xml", ".html", ".py")
-    return "text/plain" if name.lower().endswith(text) else "application/pdf"
 
 
 def media_tokens(media: Media) -> int:
@@ -281,7 +232,8 @@ def media_tokens(media: Media) -> int:
     if kind == "text":
         return media.size_bytes // 4
     if kind in {"audio", "video"}:
-        return round(_seconds(media, kind) * _PER_SECOND[kind, media.provider])
+        per_second = _PER_SECOND.get((kind, media.provider)) or _PER_SECOND[kind, ""]
+        return round(_seconds(media, kind) * per_second)
     data = _decoded(media.data, HEAD_CHARS)
     size = picture_size(data)
     if kind == "image" or size:
@@ -297,42 +249,43 @@ _PER_PAGE: dict[str, int] = {
     "gemini": 560,
     "": 3_000,
 }
-_PER_SECOND: dict[tuple[str, str], int] = {
-    **{("audio", name): 32 for name in ("anthropic", "gemini", "")},
-    **{("video", name): 263 + 32 for name in ("anthropic", "gemini", "openai", "")},
-    ("audio", "openai"): 10,
-}
+_PER_SECOND = {("audio", ""): 32, ("audio", "openai"): 10, ("video", ""): 263 + 32}
 
 
 def _picture_tokens(media: Media, size: tuple[int, int]) -> int:
-    rules = {"anthropic": _anthropic_picture, "openai": _openai_picture, "gemini": _gemini_picture}
     if media.provider:
-        return 85 if media.low_detail else rules[media.provider](*size)
-    return max(rule(*size) for rule in rules.values())
+        return 85 if media.low_detail else _PER_PICTURE[media.provider](*size)
+    return max(rule(*size) for rule in _PER_PICTURE.values())
 
 
-def _patches(width: float, height: float, edge: int, most: int) -> int:
-    """Return the patches that cover a picture, scaled down until there are at most ``most``."""
-    return min(ceil(width / edge) * ceil(height / edge), most)
+def _patches(width: float, height: float, edge: int) -> int:
+    """Return how many squares cover a picture."""
+    return ceil(width / edge) * ceil(height / edge)
 
 
 def _anthropic_picture(width: int, height: int) -> int:
     scale = min(1.0, 2_576 / max(width, height))
-    return _patches(width * scale, height * scale, 28, 4_784)
+    return min(_patches(width * scale, height * scale, 28), 4_784)
 
 
 def _openai_picture(width: int, height: int) -> int:
     fit = min(1.0, 2_048 / max(width, height))
     fit *= min(1.0, 768 / (min(width, height) * fit))
-    tiles = ceil(width * fit / 512) * ceil(height * fit / 512)
-    return max(85 + 170 * tiles, _patches(width, height, 32, 1_536))
+    tiles = _patches(width * fit, height * fit, 512)
+    return max(85 + 170 * tiles, min(_patches(width, height, 32), 1_536))
 
 
 def _gemini_picture(width: int, height: int) -> int:
     if max(width, height) <= 384:
         return 258
-    unit = max(min(width, height) // 1.5, 256)
-    return max(258 * ceil(width / unit) * ceil(height / unit), 1_120)
+    return max(258 * _patches(width, height, max(min(width, height) * 2 // 3, 256)), 1_120)
+
+
+_PER_PICTURE = {
+    "anthropic": _anthropic_picture,
+    "openai": _openai_picture,
+    "gemini": _gemini_picture,
+}
 
 
 def _seconds(media: Media, kind: str) -> float:
