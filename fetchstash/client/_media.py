@@ -172,8 +172,9 @@ _HOLDERS: dict[str, Provider] = {
 }
 """The object within a block that holds the content, and whose blocks have it."""
 
-_OF_OPENAI = {"image_url", "input_image", "computer_screenshot", "image_generation_call"}
-_OF_OPENAI |= {"input_file", "input_audio"}
+_OF_OPENAI = {
+    "image_url", "input_image", "computer_screenshot", "image_generation_call", "input_file",
+}  # fmt: skip
 _MEDIA_TYPES = ("media_type", "mime_type", "mimeType")
 _CONTENTS = ("data", "base64", "blob", "file_data", "result", "url", "image_url")
 _ELSEWHERE = {"url", "file_id", "uri"}
