@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
@@ -232,7 +232,6 @@ _TOOLS = {
 }
 _INFORMS = ("-h", "--help", "--help-settings")
 _SWITCHES = ("literal", "ignore_case", "refresh")
-_MOST = 8
 _NEAR, _VERY_NEAR = 0.6, 0.8
 
 
@@ -258,27 +257,27 @@ def near(option: str, own: Sequence[str], others: Sequence[str]) -> list[str]:
     return []
 
 
-def _line(command: click.Command, name: str, rest: list[str], *, with_values: bool) -> list[str]:
+def _line(command: click.Command, name: str, words: list[str], *, with_values: bool) -> list[str]:
     """Return the words of the line that unknown options mean, [] if one of them means nothing."""
-    from fetchstash.config import load  # noqa: PLC0415 - for mistakes alone
-    from fetchstash.server.tools import meant, tool_specs  # noqa: PLC0415 - as above
+    from fetchstash.server.tools import meant, tool_specs  # noqa: PLC0415 - for mistakes alone
 
-    context = click.Context(command, info_name=name)
-    unknown: dict[str, Any] = {}
-    while True:
-        try:
-            given, _, _ = command.make_parser(context).parse_args([*rest])
-            break
-        except click.NoSuchOption as error:
-            at, value = next(_places(error.option_name, rest), (-1, ""))
-            if at < 0 or len(unknown) == _MOST:
-                return []
-            following = rest[at + 1 : at + 2] if with_values and not value else []
-            following = [] if following and following[0].startswith("-") else following
-            unknown[error.option_name.lstrip("-")] = value or "".join(following) or True
-            del rest[at : at + 1 + len(following)]
-        except click.UsageError:
-            return []
+    own = {option for parameter in command.params for option in parameter.opts}
+    own.update(option for parameter in command.params for option in parameter.secondary_opts)
+    unknown, rest = dict[str, Any](), list[str]()
+    while words and words[0] != "--":
+        word = words.pop(0)
+        option, _, value = word.partition("=")
+        if not word.startswith("--") or option in own:
+            rest.append(word)
+            continue
+        if with_values and not value and words and not words[0].startswith("-"):
+            value = words.pop(0)
+        unknown[option.lstrip("-")] = value or True
+    rest += words
+    try:
+        given, _, _ = command.make_parser(click.Context(command)).parse_args([*rest])
+    except click.UsageError:
+        return []
     numbers = {place: str(given.get(place)) for place in ("start", "end")}
     known = {place: int(number) for place, number in numbers.items() if number.isdecimal()}
     spec = next(spec for spec in tool_specs(load()) if spec.name == _TOOLS[name])
@@ -288,14 +287,6 @@ def _line(command: click.Command, name: str, rest: list[str], *, with_values: bo
     if not all_meant or lacks_value or (call.action == "grep" and {"ref", "refs"} & set(new)):
         return []  # the sources of grep stand behind its pattern
     return [*shlex.split(command_line(Call(call.action, new), places=False)), *rest]
-
-
-def _places(option: str, words: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Go through the places of an option, with the value behind its "="."""
-    for at, word in enumerate(words):
-        written, _, value = word.partition("=")
-        if written == option:
-            yield at, value
 
 
 def _is_taken(words: Sequence[str]) -> bool:
