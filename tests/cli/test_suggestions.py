@@ -136,6 +136,7 @@ def test_a_flag_that_would_help_is_one_that_the_command_takes(key: Any) -> None:
         ("grep x @2 --limit 5", "grep --max-matches 5 x @2"),
         ("grep --regex words @2", "grep words @2"),
         ("grep --fixed words @2", "grep --literal words @2"),
+        ("grep --fixed -- --x @2", "grep --literal -- --x @2"),
         ("search --top 5 x", "search --max-results 5 x"),
         ("info --ref @2", "info @2"),
     ],
