@@ -162,6 +162,7 @@ def test_an_option_of_another_program_is_answered_with_the_call_that_was_meant(
         ("grep --refs @1 -- -x", "'--refresh'"),
         ("grep --regex", ""),
         ("ls --page 5", ""),
+        ("fetch a.org b.org --query", ""),
     ],
 )
 def test_a_wrong_option_is_told_those_that_are_spelt_like_it_and_none_of_other_commands(
