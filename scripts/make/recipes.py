@@ -10,19 +10,17 @@ import json
 import os
 import re
 import shlex
-import struct
-import subprocess
 import sys
 import tempfile
 from base64 import b32encode
 from pathlib import Path
 
 from fetchstash.cli.demo.site import Site
+from tests.cli.terminal import plain, read_all, start_on_terminal
 
 COLUMNS = 92
 ADDRESS = "127.0.0.1:48000"
 """What stands for the site's in the page."""
-METER = re.compile(r"(?:\r\x1b\[K[^\r\n]*)*\r\x1b\[K")
 
 
 def run_again(page: str) -> str:
@@ -70,32 +68,11 @@ def environment(folder: Path, host: str) -> dict[str, str]:
 
 def run(line: str, env: dict[str, str], folder: Path) -> str:
     """Run a command line on a terminal of its own, and return what stays on it."""
-    import fcntl  # noqa: PLC0415 - POSIX alone has it
-    import pty  # noqa: PLC0415 - as above
-    import termios  # noqa: PLC0415 - as above
-
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
-    process = subprocess.Popen(
-        ["/bin/sh", "-c", line],
-        env=env,
-        cwd=folder,
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-        start_new_session=True,
-    )
-    os.close(follower)
-    shown = b""
-    try:
-        while more := os.read(leader, 65_536):
-            shown += more
-    except OSError:  # nobody holds the terminal any more
-        pass
-    os.close(leader)
+    process, leader = start_on_terminal(["/bin/sh", "-c", line], env, folder, COLUMNS)
+    shown = plain(read_all(leader))
     if process.wait():
-        raise RuntimeError(f"{shlex.quote(line)} failed: {shown.decode()}")
-    return METER.sub("", shown.decode().replace("\r\n", "\n"))
+        raise RuntimeError(f"{shlex.quote(line)} failed: {shown}")
+    return shown
 
 
 def without_chance(text: str, refs: list[str]) -> str:
