@@ -33,19 +33,19 @@ TRY_AGAIN_THEMSELVES = ("checks --all", "extras", "matrix")
 PARTS = (  # those that take longest first, so that both lanes end together
     "checks --all",  # lint, types, import rules, all tests against the built wheel
     "extras",  # OCR, the browser and the shells, with their real programs
-    "adapters",  # the client's adapters and their types, against the real SDKs
     "frameworks",  # the examples of docs/frameworks.md, with the real packages
-    "replicas --short",  # a team's store on PostgreSQL and real buckets, replicas killed
-    "matrix",  # the tests that are not slow, on other interpreters
-    "torture --short",  # kills, guesses and hostile files, a few minutes
-    "compare --short --jobs 2",  # ours, a peer and three planted bad servers, on a web of its own
-    "gateway",  # the gateway in front of real servers, what reaches a model with it and without
+    "adapters",  # the client's adapters and their types, against the real SDKs
     "bench --corpora ../shared/corpora",  # each benchmark still runs, in a short form
     "hosts",  # real hosts against a scripted model: what reaches it, what stays
-    "conformance",  # the protocol's own suite for both eras, and the inspector
-    "access",  # a real identity provider, and logins of the mcp client and hosts at it
-    "deploy",  # the unit, the dashboard and the manifests, with what reads them
+    "matrix",  # the tests of the quick run, on other interpreters
+    "replicas --short",  # a team's store on PostgreSQL and real buckets, replicas killed
+    "gateway",  # the gateway in front of real servers, what reaches a model with it and without
+    "torture --short",  # kills, guesses and hostile files, a few minutes
+    "compare --short --jobs 2",  # ours, a peer and three planted bad servers, on a web of its own
     "fuzz --seconds 60",  # the fuzzers, with fresh seeds
+    "conformance",  # the protocol's own suite for both eras, and the inspector
+    "deploy",  # the unit, the dashboard and the manifests, with what reads them
+    "access",  # a real identity provider, and logins of the mcp client and hosts at it
     "packages",  # the bundle, server.json and the image are made, validated and started
     "site",  # the documentation as a site: no link of it is broken
 )

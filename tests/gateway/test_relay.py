@@ -392,7 +392,7 @@ async def test_what_is_no_message_is_passed_over() -> None:
 
 
 async def test_a_silent_server_gets_its_call_cancelled() -> None:
-    async with gateway(Server("silent", tools("wait"), silent, timeout=0.01)) as host:
+    async with gateway(Server("silent", tools("wait"), silent, timeout=0.2)) as host:
         answer = await host.call("tools/call", {"name": "wait"})
     assert answer["result"]["content"][0]["text"].startswith("[timeout]")
 
