@@ -3,22 +3,13 @@
 import asyncio
 import itertools
 import json
-import os
-import statistics
-import subprocess
-import sys
-import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-from fetchstash.cli.demo._tour import command
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 ERAS = (LEGACY, MODERN)
-START_SECONDS = 120
 MAX_ANSWER = 2**24
 
 _PREFIX = "io.modelcontextprotocol/"
@@ -137,10 +128,6 @@ async def fetched(caller: Caller, urls: Sequence[str]) -> list[str]:
     return refs
 
 
-def p99(times: Sequence[float]) -> float:
-    return statistics.quantiles(times, n=100, method="inclusive")[98]
-
-
 async def _head(reader: asyncio.StreamReader) -> tuple[int, Mapping[str, str]]:
     """Return the status and the header fields of an answer."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
@@ -168,43 +155,3 @@ def _message(body: bytes) -> Mapping[str, Any]:
         message: dict[str, Any] = json.loads(body)
         return message
     return {}
-
-
-@asynccontextmanager
-async def serving(
-    port: int, *flags: str, program: str = "", log: Path | None = None, env: Any = None
-) -> AsyncGenerator[subprocess.Popen[bytes]]:
-    """Run ``fetchstash serve --http`` on a port of loopback until the context ends."""
-    words = [program or command(), "serve", "--http", f"127.0.0.1:{port}", *flags]
-    output = log.open("ab") if log else sys.stderr
-    if not program:  # an older one has no such setting
-        env = {**(env or os.environ), "FETCHSTASH_EXTRACT_CONFINE": "auto"}
-    process = subprocess.Popen(  # noqa: ASYNC220 - it only starts; what follows is awaited
-        words, stdin=subprocess.DEVNULL, stderr=output, env=env
-    )
-    try:
-        await listening(port, process)
-        yield process
-    finally:
-        process.terminate()
-        try:
-            await asyncio.to_thread(process.wait, 20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        if log:
-            output.close()
-
-
-async def listening(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Wait until a server takes connections. Raises RuntimeError if it ends instead."""
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise RuntimeError(f"the server ended with {process.returncode}")
-        with suppress(OSError):
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.close()
-            return
-        await asyncio.sleep(0.05)
-    raise RuntimeError(f"the server did not listen within {START_SECONDS} s")

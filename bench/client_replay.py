@@ -14,7 +14,6 @@ before, as a provider's prompt cache has it; "breaks" counts requests that chang
 "cost" counts a cached token as a tenth of an uncached one.
 """
 
-import argparse
 import json
 import re
 import sys
@@ -25,9 +24,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
+from bench._run import options
 from fetchstash.client import Format, Policy, State, compact, count_tokens, orphans
 from fetchstash.client._formats import as_json, parts
 
@@ -153,20 +152,9 @@ def identifiers(message: str) -> frozenset[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--share", type=float, nargs="+", default=[0.35, 0.5, 0.7])
-    parser.add_argument("--target", type=float, default=Policy().compaction_target_ratio)
-    options = parser.parse_args()
-    files = sorted(options.folder.glob("*.json")) if options.folder.is_dir() else []
-    if not files:
-        print(
-            f"{options.folder} has no transcripts: give a folder of JSON files with messages.",
-            file=sys.stderr,
-        )
-        return 2
+    target = Policy().compaction_target_ratio
+    chosen = options(__doc__, "*.json", share=[0.35, 0.5, 0.7], target=target)
+    files = sorted(chosen.folder.glob("*.json"))
     sides = {"no compaction": nothing, "ours": ours, "LangChain": langchains}
     if find_spec("langchain") is None:
         print("LangChain: MISSING (scripts/ci adapters makes an environment that has it)")
@@ -174,11 +162,11 @@ def main() -> int:
     transcripts = [json.loads(file.read_text(encoding="utf-8"))["messages"] for file in files]
     columns = FIGURES.split()
     print(f"{'window':8}{'':14}" + "".join(f"{name:>11}" for name in columns))
-    for share in options.share:
+    for share in chosen.share:
         for name, make in sides.items():
             figures = Counter[str]()
             for messages in transcripts:
-                figures += replay(messages, share, options.target, make)
+                figures += replay(messages, share, chosen.target, make)
             figures["cost"] = figures["uncached"] + (figures["sent"] - figures["uncached"]) // 10
             row = "".join(f"{figures[figure]:11,}" for figure in columns)
             print(f"{share:<8.0%}{name:14}{row}", flush=True)

@@ -6,15 +6,14 @@ history was compacted; beside it that of a loop in which nothing else happens, o
 python -P bench/client_rewrite.py [--megabytes 4.4] [--times 40]
 """
 
-import argparse
 import asyncio
 import random
-import subprocess
 import sys
 import time
 from collections.abc import Awaitable
 from typing import Any
 
+from bench._run import import_seconds, options
 from fetchstash.client import Policy, Recovery, State, Target, compact, rewrite
 from fetchstash.text import tokens
 
@@ -95,13 +94,8 @@ async def stalls(messages: list[Any], window: int) -> dict[str, tuple[float, flo
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--megabytes", type=float, default=4.4)
-    parser.add_argument("--times", type=int, default=40)
-    options = parser.parse_args()
-    messages = history(int(options.megabytes * 2**20))
+    chosen = options(__doc__, megabytes=4.4, times=40)
+    messages = history(int(chosen.megabytes * 2**20))
     started = time.process_time()
     tokens.count("A text.")
     loading = (time.process_time() - started) * 1000
@@ -113,13 +107,13 @@ def main() -> int:
     for name, (wall, cpu) in asyncio.run(stalls(messages, 200_000)).items():
         print(f"the loop's stall, {name}: {wall:.0f} ms, of them {cpu:.1f} ms CPU of its own")
     targets = (
-        Target(int(options.megabytes * 2**19), "bytes"),
-        Target(int(options.megabytes * 2**17), "tokens"),
+        Target(int(chosen.megabytes * 2**19), "bytes"),
+        Target(int(chosen.megabytes * 2**17), "tokens"),
     )
     for target in targets:
         times: list[float] = []
         stubs = 0
-        for _ in range(options.times):
+        for _ in range(chosen.times):
             started = time.process_time()
             _, report = rewrite(messages, "openai_chat", target, state=State())
             times.append((time.process_time() - started) * 1000)
@@ -127,13 +121,7 @@ def main() -> int:
         times.sort()
         median, p95 = times[len(times) // 2], times[int(len(times) * 0.95)]
         print(f"{target.unit:7} median {median:.1f} ms, p95 {p95:.1f} ms CPU, {stubs} stubs")
-    program = (
-        "import time; t = time.process_time(); import fetchstash.client; "
-        "print((time.process_time() - t) * 1000)"
-    )
-    imports = sorted(
-        float(subprocess.check_output([sys.executable, "-c", program])) for _ in range(7)
-    )
+    imports = sorted(import_seconds("fetchstash.client") * 1000 for _ in range(7))
     print(f"import fetchstash.client: {imports[3]:.1f} ms CPU")
     return 0
 

@@ -9,7 +9,6 @@ characters, that come in their order. What is missing is said.
 """
 
 # ruff: noqa: RUF001 - Cyrillic is one of the scripts
-import argparse
 import json
 import os
 import random
@@ -24,6 +23,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
+
+from bench._run import options
 
 ROOT = Path(__file__).parents[1]
 FONTS = Path("/usr/share/fonts")
@@ -176,12 +177,8 @@ def measured(command: Sequence[str]) -> tuple[str, float, int]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--pages", type=int, default=3)
-    parser.add_argument("--sorts", type=int, default=len(SORTS))
-    parser.add_argument("--python", default=sys.executable)
-    options = parser.parse_args()
-    has_ours = options.python != sys.executable or find_spec("rapidocr") is not None
+    chosen = options(__doc__, pages=3, sorts=len(SORTS), python=sys.executable)
+    has_ours = chosen.python != sys.executable or find_spec("rapidocr") is not None
     tesseract = shutil.which("tesseract")
     if not has_ours:
         print("ours: MISSING, the extra ocr is not installed here (scripts/ci extras)")
@@ -189,8 +186,8 @@ def main() -> int:
         print("tesseract: MISSING (Debian: tesseract-ocr, -rus, -chi-sim)")
     columns = f"{'accuracy':>9}{'CPU s':>7}{'MiB':>6}"
     print(f"{'':20}{'ours':>22}{'sure':>6}{'tesseract':>22}\n{'':20}{columns}{'':6}{columns}")
-    for sort in SORTS[: options.sorts]:
-        pages = [render(sort, seed) for seed in range(options.pages)]
+    for sort in SORTS[: chosen.sorts]:
+        pages = [render(sort, seed) for seed in range(chosen.pages)]
         made = [page for page in pages if page]
         if not made:
             print(f"{sort.name:20} SKIPPED, no font {sort.font}")
@@ -201,7 +198,7 @@ def main() -> int:
                 picture.save(path, dpi=(DPI, DPI))
             row = f"{sort.name:20}"
             if has_ours:
-                command = [options.python, "-P", "-c", OURS, *map(str, paths)]
+                command = [chosen.python, "-P", "-c", OURS, *map(str, paths)]
                 printed, cpu, memory = measured(command)
                 readings = json.loads(printed)
                 scores = [

@@ -12,8 +12,6 @@ A ping is sent every 10 ms, whether or not the one before was answered: a loop t
 second delays a hundred of them.
 """
 
-import argparse
-import os
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -23,6 +21,7 @@ from pathlib import Path
 import anyio
 from mcp import Client
 
+from bench._run import load, options
 from bench._store import fill
 from fetchstash.cli.demo._tour import ask, started
 from fetchstash.cli.demo.site import Document, Site
@@ -165,19 +164,13 @@ async def search(artifacts: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    names = ("page", "grep", "search")
-    parser.add_argument("--scene", choices=names, nargs="*", default=names)
-    parser.add_argument("--artifacts", type=int, default=20_000)
-    args = parser.parse_args()
+    args = options(__doc__, scene=["page", "grep", "search"], artifacts=20_000)
     scenes: dict[str, list[Callable[[], Awaitable[str]]]] = {
         "page": [lambda: page("legacy"), lambda: page("2026-07-28")],
         "grep": [grep],
         "search": [lambda: search(args.artifacts)],
     }
-    print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors; in ms, over: {BOUND:g} s")
+    print(f"{load()}; in ms, over: {BOUND:g} s")
     print(f"{'while':16}{'pings':>8}{'p50':>9}{'p99':>9}{'max':>9}{'over':>8}", flush=True)
     for name in args.scene:
         for scene in scenes[name]:

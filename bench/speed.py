@@ -10,7 +10,6 @@ or a program that is missing that is said. ``--only`` names what to run: "fetchi
 Ends with 1 if a goal is missed.
 """
 
-import argparse
 import os
 import platform
 import random
@@ -20,6 +19,7 @@ import sys
 import tarfile
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -31,7 +31,7 @@ from threading import Thread
 import anyio
 import httpx2
 
-from bench.http import cpu_seconds
+from bench._run import cpu_seconds, options
 from fetchstash import open_stash
 
 WORDS = ("system", "time", "value", "data", "user", "request", "naïve", "server", "page", "1984")
@@ -205,11 +205,11 @@ async def fetching(bench: Bench, base: str, *, small: bool) -> None:
             bench.row("an unchanged page again", what, ((each[0], 3, " ms"),))
 
 
-def others(options: argparse.Namespace) -> int:
+def others(chosen: Namespace) -> int:
     """Run the programs of the other rows; return how many missed a bound or failed."""
-    corpora: Path | None = options.corpora
-    small: bool = options.small
-    only: list[str] = options.only
+    corpora: Path = chosen.corpora
+    small: bool = chosen.small
+    only: list[str] = chosen.only
     programs: tuple[tuple[str, str, Sequence[str], str], ...] = (
         ("an HTML page, against trafilatura", "handlers_html", ("--every", "20"), "html"),
         ("compaction of a long history", "client_rewrite", ("--times", "3"), ""),
@@ -240,9 +240,9 @@ def others(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def corpus_folder(corpora: Path | None, name: str) -> Generator[Path | None]:
+def corpus_folder(corpora: Path, name: str) -> Generator[Path | None]:
     """Give the folder of a corpus, unpacked where it is an archive; None where there is none."""
-    folder = corpora / name if corpora and name else None
+    folder = corpora / name if name else None
     if folder is None or folder.is_dir():
         yield folder
         return
@@ -258,19 +258,11 @@ def corpus_folder(corpora: Path | None, name: str) -> Generator[Path | None]:
 
 def main() -> int:
     """Start the server and print the rows."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--corpora", type=Path, help="the folder of the corpora")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--small", action="store_true", help="less of everything")
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="run these alone")
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.serve:
+    chosen = options(__doc__, corpora=Path(), rounds=7, small=False, only=list[str](), serve=False)
+    if chosen.serve:
         serve()
-    if options.only and "fetching" not in options.only:
-        return 1 if others(options) else 0
+    if chosen.only and "fetching" not in chosen.only:
+        return 1 if others(chosen) else 0
     print(
         f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, {os.cpu_count()} processors, Python "
         f"{platform.python_version()}, load {os.getloadavg()[0]:.1f}\n\n"
@@ -281,11 +273,11 @@ def main() -> int:
         assert server.stdout is not None
         try:
             base = f"http://127.0.0.1:{int(server.stdout.readline())}"
-            bench = Bench(server.pid, options.rounds)
-            anyio.run(partial(fetching, bench, base, small=options.small))
+            bench = Bench(server.pid, chosen.rounds)
+            anyio.run(partial(fetching, bench, base, small=chosen.small))
         finally:
             server.kill()
-    failed = 0 if options.only == ["fetching"] else others(options)
+    failed = 0 if chosen.only == ["fetching"] else others(chosen)
     return 1 if bench.missed or failed else 0
 
 

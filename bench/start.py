@@ -8,7 +8,6 @@ written by hand (those of the handshake era), so that no client's own start coun
 time of ``import fetchstash`` is measured.
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -18,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench._run import import_seconds, options
 from fetchstash.cli.demo._tour import command
 
 BOUND = 1.25
@@ -66,21 +66,8 @@ def seconds(server: list[str], folder: str) -> float:
     return taken
 
 
-def import_seconds() -> float:
-    """Return the CPU time that ``import fetchstash`` takes in a fresh interpreter."""
-    program = (
-        "import time; t = time.process_time(); import fetchstash; print(time.process_time() - t)"
-    )
-    command = [sys.executable, "-P", "-c", program]
-    return float(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--runs", type=int, default=15)
-    runs: int = parser.parse_args().runs
+    runs: int = options(__doc__, runs=15).runs
     with tempfile.TemporaryDirectory() as folder:
         bare = Path(folder, "bare.py")
         bare.write_text(BARE)
@@ -111,7 +98,7 @@ def main() -> int:
     print(
         f"fetchstash / bare: {ratio:.3f} by medians, {fastest:.3f} by the fastest (bound {BOUND})"
     )
-    imported = statistics.median(import_seconds() for _ in range(runs))
+    imported = statistics.median(import_seconds("fetchstash") for _ in range(runs))
     print(f"import fetchstash: {imported * 1_000:.1f} ms of CPU (bound {IMPORT_BOUND * 1_000:.0f})")
     return 0 if ratio <= BOUND and imported <= IMPORT_BOUND else 1
 

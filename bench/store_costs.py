@@ -8,7 +8,6 @@ Then it makes the tenants, and compares the last one with the first. Ends with 1
 search takes 100 ms of the database or more, or if the last tenant asks more than the first.
 """
 
-import argparse
 import hashlib
 import secrets
 import sys
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from bench._run import options
 from fetchstash.store import Facts, StoreLimits, _rows, open_store, store_of_tenant
 from fetchstash.store._blobs import Blob
 from fetchstash.store._contract import stamp
@@ -139,15 +139,11 @@ async def measure(counts: list[int], tenants: int, folder: Path) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--artifacts", type=int, action="append", default=[])
-    parser.add_argument("--tenants", type=int, default=1_000)
-    options = parser.parse_args()
-    counts = sorted(options.artifacts) or [1_000, 10_000, 100_000]
+    chosen = options(__doc__, artifacts=[1_000, 10_000, 100_000], tenants=1_000)
     with tempfile.TemporaryDirectory() as folder:
-        return 0 if anyio.run(measure, counts, options.tenants, Path(folder)) else 1
+        return (
+            0 if anyio.run(measure, sorted(chosen.artifacts), chosen.tenants, Path(folder)) else 1
+        )
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ last minutes (recently_deleted in Linux's fs/ext4/ialloc.c). Where tests or an e
 deleted thousands of files, measure in a new folder directly under / (--at).
 """
 
-import argparse
 import hashlib
 import json
 import os
@@ -32,6 +31,7 @@ from statistics import median
 
 import anyio
 
+from bench._run import load, options
 from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store
 from fetchstash.text.ranges import Ranges
 
@@ -140,14 +140,8 @@ async def against_plain(folder: Path, repeat: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--repeat", type=int, default=40)
-    where = "a folder on the disk to measure (default: the system's temporary one)"
-    parser.add_argument("--at", type=Path, help=where)
-    args = parser.parse_args()
-    print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors")
+    args = options(__doc__, repeat=40, at=Path(tempfile.gettempdir()))
+    print(load())
     with tempfile.TemporaryDirectory(dir=args.at) as folder:
         anyio.run(against_plain, Path(folder), args.repeat)
 

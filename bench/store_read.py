@@ -5,7 +5,6 @@ python -P bench/store_read.py [--mb 1 10 100 1000] [--grep-mb 100] [--search-mb 
 Grep is compared with Debian's ripgrep on one thread over the same file, if it is installed.
 """
 
-import argparse
 import random
 import shutil
 import statistics
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import anyio
 
+from bench._run import options
 from bench._store import write_text
 from fetchstash.store import ArtifactStore, Facts, GrepQuery, StoreLimits, TextReader, open_store
 from fetchstash.text.ranges import Ranges
@@ -179,15 +179,7 @@ async def search(folder: Path, megabytes: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--mb", type=int, nargs="+", default=[1, 10, 100, 1000])
-    parser.add_argument("--grep-mb", type=int, default=100)
-    parser.add_argument("--search-mb", type=int, default=100)
-    parser.add_argument("--repeat", type=int, default=300)
-    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = options(__doc__, mb=[1, 10, 100, 1000], grep_mb=100, search_mb=100, repeat=300, one=0)
     if args.one:
         with tempfile.TemporaryDirectory() as folder:
             anyio.run(one_size, Path(folder), args.one, args.repeat)

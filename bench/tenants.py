@@ -12,7 +12,6 @@ guessed, and prints how often one of them takes longer than another: 0.5 tells n
 Ends with 1 if a ratio is over 2, or a share is further than 0.05 from a half.
 """
 
-import argparse
 import asyncio
 import os
 import random
@@ -23,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import Namespace
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
@@ -31,10 +31,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bench._http_calls import Caller, fetched, p99, serving
+from bench._http_calls import Caller, fetched
+from bench._run import options, p99
 from fetchstash.cli.demo._tour import command
 from fetchstash.cli.demo.site import HANDBOOK, READINGS, REPORT, Site
-from scripts.drive.service import free_port
+from scripts.drive.service import free_port, serving
 
 BOUND = 2.0
 TELLS = 0.05
@@ -156,11 +157,11 @@ async def serving_team(**variables: str) -> AsyncGenerator[Team]:
         async with Site() as site:
             flags = [*store, "--allow-host", f"127.0.0.1:{site.port}"]
             environment = os.environ | variables
-            async with serving(port, *flags, log=Path(name) / "log", env=environment):
+            with serving(port, Path(name) / "log", *flags, environment=environment):
                 yield port, site.url(""), tokens
 
 
-async def measure(title: str, arguments: argparse.Namespace, team: Team) -> bool:
+async def measure(title: str, arguments: Namespace, team: Team) -> bool:
     """Print the figures of one service; return whether its ratio is within the bound."""
     port, site, tokens = team
     alone: Times = {}
@@ -228,7 +229,7 @@ def token_of(tenant: str, store: Sequence[str]) -> str:
     return made.stdout.split()[0]
 
 
-async def all_is_fair(arguments: argparse.Namespace) -> bool:
+async def all_is_fair(arguments: Namespace) -> bool:
     """Measure both services; return whether every bound is kept."""
     async with serving_team(FETCHSTASH_QUOTA_REQUESTS_PER_MINUTE="0") as team:
         good = [
@@ -244,14 +245,7 @@ def main() -> int:
         port, site, connections = sys.argv[-3:]
         asyncio.run(flood(int(port), os.environ["TOKEN"], site, int(connections)))
         return 0
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--seconds", type=float, default=10, help="of each turn")
-    parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--flood", type=int, default=50, help="connections of the other tenant")
-    parser.add_argument("--rounds", type=int, default=1_000, help="of references")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, seconds=10.0, turns=3, flood=50, rounds=1_000)
     return 0 if asyncio.run(all_is_fair(arguments)) else 1
 
 

@@ -7,11 +7,11 @@ passage by one artifact_grep, and counts the o200k tokens of both results; then 
 defaults. Ends with 1 if a passage is not reached, or costs 900 tokens or more with maxChars=1000.
 """
 
-import argparse
 import asyncio
 import sys
 from typing import Any
 
+from bench._run import options
 from fetchstash.cli.demo._tour import ask, started
 from fetchstash.cli.demo.site import NEEDLES, Site
 
@@ -39,9 +39,7 @@ async def measure(title: str, **given: Any) -> list[int]:
 
 
 def main() -> int:
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
+    options(__doc__)
     costs = asyncio.run(measure("fetch_content with maxChars=1000, artifact_grep", maxChars=1_000))
     asyncio.run(measure("fetch_content and artifact_grep with all defaults"))
     good = max(costs) < BOUND

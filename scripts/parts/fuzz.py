@@ -15,10 +15,7 @@ import sys
 from pathlib import Path
 
 CHECKS = Path(__file__).resolve().parents[1] / "fuzz" / "checks.py"
-NAMES = (
-    *("fetch_coding", "fetch_framing", "fetch_headers", "fetch_robots", "fetch_url"),
-    *("handlers_charset", "hygiene", "previews"),
-)
+NAMES = ("fetch_coding", "fetch_framing", "fetch_headers", "fetch_robots", "fetch_url")
 INPUTS = CHECKS.parents[2] / "build"
 GRACE_SECONDS = 180
 """Time beyond its share after which a fuzzer counts as hanging."""

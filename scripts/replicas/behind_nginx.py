@@ -1,6 +1,6 @@
 """Run three replicas behind nginx on one store; kill one, drain one, and look at what was promised.
 
-    python scripts/replicas/behind_nginx.py NAME URL ENDPOINT [--seconds 20] [--other COMMAND]
+    python scripts/replicas/behind_nginx.py NAME URL ENDPOINT [--seconds 20]
 
 scripts/ci replicas runs it on a bucket whose keys stand in the environment. Each replica must take
 a new token, and refuse it within 30 s once it is revoked. Then clients of two tenants
@@ -14,7 +14,6 @@ import argparse
 import asyncio
 import os
 import random
-import signal
 import sys
 import tempfile
 import time
@@ -132,18 +131,18 @@ async def drain(replica: Replica, ledger: Ledger, site: Web, web: int, token: st
         ledger.faults.append("nothing was acknowledged before the drain")
         return "not drained"
     ref = next(iter(ledger.kept[TENANTS[0]]))
-    await idle.caller_answer(ref)  # its connection is open by now
+    await idle.one_line(ref)  # its connection is open by now
     call = asyncio.create_task(slow.fetch("/slow"))
     asked = asyncio.create_task(site.slow_asked.wait())
     await asyncio.wait({asked, call}, return_when=asyncio.FIRST_COMPLETED)
     asked.cancel()
     start = time.monotonic()
-    replica.send(signal.SIGTERM)
+    replica.process.terminate()
     while not await asyncio.to_thread(is_draining, replica.port):  # noqa: ASYNC110 - a process
         await asyncio.sleep(0.1)
     refusals: list[str] = []
     for client in (idle, late):
-        answer = await client.caller_answer(ref)
+        answer = await client.one_line(ref)
         refusals.append(str(answer.status) if answer else "refused")
         await client.caller.aclose()
     site.slow_may_end.set()
@@ -174,10 +173,8 @@ def is_draining(port: int) -> bool:
         probe.close()
 
 
-async def play(
-    url: str, endpoint: str, seconds: float, clients: int, folder: Path, other: str
-) -> Ledger:
-    """Run all of it, the second replica as another version of the program; return the ledger."""
+async def play(url: str, endpoint: str, seconds: float, clients: int, folder: Path) -> Ledger:
+    """Run all of it; return the ledger."""
     ledger, web = Ledger(), Web()
     port = await web.start()
     settings = settings_file(folder, url, endpoint, port)
@@ -188,15 +185,11 @@ async def play(
     own = [
         {"FETCHSTASH_STORE_FOLDER": str(folder / f"cache-{n}")} if endpoint else {} for n in "123"
     ]
-    programs = ["", other, ""]
-    replicas = [
-        Replica(folder, settings, {**os.environ, **more}, program)
-        for more, program in zip(own, programs, strict=True)
-    ]
+    replicas = [Replica(folder, settings, {**os.environ, **more}) for more in own]
     killed, drained, rest = replicas
     async with AsyncExitStack() as stack:
         for replica in replicas:
-            stack.callback(replica.kill)
+            stack.callback(replica.close)
         await asyncio.gather(*(replica.start() for replica in replicas))
         await create_and_revoke(replicas, settings, ledger)
         servers = "\n".join(
@@ -217,7 +210,7 @@ async def play(
         ]
         await asyncio.sleep(seconds / 3)
         kill = time.monotonic()
-        killed.send(signal.SIGKILL)
+        killed.process.kill()
         await killed.ended()
         died = time.monotonic()
         await killed.start()
@@ -235,8 +228,8 @@ async def play(
             unread = [call.code for call in ledger.calls[calls:] if call.code]
             ledger.faults.extend(f"not read at the end: {code}" for code in unread)
         for replica in replicas:
-            if "Traceback" in replica.complaints:
-                ledger.faults.append(f"a replica logged: {replica.complaints[-2_000:]}")
+            if "Traceback" in (log := replica.log.read_text(errors="replace")):
+                ledger.faults.append(f"a replica logged: {log[-2_000:]}")
     return ledger
 
 
@@ -277,16 +270,12 @@ def main() -> int:
     parser.add_argument("endpoint")
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--clients", type=int, default=12)
-    parser.add_argument(
-        "--other", default="", help="the command of another version, for one of them"
-    )
     args = parser.parse_args()
     print(f"three replicas behind nginx on {args.name}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         url = args.url or f"file:{folder}/store"
         place = Path(folder).resolve()
-        options = (args.seconds, args.clients, place, args.other)
-        ledger = asyncio.run(play(url, args.endpoint, *options))
+        ledger = asyncio.run(play(url, args.endpoint, args.seconds, args.clients, place))
     for fault in ledger.faults[:20]:
         print(f"FAULT {fault}")
     print(f"{len(ledger.faults)} faults")

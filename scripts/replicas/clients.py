@@ -3,17 +3,17 @@
 import asyncio
 import json
 import random
-import signal
 import subprocess
 import time
-from contextlib import suppress
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench._http_calls import ERAS, Answer, Caller, listening
+from bench._http_calls import ERAS, Answer, Caller
 from fetchstash.cli.demo._tour import command
-from scripts.drive.service import free_port
+from scripts.drive.service import free_port, serving
 from tests.store.postgres import server
 
 TENANTS = ("red", "blue")
@@ -79,51 +79,26 @@ class Ledger:
 class Replica:
     """One process of the service."""
 
-    def __init__(
-        self, folder: Path, settings: Path, environment: dict[str, str], program: str = ""
-    ) -> None:
+    def __init__(self, folder: Path, settings: Path, environment: Mapping[str, str]) -> None:
         self.port = free_port()
-        self._program = program or command()
-        self._log = folder / f"replica-{self.port}.log"
+        self.log = folder / f"replica-{self.port}.log"
         self._settings = settings
-        # The kernel may have no Landlock; an older program has no such setting.
-        confine = {} if program else {"FETCHSTASH_EXTRACT_CONFINE": "auto"}
-        self._environment = {**environment, **confine}
-        self.process: subprocess.Popen[bytes] | None = None
+        self._environment = environment
+        self._stack = ExitStack()
 
     async def start(self) -> None:
         """Run it until it listens."""
-        words = [self._program, "serve", "--http", f"127.0.0.1:{self.port}"]
-        with self._log.open("ab") as log:
-            self.process = subprocess.Popen(  # noqa: ASYNC220 - it only starts
-                [*words, "--config", str(self._settings)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=self._environment,
-            )
-        await listening(self.port, self.process)
-
-    def send(self, number: signal.Signals) -> None:
-        """Send it a signal."""
-        assert self.process
-        self.process.send_signal(number)
+        flags = ("--config", str(self._settings))
+        server = serving(self.port, self.log, *flags, environment=self._environment)
+        self.process = await asyncio.to_thread(self._stack.enter_context, server)
 
     async def ended(self) -> int:
         """Wait for its end; return its exit code."""
-        assert self.process
         return await asyncio.to_thread(self.process.wait, GRACE_SECONDS + 20)
 
-    def kill(self) -> None:
-        """End it in any case."""
-        if self.process and self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-    @property
-    def complaints(self) -> str:
-        """What it wrote of errors of its own."""
-        return self._log.read_text(errors="replace")
+    def close(self) -> None:
+        """End it."""
+        self._stack.close()
 
 
 def settings_file(folder: Path, url: str, endpoint: str, web: int) -> Path:
@@ -217,11 +192,11 @@ class Client:
         """Ask for what another tenant keeps: as unknown as any."""
         other = next(tenant for tenant in TENANTS if tenant != self.tenant)
         ref = chance.choice([*self._ledger.kept[other], "art_" + "a" * 26])
-        answer = await self.caller_answer(ref)
+        answer = await self.one_line(ref)
         if answer and answer.code != "unknown_ref" and answer.status == 200:
             self._ledger.faults.append(f"{ref} of {other}: {answer.code} {answer.text[:100]}")
 
-    async def caller_answer(self, ref: str) -> Answer | None:
+    async def one_line(self, ref: str) -> Answer | None:
         """Ask for one line, outside the books."""
         with suppress(OSError, EOFError):
             return await self.caller.tool(

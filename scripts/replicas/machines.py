@@ -4,25 +4,21 @@ Each runs in a folder of its own, as processes that the caller's context ends.
 """
 
 import base64
-import hashlib
 import hmac
 import os
 import re
 import shutil
-import socket
 import subprocess
-import time
-import urllib.error
-import urllib.request
 import uuid
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from pathlib import Path
+from urllib.request import Request, urlopen
 
-from scripts.drive.service import free_port
+from scripts.drive.service import free_port, running
 
 START_SECONDS = 180
 """Within which each component must answer."""
@@ -80,41 +76,8 @@ class Bucket:
     url: str
     endpoint: str
     environment: Mapping[str, str]
-
-
-def wait_for(ready: Callable[[], bool], name: str, process: subprocess.Popen[bytes]) -> None:
-    """Wait until a component is ready. Raises RuntimeError if it ends or takes too long."""
-    deadline = time.monotonic() + START_SECONDS
-    while not ready():
-        if process.poll() is not None:
-            raise RuntimeError(f"{name} ended with {process.returncode}")
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"{name} did not answer in {START_SECONDS} s")
-        time.sleep(0.05)
-
-
-def listens(port: int) -> bool:
-    """Return whether somebody listens on a port of loopback."""
-    with socket.socket() as attempt:
-        return attempt.connect_ex(("127.0.0.1", port)) == 0
-
-
-@contextmanager
-def running(command: Sequence[str], log: Path) -> Generator[subprocess.Popen[bytes]]:
-    """Run a component in the foreground; end it by SIGTERM, after 10 s by SIGKILL."""
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=log.parent
-        )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    pid: int
+    """Of the process that listens at the endpoint."""
 
 
 @contextmanager
@@ -142,21 +105,20 @@ def ceph(folder: Path) -> Generator[Bucket]:
     call("ceph-mon", "--mkfs", "-i", "a", "--monmap", monitors)
     with ExitStack() as stack:
 
-        def start(*command: str) -> subprocess.Popen[bytes]:
+        def start(ready: str | int, *command: str) -> subprocess.Popen[bytes]:
             log = folder / f"{command[0]}.out"
-            return stack.enter_context(running([*command, "-c", str(settings), "-f"], log))
+            words = [*command, "-c", str(settings), "-f"]
+            return stack.enter_context(running(words, ready, os.environ, log))
 
-        monitor = start("ceph-mon", "-i", "a")
-        wait_for(lambda: listens(mon), "ceph-mon", monitor)
+        start(mon, "ceph-mon", "-i", "a")
         osd = str(uuid.uuid4())
         call("ceph", "osd", "new", osd)
         call("ceph-osd", "-i", "0", "--mkfs", "--osd-uuid", osd)
-        start("ceph-osd", "-i", "0")
+        start("", "ceph-osd", "-i", "0")
         user = ("--uid=rig", "--display-name=rig")
         keys = (f"--access-key={ACCESS_KEY}", f"--secret-key={SECRET_KEY}")
         call("radosgw-admin", "user", "create", *user, *keys)
-        gateway = start("radosgw", "-n", "client.rgw")
-        wait_for(lambda: listens(rgw), "radosgw", gateway)
+        gateway = start(rgw, "radosgw", "-n", "client.rgw")
         endpoint = f"http://127.0.0.1:{rgw}"
         make_s3_bucket(endpoint, BUCKET)
         environment = {
@@ -164,7 +126,7 @@ def ceph(folder: Path) -> Generator[Bucket]:
             "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
             "AWS_REGION": REGION,
         }
-        yield Bucket("Ceph RGW", f"s3://{BUCKET}", endpoint, environment)
+        yield Bucket("Ceph RGW", f"s3://{BUCKET}", endpoint, environment, gateway.pid)
 
 
 @contextmanager
@@ -174,15 +136,15 @@ def azurite(folder: Path, program: str) -> Generator[Bucket]:
     port = free_port()
     options = ("--silent", "--disableTelemetry", "--skipApiVersionCheck", "--inMemoryPersistence")
     command = [program, "--blobHost", "127.0.0.1", "--blobPort", str(port), *options]
-    with running(command, folder / "azurite.out") as process:
-        wait_for(lambda: listens(port), "azurite", process)
+    with running(command, port, os.environ, folder / "azurite.out") as process:
         endpoint = f"http://127.0.0.1:{port}"
         make_azure_container(endpoint, BUCKET)
         environment = {
             "AZURE_STORAGE_ACCOUNT_NAME": AZURITE_ACCOUNT,
             "AZURE_STORAGE_ACCOUNT_KEY": AZURITE_KEY,
         }
-        yield Bucket("Azurite", f"az://{BUCKET}", f"{endpoint}/{AZURITE_ACCOUNT}", environment)
+        account = f"{endpoint}/{AZURITE_ACCOUNT}"
+        yield Bucket("Azurite", f"az://{BUCKET}", account, environment, process.pid)
 
 
 @contextmanager
@@ -194,39 +156,16 @@ def nginx(folder: Path, template: str, **values: object) -> Generator[str]:
     (folder / "nginx.conf").write_text(text)
     program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin") or "nginx"
     command = [program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-g", "daemon off;"]
-    with running(command, folder / "nginx.out") as process:
-        wait_for(lambda: listens(port), "nginx", process)
+    with running(command, port, os.environ, folder / "nginx.out"):
         yield f"http://127.0.0.1:{port}"
 
 
-def put(url: str, headers: Mapping[str, str]) -> None:
-    """Send an empty PUT. Raises RuntimeError for an answer that is not 2xx."""
-    request = urllib.request.Request(url, method="PUT", headers=dict(headers), data=b"")
-    try:
-        with urllib.request.urlopen(request, timeout=START_SECONDS):
-            pass
-    except urllib.error.HTTPError as error:
-        raise RuntimeError(f"PUT {url}: {error.code} {error.read()[:500]!r}") from None
-
-
 def make_s3_bucket(endpoint: str, bucket: str) -> None:
-    """Make a bucket: a PUT signed as AWS Signature Version 4 asks."""
-    host = endpoint.partition("://")[2]
-    now = datetime.now(UTC)
-    stamp, day = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d")
-    empty = hashlib.sha256(b"").hexdigest()
-    headers = {"host": host, "x-amz-content-sha256": empty, "x-amz-date": stamp}
-    names = ";".join(headers)
-    lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
-    canonical = f"PUT\n/{bucket}\n\n{lines}\n{names}\n{empty}"
-    scope = f"{day}/{REGION}/s3/aws4_request"
-    digest = hashlib.sha256(canonical.encode()).hexdigest()
-    to_sign = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{digest}"
-    key = f"AWS4{SECRET_KEY}".encode()
-    for part in (*scope.split("/"), to_sign):
-        key = hmac.digest(key, part.encode(), "sha256")
-    credential = f"Credential={ACCESS_KEY}/{scope}, SignedHeaders={names}, Signature={key.hex()}"
-    put(f"{endpoint}/{bucket}", {**headers, "authorization": f"AWS4-HMAC-SHA256 {credential}"})
+    """Make a bucket: a PUT that curl signs as AWS Signature Version 4 asks."""
+    signed = ["--aws-sigv4", f"aws:amz:{REGION}:s3", "--user", f"{ACCESS_KEY}:{SECRET_KEY}"]
+    unsigned = ["-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD"]  # the body, which is empty
+    put = ["curl", "-fsS", "-X", "PUT", *signed, *unsigned, f"{endpoint}/{bucket}"]
+    subprocess.run(put, check=True, timeout=START_SECONDS)
 
 
 def make_azure_container(endpoint: str, container: str) -> None:
@@ -240,5 +179,7 @@ def make_azure_container(endpoint: str, container: str) -> None:
     to_sign = f"PUT\n\n\n\n\n{kind}\n\n\n\n\n\n\n{lines}{resource}"
     digest = hmac.digest(base64.b64decode(AZURITE_KEY), to_sign.encode(), "sha256")
     signature = f"SharedKey {AZURITE_ACCOUNT}:{base64.b64encode(digest).decode()}"
+    headers |= {"authorization": signature, "content-type": kind}
     url = f"{endpoint}/{AZURITE_ACCOUNT}/{container}?restype=container"
-    put(url, {**headers, "authorization": signature, "content-type": kind})
+    with urlopen(Request(url, method="PUT", headers=headers, data=b""), timeout=START_SECONDS):
+        pass

@@ -1,6 +1,6 @@
 """Start PostgreSQL and each bucket, and try a team's store and the service on them.
 
-    python scripts/replicas/run.py HOME [--short] [--only PART] [--bucket NAME] [--other COMMAND]
+    python scripts/replicas/run.py HOME [--short] [--only PART] [--bucket NAME]
 
 HOME has npm's Azurite (scripts/ci replicas installs it and calls this). For bytes in a folder: the
 torture, and with planted bugs, which it must find (a short run: the first of them). For each
@@ -85,7 +85,7 @@ def started(stack: ExitStack, name: str, folder: Path, azurite_blob: Path) -> Bu
     return None
 
 
-def try_bucket(bucket: Bucket, parts: Sequence[str], other: str, *, short: bool) -> int:
+def try_bucket(bucket: Bucket, parts: Sequence[str], *, short: bool) -> int:
     """Try these parts on one bucket; return how much failed."""
     url, keys = f"{bucket.url}/try", bucket.environment
     results: list[bool] = []
@@ -96,13 +96,12 @@ def try_bucket(bucket: Bucket, parts: Sequence[str], other: str, *, short: bool)
         results.append(call(f"{bucket.name}: the tests of any store", words, {**keys, **test}))
     if "torture" in parts:
         words = [str(HERE / "torture.py"), "--url", url, "--endpoint", bucket.endpoint]
-        words += ["--kills", "25" if short else "250"]
+        words += ["--pid", str(bucket.pid), "--kills", "25" if short else "250"]
         results.append(call(f"{bucket.name}: torture", words, keys))
     if "nginx" in parts:
         if found("nginx"):
             seconds = ["--seconds", "15" if short else "60"]
-            words = [str(HERE / "behind_nginx.py"), bucket.name, url, bucket.endpoint]
-            words += [*seconds, "--other", other]
+            words = [str(HERE / "behind_nginx.py"), bucket.name, url, bucket.endpoint, *seconds]
             results.append(call(f"{bucket.name}: replicas behind nginx", words, keys))
         else:
             print("SKIPPED: replicas behind nginx, as nginx is not installed")
@@ -118,8 +117,6 @@ def main() -> int:
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--only", action="append", choices=PARTS, default=[])
     parser.add_argument("--bucket", choices=("ceph", "azurite"), default="")
-    other = "the command of another version: nginx has it as one of the three replicas"
-    parser.add_argument("--other", default="", help=other)
     options = parser.parse_args()
     program = options.home / "node_modules" / ".bin" / "azurite-blob"
     failed = 0
@@ -140,7 +137,7 @@ def main() -> int:
                     continue
                 print(f"--- {bucket.name} started in {time.monotonic() - start:.0f} s", flush=True)
                 parts = options.only or (PARTS if name == "ceph" or not options.short else BRIEF)
-                failed += try_bucket(bucket, parts, options.other, short=options.short)
+                failed += try_bucket(bucket, parts, short=options.short)
     print(f"{failed} failed")
     return failed
 

@@ -1,10 +1,8 @@
-"""The processes that torture/store.py kills. Each reports on stdout, one JSON value a line."""
+"""The processes that torture/store.py kills. Each reports as kept.py says."""
 
 import argparse
 import hashlib
-import json
 import random
-import secrets
 import sys
 import time
 from collections import Counter
@@ -27,17 +25,7 @@ from fetchstash.store import (
 from fetchstash.store._catalog import transaction
 from fetchstash.store._folder import LocalStore
 from fetchstash.store._threads import in_thread
-from fetchstash.text.ranges import Ranges
-
-
-def dice(seed: int) -> random.Random:
-    """Return chance that can be repeated."""
-    return random.Random(seed)  # noqa: S311 - it guards nothing
-
-
-def say(*words: str) -> None:
-    """Report to the parent."""
-    print(json.dumps(words), flush=True)
+from scripts.torture.kept import dice, put, read_text, say, sums
 
 
 def hold_at(last: str, time_of_it: int) -> None:
@@ -79,15 +67,6 @@ def plant_a_bug() -> None:
     LocalStore.delete = delete  # type: ignore[method-assign, assignment]
 
 
-async def put(store: ArtifactStore, raw: bytes, text: bytes) -> Facts:
-    """Put bytes by way of the spool."""
-    name = secrets.token_hex(8)
-    raw_path, text_path = store.spool / f"{name}.raw", store.spool / f"{name}.text"
-    raw_path.write_bytes(raw)
-    text_path.write_bytes(text)
-    return await store.put(raw_path, text_path, Facts(), Ranges())
-
-
 def content(chance: random.Random) -> tuple[bytes, bytes]:
     """Return one of a few documents, so that artifacts share files; half of the texts are new."""
     number = chance.randrange(6)
@@ -103,13 +82,7 @@ async def writer(folder: Path, seed: int) -> None:
     chance = dice(seed)
     while True:
         raw, text = content(chance)
-        facts = await put(store, raw, text)
-        say(
-            "ack",
-            facts.artifact_ref,
-            hashlib.sha256(raw).hexdigest(),
-            hashlib.sha256(text).hexdigest(),
-        )
+        say("kept", (await put(store, raw, text)).artifact_ref, *sums(raw, text))
 
 
 async def patient_writer(folder: Path, seed: int) -> None:
@@ -127,8 +100,7 @@ async def patient_writer(folder: Path, seed: int) -> None:
             for path in store.spool.iterdir():
                 path.unlink(missing_ok=True)
         else:
-            hashes = (hashlib.sha256(data).hexdigest() for data in (raw, text))
-            say("ack", facts.artifact_ref, *hashes)
+            say("kept", facts.artifact_ref, *sums(raw, text))
 
 
 async def early(folder: Path, seed: int) -> None:
@@ -168,19 +140,18 @@ async def reader(folder: Path, seed: int) -> None:
 async def is_half(store: ArtifactStore, facts: Facts) -> bool:
     """Return whether an artifact is there and not whole."""
     try:
-        opened = await store.open_text(facts.artifact_ref)
-        text = await opened.read_chars(0, opened.chars)
-        await opened.aclose()
+        text = await read_text(store, facts.artifact_ref)
     except (UnknownRef, ExpiredRef):
         return False
     except StoreError:
         return True
-    return hashlib.sha256(text.encode()).hexdigest() != Path(facts.path or "").name
+    return hashlib.sha256(text).hexdigest() != Path(facts.path or "").name
 
 
 async def deleter(folder: Path, ref: str) -> None:
     """Delete one artifact."""
     store = await open_store(StoreLimits(folder, run="kept"))
+    say("deleting", ref)
     await store.delete(ref)
     say("done")
 
@@ -199,25 +170,12 @@ async def collector(folder: Path) -> None:
 async def putter(folder: Path, raw: str, text: str) -> None:
     """Put one artifact."""
     store = await open_store(StoreLimits(folder, run="kept"))
-    facts = await put(store, raw.encode(), text.encode())
-    say(
-        "ack",
-        facts.artifact_ref,
-        hashlib.sha256(raw.encode()).hexdigest(),
-        hashlib.sha256(text.encode()).hexdigest(),
-    )
+    both = raw.encode(), text.encode()
+    say("kept", (await put(store, *both)).artifact_ref, *sums(*both))
 
 
-CHILDREN: dict[str, Any] = {
-    "writer": writer,
-    "patient_writer": patient_writer,
-    "early": early,
-    "churner": churner,
-    "reader": reader,
-    "deleter": deleter,
-    "collector": collector,
-    "putter": putter,
-}
+ROLES = (writer, patient_writer, early, churner, reader, deleter, collector, putter)
+CHILDREN: dict[str, Any] = {role.__name__: role for role in ROLES}
 
 
 def main() -> None:

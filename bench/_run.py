@@ -1,0 +1,71 @@
+"""What every benchmark does besides its work: options, corpora, the cost of processes, pairs."""
+
+import argparse
+import os
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+
+def options(about: str | None, corpus: str = "", **defaults: Any) -> Namespace:
+    """Return the options of the command line; each has the type of its default.
+
+    A switch has the default False, a list takes some of what its first item is. ``corpus`` is what
+    the files of the folder are that the command line names first; ends with 2 if it has none.
+    """
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    if corpus:
+        parser.add_argument("folder", type=Path)
+    for name, default in defaults.items():
+        flag = f"--{name.replace('_', '-')}"
+        if default is False:
+            parser.add_argument(flag, action="store_true")
+        elif isinstance(default, list):
+            items: list[Any] = default
+            kind: Any = type(items[0]) if items else str
+            parser.add_argument(flag, nargs="+", type=kind, default=items)
+        else:
+            parser.add_argument(flag, type=type(default), default=default)
+    chosen = parser.parse_args()
+    if corpus and not any(chosen.folder.glob(corpus)):
+        print(f"The corpus is missing: {chosen.folder} has no {corpus}.", file=sys.stderr)
+        raise SystemExit(2)
+    return chosen
+
+
+def load() -> str:
+    """Return the load of the machine and its processors: no figure is read without them."""
+    return f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors"
+
+
+def p99(times: Sequence[float]) -> float:
+    """Return the time that one of a hundred exceeds."""
+    return quantiles(times, n=100, method="inclusive")[98]
+
+
+def family(pid: int) -> list[int]:
+    """Return a process and its descendants."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *(below for child in children for below in family(int(child)))]
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the seconds of CPU that a process and its descendants used, ended ones too."""
+    ticks = 0
+    for member in family(pid):
+        fields = Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()
+        ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def import_seconds(module: str) -> float:
+    """Return the CPU time that an import takes in a fresh interpreter."""
+    timed = f"import time; t = time.process_time(); import {module}; print(time.process_time() - t)"
+    command = [sys.executable, "-P", "-c", timed]
+    return float(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
