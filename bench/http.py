@@ -298,9 +298,9 @@ async def measure(chosen: Namespace, folder: Path) -> list[bool]:
         # With one worker the memory is that of the process.
         port, words = free_port(), flags(site, "--folder", str(folder / "store"))
         with serving(port, folder / "log", *words, "--workers", "1") as process:
-            caller = Caller(port, era=MODERN)
-            refs = await fetched(caller, [site.url(path) for path in PAGES])
-            async with over_stdio(words) as stdio:
+            async with over_stdio(words) as stdio:  # it has loaded all before it is measured
+                caller = Caller(port, era=MODERN)
+                refs = await fetched(caller, [site.url(path) for path in PAGES])
                 held.append(await on_disk(caller, stdio, refs, chosen.calls // 10))
             rated = min(chosen.calls, 800)  # fewer take too few ticks of the clock
             held.append(await against_bare(port, process.pid, refs, rated, folder))
