@@ -24,14 +24,14 @@ def options(about: str | None, corpus: str = "", **defaults: Any) -> Namespace:
         parser.add_argument("folder", type=Path)
     for name, default in defaults.items():
         flag = f"--{name.replace('_', '-')}"
-        if default is False:
+        kind: Any = default.__class__
+        if kind is bool:
             parser.add_argument(flag, action="store_true")
-        elif isinstance(default, list):
-            items: list[Any] = default
-            kind: Any = type(items[0]) if items else str
-            parser.add_argument(flag, nargs="+", type=kind, default=items)
+        elif kind is list:
+            first: Any = default[0].__class__ if default else str
+            parser.add_argument(flag, nargs="+", type=first, default=default)
         else:
-            parser.add_argument(flag, type=type(default), default=default)
+            parser.add_argument(flag, type=kind, default=default)
     chosen = parser.parse_args()
     if corpus and not any(chosen.folder.glob(corpus)):
         print(f"The corpus is missing: {chosen.folder} has no {corpus}.", file=sys.stderr)
