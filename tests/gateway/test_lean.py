@@ -19,6 +19,11 @@ SCHEMA: dict[str, Any] = {
             "properties": {"lines": {"type": "array", "items": {"type": "integer"}}},
             "required": ["lines"],
         },
+        "headers": {
+            "type": "object",
+            "patternProperties": {"^x-": {"type": "string"}},
+            "additionalProperties": False,
+        },
     },
     "required": ["path"],
     "additionalProperties": False,
@@ -62,6 +67,7 @@ async def test_a_long_tool_is_listed_short_and_its_whole_schema_can_be_asked_for
                 "path": {"type": "string"},
                 "mode": {"enum": ["head", "tail"]},
                 "range": {"type": "object"},
+                "headers": {"type": "object"},
             },
         },
     }
@@ -75,6 +81,7 @@ async def test_a_long_tool_is_listed_short_and_its_whole_schema_can_be_asked_for
     ("arguments", "fault"),
     [
         ({"path": "/a", "mode": "tail", "range": {"lines": [1, 2.0]}}, ""),
+        ({"path": "/a", "headers": {"x-of": "a pattern"}}, ""),
         ({"mode": "tail"}, "path is missing."),
         ({"path": 1}, "path must be of type string."),
         ({"path": "/a", "mode": "all"}, 'mode must be one of ["head", "tail"].'),

@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
+from fetchstash.gateway import _eras
 from fetchstash.stash import open_stash
 from tests.gateway.memory import (
     AT_ONCE,
@@ -397,6 +398,21 @@ async def test_a_silent_server_gets_its_call_cancelled() -> None:
     assert answer["result"]["content"][0]["text"].startswith("[timeout]")
 
 
+async def test_a_call_that_reports_progress_is_not_silent() -> None:
+    async def reports(line: Line, message: Message) -> None:
+        object.__setattr__(server.settings, "timeout", 60.0)  # from this report on
+        params = {"progressToken": "mine", "progress": 1}
+        await line.send({"method": "notifications/progress", "params": params})
+        await anyio.sleep(1.2)
+        await line.send({"id": message["id"], "result": {"content": []}})
+
+    server = Server("slow", tools("work"), reports, timeout=1.0)
+    async with gateway(server) as host:
+        await host.call("tools/list")
+        answer = await host.call("tools/call", {"name": "work", "_meta": {"progressToken": "mine"}})
+    assert answer["result"] == {"content": []}
+
+
 async def test_a_question_to_a_modern_host_ends_with_the_server_that_asked() -> None:
     asks = asking("elicitation/create", QUESTION)
     server = Server("asks", tools("ask"), asks)
@@ -417,6 +433,27 @@ async def test_a_question_to_a_modern_host_ends_with_the_server_that_asked() -> 
     assert question["inputRequests"][key] == {"method": "elicitation/create", "params": signed}
     assert ended["result"]["isError"]
     assert unknown["error"]["code"] == -32_602
+
+
+async def test_of_too_many_calls_that_wait_for_an_answer_the_oldest_is_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_eras, "PENDING_CALLS", 1)
+
+    async def asks(line: Line, message: Message) -> None:
+        question = {"method": "elicitation/create", "params": QUESTION}
+        await line.send({"id": f"q{message['id']}", **question})
+
+    server = Server("asks", tools("ask"), asks)
+    call: dict[str, Any] = {"name": "ask", "_meta": MODERN_META}
+    async with gateway(server, connects="") as host:
+        await host.call("tools/list", {"_meta": MODERN_META})
+        states = [(await host.call("tools/call", call))["result"]["requestState"] for _ in range(2)]
+        oldest = await host.call("tools/call", {**call, "requestState": states[0]})
+        await anyio.wait_all_tasks_blocked()
+        cancelled = [told["params"] for told in server.got("notifications/cancelled")]
+    assert oldest["error"]["code"] == -32_602
+    assert cancelled == [{"requestId": server.got("tools/call")[0]["id"]}]
 
 
 async def test_a_modern_host_gets_the_result_though_the_server_took_its_question_back() -> None:

@@ -85,13 +85,22 @@ async def test_the_page_of_an_app_gets_its_data_and_the_model_a_preview(
 
 async def test_short_texts_stay_blocks_beside_one_that_is_replaced() -> None:
     user = {"annotations": {"audience": ["user"]}}
-    content = [text("before"), text(LONG, **user), text("after")]
+    # The rest is as long as may be shown: the server's threshold.
+    content = [text("before" + "." * 244), text(LONG, **user), text("after" + "." * 245)]
     async with connected(server({"content": content, "isError": True})) as (host, _):
         short = await called(host)
     preview, *rest = short["content"]
     assert short["isError"]
     assert preview["annotations"] == user["annotations"]
     assert rest == [content[0], content[2]]
+
+
+async def test_a_preview_of_texts_for_different_readers_is_said_to_be_for_none() -> None:
+    content = [text(LONG, annotations={"audience": [reader]}) for reader in ("user", "assistant")]
+    async with connected(server({"content": content})) as (host, _):
+        short = await called(host)
+    [preview] = short["content"]
+    assert "annotations" not in preview
 
 
 async def test_many_links_to_resources_are_kept_as_lines() -> None:

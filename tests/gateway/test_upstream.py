@@ -127,6 +127,21 @@ async def test_a_server_that_takes_no_message_is_started_again() -> None:
     assert server.starts == 2
 
 
+async def test_a_server_that_ran_for_long_is_started_again_however_often_it_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_upstream, "STEADY_SECONDS", -1.0)
+    monkeypatch.setattr(_upstream, "FIRST_PAUSE_SECONDS", 0.0)
+    answers: dict[str, Any] = {**ECHO, "tools/call": {"content": []}}
+    server = Server("ends", answers)
+    async with gateway(server) as host:
+        for _ in range(_upstream.RESTARTS + 2):
+            assert (await host.call("tools/call", {"name": "echo"}))["result"] == {"content": []}
+            await server.die()
+            await anyio.wait_all_tasks_blocked()
+    assert server.starts >= _upstream.RESTARTS + 2
+
+
 async def test_a_server_that_ended_is_asked_again_for_subscriptions_and_its_log_level() -> None:
     answers: dict[str, Any] = {
         "initialize": ABOUT,

@@ -21,7 +21,9 @@ from fetchstash.errors import BadArgument, BadPattern
 from fetchstash.render import Host
 from fetchstash.server.tools import LoggedCall, answer, tool_specs
 from fetchstash.server.ui import Totals, ViewServer, plot, view_html
+from fetchstash.server.ui._timeline import costs
 from fetchstash.stash import Stash, log_of, open_stash
+from fetchstash.store import Facts
 from fetchstash.text.facts import PAGE_VERDICTS
 from fetchstash.text.ranges import Ranges
 
@@ -258,6 +260,9 @@ async def test_json_is_opened_level_by_level(tmp_path: Path) -> None:
             view.base + "api/tree", params={"ref": kept.ref, "path": "/no/where"}
         )
         assert lost.json()["code"] == "bad_argument"
+        other = await view.stash.add_file(saved(tmp_path, "b.json", '{"other": 1}'))
+        of_other = await view.get("tree", ref=other.ref)
+        assert [child["key"] for child in of_other["children"]] == ["other"]
 
 
 async def test_pin_and_delete_change_the_store(tmp_path: Path) -> None:
@@ -483,6 +488,15 @@ async def test_a_timeline_says_what_was_asked_and_shown_and_what_it_cost(tmp_pat
         assert origin["passage"]["first_line"] == 7
         assert [call["tool"] for call in origin["shown"]] == ["stash_file", "artifact_slice"]
         assert (await view.post("trace", json={"run": "first"})).status_code == 400
+
+
+def test_a_call_that_showed_artifacts_of_two_hosts_costs_each_its_share() -> None:
+    hosts = {"a": "one.example", "b": "one.example", "c": "two.example"}
+    artifacts = {ref: Facts(final_url=f"https://{host}/{ref}") for ref, host in hosts.items()}
+    shown = [{"ref": ref} for ref in (*hosts, "gone")]
+    call = {"tool": "artifact_search", "tokens": 300, "ms": 30.0, "shown": shown}
+    shares = [("one.example", 1, 200, 20.0), ("two.example", 1, 100, 10.0)]
+    assert costs([call], artifacts)["host"] == shares
 
 
 async def test_the_log_of_calls_is_private_and_an_ephemeral_run_leaves_none(tmp_path: Path) -> None:
