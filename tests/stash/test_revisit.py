@@ -1,5 +1,6 @@
 """Fetching a URL again: a fresh copy is used, a stale one revalidated (RFC 9111)."""
 
+import json
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -35,14 +36,19 @@ async def test_a_fresh_copy_is_used_without_a_request_and_with_a_notice(
 
 
 async def test_a_stale_copy_is_asked_after_and_kept_where_the_server_says_304(
-    site: Site, stash: Stash
+    site: Site, open_stash: OpenStash, tmp_path: Path
 ) -> None:
     url = site.put(
         "/a.txt", "one", "text/plain", headers={"ETag": '"v1"', "Cache-Control": "no-cache"}
     )
-    first = await stash.fetch(url)
-    site.put("/a.txt", b"", None, status=304, headers={"ETag": '"v1"'})
-    again = await stash.fetch(url)
+    log = tmp_path / "events.jsonl"
+    async with open_stash(telemetry__event_log=str(log)) as stash:
+        first = await stash.fetch(url)
+        site.put("/a.txt", b"", None, status=304, headers={"ETag": '"v1"'})
+        again = await stash.fetch(url)
+    events = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    outcomes = [event["attributes"]["outcome"] for event in events if event["name"] == "cache"]
+    assert outcomes == ["miss", "not_modified"]
     assert again.preview == "one"
     assert again.cache == CacheUse(age_seconds=None)
     assert again.ref == first.ref
@@ -61,6 +67,15 @@ async def test_a_fresh_copy_whose_file_is_lost_is_fetched_again(
     assert (await stash.fetch(url)).preview == "one"
     assert (await stash.read(first.artifact_ref)).text == "one"
     assert site.asked == ["/a.txt"] * 2
+
+
+async def test_a_preview_says_where_a_focus_was_looked_for_in_the_beginning_alone(
+    site: Site, stash: Stash
+) -> None:
+    long = await stash.fetch(site.put("/long.txt", "a line\n" * 20_000, "text/plain"))
+    partly = replace(long, excerpt=replace(long.excerpt, partly=True))
+    notice = "[Only the beginning of the text could be searched for the focus in time.]"
+    assert [notice in as_shown(artifact) for artifact in (long, partly)] == [False, True]
 
 
 async def test_a_preview_says_what_it_owes_to_the_cache(site: Site, stash: Stash) -> None:
