@@ -175,10 +175,12 @@ _TAG = re.compile(rf"<(?:(/)?([a-zA-Z][^\s/>]*)({_REST})|!--)")
 _MORE = re.compile(_REST)
 # There is one way to match an attribute: a name ends before what is none of it, a value without
 # quotes at a space or at the tag's end. Behind a closing quote no space is needed.
-_VALUE = r"\"[^\"]*\"|'[^']*'|[^\s\"'>][^\s>]*(?![^\s>])|(?=>|\Z)"
+_VALUE = r"\"[^\"]*\"|'[^']*'|[^\s\"'>][^\s>]*+|(?=>|\Z)"
 _BEFORE = r"(?:[\s/]+|(?<=[\"']))"
-_ATTRIBUTE = rf"{_BEFORE}[^\s/=>]+(?![^\s/=>])(?:\s*=\s*(?:{_VALUE}))?"
-_CROWDED_TAG = re.compile(rf"<[a-zA-Z][^\s/>]*(?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES + 1}}}")
+_ATTRIBUTE = rf"{_BEFORE}[^\s/=>]++(?:\s*=\s*(?:{_VALUE}))?"
+_MANY_ATTRIBUTES = re.compile(
+    rf"<[a-zA-Z][^\s/>]*+(?:{_ATTRIBUTE}){{0,{MAX_ATTRIBUTES}}}+(?P<more>{_ATTRIBUTE})?"
+)
 # A tag of so many attributes is long, or a value of it holds the sign that ends other tags.
 _MAY_BE_CROWDED = re.compile(
     rf"<[a-zA-Z](?=[^>]{{{2 * MAX_ATTRIBUTES}}}|[^>]*=\s*(?:\"[^\">]*>|'[^'>]*>))"
@@ -216,10 +218,16 @@ def check(source: str) -> tuple[str, bool]:
 def _is_harmless(source: str) -> bool:
     """Return whether a source is too small to exceed a limit; most pages are."""
     tags = source.count("<")
-    if tags > HARMLESS_TAGS or any(
-        _CROWDED_TAG.match(source, tag.start()) for tag in _MAY_BE_CROWDED.finditer(source)
-    ):
+    if tags > HARMLESS_TAGS:
         return False
+    chars = 0
+    for tag in _MAY_BE_CROWDED.finditer(source):
+        # A tag may stand in another's value, and be read with each of them: the scan reads it once.
+        if (read := _MANY_ATTRIBUTES.match(source, tag.start())) is None:
+            continue
+        chars += read.end() - read.start()
+        if read["more"] is not None or chars > 4 * len(source):
+            return False
     return tags * len(_FORMATTING_TAG.findall(source)) <= HARMLESS_PRODUCT
 
 
