@@ -110,13 +110,10 @@ def head_and_tail(
         between = [f"… {left_out} more line{'s' if left_out > 1 else ''} …"] if left_out else []
         return "\n".join([*begin, *between, *end])
 
-    def ending(last: int, width: int) -> list[str]:
-        return [clip(line, width) for line in tail[len(tail) - last :]]
-
     def lines(number: int, width: int) -> str:
         first, last = chosen(number)
-        begin = [clip(line, width) for line in head[:first]]
-        return joined(begin, ending(last, width), first + last)
+        shown = [clip(line, width) for line in (*head[:first], *tail[len(tail) - last :])]
+        return joined(shown[:first], shown[first:], first + last)
 
     def width_of(number: int) -> int:
         return largest(width, lambda narrow: fits(lines(number, narrow)))
@@ -133,7 +130,7 @@ def head_and_tail(
     rest = "\n".join(
         clip(line, width) for line in head[len(begin) : first + whole - number] if first
     )
-    end = ending(last, narrow)
+    end = [clip(line, narrow) for line in tail[len(tail) - last :]]
 
     def filled(length: int) -> str:
         cut = rest[:length]
@@ -145,9 +142,8 @@ def head_and_tail(
         return filled(length), len(begin) + 1 + rest.count("\n", 0, length) + last
     if fits(shown := lines(number, narrow)):
         return shown, first + last
-    return head[0][
-        : largest(len(head[0]), lambda length: fits(head[0][:length]))
-    ], 1  # there is no room to say what is left out
+    length = largest(len(head[0]), lambda length: fits(head[0][:length]))
+    return head[0][:length], 1  # there is no room to say what is left out
 
 
 def picture_size(data: bytes) -> tuple[int, int] | None:

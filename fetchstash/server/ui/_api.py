@@ -372,10 +372,7 @@ class Api:
 
 
 async def _state(store: ArtifactStore, run: str) -> tuple[int, str, int]:
-    """Return what changes when an artifact of a run comes, goes, or gets another text.
-
-    That is how many there are, the newest, and the bytes of all: OCR adds text to one that is kept.
-    """
+    """Return what changes as artifacts come, go or get a text: their number, the newest, bytes."""
     page, usage = await store.list(limit=1), await store.usage(own=run != ALL_RUNS)
     return page.total, page.facts[0].artifact_ref if page.facts else "", usage.bytes
 
