@@ -420,7 +420,7 @@ class HttpFetcher:
             size_bytes=0,
             sha256="",
             fetched_at=datetime.now(UTC),
-            name="",
+            name=responses.file_name(exchange.headers, exchange.target),
             redirects=exchange.redirects,
             left_origin=exchange.left_origin,
             address=exchange.address,
@@ -435,14 +435,9 @@ class HttpFetcher:
         spool, incomplete = await spool_body(
             exchange, folder, self._limits, self._workers, deadline, progress
         )
-        return replace(
-            fetched,
-            path=spool.path,
-            size_bytes=spool.size,
-            sha256=spool.hash.hexdigest(),
-            name=responses.file_name(exchange.headers, exchange.target),
-            incomplete=incomplete,
-        )
+        size, sha256 = spool.size, spool.hash.hexdigest()
+        kept = replace(fetched, path=spool.path, size_bytes=size, sha256=sha256)
+        return replace(kept, incomplete=incomplete) if incomplete else kept
 
     async def _http_error(self, url: str, exchange: "Exchange", deadline: float) -> HttpError:
         """Return the error for a 4xx or 5xx, with the beginning of its body in the details."""
