@@ -25,6 +25,7 @@ from fetchstash.handlers import (
     Picture,
     handler_named,
 )
+from fetchstash.handlers._html import _element
 from fetchstash.handlers._html._element import HARMLESS_TAGS, MAX_ATTRIBUTES, MAX_DEPTH, check
 from fetchstash.text import PreviewLimits, tokens
 from fetchstash.text.ranges import Preview
@@ -255,6 +256,12 @@ def test_attributes_beyond_the_limit_are_left_out(separator: str, sign: str) -> 
 def test_a_tag_of_few_attributes_costs_no_combinations(attribute: str) -> None:
     source = f"<p {attribute * (MAX_ATTRIBUTES // 2 - 9)}<>gate</p>"
     assert check(source)[0] == source
+
+
+def test_tags_that_stand_in_each_others_values_are_left_to_the_scan() -> None:
+    """Each of them has one attribute, and its value is all that follows."""
+    assert _element._is_harmless("<a/b=c>" * (HARMLESS_TAGS - 9))
+    assert not _element._is_harmless("<a/b=" * (HARMLESS_TAGS - 9) + "x" * 100_000)
 
 
 @pytest.mark.parametrize("equals", ["=", "='a'", '="'])
