@@ -209,13 +209,13 @@ def check(source: str) -> tuple[str, bool]:
     """
     cut = len(source) > MAX_SOURCE_CHARS
     source = source[:MAX_SOURCE_CHARS]
-    if _is_harmless(source):
+    if is_harmless(source):
         return source, cut
     source, cut_by_tags = _Scan().run(source)
     return source, cut or cut_by_tags
 
 
-def _is_harmless(source: str) -> bool:
+def is_harmless(source: str) -> bool:
     """Return whether a source is too small to exceed a limit; most pages are."""
     tags = source.count("<")
     if tags > HARMLESS_TAGS:
