@@ -27,8 +27,8 @@ BUDGET = {
     "fetchstash/store": (29, 8_340),
     "fetchstash/system": (4, 597),
     "fetchstash/text": (7, 1_143),
-    "scripts": (46, 7_463),
-    "tests": (295, 55_068),
+    "scripts": (46, 7_466),
+    "tests": (295, 55_074),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 

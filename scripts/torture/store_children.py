@@ -12,6 +12,9 @@ from typing import Any
 
 import anyio
 
+# Tests run it with the wheel alone: the checkout comes last, so that the wheel's fetchstash counts.
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
 from fetchstash.errors import ExpiredRef, StoreError, UnknownRef
 from fetchstash.store import (
     ArtifactStore,

@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execvpe(sys.argv[1], sys.argv[1:], os.environ)
 """
 
+LIFE_SECONDS = 120
+
 
 def start_on_terminal(
     command: list[str], env: dict[str, str], folder: Path, columns: int = 80
@@ -57,6 +60,9 @@ def start_on_terminal(
         start_new_session=True,
     )
     os.close(follower)
+    end = threading.Timer(LIFE_SECONDS, process.kill)  # else a test would wait for ever
+    end.daemon = True
+    end.start()
     return process, leader
 
 

@@ -175,11 +175,11 @@ _TAG = re.compile(rf"<(?:(/)?([a-zA-Z][^\s/>]*)({_REST})|!--)")
 _MORE = re.compile(_REST)
 # There is one way to match an attribute: a name ends before what is none of it, a value without
 # quotes at a space or at the tag's end. Behind a closing quote no space is needed.
-_VALUE = r"\"[^\"]*\"|'[^']*'|[^\s\"'>][^\s>]*+|(?=>|\Z)"
+_VALUE = r"\"[^\"]*\"|'[^']*'|[^\s\"'>][^\s>]*(?![^\s>])|(?=>|\Z)"
 _BEFORE = r"(?:[\s/]+|(?<=[\"']))"
-_ATTRIBUTE = rf"{_BEFORE}[^\s/=>]++(?:\s*=\s*(?:{_VALUE}))?"
+_ATTRIBUTE = rf"{_BEFORE}[^\s/=>]+(?![^\s/=>])(?:\s*=\s*(?:{_VALUE}))?"
 _MANY_ATTRIBUTES = re.compile(
-    rf"<[a-zA-Z][^\s/>]*+(?:{_ATTRIBUTE}){{0,{MAX_ATTRIBUTES}}}+(?P<more>{_ATTRIBUTE})?"
+    rf"<[a-zA-Z][^\s/>]*(?:{_ATTRIBUTE}){{0,{MAX_ATTRIBUTES}}}(?P<more>{_ATTRIBUTE})?"
 )
 # A tag of so many attributes is long, or a value of it holds the sign that ends other tags.
 _MAY_BE_CROWDED = re.compile(
