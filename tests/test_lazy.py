@@ -37,7 +37,7 @@ def test_reading_the_settings_imports_the_limits_of_a_room_and_nothing_else_of_i
     words = [sys.executable, "-P", "-c", program]
     done = subprocess.run(words, check=True, capture_output=True, text=True)
     limits = ["fetch._contract", "handlers._limits", "store._limits", "text._limits"]
-    assert sorted(done.stdout.split()) == sorted([*rooms, *limits, "text._cut"])
+    assert sorted(done.stdout.split()) == sorted([*rooms, *limits])
 
 
 @pytest.mark.slow

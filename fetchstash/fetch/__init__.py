@@ -17,11 +17,11 @@ if TYPE_CHECKING:
         Rendered,
         Renderer,
     )
+    from fetchstash.fetch._exchange import Gates
     from fetchstash.fetch._fetcher import HttpFetcher
     from fetchstash.fetch._guard import certificate_fault, tls_context, unused_proxy
     from fetchstash.fetch._mask import mask_url
     from fetchstash.fetch._own import OriginHeaders, OwnFields, origin_headers
-    from fetchstash.fetch._pace import Gates
     from fetchstash.fetch._responses import (
         Pager,
         age_seconds,
@@ -83,14 +83,14 @@ __all__ = [
 
 _MODULES = {
     "_addresses": "Address plain why_not_public",
-    "_chromium": "browser_fault browser_of missing missing_chromium",
     "_by_rule": "fetch_match",
+    "_chromium": "browser_fault browser_of missing missing_chromium",
     "_contract": "Cached FetchLimits Fetched Fetcher Progress Rendered Renderer",
+    "_exchange": "Gates",
     "_fetcher": "HttpFetcher",
     "_guard": "certificate_fault tls_context unused_proxy",
     "_mask": "mask_url",
     "_own": "OriginHeaders OwnFields origin_headers",
-    "_pace": "Gates",
     "_responses": "Pager age_seconds is_fresh landing may_be_fresh may_keep pager",
     "_robots": "site_rules",
     "_rules": "MAX_RULES MEANINGS RULES TWIN Match Rule matching",

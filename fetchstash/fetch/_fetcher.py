@@ -45,10 +45,10 @@ from fetchstash.fetch._contract import (
     Rendered,
 )
 from fetchstash.fetch._cookies import Jar
+from fetchstash.fetch._exchange import Gates
 from fetchstash.fetch._guard import Proxy, unused_proxy
 from fetchstash.fetch._mask import mask_url
 from fetchstash.fetch._own import OwnFields
-from fetchstash.fetch._pace import Gates
 from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._url import Target, is_below, join, parse
 

@@ -7,8 +7,7 @@ from fetchstash.system import lazy_names
 if TYPE_CHECKING:
     from fetchstash.server._lazy import Answers, Context, LazyStash, StashSource
     from fetchstash.server._listing import EXTENSION, listed_tools
-    from fetchstash.server._server import build_server
-    from fetchstash.server._stdio import serve_stdio
+    from fetchstash.server._stdio import build_server, serve_stdio
     from fetchstash.server._streams import LineWriter, claim_streams, hide_memory, read_lines
     from fetchstash.server._wire import is_request_id, no_message
 
@@ -32,8 +31,7 @@ __all__ = [
 _MODULES = {
     "_lazy": "Answers Context LazyStash StashSource",
     "_listing": "EXTENSION listed_tools",
-    "_server": "build_server",
-    "_stdio": "serve_stdio",
+    "_stdio": "build_server serve_stdio",
     "_streams": "LineWriter claim_streams hide_memory read_lines",
     "_wire": "is_request_id no_message",
 }
