@@ -79,7 +79,7 @@ async def answer_call(
     announcer: Announcer | None,
     ctx: Context,
     params: types.CallToolRequestParams,
-) -> types.CallToolResult | types.InputRequiredResult:
+) -> dict[str, Any] | types.InputRequiredResult:
     """Answer a call, report its progress if that is asked for, and announce what it took in."""
     if ctx.request and "progress_token" not in (ctx.meta or {}):  # in memory none is needed
         return await _answer(tools, announcer, ctx, params, Reports())
@@ -98,7 +98,7 @@ async def _answer(
     ctx: Context,
     params: types.CallToolRequestParams,
     reports: Reports,
-) -> types.CallToolResult | types.InputRequiredResult:
+) -> dict[str, Any] | types.InputRequiredResult:
     """Run a tool; where a private host is refused, ask the person and run it again.
 
     Every failure becomes one line, with its facts for ``_meta``.
@@ -140,22 +140,22 @@ def _failure(host: Host, error: FetchstashError) -> tuple[View, dict[str, Any]]:
     return error_view(host, error), {"fetchstash/error": {"code": error.code, **details}}
 
 
-def _result(view: View, meta: dict[str, Any], *, structured: bool) -> types.CallToolResult:
+def _result(view: View, meta: dict[str, Any], *, structured: bool) -> dict[str, Any]:
+    """Return a result as it is sent. The SDK checks it; of its own type it would be made twice."""
     # The SDK dies of a lone surrogate. Stored text has none; an error may quote what the model
     # sent.
     data = view.text.encode("utf-8", "replace")
     telemetry.count("bytes_out", len(data))
     text = data.decode("utf-8")
-    content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
-    content += [
-        types.ImageContent(
-            type="image", data=b64encode(picture).decode("ascii"), mime_type=media_type
-        )
+    pictures = [
+        {"type": "image", "data": b64encode(picture).decode("ascii"), "mimeType": media_type}
         for picture, media_type in view.pictures
     ]
-    return types.CallToolResult(
-        content=content,
-        structured_content={"result": text} if structured and not view.is_error else None,
-        is_error=view.is_error,
-        _meta={"fetchstash/artifact": list(view.facts), **meta},
-    )
+    is_structured = structured and not view.is_error
+    return {
+        "resultType": "complete",
+        "content": [{"type": "text", "text": text}, *pictures],
+        **({"structuredContent": {"result": text}} if is_structured else {}),
+        "isError": view.is_error,
+        "_meta": {"fetchstash/artifact": list(view.facts), **meta},
+    }

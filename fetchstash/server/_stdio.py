@@ -13,6 +13,7 @@ import anyio.to_thread
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp.server import CacheHint, NotificationOptions, Server
+from mcp.server.context import HandlerResult
 from mcp.shared.message import SessionMessage
 
 from fetchstash import __version__
@@ -56,9 +57,7 @@ def build_server(stash: StashSource, *, announces: bool = True) -> Server[StashS
     ) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools)
 
-    async def call_tool(
-        ctx: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> HandlerResult:
         from fetchstash.server._call import answer_call  # noqa: PLC0415 - imports all the rooms
 
         return await answer_call(specs, announcer, ctx, params)
@@ -83,7 +82,6 @@ def build_server(stash: StashSource, *, announces: bool = True) -> Server[StashS
             "server/discover": _LASTING,
         },
         on_list_tools=list_tools,
-        on_call_tool=call_tool,
         on_list_resources=_resources.list_resources,
         on_list_resource_templates=_resources.list_templates,
         on_read_resource=_resources.read_resource,
@@ -92,8 +90,9 @@ def build_server(stash: StashSource, *, announces: bool = True) -> Server[StashS
         on_get_prompt=_resources.get_prompt,
         on_completion=_resources.complete,
     )
+    # Not as arguments: a result that is no type of the SDK, and roots, of which it warns.
+    server.add_request_handler("tools/call", types.CallToolRequestParams, call_tool)
     server.extensions[EXTENSION] = {}
-    # Not as an argument: roots are of the handshake era, and the SDK warns of them.
     changed = "notifications/roots/list_changed"
     server.add_notification_handler(changed, types.NotificationParams, roots_changed)
     return server

@@ -4,11 +4,10 @@
 same parts: `build_app` takes a `TenantSource` and what it is to check, `server_of` runs it.
 """
 
-from fetchstash.service._audit import AuditLog
 from fetchstash.service._exports import exports
 from fetchstash.service._listen import security_of
 from fetchstash.service._quota import Quotas
-from fetchstash.service._request import principal_of
+from fetchstash.service._request import AuditLog, principal_of
 from fetchstash.service._serve import (
     build_app,
     for_clients_elsewhere,

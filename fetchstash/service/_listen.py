@@ -15,18 +15,16 @@ import re
 import socket
 import ssl
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import h11
 import uvicorn
-from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from mcp.server.transport_security import TransportSecuritySettings
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fetchstash.config import HttpLimits
@@ -107,6 +105,25 @@ class _Server(uvicorn.Server):
         yield
 
 
+class _Joined(h11.Connection):
+    """Gives the head of an answer of known length with its body: one write for both.
+
+    That of a stream goes ahead, as nobody knows when something follows.
+    """
+
+    _kept: Sequence[bytes] = ()
+
+    def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:
+        """Return the bytes that are to be written now."""
+        parts = super().send_with_data_passthrough(event)
+        headers = event.headers if isinstance(event, h11.Response) else ()
+        if parts and any(name == b"content-length" for name, _ in headers):
+            self._kept, parts = parts, []
+        elif self._kept and parts is not None:
+            self._kept, parts = (), [*self._kept, *parts]
+        return parts
+
+
 class BoundedProtocol(H11Protocol):
     """HTTP/1.1 on a connection that is ended where its client is too slow."""
 
@@ -116,6 +133,7 @@ class BoundedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, or turn it away."""
+        self.conn = _Joined(h11.SERVER)
         self.begin(transport)
         most = min(MAX_CONNECTIONS, _files() // 2)
         if len(self.connections) > most and not self._end_another(most):
@@ -154,13 +172,15 @@ class BoundedProtocol(H11Protocol):
 
     def resume_writing(self) -> None:
         """Write on."""
-        self._end_reading()
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._end_head()
-        self._end_reading()
+        self.resume_writing()
         super().connection_lost(exc)
 
     def turn_away(self) -> None:
@@ -197,11 +217,6 @@ class BoundedProtocol(H11Protocol):
         if self._head is not None:
             self._head.cancel()
             self._head = None
-
-    def _end_reading(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
-            self._reading = None
 
 
 def host_and_port(address: str, setting: str = "--http") -> tuple[str, int]:
@@ -332,18 +347,9 @@ class TlsProtocol(BoundedProtocol):
             self.data_received(early)
 
 
-_MAX_HEAD = 16_384
-"""Bytes of the target, the names and the values of a request."""
-_LINES = {
-    400: "Send JSON-RPC as application/json.",
-    403: "This web page may not call. The operator allows pages by http.origins.",
-    421: "This service has another name. The operator names its hosts by http.hosts.",
-}
-
-
 def security_of(http: HttpLimits, host: str, port: int) -> TransportSecuritySettings:
     """Return the hosts and origins that are let in by a service that listens at an address."""
-    own = [join_host_port(host, port)]
+    own = [join_host_port(host, port).lower()]
     if is_loopback(host):
         own = [f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")]
     elif host in ("0.0.0.0", "::"):  # noqa: S104 - nothing is bound here
@@ -363,45 +369,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-class HostCheck:
-    """Refuses requests of foreign hosts and origins. ``open_paths`` answer everybody."""
-
-    def __init__(
-        self, app: ASGIApp, security: TransportSecuritySettings, open_paths: frozenset[str]
-    ) -> None:
-        self._app = app
-        self._check = TransportSecurityMiddleware(security)
-        self._open_paths = open_paths
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
-        refused = await self._refusal(scope) if scope["type"] == "http" else None
-        await (refused or self._app)(scope, receive, send)
-
-    async def _refusal(self, scope: Scope) -> Response | None:
-        """Return the answer with which a request is refused, None for one that is let in."""
-        head = len(scope["raw_path"]) + len(scope["query_string"])
-        head += sum(len(name) + len(value) for name, value in scope["headers"])
-        if head > _MAX_HEAD:  # uvicorn bounds only one that comes in pieces
-            return PlainTextResponse("The head of a request has at most 16 KiB.\n", 431)
-        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
-            # A proxy may see another end of it than we do (RFC 9112, section 6.1).
-            line, close = "A request has one length.\n", {"connection": "close"}
-            return PlainTextResponse(line, 400, close)
-        if scope["path"] in self._open_paths:
-            return None
-        is_post = scope["method"] == "POST"
-        refused = await self._check.validate_request(Request(scope), is_post=is_post)
-        if refused is not None and refused.status_code == 421:
-            # Some clients send the name as a person wrote it (RFC 9110, section 4.2.3).
-            lower = [(name, v.lower() if name == b"host" else v) for name, v in scope["headers"]]
-            request = Request({**scope, "headers": lower})
-            refused = await self._check.validate_request(request, is_post=is_post)
-        if refused is None:
-            return None
-        return PlainTextResponse(_LINES[refused.status_code] + "\n", refused.status_code)
 
 
 _HOST = r"(?:[a-z0-9_][a-z0-9_.-]*|\[[0-9a-f:.]+\])(?::\d{1,5})?"

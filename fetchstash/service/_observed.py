@@ -1,4 +1,4 @@
-"""Log lines, metrics and spans of requests and calls.
+"""What each request passes: log lines, metrics and spans, and the check of its Host and Origin.
 
 URLs are masked. Of an exception its type and the places that it passed are logged, never its text,
 which may quote a document or a token.
@@ -16,17 +16,20 @@ from typing import Any, TextIO, cast
 
 import mcp_types as types
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
+from mcp_types import methods
 from opentelemetry import trace
 from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fetchstash.errors import StoreError
 from fetchstash.fetch import mask_url
 from fetchstash.service import _request
-from fetchstash.service._audit import AuditLog
 from fetchstash.service._exports import fail, server_span, trace_names
-from fetchstash.service._request import REFUSAL, tenant_label
+from fetchstash.service._request import REFUSAL, AuditLog, tenant_label
 from fetchstash.system import telemetry
 from fetchstash.text.hygiene import clean_line
 
@@ -173,13 +176,7 @@ def _end(
     _log.log(level, "request", extra={"facts": line})
 
 
-_OBSERVED_CALLS_METHODS = frozenset(
-    """
-    completion/complete initialize logging/setLevel notifications/cancelled
-    notifications/initialized notifications/progress ping prompts/get prompts/list
-    resources/list resources/read resources/templates/list server/discover tools/call tools/list
-    """.split()  # noqa: SIM905 - fifteen quoted words are no easier to read
-)
+_KNOWN = methods.SPEC_CLIENT_METHODS | methods.SPEC_CLIENT_NOTIFICATION_METHODS
 _REF = re.compile(r"art_[a-z2-7]{1,40}")
 
 
@@ -195,7 +192,7 @@ class ObservedCalls(ServerMiddleware[Any]):
     ) -> HandlerResult:
         """Pass a message on."""
         record = _request.current() or _request.Record("", {})
-        record.rpc_method = ctx.method if ctx.method in _OBSERVED_CALLS_METHODS else "other"
+        record.rpc_method = ctx.method if ctx.method in _KNOWN else "other"
         name = (ctx.params or {}).get("name")
         if ctx.method == "tools/call":
             record.tool = name if name in self._tools else "other"
@@ -226,11 +223,7 @@ class ObservedCalls(ServerMiddleware[Any]):
     ) -> HandlerResult:
         """Answer a message; one whose line the audit log does not take gets an error instead."""
         result = await call_next(ctx)
-        meta: Mapping[str, Any] = {}
-        if isinstance(result, types.CallToolResult):
-            meta = result.meta or {}
-        elif isinstance(result, dict):
-            meta = result.get("_meta", {})
+        meta: Mapping[str, Any] = result.get("_meta", {}) if isinstance(result, dict) else {}
         if error := meta.get("fetchstash/error"):
             record.code = error["code"]
         if record.code == "quota" and record.principal and REFUSAL not in record.scope:
@@ -249,3 +242,47 @@ def _refs(ctx: ServerRequestContext[Any, Any], meta: Mapping[str, Any]) -> list[
     """Return the references of the artifacts that a result speaks of."""
     listed = [facts["artifact_ref"] for facts in meta.get("fetchstash/artifact", ())]
     return listed or _REF.findall(str((ctx.params or {}).get("uri", "")))
+
+
+_MAX_HEAD = 16_384
+"""Bytes of the target, the names and the values of a request."""
+_LINES = {
+    400: "Send JSON-RPC as application/json.",
+    403: "This web page may not call. The operator allows pages by http.origins.",
+    421: "This service has another name. The operator names its hosts by http.hosts.",
+}
+
+
+class HostCheck:
+    """Refuses requests of foreign hosts and origins. ``open_paths`` answer everybody."""
+
+    def __init__(
+        self, app: ASGIApp, security: TransportSecuritySettings, open_paths: frozenset[str]
+    ) -> None:
+        self._app = app
+        self._check = TransportSecurityMiddleware(security)
+        self._open_paths = open_paths
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        refused = await self._refusal(scope) if scope["type"] == "http" else None
+        await (refused or self._app)(scope, receive, send)
+
+    async def _refusal(self, scope: Scope) -> Response | None:
+        """Return the answer with which a request is refused, None for one that is let in."""
+        head = len(scope["raw_path"]) + len(scope["query_string"])
+        head += sum(len(name) + len(value) for name, value in scope["headers"])
+        if head > _MAX_HEAD:  # uvicorn bounds only one that comes in pieces
+            return PlainTextResponse("The head of a request has at most 16 KiB.\n", 431)
+        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
+            # A proxy may see another end of it than we do (RFC 9112, section 6.1).
+            line, close = "A request has one length.\n", {"connection": "close"}
+            return PlainTextResponse(line, 400, close)
+        if scope["path"] in self._open_paths:
+            return None
+        # Some clients send the name as a person wrote it (RFC 9110, section 4.2.3).
+        lower = [(name, v.lower() if name == b"host" else v) for name, v in scope["headers"]]
+        request = Request({**scope, "headers": lower})
+        refused = await self._check.validate_request(request, is_post=scope["method"] == "POST")
+        status = refused.status_code if refused else 0
+        return PlainTextResponse(f"{_LINES[status]}\n", status) if status else None

@@ -110,7 +110,7 @@ class Quotas:
             self._check_minute(name, limit, now, _whose(name, limits))
         step = int(now // _STEP)
         for name in limits:
-            own = self._own_of(name)
+            own = self._own.setdefault(name, Counts())
             own.requests[step] = own.requests.get(step, 0) + 1
         self._changed = True
 
@@ -153,7 +153,7 @@ class Quotas:
     def fetched(self, names: Iterable[str], size: int) -> None:
         day = int(self._clock() // _DAY)
         for name in names:
-            own = self._own_of(name)
+            own = self._own.setdefault(name, Counts())
             own.fetched[day] = own.fetched.get(day, 0) + size
         self._changed = True
 
@@ -215,9 +215,6 @@ class Quotas:
         for replica in self._others.values():
             if tenant in replica.tenants:
                 yield replica.tenants[tenant]
-
-    def _own_of(self, tenant: str) -> Counts:
-        return self._own.setdefault(tenant, Counts())
 
 
 class Hosts:

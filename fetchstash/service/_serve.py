@@ -38,12 +38,10 @@ from fetchstash.fetch import HttpFetcher, join_host_port, tls_context
 from fetchstash.handlers import ExtractLimits, Hints, WorkerPool, route_file, warn_unconfined
 from fetchstash.server import StashSource, build_server, hide_memory
 from fetchstash.server.tools import tool_specs
-from fetchstash.service._audit import AuditLog
 from fetchstash.service._endpoint import CancelElsewhere, Endpoint
 from fetchstash.service._exports import Measure, exports, serving_metrics
 from fetchstash.service._listen import (
     IDLE_SECONDS,
-    HostCheck,
     allow_files,
     backlog,
     bounded_server,
@@ -57,8 +55,9 @@ from fetchstash.service._listen import (
     security_of,
     sends_tokens_in_clear,
 )
-from fetchstash.service._observed import Observed, ObservedCalls, log_to
+from fetchstash.service._observed import HostCheck, Observed, ObservedCalls, log_to
 from fetchstash.service._quota import Quotas
+from fetchstash.service._request import AuditLog
 from fetchstash.service._tenants import Tenants, TenantSource
 from fetchstash.service._workers import Channel, Job, Parent, end_signals, worker_count
 from fetchstash.service.access import (

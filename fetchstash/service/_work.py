@@ -37,9 +37,9 @@ from fetchstash.handlers import (
     ocr_is_installed,
     ocr_limits,
 )
-from fetchstash.service._audit import AuditLog
 from fetchstash.service._fair import FairLimiter
 from fetchstash.service._quota import Quotas, limits_of
+from fetchstash.service._request import AuditLog
 from fetchstash.service._tenant_store import TenantStore, metered
 from fetchstash.stash import Stash, open_stash, with_parts
 from fetchstash.store import ArtifactStore, Turns, open_store

@@ -302,16 +302,15 @@ def lost(ref: str) -> StoreError:
     return StoreError(f"The bytes of the artifact {ref} are lost.", "Fetch its document again.")
 
 
-_PIECE = 4 * 2**20
-"""Bytes of one request where the source is a bucket."""
+PIECE = 4 * 2**20
+"""Bytes that are copied at once: of one request where the source is a bucket."""
 
 
-def copied(source: ByteSource, blob: Blob, path: Path) -> str:
-    """Write the bytes of a blob into a file; return the SHA-256 of what was written."""
+def copied(pieces: Iterable[bytes], path: Path) -> str:
+    """Write pieces into a file; return the SHA-256 of what was written."""
     digest = hashlib.sha256()
     with path.open("wb") as file:
-        for start in range(0, blob.size, _PIECE):
-            piece = source.read(start, start + _PIECE)
+        for piece in pieces:
             digest.update(piece)
             file.write(piece)
     return digest.hexdigest()

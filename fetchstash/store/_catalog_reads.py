@@ -14,7 +14,7 @@ from anyio import CancelScope
 
 from fetchstash.errors import StoreError, UnknownRef
 from fetchstash.store import _retention as retention, _rows as rows, _threads as pool
-from fetchstash.store._blobs import Blob, Blobs, Kind, copied
+from fetchstash.store._blobs import PIECE, Blob, Blobs, Kind, copied
 from fetchstash.store._contract import (
     Facts,
     Listing,
@@ -211,7 +211,8 @@ class CatalogReads(StoreBase):
             ]
         for path, blob in blobs:
             with closing(self._bytes.open(blob, ref)) as source:
-                if copied(source, blob, path) != blob.sha256:
+                starts = range(0, blob.size, PIECE)
+                if copied((source.read(at, at + PIECE) for at in starts), path) != blob.sha256:
                     what = f"The bytes of the artifact {ref} were altered."
                     raise StoreError(what, "Fetch its document again.")
         return record

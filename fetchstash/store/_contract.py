@@ -21,8 +21,13 @@ from fetchstash.text.ranges import Heading
 REF_PREFIX = "art_"
 
 
-_AS_JSON = {str, int, bool, dict, type(None)}
-"""Types whose values need no change for JSON."""
+_TIMES = ("created_at", "expires_at", "validated_at", "earlier_at")
+_LISTS = (
+    *(name for name, fact in FACTS.items() if fact.shape in ("lines", "headings")),
+    "evidence",
+    "page_range",
+)
+"""The fields that JSON has no type for: times and tuples."""
 
 
 @cache
@@ -94,13 +99,11 @@ class Facts(DocumentFacts):
         """Return plain JSON data: times as RFC 3339 in UTC, unknown values as null."""
         names = _names(without)
         data: dict[str, Any] = dict(zip(names, _values(names)(self), strict=True))
-        for name, value in data.items():
-            if type(value) in _AS_JSON:
-                continue
-            if isinstance(value, datetime):
-                data[name] = value.isoformat(timespec="seconds").replace("+00:00", "Z")
-            elif isinstance(value, tuple):
-                items: tuple[Any, ...] = value  # pyright: ignore[reportUnknownVariableType]
+        for name in _TIMES:
+            if at := data.get(name):
+                data[name] = at.isoformat(timespec="seconds").replace("+00:00", "Z")
+        for name in _LISTS:
+            if (items := data.get(name)) is not None:
                 data[name] = [i.to_json() if isinstance(i, Heading) else i for i in items]
         data["incomplete"] = self.incomplete or None
         return data
@@ -112,7 +115,7 @@ class Facts(DocumentFacts):
         Raises KeyError, TypeError or ValueError on anything else.
         """
         values = {name: data[name] for name in _names() if name in data}
-        for name in ("created_at", "expires_at", "validated_at", "earlier_at"):
+        for name in _TIMES:
             values[name] = datetime.fromisoformat(data[name]) if data.get(name) else None
         for name, fact in FACTS.items():
             if fact.shape == "lines":

@@ -10,6 +10,7 @@ gc    Under the lock sidecars are removed, rows are deleted and committed, and t
 """
 
 import contextlib
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -100,14 +101,13 @@ class LocalStore(CatalogStore):
         known = self._unchanged(ref_or_url)
         blob = known.row.text_blob if known else None
         if known and known.facts and known.text and blob:
-            path = self._blobs.path(blob.kind, blob.sha256)
             with contextlib.suppress(OSError, StoreError):
-                status = path.stat()
+                fd, status = disk.open_with_status(self._blobs.path(blob.kind, blob.sha256))
                 if (status.st_size, status.st_mtime_ns) == (blob.size, blob.modified_ns):
                     self._read[ref_or_url] = None
-                    source = FileSource(self._blobs.descriptor(blob))
-                    text = source, *known.text
+                    text = FileSource(fd), *known.text
                     return known.facts, TextReader(ref_or_url, *text, self._threads)
+                os.close(fd)
         return await super().open_artifact(ref_or_url)
 
     def _unchanged(self, ref_or_url: str) -> Known | None:
@@ -227,7 +227,7 @@ class LocalStore(CatalogStore):
             settle(db)
             now, known = retention.clock(db).now, rows.known(db)
             sidecars = self._place.sidecars
-            lost = sidecars.blobs(set(sidecars.refs()).difference(rows.all_refs(db)))
+            lost = sidecars.blobs(set(sidecars.refs()).difference(rows.refs(db)))
             orphans = [f for f in self._blobs.files() if f[:2] not in known and f[:2] not in lost]
             self._catalog.check_current(db)
             if not dry_run:
@@ -301,7 +301,7 @@ class LocalStore(CatalogStore):
         if not self._place.alone():
             return False
         with self._catalog.reading() as db:
-            return rows.is_empty(db)
+            return not rows.refs(db)
 
     def _withdraw(self, db: Connection, blobs: Iterable[Blob]) -> None:
         """Unlink what a failed change has renamed, unless an artifact names it."""

@@ -260,7 +260,7 @@ class _Store:
         """Return the artifacts that have a sidecar and files but no row (_place.py)."""
         with self._catalog.locked() as db:
             settle(db)
-            lost = set(self._sidecars.refs()).difference(rows.all_refs(db))
+            lost = set(self._sidecars.refs()).difference(rows.refs(db))
         return [ref for ref in sorted(lost) if self._whole(ref)]
 
     def _whole(self, ref: str) -> tuple[Record, list[Blob]] | None:
@@ -379,9 +379,9 @@ class _Store:
     def _missing_sidecars(self) -> Iterator[Ailment]:
         """Find the artifacts whose sidecar is missing, cut or old: it is written without a sync."""
         with self._catalog.reading() as db:
-            missing = {ref for ref in rows.all_refs(db) if not self._has_sidecar(db, ref)}
+            missing = {ref for ref in rows.refs(db) if not self._has_sidecar(db, ref)}
         with self._catalog.locked() as db:  # some may have gone since, or been written
-            missing &= rows.all_refs(db)
+            missing.intersection_update(rows.refs(db))
             missing = {ref for ref in missing if not self._has_sidecar(db, ref)}
         if missing:
             what = f"{len(missing)} artifacts could not be restored if the catalogue were lost."
@@ -399,7 +399,7 @@ class _Store:
         self._sidecars.make_folder()
         with self._catalog.locked() as db:
             self._sidecars.keep_key(rows.url_keys(db)[0])
-            for ref in rows.all_refs(db).intersection(refs):
+            for ref in set(refs).intersection(rows.refs(db)):
                 self._sidecars.write(rows.record(db, ref))
 
     def _quarantined(self) -> Iterator[Ailment]:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from fetchstash.errors import Call, ExpiredRef, StoreError, UnknownRef
-from fetchstash.store._blobs import Blob, Kind
+from fetchstash.store._blobs import KINDS, Blob, Kind
 from fetchstash.store._contract import REF_PREFIX, Facts, is_ref
 from fetchstash.store._disk import REPAIR, not_stored
 from fetchstash.store._limits import ALL_RUNS, DEFAULT_RUN, View
@@ -271,21 +271,11 @@ def is_of(db: Db, ref: str, run: str) -> bool:
     return db.execute(query, (ref, run)).fetchone() is not None
 
 
-def is_empty(db: Db) -> bool:
-    """Return whether there is no artifact in any run."""
-    return db.execute("SELECT 1 FROM artifact LIMIT 1").fetchone() is None
-
-
-def refs(db: Db, run: str) -> list[str]:
+def refs(db: Db, run: str = ALL_RUNS) -> list[str]:
     """Return the references of a run, in the order of their puts."""
     condition, names = in_run(run)
     query = f"SELECT ref FROM artifact WHERE {condition} ORDER BY id"  # noqa: S608 - ours
     return [ref for (ref,) in db.execute(query, names)]
-
-
-def all_refs(db: Db) -> set[str]:
-    """Return the references of all runs."""
-    return {ref for (ref,) in db.execute("SELECT ref FROM artifact")}
 
 
 def texts(db: Db, run: str) -> list[tuple[str, str, int]]:
@@ -328,12 +318,9 @@ def forget(db: Db, ref: str, *, expired: bool) -> list[tuple[Kind, str]]:
         db.execute(
             "DELETE FROM expired WHERE id <= (SELECT max(id) FROM expired) - ?", (MAX_EXPIRED,)
         )
-    unshared: list[tuple[Kind, str]] = []
-    for raw, text in deleted:
-        if not db.execute("SELECT 1 FROM artifact WHERE raw = ?", (raw,)).fetchone():
-            unshared.append(("raw", raw))
-        if text and not db.execute("SELECT 1 FROM artifact WHERE text = ?", (text,)).fetchone():
-            unshared.append(("text", text))
+    blobs = [pair for row in deleted for pair in zip(KINDS, row, strict=True) if pair[1]]
+    named = "SELECT 1 FROM artifact WHERE {} = ? LIMIT 1"  # one may be named by thousands
+    unshared = [b for b in blobs if not db.execute(named.format(b[0]), b[1:]).fetchone()]
     for blob in unshared:
         db.execute("DELETE FROM blob WHERE kind = ? AND sha256 = ?", blob)
     return unshared
@@ -415,12 +402,8 @@ def set_url_key(db: Db, key: bytes) -> None:
 
 def naming(db: Db, kind: Kind, sha256: str) -> list[str]:
     """Return the references of the artifacts that name a blob."""
-    statement = (
-        "SELECT ref FROM artifact WHERE raw = ?"
-        if kind == "raw"
-        else "SELECT ref FROM artifact WHERE text = ?"
-    )
-    return [ref for (ref,) in db.execute(statement, (sha256,))]
+    query = f"SELECT ref FROM artifact WHERE {kind} = ?"  # noqa: S608 - raw or text
+    return [ref for (ref,) in db.execute(query, (sha256,))]
 
 
 def url_hash(db: Db, url: str) -> bytes:

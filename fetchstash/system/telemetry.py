@@ -214,7 +214,7 @@ def span(name: str, **attributes: Any) -> Generator[None]:
 @contextmanager
 def _recorded(tracer: "Tracer", name: str, plain: dict[str, Any]) -> Generator[None]:
     """Record the body as a span, without the SDK's record of exceptions: it may quote content."""
-    from opentelemetry import trace  # noqa: PLC0415 - see _in_use
+    from opentelemetry import trace  # noqa: PLC0415 - see current_tracer
 
     with tracer.start_as_current_span(
         name, attributes=plain, record_exception=False, set_status_on_exception=False
@@ -248,35 +248,28 @@ def _scalar(value: Any) -> Plain:
     return str(value)[:MAX_ATTRIBUTE_CHARS].encode("utf-8", "replace").decode("utf-8")
 
 
-def _in_use(module: str) -> bool:
-    """Return whether the process uses this part of OpenTelemetry.
-
-    Being the first to import it would cost 30 ms.
-    """
-    return module in sys.modules
-
-
 def current_tracer() -> "Tracer | None":
     """Return what makes spans, None where nobody in the process takes them."""
-    if _tracers is None and (not _in_use("opentelemetry.trace") or _is_idle()):
+    # Being the first to import it would cost 30 ms.
+    if _tracers is None and ("opentelemetry.trace" not in sys.modules or _is_idle()):
         return None
     return _load_tracer()
 
 
 def _is_idle() -> bool:
     """Return whether no provider was set: mcp imports the API, and its spans lead nowhere then."""
-    from opentelemetry import trace  # noqa: PLC0415 - see _in_use
+    from opentelemetry import trace  # noqa: PLC0415 - see current_tracer
 
     return isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def _measured() -> bool:
-    return _meters is not None or _in_use("opentelemetry.metrics")
+    return _meters is not None or "opentelemetry.metrics" in sys.modules
 
 
 @functools.cache
 def _load_tracer() -> "Tracer":
-    from opentelemetry import trace  # noqa: PLC0415 - see _in_use
+    from opentelemetry import trace  # noqa: PLC0415 - see current_tracer
 
     return trace.get_tracer("fetchstash", tracer_provider=_tracers)
 
@@ -284,7 +277,7 @@ def _load_tracer() -> "Tracer":
 @functools.cache
 def _load_instrument(kind: str, name: str) -> Any:
     """Return the counter, level or histogram ``name`` of the provider in use."""
-    from opentelemetry import metrics  # noqa: PLC0415 - see _in_use
+    from opentelemetry import metrics  # noqa: PLC0415 - see current_tracer
 
     meter = metrics.get_meter("fetchstash", meter_provider=_meters)
     known = INSTRUMENTS.get(name) or Instrument("counter", f"fetchstash.{name}", "", "")
@@ -306,7 +299,7 @@ def _set_providers(meters: "MeterProvider | None", tracers: "TracerProvider | No
 
 
 def _record_event(tracer: "Tracer", name: str, plain: dict[str, Any]) -> None:
-    from opentelemetry import trace  # noqa: PLC0415 - see _in_use
+    from opentelemetry import trace  # noqa: PLC0415 - see current_tracer
 
     current = trace.get_current_span()
     if current.is_recording():
@@ -321,7 +314,13 @@ def _record(kind: str, name: str, plain: dict[str, Any], **measured: float) -> d
 
 def now() -> str:
     """Return the time as the logs have it: UTC, RFC 3339."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    seconds, milliseconds = divmod(time.time_ns() // 1_000_000, 1_000)
+    return f"{_second(seconds)}.{milliseconds:03}+00:00"
+
+
+@functools.lru_cache(2)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _log_at(path: str | Path | None, max_bytes: int) -> LineLog | None:

@@ -13,7 +13,7 @@ from fetchstash.errors import BadArgument, FetchstashError, HttpError, Refused, 
 from fetchstash.fetch import Fetched, FetchLimits, HttpFetcher
 from fetchstash.handlers import ExtractLimits
 from fetchstash.service import _request
-from fetchstash.service._audit import AuditLog, ref_hash
+from fetchstash.service._request import AuditLog, ref_hash
 from fetchstash.service._serve import Readiness
 from fetchstash.service._work import AuditedRenderer, ServiceFetcher
 from fetchstash.service.access import Principal
