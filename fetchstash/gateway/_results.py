@@ -37,7 +37,7 @@ from fetchstash.text import PreviewLimits, clip, picture_size
 PARTS = 10
 """Parts of one result that become artifacts of their own; the rest go into one file."""
 
-COPY_BYTES = 2**20
+SMALL_CHARS, COPY_BYTES = 2**19, 2**20
 COMPARED_BYTES = 2**23
 """Text and structured content are compared as values up to this size, as bytes beyond."""
 
@@ -156,8 +156,7 @@ async def _resource(get: Get, call: Call, result: dict[str, Any]) -> dict[str, A
     shown: list[Block] = [{"uri": call.name, "mimeType": "text/plain", "text": texts}]
     for block in replaced["content"]:
         if block["type"] == "image":  # a smaller copy
-            picture = {"mimeType": block["mimeType"], "blob": block["data"]}
-            shown.append({"uri": call.name, **picture})
+            shown.append({"uri": call.name, "mimeType": block["mimeType"], "blob": block["data"]})
         elif block["type"] == "resource":
             shown.append(block["resource"])
     return {**result, "contents": shown, "_meta": meta}
@@ -394,7 +393,8 @@ async def _kept(stash: Stash, call: Call, part: _Part) -> Artifact:
         return await keep(file)
     file = new_file(spool, "result-")
     try:
-        await anyio.to_thread.run_sync(_write, part, file)
+        small = part.chars <= SMALL_CHARS  # a thread takes longer
+        _write(part, file) if small else await anyio.to_thread.run_sync(_write, part, file)
         return await keep(file)
     finally:
         for value in part.values:
