@@ -188,7 +188,7 @@ def wrap(
     apart = {name: why for name, why in outcome.apart.items() if why != "--each"}
     lines += [f"{name} has a gateway of its own: {why}." for name, why in apart.items()]
     if host.name == "claude-code":
-        lines += _permissions(outcome.apart, env)
+        lines += _permissions(outcome.apart, env, outcome.text)
     return "\n".join(lines)
 
 
@@ -360,23 +360,22 @@ def _rule_of(host: Host, env: Environment, text: str) -> Callable[[str], str]:
     """Return what says where other settings of a host name a server, or its tools."""
     if host.name == "gemini":
         listed = as_table(value_at(text, ["mcp"]))
-        return lambda name: (
-            f"mcp.allowed or mcp.excluded of {host.title} name servers"
-            if listed.get("allowed") or name in (listed.get("excluded") or ())
-            else ""
-        )
+        allowed, excluded = (listed.get(key) or () for key in ("allowed", "excluded"))
+        listing = f"mcp.allowed or mcp.excluded of {host.title} name servers"
+        return lambda name: listing if allowed or name in excluded else ""
     rules = [rule for _, rule in _claude_rules(env, text)] if host.name == "claude-code" else []
-    return lambda name: (
-        f"a permission of {host.title} names it"
-        if any(_is_for(rule, name) for rule in rules)
-        else ""
-    )
+    naming = f"a permission of {host.title} names it"
+    return lambda name: naming if any(_is_for(rule, name) for rule in rules) else ""
 
 
 def _is_for(rule: str, server: str) -> bool:
     """Return whether a permission of Claude Code is for a server or its tools."""
-    own = "mcp__" + re.sub("[^A-Za-z0-9_-]", "_", server)
-    return rule == own or rule.startswith(f"{own}__")
+    return rule == _rule(server) or rule.startswith(f"{_rule(server)}__")
+
+
+def _rule(server: str) -> str:
+    """Return the permission for all tools of a server."""
+    return "mcp__" + re.sub("[^A-Za-z0-9_-]", "_", server)
 
 
 def _claude_rules(env: Environment, text: str) -> Iterator[tuple[str, str]]:
@@ -392,16 +391,17 @@ def _claude_rules(env: Environment, text: str) -> Iterator[tuple[str, str]]:
                     yield kind, str(rule)
 
 
-def _permissions(names: Iterable[str], env: Environment) -> list[str]:
-    """Return a line for each server of which Claude Code allows single tools alone."""
-    allowed = [rule for kind, rule in _claude_rules(env, "") if kind == "allow"]
-    return [
-        f"Claude Code asks before each artifact tool of {name}: to allow them add "
-        + ", ".join(f'"mcp__{name}__{tool}"' for tool in ARTIFACT_TOOLS)
-        + " to permissions.allow in its settings.json."
-        for name in names
-        if any(rule.startswith(f"mcp__{name}__") for rule in allowed)
-    ]
+def _permissions(names: Iterable[str], env: Environment, text: str) -> Iterator[str]:
+    """Yield a line for each server of which Claude Code allows single tools alone."""
+    allowed = {rule for kind, rule in _claude_rules(env, text) if kind == "allow"}
+    for name in names:
+        own = _rule(name)
+        missing = [rule for tool in ARTIFACT_TOOLS if (rule := f"{own}__{tool}") not in allowed]
+        has_all = not missing or own in allowed or f"{own}__*" in allowed
+        if not has_all and any(_is_for(rule, name) for rule in allowed):
+            rules = ", ".join(f'"{rule}"' for rule in missing)
+            asks = f"Claude Code asks before each artifact tool of {name}: to allow them add "
+            yield f"{asks}{rules} to permissions.allow in its settings.json."
 
 
 def _apply(servers: Servers, name: str, removed: Iterable[str], put: Entry) -> None:

@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 from fetchstash.cli.hosts import _files, _servers
 from fetchstash.cli.hosts._servers import HOSTS, Environment
 from fetchstash.cli.hosts._wrap import unwrap, wrap
-from fetchstash.config import SERVERS_VARIABLE, WrappedServer, load
+from fetchstash.config import ARTIFACT_TOOLS, SERVERS_VARIABLE, WrappedServer, load
 from fetchstash.errors import BadArgument
 from tests.cli.hosts.conftest import settings
 from tests.gateway.conftest import FETCHSTASH, plain
@@ -191,14 +191,27 @@ def test_a_server_that_settings_name_or_say_more_of_keeps_its_name(
     assert file.read_text() == text
 
 
-def test_what_claude_code_will_ask_for_is_said(env: Environment) -> None:
-    settings(env, "claude-code", json.dumps({"mcpServers": {"files": ENTRIES["files"]}}))
-    rules = env.home / ".claude" / "settings.json"
-    rules.parent.mkdir(parents=True, exist_ok=True)
-    rules.write_text(json.dumps({"permissions": {"allow": ["mcp__files__read", "mcp__other"]}}))
+@pytest.mark.parametrize(
+    ("rules", "missing"),
+    [
+        (["mcp__my_files__read", "mcp__other"], ARTIFACT_TOOLS),
+        ([f"mcp__my_files__{tool}" for tool in ARTIFACT_TOOLS[1:]], ARTIFACT_TOOLS[:1]),
+        (["mcp__my_files__read", "mcp__my_files"], ()),
+        (["mcp__my_files__read", "mcp__my_files__*"], ()),
+    ],
+)
+def test_what_claude_code_will_ask_for_is_said(
+    rules: list[str], missing: tuple[str, ...], env: Environment
+) -> None:
+    settings(env, "claude-code", json.dumps({"mcpServers": {"my files": ENTRIES["files"]}}))
+    file = env.home / ".claude" / "settings.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"permissions": {"allow": rules}}))
     said = wrap(HOSTS["claude-code"], (), START, env)
-    assert "Claude Code asks before each artifact tool of files: to allow them add" in said
-    assert '"mcp__files__artifact_grep"' in said
+    asks = "Claude Code asks before each artifact tool of my files: to allow them add"
+    names = ", ".join(f'"mcp__my_files__{tool}"' for tool in missing)
+    assert ("asks before" in said) == bool(missing)
+    assert f"{asks} {names} to" in said or not missing
 
 
 REMOTE = """[mcp_servers.web] # the web
