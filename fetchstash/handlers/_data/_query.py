@@ -39,7 +39,7 @@ column: NAME | QUOTED | INT
 value: NUMBER | TEXT | QUOTED | NAME
 
 COUNT.4: /count\s*\(\s*\*?\s*\)|count\b(?!\s*\()/i
-FUNCTION.3: /(sum|min|max|mean|avg|count|distinct)(?=\s*\()/i
+FUNCTION.3: /(sum|min|max|mean|avg|average|count|distinct)(?=\s*\()/i
 _DISTINCT.3: /distinct\b(?!\s*\()/i
 TOP.2: /(top|bottom)\b/i
 _BY.2: /(group\s+|order\s+)?by\b/i
@@ -168,7 +168,7 @@ def _parser() -> "Lark":
 
         def aggregate(self, pieces: list[str]) -> Item:
             function = pieces[0].lower()
-            return Item("mean" if function == "avg" else function, pieces[1])
+            return Item("mean" if function[0] == "a" else function, pieces[1])
 
         def count(self, pieces: list[Token]) -> Item:
             del pieces
