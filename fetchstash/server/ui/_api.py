@@ -2,12 +2,12 @@
 
 import json
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from mimetypes import guess_extension
 from pathlib import PurePath
 from typing import Any, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from fetchstash.errors import BadArgument, FetchstashError, TooLarge
 from fetchstash.render import error_line
-from fetchstash.server.ui._plot import Calls, Totals, plot, totals
+from fetchstash.server.ui._plot import Calls, Totals, origins, plot, totals
 from fetchstash.server.ui._text import (
     LINE_CHARS,
     MAX_CHARS,
@@ -140,7 +140,8 @@ class Api:
                 raise BadArgument("There is no such run.", "Load the page again.")
             limits = replace(self._stash.settings.store, run=run)
             self._stores[run] = await open_store(limits)
-        return replace(self._stash, store=self._stores[run])
+        documents = replace(self._stash.documents, store=self._stores[run])
+        return replace(self._stash, store=documents.store, documents=documents)
 
     async def _runs(self, _: Request) -> dict[str, Any]:
         projects = await self._calls.projects()
@@ -160,7 +161,12 @@ class Api:
         stash = await self._stash_of(request.query_params.get("run", ALL_RUNS))
         limit = min(_number(request, "limit", PAGE), PAGE)
         page = await stash.list(limit=limit, offset=_number(request, "offset", 0))
-        return {"total": page.total, "items": [row(facts) for facts in page]}
+        return {"total": page.total, "items": await self._rows(list(page))}
+
+    async def _rows(self, artifacts: Sequence[Facts]) -> list[dict[str, Any]]:
+        """Return what a list shows of artifacts."""
+        places = origins(artifacts, await self._calls.of_run(ALL_RUNS))
+        return [row(facts, places[facts.artifact_ref]) for facts in artifacts]
 
     async def _stats(self, request: Request) -> dict[str, Any]:
         run, facts, calls = await self._run_of(request)
@@ -234,7 +240,8 @@ class Api:
     async def _artifact(self, request: Request) -> dict[str, Any]:
         facts, reader = await self._stash.store.open_artifact(_text(request, "ref"))
         calls = await self._calls.of_artifact(facts.artifact_ref)
-        data: dict[str, Any] = {"facts": facts.to_json(), "row": row(facts), "calls": calls}
+        [shown] = await self._rows([facts])
+        data: dict[str, Any] = {"facts": facts.to_json(), "row": shown, "calls": calls}
         data["verdict"] = PAGE_VERDICTS.get(facts.page_verdict, "")
         if reader is None:
             return data
@@ -295,18 +302,10 @@ class Api:
         stash = await self._stash_of(request.query_params.get("run", ALL_RUNS))
         refs = [ref] if (ref := request.query_params.get("ref", "")) else []
         query = _text(request, "query")
-        passages = await stash.search(query, refs, max_results=_HITS)
-        return {
-            "pending": passages.pending,
-            "searched": passages.searched,
-            "passages": [
-                {
-                    "row": row(passages.facts[passage.artifact_ref]),
-                    **hit(query, passage),
-                }
-                for passage in passages
-            ],
-        }
+        found = await stash.search(query, refs, max_results=_HITS)
+        rows = await self._rows([found.facts[passage.artifact_ref] for passage in found])
+        hits = [{"row": shown, **hit(query, at)} for shown, at in zip(rows, found, strict=True)]
+        return {"pending": found.pending, "searched": found.searched, "passages": hits}
 
     async def _picture(self, request: Request) -> Response:
         page = _number(request, "page", 0) or None
@@ -352,7 +351,7 @@ class Api:
     async def _pin(self, request: Request) -> dict[str, Any]:
         asked = await _body(request)
         await self._stash.pin(asked["ref"], pinned=asked.get("pinned") is True)
-        return {"row": row(await self._stash.store.get(asked["ref"]))}
+        return {"row": (await self._rows([await self._stash.store.get(asked["ref"])]))[0]}
 
     async def _delete(self, request: Request) -> dict[str, Any]:
         await self._stash.delete((await _body(request))["ref"])
@@ -377,13 +376,13 @@ async def _state(store: ArtifactStore, run: str) -> tuple[int, str, int]:
     return page.total, page.facts[0].artifact_ref if page.facts else "", usage.bytes
 
 
-def row(facts: Facts) -> dict[str, Any]:
+def row(facts: Facts, origin: str) -> dict[str, Any]:
     """Return what a list shows of an artifact."""
     return {
         "ref": facts.artifact_ref,
         "title": facts.title or facts.name or facts.final_url or facts.artifact_ref,
         "url": facts.final_url,
-        "host": urlsplit(facts.final_url).hostname or "this machine",
+        "host": origin,
         "kind": facts.content_kind,
         "word": facts.word or facts.content_kind,
         "size": facts.size_bytes,

@@ -44,10 +44,7 @@ class Calls:
     async def of_artifact(self, ref: str) -> list[dict[str, Any]]:
         """Return what each call showed of an artifact, oldest first."""
         return [
-            {
-                **{name: record.get(name) for name in _OF_A_CALL},
-                **shown,
-            }
+            {**{name: record.get(name) for name in _OF_A_CALL}, **shown}
             for record in await self._all()
             for shown in record.get("shown", ())
             if shown.get("ref") == ref
@@ -244,14 +241,14 @@ def _over_time(sums: Totals, width: int) -> str:
 
 def _bar_chart(title: str, bars: Sequence[Bar], width: int) -> tuple[str, int]:
     """Return a chart of the largest bars, and its height."""
-    names, numbers = 108, 64
+    names, numbers = min(width // 3, 200), 64
     room = width - names - numbers
     most = max((max(bar.tokens, bar.shown) for bar in bars), default=0) or 1
     parts = [_text(0, 12, title, "t")]
     for place, bar in enumerate(bars[:_BARS]):
         y = 24 + place * _ROW
         whole, shown = room * bar.tokens / most, room * bar.shown / most
-        parts.append(_text(names - 8, y + 12, clip_middle(bar.name, 16), "", "end"))
+        parts.append(_text(names - 8, y + 12, clip_middle(bar.name, names // 7), "", "end"))
         parts.append(
             f'<rect class="bar" x="{names}" y="{y}" width="{max(whole, 1):.1f}" '
             'height="16" rx="3"/>'

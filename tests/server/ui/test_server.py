@@ -18,7 +18,7 @@ import pytest
 
 from fetchstash.config import load
 from fetchstash.errors import BadArgument, BadPattern
-from fetchstash.render import Host
+from fetchstash.render import Host, view_of
 from fetchstash.server.tools import LoggedCall, answer, tool_specs
 from fetchstash.server.ui import Totals, ViewServer, plot, view_html
 from fetchstash.server.ui._timeline import costs
@@ -238,9 +238,20 @@ async def test_search_ranks_passages_of_a_project(tmp_path: Path) -> None:
     async with viewed(tmp_path) as view:
         await view.stash.add_file(saved(tmp_path, "a.txt", PROSE))
         kept = await view.stash.add_file(saved(tmp_path, "b.txt", "A heron stands in the reeds.\n"))
+        other = {**view.stash.settings.values, "store.run": "other"}
+        async with open_stash(other) as stash:
+            await stash.add_file(saved(tmp_path, "c.txt", "A heron stands in the fog.\n"))
+        LoggedCall(view.stash.settings, "read", {}, "files").showed(
+            kept, view_of(Host(view.stash.settings.views), kept)
+        )
         found = await view.get("search", run="first", query="heron reeds")
         (hit,) = found["passages"]
         assert (hit["row"]["ref"], hit["line"], hit["words"]) == (kept.ref, 1, ["heron", "reeds"])
+        assert (found["searched"], hit["row"]["host"]) == (2, "files: read")
+        fog = "A heron stands in the fog."
+        for run, is_there in (("first", False), ("other", True)):
+            traced = (await view.post("trace", json={"run": run, "text": fog})).json()
+            assert traced["origins"][0]["is_supported"] is is_there
         marked = [["A ", False], ["heron", True], [" stands in the ", False], ["reeds", True]]
         assert hit["parts"] == [*marked, [".", False]]
 
