@@ -36,9 +36,7 @@ def entries(calls: Sequence[Record], artifacts: Mapping[str, Facts]) -> list[dic
             "tokens": call.get("tokens") or 0,
             "ms": call.get("ms"),
             "error": call.get("error", ""),
-            "shown": [
-                _shown(item, artifacts.get(item.get("ref"))) for item in call.get("shown", ())
-            ],
+            "shown": [_shown(i, artifacts.get(i.get("ref"))) for i in call.get("shown", ())],
         }
         for call in calls
     ]
@@ -49,7 +47,8 @@ def _shown(item: Record, facts: Facts | None) -> dict[str, Any]:
     url = facts.final_url if facts else ""
     lines = [span[1] for span in item.get("spans", ()) if span[0] == "lines"]
     where = ", ".join(
-        f"{unit} {first:,} to {last:,}" for unit, first, last in item.get("spans", ())[:4]
+        f"{unit[:-1]} {first:,}" if first == last else f"{unit} {first:,} to {last:,}"
+        for unit, first, last in item.get("spans", ())[:4]
     )
     return {
         "ref": item.get("ref", "") if facts else "",
@@ -79,9 +78,7 @@ def costs(
         server, tool = call.get("server") or OWN, call.get("tool", "")
         add("server", server, 1, tokens, ms)
         add("tool", tool if server == OWN else f"{server}: {tool}", 1, tokens, ms)
-        kept = [
-            facts for item in call.get("shown", ()) if (facts := artifacts.get(item.get("ref")))
-        ]
+        kept = [facts for i in call.get("shown", ()) if (facts := artifacts.get(i.get("ref")))]
         for host in {h for facts in kept if (h := urlsplit(facts.final_url).hostname)}:
             of_host = [facts for facts in kept if urlsplit(facts.final_url).hostname == host]
             share = len(of_host) / len(kept)
@@ -110,9 +107,13 @@ _STYLE = """
 body{max-width:1200px;margin:32px auto;padding:0 20px}
 table{border-collapse:collapse;margin:8px 32px 24px 0;width:100%}
 th,td{text-align:start;vertical-align:top;padding:5px 12px 5px 0;border-bottom:1px solid #8886}
-td{overflow-wrap:anywhere}.n{text-align:end;font-variant-numeric:tabular-nums}
+td{overflow-wrap:anywhere}.n{font-variant-numeric:tabular-nums}.n,.calls td:first-child{
+white-space:nowrap}.n,.costs th+th,th:nth-last-child(-n+2){text-align:end}
 code{font:12.5px ui-monospace,monospace}.costs{display:grid;gap:0 32px;
 grid-template-columns:repeat(auto-fit,minmax(260px,1fr))}
+@media(max-width:720px){.calls thead{display:none}.calls tr,.calls td{display:block}
+.calls tr{border-bottom:1px solid #8886;padding:6px 0}.calls td{border:0;padding:1px 0}
+.calls .n{display:inline;padding-right:12px}.calls .n:nth-last-child(2)::after{content:" tokens"}}
 """
 
 
@@ -127,9 +128,10 @@ def page(
     tables = "".join(
         f"<section><h2>By {by}</h2>{_table((by, *COSTS), map(_cost, costs))}</section>"
         for by, costs in sums.items()
+        if costs
     )
     note = f"<p>The first {left_out:,} calls are left out.</p>" if left_out else ""
-    calls = _table(("Time", "Call", "Shown", "Tokens", "Took"), map(_call, rows))
+    calls = _table(("Time (UTC)", "Call", "Shown", "Tokens", "Took"), map(_call, rows))
     tokens = sum(call["tokens"] for call in timeline)
     together = took(sum(call["ms"] or 0 for call in timeline))
     return (
@@ -140,12 +142,13 @@ def page(
         f'content="no-referrer"><title>Timeline of {_safe(run)}</title><style>{_STYLE}</style>'
         f"</head><body><h1>Timeline of {_safe(run)}</h1><p>{len(timeline):,} calls showed about "
         f"{tokens:,} tokens and took {together}.</p>"
-        f'<div class="costs">{tables}</div><h2>Calls</h2>{note}{calls}</body></html>\n'
+        f'<div class="costs">{tables}</div><h2>Calls</h2>{note}<div class="calls">{calls}</div>'
+        "</body></html>\n"
     )
 
 
 def _table(heads: Sequence[str], rows: Iterable[str]) -> str:
-    cells = "".join(f'<th scope="col">{_safe(head.capitalize())}</th>' for head in heads)
+    cells = "".join(f'<th scope="col">{_safe(head[:1].upper() + head[1:])}</th>' for head in heads)
     return f"<table><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
@@ -167,11 +170,11 @@ def _call(call: Mapping[str, Any]) -> str:
         _safe(" · ".join(filter(None, (item["title"], item["url"], item["how"], item["where"]))))
         for item in call["shown"]
     )
-    called = f"{server}{call['tool']}({asked})"
+    called, time = f"{server}{call['tool']}({asked})", str(call["time"])[:19].replace("T", " ")
     shown += _safe(f"failed: {call['error']}") if call["error"] else ""
     numbers = _numbers(f"{call['tokens']:,}", took(call["ms"]))
     return (
-        f"<tr><td>{_safe(call['time'])}</td><td><code>{_safe(called)}</code></td>"
+        f"<tr><td>{_safe(time)}</td><td><code>{_safe(called)}</code></td>"
         f"<td>{shown}</td>{numbers}</tr>"
     )
 
