@@ -121,15 +121,12 @@ async def test_changes_reach_a_host_of_the_2026_era(wrapped: Wrapped, era: str) 
 
 
 @both_eras
-async def test_fetch_content_comes_only_when_it_is_asked_for(wrapped: Wrapped, mode: str) -> None:
+async def test_tools_that_are_asked_for_come_and_others_are_named(
+    wrapped: Wrapped, mode: str
+) -> None:
     async with wrapped(mode, *plain("modern"), flags=("--with-fetch",)) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
+        unknown = await client.call_tool("ecko", {})
     assert "fetch_content" in names
-
-
-@both_eras
-async def test_an_unknown_tool_is_named_in_one_line(shared: Shared, mode: str) -> None:
-    client = await shared(mode, "modern")
-    result = await client.call_tool("ecko", {})
-    assert result.is_error
-    assert text_of(result) == "[bad_argument] There is no tool 'ecko'. Did you mean echo?"
+    assert unknown.is_error
+    assert text_of(unknown) == "[bad_argument] There is no tool 'ecko'. Did you mean echo?"

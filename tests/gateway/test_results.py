@@ -136,27 +136,16 @@ async def test_an_error_of_the_protocol_is_made_short_too(
     assert '{"why": ["because"]}' in texts(await client.call_tool("artifact_grep", arguments))
 
 
+@both_eras
 @any_mix
-async def test_numbers_that_json_does_not_have_become_null(shared: Shared, era: str) -> None:
-    client = await shared("legacy", era)
+async def test_what_is_no_json_or_no_message_cannot_break_the_session(
+    shared: Shared, mode: str, era: str
+) -> None:
+    client = await shared(mode, era)
     result = await client.call_tool("not-a-number", {})
     assert result.structured_content == {"values": [None, None, None, 2]}
-
-
-async def test_an_answer_that_cannot_be_read_is_told_at_once(shared: Shared) -> None:
-    client = await shared("legacy", "legacy")
     with pytest.raises(MCPError, match=r"plain\.py sent a line that is no JSON"):
         await client.call_tool("unreadable", {})
-
-
-@both_eras
-async def test_half_a_surrogate_pair_cannot_break_the_session(shared: Shared, mode: str) -> None:
-    client = await shared(mode, "legacy")
     assert texts(await client.call_tool("surrogate", {})) == "half � of a pair"
-
-
-@both_eras
-async def test_garbage_between_messages_is_passed_over(shared: Shared, mode: str) -> None:
-    client = await shared(mode, "legacy")
     assert texts(await client.call_tool("garbage", {})) == "after the garbage"
     assert texts(await client.call_tool("long", {"size": 1})) == "line 0 of the log\n"

@@ -81,20 +81,10 @@ async def test_a_passage_names_its_lines_and_the_calls_that_showed_it(tmp_path: 
         traced = await stash.trace(" ".join(sentences))
     assert traced.is_logged
     assert [origin.sentence for origin in traced] == sentences
-    assert [
-        (o.passage.first_line, o.facts.artifact_ref) for o in traced if o.passage and o.facts
-    ] == [
-        (3, ref),
-        (803, ref),
-        (805, ref),
-        (807, ref),
-    ]
-    assert [[call.tool for call in origin.shown] for origin in traced] == [
-        ["stash_file"],
-        ["artifact_slice"],
-        ["artifact_slice", "artifact_grep"],
-        [],
-    ]
+    assert [o.passage.first_line for o in traced if o.passage] == [3, 803, 805, 807]
+    assert {o.facts.artifact_ref for o in traced if o.facts} == {ref}
+    shown = [[call.tool for call in origin.shown] for origin in traced]
+    assert shown == [["stash_file"], ["artifact_slice"], ["artifact_slice", "artifact_grep"], []]
 
 
 @pytest.mark.parametrize(

@@ -208,10 +208,9 @@ def test_what_claude_code_will_ask_for_is_said(
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"permissions": {"allow": rules}}))
     said = wrap(HOSTS["claude-code"], (), START, env)
-    asks = "Claude Code asks before each artifact tool of my files: to allow them add"
     names = ", ".join(f'"mcp__my_files__{tool}"' for tool in missing)
-    assert ("asks before" in said) == bool(missing)
-    assert f"{asks} {names} to" in said or not missing
+    asks = f"Claude Code asks before each artifact tool of my files: to allow them add {names} to"
+    assert (asks in said) == ("asks before" in said) == bool(missing)
 
 
 REMOTE = """[mcp_servers.web] # the web
