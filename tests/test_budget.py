@@ -21,7 +21,7 @@ BUDGET = {
     "fetchstash/gateway": (14, 3_581),
     "fetchstash/handlers": (90, 23_041),
     "fetchstash/render": (6, 1_260),
-    "fetchstash/server": (18, 3_627),
+    "fetchstash/server": (18, 3_626),
     "fetchstash/service": (18, 5_082),
     "fetchstash/stash": (15, 4_656),
     "fetchstash/store": (28, 8_331),
