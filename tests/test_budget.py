@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 596),
     "fetchstash/text": (6, 1_140),
     "scripts": (46, 7_466),
-    "tests": (295, 55_074),
+    "tests": (295, 55_070),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 

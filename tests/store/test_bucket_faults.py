@@ -1,5 +1,7 @@
 """Buckets that fail: nothing half there, nothing acknowledged lost, nothing secret said."""
 
+import socket
+import time
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -8,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from fetchstash.errors import BadArgument, FetchstashError, StoreError, UnknownRef
-from fetchstash.store import StoreLimits
+from fetchstash.errors import BadArgument, StoreError, UnknownRef
+from fetchstash.store import StoreLimits, _bucket
 from fetchstash.store._bucket import open_bucket
 from tests.store.buckets import Recorded
 from tests.store.conftest import Open, Put
@@ -34,10 +36,14 @@ def failing(number: int, error: Exception) -> Callable[[str, str], None]:
     return fault
 
 
-def throttled() -> Exception:
+def generic(text: str) -> Exception:
     from obstore.exceptions import GenericError
 
-    return GenericError(
+    return GenericError(text)
+
+
+def throttled() -> Exception:
+    return generic(
         "Generic S3 error: Error performing PUT http://127.0.0.1/b/k in 3s, after 8 retries -"
         " Server returned non-2xx status code: 503 Service Unavailable: <Code>SlowDown</Code>"
         f"<AWSAccessKeyId>{SECRET}</AWSAccessKeyId></Error>"
@@ -129,10 +135,8 @@ ANSWERS = {
 def test_an_error_says_what_to_do_and_quotes_nothing(
     case: str, objects: Recorded, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from obstore.exceptions import GenericError
-
     text, words = ANSWERS[case]
-    error = GenericError(f"Generic S3 error: {text} {SECRET} http://user:{SECRET}@host/key?sig=1")
+    error = generic(f"Generic S3 error: {text} {SECRET} http://user:{SECRET}@host/key?sig=1")
     objects.before = failing(1, error)
     with pytest.raises(StoreError, match=words) as raised:
         open_bucket(StoreLimits(tmp_path, "s3://bucket")).size("a")
@@ -143,25 +147,22 @@ def test_an_error_says_what_to_do_and_quotes_nothing(
     assert raised.value.next_step.endswith(".")
 
 
-def test_what_obstore_raises_besides_is_an_error_of_the_store(
-    objects: Recorded, tmp_path: Path
-) -> None:
-    for error in (OSError("broken"), ValueError("wrong"), FileNotFoundError("NoSuchBucket")):
-        objects.before = failing(1, error)
-        with pytest.raises(FetchstashError):
-            open_bucket(StoreLimits(tmp_path, "s3://bucket")).size("a")
-
-
-@pytest.mark.parametrize(("status", "step"), [(400, "Look at store.url"), (500, "Try again")])
+@pytest.mark.parametrize(
+    ("error", "step"),
+    [
+        ("status code: 400 Whatever", "Look at store.url"),
+        ("status code: 500 Whatever", "Try again"),
+        (ValueError("wrong"), "Try again"),
+        (FileNotFoundError("NoSuchBucket"), "Make it"),
+    ],
+)
 def test_only_what_may_pass_is_to_be_tried_again(
-    status: int, step: str, objects: Recorded, tmp_path: Path
+    error: str | Exception, step: str, objects: Recorded, tmp_path: Path
 ) -> None:
-    from obstore.exceptions import GenericError
-
-    objects.before = failing(1, GenericError(f"status code: {status} Whatever"))
-    with pytest.raises(StoreError) as error:
+    objects.before = failing(1, generic(error) if isinstance(error, str) else error)
+    with pytest.raises(StoreError) as raised:
         open_bucket(StoreLimits(tmp_path, "s3://bucket")).size("a")
-    assert error.value.next_step.startswith(step)
+    assert raised.value.next_step.startswith(step)
 
 
 UNUSABLE: list[dict[str, Any]] = [
@@ -169,6 +170,8 @@ UNUSABLE: list[dict[str, Any]] = [
     {"endpoint": "http://[::1"},
     {"endpoint": f"https://user:{SECRET}@host"},
     {"endpoint": "ftp://host"},
+    {"AWS_ENDPOINT_URL": "127.0.0.1:9000"},
+    {"url": "gs://bucket", "encryption": "AES256"},
     {"region": "eu west"},
     {"url": "s3://two words"},
     {"url": "s3://bucket/a//b"},
@@ -178,19 +181,29 @@ UNUSABLE: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("settings", UNUSABLE, ids=str)
 def test_a_place_that_is_none_is_refused_before_any_request(
-    settings: dict[str, Any], tmp_path: Path
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("obstore", reason="obstore is in the extra team")
     limits: dict[str, Any] = {"url": "s3://bucket", **settings}
+    for name in filter(str.isupper, settings):
+        monkeypatch.setenv(name, limits.pop(name))
     with pytest.raises(BadArgument) as error:
         open_bucket(StoreLimits(tmp_path, **limits))
     assert SECRET not in str(error.value)
 
 
-def test_an_endpoint_of_the_environment_is_looked_at_too(
+def test_a_bucket_that_never_answers_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("obstore", reason="obstore is in the extra team")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "127.0.0.1:9000")
-    with pytest.raises(BadArgument, match="endpoint"):
-        open_bucket(StoreLimits(tmp_path, "s3://bucket"))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.setenv(name, "a")
+    for name in ("_REQUEST_SECONDS", "_RETRY_SECONDS"):  # of which a call has the sum
+        monkeypatch.setattr(_bucket, name, 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # nobody reads what comes
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        bucket = open_bucket(StoreLimits(tmp_path, "s3://bucket", endpoint=endpoint))
+        started = time.monotonic()
+        with pytest.raises(StoreError, match="does not answer"):
+            bucket.read_range("a", 0, 1)
+    assert time.monotonic() - started < 3
