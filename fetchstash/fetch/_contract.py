@@ -127,7 +127,7 @@ class Fetched:
     size_bytes: int
     sha256: str
     fetched_at: datetime
-    name: str
+    name: str = ""
     incomplete: str = ""
     not_modified: bool = False
     redirects: int = 0

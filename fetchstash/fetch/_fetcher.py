@@ -419,8 +419,7 @@ class HttpFetcher:
             headers=exchange.headers,
             size_bytes=0,
             sha256="",
-            fetched_at=datetime.now(UTC),
-            name=responses.file_name(exchange.headers, exchange.target),
+            fetched_at=datetime.now(UTC).replace(microsecond=0),  # as it is kept
             redirects=exchange.redirects,
             left_origin=exchange.left_origin,
             address=exchange.address,
@@ -436,7 +435,8 @@ class HttpFetcher:
             exchange, folder, self._limits, self._workers, deadline, progress
         )
         size, sha256 = spool.size, spool.hash.hexdigest()
-        kept = replace(fetched, path=spool.path, size_bytes=size, sha256=sha256)
+        name = responses.file_name(exchange.headers, exchange.target)
+        kept = replace(fetched, path=spool.path, size_bytes=size, sha256=sha256, name=name)
         return replace(kept, incomplete=incomplete) if incomplete else kept
 
     async def _http_error(self, url: str, exchange: "Exchange", deadline: float) -> HttpError:

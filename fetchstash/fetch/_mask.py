@@ -6,6 +6,7 @@ often than words and numbers do.
 """
 
 import re
+from functools import lru_cache
 from itertools import pairwise
 from urllib.parse import unquote, unquote_plus
 
@@ -128,11 +129,8 @@ def _is_random(run: str, *, is_shared: bool) -> bool:
     if size < 8 or run.isalpha() or run.isdigit():
         return False
     changes = _changes(run)
-    if is_shared:
-        return changes >= 3
-    if run.islower() or run.isupper():
-        return size >= 20 and changes >= size / 6
-    return size >= 16 and changes >= size / 3
+    least, share = (20, 6) if run.islower() or run.isupper() else (16, 3)
+    return changes >= 3 if is_shared else size >= least and changes >= size / share
 
 
 def _is_scattered(runs: list[str]) -> bool:
@@ -148,6 +146,7 @@ def _changes(run: str) -> int:
     return sum(first != second for first, second in pairwise(kinds))
 
 
+@lru_cache(64)  # asked several times in each fetch
 def mask_url(url: str) -> str:
     """Return ``url`` with its user name, password and secret values replaced by ``***``.
 

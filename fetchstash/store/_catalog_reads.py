@@ -4,7 +4,7 @@ import os
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Hashable, Sequence
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -204,11 +204,8 @@ class CatalogReads(StoreBase):
         with self._reads.reading() as db:
             record = rows.record(db, rows.find(db, ref, self._view).ref)
             files: dict[Kind, Path] = {"raw": raw, "text": text}
-            blobs = [
-                (path, rows.blob(db, kind, record[kind]))
-                for kind, path in files.items()
-                if record[kind]
-            ]
+            named = [(path, kind) for kind, path in files.items() if record[kind]]
+            blobs = [(path, rows.blob(db, kind, record[kind])) for path, kind in named]
         for path, blob in blobs:
             with closing(self._bytes.open(blob, ref)) as source:
                 starts = range(0, blob.size, PIECE)
@@ -280,7 +277,7 @@ class CatalogReads(StoreBase):
 
     def _facts(self, row: rows.Row) -> Facts:
         path = self._shown_path("text", row.text) if row.text else self._shown_path("raw", row.raw)
-        return replace(row.facts(), path=path)
+        return row.facts(path)
 
     def _known_facts(self, row: rows.Row) -> Facts:
         known = self._known(row)

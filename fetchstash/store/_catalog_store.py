@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Self, TypeVar
@@ -13,7 +14,7 @@ from typing import Self, TypeVar
 from fetchstash.errors import StoreError, TooLarge
 from fetchstash.store import _disk as disk, _retention as retention, _rows as rows
 from fetchstash.store._blobs import Blob, Kind
-from fetchstash.store._catalog_reads import CatalogReads
+from fetchstash.store._catalog_reads import CatalogReads, Known
 from fetchstash.store._contract import (
     Facts,
     Removed,
@@ -38,7 +39,8 @@ class Change:
     """A change of rows in a transaction, and what follows from it for files.
 
     ``blobs`` have just been measured. ``written`` are the artifacts whose rows are new or others,
-    ``forgotten`` those that have none any more, ``unnamed`` the bytes that nothing names now.
+    ``forgotten`` those that have none any more, ``unnamed`` the bytes that nothing names now,
+    ``renewed`` what is known of the one that was touched.
     """
 
     db: Db
@@ -46,6 +48,7 @@ class Change:
     written: list[str] = field(default_factory=list[str])
     forgotten: list[str] = field(default_factory=list[str])
     unnamed: list[tuple[Kind, str]] = field(default_factory=list[tuple[Kind, str]])
+    renewed: Known | None = None
 
     def forget(self, refs: Iterable[str], *, expired: bool) -> None:
         """Delete the rows of artifacts. ``expired``: remember that they were here."""
@@ -244,13 +247,12 @@ class CatalogStore(CatalogReads):
             row = rows.find(db, ref, self._view)
             expires = retention.time_of_put(db) + self._limits.max_age_days * 86_400
             rows.use(db, row.ref)
-            kept = row.facts()
-            kept = keep_store_facts(facts, kept) if facts else kept
+            kept, text = self._known_facts(row), self._known(row).text  # as it was
+            kept = keep_store_facts(facts or kept, kept, datetime.fromtimestamp(expires, UTC))
             change.written.append(row.ref)
-            text = self._known(row).text
-            row = rows.renew(db, row, kept, expires)
-            self._known(row).text = text  # no need to read it again: it is as it was
-            return self._known_facts(row)
+            change.renewed = self._known(rows.renew(db, row, kept, expires))
+            change.renewed.facts, change.renewed.text = kept, text
+            return kept
 
         return self._change(renew)
 

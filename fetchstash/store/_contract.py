@@ -109,8 +109,8 @@ class Facts(DocumentFacts):
         return data
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "Facts":
-        """Read what ``to_json`` made; unknown names are ignored.
+    def from_json(cls, data: dict[str, Any], **own: Any) -> "Facts":
+        """Read what ``to_json`` made; unknown names are ignored. ``own`` replaces what it says.
 
         Raises KeyError, TypeError or ValueError on anything else.
         """
@@ -125,7 +125,7 @@ class Facts(DocumentFacts):
         values["evidence"] = tuple(data.get("evidence", ()))
         values["page_range"] = tuple(data["page_range"]) if data.get("page_range") else None
         values["incomplete"] = data.get("incomplete") or ""
-        return cls(**values)
+        return cls(**values | own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +319,7 @@ def new_ref() -> str:
     return REF_PREFIX + base64.b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower()
 
 
-def keep_store_facts(facts: Facts, kept: Facts) -> Facts:
-    """Return ``facts`` with the store's own facts as they are in ``kept``."""
-    return replace(facts, **{name: getattr(kept, name) for name in STORE_FACTS})
+def keep_store_facts(facts: Facts, kept: Facts, expires_at: datetime | None = None) -> Facts:
+    """Return ``facts`` with the store's own as in ``kept``; with another end, if it is given."""
+    own = {name: getattr(kept, name) for name in STORE_FACTS}
+    return replace(facts, **own | {"expires_at": expires_at or kept.expires_at})

@@ -166,6 +166,8 @@ class LocalStore(CatalogStore):
                     if files:
                         self._withdraw(db, blobs)
                 raise
+            if change.renewed:  # nobody else has changed anything since
+                change.renewed.version = self._catalog.version()
             for record in records:
                 sidecars.write(record)
             # An artifact is safe by now: a failure here is gc's to report.

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from fetchstash.errors import Call, ExpiredRef, StoreError, UnknownRef
@@ -58,15 +58,16 @@ class Row:
             raise _lost_record()
         return Blob("text", self.text, self.size, self.modified_ns)
 
-    def facts(self) -> Facts:
-        """Return the facts; only the path is missing. Raises StoreError where they are damaged."""
-        return replace(
-            _read(self.data, Facts.from_json, self.ref),
-            artifact_ref=self.ref,
-            pinned=bool(self.pinned),
-            created_at=datetime.fromtimestamp(self.created_at, UTC),
-            expires_at=datetime.fromtimestamp(self.expires_at, UTC),
-        )
+    def facts(self, path: str | None = None) -> Facts:
+        """Return the facts, with the path of a file. Raises StoreError where they are damaged."""
+        own = {
+            "artifact_ref": self.ref,
+            "path": path,
+            "pinned": bool(self.pinned),
+            "created_at": datetime.fromtimestamp(self.created_at, UTC),
+            "expires_at": datetime.fromtimestamp(self.expires_at, UTC),
+        }
+        return _read(self.data, partial(Facts.from_json, **own), self.ref)
 
 
 def find(db: Db, ref_or_url: str, view: View) -> Row:
@@ -175,11 +176,8 @@ def insert_blob(db: Db, blob: Blob) -> None:
 
 
 def _strides(blob: Blob) -> tuple[int, int, bytes] | tuple[None, None, None]:
-    return (
-        (blob.index.chars, blob.index.lines, blob.index.pack())
-        if blob.index
-        else (None, None, None)
-    )
+    index = blob.index
+    return (index.chars, index.lines, index.pack()) if index else (None, None, None)
 
 
 def blob(db: Db, kind: Kind, sha256: str) -> Blob:
@@ -426,9 +424,8 @@ def _defaults() -> dict[str, Any]:
 
 
 def _dump(data: dict[str, Any]) -> str:
-    return (
-        json.dumps(data, ensure_ascii=False).encode("utf-8", "ignore").decode("utf-8")
-    )  # a lone surrogate goes no further
+    text = json.dumps(data, ensure_ascii=False)
+    return text.encode("utf-8", "ignore").decode("utf-8")  # a lone surrogate goes no further
 
 
 def _read(data: str, read: Callable[[dict[str, Any]], T], ref: str) -> T:
