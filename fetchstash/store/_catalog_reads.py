@@ -204,8 +204,8 @@ class CatalogReads(StoreBase):
         with self._reads.reading() as db:
             record = rows.record(db, rows.find(db, ref, self._view).ref)
             files: dict[Kind, Path] = {"raw": raw, "text": text}
-            named = [(path, kind) for kind, path in files.items() if record[kind]]
-            blobs = [(path, rows.blob(db, kind, record[kind])) for path, kind in named]
+            named: dict[Kind, Path] = {k: path for k, path in files.items() if record[k]}
+            blobs = [(path, rows.blob(db, kind, record[kind])) for kind, path in named.items()]
         for path, blob in blobs:
             with closing(self._bytes.open(blob, ref)) as source:
                 starts = range(0, blob.size, PIECE)

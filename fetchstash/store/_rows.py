@@ -60,7 +60,7 @@ class Row:
 
     def facts(self, path: str | None = None) -> Facts:
         """Return the facts, with the path of a file. Raises StoreError where they are damaged."""
-        own = {
+        own: dict[str, Any] = {
             "artifact_ref": self.ref,
             "path": path,
             "pinned": bool(self.pinned),
