@@ -20,7 +20,6 @@ from fetchstash.handlers._html import (
     _drawn,
     _element,
     _media,
-    _metadata,
     _scripts,
     _tree,
 )
@@ -141,7 +140,7 @@ class Reading:
     """
 
     page: _tree.Page
-    metadata: _metadata.Metadata
+    metadata: _scripts.Metadata
     blocks: list[Block]
     keep: list[bool]
     content: list[Block]
@@ -168,7 +167,7 @@ def load(source: Path, charset: str) -> tuple[str, bool]:
 def read(source: str, url: str) -> Reading:
     """Read the source of a page that has passed the safety scan."""
     page = _tree.parse(source)
-    metadata = _metadata.read(page)
+    metadata = _scripts.metadata(page)
     blocks = _blocks.cut(page)
     keep = _content.content(blocks, is_article=metadata.is_article)
     content = list(compress(blocks, keep))
@@ -242,7 +241,7 @@ def whole(source: str, url: str = "") -> Whole:
     checked, _ = _element.check(source)
     page = _tree.parse(checked)
     parts = _blocks.parts(_blocks.cut(page), Inline(url, len(checked) // 2))
-    return Whole(tuple(parts), _metadata.read(page).title, page.hidden)
+    return Whole(tuple(parts), _scripts.metadata(page).title, page.hidden)
 
 
 _HEADS_OF = frozenset(("empty_shell", "no_text", "login", "consent_wall"))

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from fetchstash.handlers._html import _shadow
 from fetchstash.handlers._html._element import BLOCKS, Element, names
 from fetchstash.handlers._html._hidden import (
     MIN_ARIA_HIDDEN_WORDS,
@@ -13,10 +12,12 @@ from fetchstash.handlers._html._hidden import (
     UNKNOWN_PAINT,
     HiddenBy,
     Paint,
+    fill_slots,
     hidden_by,
     is_closed_panel,
     is_slide,
     is_unseen,
+    opened_roots,
     paint,
     style_of,
     tells,
@@ -90,10 +91,10 @@ def parse(source: str) -> Page:
     from selectolax.lexbor import LexborHTMLParser, SelectolaxError  # noqa: PLC0415 - heavy
 
     encoded = source.encode("utf-8", "replace")
-    opened = _shadow.opened(source) if b"shadowroot" in encoded.lower() else source
+    opened = opened_roots(source) if b"shadowroot" in encoded.lower() else source
     parser = LexborHTMLParser(encoded if opened is source else opened.encode("utf-8", "replace"))
     if opened is not source:
-        _shadow.fill_slots(parser)
+        fill_slots(parser)
     page = Page(Element("body", {}, None))
     sheets: list[str] = []
     for node in parser.css(_HEAD):
