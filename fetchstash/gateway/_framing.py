@@ -290,7 +290,7 @@ class _LongMessage:
         self._string = None
         value = sink.finish()
         if isinstance(value, Spooled):
-            self._append_name(value)
+            self._append(f'"{self._stand_ins.name(value)}"'.encode())
         else:
             self._key = value
             self._append(value)
@@ -317,7 +317,7 @@ class _LongMessage:
         self._json_bytes += file.write(piece[:end])
         file.close()
         value = Spooled(Path(file.name), self._json_bytes, is_json=True)
-        self._append_name(value)
+        self._append(f'"{self._stand_ins.name(value)}"'.encode())
         return position + end
 
     def _end_of_json(self, piece: bytes) -> int:
@@ -329,9 +329,6 @@ class _LongMessage:
                 if self._depth == RESULT_DEPTH:
                     return token.end()
         raise UnreadableMessage("brackets that do not match")
-
-    def _append_name(self, value: Spooled) -> None:
-        self._append(f'"{self._stand_ins.name(value)}"'.encode())
 
     def _append(self, data: bytes) -> None:
         self._skeleton += data

@@ -29,8 +29,11 @@ LAST_WORDS_SECONDS = 0.5
 """How long the stderr of an ended server is read on, where a child of its own holds it open."""
 
 STDERR_LINE_CHARS = 1_000
-READ_BYTES = 2**16
-"""Small, so that the loop goes on between pieces of a line of very many values."""
+READ_BYTES, PIPE_BYTES = 2**16, 2**20
+"""Pieces are small, so that the loop goes on between them. Pipes are large: a server waits less."""
+
+if sys.platform == "linux":
+    import fcntl
 
 
 @asynccontextmanager
@@ -66,6 +69,9 @@ async def connected(
 
 async def _reader(pipe: IO[bytes] | None) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
     """Return what reads a pipe of a process, which was perhaps started before the event loop."""
+    if sys.platform == "linux" and pipe:
+        with suppress(OSError):  # what all pipes of a person may hold has a bound
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     reader = asyncio.StreamReader(READ_BYTES)
     protocol = asyncio.StreamReaderProtocol(reader)
     connecting = asyncio.get_running_loop().connect_read_pipe(lambda: protocol, pipe)
@@ -120,9 +126,8 @@ def readable(server: WrappedServer, message: Message | UnreadableMessage) -> Mes
     say(server, f"fetchstash: it sent {clip(str(message), 200)}.")
     if message.request_id is None:
         return None
-    what = f"{server.name} sent {message}."
-    line = ServerFailed(what, "Ask it for less, or for a part of it.").line()
-    error = RpcError(INTERNAL_ERROR, line).as_object
+    failed = ServerFailed(f"{server.name} sent {message}.", "Ask it for less, or for a part of it.")
+    error = RpcError(INTERNAL_ERROR, failed.line()).as_object
     return {"jsonrpc": "2.0", "id": message.request_id, "error": error}
 
 

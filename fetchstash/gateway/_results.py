@@ -201,11 +201,6 @@ def _annotations(content: Sequence[Block], gone: set[int]) -> Block:
     return {"annotations": found[0]} if same else {}
 
 
-def _text(value: Any) -> str | Spooled:
-    """Return a text of a server, "" for what is none."""
-    return value if isinstance(value, str | Spooled) else ""
-
-
 def _length(value: Any) -> int:
     if isinstance(value, Spooled):
         return value.chars
@@ -222,10 +217,11 @@ def _parts(call: Call, content: Sequence[Block]) -> list[_Part]:
     for block in content:
         kind = block.get("type")
         resource = as_object(block.get("resource")) if kind == "resource" else {}
-        data = _text(block.get("data") if kind in ("audio", "image") else resource.get("blob"))
+        data: Any = block.get("data") if kind in ("audio", "image") else resource.get("blob")
         media_type = str((resource or block).get("mimeType") or "")
         if kind == "text":
-            texts.append(_Part(f"{name}.txt", [_text(block.get("text"))], [block]))
+            known = [text if isinstance(text := block.get("text"), str | Spooled) else ""]
+            texts.append(_Part(f"{name}.txt", known, [block]))
         elif kind == "resource_link":
             links.values.append(json.dumps(block, ensure_ascii=False))
             links.blocks.append(block)

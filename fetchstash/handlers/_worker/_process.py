@@ -36,7 +36,7 @@ from fetchstash.text.hygiene import clean_line
 
 MAX_LEFT = 10
 """Entries of its folder that a job may leave. A worker that leaves more is ended."""
-_PIECE_BYTES = 2**20
+_PIECE_BYTES, SMALL_BYTES = 2**20, 2**19
 
 COMMAND = (sys.executable, "-P", "-m", "fetchstash.handlers._worker._child")
 START_SECONDS = 30
@@ -295,7 +295,7 @@ class Worker:
             return measure()
 
         try:
-            return await asyncio.to_thread(take)
+            return take() if size <= SMALL_BYTES else await asyncio.to_thread(take)
         except (KeptOpen, OSError) as error:
             self.kill()
             kept = isinstance(error, KeptOpen)
