@@ -18,7 +18,7 @@ BUDGET = {
     "fetchstash/client": (23, 6_165),
     "fetchstash/config": (4, 1_199),
     "fetchstash/fetch": (23, 5_727),
-    "fetchstash/gateway": (14, 3_581),
+    "fetchstash/gateway": (14, 3_579),
     "fetchstash/handlers": (88, 23_031),
     "fetchstash/render": (6, 1_260),
     "fetchstash/server": (18, 3_626),
