@@ -9,7 +9,7 @@ import math
 from bisect import insort
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 import anyio
@@ -38,8 +38,9 @@ _MOST_REFUSALS = 50
 """Refusals of a tenant that wait to be sent. One more is sent at once."""
 
 
-Begin = Callable[[bool], Awaitable[None]]
-"""Waits until a request may begin. It is given whether that takes long."""
+Entered = Callable[[], AbstractContextManager[None]]
+Begin = Callable[[bool, Entered], Awaitable[None]]
+"""Waits until a request may begin. Is given whether that takes long, and what waiting enters."""
 
 
 @dataclass(slots=True)
@@ -119,10 +120,11 @@ class RequestQueue:
         own.persons[person] += 1
         beginning: _Beginning | None = None
 
-        async def begin(is_long: bool) -> None:
+        async def begin(is_long: bool, entered: Entered) -> None:
             nonlocal beginning
             if own.waiting or 0 < own.beginning >= self._at_once(tenant):
-                await self._wait(own, tenant, person, LATER_SECONDS if is_long else 0)
+                with entered():
+                    await self._wait(own, tenant, person, LATER_SECONDS if is_long else 0)
             else:
                 own.beginning += 1
             beginning = _Beginning(lambda held: self._end_one(tenant, own, held))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import Any
 
 import anyio
@@ -153,7 +153,7 @@ async def test_slots_are_never_lost_and_never_more_than_there_are(
 @asynccontextmanager
 async def request(queue: RequestQueue, tenant: str, person: str = "") -> AsyncGenerator[None]:
     with queue.request(tenant, person) as begin:
-        await begin(False)
+        await begin(False, nullcontext)
         yield
 
 
@@ -174,7 +174,7 @@ class Requests:
     async def _run(self, tenant: str, name: str, end: asyncio.Event) -> None:
         tenant, _, person = tenant.partition("/")
         with self.queue.request(tenant, person) as begin:
-            await begin(name.startswith("long"))
+            await begin(name.startswith("long"), nullcontext)
             self.begun.append(name)
             await end.wait()
 
