@@ -275,7 +275,7 @@ async def against_bare(port: int, pid: int, refs: Sequence[str], calls: int, fol
         servers = {"ours": (port, pid), "bare": (bare_port, bare.pid)}
         for era in ERAS:
             rates = {name: list[float]() for name in servers}
-            for _ in range(15):
+            for _ in range(60):
                 for name in random.sample(list(servers), 2):
                     rates[name].append(await rate(*servers[name], refs, calls, era))
             # Of all calls: what else runs on the machine makes single turns differ by half.
@@ -302,7 +302,7 @@ async def measure(chosen: Namespace, folder: Path) -> list[bool]:
                 caller = Caller(port, era=MODERN)
                 refs = await fetched(caller, [site.url(path) for path in PAGES])
                 held.append(await on_disk(caller, stdio, refs, chosen.calls // 10))
-            rated = min(chosen.calls, 400)  # fewer take too few ticks of the clock
+            rated = min(chosen.calls, 100)  # in a turn
             held.append(await against_bare(port, process.pid, refs, rated, folder))
             held.append((await load(port, site, refs, chosen, chosen.think))[0])
             held.append((await load(port, site, refs, chosen, 0))[0])
@@ -332,7 +332,7 @@ async def of_cores(chosen: Namespace, folder: Path, site: Site) -> list[bool]:
             held.append(is_held)
             rates.append(rate_now)
             if cores == 1:
-                rated = min(chosen.calls, 400)
+                rated = min(chosen.calls, 100)
                 held.append(await against_bare(port, process.pid, refs, rated, folder))
     held.append(rates[1] > rates[0])
     print(

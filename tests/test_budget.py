@@ -22,7 +22,7 @@ BUDGET = {
     "fetchstash/handlers": (88, 23_031),
     "fetchstash/render": (6, 1_260),
     "fetchstash/server": (18, 3_626),
-    "fetchstash/service": (18, 5_082),
+    "fetchstash/service": (18, 5_080),
     "fetchstash/stash": (15, 4_656),
     "fetchstash/store": (28, 8_330),
     "fetchstash/system": (4, 596),

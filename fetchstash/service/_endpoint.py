@@ -260,8 +260,8 @@ class Endpoint:
             is_short = declared.isdecimal() and int(declared[:20]) <= EARLY_BYTES
             message = await self._message(scope, receive) if is_short else None
             if message:
-                tool = str((message[0].get("params") or {}).get("name"))
-                await begin(tool in _LONG, partial(answer.watched, pings=False))
+                params: dict[str, Any] = message[0].get("params") or {}
+                await begin(str(params.get("name")) in _LONG, partial(answer.watched, pings=False))
             elif not is_short:
                 await begin(True, nullcontext)
                 message = await self._message(scope, receive)
