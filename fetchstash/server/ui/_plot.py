@@ -248,7 +248,7 @@ def _bar_chart(title: str, bars: Sequence[Bar], width: int) -> tuple[str, int]:
     for place, bar in enumerate(bars[:_BARS]):
         y = 24 + place * _ROW
         whole, shown = room * bar.tokens / most, room * bar.shown / most
-        parts.append(_text(names - 8, y + 12, clip_middle(bar.name, names // 7), "", "end"))
+        parts.append(_text(names - 8, y + 12, clip_middle(bar.name, names // 8), "", "end"))
         parts.append(
             f'<rect class="bar" x="{names}" y="{y}" width="{max(whole, 1):.1f}" '
             'height="16" rx="3"/>'
