@@ -105,7 +105,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-class _Joined(h11.Connection):
+class Joined(h11.Connection):
     """Gives the head of an answer of known length with its body: one write for both.
 
     That of a stream goes ahead, as nobody knows when something follows.
@@ -133,7 +133,7 @@ class BoundedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, or turn it away."""
-        self.conn = _Joined(h11.SERVER)
+        self.conn = Joined(h11.SERVER)
         self.begin(transport)
         most = min(MAX_CONNECTIONS, _files() // 2)
         if len(self.connections) > most and not self._end_another(most):

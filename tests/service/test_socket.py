@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import anyio
+import h11
 import httpx2
 import pytest
 from anyio.abc import SocketStream
@@ -17,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from fetchstash.config import Settings, load
 from fetchstash.service import exports, for_clients_elsewhere
 from fetchstash.service._exports import serving_metrics
+from fetchstash.service._listen import Joined
 from tests.loopback import Site
 from tests.service.pages import Hanging, calling
 from tests.service.sockets import listening, serving, set_bound
@@ -306,3 +308,10 @@ async def test_what_stands_behind_a_request_of_two_lengths_is_no_request(
         answer = await ended(port, smuggle)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert answer.count(b"HTTP/1.1 ") == 1
+
+
+async def test_the_head_of_a_stream_does_not_wait_for_what_follows() -> None:
+    connection = Joined(h11.SERVER)
+    connection.receive_data(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    connection.next_event()
+    assert connection.send(h11.Response(status_code=200, headers=[]))

@@ -188,8 +188,7 @@ async def test_limits_hold_over_replicas(open_team: Open, put: Put) -> None:
     one = await open_team(max_artifacts=3)
     for n in range(3):
         await put(one, b"one %d" % n)
-    other = await open_team(max_artifacts=3)
-    await put(other, b"other")
+    await put(await open_team(max_artifacts=3), b"other")
     assert (await one.list()).total == 3
 
 
