@@ -121,7 +121,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item in kept]
     for item in items:
         starts_worker = MAY_START_A_WORKER.intersection(getattr(item, "fixturenames", ()))
-        if starts_worker and not item.get_closest_marker("in_process"):
+        in_process = item.get_closest_marker("in_process")
+        if item.get_closest_marker("long") or (starts_worker and not in_process):
             item.add_marker(pytest.mark.slow)
 
 

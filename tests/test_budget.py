@@ -27,8 +27,8 @@ BUDGET = {
     "fetchstash/store": (28, 8_330),
     "fetchstash/system": (4, 596),
     "fetchstash/text": (6, 1_140),
-    "scripts": (46, 7_466),
-    "tests": (295, 55_070),
+    "scripts": (46, 7_468),
+    "tests": (295, 55_094),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 

@@ -54,6 +54,7 @@ def flags(site: Site, tmp_path: Path) -> list[str]:
     ]
 
 
+@pytest.mark.long
 def test_the_agents_client_finds_the_place_and_reads_around_it(
     site: Site, flags: list[str]
 ) -> None:

@@ -111,6 +111,7 @@ def test_from_another_folder_it_is_said_what_is_kept_for_others_and_what_lists_i
 ADVICE = "A browser could show more: `fetchstash register --browser` adds one"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -202,6 +203,7 @@ def test_config_says_where_each_value_came_from_and_prints_an_example(run: Termi
     assert {f"{section}.{name}" for section, values in told.items() for name in values} == set(KEYS)
 
 
+@pytest.mark.long
 def test_doctor_finds_an_altered_file_and_mends_what_can_be_mended(
     run: Terminal, site: Site
 ) -> None:

@@ -77,6 +77,7 @@ def shell(name: str, run: Terminal) -> Generator[Shell]:
             os.close(leader)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SHELLS)
 def test_a_shell_completes_references_hosts_files_and_profiles(
     name: str, run: Terminal, site: Site

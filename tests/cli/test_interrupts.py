@@ -14,7 +14,7 @@ import pytest
 from tests.cli.terminal import FETCHSTASH, Terminal, plain, read_all
 from tests.loopback import Site
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 SECONDS = 60
 

@@ -22,7 +22,7 @@ from tests.cli.terminal import Terminal
 from tests.store.conftest import put_into
 from tests.store.postgres import server
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(params=["folder", "team"])

@@ -13,7 +13,7 @@ from fetchstash.cli.demo.site import documents
 from tests.cli.terminal import Terminal, plain
 from tests.loopback import Site
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 TEXT = "".join(f"line {n}\n" for n in range(1, 10_001))
 PAGE = "<title>Tide gauges</title><h1>Gauges</h1><p>The tide gauge stands on the mole.</p>"

@@ -185,7 +185,7 @@ def asked(line: str) -> str:
     return raised.value.format_message()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_next_step_names_the_store_that_the_command_was_told_to_take(run: Terminal) -> None:
     (run.folder / "a.txt").write_text("words\n")
     file = run.folder / "my settings.toml"

@@ -65,6 +65,7 @@ def test_doctor_says_whether_the_provider_can_be_asked(run: Terminal, site: Site
     assert "answers with 503. Try again" in run("doctor", code=3).stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [

@@ -12,7 +12,7 @@ from tests.fetch.lab import FOLLOWED, WAYS, Row, is_safe, leaks, run_lab, why_no
 NO_LAB = why_no_lab()
 pytestmark = [
     pytest.mark.skipif(bool(NO_LAB), reason=f"no network namespace here: {NO_LAB}"),
-    pytest.mark.slow,
+    pytest.mark.long,
 ]
 
 BLOCKED = [
@@ -53,7 +53,6 @@ def test_no_packet_goes_to_a_forbidden_address_and_every_good_url_is_fetched() -
     ] == []
 
 
-@pytest.mark.long
 @pytest.mark.skipif("SSRF_VECTORS" not in os.environ, reason="SSRF_VECTORS names no corpus")
 @pytest.mark.parametrize("way", ["", *WAYS])
 def test_no_url_of_a_corpus_leads_inside(way: str) -> None:

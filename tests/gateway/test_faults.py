@@ -10,7 +10,7 @@ from mcp import Client
 from tests.gateway.conftest import Wrapped, both_eras, plain
 from tests.gateway.test_results import refs, texts
 
-pytestmark = [pytest.mark.slow, pytest.mark.anyio]
+pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
 FLOOD_BYTES, MOST_KB = 60_000_000, 30_000
 """A result, and what the gateway's memory may grow by: no place may hold even half of it."""
@@ -44,7 +44,6 @@ async def test_a_server_that_ends_in_the_middle_of_a_long_result_leaves_no_part_
     assert "[plain.py] my last words" in (tmp_path / "stderr").read_text()
 
 
-@pytest.mark.long
 @both_eras
 async def test_a_silent_server_is_given_up_after_its_own_time(wrapped: Wrapped, mode: str) -> None:
     python, *rest = plain("legacy")
@@ -74,7 +73,6 @@ async def test_a_command_that_is_not_there_is_told_of_and_the_rest_is_served(
     assert "there is no command 'no-such-command-here'" in (tmp_path / "stderr").read_text()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("tool", ["flood", "flood-rows"])
 async def test_a_flood_goes_to_disk_and_not_to_memory(wrapped: Wrapped, tool: str) -> None:
     async with wrapped("legacy", *plain("legacy")) as client:

@@ -20,7 +20,7 @@ from tests.gateway.servers.http_flood import ABOUT, TOOLS, listening
 from tests.gateway.test_faults import FLOOD_BYTES, MOST_KB, peak_of_gateway
 from tests.gateway.test_results import refs, texts
 
-pytestmark = [pytest.mark.slow, pytest.mark.anyio]
+pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
 PROGRAM = """
 import sys
@@ -77,7 +77,6 @@ async def test_short_results_pass_and_long_ones_are_kept(
     assert table.structured_content is None
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("style", ["json", "events"])
 async def test_a_flood_goes_to_disk_and_not_to_memory(wrapped: Wrapped, style: str) -> None:
     with listening(style) as server:

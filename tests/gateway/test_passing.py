@@ -58,6 +58,7 @@ async def test_lists_pass_through_with_all_their_pages(shared: Shared, mode: str
     assert "greet" in {prompt.name for prompt in prompts}
 
 
+@pytest.mark.long
 @both_eras
 @any_mix
 async def test_the_server_may_ask_the_person_who_is_told_which_server_asks(
@@ -89,6 +90,7 @@ async def test_progress_reaches_the_host(shared: Shared, mode: str, era: str) ->
     assert seen == [(0, 3, "on"), (1, 3, "on"), (2, 3, "on")]
 
 
+@pytest.mark.long
 @any_mix
 async def test_changes_reach_a_host_of_an_earlier_era(wrapped: Wrapped, era: str) -> None:
     told: list[str] = []
@@ -108,6 +110,7 @@ async def test_changes_reach_a_host_of_an_earlier_era(wrapped: Wrapped, era: str
     assert set(told) == {"notifications/tools/list_changed", "notifications/resources/updated"}
 
 
+@pytest.mark.long
 @any_mix
 async def test_changes_reach_a_host_of_the_2026_era(wrapped: Wrapped, era: str) -> None:
     async with wrapped("2026-07-28", *plain(era)) as client:

@@ -24,6 +24,7 @@ def refs(result: Any) -> list[str]:
     return [facts["artifact_ref"] for facts in result.meta["fetchstash/artifact"]]
 
 
+@pytest.mark.long
 @both_eras
 @any_mix
 async def test_a_long_text_is_read_on_by_its_reference(shared: Shared, mode: str, era: str) -> None:
@@ -52,6 +53,7 @@ async def test_structured_content_is_shown_by_its_shape_and_read_by_path(
     assert "name 4321" in texts(part)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lines", [3_000, 60_000], ids=["held", "on disk"])
 @both_eras
 async def test_text_and_structured_copies_are_one_artifact(

@@ -204,6 +204,7 @@ async def test_a_worker_changes_nothing_about_its_document(
     assert [line for line in lines if ": refused" not in line] == []
 
 
+@pytest.mark.long
 @linux
 async def test_a_worker_that_keeps_its_text_open_is_ended_before_the_text_is_taken(
     pool: WorkerPool, tmp_path: Path
@@ -219,6 +220,7 @@ async def test_a_worker_that_keeps_its_text_open_is_ended_before_the_text_is_tak
     assert extraction.text.read_bytes() == kept
 
 
+@pytest.mark.long
 @linux
 async def test_a_worker_cannot_name_its_text_again_when_it_is_taken(
     pool: WorkerPool, tmp_path: Path
@@ -241,6 +243,7 @@ async def test_a_worker_that_nests_folders_endlessly_is_replaced_and_its_folder_
     assert list((tmp_path / "spool").glob("worker-*")) == []
 
 
+@pytest.mark.long
 @linux
 async def test_a_worker_writes_files_in_its_own_folder_which_is_gone_with_it(
     pool: WorkerPool, tmp_path: Path

@@ -21,7 +21,7 @@ from fetchstash.handlers import (
 from tests.handlers.hostile.documents import archives, documents, packed, pdfs, pictures
 from tests.handlers.hostile.texts import texts
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 TEXTS = texts(2**18)
 BINARIES = {"pdfs": pdfs, "documents": documents, "archives": archives, "pictures": pictures}
@@ -35,7 +35,6 @@ async def pool() -> AsyncIterator[WorkerPool]:
 
 
 @pytest.mark.anyio
-@pytest.mark.long
 @pytest.mark.parametrize("kind", ["texts", *BINARIES])
 async def test_each_hostile_file_ends_and_the_next_one_is_read(
     kind: str, pool: WorkerPool, tmp_path: Path
@@ -79,7 +78,6 @@ def _complaint(extraction: Extraction, size: int) -> str:
 
 
 @pytest.mark.anyio
-@pytest.mark.long
 async def test_a_member_is_unpacked_in_the_worker_s_own_folder_and_leaves_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -212,7 +212,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_data_end_in_bounded_text(read_page: Read, data: str) -> None:
     html = shell(f'<script type="application/json">{data}</script>')

@@ -83,7 +83,7 @@ def test_deep_nesting_costs_no_stack_and_little_space(depth: int) -> None:
     assert len(laid_out) < depth * 2 * 25
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "text",
     [

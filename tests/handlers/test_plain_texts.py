@@ -314,6 +314,7 @@ LABELS = st.one_of(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=400), LABELS)
 def test_any_bytes_under_any_label_become_text(data: bytes, label: str) -> None:

@@ -85,6 +85,7 @@ async def test_a_plugin_reads_its_format_and_no_other(
         assert (text, extraction.handler, extraction.notes) == ("a line\n", "text", ())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("do", "reason"),
     [
@@ -143,6 +144,7 @@ async def test_a_built_in_format_takes_over_from_a_failed_plugin_and_says_so(
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("module", "reason"),
     [

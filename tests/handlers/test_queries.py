@@ -258,7 +258,7 @@ def test_no_expression_breaks_the_reader(text: str) -> None:
         answer(text, lambda _: Table([["1", "2"]], ["a", "é"]))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_groups_distinct_values_and_tops_are_bounded() -> None:
     def many(_: str) -> Table:
         return Table(([str(n)] for n in range(1_000_000)), ["n"])

@@ -47,6 +47,7 @@ def documents(pack: Pack) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_no_reason_quotes_the_document(pack: Pack, tmp_path: Path) -> None:
     pool = WorkerPool(ExtractLimits(), workers=1)

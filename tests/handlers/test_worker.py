@@ -228,6 +228,7 @@ FAILURES = {
 OF_POSIX = ("spin", "eat", "abort", "forge")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "what", [pytest.param(what, marks=posix if what in OF_POSIX else ()) for what in FAILURES]
 )
@@ -247,6 +248,7 @@ async def test_a_failure_before_any_text_leaves_no_file(bench: Bench, what: str)
     assert [p.name for p in bench.folder.iterdir()] == ["source"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("limit", "remaining"), [(2, None), (2, 600), (60, 2)])
 async def test_a_job_ends_at_its_wall_seconds(
     own: Bench, limit: int, remaining: float | None

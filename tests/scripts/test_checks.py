@@ -62,7 +62,7 @@ def test_a_check_that_fails_shows_its_failures_and_what_to_do_next(
     assert len(lines) == 5
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("often", [2, 3], ids=["steady by itself", "broken"])
 def test_a_test_that_fails_beside_others_is_tried_by_itself_and_named(
     often: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

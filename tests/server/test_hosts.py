@@ -41,7 +41,7 @@ async def test_an_argument_that_a_host_adds_by_itself_is_ignored_and_no_other(
         assert line.startswith("[bad_argument] fetch_content has no argument 'wait_for_next'.")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_hostile_error_page_stands_in_the_fence_and_in_the_log_alone(
     mode: str, site: Site, tmp_path: Path
@@ -114,7 +114,7 @@ async def test_a_result_has_the_size_that_the_host_takes_by_its_name_alone(
                 assert within(client_name, body_of(resource.contents[0].text))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_a_named_profile_goes_before_the_name_of_the_client(
     site: Site, tmp_path: Path
 ) -> None:
@@ -182,7 +182,7 @@ async def test_the_list_of_tools_is_the_same_for_every_client(mode: str, connect
     assert "anthropic/maxResultSizeChars" not in (tools["artifact_info"] or {})
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ERAS)
 async def test_the_users_own_limit_in_claude_code_wins_over_the_size_that_we_announce(
     mode: str, site: Site, tmp_path: Path

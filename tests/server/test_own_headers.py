@@ -12,7 +12,7 @@ from tests.loopback import Site
 from tests.server.test_stdio import FETCHSTASH, flags
 from tests.server.test_tools import ERAS, fail
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 SECRET = "t0k3n-of-the-operator"
 
 

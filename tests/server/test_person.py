@@ -209,7 +209,7 @@ async def test_a_person_is_not_asked_about_what_no_person_should_allow_or_is_the
     assert not person.questions
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_answer_to_a_question_that_was_not_asked_opens_nothing(
     site: Site, tmp_path: Path
 ) -> None:

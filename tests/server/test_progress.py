@@ -9,7 +9,7 @@ from tests.loopback import Site
 from tests.server.conftest import Connect
 from tests.server.test_tools import ERAS, long_text
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
 class Reports(list[tuple[float, float | None, str]]):

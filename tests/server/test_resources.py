@@ -122,7 +122,7 @@ async def test_an_image_is_read_as_a_picture(mode: str, site: Site, connect: Con
     assert contents.mime_type.startswith("image/")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_a_client_of_the_handshake_era_is_told_that_the_list_changed(
     site: Site, tmp_path: Path
 ) -> None:
@@ -144,7 +144,7 @@ async def test_a_client_of_the_handshake_era_is_told_that_the_list_changed(
     assert 1 <= len(changed) <= 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_a_client_of_the_2026_era_listens_for_changes(site: Site, tmp_path: Path) -> None:
     async with (
         started(flags(site, tmp_path), tmp_path, mode="2026-07-28") as client,

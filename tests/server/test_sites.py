@@ -20,7 +20,7 @@ from tests.server.test_tools import call, fail, ref_in
 from tests.stash.test_sites import put_pages
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_a_site_of_200_pages_is_one_call_and_any_passage_in_it_two(
     site: Site, tmp_path: Path
@@ -58,7 +58,7 @@ async def test_a_site_of_200_pages_is_one_call_and_any_passage_in_it_two(
         assert "The word of page 198 is wort1386." in best
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_command_that_was_killed_goes_on_and_asks_for_no_page_twice(
     site: Site, tmp_path: Path
 ) -> None:

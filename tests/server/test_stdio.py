@@ -210,6 +210,7 @@ def blobs(folder: Path) -> list[Path]:
     return [file for file in folder.rglob("*") if file.is_file() and len(file.name) == 64]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to end a server by")
 def test_an_ephemeral_server_that_is_ended_by_a_signal_leaves_no_artifact(
     site: Site, tmp_path: Path
@@ -237,6 +238,7 @@ def big_page() -> str:
     )
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ERAS)
 async def test_it_answers_others_while_a_big_page_is_converted(

@@ -5,7 +5,7 @@ import pytest
 from fetchstash.cli.demo._tour import ask, started
 from fetchstash.cli.demo.site import NEEDLES, Needle, Site
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.anyio

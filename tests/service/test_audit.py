@@ -302,7 +302,7 @@ async def test_each_call_is_a_line_and_lists_are_none(service: Service, path: Pa
     assert (line["tenant"], line["principal"]) == ("local", "local")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_a_service_whose_audit_log_is_lost_is_not_ready_until_it_takes_lines(
     tmp_path: Path,
 ) -> None:

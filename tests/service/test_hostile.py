@@ -82,7 +82,7 @@ HEADERS = st.fixed_dictionaries(
 BASE = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @examples(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(requests=[({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen"}, {})])
 @given(requests=st.lists(st.tuples(messages() | VALUES, HEADERS), min_size=5, max_size=10))

@@ -94,7 +94,7 @@ async def test_sigterm_lets_calls_end_and_takes_no_more(site: Site, tmp_path: Pa
 
 
 @pytest.mark.anyio
-@pytest.mark.slow
+@pytest.mark.long
 async def test_calls_that_outlast_the_grace_are_ended(site: Site, tmp_path: Path) -> None:
     page = Hanging(site)
     answers: list[httpx2.Response] = []
@@ -115,7 +115,7 @@ async def test_calls_that_outlast_the_grace_are_ended(site: Site, tmp_path: Path
     assert answers[0].status_code == 503
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("not_nohup")
 def test_it_says_where_and_for_whom_it_serves_until_its_terminal_closes(tmp_path: Path) -> None:
     with process("--folder", str(tmp_path)) as (server, line):
@@ -125,7 +125,7 @@ def test_it_says_where_and_for_whom_it_serves_until_its_terminal_closes(tmp_path
         assert server.wait(60) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_service_whose_last_token_was_revoked_answers_401_before_and_after_a_restart(
     site: Site, tmp_path: Path
 ) -> None:
@@ -149,7 +149,7 @@ def test_a_service_whose_last_token_was_revoked_answers_401_before_and_after_a_r
         assert (status(line), status(line, text)) == (401, 401)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
 def test_a_service_whose_stdout_is_full_serves_and_ends_as_any(tmp_path: Path) -> None:
     words = ["serve", "--http", "127.0.0.1:0", "--folder", str(tmp_path)]
@@ -373,7 +373,7 @@ def test_a_quota_above_the_limits_of_the_store_is_refused(
         check_quotas(load(file=file))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("address", "hosts", "line"),
     [

@@ -49,7 +49,7 @@ def warnings_of(process: "subprocess.Popen[str]") -> list[str]:
 
 
 @on_linux
-@pytest.mark.slow
+@pytest.mark.long
 def test_over_http_nothing_is_read_where_the_kernel_cannot_confine_a_reader(
     site: Site, tmp_path: Path
 ) -> None:
@@ -67,7 +67,7 @@ def test_over_http_nothing_is_read_where_the_kernel_cannot_confine_a_reader(
 
 
 @on_linux
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_operator_may_have_documents_read_unconfined_and_is_told_once(
     site: Site, tmp_path: Path
 ) -> None:
@@ -82,7 +82,7 @@ def test_an_operator_may_have_documents_read_unconfined_and_is_told_once(
 
 
 @on_linux
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.anyio
 @pytest.mark.parametrize("confine", ["auto", "required"])
 async def test_a_host_finds_it_on_stderr_and_in_the_event_log(
@@ -115,7 +115,7 @@ async def test_a_host_finds_it_on_stderr_and_in_the_event_log(
 
 
 @on_linux
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("confine", "level"), [("auto", "warning"), ("required", "fault")])
 def test_doctor_says_what_a_kernel_lacks_and_what_follows(
     tmp_path: Path, confine: str, level: str

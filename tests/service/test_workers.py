@@ -45,7 +45,7 @@ async def cancelled_from_anywhere(http: httpx2.AsyncClient, url: str, page: Hang
 
 
 @pytest.mark.anyio
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif("sys.platform != 'linux'", reason="/proc")
 async def test_workers_cancel_for_each_other_and_one_that_dies_is_replaced(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

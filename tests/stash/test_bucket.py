@@ -25,6 +25,7 @@ def objects() -> Iterator[Recorded]:
         yield objects
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", [1, 150_000, LINES - 50])
 async def test_the_first_slice_fetches_a_text_and_the_next_asks_for_nothing(
     tmp_path: Path, objects: Recorded, first: int

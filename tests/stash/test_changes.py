@@ -54,7 +54,7 @@ def test_of_a_long_passage_the_part_that_differs_is_shown() -> None:
     assert max(len(gone), len(come)) < 520
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["unique", "shuffled", "repeated", "one line"])
 def test_hostile_texts_are_compared_by_their_beginnings_and_always_alike(kind: str) -> None:
     lines = [f"{n:x} some words to make it longer" for n in range(600_000)]  # 20 MB

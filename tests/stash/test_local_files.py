@@ -104,7 +104,7 @@ async def test_a_hard_link_to_another_user_s_file_is_refused(
             await stash.add_file(inside / "linked.txt", within=[inside])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("size", "fits"), [(9, True), (10, True), (11, False)])
 async def test_a_file_is_taken_in_up_to_the_largest_document(
     size: int, fits: bool, inside: Path, settings: dict[str, Any]

@@ -150,6 +150,7 @@ async def test_a_part_that_does_not_come_is_said() -> None:
     assert "The comments could not be fetched." in text
 
 
+@pytest.mark.long
 async def test_a_rule_adds_a_few_requests_at_the_most() -> None:
     for site in SITES:
         fetcher = Recorded({})

@@ -34,6 +34,7 @@ async def documented(
         yield stash
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("known", "expected"),
     [(PAIRS, (37, 2, 3)), (HELD_OUT, (34, 1, 6))],  # docs/view.md has these figures

@@ -87,6 +87,7 @@ async def seen(limits: StoreLimits) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kinds", [("folder", "team"), ("team", "folder"), ("folder", "bucket"), ("bucket", "team")]
 )

@@ -256,7 +256,7 @@ async def assert_all_kept(limits: StoreLimits, kept: list[Facts]) -> None:
     await store.aclose()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_every_page_of_the_catalogue_may_be_damaged_and_no_artifact_is_lost(
     limits: StoreLimits, put: Put
 ) -> None:
@@ -273,7 +273,7 @@ async def test_every_page_of_the_catalogue_may_be_damaged_and_no_artifact_is_los
         await assert_all_kept(limits, kept)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("offset", [0, 16, 20, 28, 32, 40, 44, 56, 60, 92])
 async def test_every_field_of_the_header_may_be_damaged_and_no_artifact_is_lost(
     offset: int, limits: StoreLimits, put: Put
@@ -288,6 +288,7 @@ async def test_every_field_of_the_header_may_be_damaged_and_no_artifact_is_lost(
     await assert_all_kept(limits, kept)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", ["missing", "empty", "no database", "cut"])
 async def test_a_catalogue_that_is_lost_is_made_anew_out_of_files_and_sidecars(
     damage: str, limits: StoreLimits, put: Put

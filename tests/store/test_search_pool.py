@@ -21,7 +21,7 @@ from fetchstash.store import (
 from fetchstash.text.ranges import Ranges
 from tests.store.buckets import empty_place
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 LINES = 12_000
 INSIDE: Any = pool
 

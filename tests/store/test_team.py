@@ -285,7 +285,7 @@ async def test_repair_removes_the_artifacts_whose_bytes_are_lost_and_no_other(
 # --- a database that fails -----------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["stopped", "frozen"])
 async def test_a_database_that_is_gone_costs_a_bounded_time_and_one_line_and_is_used_again(
     how: str, tmp_path: Path, put: Put, monkeypatch: pytest.MonkeyPatch

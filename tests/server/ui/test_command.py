@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 COMMAND = [sys.executable, "-P", "-c", "from fetchstash.cli import main; main()"]
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -252,7 +252,7 @@ HEADERS = st.dictionaries(st.sampled_from(["alg", "kid", "typ", "crit", "b64", "
 CLAIM_NAMES = ["iss", "aud", "exp", "nbf", "iat", "sub", "jti", "tenant", "scope", "scp"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(HEADERS, st.dictionaries(st.sampled_from(CLAIM_NAMES), JSON, min_size=1))
 async def test_no_value_of_a_signed_token_makes_the_verifier_fail(
     header: dict[str, Any], claims: dict[str, Any]
