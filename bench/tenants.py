@@ -232,10 +232,7 @@ def token_of(tenant: str, store: Sequence[str]) -> str:
 async def all_is_fair(arguments: Namespace) -> bool:
     """Measure both services; return whether every bound is kept."""
     async with serving_team(FETCHSTASH_QUOTA_REQUESTS_PER_MINUTE="0") as team:
-        good = [
-            await alike(arguments.rounds, team),
-            await measure("no quota", arguments, team),
-        ]
+        good = [await alike(arguments.rounds, team), await measure("no quota", arguments, team)]
     async with serving_team() as team:
         return all([*good, await measure("default quotas", arguments, team)])
 

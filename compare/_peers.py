@@ -134,10 +134,7 @@ def _governor(case: Case, answers: Sequence[str]) -> Call | None:
 
 def _playwright(case: Case, answers: Sequence[str]) -> Call | None:
     """Open the page, whose snapshot goes to a file; then ask for the snapshot itself."""
-    calls: tuple[Call, ...] = (
-        ("browser_navigate", {"url": case.url}),
-        ("browser_snapshot", {}),
-    )
+    calls: tuple[Call, ...] = (("browser_navigate", {"url": case.url}), ("browser_snapshot", {}))
     return calls[len(answers)] if len(answers) < len(calls) else None
 
 
@@ -160,10 +157,7 @@ _SERVERS_AND_LIBRARIES = (
         package="duckduckgo-mcp-server",
     ),
     Peer(
-        "pi-web-access",
-        "pi-web-access",
-        ("node", str(DRIVERS / "pi-web-access.mjs"), "{env}"),
-        _pi,
+        "pi-web-access", "pi-web-access", ("node", str(DRIVERS / "pi-web-access.mjs"), "{env}"), _pi
     ),
     Peer(
         "context-mode",

@@ -138,9 +138,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def _scores(
-    results: Mapping[str, Any],
-    peers: Sequence[Peer],
-    subset: set[str] | None = None,
+    results: Mapping[str, Any], peers: Sequence[Peer], subset: set[str] | None = None
 ) -> str:
     """Return the table of some peers, the first of them ours."""
     head = ["", *SCORES, "tokens to the answer", "of ours", "speed", "tools"]

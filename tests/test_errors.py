@@ -187,11 +187,7 @@ def test_codes_are_unique_and_the_head_of_the_module_lists_every_one() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "question"),
-    [
-        ("max_chars", "Did you mean maxChars?"),
-        ("temperature", ""),
-        ("x" * 10_000_000, ""),
-    ],
+    [("max_chars", "Did you mean maxChars?"), ("temperature", ""), ("x" * 10_000_000, "")],
 )
 def test_a_question_names_near_values_alone(wrong: str, question: str) -> None:
     assert did_you_mean(wrong, ["maxChars", "focus", "url"]) == question

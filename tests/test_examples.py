@@ -29,11 +29,7 @@ BOOK = "".join(
 )
 
 
-def run(
-    name: str,
-    *arguments: str,
-    environment: Mapping[str, str] | None = None,
-) -> str:
+def run(name: str, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
     folder = Path(sys.executable).parent
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, "PATH": path, **(environment or {})}

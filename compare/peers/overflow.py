@@ -46,10 +46,7 @@ def converse(url: str) -> str:
         answer = client.chat.completions.create(model="local", messages=conversation())
         return answer.choices[0].message.content or ""
     from langchain.agents import create_agent  # noqa: PLC0415
-    from langchain.agents.middleware import (  # noqa: PLC0415
-        ContextEditingMiddleware,
-        SummarizationMiddleware,
-    )
+    from langchain.agents.middleware import ContextEditingMiddleware, SummarizationMiddleware  # noqa: PLC0415
     from langchain_openai import ChatOpenAI  # noqa: PLC0415
 
     model = ChatOpenAI(model="local", base_url=base, api_key="none", max_retries=0)

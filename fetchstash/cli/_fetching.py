@@ -220,10 +220,7 @@ def site(view: View, url: str) -> int | None:
             raise BadArgument(f"{source.word} is no URL.", "Give the address of a site.")
         with Meter("Fetching") as meter, meter.download(source.word) as progress:
             index = await stash.fetch_site(
-                source.value,
-                max_chars=view.max_chars,
-                refresh=view.refresh,
-                progress=progress.read,
+                source.value, max_chars=view.max_chars, refresh=view.refresh, progress=progress.read
             )
         facts = index.facts
         if view.printed(index):

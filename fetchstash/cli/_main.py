@@ -18,12 +18,7 @@ SECTIONS = {
         *_keeping.COMMANDS,
         _operating.ui,
     ),
-    "Run": (
-        *_operating.COMMANDS,
-        *_leaving.COMMANDS,
-        _operating.wrap,
-        _operating.register,
-    ),
+    "Run": (*_operating.COMMANDS, *_leaving.COMMANDS, _operating.wrap, _operating.register),
 }
 """The commands under their headings. A new one is a line in its module's COMMANDS."""
 

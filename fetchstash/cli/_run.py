@@ -66,10 +66,7 @@ class View:
         from fetchstash.render import Host, view_of  # noqa: PLC0415 - heavy
 
         limits = replace(
-            self.settings.views,
-            default_max_chars=_ALL,
-            max_chars_ceiling=_ALL,
-            count_bytes=False,
+            self.settings.views, default_max_chars=_ALL, max_chars_ceiling=_ALL, count_bytes=False
         )
         view = view_of(Host(limits, preview=self.settings.context), value)
         print_objects(view.records or view.facts)

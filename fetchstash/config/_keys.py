@@ -191,8 +191,7 @@ class TenantRules:
     """What the persons of one tenant of a service see of each other's artifacts."""
 
     share: Literal["none", "all"] = setting(
-        "none",
-        "Whose artifacts lists, searches and look-ups by URL show: one's own alone, or all",
+        "none", "Whose artifacts lists, searches and look-ups by URL show: one's own alone, or all"
     )
     refs: Literal["own", "tenant"] = setting(
         "own", "Whose references open: one's own, or those of everybody in the tenant"

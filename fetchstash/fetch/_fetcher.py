@@ -18,14 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 import anyio.to_thread
 
-from fetchstash.errors import (
-    Call,
-    FetchFailed,
-    FetchstashError,
-    HttpError,
-    Refused,
-    RobotsRefused,
-)
+from fetchstash.errors import Call, FetchFailed, FetchstashError, HttpError, Refused, RobotsRefused
 from fetchstash.fetch import _responses as responses, _robots as robots
 from fetchstash.fetch._addresses import (
     Interfaces,
@@ -37,13 +30,7 @@ from fetchstash.fetch._addresses import (
 from fetchstash.fetch._body import Workers, read_beginning, spool_body
 from fetchstash.fetch._causes import beginning_of, cause_of, excerpt
 from fetchstash.fetch._coding import ACCEPT_ENCODING, decode_beginning
-from fetchstash.fetch._contract import (
-    Cached,
-    Fetched,
-    FetchLimits,
-    Progress,
-    Rendered,
-)
+from fetchstash.fetch._contract import Cached, Fetched, FetchLimits, Progress, Rendered
 from fetchstash.fetch._cookies import Jar
 from fetchstash.fetch._exchange import Gates
 from fetchstash.fetch._guard import Proxy, unused_proxy
@@ -69,11 +56,7 @@ class HttpFetcher:
     """The Fetcher over HTTP. Imports no HTTP library before the first fetch."""
 
     def __init__(
-        self,
-        limits: FetchLimits,
-        *,
-        resolver: Resolver | None = None,
-        gates: Gates | None = None,
+        self, limits: FetchLimits, *, resolver: Resolver | None = None, gates: Gates | None = None
     ) -> None:
         """Read the limits. Raises BadArgument for a host, net, domain, proxy or header in error.
 

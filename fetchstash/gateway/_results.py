@@ -163,11 +163,7 @@ async def _resource(get: Get, call: Call, result: dict[str, Any]) -> dict[str, A
 
 
 async def _bounded(
-    get: Get,
-    call: Call,
-    parts: Sequence[_Part],
-    result: dict[str, Any],
-    content: Sequence[Block],
+    get: Get, call: Call, parts: Sequence[_Part], result: dict[str, Any], content: Sequence[Block]
 ) -> dict[str, Any]:
     """Return the result with its long parts replaced, the very same one if none is long."""
     chars = sum(part.chars for part in parts)

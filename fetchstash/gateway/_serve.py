@@ -25,14 +25,7 @@ from fetchstash.gateway._framing import UnreadableMessage, parsed
 from fetchstash.gateway._gateway import Gateway
 from fetchstash.gateway._lean import LISTED
 from fetchstash.gateway._protocol import INTERNAL_ERROR, INVALID_REQUEST, as_line
-from fetchstash.gateway._rpc import (
-    Connection,
-    ConnectionEnded,
-    Message,
-    Peer,
-    RpcError,
-    read_back,
-)
+from fetchstash.gateway._rpc import Connection, ConnectionEnded, Message, Peer, RpcError, read_back
 from fetchstash.gateway._start import Process, start
 from fetchstash.gateway._upstream import Upstream
 from fetchstash.server import (

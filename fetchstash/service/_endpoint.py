@@ -387,11 +387,7 @@ class Endpoint:
         )
 
     async def _cancellable(
-        self,
-        call: Call,
-        passed_on: Callable[[], Awaitable[None]],
-        scope: Scope,
-        answer: _Answer,
+        self, call: Call, passed_on: Callable[[], Awaitable[None]], scope: Scope, answer: _Answer
     ) -> None:
         """Pass on a request that its client may cancel by a message of its own."""
         with anyio.CancelScope() as cancelling:

@@ -274,14 +274,7 @@ class FairLimiter:
     slots, so that one that floods leaves a slot for the others. ``what`` names the slots in errors.
     """
 
-    def __init__(
-        self,
-        what: str,
-        slots: int,
-        most: int,
-        *,
-        waiting: int = 256,
-    ) -> None:
+    def __init__(self, what: str, slots: int, most: int, *, waiting: int = 256) -> None:
         self._what = what
         self._slots = slots
         self.most = most

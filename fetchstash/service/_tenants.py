@@ -23,13 +23,7 @@ from fetchstash.render import Host
 from fetchstash.server import Answers, Context
 from fetchstash.service._fair import RequestQueue
 from fetchstash.service._quota import EXCHANGE_SECONDS, Quotas, limits_of
-from fetchstash.service._request import (
-    REFUSAL,
-    AuditLog,
-    client_of,
-    principal_of,
-    tenant_label,
-)
+from fetchstash.service._request import REFUSAL, AuditLog, client_of, principal_of, tenant_label
 from fetchstash.service._work import OfPerson, SharedLimits, TenantLimits, open_service_stash
 from fetchstash.stash import Stash
 from fetchstash.system import telemetry

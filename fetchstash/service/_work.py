@@ -65,11 +65,7 @@ class SharedLimits:
 
     @classmethod
     def of(
-        cls,
-        processors: int,
-        workers: int,
-        quotas: Quotas,
-        fetch: FetchLimits,
+        cls, processors: int, workers: int, quotas: Quotas, fetch: FetchLimits
     ) -> "SharedLimits":
         """Return the limits of one of the workers of a machine. No tenant has all slots of one."""
         slots = max(processors // workers, 2)

@@ -16,14 +16,7 @@ import anyio
 import anyio.to_thread
 
 from fetchstash.config import Settings
-from fetchstash.errors import (
-    BadArgument,
-    Call,
-    ExpiredRef,
-    FetchstashError,
-    NoText,
-    UnknownRef,
-)
+from fetchstash.errors import BadArgument, Call, ExpiredRef, FetchstashError, NoText, UnknownRef
 from fetchstash.fetch import (
     MAX_RULES,
     TWIN,
@@ -41,14 +34,7 @@ from fetchstash.fetch import (
     may_be_fresh,
     may_keep,
 )
-from fetchstash.handlers import (
-    LEADING,
-    Extractor,
-    Hints,
-    checked_lead,
-    refreshed,
-    route_file,
-)
+from fetchstash.handlers import LEADING, Extractor, Hints, checked_lead, refreshed, route_file
 from fetchstash.stash._changes import with_earlier
 from fetchstash.stash._documents import hashed
 from fetchstash.stash._facts import (

@@ -14,14 +14,7 @@ import anyio.to_thread
 
 from fetchstash import handlers
 from fetchstash.config import Settings
-from fetchstash.errors import (
-    BadArgument,
-    Call,
-    FetchstashError,
-    NoText,
-    OutOfRange,
-    StoreError,
-)
+from fetchstash.errors import BadArgument, Call, FetchstashError, NoText, OutOfRange, StoreError
 from fetchstash.fetch import Progress, mask_url
 from fetchstash.stash import _read
 from fetchstash.stash._artifact import Artifact
@@ -34,15 +27,7 @@ from fetchstash.stash._read import Part, asks_for
 from fetchstash.stash._scans import Scans, is_image
 from fetchstash.stash._site import Sites
 from fetchstash.stash._trace import Trace, Tracer
-from fetchstash.stash._values import (
-    CacheUse,
-    Failure,
-    Listing,
-    Matches,
-    Passages,
-    Picture,
-    Slice,
-)
+from fetchstash.stash._values import CacheUse, Failure, Listing, Matches, Passages, Picture, Slice
 from fetchstash.store import REF_PREFIX, ArtifactStore, Facts, Finding, GrepQuery, Removed
 from fetchstash.system.processes import new_file
 from fetchstash.text import ViewLimits, clip

@@ -15,14 +15,7 @@ from anyio import CancelScope
 from fetchstash.errors import StoreError, UnknownRef
 from fetchstash.store import _retention as retention, _rows as rows, _threads as pool
 from fetchstash.store._blobs import PIECE, Blob, Blobs, Kind, copied
-from fetchstash.store._contract import (
-    Facts,
-    Listing,
-    Run,
-    SearchResult,
-    Usage,
-    is_ref,
-)
+from fetchstash.store._contract import Facts, Listing, Run, SearchResult, Usage, is_ref
 from fetchstash.store._disk import no_text
 from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
 from fetchstash.store._protocol import StoreBase

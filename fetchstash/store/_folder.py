@@ -24,12 +24,7 @@ from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import Connection, settle, transaction
 from fetchstash.store._catalog_reads import Known, Search
 from fetchstash.store._catalog_store import NO_FILES, CatalogStore, Change
-from fetchstash.store._contract import (
-    Facts,
-    Finding,
-    Removed,
-    SearchResult,
-)
+from fetchstash.store._contract import Facts, Finding, Removed, SearchResult
 from fetchstash.store._disk import check_room, claimed, no_text, translate_errors
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run

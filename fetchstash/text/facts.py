@@ -101,8 +101,7 @@ class DocumentFacts:
     extraction_truncated: bool = _flag("a limit or a crash cut the text")
     extraction_error: str = _line("why there is no text, or not all of it", 1_000)
     outline: tuple[Heading, ...] = field(
-        default=(),
-        metadata={"fact": Fact("headings with level, unit and start", "headings")},
+        default=(), metadata={"fact": Fact("headings with level, unit and start", "headings")}
     )
 
     def document_facts(self) -> dict[str, Any]:

@@ -11,13 +11,7 @@ from typing import Any
 
 import atheris
 
-FUZZED = [
-    "email",
-    "fetchstash.fetch",
-    "h11",
-    "hishel._core._spec",
-    "idna",
-]
+FUZZED = ["email", "fetchstash.fetch", "h11", "hishel._core._spec", "idna"]
 
 with atheris.instrument_imports(include=FUZZED):
     import h11

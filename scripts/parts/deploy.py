@@ -251,11 +251,7 @@ def check_kubernetes() -> int:
     return failed + report("kubectl kustomize accepts the kustomization", fault_of_all)
 
 
-CHECKS = {
-    "unit": check_unit,
-    "prometheus": check_prometheus,
-    "kubernetes": check_kubernetes,
-}
+CHECKS = {"unit": check_unit, "prometheus": check_prometheus, "kubernetes": check_kubernetes}
 
 
 def main() -> int:

@@ -200,10 +200,7 @@ async def test_a_page_that_floods_its_network_is_kept_as_it_stands(
     script = "document.querySelector('main').textContent = 'The beginning'; fetch('/image').then"
     url = site.put("/", f"<body><main></main><script>{script}(r => r.arrayBuffer())</script>")
     limits = FetchLimits(
-        allow_hosts=("127.0.0.1",),
-        respect_robots=False,
-        max_wire_bytes=2**20,
-        browser=("auto",),
+        allow_hosts=("127.0.0.1",), respect_robots=False, max_wire_bytes=2**20, browser=("auto",)
     )
     http = HttpFetcher(limits)
     page = await http.render(url if part == "/image" else site.url(part), tmp_path, seconds=90)

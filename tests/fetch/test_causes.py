@@ -109,11 +109,7 @@ def test_a_403_that_says_nothing_is_not_called_a_login() -> None:
             {"retry_after": str(3 * 86_400)},
             "Ask this site again on 2026-11-26 at 12:00 UTC, not before.",
         ),
-        (
-            403,
-            {"ratelimit": '"default";r=0;t=60'},
-            "Ask this site again in 60 s, not before.",
-        ),
+        (403, {"ratelimit": '"default";r=0;t=60'}, "Ask this site again in 60 s, not before."),
         (429, {"x_ratelimit_reset": "9" * 40}, "Wait before you ask it again."),
         (503, {}, "Try again later."),
         (404, {"retry_after": "9"}, "Check the URL, or search for where the page is now."),

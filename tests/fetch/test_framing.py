@@ -178,11 +178,7 @@ def serving(
 @pytest.mark.parametrize("together", [False, True], ids=["apart", "together"])
 @pytest.mark.parametrize("response", RESPONSES.values(), ids=RESPONSES)
 async def test_bytes_after_a_body_answer_no_other_fetch(
-    response: bytes,
-    together: bool,
-    secured: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    response: bytes, together: bool, secured: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context = None
     if secured:

@@ -130,11 +130,7 @@ DECISIONS = {
         True,
     ),
     "our empty group before everyone's": ("User-agent: fetchstash\nUser-agent: x", "/a", True),
-    "one group for several": (
-        "User-agent: x\nUser-agent: FetchStash\n\nDisallow: /a",
-        "/a",
-        False,
-    ),
+    "one group for several": ("User-agent: x\nUser-agent: FetchStash\n\nDisallow: /a", "/a", False),
     "our groups add up": (
         "User-agent: fetchstash\nDisallow: /a\nUser-agent: x\nUser-agent: fetchstash\nDisallow: /b",
         "/b",

@@ -93,10 +93,7 @@ MASKED = {
     ),
     "share link": ("https://a.org/s/q3x8v1k9z2/report.pdf", "https://a.org/s/***/report.pdf"),
     "invitation": ("https://a.org/invite/aB3dE5gH", "https://a.org/invite/***"),
-    "UUID": (
-        "https://a.org/view/550e8400-e29b-41d4-a716-446655440000",
-        "https://a.org/view/***",
-    ),
+    "UUID": ("https://a.org/view/550e8400-e29b-41d4-a716-446655440000", "https://a.org/view/***"),
     "page ID at the end of a title": (
         "https://a.org/Plan-9f8e7d6c5b4a39281706f5e4d3c2b1a0?x=1",
         "https://a.org/Plan-***?x=1",

@@ -5,14 +5,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import OutOfRange
-from fetchstash.handlers import (
-    Decision,
-    Hints,
-    PartRequest,
-    PartText,
-    WorkerPool,
-    handler_named,
-)
+from fetchstash.handlers import Decision, Hints, PartRequest, PartText, WorkerPool, handler_named
 from fetchstash.text import tokens
 from fetchstash.text.ranges import Preview
 from tests.handlers.conftest import Read, Save

@@ -47,7 +47,7 @@ PROSEMIRROR = {
         {
             "type": "bulletList",
             "content": [
-                {"type": "listItem", "content": [{"type": "text", "text": "Turn the key"}]},
+                {"type": "listItem", "content": [{"type": "text", "text": "Turn the key"}]}
             ],
         },
     ],

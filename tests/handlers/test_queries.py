@@ -16,14 +16,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from fetchstash.errors import BadArgument, FetchstashError, OutOfRange, TooLarge
-from fetchstash.handlers import (
-    Decision,
-    ExtractLimits,
-    Hints,
-    PartRequest,
-    PartText,
-    WorkerPool,
-)
+from fetchstash.handlers import Decision, ExtractLimits, Hints, PartRequest, PartText, WorkerPool
 from fetchstash.handlers._data._aggregate import answer
 from fetchstash.handlers._data._rows import Records, Table, number
 from tests.handlers.conftest import Save

@@ -9,14 +9,7 @@ import pytest
 
 from fetchstash.errors import Internal
 from fetchstash.fetch import _browser
-from fetchstash.handlers import (
-    Decision,
-    Extraction,
-    ExtractLimits,
-    Hints,
-    PartRequest,
-    WorkerPool,
-)
+from fetchstash.handlers import Decision, Extraction, ExtractLimits, Hints, PartRequest, WorkerPool
 from tests.handlers.taken_over import instead
 
 pytestmark = [

@@ -138,8 +138,7 @@ async def test_a_list_of_which_a_part_is_here_says_so_with_the_facts(
 
 
 @pytest.mark.parametrize(
-    "target",
-    ["https://evil.test/list?page=2", "/obey-me?page=2", "/list?a=" + "x" * 400, "/list"],
+    "target", ["https://evil.test/list?page=2", "/obey-me?page=2", "/list?a=" + "x" * 400, "/list"]
 )
 async def test_words_of_a_server_do_not_stand_outside_the_fence(
     target: str, stash: Stash, site: Site

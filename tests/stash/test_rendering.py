@@ -89,11 +89,7 @@ async def test_a_page_with_content_is_not_rendered(
      (("off", "127.0.0.1"), False)],
 )  # fmt: skip
 async def test_pages_of_named_domains_are_always_rendered(
-    browser: tuple[str, ...],
-    is_rendered: bool,
-    opened: OpenStash,
-    site: Site,
-    renderer: Renderer,
+    browser: tuple[str, ...], is_rendered: bool, opened: OpenStash, site: Site, renderer: Renderer
 ) -> None:
     async with opened(*browser) as stash:
         await stash.fetch(site.put("/plain", DOM))
@@ -110,11 +106,7 @@ async def test_pages_of_named_domains_are_always_rendered(
     ids=["time-out", "none", "still empty"],
 )
 async def test_a_page_that_cannot_be_rendered_stays_as_it_came_and_says_why(
-    dom: str | Exception,
-    reason: str,
-    opened: OpenStash,
-    site: Site,
-    renderer: Renderer,
+    dom: str | Exception, reason: str, opened: OpenStash, site: Site, renderer: Renderer
 ) -> None:
     renderer.dom = dom
     async with opened("auto") as stash:

@@ -282,9 +282,7 @@ async def test_a_page_whose_text_is_garbage_is_read_by_ocr_when_it_is_asked_for(
     assert (facts.unreadable_pages, facts.ocr_pages) == (0, 1)
 
 
-async def test_headings_and_tables_behind_a_page_move_with_their_lines(
-    opened: OpenStash,
-) -> None:
+async def test_headings_and_tables_behind_a_page_move_with_their_lines(opened: OpenStash) -> None:
     blank = "[Page 1]\n(no text on this page)\n\n"
     text = f"{blank}[Page 2]\n# Head\n\n| a |\n| --- |\n| 1 |\n"
     ranges = Ranges(pages=(0, len(blank)), tables=(Table("t", 9, 1, 1),))

@@ -57,10 +57,7 @@ async def test_the_label_decides_in_shadow_mode_and_both_kinds_are_recorded(
     async with open_stash(ingest__router="shadow", telemetry__event_log=str(log)) as stash:
         facts = (await stash.fetch(site.put("/data", '{"a": 1}', "text/plain"))).facts
         assert facts.content_kind == "text"
-        assert facts.evidence == (
-            "declared type",
-            "router: json (application/json, structure)",
-        )
+        assert facts.evidence == ("declared type", "router: json (application/json, structure)")
         binary = await stash.fetch(site.put("/report", PDF_LIKE, "text/html"))
         assert binary.preview == ""
     events = [json.loads(line) for line in log.read_text().splitlines()]

@@ -10,13 +10,7 @@ import anyio
 import pytest
 
 from fetchstash.errors import BadArgument, StoreError
-from fetchstash.store import (
-    MemoryObjects,
-    Objects,
-    StoreLimits,
-    open_objects,
-    open_store,
-)
+from fetchstash.store import MemoryObjects, Objects, StoreLimits, open_objects, open_store
 from fetchstash.store._objects import FolderObjects
 from tests.store.buckets import empty_place
 

@@ -130,13 +130,7 @@ FORMATS = (
         ole_members=("PowerPoint Document",),
         page_word="slides",
     ),
-    variant(
-        _OLE,
-        "document of Word before 97",
-        "application/x-msword-before-97",
-        "",
-        *OLD_WORD,
-    ),
+    variant(_OLE, "document of Word before 97", "application/x-msword-before-97", "", *OLD_WORD),
     variant(
         _OLE,
         "presentation of PowerPoint before 97",

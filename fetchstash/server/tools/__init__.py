@@ -5,12 +5,7 @@ from typing import TYPE_CHECKING
 from fetchstash.system import lazy_names
 
 if TYPE_CHECKING:
-    from fetchstash.server.tools._answer import (
-        LoggedCall,
-        answer,
-        tool_functions,
-        tool_named,
-    )
+    from fetchstash.server.tools._answer import LoggedCall, answer, tool_functions, tool_named
     from fetchstash.server.tools._arguments import HOST_ARGUMENTS, meant
     from fetchstash.server.tools._specs import Reports, ToolSpec, tool_specs
 

@@ -421,9 +421,7 @@ def _attachment(body: AsyncGenerator[bytes] | list[bytes], name: str) -> Respons
     """Return a file that no browser shows."""
     disposition = f"attachment; filename*=UTF-8''{quote(name)}"
     return StreamingResponse(
-        body,
-        media_type="application/octet-stream",
-        headers={"content-disposition": disposition},
+        body, media_type="application/octet-stream", headers={"content-disposition": disposition}
     )
 
 
