@@ -17,7 +17,7 @@ BUDGET = {
     "fetchstash/cli": (23, 5_890),
     "fetchstash/client": (23, 6_165),
     "fetchstash/config": (4, 1_198),
-    "fetchstash/fetch": (23, 5_710),
+    "fetchstash/fetch": (23, 5_708),
     "fetchstash/gateway": (14, 3_568),
     "fetchstash/handlers": (88, 23_025),
     "fetchstash/render": (6, 1_260),
@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 596),
     "fetchstash/text": (6, 1_139),
     "scripts": (46, 7_458),
-    "tests": (295, 55_027),
+    "tests": (295, 55_039),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 

@@ -208,6 +208,7 @@ def test_characters_with_a_meaning_stay(text: str) -> None:
     assert clean(f"x {text} y {text}\n") == hygiene.Cleaned(f"x {text} y {text}\n", 0)
 
 
+@pytest.mark.long
 def test_the_quick_look_at_the_bytes_lets_nothing_pass_that_may_have_to_go() -> None:
     passed = [
         c
@@ -320,7 +321,7 @@ def test_the_classes_divide_all_characters_between_them() -> None:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [

@@ -73,7 +73,7 @@ def test_the_samples_of_a_large_text_are_of_all_its_parts_alike() -> None:
     assert count(dense + thin).tokens == pytest.approx(parts, rel=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(st.lists(st.integers(1, 300_000), max_size=12), st.booleans())
 @settings(max_examples=15, deadline=None)
 def test_a_text_in_pieces_counts_as_it_does_whole(cuts: list[int], large: bool) -> None:

@@ -6,7 +6,6 @@ often than words and numbers do.
 """
 
 import re
-from functools import lru_cache
 from itertools import pairwise
 from urllib.parse import unquote, unquote_plus
 
@@ -146,7 +145,6 @@ def _changes(run: str) -> int:
     return sum(first != second for first, second in pairwise(kinds))
 
 
-@lru_cache(64)  # asked several times in each fetch
 def mask_url(url: str) -> str:
     """Return ``url`` with its user name, password and secret values replaced by ``***``.
 

@@ -1,7 +1,7 @@
 """Run everything that CI runs of lint, types, import rules and tests.
 
     scripts/test                  all of it but pyright and the long tests, against the built
-                                  wheel: 6 cases of a table
+                                  wheel: 4 cases of a table
     scripts/test --all            all of it, as CI runs it
     scripts/test --quick          lint, import rules, quick tests on the checkout: 4 cases of a
                                   table, and no test that tests/costly.txt lists
@@ -241,7 +241,7 @@ def main() -> int:
         postgresql()  # for the tests of a team's store
         ended(tests_of_ci(pytest, env))
     else:
-        some = ("-m", "not long", "--cases", "6")
+        some = ("-m", "not long", "--cases", "4")
         ended(step("tests", [*pytest, "-v", *SIDE_BY_SIDE, *some], env))
     return 0
 

@@ -85,6 +85,7 @@ def test_matches_stand_beside_the_error_of_a_source_that_fails(run: Terminal, si
     assert failed["source_url"].endswith("/none?token=***")
 
 
+@pytest.mark.long
 def test_from_another_folder_it_is_said_what_is_kept_for_others_and_what_lists_it(
     run: Terminal, site: Site
 ) -> None:
@@ -169,6 +170,7 @@ def test_a_wrong_setting_is_reported_before_any_work(run: Terminal) -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.long
 def test_pin_rm_and_gc_say_what_they_do(run: Terminal, site: Site) -> None:
     refs = [run.ref(site.put(f"/{n}", f"text {n}", "text/plain")) for n in (1, 2)]
     run("pin", refs[0])

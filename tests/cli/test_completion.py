@@ -14,7 +14,7 @@ import pytest
 from tests.cli.terminal import FETCHSTASH, Terminal, start_on_terminal
 from tests.loopback import Site
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 SHELLS = {
     "bash": ["bash", "--norc", "--noprofile", "-i"],
@@ -77,7 +77,6 @@ def shell(name: str, run: Terminal) -> Generator[Shell]:
             os.close(leader)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", SHELLS)
 def test_a_shell_completes_references_hosts_files_and_profiles(
     name: str, run: Terminal, site: Site

@@ -124,7 +124,7 @@ def test_a_copy_is_opened_that_nobody_can_write_to(run: Terminal, site: Site, op
     os.close(reader)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows opens files by itself")
 def test_what_may_be_a_program_and_what_is_not_kept_are_not_opened(
     run: Terminal, site: Site, opened: Path

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.terminal import FETCHSTASH, Terminal
 from tests.loopback import Site
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 TEXT = "".join(f"line {n} é\n" for n in range(1, 20_001)) + "no feed at the end"
 
@@ -60,7 +60,6 @@ def test_the_bytes_come_through_a_pipe(run: Terminal, site: Site) -> None:
     assert run.in_bytes("fetch", url, "--raw", "-o", "-").stdout == data
 
 
-@pytest.mark.long
 def test_a_slice_and_the_list_are_whole(run: Terminal, site: Site) -> None:
     url = site.put("/long.txt", TEXT, "text/plain; charset=utf-8")
     assert run("slice", url).stdout == TEXT
@@ -92,7 +91,6 @@ def test_of_several_urls_one_that_fails_makes_the_exit_code_and_the_others_are_s
     assert "[http_error]" in done.stdout
 
 
-@pytest.mark.long
 def test_a_reader_that_goes_away_ends_the_command_quietly(run: Terminal, site: Site) -> None:
     url = site.put("/long.txt", TEXT * 20, "text/plain; charset=utf-8")
     run("fetch", url, "-o", "out.txt")

@@ -113,7 +113,7 @@ def test_a_file_goes_before_the_site_of_its_name_and_both_are_said(get: Get) -> 
     assert "There is no file example.net; it was taken for a site." in said
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_short_reference_is_taken_by_every_command(run: Terminal, site: Site) -> None:
     for n in (1, 2, 3):
         run("fetch", site.put(f"/{n}.txt", f"text {n}\n", "text/plain"))

@@ -14,7 +14,7 @@ from tests.service.access.provider import AUDIENCE, Provider
 from tests.store.buckets import every_bucket_is, new_objects
 from tests.store.postgres import server
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 LINES = 400_000
 
@@ -65,7 +65,6 @@ def test_doctor_says_whether_the_provider_can_be_asked(run: Terminal, site: Site
     assert "answers with 503. Try again" in run("doctor", code=3).stdout
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [

@@ -164,7 +164,7 @@ def test_a_text_that_only_mentions_the_mark_is_a_users(text: str) -> None:
     assert [part.background for part in parts([said("user", text)], "openai_chat")] == [False]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(turns, st.sampled_from(FORMATS))
 @settings(max_examples=60)
 def test_a_prompt_of_any_conversation_is_read_without_loss_and_bounded_without_orphans(

@@ -112,7 +112,7 @@ def test_sizes_that_are_stated_in_parts_are_read_from_a_bare_sentence() -> None:
     assert bare(400, AZURE) == ("overflow_tokens", "rewrite", 128_000, 131_313, None)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @shapes
 def test_an_error_that_repeats_its_sentence_is_read_as_the_sentence(
     shape: Callable[[int, str], Said],

@@ -303,7 +303,7 @@ async def test_progress_counts_up_to_the_whole_and_not_too_often(site: Site, fet
     assert len(reports) < 30
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_tiny_chunks_end_and_do_not_hold_up_the_loop(
     site: Site, fetch: Fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,7 +119,7 @@ def test_a_header_with_an_unknown_coding_has_no_codings(
     assert codings(header) == names
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("header", "encode"), CODED.values(), ids=CODED)
 def test_a_bomb_takes_memory_for_one_step_at_a_time(
     header: str, encode: Callable[[bytes], bytes]

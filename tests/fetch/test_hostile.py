@@ -13,7 +13,7 @@ pytestmark = [
         "sys.platform == 'win32'",
         reason="resident memory is read by resource, which Windows has not",
     ),
-    pytest.mark.slow,
+    pytest.mark.long,
 ]
 
 
@@ -27,7 +27,6 @@ def port() -> Generator[int]:
     stop()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("coding", [name.replace(", ", "+") for name in BOMBS])
 def test_a_bomb_ends_soon_and_takes_little_memory(port: int, coding: str) -> None:
     result = measured(port, f"/bomb/{coding}")

@@ -188,6 +188,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
 def test_the_rules_that_are_kept_are_no_larger_than_their_text_encoded(body: bytes) -> None:
     robots = read_robots(200, body, "fetchstash")

@@ -66,6 +66,7 @@ async def test_text_and_structured_copies_are_one_artifact(
     assert ": 1 artifact, newest first]" in texts(listed)
 
 
+@pytest.mark.long
 async def test_a_large_picture_is_bounded_and_kept(shared: Shared) -> None:
     file = io.BytesIO()
     Image.effect_noise((3_000, 2_000), 50).save(file, "PNG")

@@ -15,7 +15,7 @@ import pytest
 from fetchstash.handlers import Decision, Extraction, Hints, WorkerPool
 from tests.handlers import probe
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's")
 
 Install = Callable[..., None]
@@ -204,7 +204,6 @@ async def test_a_worker_changes_nothing_about_its_document(
     assert [line for line in lines if ": refused" not in line] == []
 
 
-@pytest.mark.long
 @linux
 async def test_a_worker_that_keeps_its_text_open_is_ended_before_the_text_is_taken(
     pool: WorkerPool, tmp_path: Path
@@ -220,7 +219,6 @@ async def test_a_worker_that_keeps_its_text_open_is_ended_before_the_text_is_tak
     assert extraction.text.read_bytes() == kept
 
 
-@pytest.mark.long
 @linux
 async def test_a_worker_cannot_name_its_text_again_when_it_is_taken(
     pool: WorkerPool, tmp_path: Path
@@ -232,7 +230,6 @@ async def test_a_worker_cannot_name_its_text_again_when_it_is_taken(
 
 
 @linux
-@pytest.mark.long
 async def test_a_worker_that_nests_folders_endlessly_is_replaced_and_its_folder_is_removed(
     pool: WorkerPool, tmp_path: Path
 ) -> None:
@@ -243,7 +240,6 @@ async def test_a_worker_that_nests_folders_endlessly_is_replaced_and_its_folder_
     assert list((tmp_path / "spool").glob("worker-*")) == []
 
 
-@pytest.mark.long
 @linux
 async def test_a_worker_writes_files_in_its_own_folder_which_is_gone_with_it(
     pool: WorkerPool, tmp_path: Path

@@ -25,7 +25,7 @@ values = st.recursive(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(values, st.sampled_from([None, 1, 4]), st.booleans())
 def test_laying_out_changes_no_value(value: Any, indent: int | None, ascii_only: bool) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
@@ -211,7 +211,7 @@ def test_invalid_json_is_kept_and_has_no_paths(read: Read, save: Save) -> None:
         text_part("json", PartRequest(source=save(source.encode()), path="/a"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(values)
 def test_a_preview_costs_at_most_300_tokens(value: Any) -> None:
     shown = preview(value, PreviewLimits())

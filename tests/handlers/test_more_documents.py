@@ -301,7 +301,7 @@ def test_odd_control_words_do_no_harm(read: Read, body: bytes) -> None:
     text.encode("utf-8")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_title_of_many_words_takes_linear_time(read: Read) -> None:
     extracted, _ = read("rtf", rtf(rb"{\info{\title " + rb"x\tab " * 300_000 + rb"}}Text\par"))
     assert extracted.facts.title.count("x") == 300_000

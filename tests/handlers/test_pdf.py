@@ -292,7 +292,7 @@ def test_a_linearized_file_says_how_many_pages_it_had(read: Read) -> None:
     assert facts.extraction_error == lost
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "data",
     [

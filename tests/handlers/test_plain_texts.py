@@ -322,6 +322,7 @@ def test_any_bytes_under_any_label_become_text(data: bytes, label: str) -> None:
     charset_named(label)
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(ANY_TEXT)
 @example("\ufffd")

@@ -174,6 +174,7 @@ async def test_a_plugin_that_does_not_load_changes_nothing_and_is_reported(
     assert reason in report.failure
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module", ["import os; os._exit(3)", "import time; time.sleep(60)"])
 async def test_a_plugin_that_ends_the_worker_while_it_loads_is_not_tried_again(
     tmp_path: Path, install_plugin: InstallPlugin, caplog: pytest.LogCaptureFixture, module: str
@@ -286,7 +287,7 @@ async def test_the_example_for_arrays_reads_one(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Landlock is Linux's")
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("record", ["dist-info", "egg-info"])
 async def test_a_project_installed_in_place_is_read_by_its_package_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: str

@@ -211,6 +211,7 @@ cells = st.one_of(
 )
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(st.lists(st.tuples(cells, cells, cells), max_size=30), cells)
 def test_the_answers_are_those_of_a_plain_program(

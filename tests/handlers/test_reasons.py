@@ -62,6 +62,7 @@ async def test_no_reason_quotes_the_document(pack: Pack, tmp_path: Path) -> None
         await pool.aclose()
 
 
+@pytest.mark.long
 @pytest.mark.anyio
 @pytest.mark.parametrize("path", ["/nothing", f"/{SECRET}/x", "$..[", "$.nothing"])
 async def test_no_error_about_a_part_quotes_the_document(tmp_path: Path, path: str) -> None:

@@ -15,7 +15,7 @@ from tests.handlers.taken_over import instead
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="pipes and files are those of Linux"),
-    pytest.mark.slow,
+    pytest.mark.long,
 ]
 
 PDF = Decision("pdf", "application/pdf", "", "magic", (), mismatch=False)

@@ -374,6 +374,7 @@ async def test_cancelling_a_job_frees_the_worker_and_leaves_no_file(bench: Bench
     assert text_of(await bench.run("whole"))
 
 
+@pytest.mark.long
 async def test_the_event_loop_is_free_while_a_worker_works(bench: Bench) -> None:
     await bench.run("whole")
     job = asyncio.create_task(bench.run("after spin"))

@@ -62,7 +62,7 @@ def test_a_part_that_failed_beside_others_is_run_again_and_named(
     assert last.endswith("1 of 1 parts ok | 1 passed by themselves: shaky")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="CI's parts run on POSIX")
 @pytest.mark.usefixtures("parts")
 def test_at_the_end_of_its_time_a_part_is_ended_with_its_children_and_others_are_named(

@@ -149,7 +149,7 @@ def exchanged(arguments: Iterable[str], *requests: dict[str, Any]) -> list[Any]:
     return answers
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_each_request_of_the_2026_era_gets_the_limits_of_its_own_client(
     site: Site, tmp_path: Path
 ) -> None:

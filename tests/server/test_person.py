@@ -90,6 +90,7 @@ def asked_by(
     return Client(server, mode=mode, elicitation_callback=person, **more)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_person_who_says_yes_is_asked_once_and_for_that_host_and_port_alone(
     mode: str, site: Site, tmp_path: Path

@@ -14,7 +14,7 @@ from fetchstash.service import for_clients_elsewhere
 from tests.loopback import Site
 from tests.service.asgi import Service, mcp_client
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
 
 @pytest.fixture

@@ -198,6 +198,7 @@ async def test_what_was_kept_before_there_were_persons_opens_by_its_reference_al
         assert (await answer(http, "eve", READS["get_search_content"](ref)))[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("quota", "said"),
     [

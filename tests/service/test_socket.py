@@ -58,6 +58,7 @@ async def test_a_client_that_goes_away_closes_the_upstream_socket(
             await page.left.wait()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("era", ERAS)
 async def test_progress_arrives_while_a_call_runs(era: str, settings: Settings, site: Site) -> None:
     page, quick, reported = Hanging(site), site.put("/quick", "<p>words</p>"), anyio.Event()
@@ -82,6 +83,7 @@ async def test_progress_arrives_while_a_call_runs(era: str, settings: Settings, 
         tasks.cancel_scope.cancel()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("era", ERAS)
 async def test_the_limits_of_the_host_that_the_client_says_it_is_hold(
     era: str, settings: Settings, site: Site

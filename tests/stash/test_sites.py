@@ -60,6 +60,7 @@ async def listed(stash: Stash, index: Artifact) -> list[str]:
     return re.findall(r"^- art_\w+ \d+ chars http://[^/]+(\S+)", text, re.MULTILINE)
 
 
+@pytest.mark.long
 async def test_200_pages_come_in_one_call_and_any_passage_in_two(site: Site, stash: Stash) -> None:
     paths = put_pages(site, 200)
     seen: list[tuple[int, int | None]] = []

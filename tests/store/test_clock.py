@@ -13,6 +13,7 @@ HOUR, DAY = 3600.0, 86400.0
 START = 1_800_000_000.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("looks", "believed"),
     [

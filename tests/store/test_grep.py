@@ -235,7 +235,7 @@ def test_a_large_pattern_is_given_up_before_it_is_compiled_whole(
     assert memory == [2_880_000]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.anyio
 @pytest.mark.parametrize("pattern", ["x{9}$", r"((x{1,30}){1,30})y", r"\pL{1,9}é$"])
 @pytest.mark.parametrize("text", [b"x" * 4_000_000, b"xx\n" * 1_000_000], ids=["line", "lines"])

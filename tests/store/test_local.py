@@ -267,6 +267,7 @@ async def test_old_files_in_the_spool_are_swept_and_new_ones_stay(
     await alone.aclose()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="descriptors of folders are POSIX's")
 async def test_a_store_opens_whatever_a_worker_nested_in_its_spool(
     store: ArtifactStore, limits: StoreLimits

@@ -58,6 +58,7 @@ def delete(store: Any, ref: str) -> None:
     TeamStore.delete.__wrapped__(store, ref)  # type: ignore[attr-defined]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("held_at", ["claimed", "written"])
 @pytest.mark.parametrize("takes_long", [False, True])
 async def test_a_put_keeps_bytes_that_are_deleted_and_swept_meanwhile(
@@ -113,6 +114,7 @@ async def test_a_put_waits_for_the_sweep_of_its_bytes_and_writes_them_anew(
     assert await raw_of(one, kept[0].artifact_ref) == b"raw"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("last", ["claimed", "written"])
 async def test_a_put_that_ends_early_shows_nothing_and_its_bytes_go(
     open_: Open, put: Put, monkeypatch: pytest.MonkeyPatch, last: str

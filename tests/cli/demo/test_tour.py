@@ -27,7 +27,7 @@ from fetchstash.errors import Internal
 FETCHSTASH = shutil.which("fetchstash", path=sysconfig.get_path("scripts")) or "fetchstash"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_shows_every_way_into_a_document_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -105,7 +105,7 @@ JSON = st.recursive(
 TRIVIA = st.sampled_from(["", " ", "\n", "\n    ", "\t", " // note }\n", '/* , { " */', "\n// x\n"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(st.data(), st.dictionaries(st.text(), JSON), st.lists(st.text(), min_size=1, max_size=2))
 def test_any_layout_of_any_object_is_edited_right(
     data: st.DataObject, value: dict[str, Any], path: list[str]

@@ -271,6 +271,7 @@ FORMS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
 def test_any_form_of_a_codex_table_is_wrapped_and_brought_back(text: str, env: Environment) -> None:
     file = settings(env, "codex", text)
@@ -470,7 +471,7 @@ class Remote(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.anyio
 async def test_a_wrapped_server_over_http_gets_its_headers(env: Environment) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Remote) as remote:

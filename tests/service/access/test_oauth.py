@@ -322,6 +322,7 @@ async def test_a_forged_key_does_not_use_up_the_look_up_of_a_new_one(
     assert provider.site.asked.count("/keys") == 3
 
 
+@pytest.mark.long
 async def test_random_keys_cause_ten_reads_a_minute_and_no_rejection_of_what_is_not_known(
     provider: Provider, clock: Clock
 ) -> None:
