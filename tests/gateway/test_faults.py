@@ -75,7 +75,8 @@ async def test_a_command_that_is_not_there_is_told_of_and_the_rest_is_served(
 
 @pytest.mark.parametrize("tool", ["flood", "flood-rows"])
 async def test_a_flood_goes_to_disk_and_not_to_memory(wrapped: Wrapped, tool: str) -> None:
-    async with wrapped("legacy", *plain("legacy")) as client:
+    slow = "[extract]\ncpu_seconds = 300\nwall_seconds = 300\n"  # however slow the machine is
+    async with wrapped("legacy", *plain("legacy"), settings=slow) as client:
         await client.call_tool(tool, {"size": 1_000_000})
         before = peak_of_gateway(client)
         result = await client.call_tool(tool, {"size": FLOOD_BYTES})
