@@ -144,7 +144,8 @@ async def test_an_endless_calendar_ends_at_the_limit_of_pages_behind_the_other_p
         index = await stash.fetch_site(site.url("/cal/"))
         paths = await listed(stash, index)
         assert len(paths) == 12
-        assert {"/cal/", "/cal/one", "/cal/two", "/cal/three"} <= set(paths[:7])
+        assert {"/cal/", "/cal/one", "/cal/two"} <= set(paths[:7])
+        assert "/cal/three" in paths  # behind the months that came before it was known
         assert "12 pages are there, which is the limit" in index.facts.incomplete
         assert "[To go on: " in as_shown(index)
     async with open_stash(**BOUNDS, ingest__site_pages=15) as stash:
