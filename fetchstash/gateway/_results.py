@@ -31,13 +31,14 @@ from fetchstash.gateway._rpc import HELD_CHARS, Spooled, drop_spooled
 from fetchstash.render import Host, view_of
 from fetchstash.server.tools import LoggedCall
 from fetchstash.stash import Artifact, Stash
+from fetchstash.system import run_short
 from fetchstash.system.processes import new_file
 from fetchstash.text import PreviewLimits, clip, picture_size
 
 PARTS = 10
 """Parts of one result that become artifacts of their own; the rest go into one file."""
 
-SMALL_CHARS, COPY_BYTES = 2**19, 2**20
+COPY_BYTES = 2**20
 COMPARED_BYTES = 2**23
 """Text and structured content are compared as values up to this size, as bytes beyond."""
 
@@ -385,8 +386,7 @@ async def _kept(stash: Stash, call: Call, part: _Part) -> Artifact:
         return await keep(file)
     file = new_file(spool, "result-")
     try:
-        small = part.chars <= SMALL_CHARS  # a thread takes longer
-        _write(part, file) if small else await anyio.to_thread.run_sync(_write, part, file)
+        await run_short(part.chars, partial(_write, part, file))
         return await keep(file)
     finally:
         for value in part.values:

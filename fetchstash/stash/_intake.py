@@ -1,7 +1,6 @@
 """Take a document in: fetched or from a file, read, rendered where it is scripts, kept."""
 
 import math
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -49,7 +48,7 @@ from fetchstash.stash._facts import (
 )
 from fetchstash.stash._values import CacheUse, Picture
 from fetchstash.store import ArtifactStore, Facts
-from fetchstash.system import telemetry
+from fetchstash.system import run_short, telemetry
 from fetchstash.text.facts import NO_BROWSER
 from fetchstash.text.hygiene import clean_line
 
@@ -66,7 +65,7 @@ SITE = "site"
 _WHOLE_PAGE = "page"
 """The path that every web page answers, and no other document."""
 _MASK = "***"
-_SMALL_BYTES, _SMALL_PAGE_BYTES = 2**19, 2**15
+_SMALL_PAGE_BYTES = 2**15
 """Of a file that is looked at, and of a page that is read for a lead, without a thread: 2 ms."""
 T = TypeVar("T")
 
@@ -347,7 +346,7 @@ class Intake:
 
         The same bytes so called stay the same artifact.
         """
-        digest, size = await _look(path.stat().st_size, partial(hashed, path))  # noqa: ASYNC240
+        digest, size = await run_short(path.stat().st_size, partial(hashed, path))  # noqa: ASYNC240
         key = f"file:{digest}/{label or name}"  # no URL that can be fetched, and none to be guessed
         known = await self.known(key)
         if known and not known.extraction_error:
@@ -398,7 +397,7 @@ class Intake:
         shadow = self.settings.ingest.router == "shadow"
         headers = {"content-type": hints.declared_type} if hints.declared_type else {}
         route = partial(route_file, raw, headers, hints.name or hints.url, shadow=shadow)
-        decision = await _look(facts.size_bytes, route)
+        decision = await run_short(facts.size_bytes, route)
         not_wanted = NoText("It is no such document.", "Look for another.")
         if call.kinds and decision.kind not in call.kinds:
             raise not_wanted
@@ -423,7 +422,7 @@ class Intake:
             twins = TWIN not in self.settings.fetch.rules_off
             page = raw, hints.charset, hints.url, facts.page_verdict
             lead = partial(checked_lead, *page, twins=twins)
-            verdict, address = await _look(facts.size_bytes, lead, small=_SMALL_PAGE_BYTES)
+            verdict, address = await run_short(facts.size_bytes, lead, small=_SMALL_PAGE_BYTES)
         paths = (*facts.paths, SITE) if is_web_page(facts) else facts.paths
         facts = replace(facts, paths=paths, page_verdict=verdict, leads_to=clean_line(address))
         if facts.page_verdict == "empty_shell" and not self.renderer and not facts.rendered:
@@ -447,10 +446,3 @@ class Intake:
         )
         telemetry.count("extracted_chars", kept.extracted_chars or 0)
         return kept
-
-
-async def _look(size: int, work: Callable[[], T], small: int = _SMALL_BYTES) -> T:
-    """Do short work on a file just written: in a thread, unless it is small, as that is quicker."""
-    if 0 < size <= small:
-        return work()
-    return await anyio.to_thread.run_sync(work)

@@ -3,7 +3,21 @@
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+SMALL_BYTES = 2**19
+"""What is done with so few bytes of a file is done before a thread has begun."""
+
+
+async def run_short(size: int, work: Callable[[], T], small: int = SMALL_BYTES) -> T:
+    """Do short work on a file of ``size`` bytes: in a thread, unless it is ``small``."""
+    if 0 < size <= small:
+        return work()
+    from anyio.to_thread import run_sync  # noqa: PLC0415 - the client has no third-party module
+
+    return await run_sync(work)
 
 
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:

@@ -30,13 +30,13 @@ from fetchstash.handlers._worker._protocol import (
     decode,
     encode,
 )
-from fetchstash.system import processes, telemetry
+from fetchstash.system import SMALL_BYTES, processes, telemetry
 from fetchstash.system.processes import remove_tree
 from fetchstash.text.hygiene import clean_line
 
 MAX_LEFT = 10
 """Entries of its folder that a job may leave. A worker that leaves more is ended."""
-_PIECE_BYTES, SMALL_BYTES = 2**20, 2**19
+_PIECE_BYTES = 2**20
 
 COMMAND = (sys.executable, "-P", "-m", "fetchstash.handlers._worker._child")
 START_SECONDS = 30
