@@ -128,8 +128,11 @@ def _is_random(run: str, *, is_shared: bool) -> bool:
     if size < 8 or run.isalpha() or run.isdigit():
         return False
     changes = _changes(run)
-    least, share = (20, 6) if run.islower() or run.isupper() else (16, 3)
-    return changes >= 3 if is_shared else size >= least and changes >= size / share
+    if is_shared:
+        return changes >= 3
+    if run.islower() or run.isupper():
+        return size >= 20 and changes >= size / 6
+    return size >= 16 and changes >= size / 3
 
 
 def _is_scattered(runs: list[str]) -> bool:

@@ -318,7 +318,11 @@ def forget(db: Db, ref: str, *, expired: bool) -> list[tuple[Kind, str]]:
         )
     blobs = [pair for row in deleted for pair in zip(KINDS, row, strict=True) if pair[1]]
     named = "SELECT 1 FROM artifact WHERE {} = ? LIMIT 1"  # one may be named by thousands
-    unshared = [b for b in blobs if not db.execute(named.format(b[0]), b[1:]).fetchone()]
+    unshared: list[tuple[Kind, str]] = [
+        (kind, sha256)
+        for kind, sha256 in blobs
+        if not db.execute(named.format(kind), (sha256,)).fetchone()
+    ]
     for blob in unshared:
         db.execute("DELETE FROM blob WHERE kind = ? AND sha256 = ?", blob)
     return unshared

@@ -168,7 +168,7 @@ def _parser() -> "Lark":
 
         def aggregate(self, pieces: list[str]) -> Item:
             function = pieces[0].lower()
-            return Item("mean" if function[0] == "a" else function, pieces[1])
+            return Item("mean" if function in ("avg", "average") else function, pieces[1])
 
         def count(self, pieces: list[Token]) -> Item:
             del pieces

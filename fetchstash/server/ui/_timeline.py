@@ -36,7 +36,9 @@ def entries(calls: Sequence[Record], artifacts: Mapping[str, Facts]) -> list[dic
             "tokens": call.get("tokens") or 0,
             "ms": call.get("ms"),
             "error": call.get("error", ""),
-            "shown": [_shown(i, artifacts.get(i.get("ref"))) for i in call.get("shown", ())],
+            "shown": [
+                _shown(item, artifacts.get(item.get("ref"))) for item in call.get("shown", ())
+            ],
         }
         for call in calls
     ]
@@ -78,7 +80,9 @@ def costs(
         server, tool = call.get("server") or OWN, call.get("tool", "")
         add("server", server, 1, tokens, ms)
         add("tool", tool if server == OWN else f"{server}: {tool}", 1, tokens, ms)
-        kept = [facts for i in call.get("shown", ()) if (facts := artifacts.get(i.get("ref")))]
+        kept = [
+            facts for item in call.get("shown", ()) if (facts := artifacts.get(item.get("ref")))
+        ]
         for host in {h for facts in kept if (h := urlsplit(facts.final_url).hostname)}:
             of_host = [facts for facts in kept if urlsplit(facts.final_url).hostname == host]
             share = len(of_host) / len(kept)
