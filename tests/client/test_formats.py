@@ -18,8 +18,8 @@ from fetchstash.client._formats import parts, replace_values
 from fetchstash.client._protect import class_of, critical_messages, pair, units
 from tests.client.conversations import FORMATS, Turn, render, turns
 from tests.client.fakes import Kept
-from tests.client.test_background import ARGUMENTS, PROMPT, turn
 from tests.client.test_compact import said
+from tests.client.test_history import ARGUMENTS, PROMPT, turn
 
 
 def calling(name: str) -> dict[str, Any]:

@@ -2,10 +2,15 @@
 
 import json
 import logging
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fetchstash import open_stash_sync
 from fetchstash.client import (
     Format,
     Policy,
@@ -13,11 +18,15 @@ from fetchstash.client import (
     Request,
     ToolCall,
     context_window,
+    learned_windows,
     orphans,
+    rewrite,
     stub_oversized,
 )
+from fetchstash.client.offload import StoreOffload
+from fetchstash.store import StoreLimits, open_store
 from tests.client.conversations import FORMATS, Turn, render, results, stub_of
-from tests.client.fakes import Kept, prose, tokens_of
+from tests.client.fakes import Kept, Overflow, conversation, prose, tokens_of
 
 CALL = ToolCall("call_1", "fetch", {"url": "https://a.example/", "body": "x" * 5_000})
 
@@ -177,3 +186,133 @@ def test_legacy_mode_sends_an_oversized_result_unchanged() -> None:
     messages, sent = with_results(prose(40_000)), list[Any]()
     Recovery(Policy(window=20_000, compaction_mode="legacy")).call(sent.append, messages)
     assert sent == [messages]
+
+
+# --- StoreOffload: what leaves the context is found again with the server's own store.
+
+
+@pytest.mark.anyio
+async def test_a_content_left_out_of_a_request_is_an_artifact(tmp_path: Path) -> None:
+    text = prose(9_000)
+    policy = Policy(offload=StoreOffload(tmp_path / "store"))
+    sent, _ = rewrite(conversation(text, "short"), "openai_chat", 100, policy)
+    ref = json.loads(sent[3]["content"])["artifact_ref"]
+    store = await open_store(StoreLimits(folder=tmp_path / "store"))
+    try:
+        reader = await store.open_text(ref)
+        assert await reader.read_chars(0, 10_000) == text
+        assert (await store.list()).facts[0].name == "fetch_content"
+        await reader.aclose()
+    finally:
+        await store.aclose()
+
+
+def test_a_closed_offload_opens_again(tmp_path: Path) -> None:
+    with StoreOffload(str(tmp_path / "store")) as offload:
+        first = offload.keep("one", "a.txt")
+    second = offload.keep("two", "b.txt")
+    offload.close()
+    offload.close()
+    with open_stash_sync(
+        {"store.folder": str(tmp_path / "store"), "store.run": "default"}
+    ) as stash:
+        assert [stash.get(ref).preview for ref in (first, second)] == ["one", "two"]
+
+
+@pytest.mark.slow
+def test_a_program_that_never_closes_its_offload_ends(tmp_path: Path) -> None:
+    program = (
+        "import sys; from fetchstash.client.offload import StoreOffload; "
+        "print(StoreOffload(sys.argv[1]).keep('kept', 'a.txt'))"
+    )
+    folder = str(tmp_path / "store")
+    command = [sys.executable, "-P", "-c", program, folder]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert not done.stderr
+    with open_stash_sync({"store.folder": folder}) as stash:
+        assert stash.get(done.stdout.strip()).preview == "kept"
+
+
+# --- Windows: which of the caller, a profile, the table and a refusal wins.
+
+MODEL = Request((), model="some-model", endpoint="https://provider.example/v1")
+REFUSAL = "prompt is too long: 6000 tokens > 5000 maximum"
+
+
+@pytest.fixture(autouse=True)
+def forget() -> None:
+    learned_windows.clear()
+
+
+def sent(
+    recovery: Recovery, messages: list[Any], request: Request, *, limit: int, words: str = REFUSAL
+) -> list[int]:
+    """Send one request to a provider with this limit in characters; return the sizes it saw."""
+    sizes: list[int] = []
+
+    def send(messages: Any) -> str:
+        sizes.append(len(str(messages)))
+        if sizes[-1] > limit:
+            raise Overflow(words)
+        return "ok"
+
+    recovery.call(send, replace(request, messages=messages))
+    return sizes
+
+
+@pytest.mark.parametrize("configured", [None, 1_000_000])
+def test_a_stated_limit_bounds_the_requests_of_other_conversations_with_that_model(
+    configured: int | None,
+) -> None:
+    messages = conversation(*[prose(9_000, f"w{number}") for number in range(4)])
+    assert len(sent(Recovery(), messages, MODEL, limit=24_000)) == 2
+    other = conversation(*[prose(9_000, f"v{number}") for number in range(4)], ask="another task")
+    assert len(sent(Recovery(Policy(window=configured)), other, MODEL, limit=24_000)) == 1
+
+
+def test_a_stated_limit_is_of_one_model_at_one_endpoint() -> None:
+    messages = conversation(*[prose(9_000, f"w{number}") for number in range(4)])
+    sent(Recovery(), messages, MODEL, limit=24_000)
+    for request in (
+        replace(MODEL, model="other-model"),
+        replace(MODEL, endpoint="https://other.example"),
+        Request(()),
+    ):
+        assert sent(Recovery(), messages, request, limit=10**6) == [len(str(messages))]
+
+
+def test_a_recovery_remembers_the_limit_of_a_model_without_a_name_for_itself() -> None:
+    messages = conversation(*[prose(9_000, f"w{number}") for number in range(4)])
+    recovery = Recovery()
+    assert len(sent(recovery, messages, Request(()), limit=24_000)) == 2
+    other = conversation(*[prose(9_000, f"v{number}") for number in range(4)], ask="another task")
+    assert len(sent(recovery, other, Request(()), limit=24_000)) == 1
+    assert sent(Recovery(), other, Request(()), limit=10**6) == [len(str(other))]
+
+
+@pytest.mark.parametrize(
+    ("policy", "request_info", "compacted"),
+    [
+        (Policy(), Request((), model="gpt-4"), True),
+        (Policy(window=1_000_000), Request((), model="gpt-4"), False),
+        (Policy(), Request((), model="gpt-4", window=1_000_000), False),
+        (Policy(), Request((), model="gpt-5", window=8_000), True),
+        (Policy(), Request((), model="nobody-1"), False),
+        (Policy(compaction_mode="legacy"), Request((), model="gpt-4"), False),
+    ],
+    ids=["table", "configured", "profile", "profile over table", "unknown", "legacy"],
+)
+def test_the_configured_window_goes_before_the_profile_and_the_profile_before_the_table(
+    policy: Policy, request_info: Request, compacted: bool
+) -> None:
+    messages = conversation(*[prose(9_000, f"w{number}") for number in range(4)])
+    sizes = sent(Recovery(policy), messages, request_info, limit=10**6)
+    assert (sizes[0] < len(str(messages))) is compacted
+
+
+def test_one_recovery_keeps_the_stubs_of_many_conversations_apart() -> None:
+    recovery, results = Recovery(), [prose(9_000, f"w{number}") for number in range(4)]
+    first, other = conversation(*results), conversation(*results, ask="another task")
+    assert len(sent(recovery, first, MODEL, limit=24_000, words="prompt is too long")) == 2
+    assert sent(recovery, other, MODEL, limit=10**6) == [len(str(other))]
+    assert sent(recovery, first, MODEL, limit=10**6)[0] < 24_000

@@ -8,7 +8,7 @@ import pytest
 from mcp import Client
 
 from tests.gateway.conftest import Wrapped, both_eras, plain
-from tests.gateway.test_results import refs, texts
+from tests.gateway.test_shortening import refs, texts
 
 pytestmark = [pytest.mark.long, pytest.mark.anyio]
 

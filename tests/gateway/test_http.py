@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 from tests.gateway.conftest import Wrapped, both_eras
 from tests.gateway.servers.http_flood import ABOUT, TOOLS, listening
 from tests.gateway.test_faults import FLOOD_BYTES, MOST_KB, peak_of_gateway
-from tests.gateway.test_results import refs, texts
+from tests.gateway.test_shortening import refs, texts
 
 pytestmark = [pytest.mark.long, pytest.mark.anyio]
 

@@ -1,9 +1,11 @@
 """What scripts/test says: little where all is well, the failure and what to do next elsewhere."""
 
 import contextlib
+import importlib
 import os
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -82,3 +84,37 @@ def test_a_test_that_fails_beside_others_is_tried_by_itself_and_named(
     said = capsys.readouterr().out
     assert ("UNSTEADY: tests/test_a.py::test_one\n" in said) is (often == 2)
     assert ("Stopped after" in said.rpartition("FAILURES")[2]) is True
+
+
+# --- What the runner of the benchmarks takes for a failure.
+
+OTHER = 'import subprocess, sys; subprocess.run([sys.executable, "-c", "1 / 0"])'
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Return the runner, which finds its benchmarks in ``tmp_path``."""
+    module = importlib.import_module("scripts.parts.bench")
+    monkeypatch.setattr(module, "FOLDER", tmp_path)
+    return module
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "is_good"),
+    [
+        ("print(1)", True),
+        ("raise SystemExit(1)", True),  # a bound is missed
+        (f"{OTHER}", True),
+        (f"{OTHER}; sys.exit(1)", True),
+        ("1 / 0", False),
+        ("import argparse; argparse.ArgumentParser().parse_args(['--what'])", False),
+        ("import os; os.abort()", False),
+        ("def", False),
+    ],
+)
+def test_only_its_own_end_makes_a_benchmark_fail(
+    bench: ModuleType, tmp_path: Path, program: str, *, is_good: bool
+) -> None:
+    tmp_path.joinpath("some.py").write_text(f"{program}{os.linesep}")
+    assert bench.run("some", []) is is_good

@@ -1,8 +1,11 @@
 """Nothing that a document or its server wrote stands outside the fence, but the file's name."""
 
+import asyncio
 import io
 import re
 import zipfile
+from itertools import cycle
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +14,7 @@ from mcp import Client
 from fetchstash.cli.demo.site import make_pdf
 from tests.loopback import Site
 from tests.server.conftest import Connect
+from tests.server.hostile_worker import ATTACKS, TEXT
 from tests.server.test_tools import text_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
@@ -133,3 +137,33 @@ async def test_a_wrong_query_shows_the_columns_inside_the_fence(
         query = example.removeprefix("For example: ")
         answer = await client.call_tool("artifact_slice", {"artifact_ref": url, "path": query})
         assert f"{MARK},2997\n" in text_of(answer)
+
+
+# --- A worker that was taken over puts no word of its own outside the fence.
+WORKER = Path(__file__).with_name("hostile_worker.py")
+TAKEN_OVER = {"text/html": f"<p>{TEXT}", "application/pdf": f"%PDF-1.4\n{TEXT}"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("attack", "media_type"), [*zip(ATTACKS, cycle(TAKEN_OVER), strict=False)])
+async def test_a_worker_that_was_taken_over_says_nothing_outside_the_fence(
+    site: Site, connect: Connect, monkeypatch: pytest.MonkeyPatch, attack: str, media_type: str
+) -> None:
+    start = asyncio.create_subprocess_exec
+
+    async def start_hostile(*command: str, **options: Any) -> Any:
+        at = command.index("-m")  # the module of a worker
+        hostile = (*command[:at], str(WORKER), attack, *command[at + 2 :])
+        return await start(*hostile, **options)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start_hostile)
+    url = site.put("/file", TAKEN_OVER[media_type], media_type)
+    async with connect() as client:
+        await checked(client, "fetch_content", url=url, maxChars=1_000)
+        await checked(client, "artifact_info", artifact_ref=url)
+        await checked(client, "artifact_info")
+        await checked(client, "artifact_grep", artifact_ref=url, pattern="the|no")
+        await checked(client, "artifact_search", query="page nowhere")
+        for path in ("page", "nowhere", "#nowhere"):
+            await checked(client, "artifact_slice", artifact_ref=url, path=path)
+        await checked(client, "artifact_slice", artifact_ref=url, unit="pages", render="image")

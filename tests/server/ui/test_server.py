@@ -1,9 +1,13 @@
 """The server of the view: who is let in, and what is answered."""
 
 import json
+import os
+import signal
 import socket
+import subprocess
 import sys
 import time
+import xml.etree.ElementTree as ET
 from asyncio import base_events
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
@@ -15,10 +19,13 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
+from mcp_types import TextResourceContents
 
 from fetchstash.config import load
 from fetchstash.errors import BadArgument, BadPattern
 from fetchstash.render import Host, view_of
+from fetchstash.server import EXTENSION
 from fetchstash.server.tools import LoggedCall, answer, tool_specs
 from fetchstash.server.ui import Totals, ViewServer, plot, view_html
 from fetchstash.server.ui._timeline import costs
@@ -26,6 +33,7 @@ from fetchstash.stash import Stash, log_of, open_stash
 from fetchstash.store import Facts
 from fetchstash.text.facts import PAGE_VERDICTS
 from fetchstash.text.ranges import Ranges
+from tests.server.conftest import Connect
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
@@ -563,3 +571,86 @@ async def test_a_port_that_is_taken_is_refused_in_one_line(tmp_path: Path) -> No
         with pytest.raises(BadArgument, match=f"Port {port} cannot be used"):
             async with ViewServer.open(load({"store.folder": str(tmp_path / "x")}), port=port):
                 pass
+
+
+# --- The view as an MCP App.
+
+both_eras = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+
+
+@both_eras
+async def test_the_tools_that_open_documents_name_the_view(connect: Connect, mode: str) -> None:
+    async with connect(mode=mode) as client:
+        tools = (await client.list_tools()).tools
+    views: dict[str, Any] = {
+        tool.name: meta["ui"]["resourceUri"] for tool in tools if "ui" in (meta := tool.meta or {})
+    }
+    assert set(views) == {"fetch_content", "artifact_info"}
+    assert len(set(views.values())) == 1
+    assert all(uri.startswith("ui://") for uri in views.values())
+    assert {tool.name for tool in tools if "ui/resourceUri" in (tool.meta or {})} == set(views)
+
+
+@both_eras
+async def test_the_view_is_one_file_that_loads_nothing(connect: Connect, mode: str) -> None:
+    async with connect(mode=mode) as client:
+        tools = (await client.list_tools()).tools
+        (uri,) = {meta["ui"]["resourceUri"] for tool in tools if "ui" in (meta := tool.meta or {})}
+        (page,) = (await client.read_resource(uri)).contents
+    assert isinstance(page, TextResourceContents)
+    assert page.text == view_html()
+    assert page.mime_type == APP_MIME_TYPE
+    assert (page.meta or {})["ui"]["csp"] == {"connectDomains": [], "resourceDomains": []}
+    for sign in ('src="', 'href="', "@import", "url(", "innerHTML", "<form", "eval("):
+        assert sign not in page.text
+
+
+async def test_the_server_says_that_it_has_an_app(connect: Connect) -> None:
+    async with connect() as client:  # the handshake era has no place for it
+        capabilities = client.server_capabilities
+    assert EXTENSION == EXTENSION_ID
+    assert capabilities is not None
+    assert EXTENSION in (capabilities.extensions or {})
+
+
+# --- The command ``fetchstash ui``, as a person starts and ends it.
+
+COMMAND = [sys.executable, "-P", "-c", "from fetchstash.cli import main; main()"]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "FETCHSTASH_STORE_FOLDER": str(folder / "store")}
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is sent otherwise there")
+def test_the_link_opens_the_page_and_ctrl_c_ends_it_with_a_page_open(tmp_path: Path) -> None:
+    started = subprocess.Popen(
+        [*COMMAND, "ui", "--no-browser"],
+        env=environment(tmp_path),
+        cwd=tmp_path,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert started.stdout
+    link = started.stdout.readline().strip()
+    with httpx2.Client() as client:
+        assert client.get(link).status_code == 200
+        events = link.partition("?")[0] + "api/events"
+        with client.stream("GET", events) as stream:
+            assert next(stream.iter_lines()) == "retry: 1000"
+            started.send_signal(signal.SIGINT)
+            _, errors = started.communicate(timeout=30)
+    assert started.returncode == 130
+    assert "Traceback" not in errors
+
+
+@pytest.mark.long
+def test_stats_draw_their_plot_to_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Some words.\n")
+    plot = tmp_path / "plot.svg"
+    for words in (["fetch", "a.txt"], ["stats", "--plot", str(plot)]):
+        subprocess.run([*COMMAND, *words], env=environment(tmp_path), cwd=tmp_path, check=True)
+    texts = [element.text for element in ET.parse(plot).iter("{http://www.w3.org/2000/svg}text")]
+    assert {"By kind", "By host", "text", "this machine"} <= set(texts)
