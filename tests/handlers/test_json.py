@@ -260,14 +260,6 @@ def test_a_record_of_json_lines_is_found_by_its_index(save: Save) -> None:
     assert text_part("jsonl", PartRequest(source=source, path="$[*].a")).text == "[1, 2]\n"
 
 
-def test_values_are_decoded_as_the_label_says(save: Save) -> None:
-    source = save('{"city": "Łódź"}'.encode("iso-8859-2"))
-    hints = Hints(charset="iso-8859-2")
-    assert (
-        text_part("json", PartRequest(source=source, path="/city", hints=hints)).text == '"Łódź"\n'
-    )
-
-
 @pytest.mark.parametrize("text", ['"words"', "42", "null", "[]"])
 def test_a_document_of_one_value_is_read(read: Read, text: str) -> None:
     assert read("json", text.encode())[1].strip() == text

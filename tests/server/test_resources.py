@@ -43,6 +43,8 @@ async def test_the_list_has_the_newest_with_title_url_size_and_age(
     mode: str, site: Site, connect: Connect
 ) -> None:
     async with connect(mode=mode) as client:
+        (template,) = (await client.list_resource_templates()).resource_templates
+        assert template.uri_template == TEMPLATE
         assert (await client.list_resources()).resources == []
         refs = await fetched(client, site)
         report, guide = (await client.list_resources()).resources

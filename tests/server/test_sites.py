@@ -1,4 +1,4 @@
-"""A whole site through the real server, as a host starts it, and killed in the middle."""
+"""A whole site through the tool of a client, and a command that is killed in the middle."""
 
 import json
 import re
@@ -6,56 +6,39 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
-from mcp_types import TextContent
 
 from fetchstash.config import load
 from fetchstash.server.tools import tool_specs
 from fetchstash.text import tokens
 from tests.loopback import Site
 from tests.server.conftest import Connect
-from tests.server.test_stdio import FETCHSTASH, flags, started
-from tests.server.test_tools import call, fail, ref_in
+from tests.server.test_next_calls import next_call
+from tests.server.test_stdio import FETCHSTASH, flags
+from tests.server.test_tools import call, fail, ref_in, text_of
 from tests.stash.test_sites import put_pages
 
 
-@pytest.mark.long
 @pytest.mark.anyio
-async def test_a_site_of_200_pages_is_one_call_and_any_passage_in_it_two(
-    site: Site, tmp_path: Path
-) -> None:
-    put_pages(site, 200)
-    file = tmp_path / "fetchstash.toml"
-    file.write_text("[ingest]\nsite = true\nsite_rate = 0\n")
+@pytest.mark.in_process
+async def test_a_site_is_one_call_and_any_passage_in_it_two(site: Site, connect: Connect) -> None:
+    put_pages(site, 6)
     seen: list[str] = []
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
         assert total is None or progress <= total
         seen.append(message or "")
 
-    async with started([*flags(site, tmp_path), "--config", str(file)], tmp_path) as client:
-        with anyio.fail_after(300):
-            made = await client.call_tool(
-                "fetch_site", {"url": site.url("/docs/")}, progress_callback=report
-            )
-        assert isinstance(made.content[0], TextContent)
-        result = made.content[0].text
-        index = ref_in(result)
-        assert len(result) < 11_300
-        assert "200 pages by sitemap" in result
-        assert "fetched 200 of 200 pages" in seen
-        found = await call(client, "artifact_grep", artifact_ref=index, pattern="wort1386")
-        assert "matches 1 to 1 of 1, in 1 of 200 pages" in found
-        following = re.search(r"artifact_slice\((.*)\)$", found, re.MULTILINE)
-        assert following
-        arguments = dict(re.findall(r'(\w+)=("[^"]*"|\d+)', following[1]))
-        part = await call(
-            client, "artifact_slice", **{name: json.loads(v) for name, v in arguments.items()}
-        )
-        assert "The word of page 198 is wort1386." in part
-        best = await call(client, "artifact_search", query="wort1386", artifact_refs=[index])
-        assert "The word of page 198 is wort1386." in best
+    async with connect(ingest__site=True, ingest__site_rate=0) as client:
+        arguments = {"url": site.url("/docs/")}
+        made = await client.call_tool("fetch_site", arguments, progress_callback=report)
+        assert "6 pages by sitemap" in text_of(made)
+        assert "fetched 6 of 6 pages" in seen
+        index = ref_in(text_of(made))
+        found = await call(client, "artifact_grep", artifact_ref=index, pattern="wort35")
+        assert "matches 1 to 1 of 1, in 1 of 6 pages" in found
+        tool, asked = next_call(found)
+        assert "The word of page 5 is wort35." in await call(client, tool, **asked)
 
 
 @pytest.mark.long

@@ -8,8 +8,8 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client, MCPError
-from mcp_types import CallToolResult, ImageContent, ResourceTemplateReference, TextContent
+from mcp import Client
+from mcp_types import CallToolResult, ImageContent, TextContent
 
 from fetchstash.cli.demo.site import make_pdf
 from fetchstash.config import load
@@ -55,10 +55,6 @@ async def call(client: Client, tool: str, **arguments: Any) -> str:
 
 async def fetched(client: Client, url: str, **options: Any) -> str:
     return await call(client, "fetch_content", url=url, **options)
-
-
-async def sliced(client: Client, ref: str, **part: Any) -> str:
-    return await call(client, "artifact_slice", artifact_ref=ref, **part)
 
 
 async def fail(client: Client, tool: str, **arguments: Any) -> str:
@@ -140,20 +136,6 @@ async def test_reading_on_is_bounded_exact_and_complete(connect: Connect, site: 
         assert got == text
 
 
-async def test_the_call_of_a_preview_goes_on_where_the_preview_ended(
-    connect: Connect, site: Site
-) -> None:
-    async with connect() as client:
-        preview = await fetched(
-            client, site.put("/report.pdf", REPORT, "application/pdf"), maxChars=900
-        )
-        following = re.search(r'get_search_content\(artifact_ref="(\w+)", offset=(\d+)\)', preview)
-        assert following
-        text = body_of(await call(client, "get_search_content", artifact_ref=following[1]))
-        offset = int(following[2])
-        assert text[:offset] == body_of(preview)
-
-
 @pytest.mark.parametrize("chars", [29_999, 30_000, 30_001])
 async def test_thirty_thousand_characters_come_whole_and_one_more_does_not(
     chars: int, connect: Connect, site: Site
@@ -184,7 +166,7 @@ async def test_grep_and_sed_on_the_saved_path_give_the_same_lines(
         theirs = subprocess.run(
             ["sed", "-n", "200,260p", path[1]], check=True, capture_output=True, text=True
         ).stdout
-        ours = await sliced(client, ref, start=200, end=260)
+        ours = await call(client, "artifact_slice", artifact_ref=ref, start=200, end=260)
         assert body_of(ours) == theirs
         assert ours.startswith(f"[{ref}: lines 200 to 260 of ")
 
@@ -323,30 +305,6 @@ async def test_every_mistake_of_a_model_is_one_line_and_the_server_lives_on(
         assert "two" in await call(client, "get_search_content", artifact_ref=ref)
 
 
-@pytest.mark.parametrize("mode", ERAS)
-async def test_bad_documents_are_one_clear_line_each_and_stay_artifacts(
-    mode: str, connect: Connect, site: Site
-) -> None:
-    async with connect(mode=mode) as client:
-        for body in (REPORT[:300], REPORT[:2_000] + bytes(5_000)):
-            text = await fetched(client, site.put("/broken.pdf", body, "application/pdf"))
-            assert re.search(
-                r"^(Failed to extract text from PDF: |\[Fetched PDF artifact: .* Extracted )",
-                text,
-                re.MULTILINE,
-            )
-            assert "Traceback" not in text
-        empty = await fetched(client, site.put("/empty.pdf", b"", "application/pdf"))
-        assert "0 bytes" in empty
-        noise = bytes(range(256)) * 40
-        text = await fetched(client, site.put("/noise.txt", noise, "text/plain"))
-        assert "<untrusted" not in text
-        ref = ref_in(text)
-        assert (await fail(client, "get_search_content", artifact_ref=ref)).startswith("[no_text] ")
-        dump = body_of(await sliced(client, ref, unit="bytes", start=256, end=272))
-        assert dump.startswith("00000100  00 01 02 03")
-
-
 async def test_a_page_of_lone_surrogates_does_not_kill_the_server(
     connect: Connect, site: Site
 ) -> None:
@@ -401,86 +359,6 @@ async def test_ten_urls_stay_within_one_budget_and_one_that_fails_spoils_none(
             assert "fox" in await call(client, "get_search_content", artifact_ref=url)
 
 
-@both_stores
-async def test_focus_shows_the_passages_that_match(connect: Connect, site: Site) -> None:
-    words = "".join(
-        f"Paragraph {n} speaks of nothing in particular, at some length.\n" for n in range(2_000)
-    )
-    text = words.replace(
-        "Paragraph 1234 speaks of nothing", "Paragraph 1234 explains the torque of the flywheel"
-    )
-    async with connect() as client:
-        result = await fetched(
-            client, site.put("/p.txt", text, "text/plain"), focus="flywheel torque"
-        )
-        body = body_of(result)
-        assert "explains the torque of the flywheel" in body
-        assert "lines 12" in body
-        found = await call(client, "artifact_search", query="flywheel")
-        assert "explains the torque of the flywheel" in found
-        assert re.search(r"-- art_[a-z2-7]{26}, lines? 12\d\d", found)
-
-
-@both_stores
-async def test_json_csv_and_pages_can_be_pointed_into(connect: Connect, site: Site) -> None:
-    records = [{"id": n, "name": f"item {n}"} for n in range(2_000)]
-    table = "id,name\n" + "".join(f"{n},item {n}\n" for n in range(1, 3_001))
-    async with connect() as client:
-        ref = ref_in(
-            await fetched(
-                client, site.put("/d.json", json.dumps({"items": records}), "application/json")
-            )
-        )
-        assert json.loads(body_of(await sliced(client, ref, path="/items/1234"))) == records[1_234]
-        assert "item 77" in await sliced(client, ref, path="$.items[77].name")
-        ref = ref_in(await fetched(client, site.put("/t.csv", table, "text/csv")))
-        assert body_of(await sliced(client, ref, unit="rows", start=2_500, end=2_501)) == (
-            "2500,item 2500\n2501,item 2501\n"
-        )
-        ref = ref_in(await fetched(client, site.put("/r.pdf", REPORT, "application/pdf")))
-        page = body_of(await sliced(client, ref, unit="pages", start=30, end=30))
-        assert "The number of this page is 210." in page
-        assert "The number of this page is 217." not in page
-
-
-@both_stores
-async def test_links_of_a_whole_page_and_columns_of_a_table_come_by_path(
-    connect: Connect, site: Site
-) -> None:
-    page = (
-        '<nav><a href="https://example.org/menu">Menu</a></nav>'
-        "<main><h1>Title</h1><p>Some words.</p></main>"
-    )
-    async with connect() as client:
-        ref = ref_in(await fetched(client, site.put("/p.html", page)))
-        assert "https://example.org/menu" in await sliced(client, ref, path="links")
-        ref = ref_in(
-            await fetched(
-                client, site.put("/t.csv", "id,name,size\n1,one,5\n2,two,6\n", "text/csv")
-            )
-        )
-        columns = body_of(await sliced(client, ref, path="name,id"))
-        assert "one" in columns
-        assert "5" not in columns
-
-
-async def test_a_text_that_is_called_html_keeps_its_lines(connect: Connect, site: Site) -> None:
-    async with connect() as client:
-        text = await fetched(client, site.put("/t", "first line\nsecond line\n"))
-        assert "first line\nsecond line" in text
-
-
-@both_stores
-async def test_a_page_can_be_seen_as_a_picture(connect: Connect, site: Site) -> None:
-    async with connect() as client:
-        ref = ref_in(await fetched(client, site.put("/r.pdf", REPORT, "application/pdf")))
-        result: Any = await client.call_tool(
-            "artifact_slice", {"artifact_ref": ref, "unit": "pages", "start": 3, "render": "image"}
-        )
-        assert isinstance(result.content[1], ImageContent)
-        assert "page 3 as a picture" in text_of(result)
-
-
 async def test_the_call_in_the_notice_about_pages_without_text_shows_a_page(
     connect: Connect, site: Site
 ) -> None:
@@ -493,25 +371,6 @@ async def test_the_call_in_the_notice_about_pages_without_text_shows_a_page(
             "artifact_slice", {"artifact_ref": ref, "render": "image"}
         )
         assert isinstance(result.content[1], ImageContent)
-
-
-@both_stores
-async def test_the_resource_template_gives_the_text_and_completes_references(
-    connect: Connect, site: Site
-) -> None:
-    text = long_text(150_000)
-    async with connect() as client:
-        ref = ref_in(await fetched(client, site.put("/long.txt", text, "text/plain")))
-        (template,) = (await client.list_resource_templates()).resource_templates
-        assert template.uri_template == "fetchstash://artifact/{artifact_ref}"
-        read: Any = (await client.read_resource(f"fetchstash://artifact/{ref}")).contents[0]
-        assert body_of(read.text) == text[:100_000]
-        assert read.text.endswith("Total: 150000 chars. Continue with the call above.]")
-        reference = ResourceTemplateReference(type="ref/resource", uri=template.uri_template)
-        completion = await client.complete(reference, {"name": "artifact_ref", "value": ref[:8]})
-        assert completion.completion.values == [ref]
-        with pytest.raises(MCPError, match="unknown_ref"):
-            await client.read_resource("fetchstash://artifact/art_" + "a" * 26)
 
 
 @pytest.mark.parametrize("mode", ERAS)

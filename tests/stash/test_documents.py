@@ -17,7 +17,6 @@ from fetchstash.errors import OutOfRange
 from fetchstash.render import as_shown
 from fetchstash.stash import Stash
 from fetchstash.store import _rank, _search
-from fetchstash.text import tokens
 from tests.handlers.pdf_pages import pages, text, unmapped
 from tests.loopback import Site
 from tests.stash.conftest import Put
@@ -284,35 +283,3 @@ async def test_rows_behind_what_a_worker_reads_of_columns_lead_to_the_whole_rows
     (call,) = beyond.value.calls
     arguments = {name: call.arguments[name] for name in ("unit", "start", "end")}
     assert (await table.slice(**arguments)).text.startswith("11999,xxx")
-
-
-async def test_the_json_of_a_search_engine_is_short_as_a_preview_and_lists_what_it_found(
-    site: Site, stash: Stash
-) -> None:
-    # The fields of SearXNG's answers (format=json), with words of our own.
-    results = [
-        {
-            "url": f"https://harbour{n}.example/gauge.html",
-            "title": f"Tide gauge {n}",
-            "content": f"Reading {n}: the gauge at the mole is read every hour.",
-            "publishedDate": None,
-            "engine": "brave",
-            "template": "default.html",
-            "parsed_url": ["https", f"harbour{n}.example", "/gauge.html", "", "", ""],
-            "engines": ["brave", "duckduckgo"],
-            "positions": [n, n + 1],
-            "score": 3.0 / n,
-            "category": "general",
-        }
-        for n in range(1, 21)
-    ]
-    lists = ("answers", "corrections", "infoboxes", "suggestions", "unresponsive_engines")
-    answer = {"query": "tide gauge", "number_of_results": 0, "results": results}
-    body = json.dumps({**answer, **{name: list[str]() for name in lists}})
-    url = site.put("/search?q=tide+gauge&format=json", body, "application/json")
-    found = await stash.fetch(url, max_chars=1_000)
-    assert "results: array of 20 objects\n    url: string\n    title: string" in found.preview
-    assert tokens.estimate(found.preview) <= 200
-    listed = await found.slice(path="$.results[*]['title','url']")
-    assert json.loads(listed.text)[:2] == ["Tide gauge 1", "https://harbour1.example/gauge.html"]
-    assert listed.count == 42

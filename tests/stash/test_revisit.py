@@ -72,15 +72,6 @@ async def test_a_fresh_copy_whose_file_is_lost_is_fetched_again(
     assert site.asked == ["/a.txt"] * 2
 
 
-async def test_a_preview_says_where_a_focus_was_looked_for_in_the_beginning_alone(
-    site: Site, stash: Stash
-) -> None:
-    long = await stash.fetch(site.put("/long.txt", "a line\n" * 20_000, "text/plain"))
-    partly = replace(long, excerpt=replace(long.excerpt, partly=True))
-    notice = "[Only the beginning of the text could be searched for the focus in time.]"
-    assert [notice in as_shown(artifact) for artifact in (long, partly)] == [False, True]
-
-
 async def test_a_preview_says_what_it_owes_to_the_cache(site: Site, stash: Stash) -> None:
     url = site.put("/a.txt", "words " * 100, "text/plain", headers={"Cache-Control": "max-age=600"})
     await stash.fetch(url, max_chars=300)

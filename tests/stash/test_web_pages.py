@@ -51,12 +51,6 @@ async def test_no_line_speaks_of_parts_left_out_that_do_not_match(stash: Stash, 
     assert "left out" not in as_shown(matches)
 
 
-async def test_the_whole_page_is_a_part(stash: Stash, url: str) -> None:
-    artifact = await stash.fetch(url)
-    assert "Sluice menu" in (await artifact.slice(path="page")).text
-    assert "Sluice menu" not in await artifact.text()
-
-
 async def test_a_fragment_shows_its_section(stash: Stash, url: str) -> None:
     artifact = await stash.fetch(f"{url}#night")
     assert artifact.preview.startswith("## At night\n\nUse a lamp")

@@ -66,7 +66,7 @@ async def viewed(folder: Path, **settings: Any) -> AsyncGenerator[Opened]:
     async with (
         open_stash(values) as stash,
         ViewServer.open(load(values)) as server,
-        httpx2.AsyncClient() as client,
+        httpx2.AsyncClient(verify=False) as client,
     ):
         base = server.link.partition("?")[0]
         origin = base.rsplit("/", 2)[0]
@@ -84,7 +84,7 @@ async def test_the_link_opens_the_page_once(tmp_path: Path) -> None:
     async with viewed(tmp_path) as view:
         page = await view.client.get(view.base)
         assert page.text == view_html()
-        async with httpx2.AsyncClient() as stranger:
+        async with httpx2.AsyncClient(verify=False) as stranger:
             again = await stranger.get(view.link)
             assert again.status_code == 401
             assert "Start fetchstash ui again" in again.text
@@ -115,7 +115,7 @@ async def test_no_answer_waits_for_an_acknowledgement(
 
 async def test_the_cookie_is_bound_to_the_path_and_no_script_reads_it(tmp_path: Path) -> None:
     values = {"store.folder": str(tmp_path / "store")}
-    async with ViewServer.open(load(values)) as server, httpx2.AsyncClient() as client:
+    async with ViewServer.open(load(values)) as server, httpx2.AsyncClient(verify=False) as client:
         cookie = (await client.get(server.link)).headers["set-cookie"]
         path = "/" + server.link.split("/")[3] + "/"
         for part in ("HttpOnly", "SameSite=strict", f"Path={path}"):
