@@ -253,14 +253,18 @@ def test_what_the_host_holds_stands_in_its_slots(read_page: Read) -> None:
         "<h1><slot name=title>No title</slot></h1><div><slot></slot></div>"
         "<p><slot name=end>Shut at nine.</slot></p>"
     )
-    light = f"<p>{SENTENCE}</p><span slot=title>Gates</span><p slot=nowhere>Not shown</p><p>Last.</p>"
+    light = (
+        f"<p>{SENTENCE}</p><span slot=title>Gates</span><p slot=nowhere>Not shown</p><p>Last.</p>"
+    )
     _, text = read_page(card(inside, light))
     assert text == f"# Gates\n\n{SENTENCE}\n\nLast.\n\nShut at nine.\n"
 
 
 def test_shadow_roots_stand_in_each_other(read_page: Read) -> None:
     inner = "<gate-row><template shadowrootmode=open><p><slot></slot></p></template>Low</gate-row>"
-    _, text = read_page(card(f"<h1>Gates</h1>{inner}<div><slot></slot></div>", f"<p>{SENTENCE}</p>"))
+    _, text = read_page(
+        card(f"<h1>Gates</h1>{inner}<div><slot></slot></div>", f"<p>{SENTENCE}</p>")
+    )
     assert text == f"# Gates\n\nLow\n\n{SENTENCE}\n"
 
 
