@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fetchstash.client import Recovery, Request, Verdict, classify, learned_windows
-from tests.client import test_wordings
+from tests.client import test_classify
 from tests.client.fakes import conversation, prose
 from tests.client.loopback import Loopback
 from tests.client.sdk_errors import APIS, envelope, error_of
@@ -24,7 +24,7 @@ AZURE = "This model's maximum context length is 128000 tokens. However, your mes
 WORDINGS = [
     (400, IN_PARTS),
     (400, AZURE),
-    *((int(row["status"] or 400), row["words"]) for row in test_wordings.WORDINGS),
+    *((int(row["status"] or 400), row["words"]) for row in test_classify.WORDINGS),
 ]
 
 
@@ -104,7 +104,7 @@ def reading(verdict: Verdict) -> tuple[Any, ...]:
 
 def bare(status: int, words: str) -> tuple[Any, ...]:
     """Return how a sentence is read by itself."""
-    return reading(classify(test_wordings.ProviderError(words, status)))
+    return reading(classify(test_classify.ProviderError(words, status)))
 
 
 def test_sizes_that_are_stated_in_parts_are_read_from_a_bare_sentence() -> None:
