@@ -32,14 +32,14 @@ def main() -> int:
     command = programs / "fetchstash"  # which the tests start as a host does
     command.write_text(COMMAND.format(python=programs / "python"))
     command.chmod(0o755)
-    tests = ["handlers/test_ocr.py", "server/test_two_calls_extras.py"]
+    tests = ["handlers/test_ocr.py", "server/test_two_calls.py"]
     if debian("chromium", "chromium", "chromium-sandbox", "fonts-liberation"):
         tests += ["fetch/test_browser.py", "server/ui/test_browser.py"]
         axe, ext_apps = node_tool("axe"), node_tool("ext-apps")
     else:
         axe = ext_apps = None
     if debian("zsh", "zsh") and debian("fish", "fish"):
-        tests.append("cli/test_completion.py")
+        tests.append("cli/test_suggestions.py")
     debian("tesseract", *(f"tesseract-{name}" for name in TESSERACT), *FONTS)
     folders = {"AXE_FOLDER": str(axe or ""), "EXT_APPS_FOLDER": str(ext_apps or "")}
     environment = {**os.environ, "PYTHONSAFEPATH": "1", **folders}
