@@ -3,7 +3,7 @@
     scripts/test                  all of it but pyright and the long tests, against the built
                                   wheel: 4 cases of a table
     scripts/test --all            all of it, as CI runs it
-    scripts/test --quick          lint, import rules, quick tests on the checkout: 4 cases of a
+    scripts/test --quick          lint, import rules, quick tests on the checkout: 3 cases of a
                                   table, and no test that tests/costly.txt lists
     scripts/lint                  lint and import rules; mends the style that can be mended
     scripts/test [ARGUMENT …]     some tests, against the built wheel: the arguments go to pytest
@@ -215,7 +215,7 @@ def main() -> int:
         return 0
     if arguments[:1] == ["--quick"]:
         lint()
-        quick = [sys.executable, "-m", "pytest", "-v", "-m", "not slow", "--cases", "4"]
+        quick = [sys.executable, "-m", "pytest", "-v", "-m", "not slow", "--cases", "3"]
         # Files that are named are not dealt: whoever names one waits for few.
         quick += ["--cheap", "--durations=5", *(SIDE_BY_SIDE if arguments[1:] else DEALT)]
         memory = Path("/dev/shm")  # noqa: S108 - private folders, where nothing waits for a disk

@@ -1,5 +1,8 @@
 """URLs and hosts: one reading for everything that is vetted, dialled and sent."""
 
+# ruff: noqa: E501 - a URL on one line reads better than in pieces
+
+import re
 import time
 from ipaddress import ip_address
 
@@ -188,111 +191,58 @@ SLACK = f"T{'0' * 8}/B{'0' * 8}/{'x' * 24}"
 JWT = f"{'eyJ'}hbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"
 
 MASKED = {
-    "password": ("https://joe:pa55@example.org/", "https://***@example.org/"),
-    "user name alone": ("https://joe@example.org/", "https://***@example.org/"),
-    "api_key": ("https://a.org/?q=1&api_key=s3cret&z=2", "https://a.org/?q=1&api_key=***&z=2"),
-    "API-Key": ("https://a.org/?API-Key=s3cret", "https://a.org/?API-Key=***"),
-    "percent-encoded name": ("https://a.org/?api%5Fkey=s3cret", "https://a.org/?api%5Fkey=***"),
-    "AWS": (
-        "https://s3.a.org/x?X-Amz-Date=20260101&X-Amz-Signature=abc",
-        "https://s3.a.org/x?X-Amz-Date=20260101&X-Amz-Signature=***",
-    ),
-    "Azure": ("https://a.org/x?sv=2024&sig=abc%3D", "https://a.org/x?sv=2024&sig=***"),
-    "some token": ("https://a.org/?my_reset_token=abc", "https://a.org/?my_reset_token=***"),
-    "fragment": (
-        "https://a.org/#access_token=abc&state=1",
-        "https://a.org/#access_token=***&state=***",
-    ),
-    "OAuth's answer": (  # the values of RFC 6749, section 4.1.2
-        "https://a.org/cb?code=SplxlOBeZQQYbYS6WxSbIA&state=xyz&iss=https%3A%2F%2Fb.org",
-        "https://a.org/cb?code=***&state=***&iss=https%3A%2F%2Fb.org",
-    ),
-    "OAuth's question": (
-        "https://a.org/authorize?response_type=code&client_id=web&state=open&scope=openid",
-        "https://a.org/authorize?response_type=code&client_id=web&state=***&scope=openid",
-    ),
-    "OAuth's refusal": (
-        "https://a.org/cb?error=access_denied&state=af0ifjsldkj",
-        "https://a.org/cb?error=access_denied&state=***",
-    ),
-    "a state as JSON": ("https://a.org/cb?state=eyJyIjoiLyJ9", "https://a.org/cb?state=***"),
-    "a state with a secret in it": (
-        "https://a.org/cb?state=security_token%3D138r5719ru3e1%26url%3Dhttps%3A%2F%2Fb.org",
-        "https://a.org/cb?state=***",
-    ),
-    "a state as a UUID": (
-        "https://a.org/cb?state=550e8400-e29b-41d4-a716-446655440000",
-        "https://a.org/cb?state=***",
-    ),
-    "a state as letters": ("https://a.org/cb?state=XqRvTbLmZpKd", "https://a.org/cb?state=***"),
-    "a state as a number": ("https://a.org/cb?state=8842173", "https://a.org/cb?state=***"),
-    "SAML's state": (
-        "https://a.org/acs?RelayState=ss:mem:1f0c",
-        "https://a.org/acs?RelayState=***",
-    ),
-    "OpenID's": (
-        "https://a.org/?session_state=ab.c&id_token_hint=e30.e30.x&prompt=none",
-        "https://a.org/?session_state=***&id_token_hint=***&prompt=none",
-    ),
-    "a pushed request": (  # RFC 9126, section 2.2
-        "https://a.org/?client_id=web&request_uri=urn:ietf:params:oauth:request_uri:6esc_11",
-        "https://a.org/?client_id=web&request_uri=***",
-    ),
-    "a device's codes": (  # RFC 8628, section 3.3.1
-        "https://a.org/device?user_code=WDJB-MJHT&device_code=GmRh",
-        "https://a.org/device?user_code=***&device_code=***",
-    ),
-    "OAuth 1": (
-        "https://a.org/?oauth_token=hh5s93j4&oauth_verifier=hfdp7dh3&oauth_nonce=kllo",
-        "https://a.org/?oauth_token=***&oauth_verifier=***&oauth_nonce=***",
-    ),
-    "JWT in the path": (f"https://a.org/v/{JWT}/x", "https://a.org/v/***/x"),
-    "opaque value": (f"https://a.org/?v={'a1B2' * 10}", "https://a.org/?v=***"),
-    "opaque query": (f"https://a.org/?{'a1B2' * 10}", "https://a.org/?***"),
-    "Slack": (f"https://hooks.slack.com/services/{SLACK}", "https://hooks.slack.com/services/***"),
-    "Telegram": (
-        f"https://api.telegram.org/bot123456789:{'A' * 30}/getMe",
-        "https://api.telegram.org/***/getMe",
-    ),
-    "GitHub": (f"https://a.org/gh{'p'}_{'a' * 36}", "https://a.org/***"),
-    "document ID": (
-        "https://docs.a.org/document/d/1BxiMVs0XRA5nFMdKvBdBZjgmUUqptlbs74OgvE2upms/edit",
-        "https://docs.a.org/document/d/***/edit",
-    ),
-    "key with dashes": (
-        "https://join.a.org/t/team/shared_invite/zt-9zC5rk-PBCEucf9_zfwPVmm5-dG2sl7b",
-        "https://join.a.org/t/team/shared_invite/***",
-    ),
-    "key of a shared folder": (
-        "https://a.org/scl/x/f.pdf?rlkey=54rxu4jbw3839xnktrke0aky7&dl=0",
-        "https://a.org/scl/x/f.pdf?rlkey=***&dl=0",
-    ),
-    "share link": ("https://a.org/s/q3x8v1k9z2/report.pdf", "https://a.org/s/***/report.pdf"),
-    "invitation": ("https://a.org/invite/aB3dE5gH", "https://a.org/invite/***"),
-    "UUID": ("https://a.org/view/550e8400-e29b-41d4-a716-446655440000", "https://a.org/view/***"),
-    "page ID at the end of a title": (
-        "https://a.org/Plan-9f8e7d6c5b4a39281706f5e4d3c2b1a0?x=1",
-        "https://a.org/Plan-***?x=1",
-    ),
-    "a key with an extension": (
-        "https://a.org/f/Xk29fLq0aZ7RtB41mWc8.pdf",
-        "https://a.org/f/***.pdf",
-    ),
-    "a key in a fragment": (
-        "https://a.org/#/file/Xk29fLq0aZ7RtB41mWc8",
-        "https://a.org/#/file/***",
-    ),
-    "a UUID behind a title": (
-        "https://a.org/accounts-in-office-628ea040-f265-49de-b986-be09c3ebf8a9",
-        "https://a.org/accounts-in-office-***",
-    ),
-    "a key with dashes": (
-        "https://a.org/f/1ja2rY_JdGTGDwRjVZIQeCnfD4l_SIG-1",
-        "https://a.org/f/***",
-    ),
-    "percent-encoded key": ("https://a.org/f/%58k29fLq0aZ7RtB41mWc8", "https://a.org/f/***"),
+    "password": "https://«joe:pa55»@example.org/",
+    "user name alone": "https://«joe»@example.org/",
+    "api_key": "https://a.org/?q=1&api_key=«s3cret»&z=2",
+    "API-Key": "https://a.org/?API-Key=«s3cret»",
+    "percent-encoded name": "https://a.org/?api%5Fkey=«s3cret»",
+    "AWS": "https://s3.a.org/x?X-Amz-Date=20260101&X-Amz-Signature=«abc»",
+    "Azure": "https://a.org/x?sv=2024&sig=«abc%3D»",
+    "some token": "https://a.org/?my_reset_token=«abc»",
+    "fragment": "https://a.org/#access_token=«abc»&state=«1»",
+    # the values of RFC 6749, section 4.1.2
+    "OAuth's answer": "https://a.org/cb?code=«SplxlOBeZQQYbYS6WxSbIA»&state=«xyz»&iss=https%3A%2F%2Fb.org",
+    "OAuth's question": "https://a.org/authorize?response_type=code&client_id=web&state=«open»&scope=openid",
+    "OAuth's refusal": "https://a.org/cb?error=access_denied&state=«af0ifjsldkj»",
+    "a state as JSON": "https://a.org/cb?state=«eyJyIjoiLyJ9»",
+    "a state with a secret in it": "https://a.org/cb?state=«security_token%3D138r5719ru3e1%26url%3Dhttps%3A%2F%2Fb.org»",
+    "a state as a UUID": "https://a.org/cb?state=«550e8400-e29b-41d4-a716-446655440000»",
+    "a state as letters": "https://a.org/cb?state=«XqRvTbLmZpKd»",
+    "a state as a number": "https://a.org/cb?state=«8842173»",
+    "SAML's state": "https://a.org/acs?RelayState=«ss:mem:1f0c»",
+    "OpenID's": "https://a.org/?session_state=«ab.c»&id_token_hint=«e30.e30.x»&prompt=none",
+    # RFC 9126, section 2.2
+    "a pushed request": "https://a.org/?client_id=web&request_uri=«urn:ietf:params:oauth:request_uri:6esc_11»",
+    # RFC 8628, section 3.3.1
+    "a device's codes": "https://a.org/device?user_code=«WDJB-MJHT»&device_code=«GmRh»",
+    "OAuth 1": "https://a.org/?oauth_token=«hh5s93j4»&oauth_verifier=«hfdp7dh3»&oauth_nonce=«kllo»",
+    "JWT in the path": f"https://a.org/v/«{JWT}»/x",
+    "opaque value": f"https://a.org/?v=«{'a1B2' * 10}»",
+    "opaque query": f"https://a.org/?«{'a1B2' * 10}»",
+    "Slack": f"https://hooks.slack.com/services/«{SLACK}»",
+    "Telegram": f"https://api.telegram.org/«bot123456789:{'A' * 30}»/getMe",
+    "GitHub": f"https://a.org/«gh{'p'}_{'a' * 36}»",
+    "document ID": "https://docs.a.org/document/d/«1BxiMVs0XRA5nFMdKvBdBZjgmUUqptlbs74OgvE2upms»/edit",
+    "key with dashes": "https://join.a.org/t/team/shared_invite/«zt-9zC5rk-PBCEucf9_zfwPVmm5-dG2sl7b»",
+    "key of a shared folder": "https://a.org/scl/x/f.pdf?rlkey=«54rxu4jbw3839xnktrke0aky7»&dl=0",
+    "share link": "https://a.org/s/«q3x8v1k9z2»/report.pdf",
+    "invitation": "https://a.org/invite/«aB3dE5gH»",
+    "UUID": "https://a.org/view/«550e8400-e29b-41d4-a716-446655440000»",
+    "page ID at the end of a title": "https://a.org/Plan-«9f8e7d6c5b4a39281706f5e4d3c2b1a0»?x=1",
+    "a key with an extension": "https://a.org/f/«Xk29fLq0aZ7RtB41mWc8».pdf",
+    "a key in a fragment": "https://a.org/#/file/«Xk29fLq0aZ7RtB41mWc8»",
+    "a UUID behind a title": "https://a.org/accounts-in-office-«628ea040-f265-49de-b986-be09c3ebf8a9»",
+    "a key with dashes": "https://a.org/f/«1ja2rY_JdGTGDwRjVZIQeCnfD4l_SIG-1»",
+    "percent-encoded key": "https://a.org/f/«%58k29fLq0aZ7RtB41mWc8»",
+    # Deeper in.
+    "a path parameter": "https://a.org/x;jsessionid=«S3»?y=1",
+    "a URL in a URL": "https://a.org/?to=«https%3A%2F%2Fb.org%2F%3Ftoken%3DS3»&z=1",
+    "URLs without end": "https://a.org/?u=«" + "https://a.org/?u=" * 400 + "»",
 }
+"""URLs with their secrets between marks."""
+
 UNTOUCHED = [
+    "https://a.org/?to=https://b.org/&z=1",
     "https://example.org/",
     "https://example.org/a/b?q=how+to+cook&page=2#part",
     "https://github.com/python/cpython/commit/0123456789abcdef0123456789abcdef01234567",
@@ -324,28 +274,10 @@ UNTOUCHED = [
 ]
 
 
-@pytest.mark.parametrize(("url", "masked"), MASKED.values(), ids=MASKED)
-def test_a_secret_is_masked(url: str, masked: str) -> None:
-    assert mask_url(url) == masked
-
-
-NESTED = {
-    "a path parameter": ("https://a.org/x;jsessionid=S3?y=1", "https://a.org/x;jsessionid=***?y=1"),
-    "a URL in a URL": (
-        "https://a.org/?to=https%3A%2F%2Fb.org%2F%3Ftoken%3DS3&z=1",
-        "https://a.org/?to=***&z=1",
-    ),
-    "a URL in a URL without a secret": (
-        "https://a.org/?to=https://b.org/&z=1",
-        "https://a.org/?to=https://b.org/&z=1",
-    ),
-    "URLs without end": ("https://a.org/?u=" + "https://a.org/?u=" * 400, "https://a.org/?u=***"),
-}
-
-
-@pytest.mark.parametrize(("url", "masked"), NESTED.values(), ids=NESTED)
-def test_a_secret_deeper_in_is_masked(url: str, masked: str) -> None:
-    assert mask_url(url) == masked
+@pytest.mark.parametrize("marked", MASKED.values(), ids=MASKED)
+def test_a_secret_is_masked(marked: str) -> None:
+    url = re.sub("[«»]", "", marked)
+    assert mask_url(url) == re.sub("«.*?»", "***", marked)
 
 
 @pytest.mark.parametrize("url", UNTOUCHED)
