@@ -1,6 +1,6 @@
 """URLs and hosts: one reading for everything that is vetted, dialled and sent."""
 
-# ruff: noqa: E501 - a URL on one line reads better than in pieces
+
 
 import re
 import time
