@@ -1,7 +1,5 @@
 """URLs and hosts: one reading for everything that is vetted, dialled and sent."""
 
-
-
 import re
 import time
 from ipaddress import ip_address

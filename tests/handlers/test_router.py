@@ -256,22 +256,6 @@ def test_the_label_decides_in_shadow_mode_and_the_routers_decision_is_recorded(
     assert (decision.kind, decision.shadow) == (kind, own)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_no_binary_passes_as_text(seed: int) -> None:
-    rng = random.Random(seed)
-    noise = rng.randbytes(rng.randint(64, 65_536))
-    words = b" ".join(rng.choice([b"alpha", b"beta", b"gamma"]) for _ in range(2_000))
-    packed = zlib.compress(noise + words)[2:]
-    floats = b"".join(
-        rng.random().hex()[4:12].encode() and rng.randbytes(2) + bytes(2) for _ in range(2_000)
-    )
-    records = b"".join(
-        rng.choice([b"name", b"value"]) + bytes([0, rng.randrange(8), 0, 0]) for _ in range(1_000)
-    )
-    for data in (noise, packed, floats, records):
-        assert route(data, "text/plain", "/a.txt").kind == "unknown_binary", data[:40]
-
-
 def kind_of(media_type: str) -> str | None:
     named = built_in().by_label(media_type)
     return named.kind if named else None

@@ -1,6 +1,9 @@
 """The relay between transport and server: what it bounds, and what it answers itself."""
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import mcp_types as types
@@ -10,28 +13,49 @@ from mcp.shared.message import SessionMessage
 from fetchstash.server import _wire
 
 pytestmark = pytest.mark.anyio
+Relayed = AsyncIterator[tuple[Any, Any, Any, Any]]
+"""Yields the streams of requests and answers, whether the tools are listed, and the client."""
 
 
-def request(number: int) -> SessionMessage:
-    return SessionMessage(types.JSONRPCRequest(jsonrpc="2.0", id=number, method="ping"))
+def request(number: int, method: str = "ping") -> SessionMessage:
+    return SessionMessage(types.JSONRPCRequest(jsonrpc="2.0", id=number, method=method))
+
+
+def cancelled(number: int) -> SessionMessage:
+    params = {"requestId": number}
+    method = "notifications/cancelled"
+    return SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method=method, params=params))
 
 
 def answer(number: int) -> SessionMessage:
     return SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=number, result={}))
 
 
-async def test_a_client_that_reads_no_answers_is_read_no_further() -> None:
+@asynccontextmanager
+async def relayed(*messages: SessionMessage, room: int = 0, ends: bool = False) -> Relayed:
+    """Relay these messages of a client, which has room for so many answers.
+
+    ``ends``: the client sends no more.
+    """
     from_client, incoming = anyio.create_memory_object_stream[_wire.Received](1_000)
-    outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](0)
-    for number in range(_wire.MAX_WAITING + 10):
-        from_client.send_nowait(request(number))
+    outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](room)
+    for message in messages:
+        from_client.send_nowait(message)
+    if ends:
+        from_client.close()
     async with (
         outgoing,
         to_client,
         from_client,
         incoming,
-        _wire.relayed(incoming, outgoing) as (requests, answers, _),
+        _wire.relayed(incoming, outgoing) as (requests, answers, listed),
     ):
+        yield requests, answers, listed, to_client
+
+
+async def test_a_client_that_reads_no_answers_is_read_no_further() -> None:
+    sent = [request(number) for number in range(_wire.MAX_WAITING + 10)]
+    async with relayed(*sent) as (requests, answers, _, to_client):
         for _ in range(_wire.MAX_WAITING):
             await requests.receive()
         await anyio.wait_all_tasks_blocked()
@@ -43,23 +67,12 @@ async def test_a_client_that_reads_no_answers_is_read_no_further() -> None:
             requests.receive_nowait()
         await to_client.receive()
         following = await requests.receive()
-        assert isinstance(following, SessionMessage)
-        assert following.message == request(_wire.MAX_WAITING).message
+        assert following.message == sent[_wire.MAX_WAITING].message
 
 
 async def test_a_server_learns_when_its_client_has_the_tools() -> None:
-    from_client, incoming = anyio.create_memory_object_stream[_wire.Received](2)
-    outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](2)
-    list_tools = types.JSONRPCRequest(jsonrpc="2.0", id=2, method="tools/list")
-    from_client.send_nowait(request(1))
-    from_client.send_nowait(SessionMessage(list_tools))
-    async with (
-        outgoing,
-        to_client,
-        from_client,
-        incoming,
-        _wire.relayed(incoming, outgoing) as (requests, answers, listed),
-    ):
+    sent = (request(1), request(2, "tools/list"))
+    async with relayed(*sent, room=2) as (requests, answers, listed, _):
         for number in (1, 2):
             await requests.receive()
             await answers.send(answer(number))
@@ -72,53 +85,25 @@ async def test_cancellations_are_read_behind_requests_that_are_held_back(
 ) -> None:
     monkeypatch.setattr(_wire, "MAX_WAITING", 2)
     monkeypatch.setattr(_wire, "MAX_HELD", 2)
-    from_client, incoming = anyio.create_memory_object_stream[_wire.Received](100)
-    outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](100)
-    for number in range(5):
-        from_client.send_nowait(request(number))
-    for number in (2, 0):
-        cancelled = types.JSONRPCNotification(
-            jsonrpc="2.0", method="notifications/cancelled", params={"requestId": number}
-        )
-        from_client.send_nowait(SessionMessage(cancelled))
-    from_client.close()  # what was held back is still passed on
-    async with (
-        outgoing,
-        to_client,
-        incoming,
-        _wire.relayed(incoming, outgoing) as (requests, answers, _),
-    ):
-        passed_on = [await requests.receive() for _ in range(4)]
+    sent = [*map(request, range(5)), cancelled(2), cancelled(0)]
+    # What was held back is still passed on when the client has ended.
+    async with relayed(*sent, room=100, ends=True) as (requests, answers, _, to_client):
+        passed_on = [(await requests.receive()).message for _ in range(4)]
         await answers.send(answer(1))
         with pytest.raises(anyio.EndOfStream):
             await requests.receive()
         refused = await to_client.receive()
-    messages = [item.message for item in passed_on if isinstance(item, SessionMessage)]
-    assert messages == [request(0).message, request(1).message, cancelled, request(3).message]
+    expected = (request(0), request(1), cancelled(0), request(3))
+    assert passed_on == [message.message for message in expected]
     assert isinstance(refused.message, types.JSONRPCError)
     assert refused.message.id == 4
     assert refused.message.error.message.startswith("[busy] Too many requests are unanswered.")
 
 
 async def test_a_request_that_is_cancelled_waits_for_no_answer() -> None:
-    from_client, incoming = anyio.create_memory_object_stream[_wire.Received](1_000)
-    outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](0)
-    cancelled = types.JSONRPCNotification(
-        jsonrpc="2.0", method="notifications/cancelled", params={"requestId": 3}
-    )
-    for number in range(_wire.MAX_WAITING):
-        from_client.send_nowait(request(number))
-    from_client.send_nowait(SessionMessage(cancelled))
-    from_client.send_nowait(request(1_000))
-    async with (
-        outgoing,
-        to_client,
-        from_client,
-        incoming,
-        _wire.relayed(incoming, outgoing) as (requests, _, _),
-    ):
-        received = [await requests.receive() for _ in range(_wire.MAX_WAITING + 2)]
-    assert isinstance(received[-1], SessionMessage)
+    sent = [*map(request, range(_wire.MAX_WAITING)), cancelled(3), request(1_000)]
+    async with relayed(*sent) as (requests, *_):
+        received = [await requests.receive() for _ in sent]
     assert received[-1].message == request(1_000).message
 
 

@@ -2,7 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,13 @@ import pytest
 from fetchstash.cli.demo.site import make_pdf
 from fetchstash.config import load
 from fetchstash.fetch import Fetched
-from fetchstash.handlers import Extraction, ExtractLimits, WorkerPool
+from fetchstash.handlers import Extraction, ExtractLimits
 from fetchstash.render import Host
 from fetchstash.server.tools import answer, tool_functions, tool_specs
-from fetchstash.stash import open_stash
+from fetchstash.stash import Stash, open_stash
 from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store
 from fetchstash.text.ranges import Ranges
+from tests.in_process import InProcess
 from tests.loopback import Site
 from tests.stash.conftest import OpenStash
 from tests.stash.own_store import OwnStore
@@ -117,56 +119,53 @@ def objects() -> Iterator[Recorded]:
         yield objects
 
 
+@asynccontextmanager
+async def elsewhere(folder: Path, text: bytes) -> AsyncGenerator[tuple[Stash, str]]:
+    """Put a text into a bucket; open a Stash of another machine on it, and yield its reference."""
+    catalog = server().new_database()
+    one, other = (
+        StoreLimits(folder / name, "s3://bucket", run="default", catalog=catalog) for name in "12"
+    )
+    store = await open_store(one)
+    raw, words = store.spool / "raw", store.spool / "text"
+    raw.write_bytes(b"raw")
+    words.write_bytes(text)
+    facts = await store.put(raw, words, Facts(content_kind="text"), Ranges())
+    await store.aclose()
+    store = await open_store(other)
+    async with open_stash({"store.folder": str(folder)}, store=store) as stash:
+        yield stash, facts.artifact_ref
+    await store.aclose()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("first", [1, 150_000, LINES - 50])
 async def test_the_first_slice_fetches_a_text_and_the_next_asks_for_nothing(
     tmp_path: Path, objects: Recorded, first: int
 ) -> None:
-    catalog = server().new_database()
-    limits = StoreLimits(tmp_path / "one", "s3://bucket", run="default", catalog=catalog)
-    store = await open_store(limits)
-    raw, text = store.spool / "raw", store.spool / "text"
-    raw.write_bytes(b"raw")
-    text.write_bytes(b"".join(b"line %d\n" % (n + 1) for n in range(LINES)))
-    facts = await store.put(raw, text, Facts(content_kind="text"), Ranges())
-    await store.aclose()
-    other = StoreLimits(tmp_path / "other", "s3://bucket", run="default", catalog=catalog)
-    store = await open_store(other)
-    async with open_stash({"store.folder": str(tmp_path)}, store=store) as stash:
+    text = b"".join(b"line %d\n" % (n + 1) for n in range(LINES))
+    async with elsewhere(tmp_path, text) as (stash, ref):
         for end, requests in ((first + 49, ["get_range"]), (None, [])):
             objects.requests.clear()
-            part = await stash.slice(facts.artifact_ref, start=first, end=end, max_chars=5_000)
+            part = await stash.slice(ref, start=first, end=end, max_chars=5_000)
             assert part.text.startswith(f"line {first}\n")
             assert objects.names() == requests
-    await store.aclose()
 
 
 async def test_artifact_info_asks_the_bucket_for_nothing(tmp_path: Path, objects: Recorded) -> None:
-    catalog = server().new_database()
-    one, other = (
-        StoreLimits(tmp_path / n, "s3://bucket", run="default", catalog=catalog) for n in "12"
-    )
-    store = await open_store(one)
-    raw, text = store.spool / "raw", store.spool / "text"
-    raw.write_bytes(b"raw")
-    text.write_bytes(b"text")
-    ref = (await store.put(raw, text, Facts(content_kind="text"), Ranges())).artifact_ref
-    await store.aclose()
-    store = await open_store(other)
-    async with open_stash({"store.folder": str(tmp_path)}, store=store) as stash:
+    async with elsewhere(tmp_path, b"text") as (stash, ref):
         specs = {spec.name: spec for spec in tool_specs(stash.settings)}
         objects.requests.clear()
         view = await answer(stash, Host(), specs["artifact_info"], {"artifact_ref": ref})
     assert ref in view.text
     assert objects.names() == []
-    await store.aclose()
 
 
 # --- One deadline covers a fetch and its extraction.
 
 
-class Recorder(WorkerPool):
-    """A pool that remembers how much time an extraction was given."""
+class Recorder(InProcess):
+    """Remembers how much time an extraction was given."""
 
     seconds: float | None = None
 
@@ -177,13 +176,11 @@ class Recorder(WorkerPool):
         return await super().extract(*arguments, seconds=seconds, **more)
 
 
-@pytest.mark.slow
 async def test_an_extraction_has_what_the_fetch_left_of_the_deadline(
     site: Site, open_stash: OpenStash
 ) -> None:
     pool = Recorder(ExtractLimits())
     async with open_stash(fetch__deadline_seconds=30, extractor=pool) as stash:
         await stash.fetch(site.put("/a.txt", "one", "text/plain"))
-    await pool.aclose()
     assert pool.seconds is not None
     assert 1 <= pool.seconds <= 30
