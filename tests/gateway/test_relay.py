@@ -403,10 +403,10 @@ async def test_a_call_that_reports_progress_is_not_silent() -> None:
         object.__setattr__(server.settings, "timeout", 60.0)  # from this report on
         params = {"progressToken": "mine", "progress": 1}
         await line.send({"method": "notifications/progress", "params": params})
-        await anyio.sleep(1.2)
+        await anyio.sleep(0.7)
         await line.send({"id": message["id"], "result": {"content": []}})
 
-    server = Server("slow", tools("work"), reports, timeout=1.0)
+    server = Server("slow", tools("work"), reports, timeout=0.5)
     async with gateway(server) as host:
         await host.call("tools/list")
         answer = await host.call("tools/call", {"name": "work", "_meta": {"progressToken": "mine"}})
