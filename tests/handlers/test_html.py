@@ -1,14 +1,10 @@
 """A web page becomes Markdown of its content."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
-from fetchstash.handlers import Extracted, ExtractLimits, Hints, handler_named
+from fetchstash.handlers import ExtractLimits, Hints, handler_named
+from tests.handlers.conftest import Read, Save
 from tests.handlers.parts import PROSE
-
-Read = Callable[..., tuple[Extracted, str]]
 
 
 def article(body: str) -> str:
@@ -457,9 +453,7 @@ def test_a_page_of_links_alone_is_previewed_as_it_is(read_page: Read) -> None:
     assert extracted.preview.text == ""
 
 
-def test_the_outline_gives_the_lines_of_the_headings_in_each_part(
-    save: Callable[[bytes], Path],
-) -> None:
+def test_the_outline_gives_the_lines_of_the_headings_in_each_part(save: Save) -> None:
     body = "".join(f"<h2>Section {n}</h2><p>{PROSE}</p>" for n in range(600))
     source = save(article(body).encode())
     extracted = handler_named("html").extract(source, Hints(), ExtractLimits())

@@ -5,11 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from fetchstash.errors import BadArgument, OutOfRange
-from fetchstash.handlers import Extracted
+from tests.handlers.conftest import Read
 from tests.handlers.parts import PROSE
 
 EMBEDDED = "https://www.youtube.com/embed/abc"
-Read = Callable[[str], tuple[Extracted, str]]
 
 
 def page(body: str) -> str:

@@ -8,12 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from fetchstash.errors import OutOfRange
-from fetchstash.handlers import Extracted
 from fetchstash.text.facts import PAGE_VERDICTS
+from tests.handlers.conftest import Read
 from tests.handlers.hostile.pages import pages
 from tests.handlers.parts import PROSE
 
-Read = Callable[..., tuple[Extracted, str]]
 Part = Callable[..., str]
 
 HEAD = """<html lang="en-GB"><head><title>Gate works</title>

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from fetchstash.errors import OutOfRange
-from fetchstash.handlers import Extracted
+from tests.handlers.conftest import Read
 
 PROSE = "The reservoir fills slowly in spring, and the wardens open the lower gate then."
 LONG = " ".join(f"Rule {n}: {PROSE}" for n in range(9))
-Read = Callable[..., tuple[Extracted, str]]
 
 
 def shell(script: str) -> str:

@@ -6,7 +6,6 @@ import codecs
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from fetchstash.handlers import (
-    Extracted,
     ExtractLimits,
     Handler,
     Hints,
@@ -24,10 +22,7 @@ from fetchstash.handlers import (
     handler_named,
     read_text,
 )
-
-Read = Callable[..., tuple[Extracted, str]]
-Save = Callable[[bytes], Path]
-
+from tests.handlers.conftest import Read, Save
 
 EXTENSIONS = {
     "python": "py", "javascript": "js", "typescript": "ts", "rust": "rs", "c++": "cpp",
