@@ -359,6 +359,25 @@ async def test_ten_urls_stay_within_one_budget_and_one_that_fails_spoils_none(
             assert "fox" in await call(client, "get_search_content", artifact_ref=url)
 
 
+async def test_focus_shows_the_passages_that_match(connect: Connect, site: Site) -> None:
+    words = "".join(
+        f"Paragraph {n} speaks of nothing in particular, at some length.\n" for n in range(2_000)
+    )
+    text = words.replace(
+        "Paragraph 1234 speaks of nothing", "Paragraph 1234 explains the torque of the flywheel"
+    )
+    async with connect() as client:
+        result = await fetched(
+            client, site.put("/p.txt", text, "text/plain"), focus="flywheel torque"
+        )
+        body = body_of(result)
+        assert "explains the torque of the flywheel" in body
+        assert "lines 12" in body
+        found = await call(client, "artifact_search", query="flywheel")
+        assert "explains the torque of the flywheel" in found
+        assert re.search(r"-- art_[a-z2-7]{26}, lines? 12\d\d", found)
+
+
 async def test_the_call_in_the_notice_about_pages_without_text_shows_a_page(
     connect: Connect, site: Site
 ) -> None:
