@@ -1,7 +1,7 @@
 """The relay between transport and server: what it bounds, and what it answers itself."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ from mcp.shared.message import SessionMessage
 from fetchstash.server import _wire
 
 pytestmark = pytest.mark.anyio
-Relayed = AsyncIterator[tuple[Any, Any, Any, Any]]
+Relayed = AsyncGenerator[tuple[Any, Any, Any, Any]]
 """Yields the streams of requests and answers, whether the tools are listed, and the client."""
 
 
