@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 610),
     "fetchstash/text": (6, 1_139),
     "scripts": (46, 7_458),
-    "tests": (254, 54_573),
+    "tests": (245, 54_414),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
