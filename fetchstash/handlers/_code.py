@@ -7,8 +7,8 @@ from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import Extracted, Format, Head, Hints, Part, Sniffed
-from fetchstash.handlers._limits import ExtractLimits
+from fetchstash.handlers._contract import Format, Head, Hints, Part, Sniffed
+from fetchstash.handlers._parts import Reading, Streamed
 from fetchstash.handlers._prose import MAX_HEADINGS, find_headings
 from fetchstash.text.ranges import Heading
 
@@ -145,28 +145,22 @@ _NO_SYMBOLS = re.compile(
 _MAX_LINE = 300
 
 
-class CodeHandler:
+class CodeHandler(Streamed):
     """Source code, as it is written."""
 
     name = "code"
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
-        """Return the text with its symbols; ``structure_info`` names the language."""
-        return Extracted.of(
-            lambda extracted: _parts(extracted, read_text(source, hints.charset), hints)
-        )
-
-
-def _parts(extracted: Extracted, chunks: Iterator[str], hints: Hints) -> Iterator[Part]:
-    language = _language(hints)
-    symbols = 0
-    for chunk in chunks:
-        language = language or language_of_shebang(chunk.split("\n", 1)[0])
-        headings = find_symbols(chunk, language)
-        symbols += len(headings)
-        yield Part(chunk, headings=tuple(headings))
-    symbols_found = [f"{symbols:,} symbols"] if symbols else []
-    extracted.learn(structure_info=", ".join([language or "code", *symbols_found]))
+    def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
+        """Yield the text with its symbols; ``structure_info`` names the language."""
+        language = _language(extracted.hints)
+        symbols = 0
+        for chunk in read_text(source, extracted.hints.charset):
+            language = language or language_of_shebang(chunk.split("\n", 1)[0])
+            headings = find_symbols(chunk, language)
+            symbols += len(headings)
+            yield Part(chunk, headings=tuple(headings))
+        symbols_found = [f"{symbols:,} symbols"] if symbols else []
+        extracted.learn(structure_info=", ".join([language or "code", *symbols_found]))
 
 
 def _language(hints: Hints) -> str:
@@ -235,39 +229,28 @@ _FRONT_TITLE = re.compile(r"^title:[ \t]*[\"']?(.*?)[\"']?[ \t]*$", re.MULTILINE
 _FRONT_REACH = 16_384
 
 
-class MarkdownHandler:
+class MarkdownHandler(Streamed):
     """Markdown, as it is written."""
 
     name = "markdown"
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
-        """Return the text with its headings."""
-        return Extracted.of(
-            lambda extracted: _markdown_parts(extracted, read_text(source, hints.charset))
-        )
-
-
-def _markdown_parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
-    fence = ""
-    sections = 0
-    for number, chunk in enumerate(chunks):
-        front = _FRONT_MATTER.match(chunk[:_FRONT_REACH]) if number == 0 else None
-        title = _FRONT_TITLE.search(front[0]) if front else None
-        if title:
-            extracted.learn(title=title[1])
-        start = front.end() if front else 0
-        headings, fence = find_headings(chunk, fence, start, MAX_HEADINGS - sections)
-        sections += len(headings)
-        if not extracted.facts.title and headings:
-            extracted.learn(title=headings[0].title)
-        yield Part(chunk, headings=tuple(headings))
-    extracted.learn(structure_info=_summary(sections))
-
-
-def _summary(headings: int) -> str:
-    if not headings:
-        return ""
-    return f"{headings:,} headings{' or more' if headings == MAX_HEADINGS else ''}"
+    def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
+        """Yield the text with its headings."""
+        fence = ""
+        sections = 0
+        for number, chunk in enumerate(read_text(source, extracted.hints.charset)):
+            front = _FRONT_MATTER.match(chunk[:_FRONT_REACH]) if number == 0 else None
+            title = _FRONT_TITLE.search(front[0]) if front else None
+            if title:
+                extracted.learn(title=title[1])
+            start = front.end() if front else 0
+            headings, fence = find_headings(chunk, fence, start, MAX_HEADINGS - sections)
+            sections += len(headings)
+            if not extracted.facts.title and headings:
+                extracted.learn(title=headings[0].title)
+            yield Part(chunk, headings=tuple(headings))
+        more = " or more" if sections == MAX_HEADINGS else ""
+        extracted.learn(structure_info=f"{sections:,} headings{more}" if sections else "")
 
 
 def sniff_markdown(head: Head) -> Sniffed | None:

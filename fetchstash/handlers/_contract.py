@@ -107,16 +107,6 @@ class Extracted:
     preview: Preview = field(default_factory=Preview)
     cause: Cause | None = None
 
-    @classmethod
-    def of(cls, read: Callable[["Extracted"], Iterator[Part]]) -> "Extracted":
-        """Return a document whose parts ``read`` yields as they are consumed.
-
-        ``read`` takes the document, to add its facts.
-        """
-        extracted = cls(None)
-        extracted.parts = read(extracted)
-        return extracted
-
     @_takes_facts(DocumentFacts)
     def learn(self, **facts: Any) -> None:
         """Set fields of ``facts``."""

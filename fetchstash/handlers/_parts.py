@@ -5,12 +5,20 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.errors import NoText
-from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
+from fetchstash.handlers._contract import (
+    NO_HINTS,
+    Extracted,
+    Hints,
+    Part,
+    PartRequest,
+    PartText,
+    Picture,
+)
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._pdf import NO_MAPPING
 from fetchstash.handlers._reasons import Reason
@@ -137,11 +145,19 @@ def _text(parts: Iterable[Part], room: int) -> str:
     return "".join(pieces)
 
 
+@dataclass(slots=True)
+class Reading(Extracted):
+    """A document while its parts are read, with the hints and the limits that hold for it."""
+
+    hints: Hints = NO_HINTS
+    limits: ExtractLimits = field(default_factory=ExtractLimits)
+
+
 class Streamed(ABC):
-    """Base of handlers that need neither hints nor limits: a subclass yields the parts."""
+    """Base of handlers that read as their parts are consumed: a subclass yields the parts."""
 
     @abstractmethod
-    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
+    def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
         """Yield the parts of ``source``, and add its facts to ``extracted``.
 
         Raises NoText if the file cannot be read, behind the text that could be.
@@ -149,8 +165,9 @@ class Streamed(ABC):
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
         """Return the document; its parts are read as they are consumed."""
-        del hints, limits
-        return Extracted.of(lambda extracted: self.read(source, extracted))
+        extracted = Reading(None, hints=hints, limits=limits)
+        extracted.parts = self.read(source, extracted)
+        return extracted
 
 
 _JPEG_QUALITIES = (85, 70, 50)
@@ -287,10 +304,10 @@ class BesideParts(Streamed):
     """Base of handlers of ZIP containers that answer for pictures and what is left out."""
 
     @abstractmethod
-    def read_beside(self, source: Path, extracted: Extracted, beside: Beside) -> Iterator[Part]:
+    def read_beside(self, source: Path, extracted: Reading, beside: Beside) -> Iterator[Part]:
         """Yield the parts of ``source`` as ``read`` does; add to ``beside`` what stands there."""
 
-    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
+    def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
         """Yield the parts of ``source``. Raises NoText if it cannot be read."""
         beside = Beside()
         yield from self.read_beside(source, extracted, beside)
@@ -303,7 +320,7 @@ class BesideParts(Streamed):
         """
         beside = Beside()
         with suppress(NoText):
-            for _ in self.read_beside(request.source, Extracted(None), beside):
+            for _ in self.read_beside(request.source, Reading(None), beside):
                 pass
         listed = beside.listed()
         lines = [line for line, _ in listed]

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import Extracted, Format, Hints, Part, family
-from fetchstash.handlers._limits import ExtractLimits
+from fetchstash.handlers._contract import Format, Part, family
+from fetchstash.handlers._parts import Reading, Streamed
 
 # A line of a log begins with its time (ISO 8601, syslog, the Common Log Format) or carries a level.
 _LOG_LINE = re.compile(
@@ -18,29 +18,26 @@ _LOG_SAMPLE = 20
 _LONG_LINE = 1_000
 
 
-class TextHandler:
+class TextHandler(Streamed):
     """Reads plain text; a log is recognised by its lines."""
 
     name = "text"
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
-        """Return the text as it is, decoded."""
-        return Extracted.of(lambda extracted: _parts(extracted, read_text(source, hints.charset)))
-
-
-def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
-    first: list[str] = []
-    lines = longest = 0
-    for chunk in chunks:
-        yield Part(chunk)
-        if len(first) < _LOG_SAMPLE:
-            first += chunk.split("\n", _LOG_SAMPLE)[: _LOG_SAMPLE - len(first)]
-        lines += chunk.count("\n") + (not chunk.endswith("\n"))
-        longest = max(longest, _longest(chunk))
-    if longest > _LONG_LINE:
-        extracted.learn(structure_info=f"{lines:,} lines, the longest of {longest:,} characters")
-    if lines > _LOG_SAMPLE and sum(map(bool, map(_LOG_LINE.match, first))) * 2 > len(first):
-        extracted.learn(structure_info=f"log of {lines:,} lines")
+    def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
+        """Yield the text as it is, decoded."""
+        first: list[str] = []
+        lines = longest = 0
+        for chunk in read_text(source, extracted.hints.charset):
+            yield Part(chunk)
+            if len(first) < _LOG_SAMPLE:
+                first += chunk.split("\n", _LOG_SAMPLE)[: _LOG_SAMPLE - len(first)]
+            lines += chunk.count("\n") + (not chunk.endswith("\n"))
+            longest = max(longest, _longest(chunk))
+        if longest > _LONG_LINE:
+            info = f"{lines:,} lines, the longest of {longest:,} characters"
+            extracted.learn(structure_info=info)
+        if lines > _LOG_SAMPLE and sum(map(bool, map(_LOG_LINE.match, first))) * 2 > len(first):
+            extracted.learn(structure_info=f"log of {lines:,} lines")
 
 
 def _longest(text: str) -> int:

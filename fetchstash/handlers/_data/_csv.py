@@ -10,14 +10,13 @@ from itertools import chain, islice, repeat, zip_longest
 from pathlib import Path
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText
+from fetchstash.handlers._contract import Hints, Part, PartRequest, PartText
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._aggregate import answer
 from fetchstash.handlers._data._rows import Table
-from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._parts import part_text
+from fetchstash.handlers._parts import Reading, Streamed, part_text
 from fetchstash.handlers._previews import LINE_FEED, TableEnds, table_preview
-from fetchstash.text import PreviewLimits, clip
+from fetchstash.text import clip
 from fetchstash.text.facts import is_query
 
 _TSV = "text/tab-separated-values"
@@ -106,25 +105,46 @@ _CELL_QUOTE = re.compile(r'(?:^|[,;\t|:])"')
 _QUOTED = re.compile(r'[^"]*(?:""[^"]*){0,1000}("(?!"))?')
 
 
-class CsvHandler:
+class CsvHandler(Streamed):
     """Reads tables whose cells are separated by commas, tabs, semicolons or the like."""
 
     name = "csv"
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
-        """Return the rows unchanged, one a line."""
-        tabs = hints.media_type == _TSV
-        chunks = read_text(source, hints.charset)
-        return Extracted.of(lambda x: _parts(x, chunks, limits.preview, tabs=tabs))
+    def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
+        """Yield the header, then the rows unchanged, one a line."""
+        before, header, batches, delimiter = _opened(source, extracted.hints)
+        limits = extracted.limits.preview
+        rows = next(batches)
+        split = partial(cells, delimiter=delimiter)
+        widths = (len(split(row)) for row in [header, *rows[:_TYPE_ROWS]] if row)
+        columns = max(widths, default=0)
+        if rows or header or before:
+            named = [*before, header] if header else before
+            yield Part("".join(f"{line}\n" for line in named), table="", columns=columns)
+        first: list[str] = []
+        last: deque[str] = deque(maxlen=limits.rows_tail)
+        count = 0
+        for batch in chain([rows], batches):
+            count += len(batch)
+            first += batch[: _TYPE_ROWS - len(first)]
+            last.extend(batch)
+            if batch:
+                yield Part("\n".join(batch) + "\n", rows=len(batch), columns=columns)
+        names = split(header) if header else [str(n) for n in range(1, columns + 1)]
+        types = map(column_type, zip_longest(*map(split, first), fillvalue=""))
+        described = zip(names[: limits.max_columns], chain(types, repeat("empty")), strict=False)
+        shown = ", ".join(f"{clip(name.strip(), 60)} {kind}" for name, kind in described)
+        size = f"{count:,} rows × {columns:,} columns ({_DELIMITERS[delimiter]})"
+        extracted.learn(rows=count, columns=columns, structure_info=f"{size}: {shown}")
+        ends = TableEnds(first, list(last), count, columns, split, delimiter, header)
+        extracted.preview = table_preview([ends], limits)
 
     def part(self, request: PartRequest) -> PartText:
         """Return some columns: the path holds names or numbers (from 1), separated by commas.
 
         Or it is a query over the rows. Raises OutOfRange, BadArgument or TooLarge.
         """
-        tabs = request.hints.media_type == _TSV
-        text = read_text(request.source, request.hints.charset)
-        _, header, batches, delimiter = _opened(text, tabs=tabs)
+        _, header, batches, delimiter = _opened(request.source, request.hints)
         names = cells(header, delimiter) if header else []
         read = chain.from_iterable(_split(batch, delimiter) for batch in batches)
         first = list(islice(read, 1))
@@ -162,17 +182,15 @@ def _split(lines: list[str], delimiter: str) -> list[list[str]]:
     return rows if len(rows) == len(lines) else [cells(line, delimiter) for line in lines]
 
 
-def _opened(
-    chunks: Iterator[str], *, tabs: bool
-) -> tuple[list[str], str, Iterator[list[str]], str]:
+def _opened(source: Path, hints: Hints) -> tuple[list[str], str, Iterator[list[str]], str]:
     """Return Excel's own line ("sep=;"), the header, the rows in batches, and the delimiter.
 
     The header is "" where there is none.
     """
-    batches = filter(None, one_row_a_line(chunks))
+    batches = filter(None, one_row_a_line(read_text(source, hints.charset)))
     rows = next(batches, list[str]())
     before = [rows.pop(0)] if rows and rows[0].lower().startswith("sep=") else []
-    dialect = find_dialect(rows, tabs=tabs)
+    dialect = find_dialect(rows, tabs=hints.media_type == _TSV)
     header = rows.pop(0) if dialect.header else ""
     return before, header, chain([rows], batches), dialect.delimiter
 
@@ -237,34 +255,3 @@ def _chosen_columns(path: str, header: Sequence[str]) -> list[int] | None:
         else:
             raise DataReason.NO_COLUMN.error(name=name, count=len(names))
     return chosen
-
-
-def _parts(
-    extracted: Extracted, chunks: Iterator[str], limits: PreviewLimits, *, tabs: bool
-) -> Iterator[Part]:
-    """Yield the header, then the rows; add the facts at the end."""
-    before, header, batches, delimiter = _opened(chunks, tabs=tabs)
-    rows = next(batches)
-    split = partial(cells, delimiter=delimiter)
-    widths = (len(split(row)) for row in [header, *rows[:_TYPE_ROWS]] if row)
-    columns = max(widths, default=0)
-    if rows or header or before:
-        named = [*before, header] if header else before
-        yield Part("".join(f"{line}\n" for line in named), table="", columns=columns)
-    first: list[str] = []
-    last: deque[str] = deque(maxlen=limits.rows_tail)
-    count = 0
-    for batch in chain([rows], batches):
-        count += len(batch)
-        first += batch[: _TYPE_ROWS - len(first)]
-        last.extend(batch)
-        if batch:
-            yield Part("\n".join(batch) + "\n", rows=len(batch), columns=columns)
-    names = split(header) if header else [str(n) for n in range(1, columns + 1)]
-    types = map(column_type, zip_longest(*map(split, first), fillvalue=""))
-    described = zip(names[: limits.max_columns], chain(types, repeat("empty")), strict=False)
-    shown = ", ".join(f"{clip(name.strip(), 60)} {kind}" for name, kind in described)
-    size = f"{count:,} rows × {columns:,} columns ({_DELIMITERS[delimiter]})"
-    extracted.learn(rows=count, columns=columns, structure_info=f"{size}: {shown}")
-    ends = TableEnds(first, list(last), count, columns, split, delimiter, header)
-    extracted.preview = table_preview([ends], limits)

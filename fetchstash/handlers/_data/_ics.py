@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fetchstash.handlers._charset import read_text
-from fetchstash.handlers._contract import Extracted, Hints, Part
+from fetchstash.handlers._contract import Hints, Part
 from fetchstash.handlers._data import DataReason
-from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._parts import TextParts
+from fetchstash.handlers._parts import Reading, Streamed, TextParts
 from fetchstash.handlers._previews import list_preview
 from fetchstash.text import clip
 from fetchstash.text.ranges import Heading
@@ -53,14 +52,25 @@ class _Entry:
         return " · ".join(filter(None, (when, self.title, place)))
 
 
-class IcsHandler(TextParts):
+class IcsHandler(Streamed, TextParts):
     """Reads calendars."""
 
     name = "ics"
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
-        """Return the text as it is; its entries become the outline and the preview."""
-        return Extracted.of(lambda extracted: _parts(source, hints, limits, extracted))
+    def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
+        """Yield the text as it is; its entries become the outline and the preview."""
+        yield from map(Part, read_text(source, extracted.hints.charset))
+        outline: list[Heading] = []
+        rows: list[str] = []
+        counts: Counter[str] = Counter()
+        for entry in _entries(source, extracted.hints):
+            counts[_ENTRIES[entry.kind]] += 1
+            if len(outline) < _MAX_OUTLINE:
+                outline.append(Heading(entry.title, 1, "lines", entry.line))
+                rows.append(entry.row())
+        info = ", ".join(f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in counts.items())
+        extracted.learn(outline=tuple(outline), structure_info=info)
+        extracted.preview = list_preview(rows, counts.total(), extracted.limits.preview)
 
     def find(self, source: Path, path: str, hints: Hints) -> str:
         """Return the entry that ``/NUMBER`` or ``/UID`` names, unfolded and without escapes."""
@@ -71,23 +81,6 @@ class IcsHandler(TextParts):
         if not count:
             raise DataReason.NO_ENTRIES.error(name=path)
         raise DataReason.NO_ENTRY.error(name=path, count=count)
-
-
-def _parts(
-    source: Path, hints: Hints, limits: ExtractLimits, extracted: Extracted
-) -> Iterator[Part]:
-    yield from map(Part, read_text(source, hints.charset))
-    outline: list[Heading] = []
-    rows: list[str] = []
-    counts: Counter[str] = Counter()
-    for entry in _entries(source, hints):
-        counts[_ENTRIES[entry.kind]] += 1
-        if len(outline) < _MAX_OUTLINE:
-            outline.append(Heading(entry.title, 1, "lines", entry.line))
-            rows.append(entry.row())
-    info = ", ".join(f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in counts.items())
-    extracted.learn(outline=tuple(outline), structure_info=info)
-    extracted.preview = list_preview(rows, counts.total(), limits.preview)
 
 
 def _entries(source: Path, hints: Hints) -> Iterator[_Entry]:

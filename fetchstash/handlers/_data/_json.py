@@ -23,7 +23,7 @@ from fetchstash.handlers._data._json_values import (
 )
 from fetchstash.handlers._data._rows import Records, json_rows, value_rows
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._parts import TextParts
+from fetchstash.handlers._parts import Reading, Streamed, TextParts
 from fetchstash.handlers._previews import fits
 from fetchstash.handlers._worker._protocol import MAX_HEADINGS
 from fetchstash.text import PreviewLimits, clip, largest
@@ -316,15 +316,24 @@ def _unquoted(key: str) -> str:
         return key.strip('"')
 
 
-class JsonLinesHandler(TextParts):
+class JsonLinesHandler(Streamed, TextParts):
     """JSON Lines: kept unchanged, without empty lines."""
 
     name = "jsonl"
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
-        """Return the records, one a line, with the shape of the first thousand."""
-        chunks = read_text(source, hints.charset)
-        return Extracted.of(lambda extracted: _record_parts(extracted, chunks, limits))
+    def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
+        """Yield the records, one a line; learn the shape of the first thousand."""
+        first: list[Any] = []
+        count = 0
+        for chunk in read_text(source, extracted.hints.charset):
+            lines = _record_lines(chunk)
+            first += [_record(line) for line in lines[: _SHAPE_RECORDS - len(first)]]
+            if lines:
+                text, table = "".join(f"{line}\n" for line in lines), None if count else ""
+                yield Part(text, table=table, rows=len(lines))
+            count += len(lines)
+        extracted.learn(rows=count, structure_info=summary(first, records=count))
+        extracted.preview = preview(first, extracted.limits.preview, records=count)
 
     def find(self, source: Path, path: str, hints: Hints) -> str:
         """Return the value at ``path`` in the array of all records, or the answer to a query.
@@ -343,23 +352,6 @@ class JsonLinesHandler(TextParts):
         if is_query(path):
             return answer(path, records)
         return value_at(list(records().all), path)
-
-
-def _record_parts(
-    extracted: Extracted, chunks: Iterator[str], limits: ExtractLimits
-) -> Iterator[Part]:
-    first: list[Any] = []
-    count = 0
-    for chunk in chunks:
-        lines = _record_lines(chunk)
-        first += [_record(line) for line in lines[: _SHAPE_RECORDS - len(first)]]
-        if lines:
-            yield Part(
-                "".join(f"{line}\n" for line in lines), table=None if count else "", rows=len(lines)
-            )
-        count += len(lines)
-    extracted.learn(rows=count, structure_info=summary(first, records=count))
-    extracted.preview = preview(first, limits.preview, records=count)
 
 
 def _record_lines(chunk: str) -> list[str]:

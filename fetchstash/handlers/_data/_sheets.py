@@ -9,7 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText
+from fetchstash.handlers._contract import Hints, Part
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._aggregate import answer
 from fetchstash.handlers._data._rows import Table, table_named
@@ -20,9 +20,8 @@ from fetchstash.handlers._data._sheet_cells import (
     open_book,
     refuse_far_cells,
 )
-from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._office._odf import OdfHandler
-from fetchstash.handlers._parts import part_text
+from fetchstash.handlers._parts import Reading, Streamed, TextParts
 from fetchstash.handlers._previews import TableEnds, one_line, table_preview
 from fetchstash.handlers._prose import Prose
 from fetchstash.handlers._reasons import Reason
@@ -39,26 +38,64 @@ _HEADER_WITHIN = 20
 Cell = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
 
 
-class SheetsHandler:
+class SheetsHandler(Streamed, TextParts):
     """Reads spreadsheets: cached values, dates as ISO 8601, no empty rows."""
 
     name = "sheets"
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file is enough
-        """Return the sheets. Reading the parts raises NoText if the file cannot be read."""
-        return Extracted.of(lambda extracted: _read(source, limits.preview, extracted))
+    def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
+        """Yield the sheets. Raises NoText if the file cannot be read."""
+        from python_calamine import CalamineError  # noqa: PLC0415 - an extra
 
-    def part(self, request: PartRequest) -> PartText:
+        if not source.stat().st_size:
+            raise Reason.EMPTY_FILE.error()
+        refuse_far_cells(source)
+        with open_book(source) as book:
+            try:
+                workbook = _open(source)
+            except CalamineError:
+                with source.open("rb") as file:
+                    if b"application/vnd.oasis.opendocument." not in file.read(256):
+                        raise DataReason.SHEETS_DAMAGED.error() from None
+                # calamine fails on white space between cells; Markdown tables instead
+                yield from OdfHandler().read(source, extracted)
+                return
+            tables: list[TableEnds] = []
+            beside = book.cells() if book else {}
+            with DataReason.SHEET_DAMAGED.instead_of(CalamineError), closing(workbook):
+                yield from _read_sheets(workbook, book, tables, beside, extracted)
+            rest = [f"{name}!{line}" for name, cells in beside.items() for line in cells.rest()]
+            rest += [
+                f"{name}: not all of its formulas, errors and links were looked at"
+                for name, cells in beside.items()
+                if not cells.is_whole
+            ]
+            if not tables and not rest:
+                raise DataReason.SHEETS_EMPTY.error()
+            prose = Prose()
+            if rest:
+                prose.heading("Other cells", 2)
+            for line in rest:
+                prose.item(line)
+            yield from prose.rest()
+            if len(tables) == 1:
+                extracted.learn(rows=tables[0].rows, columns=tables[0].columns)
+            headers = (f"{t.title[3:]}: {', '.join(t.cells(t.header))}" for t in tables)
+            extracted.learn(structure_info="; ".join(headers))
+            if book:
+                yield from book.notes()
+        extracted.preview = table_preview(tables, extracted.limits.preview)
+
+    def find(self, source: Path, path: str, hints: Hints) -> str:
         """Return the formulas of all sheets or of one, a cell a line; or answer a query.
 
         Raises OutOfRange, BadArgument, TooLarge or NoText.
         """
-        if request.render == "image":
-            raise Reason.NOT_A_PICTURE.error()
-        if is_query(request.path):
-            return part_text(answer(request.path, partial(_table, request.source)), request)
-        _, _, wanted = request.path.partition("/")
-        with open_book(request.source) as book:
+        del hints
+        if is_query(path):
+            return answer(path, partial(_table, source))
+        _, _, wanted = path.partition("/")
+        with open_book(source) as book:
             lines = [
                 f"{name}!{place}: {formula}\n"
                 for name, cells in (book.cells() if book else {}).items()
@@ -66,51 +103,8 @@ class SheetsHandler:
                 for place, formula in cells.formulas.items()
             ]
         if not lines:
-            raise DataReason.SHEETS_NO_FORMULA.error(name=request.path)
-        return part_text("".join(lines), request)
-
-
-def _read(source: Path, limits: PreviewLimits, extracted: Extracted) -> Iterator[Part]:
-    from python_calamine import CalamineError  # noqa: PLC0415 - an extra
-
-    if not source.stat().st_size:
-        raise Reason.EMPTY_FILE.error()
-    refuse_far_cells(source)
-    with open_book(source) as book:
-        try:
-            workbook = _open(source)
-        except CalamineError:
-            with source.open("rb") as file:
-                if b"application/vnd.oasis.opendocument." not in file.read(256):
-                    raise DataReason.SHEETS_DAMAGED.error() from None
-            # calamine fails on white space between cells; Markdown tables instead
-            yield from OdfHandler().read(source, extracted)
-            return
-        tables: list[TableEnds] = []
-        beside = book.cells() if book else {}
-        with DataReason.SHEET_DAMAGED.instead_of(CalamineError), closing(workbook):
-            yield from _read_sheets(workbook, book, limits, tables, beside, extracted)
-        rest = [f"{name}!{line}" for name, cells in beside.items() for line in cells.rest()]
-        rest += [
-            f"{name}: not all of its formulas, errors and links were looked at"
-            for name, cells in beside.items()
-            if not cells.is_whole
-        ]
-        if not tables and not rest:
-            raise DataReason.SHEETS_EMPTY.error()
-        prose = Prose()
-        if rest:
-            prose.heading("Other cells", 2)
-        for line in rest:
-            prose.item(line)
-        yield from prose.rest()
-        if len(tables) == 1:
-            extracted.learn(rows=tables[0].rows, columns=tables[0].columns)
-        headers = (f"{t.title[3:]}: {', '.join(t.cells(t.header))}" for t in tables)
-        extracted.learn(structure_info="; ".join(headers))
-        if book:
-            yield from book.notes()
-    extracted.preview = table_preview(tables, limits)
+            raise DataReason.SHEETS_NO_FORMULA.error(name=path)
+        return "".join(lines)
 
 
 def _open(source: Path) -> "CalamineWorkbook":
@@ -125,10 +119,9 @@ def _open(source: Path) -> "CalamineWorkbook":
 def _read_sheets(
     workbook: "CalamineWorkbook",
     book: Book | None,
-    limits: PreviewLimits,
     tables: list[TableEnds],
     beside: dict[str, SheetCells],
-    extracted: Extracted,
+    extracted: Reading,
 ) -> Iterator[Part]:
     """Yield the sheets, with what stands ``beside`` values; add their ends to ``tables``."""
     from python_calamine import SheetVisibleEnum  # noqa: PLC0415 - an extra
@@ -144,7 +137,7 @@ def _read_sheets(
         else:
             cells = beside.setdefault(sheet.name, SheetCells(is_whole=True))
             opened = workbook.get_sheet_by_index(number)
-            yield from _read_sheet(opened, state, limits, tables, cells)
+            yield from _read_sheet(opened, state, extracted.limits.preview, tables, cells)
 
 
 def _read_sheet(

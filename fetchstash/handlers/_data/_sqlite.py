@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from fetchstash.handlers._contract import Extracted, Part, PartRequest, PartText
+from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._aggregate import answer
 from fetchstash.handlers._data._rows import Table, table_named
-from fetchstash.handlers._parts import Streamed, part_text
+from fetchstash.handlers._parts import Streamed, TextParts
 from fetchstash.handlers._previews import one_line
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._xml import counted
@@ -35,7 +35,7 @@ _VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE", re.IGNORECASE)
 _BROKEN = (sqlite3.Error, ValueError)  # ValueError: a message that is no UTF-8
 
 
-class SqliteHandler(Streamed):
+class SqliteHandler(Streamed, TextParts):
     """Reads databases of SQLite 3."""
 
     name = "sqlite"
@@ -52,18 +52,16 @@ class SqliteHandler(Streamed):
                 yield from _read_item(database, item, counts)
         extracted.learn(structure_info="; ".join(counts))
 
-    def part(self, request: PartRequest) -> PartText:
+    def find(self, source: Path, path: str, hints: Hints) -> str:
         """Return the answer to a query over the rows of a table.
 
         Raises OutOfRange, BadArgument, TooLarge or NoText.
         """
-        if request.render == "image":
-            raise Reason.NOT_A_PICTURE.error()
-        if not is_query(request.path):
-            raise Reason.NOTHING_THERE.error(name=request.path)
-        damaged = DataReason.DATABASE_DAMAGED.instead_of(*_BROKEN)
-        with damaged, closing(_open(request.source)) as database:
-            return part_text(answer(request.path, partial(_table, database)), request)
+        del hints
+        if not is_query(path):
+            raise Reason.NOTHING_THERE.error(name=path)
+        with DataReason.DATABASE_DAMAGED.instead_of(*_BROKEN), closing(_open(source)) as database:
+            return answer(path, partial(_table, database))
 
 
 def _table(database: sqlite3.Connection, name: str) -> Table:

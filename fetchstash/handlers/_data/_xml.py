@@ -21,7 +21,7 @@ from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, P
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._json_values import has_long_lines
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._parts import TextParts, bounded
+from fetchstash.handlers._parts import Reading, Streamed, TextParts, bounded
 from fetchstash.handlers._reasons import Reason
 from fetchstash.handlers._xml import XmlRepair, attribute, counted, walk
 from fetchstash.text import clip
@@ -101,15 +101,21 @@ _BETWEEN_TAGS = re.compile(
 )
 
 
-class XmlHandler(TextParts):
+class XmlHandler(Streamed, TextParts):
     """Reads XML without a handler of its own."""
 
     name = "xml"
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
-        """Return the text; the facts are root, depth, elements and the children of the root."""
-        chunks = read_text(source, hints.charset)
-        return Extracted.of(lambda extracted: _parts(extracted, chunks))
+    def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
+        """Yield the text; the facts are root, depth, elements and the children of the root."""
+        elements, repair = _Elements(), XmlRepair()
+        for chunk in read_text(source, extracted.hints.charset):
+            text = _lines(chunk)
+            elements.count(repair.feed(text))
+            yield Part(text)
+        elements.count(repair.end())
+        facts = filter(None, (elements.size(), elements.stopped, repair.summary()))
+        extracted.learn(structure_info="; ".join(facts), outline=tuple(elements.children))
 
     def find(self, source: Path, path: str, hints: Hints) -> str:
         """Return the elements, attributes or texts at ``path``, one a line.
@@ -117,17 +123,6 @@ class XmlHandler(TextParts):
         Raises OutOfRange, BadArgument or NoText.
         """
         return "".join(f"{_lines(part)}\n" for part in find(source, path, hints.charset))
-
-
-def _parts(extracted: Extracted, chunks: Iterator[str]) -> Iterator[Part]:
-    elements, repair = _Elements(), XmlRepair()
-    for chunk in chunks:
-        text = _lines(chunk)
-        elements.count(repair.feed(text))
-        yield Part(text)
-    elements.count(repair.end())
-    facts = (elements.size(), elements.stopped, repair.summary())
-    extracted.learn(structure_info="; ".join(filter(None, facts)), outline=tuple(elements.children))
 
 
 def _lines(text: str) -> str:
@@ -290,25 +285,23 @@ class FeedHandler(XmlHandler):
 
     name = "feed"
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - all entries are kept
-        """Return one list item for each entry, under the title of the feed."""
-        return Extracted.of(lambda extracted: _feed_parts(source, hints, extracted))
+    def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
+        """Yield a list item for each entry, under the title of the feed.
 
-
-def _feed_parts(source: Path, hints: Hints, extracted: Extracted) -> Iterator[Part]:
-    """Yield the entries up to the first damage that cannot be repaired."""
-    reader, repair = _FeedReader(), XmlRepair()
-    chunks = (chunk.encode() for chunk in repair(read_text(source, hints.charset)))
-    try:
-        for _ in walk(chunks, reader, encoding="utf-8"):
+        Raises NoText behind the entries up to damage that cannot be repaired.
+        """
+        reader, repair, hints = _FeedReader(), XmlRepair(), extracted.hints
+        chunks = (chunk.encode() for chunk in repair(read_text(source, hints.charset)))
+        try:
+            for _ in walk(chunks, reader, encoding="utf-8"):
+                yield from reader.ready(extracted)
+        except NoText:
             yield from reader.ready(extracted)
-    except NoText:
-        yield from reader.ready(extracted)
-        raise
-    finally:
-        kind = _FEEDS.get(hints.media_type, "feed")
-        size = f"{kind} of {counted(reader.count, 'entry', 'entries')}"
-        extracted.learn(structure_info="; ".join(filter(None, (size, repair.summary()))))
+            raise
+        finally:
+            kind = _FEEDS.get(hints.media_type, "feed")
+            size = f"{kind} of {counted(reader.count, 'entry', 'entries')}"
+            extracted.learn(structure_info="; ".join(filter(None, (size, repair.summary()))))
 
 
 def _item(entry: Mapping[str, str]) -> str:

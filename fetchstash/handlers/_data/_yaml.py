@@ -9,20 +9,19 @@ The outline is made from lines; values are read only for a path.
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fetchstash.handlers._charset import decode, read_text
-from fetchstash.handlers._contract import Extracted, Hints, Part
+from fetchstash.handlers._contract import Hints, Part
 from fetchstash.handlers._data import DataReason, _json_values
 from fetchstash.handlers._data._aggregate import answer
 from fetchstash.handlers._data._json_values import as_objects, is_array, is_object
 from fetchstash.handlers._data._rows import value_rows
-from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._parts import TextParts
+from fetchstash.handlers._parts import Reading, Streamed, TextParts
 from fetchstash.text.facts import is_query
 from fetchstash.text.ranges import Heading
 
@@ -173,16 +172,21 @@ _TOML, _INI = "application/toml", "text/x-ini"
 _MAX_VALUE_BYTES = 16 * 2**20
 
 
-class YamlHandler(TextParts):
+class YamlHandler(Streamed, TextParts):
     """Reads YAML, TOML and INI."""
 
     name = "yaml"
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - text is kept whole
-        """Return the text with its keys or sections."""
-        find = find_sections if hints.media_type in {_TOML, _INI} else _Keys().find
-        chunks = read_text(source, hints.charset)
-        return Extracted.of(lambda extracted: _parts(extracted, chunks, find))
+    def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
+        """Yield the text with its keys or sections."""
+        has_sections = extracted.hints.media_type in {_TOML, _INI}
+        find = find_sections if has_sections else _Keys().find
+        names: list[str] = []
+        for chunk in read_text(source, extracted.hints.charset):
+            headings = find(chunk)
+            names += [h.title for h in headings if h.level == 1][: 20 - len(names)]
+            yield Part(chunk, headings=tuple(headings))
+        extracted.learn(structure_info=f"keys {', '.join(names)}" if names else "")
 
     def find(self, source: Path, path: str, hints: Hints) -> str:
         """Return the value at ``path`` (a pointer or a JSONPath) as JSON, or a query's answer.
@@ -198,17 +202,6 @@ class YamlHandler(TextParts):
         if is_query(path):
             return answer(path, partial(value_rows, value))
         return _json_values.value_at(value, path)
-
-
-def _parts(
-    extracted: Extracted, chunks: Iterator[str], find: Callable[[str], list[Heading]]
-) -> Iterator[Part]:
-    names: list[str] = []
-    for chunk in chunks:
-        headings = find(chunk)
-        names += [heading.title for heading in headings if heading.level == 1][: 20 - len(names)]
-        yield Part(chunk, headings=tuple(headings))
-    extracted.learn(structure_info=f"keys {', '.join(names)}" if names else "")
 
 
 def find_sections(text: str) -> list[Heading]:

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.errors import FetchstashError, NoText
-from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
-from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._parts import bounded, part_text
+from fetchstash.handlers._contract import Part, PartRequest, PartText, Picture
+from fetchstash.handlers._parts import Reading, Streamed, bounded, part_text
 from fetchstash.handlers._pdf import NO_MAPPING, PdfReason, is_garbage, mend
 from fetchstash.handlers._pdf._lines import column_regions
 from fetchstash.handlers._pdf._objects import PageImages, are_in, listed, shown
@@ -55,14 +54,23 @@ _MAX_UNPACKED = 64 * 2**20
 _MAX_PAGES = 100_000
 
 
-class PdfHandler:
+class PdfHandler(Streamed):
     """Reads PDF files. The text of each page begins with ``[Page 12]``, to place matches."""
 
     name = "pdf"
 
-    def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:  # noqa: ARG002 - the file is enough
-        """Return the pages. Reading the parts raises NoText if the file cannot be read."""
-        return Extracted.of(lambda extracted: _read(source, limits, extracted))
+    def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
+        """Yield the pages. Raises NoText if the file cannot be read."""
+        from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
+
+        fallback = _Pypdf(source)
+        try:
+            document = _open(source)
+        except PdfiumError:
+            yield from _read_damaged(source, extracted, fallback)
+            return
+        with document:
+            yield from _read_document(document, extracted, fallback)
 
     def part(self, request: PartRequest) -> PartText | Picture:
         """Return page ``start`` (from 1) as a picture (``end`` is ignored), or pictures by path."""
@@ -100,21 +108,8 @@ def _rendered(source: Path, number: int, edge: int, most: float = math.inf) -> "
                 return bitmap.to_pil().copy()
 
 
-def _read(source: Path, limits: ExtractLimits, extracted: Extracted) -> Iterator[Part]:
-    from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
-
-    fallback = _Pypdf(source)
-    try:
-        document = _open(source)
-    except PdfiumError:
-        yield from _read_damaged(source, limits, extracted, fallback)
-        return
-    with document:
-        yield from _read_document(document, limits, extracted, fallback)
-
-
 def _read_document(
-    document: "PdfDocument", limits: ExtractLimits, extracted: Extracted, fallback: "_Pypdf"
+    document: "PdfDocument", extracted: Reading, fallback: "_Pypdf"
 ) -> Iterator[Part]:
     pages = len(document)
     title = document.get_metadata_value("Title").strip()
@@ -126,7 +121,7 @@ def _read_document(
         published="-".join(date.groups()) if date else "",
         outline=tuple(_outline(document)),
     )
-    count = _bounded_count(pages, limits, extracted)
+    count = _bounded_count(pages, extracted)
     parts = page_parts(_pages(document, count, fallback), extracted)
     first = next(parts, None)
     if first is None and any(fallback.texts(min(count, _PYPDF_TRIES))):
@@ -139,19 +134,17 @@ def _read_document(
     yield from parts
 
 
-def _read_damaged(
-    source: Path, limits: ExtractLimits, extracted: Extracted, fallback: "_Pypdf"
-) -> Iterator[Part]:
+def _read_damaged(source: Path, extracted: Reading, fallback: "_Pypdf") -> Iterator[Part]:
     """Read a file that pdfium does not open: by pypdf, else the complete pages of a cut file."""
     if pages := fallback.page_count():
         extracted.learn(pages=pages)
-        texts = fallback.texts(_bounded_count(pages, limits, extracted))
+        texts = fallback.texts(_bounded_count(pages, extracted))
         yield from page_parts(map(_only, texts), extracted)
         return
     document, notice = _recovered(source)
     with document:
         try:
-            yield from _read_document(document, limits, extracted, fallback)
+            yield from _read_document(document, extracted, fallback)
         except NoText:
             raise PdfReason.PDF_NO_PAGE.error(why=_damage(source)) from None
     extracted.learn(extraction_truncated=True)
@@ -253,11 +246,12 @@ def _blocks(page: "PdfPage", images: PageImages | None, tables: PageTables) -> S
     return [*blocks, marks] if blocks and marks else blocks
 
 
-def _bounded_count(pages: int, limits: ExtractLimits, extracted: Extracted) -> int:
-    if pages > limits.pdf_max_pages:
+def _bounded_count(pages: int, extracted: Reading) -> int:
+    limit = extracted.limits.pdf_max_pages
+    if pages > limit:
         extracted.learn(extraction_truncated=True)
-        extracted.fail(PdfReason.PDF_PAGE_LIMIT.cause(limit=limits.pdf_max_pages, pages=pages))
-    return min(pages, limits.pdf_max_pages)
+        extracted.fail(PdfReason.PDF_PAGE_LIMIT.cause(limit=limit, pages=pages))
+    return min(pages, limit)
 
 
 def _outline(document: "PdfDocument") -> Iterator[Heading]:
