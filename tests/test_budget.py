@@ -19,7 +19,7 @@ BUDGET = {
     "fetchstash/config": (4, 1_198),
     "fetchstash/fetch": (23, 5_711),
     "fetchstash/gateway": (14, 3_568),
-    "fetchstash/handlers": (88, 23_025),
+    "fetchstash/handlers": (88, 22_955),
     "fetchstash/render": (6, 1_260),
     "fetchstash/server": (18, 3_623),
     "fetchstash/service": (18, 5_059),
