@@ -380,6 +380,32 @@ def test_posts_of_a_thread_keep_author_and_date(read_page: Read) -> None:
 
 
 @pytest.mark.parametrize(
+    ("row", "is_kept"),
+    [
+        ("<p>Defined in Gates</p><p>lift :: Gate {0} -> {0}</p><p>lower :: {0} -> Gate {0}</p>", 0),
+        ("<p>The key {0} {1} {2} {3} opens {4} {5} {6}</p>", 1),
+    ],
+    ids=["instances", "answers"],
+)
+def test_folds_that_say_the_same_are_left_out_and_answers_kept(
+    read_page: Read, row: str, is_kept: int
+) -> None:
+    words = [[f"w{number}x{place}" for place in range(7)] for number in range(40)]
+    folds = "".join(
+        f"<tr><td>Gate of {w[0]}</td></tr><tr><td colspan=2><details><summary>More</summary>"
+        f"{row.format(*w)}</details></td></tr>"
+        for w in words
+    )
+    _, text = read_page(
+        f"<h1>Gates</h1><p>{PROSE}</p><h2>All</h2><details open><table>{folds}</table></details>"
+    )
+    assert text.count("Gate of") == 40
+    assert "lower ::" not in text
+    assert text.count("The key") == 40 * is_kept
+    assert PROSE[:40] in text
+
+
+@pytest.mark.parametrize(
     ("name", "is_kept"), [("post pinned", True), ("post advertisement", False), ("pinned", False)]
 )
 def test_a_post_whose_sisters_are_kept_is_kept(read_page: Read, name: str, is_kept: bool) -> None:

@@ -43,6 +43,9 @@ HIDDEN = {
     "display none behind a comment (CSS Syntax 3, 4.3.2)": f'<div style="display:/**/none">{SECRET}</div>',
     "visibility hidden (CSS Display 3, 4)": f'<p style="visibility:hidden">{SECRET}</p>',
     "opacity zero (CSS Color 4, 3)": f'<p style="opacity: 0">{SECRET}</p>',
+    "one part that fades in": f'<p style="opacity:0;transform:translateY(9px)">{SECRET}</p>',
+    "a menu behind its opener": f'<button aria-expanded=false aria-haspopup=true>Menu</button><div style="display:none">{SECRET}</div>',
+    "a list behind its opener": f'<a aria-expanded=false>Menu</a><ul style="display:none"><li>{SECRET}</li></ul>',
     "opacity next to zero": f'<p style="opacity:.01">{SECRET}</p>',
     "font size zero (CSS Fonts 4, 2.5)": f'<p style="font-size:0">{SECRET}</p>',
     "font size of one pixel": f'<p style="font-size: 1px">{SECRET}</p>',
@@ -185,6 +188,10 @@ SEEN = {
     "grey on white": f'<p style="color:#999">{SECRET}</p>',
     "a margin over the whole width": f'<p style="margin-left:calc(50% - 50vw)">{SECRET}</p>',
     "a column that stands to the left": f'<p style="margin-left:-100%">{SECRET}</p>',
+    "panels behind their openers (WAI-ARIA 1.2, aria-expanded)": f"<style>.a{{opacity:0}}</style><div role=button aria-expanded=false>What?</div><div class=a>{SECRET}</div>",
+    "a page behind a frame that is left open in noscript (13.2.6.4.4)": f'<noscript><iframe src="t.html" style="display:none"></noscript><p>{SECRET}</p>',
+    "parts of a page that fade in": f'<p style="opacity: 0; transform: matrix(1, 0, 0, 1, 0, 30)">{SECRET}</p>'
+    + f'<p style="opacity:0;transform:translateY(9px)">{PROSE}</p>' * 9,
     "a page that fades in": f'<div style="opacity:0"><p>{SECRET}</p>{f"<p>{PROSE}</p>" * 20}</div>',
     "a part that React streams": (
         f'<!--$?--><template id="B:3"></template><!--/$--><div hidden id="S:3"><p>{SECRET}</p></div><script>$RC()</script>'

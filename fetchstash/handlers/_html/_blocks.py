@@ -7,6 +7,7 @@ from itertools import chain, islice, pairwise, zip_longest
 from typing import NamedTuple
 
 from fetchstash.handlers._contract import Part
+from fetchstash.handlers._html import _inline
 from fetchstash.handlers._html._element import (
     BLOCKS,
     CODE_TAGS,
@@ -17,18 +18,7 @@ from fetchstash.handlers._html._element import (
     is_code,
     is_read,
 )
-from fetchstash.handlers._html._inline import (
-    Inline,
-    code_lines,
-    code_text,
-    heading_in,
-    is_data_table,
-    is_equation,
-    is_gutter,
-    language,
-    row_elements,
-    rows,
-)
+from fetchstash.handlers._html._inline import Inline, code_text, row_elements, rows
 from fetchstash.handlers._html._media import MEDIA, shown
 from fetchstash.handlers._html._tree import Page
 from fetchstash.handlers._prose import fence_for
@@ -141,14 +131,14 @@ class _Cutter(NamedTuple):
             words = " ".join(code_text(element).split()) if tag == "div" else element.text()
             if words and not _is_line_numbers(element):
                 self._add(CODE, [element], element, words)
-        elif tag == "table" and code_lines(element) is not None:
+        elif tag == "table" and _inline.code_lines(element) is not None:
             self._add(CODE, [element], element, element.text())
-        elif tag == "table" and is_data_table(element):
+        elif tag == "table" and _inline.is_data_table(element):
             self._add_table(element)
-        elif tag == "table" and is_equation(element):
+        elif tag == "table" and _inline.is_equation(element):
             for row in row_elements(element):
                 self._add_paragraph(list(row.elements()), row)
-        elif is_read(element) and not (tag == "td" and is_gutter(element)):
+        elif is_read(element) and not (tag == "td" and _inline.is_gutter(element)):
             inside = self
             if tag in _ITEMS:
                 inside = _Cutter(self.blocks, (*self.containers, element), self.link)
@@ -163,7 +153,7 @@ class _Cutter(NamedTuple):
         part.children += [child for child in table.elements() if child.tag == "caption"]
         is_parted = False
         for row in row_elements(table):
-            heading = heading_in(row)
+            heading = _inline.heading_in(row)
             if heading is None and not _shows_code(row):
                 part.children.append(row)
                 continue
@@ -367,7 +357,7 @@ def _lines(block: Block, inline: Inline) -> Iterator[str]:
     if block.kind == CODE:
         text = code_text(block.parent)
         fence = fence_for(text)
-        yield f"{fence}{language(block.parent)}"
+        yield f"{fence}{_inline.language(block.parent)}"
         yield from text.split("\n")
         yield fence
     elif block.kind == TABLE:

@@ -11,19 +11,10 @@ from itertools import compress
 from operator import not_
 from urllib.parse import unquote
 
-from fetchstash.handlers._html import _features
+from fetchstash.handlers._html import _features, _repairs
 from fetchstash.handlers._html._blocks import CODE, MEDIUM, PARAGRAPH, Block, size_of, texts
 from fetchstash.handlers._html._element import HEADINGS, Element, elements_in
 from fetchstash.handlers._html._features import GROUPS, Kind, groups, kind_of
-from fetchstash.handlers._html._repairs import (
-    by_rules_alone,
-    complete_cards,
-    fill_gaps,
-    keep_bylines,
-    keep_media,
-    keep_tables,
-    keep_title,
-)
 from fetchstash.handlers._html._trees import ROUNDS
 
 _SETTLED = 2.5
@@ -245,31 +236,32 @@ def content(blocks: list[Block], *, is_article: bool = False) -> list[bool]:
     """
     with_words = texts(blocks)
     chosen = _choose(with_words)
+    _repairs.drop_folds(with_words, chosen)
     if is_article:
         drop_teasers(with_words, chosen)
     kept = iter(chosen)
     keep = [block.kind != MEDIUM and next(kept) for block in blocks]
     if len(with_words) < len(blocks):
-        keep_media(blocks, keep)
+        _repairs.keep_media(blocks, keep)
     return keep
 
 
 def _choose(blocks: list[Block]) -> list[bool]:
     size = size_of(blocks)
     if len(blocks) > MAX_SCORED or size < MIN_SCORED_CHARS:
-        return by_rules_alone(blocks)
+        return _repairs.by_rules_alone(blocks)
     keep = likeliest(log_odds(blocks), [block.count for block in blocks])
     if size < SHORT_PAGE_CHARS:
-        by_place = by_rules_alone(blocks)
+        by_place = _repairs.by_rules_alone(blocks)
         agreed = MIN_AGREED * size_of(compress(blocks, by_place))
         keep = by_place if size_of(compress(blocks, keep)) < agreed else keep
     if any(block.kind == CODE for block in blocks):
-        fill_gaps(blocks, keep)
-    keep_tables(blocks, keep)
-    complete_cards(blocks, keep)
+        _repairs.fill_gaps(blocks, keep)
+    _repairs.keep_tables(blocks, keep)
+    _repairs.complete_cards(blocks, keep)
     keep_sisters(blocks, keep)
-    keep_bylines(blocks, keep)
-    keep_title(blocks, keep)
+    _repairs.keep_bylines(blocks, keep)
+    _repairs.keep_title(blocks, keep)
     return keep
 
 

@@ -202,6 +202,11 @@ _OPTIONS = names("option optgroup")
 _FOREIGN = names("svg math")
 
 
+# A browser that runs scripts reads noscript as raw text (HTML Standard, 13.2.6.4.4): a frame that
+# is left open in it does not swallow the page.
+_OPEN_FRAME = re.compile(r"<iframe\b[^>]*>(?=(?:[^<]|<!--)*</noscript\b)", re.IGNORECASE)
+
+
 def check(source: str) -> tuple[str, bool]:
     """Return ``source`` safe to parse, and whether its end was cut off.
 
@@ -209,6 +214,8 @@ def check(source: str) -> tuple[str, bool]:
     """
     cut = len(source) > MAX_SOURCE_CHARS
     source = source[:MAX_SOURCE_CHARS]
+    if source.count("<iframe") > source.count("</iframe"):
+        source = _OPEN_FRAME.sub("", source)
     if is_harmless(source):
         return source, cut
     source, cut_by_tags = _Scan().run(source)

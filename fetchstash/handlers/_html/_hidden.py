@@ -11,19 +11,13 @@ ordinary element before the page is parsed, and what its host holds moves into i
 import re
 from enum import Enum, auto
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from fetchstash.handlers._html import _style
 from fetchstash.handlers._html._element import Element, names
 from fetchstash.handlers._html._sheet import StyleSheet
-from fetchstash.handlers._html._style import (
-    BLACK,
-    WHITE,
-    Colour,
-    Style,
-    colour,
-    contrast,
-    read_style,
-)
+from fetchstash.handlers._html._style import Colour, Style, colour
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -47,8 +41,10 @@ _CLOSED = re.compile(
     r"accordion|collaps|expand|(?<![a-z])(?:faq|tab-?(?:pane|panel|content)|toggle)", re.IGNORECASE
 )
 _SLIDE = re.compile(r"slide|carousel|swiper|splide|glide", re.IGNORECASE)
+_OPENER_REACH = 4  # elements before the hidden one in which its opener is searched
 _CLOSED_REACH = 3  # elements, from the hidden one up, whose classes may name it a panel
-_NOT_PANELS = names("dialog alertdialog menu menubar listbox tooltip alert navigation search")
+_NOT_PANELS = names("dialog alertdialog menu menubar listbox tooltip alert navigation search tree")
+_LISTS = names("ul ol menu")  # beside their opener they are a menu
 _CHROME = names("nav header footer form dialog menu")
 
 
@@ -71,8 +67,8 @@ class Paint(NamedTuple):
     ``covered``: an element around has a background, under which negative layers are painted.
     """
 
-    colour: Colour | None = BLACK
-    background: Colour | None = WHITE
+    colour: Colour | None = _style.BLACK
+    background: Colour | None = _style.WHITE
     tiny: bool = False
     invisible: bool = False
     clips_to_text: bool = False
@@ -92,7 +88,9 @@ def is_unseen(text: Paint) -> bool:
         return False
     if text.colour.alpha < MIN_ALPHA:
         return True
-    return text.background is not None and contrast(text.colour, text.background) < MIN_CONTRAST
+    return (
+        text.background is not None and _style.contrast(text.colour, text.background) < MIN_CONTRAST
+    )
 
 
 def style_of(element: Element, sheet: StyleSheet, identity: int) -> Style | None:
@@ -103,7 +101,7 @@ def style_of(element: Element, sheet: StyleSheet, identity: int) -> Style | None
     attributes = element.attributes
     get = attributes.get
     style = sheet.style(element.tag, get("class", ""), get("id", ""), identity)
-    inline = read_style(attributes["style"]) if "style" in attributes else None
+    inline = _style.read_style(attributes["style"]) if "style" in attributes else None
     background = get("bgcolor", "")
     shade = get(_COLOUR_ATTRIBUTES.get(element.tag, ""), "")
     if inline is None and not background and not shade:
@@ -160,6 +158,17 @@ def is_closed_panel(element: Element, controlled: set[str]) -> bool:
         element.get("role") == "tabpanel"
         or element.get("id") in controlled
         or any(_CLOSED.search(e.get("class")) for e in element.nearest(_CLOSED_REACH))
+        or (element.tag not in _LISTS and _stands_behind_opener(element))
+    )
+
+
+def _stands_behind_opener(element: Element) -> bool:
+    """Return whether the element before says that it is the closed opener of something."""
+    siblings = element.parent.children if element.parent is not None else ()
+    before = next((child for child in reversed(siblings) if not isinstance(child, str)), None)
+    return before is not None and any(
+        e.get("aria-expanded") == "false" and "aria-haspopup" not in e.attributes
+        for e in islice(before.subtree(), _OPENER_REACH)
     )
 
 

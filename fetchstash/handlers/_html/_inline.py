@@ -34,7 +34,7 @@ def is_data_table(table: Element) -> bool:
     headings = False
     for element in table.descendants():
         tag = element.tag
-        if tag in _LAYOUT_INSIDE or (not headed and is_code(element)):
+        if tag in _LAYOUT_INSIDE or (not headed and (tag == "details" or is_code(element))):
             return False
         if tag == "table" and (not headed or len(element.text()) > LONGEST_NESTED):
             return False

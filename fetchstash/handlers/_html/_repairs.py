@@ -6,7 +6,7 @@ HTML Standard, 4.3; WAI-ARIA 1.2, 5.3.4.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from itertools import compress, islice, pairwise
+from itertools import chain, compress, islice, pairwise
 from typing import NamedTuple
 
 from fetchstash.handlers._html._blocks import CODE, HEADING, MEDIUM, TABLE, Block, size_of
@@ -175,6 +175,36 @@ def complete_cards(blocks: list[Block], keep: list[bool]) -> None:
         if words <= CARD_WORDS and any(keep[number] for number in numbers):
             for number in numbers:
                 keep[number] = True
+
+
+LEAST_FOLDS, MOST_FOLDED, MIN_SAID_AGAIN = 5, 1 / 3, 0.6
+"""Closed ``details`` of one summary, and their share of the page's words and of words that most of
+them say, from which on they are the list of a program, such as all instances of a class."""
+
+
+def drop_folds(blocks: list[Block], keep: list[bool]) -> None:
+    """Leave out most of a page that is folded and says the same each time; answers differ."""
+    folds: defaultdict[str, dict[Element, list[int]]] = defaultdict(dict)
+    for number, block in enumerate(blocks):
+        fold = block.parent.parent if block.parent.tag == "summary" else None
+        if fold is not None and fold.tag == "details" and "open" not in fold.attributes:
+            folds[block.words][fold] = [number]
+    for alike in folds.values():
+        if len(alike) < LEAST_FOLDS:
+            continue
+        for number, block in enumerate(blocks):
+            for element in block.parent.outward():
+                if element in alike:
+                    alike[element].append(number)
+        said = [{w for n in fold for w in blocks[n].words.split()} for fold in alike.values()]
+        often = Counter(chain.from_iterable(said))
+        again = (sum(2 * often[word] >= len(said) for word in own) / len(own) for own in said)
+        folded = set(chain.from_iterable(alike.values()))
+        size = sum(blocks[n].count for n in folded)
+        is_most = size >= MOST_FOLDED * sum(block.count for block in blocks)
+        if is_most and sum(again) >= MIN_SAID_AGAIN * len(said):
+            for number in folded:
+                keep[number] = False
 
 
 def keep_bylines(blocks: list[Block], keep: list[bool]) -> None:

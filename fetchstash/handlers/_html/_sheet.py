@@ -8,18 +8,9 @@ from math import comb
 from operator import attrgetter
 from typing import NamedTuple
 
+from fetchstash.handlers._html import _style
 from fetchstash.handlers._html._element import names
-from fetchstash.handlers._html._style import (
-    EVERYWHERE,
-    MAY_MATTER,
-    Rule,
-    Style,
-    hides,
-    may_hide,
-    read_style,
-    rules,
-    unescape,
-)
+from fetchstash.handlers._html._style import EVERYWHERE, Rule, Style, rules
 
 MAX_RULES_ALIKE = 200  # rules looked up by one class, id or tag; a real sheet has fewer
 MAX_SELECTOR_CHARS = 300
@@ -63,7 +54,7 @@ class _Entry:
     @cached_property
     def style(self) -> Style | None:
         """What its declarations say, read when an element first asks."""
-        return read_style(self.rule.declarations)
+        return _style.read_style(self.rule.declarations)
 
 
 class _Rules(NamedTuple):
@@ -102,7 +93,7 @@ class StyleSheet:
         self._known: dict[tuple[str, str, str], _Rules] = {}
         self._merged: dict[tuple[int, ...], Style] = {}
         self._shown: set[str] = set()
-        matters = MAY_MATTER.search if complete else may_hide
+        matters = _style.MAY_MATTER.search if complete else _style.may_hide
         for order, rule in enumerate(rule for source in sources for rule in rules(source)):
             declared = rule.declarations
             if ("color:" in declared and "backgr" in declared) or matters(declared):
@@ -119,7 +110,7 @@ class StyleSheet:
         if not applies and not shows:
             return
         last = selector if match else _last_compound(selector)
-        names = frozenset(map(unescape, _NAME.findall(match[2] if match else last)))
+        names = frozenset(map(_style.unescape, _NAME.findall(match[2] if match else last)))
         if shows:
             self._shown |= names
         if not applies:
@@ -178,7 +169,7 @@ class StyleSheet:
         style = entry.style
         if style is None or self.complete or not entry.is_complex:
             return style is not None
-        return hides(style) or style.get("visible") is False
+        return _style.hides(style) or style.get("visible") is False
 
     def _merge(self, entries: list[_Entry]) -> Style:
         """Return one style of all entries, by precedence; hiding counts only at all WIDTHS."""
@@ -240,7 +231,7 @@ def _worst(selector: str, depth: int, size: int) -> int:
 
 
 def _shows(declarations: str) -> bool:
-    text = unescape(declarations).lower()
+    text = _style.unescape(declarations).lower()
     may = "display" in text or "opacity" in text or "visibility" in text
     return may and _SHOWS.search(text) is not None
 

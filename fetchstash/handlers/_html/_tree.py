@@ -5,31 +5,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
+from fetchstash.handlers._html import _hidden, _media
 from fetchstash.handlers._html._element import BLOCKS, Element, names
-from fetchstash.handlers._html._hidden import (
-    MIN_ARIA_HIDDEN_WORDS,
-    TELLING,
-    UNKNOWN_PAINT,
-    HiddenBy,
-    Paint,
-    fill_slots,
-    hidden_by,
-    is_closed_panel,
-    is_slide,
-    is_unseen,
-    opened_roots,
-    paint,
-    style_of,
-    tells,
-)
-from fetchstash.handlers._html._media import (
-    formula,
-    is_player,
-    marked,
-    picture,
-    rendered,
-    with_dollars,
-)
+from fetchstash.handlers._html._hidden import TELLING, UNKNOWN_PAINT, HiddenBy, Paint, paint
 from fetchstash.handlers._html._sheet import StyleSheet
 from fetchstash.handlers._html._style import Style, hides, media, read_style
 from fetchstash.handlers._leads import framed
@@ -52,6 +30,8 @@ _PLAYED = names("video audio iframe")
 """Elements of which a trace is kept: what they play, and where it is."""
 _SPECIAL = names("dialog font img math mjx-container noscript")
 """Elements that need more than a look at their style."""
+_ENTERING = '[style*="opacity:0"][style*="transform"], [style*="opacity: 0"][style*="transform"]'
+"""Elements that a script fades and moves in when a reader scrolls there."""
 _FORMULA_SCRIPT = re.compile(r"mathjax|katex", re.IGNORECASE)
 _HEAD = "title, base, meta, link, script, style, frame, iframe, embed, object"
 _TEXT, _COMMENT = 2, 4  # lexbor's tag ids
@@ -91,10 +71,10 @@ def parse(source: str) -> Page:
     from selectolax.lexbor import LexborHTMLParser, SelectolaxError  # noqa: PLC0415 - heavy
 
     encoded = source.encode("utf-8", "replace")
-    opened = opened_roots(source) if b"shadowroot" in encoded.lower() else source
+    opened = _hidden.opened_roots(source) if b"shadowroot" in encoded.lower() else source
     parser = LexborHTMLParser(encoded if opened is source else opened.encode("utf-8", "replace"))
     if opened is not source:
-        fill_slots(parser)
+        _hidden.fill_slots(parser)
     page = Page(Element("body", {}, None))
     sheets: list[str] = []
     for node in parser.css(_HEAD):
@@ -121,7 +101,7 @@ def parse(source: str) -> Page:
     sheet = StyleSheet(sheets, select, size, lambda: _depth(root), complete=complete)
     around = Paint()
     for element, node in ((html, root), (page.body, body)):
-        style = style_of(element, sheet, node.mem_id)
+        style = _hidden.style_of(element, sheet, node.mem_id)
         around = paint(element, style, around, complete=complete)
     _Copy(page, sheet, body).run(around)
     return page
@@ -262,18 +242,18 @@ class _Copy:
                 return
             self._seen_paint = paints
         if self._page.has_tex and parent.tag not in {"code", "pre", "tt"}:
-            text = with_dollars(text)
+            text = _media.with_dollars(text)
         parent.children.append(text)
 
     def _add_tex(self, script: "LexborNode", parent: Element, paints: Paint) -> None:
         """Add the formula that a script element holds for MathJax."""
         is_tex = (script.attributes.get("type") or "").startswith("math/tex")
         if is_tex and not self._is_invisible(parent, paints):
-            parent.children.append(marked(script.text(deep=True)))
+            parent.children.append(_media.marked(script.text(deep=True)))
 
     def _is_invisible(self, element: Element, paints: Paint) -> bool:
         """Return whether what is drawn in this paint is not seen, and count it if so."""
-        if not is_unseen(paints):
+        if not _hidden.is_unseen(paints):
             return False
         self._page.hidden += element not in self._emptied
         self._emptied.add(element)
@@ -282,10 +262,12 @@ class _Copy:
     def _add_player(self, node: "LexborNode", parent: Element, around: Paint) -> None:
         """Add a film or a sound, without what stands inside for old browsers."""
         player = Element(node.tag or "", _attributes(node), parent)
-        style = style_of(player, self._sheet, node.mem_id)
+        style = _hidden.style_of(player, self._sheet, node.mem_id)
         if paint(player, style, around, complete=self._complete).invisible:
             return
-        if player.tag == "iframe" and not (is_player(player) and _is_seen_frame(player.attributes)):
+        if player.tag == "iframe" and not (
+            _media.is_player(player) and _is_seen_frame(player.attributes)
+        ):
             return
         source = node.css_first("source[src]")
         if source is not None:
@@ -298,7 +280,9 @@ class _Copy:
         key = tag, attributes.get("class", "")
         is_silent = self._silent.get(key)
         if is_silent is None:
-            is_silent = tag not in _SPECIAL and not tells(key[1]) and self._sheet.is_silent(*key)
+            is_silent = (
+                tag not in _SPECIAL and not _hidden.tells(key[1]) and self._sheet.is_silent(*key)
+            )
             self._silent[key] = is_silent
         return (
             is_silent
@@ -315,19 +299,19 @@ class _Copy:
             return None
         if tag == "noscript":
             self._page.without_scripts.append(element)
-        inline = rendered(tag, classes, node, has_sources=self._has_sources)
+        inline = _media.rendered(tag, classes, node, has_sources=self._has_sources)
         if tag == "img":
-            inline = picture(element) or None
-        style = style_of(element, self._sheet, node.mem_id)
+            inline = _media.picture(element) or None
+        style = _hidden.style_of(element, self._sheet, node.mem_id)
         painted = paint(element, style, around, complete=self._complete)
         if inline is not None:
             if not self._is_invisible(element, painted):
                 parent.children.append(inline)
             return None
-        cause = hidden_by(element, style, around)
+        cause = _hidden.hidden_by(element, style, around)
         if cause is None and element.get("aria-hidden") == "true":
             words = node.text(deep=True, separator=" ").split()
-            if len(words) >= MIN_ARIA_HIDDEN_WORDS and not is_slide(element):
+            if len(words) >= _hidden.MIN_ARIA_HIDDEN_WORDS and not _hidden.is_slide(element):
                 cause = HiddenBy.STYLE
         if cause is not None and not self._is_shown_by_script(element, node, cause):
             if element.get("id") not in self._placed:
@@ -337,7 +321,7 @@ class _Copy:
             return None
         if tag == "math":
             if not self._is_invisible(element, painted):
-                parent.children.append(formula(node))
+                parent.children.append(_media.formula(node))
             return None
         if tag == "img":
             if painted.invisible:
@@ -353,13 +337,24 @@ class _Copy:
     def _size(self) -> int:
         return _readable(self._body)
 
+    @cached_property
+    def _entering(self) -> frozenset[int]:
+        """The elements that enter one by one, if they are as much of a page as one that fades."""
+        nodes = self._body.css(_ENTERING)
+        size = sum(map(_readable, nodes))
+        is_much = size > MIN_FADING_CHARS and size * 3 > self._size
+        return frozenset(node.mem_id for node in nodes) if is_much else frozenset()
+
     def _is_shown_by_script(self, element: Element, node: "LexborNode", cause: HiddenBy) -> bool:
         """Return whether this is a closed panel, or must be the content of a page that fades in."""
+        style = element.get("style")
+        if "opacity" in style and "display" not in style and node.mem_id in self._entering:
+            return True
         if cause is HiddenBy.STYLE and len(node.text(deep=True)) > MIN_FADING_CHARS:
             size = _readable(node)
             if size > MIN_FADING_CHARS and (node.tag == "main" or size * 3 > self._size):
                 return True
-        return cause is not HiddenBy.FOR_GOOD and is_closed_panel(element, self._controlled)
+        return cause is not HiddenBy.FOR_GOOD and _hidden.is_closed_panel(element, self._controlled)
 
 
 def _readable(node: "LexborNode") -> int:

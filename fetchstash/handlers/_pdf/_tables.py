@@ -6,17 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from fetchstash.handlers._pdf._lines import (
-    Phrase,
-    Row,
-    cell_text,
-    column_at,
-    lines_of,
-    phrases,
-    row_at,
-    row_bands,
-    rows_of,
-)
+from fetchstash.handlers._pdf import _lines
+from fetchstash.handlers._pdf._lines import Row, column_at, lines_of, phrases, rows_of
 from fetchstash.handlers._pdf._objects import Rule, Word
 
 # Rules nearer than this, in points, are one, and touch.
@@ -95,7 +86,7 @@ def fill(grid: Grid, words: Sequence[Word]) -> list[Row]:
     rows, columns = len(grid.ys) - 1, len(grid.xs) - 1
     band_words: list[list[Word]] = [[] for _ in range(rows)]
     for word in words:
-        band_words[row_at(word, grid.ys[1:])].append(word)
+        band_words[_lines.row_at(word, grid.ys[1:])].append(word)
     owner = _owners(grid, band_words)
     for row, inside in enumerate(band_words):
         for word in inside:
@@ -110,7 +101,7 @@ def fill(grid: Grid, words: Sequence[Word]) -> list[Row]:
         for column, place in enumerate(places):
             # In the other columns of a cell that spans them nothing stands.
             if owner[place] in spanning and owner[place][1] == column:
-                text = cell_text(cells.get(owner[place], []))
+                text = _lines.cell_text(cells.get(owner[place], []))
                 for line in band:
                     line[column] = text
         table += band
@@ -218,7 +209,7 @@ class Table:
 @dataclass(slots=True)
 class _Line:
     words: list[Word]
-    phrases: list[Phrase]
+    phrases: list[_lines.Phrase]
 
     @property
     def middle(self) -> float:
@@ -321,10 +312,10 @@ def _table(lines: Sequence[_Line], rules: Sequence[Rule]) -> Table | None:
     if len(inner) >= 3:
         edges = pairwise([top, *sorted(inner, reverse=True), bottom])
         bands = [(high, low) for high, low in edges if high - low > 4]
-    bands = bands or row_bands(words)
+    bands = bands or _lines.row_bands(words)
     cells: list[list[list[Word]]] = [[[] for _ in columns] for _ in bands]
     for word in words:
-        row = row_at(word, [low for _, low in bands])
+        row = _lines.row_at(word, [low for _, low in bands])
         cells[row][column_at(word, [right for _, right in columns])].append(word)
     strip = _STRIP * lines[0].height
     ends = [*(left - strip for left, _ in columns[1:]), columns[-1][1]]

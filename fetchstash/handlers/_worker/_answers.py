@@ -27,19 +27,8 @@ from fetchstash.handlers._contract import (
 )
 from fetchstash.handlers._reasons import Cause
 from fetchstash.handlers._registry import describe, format_of
-from fetchstash.handlers._worker._protocol import (
-    MAX_FRAME,
-    MAX_HEADINGS,
-    MAX_LINE,
-    MAX_PART_TEXT,
-    MAX_PREVIEW,
-    MAX_TITLE,
-    PluginReport,
-    ProtocolError,
-    Values,
-    read_cause,
-    read_facts,
-)
+from fetchstash.handlers._worker import _protocol
+from fetchstash.handlers._worker._protocol import ProtocolError, Values
 from fetchstash.text.facts import FACTS
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.ranges import Heading, Preview, Ranges, Table, Unit
@@ -105,12 +94,12 @@ class Pieces:
             self.pages.append(self.chars)
         self.bytes, self.chars = size, chars
         self.is_source = piece.is_true("is_source")
-        self.outline += piece.headings("headings", MAX_HEADINGS)
+        self.outline += piece.headings("headings", _protocol.MAX_HEADINGS)
         self._add_rows(piece)
         if (
             len(self.pages) > MAX_PAGES
             or len(self.tables) > MAX_TABLES
-            or len(self.outline) > MAX_HEADINGS
+            or len(self.outline) > _protocol.MAX_HEADINGS
         ):
             raise ProtocolError
         if self.on_page and starts_page:
@@ -190,14 +179,14 @@ def extraction(
     text: Path, done: Values, decision: Decision, pieces: Pieces, lines: int
 ) -> Extraction:
     """Return the extraction of a job that ended well. Raises ProtocolError."""
-    facts = read_facts(done)
+    facts = _protocol.read_facts(done)
     media_type = facts["media_type"] = facts["media_type"] or decision.media_type
     if pieces.declared:
         facts |= pieces.declared.facts(media_type)
     else:
         facts |= describe(format_of(decision).kind, media_type)
     facts["extraction_error"] = _cause(done.data["cause"], "").words() if "cause" in done else ""
-    facts["outline"] = (*facts["outline"], *pieces.outline)[:MAX_HEADINGS]
+    facts["outline"] = (*facts["outline"], *pieces.outline)[: _protocol.MAX_HEADINGS]
     return Extraction(
         text=text if done.is_true("has_text") else None,
         handler=pieces.handler,
@@ -235,7 +224,7 @@ def part(answer: Values, max_bytes: int) -> PartText | Picture:
     Raises ProtocolError.
     """
     if "picture" not in answer.data:
-        text, total = answer.text("text", MAX_PART_TEXT), answer.count("total")
+        text, total = answer.text("text", _protocol.MAX_PART_TEXT), answer.count("total")
         return PartText(text, total, cut=answer.is_true("cut"))
     try:
         data = base64.b64decode(answer.string("picture", MAX_PICTURE_CHARS), validate=True)
@@ -251,18 +240,18 @@ def part(answer: Values, max_bytes: int) -> PartText | Picture:
 def page(answer: Values) -> PageText:
     """Return the text that OCR read. Raises ProtocolError."""
     confidence = answer.count("confidence", 1_000)
-    return PageText(answer.text("text", MAX_PART_TEXT), confidence / 1_000)
+    return PageText(answer.text("text", _protocol.MAX_PART_TEXT), confidence / 1_000)
 
 
-def plugins(answer: Values) -> list[PluginReport]:
+def plugins(answer: Values) -> list[_protocol.PluginReport]:
     """Return the answer about plugins. Raises ProtocolError."""
     return [
-        PluginReport(
-            clean_line(report.string("package", MAX_FRAME)[:MAX_LINE]),
+        _protocol.PluginReport(
+            clean_line(report.string("package", _protocol.MAX_FRAME)[: _protocol.MAX_LINE]),
             tuple(_format(Values(f)) for f in report.items("formats", MAX_FORMATS)),
-            clean_line(report.string("failure", MAX_FRAME)[:MAX_LINE]),
+            clean_line(report.string("failure", _protocol.MAX_FRAME)[: _protocol.MAX_LINE]),
         )
-        for report in map(Values, answer.items("plugins", MAX_FRAME))
+        for report in map(Values, answer.items("plugins", _protocol.MAX_FRAME))
     ]
 
 
@@ -277,7 +266,7 @@ def _format(declared: Values) -> Format:
         kind=kind,
         word=declared.line("word", MAX_WORD),
         handler="",
-        media_types=declared.lines("media_types", MAX_FORMATS, MAX_TITLE),
+        media_types=declared.lines("media_types", MAX_FORMATS, _protocol.MAX_TITLE),
         is_text=declared.flag("is_text"),
         paths=declared.lines("paths", paths.max_items, paths.max_chars),
         unit=unit,
@@ -294,13 +283,13 @@ def failure(frame: dict[str, Any], request: PartRequest | None = None) -> Fetchs
     """
     error = _cause(frame.get("failed"), request.path if request else "").error()
     if "excerpt" in frame:
-        error.excerpt = Values(frame).text("excerpt", MAX_LINE)
+        error.excerpt = Values(frame).text("excerpt", _protocol.MAX_LINE)
     return error
 
 
 def _cause(data: Any, path: str) -> Cause:
     try:
-        return read_cause(Values(data).data, path)
+        return _protocol.read_cause(Values(data).data, path)
     except ValueError as error:
         raise ProtocolError from error
 
@@ -308,8 +297,8 @@ def _cause(data: Any, path: str) -> Cause:
 def _preview(data: Values) -> Preview:
     names = ("lines_shown", "rows_shown", "total_rows", "columns_shown", "total_columns")
     return Preview(
-        data.text("text", MAX_PREVIEW),
-        data.text("sample", MAX_PREVIEW),
+        data.text("text", _protocol.MAX_PREVIEW),
+        data.text("sample", _protocol.MAX_PREVIEW),
         **{name: data.count(name) for name in names if name in data},
         cells_truncated=data.count("cells_truncated"),
     )
