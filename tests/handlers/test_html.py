@@ -379,6 +379,19 @@ def test_posts_of_a_thread_keep_author_and_date(read_page: Read) -> None:
     assert text.count("2026-11-1") == 8
 
 
+@pytest.mark.parametrize(("name", "is_kept"), [("t-navbar", False), ("t-canvas", True)])
+def test_what_a_class_calls_navigation_is_left_out(
+    read_page: Read, name: str, is_kept: bool
+) -> None:
+    rows = "".join(f"<tr><td><a href=/{n}>Gate number {n}</a></td></tr>" for n in range(9))
+    _, text = read_page(
+        f"<div id=content class=text><h1>Gates</h1><p>{PROSE}</p><div class={name}><table><tr>"
+        f"<th>See</th></tr>{rows}</table></div><p>{PROSE}</p><p>{PROSE}</p></div>"
+    )
+    assert ("Gate number 3" in text) is is_kept
+    assert text.count(PROSE.strip()) == 3
+
+
 @pytest.mark.parametrize(
     ("row", "is_kept"),
     [

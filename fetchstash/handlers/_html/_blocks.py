@@ -7,17 +7,8 @@ from itertools import chain, islice, pairwise, zip_longest
 from typing import NamedTuple
 
 from fetchstash.handlers._contract import Part
-from fetchstash.handlers._html import _inline
-from fetchstash.handlers._html._element import (
-    BLOCKS,
-    CODE_TAGS,
-    HEADINGS,
-    Element,
-    Node,
-    elements_in,
-    is_code,
-    is_read,
-)
+from fetchstash.handlers._html import _element, _inline
+from fetchstash.handlers._html._element import CODE_TAGS, HEADINGS, Element, Node
 from fetchstash.handlers._html._inline import Inline, code_text, row_elements, rows
 from fetchstash.handlers._html._media import MEDIA, shown
 from fetchstash.handlers._html._tree import Page
@@ -103,8 +94,8 @@ class _Cutter(NamedTuple):
             if isinstance(child, str):
                 if run or not child.isspace():
                     run.append(child)
-            elif not (child.tag in BLOCKS or child.holds_blocks):
-                if is_read(child):
+            elif not (child.tag in _element.BLOCKS or child.holds_blocks):
+                if _element.is_read(child):
                     if child.tag == "br" and _ends_with_break(run):
                         self._add_paragraph(run, parent)
                         run = []
@@ -127,7 +118,7 @@ class _Cutter(NamedTuple):
         if tag in HEADINGS:
             if words := element.text():
                 self._add(HEADING, element.children, element, words, HEADINGS[tag])
-        elif is_code(element):
+        elif _element.is_code(element):
             words = " ".join(code_text(element).split()) if tag == "div" else element.text()
             if words and not _is_line_numbers(element):
                 self._add(CODE, [element], element, words)
@@ -138,7 +129,7 @@ class _Cutter(NamedTuple):
         elif tag == "table" and _inline.is_equation(element):
             for row in row_elements(element):
                 self._add_paragraph(list(row.elements()), row)
-        elif is_read(element) and not (tag == "td" and _inline.is_gutter(element)):
+        elif _element.is_read(element) and not (tag == "td" and _inline.is_gutter(element)):
             inside = self
             if tag in _ITEMS:
                 inside = _Cutter(self.blocks, (*self.containers, element), self.link)
@@ -184,7 +175,7 @@ class _Cutter(NamedTuple):
                 self._add(CODE, [code], code, words)
             case _ if words:
                 self._add(PARAGRAPH, run, parent, words)
-            case _ if any(e.tag in MEDIA and shown(e) for e in elements_in(run)):
+            case _ if any(e.tag in MEDIA and shown(e) for e in _element.elements_in(run)):
                 self._add(MEDIUM, run, parent, "")
             case _:
                 pass
@@ -210,7 +201,7 @@ def _shows_code(row: Element) -> bool:
 def _codes(element: Element) -> Iterator[Element]:
     """Yield the elements of code inside, not those inside of another."""
     for child in element.elements():
-        if is_code(child) or (child.tag in CODE_TAGS and not child.holds_blocks):
+        if _element.is_code(child) or (child.tag in CODE_TAGS and not child.holds_blocks):
             yield child
         else:
             yield from _codes(child)
@@ -218,7 +209,7 @@ def _codes(element: Element) -> Iterator[Element]:
 
 def _code_lines(element: Element) -> int:
     """Return the lines of an element that is code by itself, 0 for any other."""
-    if not is_code(element):
+    if not _element.is_code(element):
         inside = {inner.tag for inner in element.descendants()} if element.tag in CODE_TAGS else ()
         if "br" not in inside or "a" in inside:  # a block of code has no links
             return 0
@@ -285,7 +276,7 @@ class _Grid:
         for cell in cells:
             self._take_spans(texts)
             # Line breaks tell one piece of code from the next.
-            has_code = any(e.tag in CODE_TAGS or is_code(e) for e in cell.descendants())
+            has_code = any(e.tag in CODE_TAGS or _element.is_code(e) for e in cell.descendants())
             breaks = "<br>" if has_code else " "
             text = inline.text(cell.children, breaks=breaks).replace("|", "\\|")
             self._spare += len(text) + 2

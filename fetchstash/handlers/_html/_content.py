@@ -237,6 +237,7 @@ def content(blocks: list[Block], *, is_article: bool = False) -> list[bool]:
     with_words = texts(blocks)
     chosen = _choose(with_words)
     _repairs.drop_folds(with_words, chosen)
+    _repairs.drop_bars(with_words, chosen)
     if is_article:
         drop_teasers(with_words, chosen)
     kept = iter(chosen)

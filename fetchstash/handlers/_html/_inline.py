@@ -4,17 +4,8 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urljoin
 
-from fetchstash.handlers._html._element import (
-    BLOCKS,
-    CODE_TAGS,
-    HEADINGS,
-    Element,
-    Node,
-    is_code,
-    is_read,
-    lines_of_code,
-    names,
-)
+from fetchstash.handlers._html import _element
+from fetchstash.handlers._html._element import BLOCKS, HEADINGS, Element, Node, is_code, names
 from fetchstash.handlers._html._media import MEDIA, labelled, shown
 
 LONGEST_CELL = 1_000  # characters; a longer cell is a column of a layout
@@ -207,7 +198,7 @@ class Inline:
                 out.append("\n")
             elif tag == "a":
                 self._write_link(node, out, emphasis)
-            elif tag in CODE_TAGS:
+            elif tag in _element.CODE_TAGS:
                 self._write_code(node, out)
             elif tag in _MARKS and (emphasis or tag in _STRUCK):
                 self._write_marked(node, out, _MARKS[tag])
@@ -220,7 +211,7 @@ class Inline:
             elif tag == "ins":  # no mark of Markdown, which takes HTML (CommonMark, 6.6)
                 text = self.text(node.children, breaks=" ", emphasis=emphasis)
                 out.append(_keep_spaces(node, f"<ins>{text}</ins>") if text else "")
-            elif is_read(node):
+            elif _element.is_read(node):
                 if tag in BLOCKS:
                     out.append(" • " if tag == "li" else " ")
                 self._write(node.children, out, emphasis)
@@ -306,12 +297,12 @@ def code_text(code: Element) -> str:
     if code.tag == "table":
         pieces.append("\n".join(code_lines(code) or ()))
     elif code.tag == "div":
-        for line in lines_of_code(code):
+        for line in _element.lines_of_code(code):
             _write_verbatim(line, pieces)
             pieces.append("\n")
     else:
-        _write_verbatim(code, pieces, folds=code.tag in CODE_TAGS)
-    if code.tag in CODE_TAGS:
+        _write_verbatim(code, pieces, folds=code.tag in _element.CODE_TAGS)
+    if code.tag in _element.CODE_TAGS:
         pieces = ["\n".join(line.strip(" ") for line in "".join(pieces).split("\n"))]
     text = "".join(pieces).replace("\r\n", "\n").replace("\r", "\n").replace("\xa0", " ")
     return text.strip("\n").rstrip()

@@ -207,6 +207,28 @@ def drop_folds(blocks: list[Block], keep: list[bool]) -> None:
                 keep[number] = False
 
 
+_BAR = re.compile(r"(?:^|\s)(?:\w+-)?nav(?:bar|box|igation)?(?:-\w+)?(?:$|\s)", re.IGNORECASE)
+
+
+def drop_bars(blocks: list[Block], keep: list[bool]) -> None:
+    """Leave out what a class calls navigation if half of it is links, and it is not the page."""
+    known: dict[Element, bool] = {}
+    held: defaultdict[Element, list[int]] = defaultdict(list)
+    for number, block in enumerate(blocks):
+        for element in block.parent.outward():
+            if element not in known:
+                known[element] = _BAR.search(element.get("class")) is not None
+            if known[element]:
+                held[element].append(number)
+    kept = set(compress(range(len(keep)), keep))
+    half = sum(block.count for block in blocks) / 2
+    for inside in held.values():
+        size = sum(blocks[n].count for n in inside)
+        if 2 * sum(blocks[n].linked for n in inside) >= size < half and kept.difference(inside):
+            for number in inside:
+                keep[number] = False
+
+
 def keep_bylines(blocks: list[Block], keep: list[bool]) -> None:
     """Keep author and date of each post of a thread of which text is kept."""
     known: dict[Element, bool] = {}
