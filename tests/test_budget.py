@@ -19,7 +19,7 @@ BUDGET = {
     "fetchstash/config": (4, 1_198),
     "fetchstash/fetch": (23, 5_711),
     "fetchstash/gateway": (14, 3_568),
-    "fetchstash/handlers": (88, 22_955),
+    "fetchstash/handlers": (88, 22_954),
     "fetchstash/render": (6, 1_260),
     "fetchstash/server": (18, 3_623),
     "fetchstash/service": (18, 5_059),
@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 610),
     "fetchstash/text": (6, 1_139),
     "scripts": (46, 7_458),
-    "tests": (245, 54_414),
+    "tests": (245, 54_460),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
