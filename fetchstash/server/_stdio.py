@@ -4,14 +4,13 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 
 import anyio
 import anyio.to_thread
 import mcp_types as types
-from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp.server import CacheHint, NotificationOptions, Server
 from mcp.server.context import HandlerResult
 from mcp.shared.message import SessionMessage
@@ -22,7 +21,7 @@ from fetchstash.server import _resources
 from fetchstash.server._lazy import Context, LazyStash, StashSource
 from fetchstash.server._listing import EXTENSION, ICON, listed_tools
 from fetchstash.server._streams import LineWriter, claim_streams, hide_memory, read_lines
-from fetchstash.server._wire import Received, Sender, relayed
+from fetchstash.server._wire import Received, Write, relayed
 from fetchstash.server.tools import tool_specs
 
 # The lists of tools, prompts and templates never change while the server runs; artifacts belong to
@@ -98,29 +97,20 @@ def build_server(stash: StashSource, *, announces: bool = True) -> Server[StashS
     return server
 
 
-_WRITTEN_TOGETHER = 32
-"""Messages that wait to be written; beyond them whoever sends one waits."""
-
-
-@asynccontextmanager
-async def transport() -> AsyncGenerator[tuple[AsyncIterator[Received], Sender]]:
-    """Yield what the host sends, and a stream that takes messages to it until it is closed.
-
-    Raises OSError when the host has closed our stdout.
-    """
-    sender, unwritten = anyio.create_memory_object_stream[SessionMessage](_WRITTEN_TOGETHER)
-    with _claimed() as (stdin, stdout):
-        async with anyio.create_task_group() as tasks, sender:
-            tasks.start_soon(_write, stdout, unwritten)
-            yield _messages(stdin), sender
-
-
 @contextmanager
-def _claimed() -> Generator[tuple[int, int]]:
-    """Yield the descriptors of ``claim_streams``, and put stdin and stdout back at the end."""
-    streams = claim_streams()
+def transport() -> Generator[tuple[AsyncIterator[Received], Write]]:
+    """Yield what the host sends, and what writes to it; put stdin and stdout back at the end.
+
+    Writing raises OSError when the host has closed our stdout.
+    """
+    streams = stdin, stdout = claim_streams()
+    writer = LineWriter(stdout)
+
+    async def write(messages: Sequence[SessionMessage]) -> None:
+        await writer.write(*map(_line, messages))
+
     try:
-        yield streams
+        yield _messages(stdin), write
     finally:
         for standard, stream in enumerate(streams):
             os.dup2(stream, standard)
@@ -135,21 +125,6 @@ async def _messages(stdin: int) -> AsyncGenerator[Received]:
             yield SessionMessage(message)
         except ValueError as error:
             yield error
-
-
-async def _write(stdout: int, unwritten: MemoryObjectReceiveStream[SessionMessage]) -> None:
-    """Write what is sent until the stream is closed."""
-    writer = LineWriter(stdout)
-    async with unwritten:
-        async for message in unwritten:
-            await writer.write(*map(_line, (message, *_waiting(unwritten))))
-
-
-def _waiting(stream: MemoryObjectReceiveStream[SessionMessage]) -> Iterator[SessionMessage]:
-    """Yield the messages that are there already."""
-    with suppress(anyio.WouldBlock, anyio.EndOfStream):
-        while True:
-            yield stream.receive_nowait()
 
 
 def _line(message: SessionMessage) -> bytes:
@@ -171,11 +146,12 @@ async def serve_stdio(settings: Settings) -> None:
         async with anyio.create_task_group() as tasks:
             if sys.platform != "win32":
                 tasks.start_soon(_end_on_signal, stash)
-            async with transport() as streams, relayed(*streams) as (incoming, outgoing, listed):
-                tasks.start_soon(_import_rooms, listed, settings)
-                changes = NotificationOptions(resources_changed=True)
-                options = server.create_initialization_options(changes)
-                await server.run(incoming, outgoing, options)
+            with transport() as streams:
+                async with relayed(*streams) as (incoming, outgoing, listed):
+                    tasks.start_soon(_import_rooms, listed, settings)
+                    changes = NotificationOptions(resources_changed=True)
+                    options = server.create_initialization_options(changes)
+                    await server.run(incoming, outgoing, options)
             tasks.cancel_scope.cancel()
     except* BrokenPipeError:
         _log.info("The host has closed our stdout: nobody is left to answer.")

@@ -6,9 +6,9 @@ starts a task for each request, although nobody may read the answers.
 
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable
-from contextlib import asynccontextmanager
-from typing import Any, Protocol, cast
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, cast
 
 import anyio
 import mcp_types as types
@@ -28,18 +28,11 @@ Received = SessionMessage | Exception
 Streams = tuple[
     MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage], anyio.Event
 ]
+Write = Callable[[Sequence[SessionMessage]], Awaitable[None]]
+"""Takes messages to the client, and returns when they are written."""
 
-
-class Sender(Protocol):
-    """A stream of the transport that takes messages to the client."""
-
-    async def send(self, item: SessionMessage, /) -> None:
-        """Send one message."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close the stream, which ends the transport."""
-        ...
+_WRITTEN_TOGETHER = 32
+"""Messages that wait to be written; beyond them whoever sends one waits."""
 
 
 class _Relay:
@@ -89,20 +82,22 @@ class _Relay:
             self._client_ended = True
             self._answered.set()
 
-    async def send(self, server: MemoryObjectReceiveStream[SessionMessage], client: Sender) -> None:
-        """Pass on what the server sends, for as long as the transport takes it."""
+    async def send(self, server: MemoryObjectReceiveStream[SessionMessage], write: Write) -> None:
+        """Pass on what the server sends, all that waits at a time."""
         async with server:
-            async for sent in server:
-                try:
-                    await client.send(sent)
-                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    return
-                match sent.message:
-                    case types.JSONRPCResponse(id=request) | types.JSONRPCError(id=request):
-                        if self._forget(request) == "tools/list":
-                            self.listed.set()
-                    case _:
-                        pass
+            async for first in server:
+                sent = [first]
+                with suppress(anyio.WouldBlock, anyio.EndOfStream):
+                    while True:
+                        sent.append(server.receive_nowait())
+                await write(sent)
+                for item in sent:
+                    match item.message:
+                        case types.JSONRPCResponse(id=request) | types.JSONRPCError(id=request):
+                            if self._forget(request) == "tools/list":
+                                self.listed.set()
+                        case _:
+                            pass
 
     @property
     def _is_full(self) -> bool:
@@ -127,23 +122,22 @@ class _Relay:
 
 
 @asynccontextmanager
-async def relayed(incoming: AsyncIterable[Received], outgoing: Sender) -> AsyncGenerator[Streams]:
+async def relayed(incoming: AsyncIterable[Received], write: Write) -> AsyncGenerator[Streams]:
     """Yield the streams for a server, in place of the transport's own.
 
     The event is set when the client was sent a list of the tools.
-    At the end what the server has sent is still passed on, and ``outgoing`` is closed.
+    At the end what the server has sent is still written.
     """
     to_server, for_server = anyio.create_memory_object_stream[Received](0)
-    from_server, for_client = anyio.create_memory_object_stream[SessionMessage](0)
+    from_server, for_client = anyio.create_memory_object_stream[SessionMessage](_WRITTEN_TOGETHER)
     relay = _Relay()
     async with anyio.create_task_group() as sending:
-        sending.start_soon(relay.send, for_client, outgoing)
+        sending.start_soon(relay.send, for_client, write)
         async with anyio.create_task_group() as receiving, for_server:
             receiving.start_soon(relay.receive, incoming, to_server, from_server.clone())
             async with from_server:
                 yield for_server, from_server, relay.listed
             receiving.cancel_scope.cancel()
-    await outgoing.aclose()
 
 
 def _too_many(request: types.JSONRPCRequest) -> types.JSONRPCError:

@@ -1,7 +1,7 @@
 """The relay between transport and server: what it bounds, and what it answers itself."""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -43,12 +43,17 @@ async def relayed(*messages: SessionMessage, room: int = 0, ends: bool = False) 
         from_client.send_nowait(message)
     if ends:
         from_client.close()
+
+    async def write(messages: Sequence[SessionMessage]) -> None:
+        for message in messages:
+            await outgoing.send(message)
+
     async with (
         outgoing,
         to_client,
         from_client,
         incoming,
-        _wire.relayed(incoming, outgoing) as (requests, answers, listed),
+        _wire.relayed(incoming, write) as (requests, answers, listed),
     ):
         yield requests, answers, listed, to_client
 
