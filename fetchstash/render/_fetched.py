@@ -22,7 +22,7 @@ from fetchstash.render._texts import (
 )
 from fetchstash.render._view import FACTS_AT_MOST, Block, Host, View, error_line, error_record
 from fetchstash.render._words import FRAME_CHARS_OF_SEVERAL
-from fetchstash.stash import Failure, Listing, Picture, Shown, StoredDocument, shown_of
+from fetchstash.stash import Failure, Listing, Picture, Shown, StoredDocument, shown_of, tokens_of
 from fetchstash.store import Facts
 from fetchstash.text import clip, clip_middle, prefix_length, whole_lines
 
@@ -33,10 +33,10 @@ def info(host: Host, facts: Facts) -> View:
     """Return the facts of an artifact, its outline as far as there is room, and how to read it."""
     subject, outline = host.subject(facts), facts.outline
     # The token count prints as TokenCount does, so that an estimate is marked as one.
-    tokens = {"text_tokens": None if subject.chars is None else subject.tokens}
+    tokens = {"text_tokens": None if subject.chars is None else tokens_of(facts)}
     lines = [
         f"{key}: {_plain(value)}"
-        for key, value in {**subject.facts, **tokens}.items()
+        for key, value in {**subject.record, **tokens}.items()
         if _is_known(value) and key != "text_tokens_exact"
     ]
     if outline:
@@ -51,8 +51,8 @@ def info(host: Host, facts: Facts) -> View:
         calls = follow_up_calls([subject], 0, host.word)
     head = (f"[{subject.ref}: facts]", *condition_lines(subject, host.word))
     block = _bounded(host, [clip(line, _LINE_CHARS) for line in lines], subject.source, head, calls)
-    record = {**subject.facts, "outline": [heading.to_json() for heading in outline]}
-    return View((block,), (subject.facts,), records=(record,))
+    record = {**subject.record, "outline": [heading.to_json() for heading in outline]}
+    return View((block,), (subject.record,), records=(record,))
 
 
 def listing(host: Host, page: Listing) -> View:
@@ -73,7 +73,7 @@ def listing(host: Host, page: Listing) -> View:
         search = host.word(Call("search"))
         more = f"[Showing {shown} of {total}. {search} finds passages in all of them.]"
         block = _bounded(host, lines, f"run {run}", head, (*calls, more))
-    return View((block,), tuple(subject.facts for subject in subjects)[:FACTS_AT_MOST])
+    return View((block,), tuple(subject.record for subject in subjects)[:FACTS_AT_MOST])
 
 
 def _bounded(
@@ -108,7 +108,7 @@ def picture(host: Host, shown: Picture) -> View:
     if shown.page and shown.page < min(shown.asked_end or 0, shown.facts.pages or 0):
         following = {"ref": subject.ref, "page": shown.page + 1, "end": shown.asked_end}
         head.append(host.word(Call("picture", following)))
-    return View((Block(tuple(head)),), (subject.facts,), ((shown.data, shown.media_type),))
+    return View((Block(tuple(head)),), (subject.record,), ((shown.data, shown.media_type),))
 
 
 ROOM_FOR_A_BODY = 400
@@ -128,7 +128,7 @@ class _Item:
 
     def facts(self, shown: Shown) -> Mapping[str, Any]:
         """Return the facts, with what is shown where that is not all."""
-        facts = self.subject.facts
+        facts = self.subject.record
         return facts if shown.info is None else {**facts, "shown": asdict(shown.info)}
 
     @property
@@ -147,7 +147,7 @@ def fetched(host: Host, artifact: StoredDocument, max_chars: int | None = None) 
     # A picture is shown, and the line on unread pages has the call for them.
     calls = () if item.pictures or unread else dead_end_calls(subject, host.word)
     if subject.chars is None:
-        return View((Block((*head, *calls)),), (subject.facts,), item.pictures)
+        return View((Block((*head, *calls)),), (subject.record,), item.pictures)
 
     def view(subject: Subject, limit: int) -> tuple[Block, Shown]:
         shown = item.shown(host, limit)
@@ -198,7 +198,7 @@ def fetched_several(
             for item in items
         )
         subjects = [item.subject for item in items if isinstance(item, _Item)]
-        facts = [subject.facts for subject in subjects]
+        facts = [subject.record for subject in subjects]
         with_text = list(dict.fromkeys(s.ref for s in subjects if s.chars is not None))
         if with_text:
             lines += (host.word(Call("grep", {"refs": with_text, "pattern": "…"})),)
@@ -271,7 +271,7 @@ def _share(
         if subject.chars is None:
             calls = () if item.pictures or unread else dead_end_calls(subject, host.word)
             blocks.append(Block((*head, *calls)))
-            facts.append(subject.facts)
+            facts.append(subject.record)
             continue
         shown = item.shown(host, shares[id(item)])
         facts.append(item.facts(shown))

@@ -62,7 +62,7 @@ def grep(host: Host, matches: Matches, max_chars: int | None = None) -> View:
         for group in artifact.groups
         for line in group
     )
-    facts = tuple(host.subject(artifact.facts).facts for artifact in matches.artifacts)
+    facts = tuple(host.subject(artifact.facts).record for artifact in matches.artifacts)
     return View(tuple(blocks), facts[:FACTS_AT_MOST], records=records)
 
 
@@ -154,7 +154,7 @@ def search(host: Host, passages: Passages, max_chars: int | None = None) -> View
         passage.artifact_ref: host.subject(passages.facts[passage.artifact_ref])
         for passage in passages
     }
-    facts = tuple(subject.facts for subject in subjects.values())[:FACTS_AT_MOST]
+    facts = tuple(subject.record for subject in subjects.values())[:FACTS_AT_MOST]
     out_of = counted(passages.searched, "artifact")
     if passages.pending:
         out_of += f", {counted(passages.pending, 'text')} not searched yet"
@@ -243,7 +243,7 @@ def read(host: Host, part: Slice, max_chars: int | None = None) -> View:
             "whole": shown.is_whole and part.cut_at is None,
         }
         block = host.fenced(shown.text, subject.source, tuple(head), tail)
-        return View((block,), (subject.facts,), records=(record,))
+        return View((block,), (subject.record,), records=(record,))
 
     first = view(applied)
     over = host.over(first.blocks[0].frame)

@@ -7,41 +7,28 @@ from typing import Any
 
 from fetchstash.errors import Call, Wording
 from fetchstash.fetch import MEANINGS
-from fetchstash.stash import CacheUse, Unread, described, tokens_of
+from fetchstash.stash import CacheUse, Unread, described
 from fetchstash.store import Facts
 from fetchstash.text import clip_middle
 from fetchstash.text.facts import LANDINGS, NO_BROWSER, PAGE_VERDICTS, QUERY
-from fetchstash.text.tokens import TokenCount
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The words and numbers of an artifact's lines, and its facts for ``_meta``.
+    """An artifact as a host is shown it: ``facts``, and as ``record`` those for ``_meta``.
 
-    ``word`` is what people call it (PDF, HTML page), ``dimension`` its size in its own terms
-    ("pages 48", or ""), ``chars`` the length of its text (None: it has none), ``path`` the file of
-    the text ("" over HTTP), ``from_cache`` the cache notice ("" if the network answered).
-    ``picturable``: it can be shown as a picture.
+    ``source`` is where it came from, ``chars`` the length of its text (None: it has none), ``path``
+    the file of the text ("" over HTTP), ``from_cache`` the cache notice ("" if the network
+    answered).
     """
 
     ref: str
-    word: str
-    name: str
     source: str
-    size_bytes: int
-    dimension: str
     chars: int | None
-    text_bytes: int
-    lines: int
-    tokens: TokenCount
-    unit: str
     path: str
-    truncated: bool
-    error: str
-    incomplete: str
     from_cache: str
-    picturable: bool
-    facts: Mapping[str, Any]
+    facts: Facts
+    record: Mapping[str, Any]
 
 
 def subject_of(
@@ -53,33 +40,13 @@ def subject_of(
     """
     facts = described(facts)
     from_cache = _cache_notice(cache, refresh) if cache else ""
-    shown = facts.to_json(without=("outline", "caching"))  # thousands of headings take long
-    shown["from_cache"] = from_cache
+    record = facts.to_json(without=("outline", "caching"))  # thousands of headings take long
+    record["from_cache"] = from_cache
     if not local:
-        shown["path"] = None
-    return Subject(
-        ref=facts.artifact_ref,
-        word=facts.word,
-        name=facts.name,
-        source=(facts.rule and facts.source_url)
-        or facts.final_url
-        or facts.source_url
-        or facts.name,
-        size_bytes=facts.size_bytes,
-        dimension=_dimension(facts),
-        chars=facts.extracted_chars,
-        text_bytes=facts.text_bytes or 0,
-        lines=facts.text_lines or 0,
-        tokens=tokens_of(facts),
-        unit=_unit(facts),
-        path=(facts.path or "") if local else "",
-        truncated=facts.extraction_truncated,
-        error=facts.extraction_error,
-        incomplete=facts.incomplete,
-        from_cache=from_cache,
-        picturable=facts.pictures,
-        facts=shown,
-    )
+        record["path"] = None
+    own = (facts.rule and facts.source_url) or facts.final_url or facts.source_url or facts.name
+    path = record["path"] or ""
+    return Subject(facts.artifact_ref, own, facts.extracted_chars, path, from_cache, facts, record)
 
 
 def _cache_notice(cache: CacheUse, refresh: str) -> str:
@@ -145,101 +112,99 @@ def counted(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
-def name_of(subject: Subject, limit: int = NAME_CHARS) -> str:
+def name_of(facts: Facts, limit: int) -> str:
     """Return the file's name as it may stand outside a fence: quoted where it has several words."""
-    plain = _NOT_IN_A_NAME.sub("-", subject.name)
+    plain = _NOT_IN_A_NAME.sub("-", facts.name)
     words = _WORD.findall(plain.rpartition(".")[0] or plain)
     return f'"{clip_middle(plain, limit - 2)}"' if len(words) > 1 else clip_middle(plain, limit)
 
 
 def facts_line(subject: Subject, name_chars: int = NAME_CHARS) -> str:
     """Return the line that opens the result of a fetch."""
-    name, length = name_of(subject, name_chars), size(subject.size_bytes)
-    parts = (name, length, subject.dimension, "from the cache" if subject.from_cache else "")
-    line = f"[Fetched {subject.word} artifact: {', '.join(filter(None, parts))}."
+    facts = subject.facts
+    name, length = name_of(facts, name_chars), size(facts.size_bytes)
+    parts = (name, length, _dimension(facts), "from the cache" if subject.from_cache else "")
+    line = f"[Fetched {facts.word} artifact: {', '.join(filter(None, parts))}."
     if subject.chars is not None:
-        truncated = str(subject.truncated).lower()
+        truncated = str(facts.extraction_truncated).lower()
         line += f" Extracted {subject.chars} chars (truncated={truncated})."
     return f"{line} Use artifact_ref={subject.ref} for targeted follow-up.]"
 
 
 def reference_line(subject: Subject) -> str:
     """Return one short line for an artifact where there is no room for more."""
-    parts = [f"{subject.ref}: {subject.word}", size(subject.size_bytes), subject.dimension]
+    facts = subject.facts
+    parts = [f"{subject.ref}: {facts.word}", size(facts.size_bytes), _dimension(facts)]
     if subject.chars is not None:
         parts.append(f"{subject.chars} chars")
     line = ", ".join(filter(None, parts))
     room = min(REFERENCE_LINE_CHARS - len(line) - 4, OF_SEVERAL_CHARS)
-    return f"[{line}, {name_of(subject, room)}]"
+    return f"[{line}, {name_of(facts, room)}]"
 
 
 def condition_lines(subject: Subject, word: Wording) -> list[str]:
     """Return a line for each fault: a failed extraction, a page without content, a partial body."""
-    lines: list[str] = []
-    if subject.incomplete and subject.error:
+    facts, lines = subject.facts, list[str]()
+    incomplete, error = (
+        clip_middle(facts.incomplete, 120),
+        clip_middle(facts.extraction_error, 160),
+    )
+    if incomplete and error:
         rest = "not all of that could be read"
         if subject.chars is None:
-            rest = f"without its end this {subject.word} cannot be read: only its bytes are kept"
-        lines.append(f"[Incomplete: {clip_middle(subject.incomplete, 120)}, and {rest}.]")
-    elif subject.error and (subject.chars is None or subject.truncated):
+            rest = f"without its end this {facts.word} cannot be read: only its bytes are kept"
+        lines.append(f"[Incomplete: {incomplete}, and {rest}.]")
+    elif error and (subject.chars is None or facts.extraction_truncated):
         text = "text" if subject.chars is None else "all text"
-        lines.append(
-            f"Failed to extract {text} from {subject.word}: {clip_middle(subject.error, 160)}"
-        )
-    elif subject.error:
-        lines.append(f"[{clip_middle(subject.error, 160)}]")
-    landed, verdict = (str(subject.facts.get(name)) for name in ("landed", "page_verdict"))
+        lines.append(f"Failed to extract {text} from {facts.word}: {error}")
+    elif error:
+        lines.append(f"[{error}]")
+    landed, verdict = facts.landed, facts.page_verdict
     sentences = LANDINGS.get(landed), None if verdict == landed else PAGE_VERDICTS.get(verdict)
     lines += [f"[{sentence}]" for sentence in sentences if sentence]
-    rule = str(subject.facts.get("rule"))
-    if what := MEANINGS.get(rule):
-        own = Call("read", {"ref": subject.facts.get("page_ref"), "offset": 0})
-        page = f" The page itself: {word(own)}" if subject.facts.get("page_ref") else ""
-        lines.append(f"[Rule {rule}: {what}.{page}]")
-    if pages := subject.facts.get("unreadable_pages"):
-        first = subject.facts.get("unreadable_from")
-        look = word(Call("picture", {"ref": subject.ref, "page": first}))
+    if what := MEANINGS.get(facts.rule):
+        own = Call("read", {"ref": facts.page_ref, "offset": 0})
+        page = f" The page itself: {word(own)}" if facts.page_ref else ""
+        lines.append(f"[Rule {facts.rule}: {what}.{page}]")
+    if pages := facts.unreadable_pages:
+        look = word(Call("picture", {"ref": subject.ref, "page": facts.unreadable_from}))
         lines.append(f"[Fonts without a mapping to text: {counted(pages, 'page')}. {look}]")
-    rendered = str(subject.facts.get("rendered") or "")
-    if rendered.startswith("no: "):
-        lines.append(f"[A browser could not render it: {clip_middle(rendered[4:], 120)}]")
-    elif rendered == NO_BROWSER:
+    if facts.rendered.startswith("no: "):
+        lines.append(f"[A browser could not render it: {clip_middle(facts.rendered[4:], 120)}]")
+    elif facts.rendered == NO_BROWSER:
         lines.append(
             "[A browser could show more: the operator can add one by `fetchstash register "
             "--browser`.]"
         )
-    elif rendered:
-        lines.append(f"[Rendered by {rendered}.]")
-    elif subject.facts.get("page_verdict") == "empty_shell":
+    elif facts.rendered:
+        lines.append(f"[Rendered by {facts.rendered}.]")
+    elif verdict == "empty_shell":
         browser = Call("setting", {"name": "fetch.browser", "value": ["auto"]})
         lines.append(f"[A browser could show more: {word(browser)}.]")
-    if subject.facts.get("site"):
+    if facts.site:
         grep = word(Call("grep", {"ref": subject.ref, "pattern": "…"}))
         search = word(Call("search", {"query": "…", "refs": [subject.ref]}))
-        lines.append(f"[{subject.facts.get('structure_info')}. All at once: {grep} · {search}]")
-        if subject.incomplete:
-            lines.append(
-                f"[To go on: {word(Call('fetch_site', {'url': subject.facts['source_url']}))}]"
-            )
+        lines.append(f"[{facts.structure_info}. All at once: {grep} · {search}]")
+        if incomplete:
+            lines.append(f"[To go on: {word(Call('fetch_site', {'url': facts.source_url}))}]")
     lines += _changed(subject, word)
     lines += _list_lines(subject, word)
-    if subject.incomplete and not subject.error:
-        state = "Incomplete" if subject.size_bytes else "Empty"
-        lines.append(f"[{state}: {clip_middle(subject.incomplete, 120)}.]")
+    if incomplete and not error:
+        lines.append(f"[{'Incomplete' if facts.size_bytes else 'Empty'}: {incomplete}.]")
     return lines
 
 
 def _list_lines(subject: Subject, word: Wording) -> list[str]:
     """Return a line on a list of which this is a page: the next one, the last, all items."""
-    items, total, last = (subject.facts.get(name) for name in ("items", "items_total", "last_page"))
-    parts: list[str] = []
+    facts, parts = subject.facts, list[str]()
+    items, total = facts.items, facts.items_total
     if following := next_page(subject):
         parts.append(f"Next page: {word(Call('fetch', {'url': following}))}")
-    elif subject.facts.get("next_url") and items is not None:  # its words stay inside a fence
+    elif facts.next_url and items is not None:  # its words stay inside a fence
         named = word(Call("info", {"ref": subject.ref}))
         parts.append(f"Next page: the next_url that {named} shows")
-    if last and parts:
-        parts.append(f"the last page is {last}")
+    if facts.last_page and parts:
+        parts.append(f"the last page is {facts.last_page}")
     if total and total > (items or 0):
         parts.append(f"{items} of {total} items are here" if items else f"{total} items in all")
     return [f"[{'; '.join(parts)}]"] if parts else []
@@ -247,9 +212,9 @@ def _list_lines(subject: Subject, word: Wording) -> list[str]:
 
 def _changed(subject: Subject, word: Wording) -> list[str]:
     """Return the line on what the address gave before, with the call that shows what changed."""
-    if not subject.facts.get("earlier_ref"):
+    if not subject.facts.earlier_ref:
         return []
-    count, before = subject.facts.get("changed_passages"), subject.facts.get("earlier_at")
+    count, before = subject.facts.changed_passages, subject.record["earlier_at"]
     if count == 0:
         return [f"[Its text is still that of {before}.]"]
     what = "It may have changed" if count is None else f"{counted(count, 'passage')} changed"
@@ -267,7 +232,7 @@ def next_page(subject: Subject) -> str:
     It may differ from the document's own in digits of its path and in its query: other words would
     be the server's, and the facts alone have them.
     """
-    url = str(subject.facts.get("next_url") or "")
+    url = subject.facts.next_url
     path, _, query = url.partition("?")
     own = subject.source.partition("?")[0]
     if len(url) > _NEXT_CHARS or not _PLAIN_QUERY.fullmatch(query):
@@ -293,9 +258,8 @@ def preview_notice(subject: Subject, shown: int, *, with_path: bool) -> str:
     """Return the notice at the head of a preview."""
     saved = ""
     if with_path:
-        saved = f" Full content saved to {subject.path} ({size(subject.text_bytes)})."
-        if not subject.path:
-            saved = f" Full content saved as {subject.ref} ({size(subject.text_bytes)})."
+        where = f"to {subject.path}" if subject.path else f"as {subject.ref}"
+        saved = f" Full content saved {where} ({size(subject.facts.text_bytes or 0)})."
     return f"[Preview: {shown} of {subject.chars} chars.{saved}]"
 
 
@@ -320,13 +284,13 @@ def follow_up_calls(
     first = subjects[0]
     refs = list(dict.fromkeys(subject.ref for subject in subjects))  # two URLs may share one
     named = {"refs": refs} if len(refs) > 1 else {"ref": first.ref}
-    start, end = lines or (1, 2 if first.unit == "pages" else 100)
-    unit = "lines" if lines else first.unit
+    unit = "lines" if lines else _unit(first.facts)
+    start, end = lines or (1, 2 if unit == "pages" else 100)
     grep = Call("grep", {**named, "pattern": "…"})
     part = Call("slice", {"ref": first.ref, "unit": unit, "start": start, "end": end})
     read = Call("read", {"ref": first.ref, "offset": offset})
     calls = [grep, part]
-    if QUERY in (first.facts.get("paths") or ()) and not lines:
+    if QUERY in first.facts.paths and not lines:
         calls.append(Call("slice", {"ref": first.ref, "path": "sum(…) by … where … > 0"}))
     return (" · ".join(map(word, calls)), word(read))
 
@@ -345,8 +309,7 @@ _PARTS_OF_NO_PAGE = {
 
 def dead_end_calls(subject: Subject, word: Wording) -> tuple[str, ...]:
     """Return the call to make where a fetch brought no text, or a page without content."""
-    verdict = str(subject.facts.get("page_verdict"))
-    held: Sequence[str] = subject.facts.get("filled_paths") or ()
+    verdict, held = subject.facts.page_verdict, subject.facts.filled_paths
     if paths := [path for path in _PARTS_OF_NO_PAGE.get(verdict, ()) if path in held]:
         calls = (word(Call("slice", {"ref": subject.ref, "path": path})) for path in paths)
         return (" · ".join(calls),)
@@ -357,7 +320,8 @@ def dead_end_calls(subject: Subject, word: Wording) -> tuple[str, ...]:
 
 def calls_without_text(subject: Subject, word: Wording) -> tuple[str, ...]:
     """Return how to look at an artifact without text: as a picture if it is one, else its bytes."""
-    if subject.picturable and not (subject.incomplete and subject.error):
+    facts = subject.facts
+    if facts.pictures and not (facts.incomplete and facts.extraction_error):
         return (word(Call("picture", {"ref": subject.ref})),)
     part = {"ref": subject.ref, "unit": "bytes", "start": 0, "end": 256}
-    return (word(Call("slice", part)),) if subject.size_bytes else ()
+    return (word(Call("slice", part)),) if facts.size_bytes else ()
