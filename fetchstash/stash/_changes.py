@@ -16,6 +16,7 @@ from typing import TypeVar
 import anyio.to_thread
 
 from fetchstash.errors import ExpiredRef, NoText, UnknownRef
+from fetchstash.stash._read import beginning
 from fetchstash.store import ArtifactStore, Facts
 from fetchstash.text import window
 
@@ -83,15 +84,9 @@ async def compared(
     store: ArtifactStore, earlier: Facts, later: Facts, compare: Callable[[str, str], T]
 ) -> T:
     """Compare the texts of two artifacts, or their beginnings. Raises NoText where one has none."""
-    texts: list[str] = []
-    for facts in (earlier, later):
-        reader = await store.open_text(facts.artifact_ref)
-        try:
-            texts.append(await reader.read_chars(0, MOST_CHARS))
-        finally:
-            await reader.aclose()
-    first, second = texts
-    return await anyio.to_thread.run_sync(lambda: compare(first, second))
+    refs = earlier.artifact_ref, later.artifact_ref
+    first, second = [await beginning(store, ref, MOST_CHARS) for ref in refs]
+    return await anyio.to_thread.run_sync(compare, first, second)
 
 
 async def with_earlier(store: ArtifactStore, facts: Facts, earlier: Facts | None) -> Facts:

@@ -7,7 +7,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -205,11 +205,8 @@ class Documents:
     @asynccontextmanager
     async def text(self, ref: str) -> AsyncGenerator[TextReader]:
         """Open the text of an artifact. Raises NoText where there is none."""
-        reader = await self.store.open_text(ref)
-        try:
+        async with aclosing(await self.store.open_text(ref)) as reader:
             yield reader
-        finally:
-            await reader.aclose()
 
     async def count_left_out(self, facts: Facts, query: GrepQuery) -> int:
         """Return the number of matching lines that the text of a web page leaves out.

@@ -4,7 +4,7 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import anyio
 
@@ -12,101 +12,96 @@ from fetchstash.errors import BadPattern, Call, ExpiredRef, NoText, UnknownRef
 from fetchstash.stash import _read
 from fetchstash.stash._documents import Documents
 from fetchstash.stash._scans import Scans
-from fetchstash.stash._site import Sites
+from fetchstash.stash._site import pages as pages_of
 from fetchstash.stash._values import ArtifactMatches, Matches, Passages, SiteGrep
-from fetchstash.store import Facts, GrepQuery
+from fetchstash.store import ArtifactStore, Facts, GrepQuery
 
 
-@dataclass(frozen=True, slots=True)
-class Finder:
-    """Finds lines and passages in artifacts."""
-
-    documents: Documents
-    scans: Scans
-    sites: Sites
-
-    async def grep(self, query: GrepQuery, refs: Sequence[str], deadline: float) -> Matches:
-        """Return the lines that match, until ``deadline`` on the loop's clock; see Stash."""
-        results: list[ArtifactMatches] = []
-        sites: list[SiteGrep] = []
-        skip, wanted = query.offset, query.max_matches
-        waiting, of_site = deque(refs), dict[str, int]()
-        while waiting:
-            ref = waiting.popleft()
-            number = of_site.get(ref)
-            if number is not None and anyio.current_time() > deadline:
-                sites[number] = replace(sites[number], unsearched=len(waiting) + 1)
-                break
-            with suppress(*((UnknownRef, ExpiredRef, NoText) if number is not None else ())):
-                async with self.documents.opened(ref) as (facts, text):
-                    if facts.site:
-                        pages = await self.sites.pages(facts)
-                        of_site |= dict.fromkeys(pages, len(sites))
-                        sites.append(SiteGrep(facts, len(pages)))
-                        waiting.extendleft(reversed(pages))
-                        continue
-                    self.scans.refuse_scan(facts)
-                    page = replace(query, offset=skip, max_matches=max(wanted, 1))
-                    try:
-                        here = await _read.text_of(facts, text).grep(page)
-                    except BadPattern as error:
-                        raise _read.with_artifacts(error, refs) from None
-                if number is not None and not here.total:
+async def grep(scans: Scans, query: GrepQuery, refs: Sequence[str], deadline: float) -> Matches:
+    """Return the lines that match, until ``deadline`` on the loop's clock; see Stash."""
+    documents = scans.documents
+    results: list[ArtifactMatches] = []
+    sites: list[SiteGrep] = []
+    skip, wanted = query.offset, query.max_matches
+    waiting, of_site = deque(refs), dict[str, int]()
+    while waiting:
+        ref = waiting.popleft()
+        number = of_site.get(ref)
+        if number is not None and anyio.current_time() > deadline:
+            sites[number] = replace(sites[number], unsearched=len(waiting) + 1)
+            break
+        with suppress(*((UnknownRef, ExpiredRef, NoText) if number is not None else ())):
+            async with documents.opened(ref) as (facts, text):
+                if facts.site:
+                    pages = await pages_of(documents.store, facts)
+                    of_site |= dict.fromkeys(pages, len(sites))
+                    sites.append(SiteGrep(facts, len(pages)))
+                    waiting.extendleft(reversed(pages))
                     continue
-                groups, shown = (here.groups, here.shown) if wanted else ((), 0)
-                skipped, left_out = min(skip, here.total), 0
-                if number is None and not query.offset:
-                    left_out = await self.documents.count_left_out(facts, query)
-                unread = self.scans.unread(facts)
-                results.append(
-                    ArtifactMatches(
-                        facts, groups, skipped, here.total, here.stopped, left_out, unread
-                    )
-                )
-                skip, wanted = max(skip - here.total, 0), max(wanted - shown, 0)
-        matches = Matches(query, tuple(refs), tuple(results), tuple(sites))
-        if matches.total and query.offset >= matches.total and not matches.stopped:
-            raise _read.past_the_matches(query.offset, matches.total)
-        return matches
+                scans.refuse_scan(facts)
+                page = replace(query, offset=skip, max_matches=max(wanted, 1))
+                try:
+                    here = await _read.text_of(facts, text).grep(page)
+                except BadPattern as error:
+                    raise _read.with_artifacts(error, refs) from None
+            if number is not None and not here.total:
+                continue
+            groups, shown = (here.groups, here.shown) if wanted else ((), 0)
+            skipped, left_out = min(skip, here.total), 0
+            if number is None and not query.offset:
+                left_out = await documents.count_left_out(facts, query)
+            unread = scans.unread(facts)
+            results.append(
+                ArtifactMatches(facts, groups, skipped, here.total, here.stopped, left_out, unread)
+            )
+            skip, wanted = max(skip - here.total, 0), max(wanted - shown, 0)
+    matches = Matches(query, tuple(refs), tuple(results), tuple(sites))
+    if matches.total and query.offset >= matches.total and not matches.stopped:
+        raise _read.past_the_matches(query.offset, matches.total)
+    return matches
 
-    async def search(self, query: str, refs: Sequence[str], max_results: int) -> Passages:
-        """Return the passages that match the words of ``query`` best; see Stash."""
-        store = self.documents.store
-        known: dict[str, Facts] = {}
-        of_sites: list[str] = []
-        for ref in refs:
-            facts = await store.get(ref)
-            if facts.site:
-                of_sites += await self.sites.pages(facts)
-            else:
-                known[facts.artifact_ref] = facts
-        named = list(known)
-        among = list(dict.fromkeys((*known, *of_sites)))
-        try:
-            ranked = await store.search(query, among, max_results)
-        except (UnknownRef, ExpiredRef):  # a page of a site went before its index
-            among = [ref for ref in among if ref in known or await self._is_kept(ref)]
-            ranked = await store.search(query, among, max_results)
-        for passage in ranked.passages:
-            if passage.artifact_ref not in known:
-                known[passage.artifact_ref] = await store.get(passage.artifact_ref)
-        searched = len(among) or (await store.list(limit=1)).total
-        any_word = GrepQuery("|".join(map(re.escape, query.split())), ignore_case=True)
-        left_out = {
-            ref: count
-            for ref in (named if query.strip() else ())
-            if (count := await self.documents.count_left_out(known[ref], any_word))
-        }
-        following: Call | None = None
-        if ranked.pending and refs:  # they are long: a grep is sure to reach their ends
-            options = {"pattern": any_word.pattern, "ignore_case": True}
-            following = Call("grep", {"refs": list(refs), **options})
-        elif ranked.pending:
-            following = Call("search", {"query": query})
-        return Passages(ranked.passages, known, searched, ranked.pending, left_out, following)
 
-    async def _is_kept(self, ref: str) -> bool:
-        with suppress(UnknownRef, ExpiredRef):
-            await self.documents.store.get(ref)
-            return True
-        return False
+async def search(
+    documents: Documents, query: str, refs: Sequence[str], max_results: int
+) -> Passages:
+    """Return the passages that match the words of ``query`` best; see Stash."""
+    store = documents.store
+    known: dict[str, Facts] = {}
+    of_sites: list[str] = []
+    for ref in refs:
+        facts = await store.get(ref)
+        if facts.site:
+            of_sites += await pages_of(store, facts)
+        else:
+            known[facts.artifact_ref] = facts
+    named = list(known)
+    among = list(dict.fromkeys((*known, *of_sites)))
+    try:
+        ranked = await store.search(query, among, max_results)
+    except (UnknownRef, ExpiredRef):  # a page of a site went before its index
+        among = [ref for ref in among if ref in known or await _is_kept(store, ref)]
+        ranked = await store.search(query, among, max_results)
+    for passage in ranked.passages:
+        if passage.artifact_ref not in known:
+            known[passage.artifact_ref] = await store.get(passage.artifact_ref)
+    searched = len(among) or (await store.list(limit=1)).total
+    any_word = GrepQuery("|".join(map(re.escape, query.split())), ignore_case=True)
+    left_out = {
+        ref: count
+        for ref in (named if query.strip() else ())
+        if (count := await documents.count_left_out(known[ref], any_word))
+    }
+    following: Call | None = None
+    if ranked.pending and refs:  # they are long: a grep is sure to reach their ends
+        options = {"pattern": any_word.pattern, "ignore_case": True}
+        following = Call("grep", {"refs": list(refs), **options})
+    elif ranked.pending:
+        following = Call("search", {"query": query})
+    return Passages(ranked.passages, known, searched, ranked.pending, left_out, following)
+
+
+async def _is_kept(store: ArtifactStore, ref: str) -> bool:
+    with suppress(UnknownRef, ExpiredRef):
+        await store.get(ref)
+        return True
+    return False

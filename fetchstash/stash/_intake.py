@@ -46,6 +46,7 @@ from fetchstash.stash._facts import (
     with_extraction,
     with_response,
 )
+from fetchstash.stash._read import beginning
 from fetchstash.stash._values import CacheUse, Picture
 from fetchstash.store import ArtifactStore, Facts
 from fetchstash.system import run_short, telemetry
@@ -219,8 +220,7 @@ class Intake:
             fetched = await self.fetcher.fetch(
                 page.leads_to, self.store.spool, after=fetched, seconds=call.seconds_left / 2
             )
-            assert fetched.path is not None  # the request was not conditional
-            twin = await self._keep(replace(fetched, rule=TWIN), fetched.path, known, call)
+            twin = await self._keep(replace(fetched, rule=TWIN), known, call)
             if await self._is_twin(page, twin):
                 return await self.store.touch(
                     twin.artifact_ref, replace(twin, page_ref=page.artifact_ref)
@@ -234,13 +234,8 @@ class Intake:
         chars, most = twin.extracted_chars or 0, 4 * (page.extracted_chars or 0) + 4_000
         if not (twin.is_text and page.extracted_chars and 0 < chars <= most):
             return False
-        texts: list[str] = []
-        for facts, reach in ((page, TWIN_REACH), (twin, most)):
-            reader = await self.store.open_text(facts.artifact_ref)
-            try:
-                texts.append(await reader.read_chars(0, reach))
-            finally:
-                await reader.aclose()
+        reaches = (page, TWIN_REACH), (twin, most)
+        texts = [await beginning(self.store, facts.artifact_ref, reach) for facts, reach in reaches]
         return says_the_same(*texts)
 
     async def _taken(
@@ -254,7 +249,7 @@ class Intake:
             assert known is not None  # only a conditional request is answered without a body
             facts = await self.store.touch(known.artifact_ref, revalidated(known, fetched))
             return facts, CacheUse()
-        return await self._keep(fetched, fetched.path, known, call), None
+        return await self._keep(fetched, known, call), None
 
     async def _follow(
         self, facts: Facts, fetched: Fetched, known: Facts | None, call: _Call
@@ -271,8 +266,7 @@ class Intake:
                     seconds=call.seconds_left,
                     within=call.within,
                 )
-                assert fetched.path is not None  # the request was not conditional
-                facts = await self._keep(fetched, fetched.path, known, call)
+                facts = await self._keep(fetched, known, call)
             except FetchstashError:
                 break  # the page stays, and names the address
             responses[facts.artifact_ref] = fetched
@@ -371,8 +365,10 @@ class Intake:
         except (UnknownRef, ExpiredRef):
             return None
 
-    async def _keep(self, fetched: Fetched, raw: Path, known: Facts | None, call: _Call) -> Facts:
+    async def _keep(self, fetched: Fetched, known: Facts | None, call: _Call) -> Facts:
         """Store a response. If the body is unchanged, keep the stored copy and update its facts."""
+        raw = fetched.path
+        assert raw is not None  # the answer is no 304
         try:
             if known and same_again(
                 known, renewed := with_response(known, fetched), fetched.sha256
@@ -388,7 +384,7 @@ class Intake:
                 self.ephemeral_refs.add(facts.artifact_ref)
             return facts
         finally:
-            raw.unlink(missing_ok=True)  # noqa: ASYNC240 -- it is in the spool
+            raw.unlink(missing_ok=True)
 
     async def _take_in(
         self, raw: Path, hints: Hints, facts: Facts, url: str, call: _Call, refresh: str = ""

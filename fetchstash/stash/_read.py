@@ -1,6 +1,8 @@
 """Read a part of a document: from its text, or by its handler."""
 
+import sys
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
@@ -10,7 +12,7 @@ from fetchstash.errors import BadArgument, BadPattern, Call, NoText, OutOfRange
 from fetchstash.handlers import PartText
 from fetchstash.stash._facts import described
 from fetchstash.stash._values import Slice
-from fetchstash.store import Facts, StoredText, TextReader
+from fetchstash.store import ArtifactStore, Facts, StoredText, TextReader
 from fetchstash.text import clip
 from fetchstash.text.facts import QUERY, is_query
 from fetchstash.text.ranges import Heading, Ranges, Table, Unit
@@ -258,6 +260,12 @@ def with_artifacts(error: BadPattern, refs: Sequence[str]) -> BadPattern:
     named = {"ref": refs[0]} if len(refs) == 1 else {"refs": list(refs)}
     calls = (replace(call, arguments={**named, **call.arguments}) for call in error.calls)
     return BadPattern(error.what, error.next_step, *calls)
+
+
+async def beginning(store: ArtifactStore, ref: str, most: int = sys.maxsize) -> str:
+    """Return a text up to ``most`` characters. Raises NoText for an artifact without one."""
+    async with aclosing(await store.open_text(ref)) as reader:
+        return await reader.read_chars(0, most)
 
 
 async def from_offset(

@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 import anyio
 import anyio.to_thread
 
-from fetchstash.config import Settings
 from fetchstash.errors import (
     BadArgument,
     Call,
@@ -36,6 +35,7 @@ from fetchstash.handlers import kind_of_name, page_links
 from fetchstash.stash._changes import with_earlier
 from fetchstash.stash._index import MOST_KNOWN, Failed, Index, Page, prefix_of, read_sitemap
 from fetchstash.stash._intake import Intake
+from fetchstash.stash._read import beginning
 from fetchstash.store import ArtifactStore, Facts
 from fetchstash.system.processes import new_file
 from fetchstash.text import clip, tokens
@@ -59,81 +59,69 @@ _NO_PAGE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Sites:
-    """Fetches sites and their outlines, as artifacts of a store."""
+async def outline(intake: Intake, facts: Facts, *, full: bool = False) -> Facts:
+    """Return the facts of the llms.txt, or with ``full`` the llms-full.txt, of a page's site.
 
-    settings: Settings
-    store: ArtifactStore
-    intake: Intake
-
-    async def outline(self, facts: Facts, *, full: bool = False) -> Facts:
-        """Return the facts of the llms.txt, or with ``full`` the llms-full.txt, of a page's site.
-
-        It stands in the first folder of the page's path, or at the root (llmstxt.org). Where there
-        is no llms.txt the llms-full.txt is taken. A web page or an error in its place is none, and
-        is not kept. Raises NoText for a site that has none.
-        """
-        parts = urlsplit(facts.final_url)
-        origin = f"{parts.scheme}://{parts.netloc}/"
-        first, slash, _ = parts.path.removeprefix("/").partition("/")
-        folders = [f"{origin}{first}/", origin] if slash else [origin]
-        names = ("llms-full.txt",) if full else ("llms.txt", "llms-full.txt")
-        for url in (folder + name for name in names for folder in folders):
-            try:
-                return (await self.intake.url(url, within=origin, kinds=_OUTLINES))[0]
-            except NoText:
-                continue
-            except HttpError as error:
-                if error.details["status"] >= 500:
-                    raise
-            except Refused as error:
-                if not error.details.get("redirected"):
-                    raise
-        links = Call("slice", {"ref": facts.artifact_ref, "path": "links"})
-        what = f"{clip(parts.netloc, 200)} has no {' and no '.join(names)}."
-        raise NoText(what, "{} lists the links of the page.", links)
-
-    async def fetch(
-        self, url: str, *, most: int, refresh: bool = False, progress: Progress | None = None
-    ) -> tuple[Facts, bool]:
-        """Fetch up to ``most`` pages; return the facts of their index, and whether it was whole.
-
-        An index that is not whole goes on, unless ``refresh`` begins a new one. ``progress`` is
-        called with the pages that are there, and how many there will be as far as is known.
-        """
-        start = normal_url(url, self.settings.fetch.max_url_chars)
-        prefix = prefix_of(start)
-        if not start or mask_url(prefix) != prefix:
-            await self.intake.fetcher.check(url)
-            what = "The address holds a secret, and a site's address is kept."
-            raise BadArgument(what, "Give an address without one.")
-        key = _KEY + prefix
-        async with self.intake.in_flight.setdefault(key, anyio.Lock()):
-            facts = None if refresh else await self.intake.known(key)
-            if facts is None:
-                # Facts keep whole seconds; a refresh takes nothing for new that was there before.
-                begun = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=refresh)
-                index = Index(prefix, begun)
-            else:
-                await self.intake.fetcher.check(facts.site)
-                index = Index.read(await self._text(facts), facts)
-                if not index.is_due:
-                    return await self.store.touch(facts.artifact_ref), True
-            earlier = await self.intake.known(key) if refresh else None
-            crawl = _Crawl(self, index, key, facts, most, refresh=refresh, progress=progress)
-            return await with_earlier(self.store, await crawl.run(start), earlier), False
-
-    async def pages(self, facts: Facts) -> list[str]:
-        """Return the references of the pages that an index lists, in its order."""
-        return [page.ref for page in Index.read(await self._text(facts), facts).pages.values()]
-
-    async def _text(self, facts: Facts) -> str:
-        reader = await self.store.open_text(facts.artifact_ref)
+    It stands in the first folder of the page's path, or at the root (llmstxt.org). Where there
+    is no llms.txt the llms-full.txt is taken. A web page or an error in its place is none, and
+    is not kept. Raises NoText for a site that has none.
+    """
+    parts = urlsplit(facts.final_url)
+    origin = f"{parts.scheme}://{parts.netloc}/"
+    first, slash, _ = parts.path.removeprefix("/").partition("/")
+    folders = [f"{origin}{first}/", origin] if slash else [origin]
+    names = ("llms-full.txt",) if full else ("llms.txt", "llms-full.txt")
+    for url in (folder + name for name in names for folder in folders):
         try:
-            return await reader.read_chars(0, reader.chars)
-        finally:
-            await reader.aclose()
+            return (await intake.url(url, within=origin, kinds=_OUTLINES))[0]
+        except NoText:
+            continue
+        except HttpError as error:
+            if error.details["status"] >= 500:
+                raise
+        except Refused as error:
+            if not error.details.get("redirected"):
+                raise
+    links = Call("slice", {"ref": facts.artifact_ref, "path": "links"})
+    what = f"{clip(parts.netloc, 200)} has no {' and no '.join(names)}."
+    raise NoText(what, "{} lists the links of the page.", links)
+
+
+async def fetch(
+    intake: Intake, url: str, *, most: int, refresh: bool, progress: Progress | None
+) -> tuple[Facts, bool]:
+    """Fetch up to ``most`` pages; return the facts of their index, and whether it was whole.
+
+    An index that is not whole goes on, unless ``refresh`` begins a new one. ``progress`` is
+    called with the pages that are there, and how many there will be as far as is known.
+    """
+    start = normal_url(url, intake.settings.fetch.max_url_chars)
+    prefix = prefix_of(start)
+    if not start or mask_url(prefix) != prefix:
+        await intake.fetcher.check(url)
+        what = "The address holds a secret, and a site's address is kept."
+        raise BadArgument(what, "Give an address without one.")
+    key = _KEY + prefix
+    async with intake.in_flight.setdefault(key, anyio.Lock()):
+        facts = None if refresh else await intake.known(key)
+        if facts is None:
+            # Facts keep whole seconds; a refresh takes nothing for new that was there before.
+            begun = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=refresh)
+            index = Index(prefix, begun)
+        else:
+            await intake.fetcher.check(facts.site)
+            index = Index.read(await beginning(intake.store, facts.artifact_ref), facts)
+            if not index.is_due:
+                return await intake.store.touch(facts.artifact_ref), True
+        earlier = await intake.known(key) if refresh else None
+        crawl = _Crawl(intake, index, key, facts, most, refresh=refresh, progress=progress)
+        return await with_earlier(intake.store, await crawl.run(start), earlier), False
+
+
+async def pages(store: ArtifactStore, facts: Facts) -> list[str]:
+    """Return the references of the pages that an index lists, in its order."""
+    text = await beginning(store, facts.artifact_ref)
+    return [page.ref for page in Index.read(text, facts).pages.values()]
 
 
 @dataclass(slots=True)
@@ -144,7 +132,7 @@ class _Crawl:
     then those that fewer links lead to. ``stopped`` says why it ended before all was fetched.
     """
 
-    sites: Sites
+    intake: Intake
     index: Index
     key: str
     facts: Facts | None
@@ -168,7 +156,7 @@ class _Crawl:
 
     async def run(self, start: str) -> Facts:
         """Fetch until all is there or a limit is reached; keep what came, also if cancelled."""
-        seconds = self.sites.settings.ingest.site_seconds
+        seconds = self.intake.settings.ingest.site_seconds
         with anyio.move_on_after(seconds) as scope:
             if not self.index.pages:
                 await self._start(start)
@@ -181,7 +169,7 @@ class _Crawl:
                 self.queue.clear()
                 for url in self.index.waiting:
                     self._push(url, 0)
-                count = 1 if self.delay else self.sites.settings.fetch.per_host_concurrency
+                count = 1 if self.delay else self.intake.settings.fetch.per_host_concurrency
                 async with anyio.create_task_group() as tasks:
                     for _ in range(count):
                         tasks.start_soon(self._work)
@@ -199,7 +187,7 @@ class _Crawl:
 
     async def _start(self, start: str) -> None:
         """Fetch the first page. Where it redirects to on its own host is the site."""
-        facts, _ = await self.sites.intake.url(start, refresh=self.refresh)
+        facts, _ = await self.intake.url(start, refresh=self.refresh)
         final = normal_url(facts.final_url) or start
         hosts = {(urlsplit(url).hostname or "").removeprefix("www.") for url in (start, final)}
         if len(hosts) > 1:
@@ -213,7 +201,7 @@ class _Crawl:
     async def _ask_robots(self) -> None:
         """Learn how long to wait between requests, and where the sitemaps are."""
         origin = self._origin
-        settings = self.sites.settings.fetch
+        settings = self.intake.settings.fetch
         with suppress(HttpError, Refused, FetchFailed, TimedOut):
             path = await self._download(f"{origin}robots.txt")
             try:
@@ -251,7 +239,7 @@ class _Crawl:
             if url in seen or not url.startswith(origin):
                 continue
             seen.add(url)
-            if self.received > self.sites.settings.ingest.site_bytes:
+            if self.received > self.intake.settings.ingest.site_bytes:
                 break
             with suppress(FetchstashError):
                 await self._turn()
@@ -271,11 +259,11 @@ class _Crawl:
         """Return the addresses below the prefix that the site's llms.txt links to."""
         first = next(iter(self.index.pages.values()))
         try:
-            facts = await self.sites.store.get(first.ref)
-            outline = await self.sites.outline(facts)
+            facts = await self.intake.store.get(first.ref)
+            llms_txt = await outline(self.intake, facts)
         except FetchstashError:
             return []
-        return [url for url in await self._links(outline) if url not in self.index.pages]
+        return [url for url in await self._links(llms_txt) if url not in self.index.pages]
 
     async def _links(self, facts: Facts) -> list[str]:
         """Return the pages below the prefix that a document links to; its canonical address first.
@@ -286,7 +274,7 @@ class _Crawl:
         kind, prefix = facts.content_kind, self.index.prefix
         if kind not in ("html", "markdown", "text"):
             return [""]
-        async with self.sites.store.open_raw(facts.artifact_ref) as raw:
+        async with self.intake.store.open_raw(facts.artifact_ref) as raw:
             read = partial(page_links, raw, kind, facts.charset, facts.final_url)
             canonical, links = await anyio.to_thread.run_sync(read)
         canonical = normal_url(canonical)
@@ -339,7 +327,7 @@ class _Crawl:
 
     def _limit(self) -> str:
         """Return why no further page is fetched, "" if one may be."""
-        most_bytes = self.sites.settings.ingest.site_bytes
+        most_bytes = self.intake.settings.ingest.site_bytes
         if len(self.index.pages) >= self.most and self.queue:
             return f"{self.most:,} pages are there, which is the limit"
         if self.received >= most_bytes:
@@ -350,12 +338,13 @@ class _Crawl:
 
     async def _page(self, url: str, depth: int) -> None:
         """Fetch one page, or note why it could not be; what this work kept already is not asked."""
-        intake = self.sites.intake
         try:
-            facts = await intake.known(url)
+            facts = await self.intake.known(url)
             if not (facts and facts.validated_at and facts.validated_at >= self.index.begun):
                 await self._turn()
-                facts, _ = await intake.url(url, refresh=self.refresh, within=self.index.prefix)
+                facts, _ = await self.intake.url(
+                    url, refresh=self.refresh, within=self.index.prefix
+                )
                 self.received += facts.size_bytes
             await self._add(url, facts, depth)
             self.failures = 0
@@ -381,7 +370,7 @@ class _Crawl:
             is_new = facts.created_at and facts.created_at >= self.index.begun
             if same.ref != facts.artifact_ref and is_new:
                 with suppress(FetchstashError):
-                    await self.sites.store.delete(facts.artifact_ref)
+                    await self.intake.store.delete(facts.artifact_ref)
         else:
             title = clean_line(facts.title or facts.name)
             address = mask_url(canonical or final)
@@ -395,7 +384,7 @@ class _Crawl:
 
     async def _turn(self) -> None:
         """Wait until the site may be asked again."""
-        rate = self.sites.settings.ingest.site_rate
+        rate = self.intake.settings.ingest.site_rate
         now = anyio.current_time()
         at = max(now, self.next_at)
         self.next_at = at + max(self.delay, 1 / rate if rate else 0)
@@ -403,9 +392,7 @@ class _Crawl:
 
     async def _download(self, url: str) -> Path:
         """Fetch a file that is not kept as an artifact; it belongs to the caller."""
-        fetched = await self.sites.intake.fetcher.fetch(
-            url, self.sites.store.spool, within=self._origin
-        )
+        fetched = await self.intake.fetcher.fetch(url, self.intake.store.spool, within=self._origin)
         self.received += fetched.size_bytes
         assert fetched.path is not None  # the request was not conditional
         return fetched.path
@@ -419,7 +406,7 @@ class _Crawl:
         """Write the index as it is now."""
         async with self.saving:
             text, outline = self.index.text()
-            spool, index = self.sites.store.spool, self.index
+            store, index = self.intake.store, self.index
             reason = self.stopped or "it is not all fetched yet"
             left = len(index.waiting)
             known = self.facts or Facts(
@@ -444,18 +431,16 @@ class _Crawl:
                 outline=outline,
                 text_tokens=tokens.estimate(text),
                 text_tokens_exact=False,
-                is_oversized=len(text) > self.sites.settings.views.inline_threshold,
+                is_oversized=len(text) > self.intake.settings.views.inline_threshold,
             )
-            path = new_file(spool, "site-")
+            path = new_file(store.spool, "site-")
             write: Callable[[], object] = partial(path.write_text, text, encoding="utf-8")
             await anyio.to_thread.run_sync(write)
             if self.facts is None:
-                raw = new_file(spool, "site-")
+                raw = new_file(store.spool, "site-")
                 raw.write_text(f"{index.prefix}\n", encoding="utf-8")
-                store = self.sites.store
                 self.facts = await store.put(raw, path, facts, Ranges(), url=self.key)
             else:
-                self.facts = await self.sites.store.replace_text(
-                    self.facts.artifact_ref, path, facts, Ranges(), known=self.facts
-                )
+                ref = self.facts.artifact_ref
+                self.facts = await store.replace_text(ref, path, facts, Ranges(), known=self.facts)
             self.saved_at = anyio.current_time()

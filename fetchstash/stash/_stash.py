@@ -16,17 +16,15 @@ from fetchstash import handlers
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, Call, FetchstashError, NoText, OutOfRange, StoreError
 from fetchstash.fetch import Progress, mask_url
-from fetchstash.stash import _read
+from fetchstash.stash import _find, _read, _site
 from fetchstash.stash._artifact import Artifact
 from fetchstash.stash._changes import CHANGES
 from fetchstash.stash._documents import Documents, copy_in, copy_out, replacing
 from fetchstash.stash._facts import Excerpt
-from fetchstash.stash._find import Finder
 from fetchstash.stash._intake import SITE, Intake, is_web_page
 from fetchstash.stash._read import Part, asks_for
 from fetchstash.stash._scans import Scans, is_image
-from fetchstash.stash._site import Sites
-from fetchstash.stash._trace import Trace, Tracer
+from fetchstash.stash._trace import Trace, trace
 from fetchstash.stash._values import CacheUse, Failure, Listing, Matches, Passages, Picture, Slice
 from fetchstash.store import REF_PREFIX, ArtifactStore, Facts, Finding, GrepQuery, Removed
 from fetchstash.system.processes import new_file
@@ -37,8 +35,8 @@ from fetchstash.text.ranges import Unit
 MAX_URLS = 10
 MAX_REFS = 10
 EXPORT_CHARS = 2**20
-_log = logging.getLogger("fetchstash.stash")
 """Characters of a text that an export reads at a time."""
+_log = logging.getLogger("fetchstash.stash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +52,6 @@ class Stash:
     documents: Documents
     intake: Intake
     scans: Scans
-
-    @property
-    def _sites(self) -> Sites:
-        return Sites(self.settings, self.store, self.intake)
-
-    @property
-    def _finder(self) -> Finder:
-        return Finder(self.documents, self.scans, self._sites)
 
     # --- taking in --------------------------------------------------------------------------------
 
@@ -104,16 +94,13 @@ class Stash:
         ``progress`` is called with the number of URLs that are done, and of all.
         """
         _check_list("urls", urls, 1, MAX_URLS)
-        limit, deadline = self._preview_limit(max_chars), self._deadline()
+        limit = self._preview_limit(max_chars)
         results: dict[int, Artifact | Failure] = {}
 
         async def fetch(position: int, url: str) -> None:
             try:
-                _check_one(url)
-                facts, cache = await self.intake.url(url, refresh=refresh)
-                facts = await self.scans.first_pages(facts, limit, deadline, None)
-                results[position] = await self._artifact(
-                    facts, focus, limit, cache, fragment=urldefrag(url).fragment
+                results[position] = await self.fetch(
+                    url, focus=focus, max_chars=limit, refresh=refresh
                 )
             except FetchstashError as error:
                 if isinstance(error, StoreError):
@@ -144,8 +131,8 @@ class Stash:
         """
         _check_one(url)
         limit, most = self._preview_limit(max_chars), self.settings.ingest.site_pages
-        facts, was_whole = await self._sites.fetch(
-            url, most=min(max_pages or most, most), refresh=refresh, progress=progress
+        facts, was_whole = await _site.fetch(
+            self.intake, url, most=min(max_pages or most, most), refresh=refresh, progress=progress
         )
         return await self._artifact(facts, "", limit, CacheUse() if was_whole else None)
 
@@ -155,7 +142,7 @@ class Stash:
         Of any other artifact it is none.
         """
         facts = await self.store.get(ref_or_url)
-        return tuple(await self._sites.pages(facts)) if facts.site else ()
+        return tuple(await _site.pages(self.store, facts)) if facts.site else ()
 
     async def add_file(
         self,
@@ -301,7 +288,7 @@ class Stash:
             changed = await self.documents.changes(facts, path.partition("/")[2])
             return _read.of_value(changed, facts, part)
         if asks_for(facts, path, SITE) and is_web_page(facts):
-            facts = await self._sites.outline(facts, full=path == f"{SITE}/full")
+            facts = await _site.outline(self.intake, facts, full=path == f"{SITE}/full")
             path = ""
         if path == "text" and is_image(facts):
             facts, path = await self.scans.image(facts, deadline), ""
@@ -357,7 +344,7 @@ class Stash:
         """
         _check_list("artifacts", refs_or_urls, 1, MAX_REFS)
         query = GrepQuery(pattern, literal, ignore_case, context, max_matches, offset)
-        return await self._finder.grep(query, refs_or_urls, self._deadline())
+        return await _find.grep(self.scans, query, refs_or_urls, self._deadline())
 
     async def search(
         self, query: str, refs_or_urls: Sequence[str] = (), *, max_results: int = 8
@@ -368,7 +355,7 @@ class Stash:
         of the run's where none is named.
         """
         _check_list("artifacts", refs_or_urls, 0, MAX_REFS)
-        return await self._finder.search(query, refs_or_urls, max_results)
+        return await _find.search(self.documents, query, refs_or_urls, max_results)
 
     async def trace(self, text: str) -> Trace:
         """Return for each sentence of ``text`` the passage of the run that supports it best.
@@ -376,7 +363,7 @@ class Stash:
         With it come the calls that showed it to a model. Sentences of less than two words of
         content are left out. Raises TooLarge for more than 100,000 characters or 300 sentences.
         """
-        return await Tracer(self.settings, self.documents).trace(text)
+        return await trace(self.documents, text)
 
     def raw(self, ref_or_url: str) -> AbstractAsyncContextManager[Path]:
         """Give an artifact's own bytes as a file, valid while the context is open."""

@@ -367,85 +367,82 @@ def _compared(
 # --- the trace ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Tracer:
-    """Looks for the passages of a run that support the sentences of a text."""
-
-    settings: Settings
-    documents: Documents
-
-    async def trace(self, text: str) -> Trace:
-        """Return the origins of the sentences; see Stash."""
-        language = language_of(text)
-        found = [
-            (start, sentence, _words_of(sentence, language)) for start, sentence in sentences(text)
-        ]
-        found = [item for item in found if len(item[2].weights) > 1]
-        if len(text) > MAX_CHARS or len(found) > MAX_SENTENCES:
-            what = f"A trace takes {MAX_CHARS:,} characters and {MAX_SENTENCES} sentences at most."
-            raise TooLarge(what, "Give the text in parts.")
-        store = self.documents.store
-        calls = await anyio.to_thread.run_sync(lambda: list(logged_calls(self.settings)))
-        origins: list[Origin] = []
-        pending, give_up = 0, anyio.current_time() + WAIT_SECONDS
-        for start, sentence, asked in found:
-            query = sentence[:MAX_QUERY]
+async def trace(documents: Documents, text: str) -> Trace:
+    """Return the origins of the sentences; see Stash."""
+    language = language_of(text)
+    found = [
+        (start, sentence, _words_of(sentence, language)) for start, sentence in sentences(text)
+    ]
+    found = [item for item in found if len(item[2].weights) > 1]
+    if len(text) > MAX_CHARS or len(found) > MAX_SENTENCES:
+        what = f"A trace takes {MAX_CHARS:,} characters and {MAX_SENTENCES} sentences at most."
+        raise TooLarge(what, "Give the text in parts.")
+    settings, store = documents.settings, documents.store
+    calls = await anyio.to_thread.run_sync(lambda: list(logged_calls(settings)))
+    origins: list[Origin] = []
+    pending, give_up = 0, anyio.current_time() + WAIT_SECONDS
+    for start, sentence, asked in found:
+        query = sentence[:MAX_QUERY]
+        result = await store.search(query, [], CANDIDATES)
+        while result.pending and anyio.current_time() < give_up:
+            await anyio.sleep(0.05)  # a thread indexes meanwhile
             result = await store.search(query, [], CANDIDATES)
-            while result.pending and anyio.current_time() < give_up:
-                await anyio.sleep(0.05)  # a thread indexes meanwhile
-                result = await store.search(query, [], CANDIDATES)
-            pending = max(pending, result.pending)
-            origins.append(
-                await self._origin(start, sentence, asked, language, result.passages, calls)
-            )
-        searched = (await store.list(limit=1)).total
-        logs = self.settings.telemetry.call_log and not self.settings.store.ephemeral
-        return Trace(tuple(origins), searched, pending, logs and log_of(self.settings) is not None)
+        pending = max(pending, result.pending)
+        origins.append(
+            await _origin(documents, start, sentence, asked, language, result.passages, calls)
+        )
+    searched = (await store.list(limit=1)).total
+    logs = settings.telemetry.call_log and not settings.store.ephemeral
+    return Trace(tuple(origins), searched, pending, logs and log_of(settings) is not None)
 
-    async def _origin(
-        self,
-        start: int,
-        sentence: str,
-        asked: _Words,
-        language: str,
-        candidates: tuple[Passage, ...],
-        calls: list[dict[str, Any]],
-    ) -> Origin:
-        """Return the best of the candidates; of equal ones the one that a model was shown."""
-        best = Origin(sentence, start)
-        for candidate in candidates:
-            try:
-                facts = await self.documents.store.get(candidate.artifact_ref)
-                support, missing, passage = await anyio.to_thread.run_sync(
-                    _compared, asked, language, candidate, facts.title
-                )
-                ranked = (support >= ENOUGH and not missing, support)
-                if ranked < (best.is_supported, best.support):
-                    continue
-                shown = await self._shown(passage, calls)
-            except (UnknownRef, ExpiredRef, NoText):  # it went meanwhile
+
+async def _origin(
+    documents: Documents,
+    start: int,
+    sentence: str,
+    asked: _Words,
+    language: str,
+    candidates: tuple[Passage, ...],
+    calls: list[dict[str, Any]],
+) -> Origin:
+    """Return the best of the candidates; of equal ones the one that a model was shown."""
+    best = Origin(sentence, start)
+    for candidate in candidates:
+        try:
+            facts = await documents.store.get(candidate.artifact_ref)
+            support, missing, passage = await anyio.to_thread.run_sync(
+                _compared, asked, language, candidate, facts.title
+            )
+            ranked = (support >= ENOUGH and not missing, support)
+            if ranked < (best.is_supported, best.support):
                 continue
-            if (*ranked, bool(shown)) > (best.is_supported, best.support, bool(best.shown)):
-                lacks = tuple(missing)
-                best = Origin(sentence, start, *ranked, lacks, passage, facts, shown)
-        return best
+            shown = await _shown(documents, passage, calls)
+        except (UnknownRef, ExpiredRef, NoText):  # it went meanwhile
+            continue
+        if (*ranked, bool(shown)) > (best.is_supported, best.support, bool(best.shown)):
+            lacks = tuple(missing)
+            best = Origin(sentence, start, *ranked, lacks, passage, facts, shown)
+    return best
 
-    async def _shown(self, passage: Passage, calls: list[dict[str, Any]]) -> tuple[ShownBy, ...]:
-        ref = passage.artifact_ref
-        shown = [(c, s) for c in calls for s in c.get("shown", ()) if s.get("ref") == ref]
-        if not shown:
-            return ()
-        async with self.documents.text(ref) as reader:
-            return tuple(
-                [
-                    ShownBy(
-                        str(call["time"]),
-                        str(call.get("server", "")),
-                        str(call["tool"]),
-                        call.get("asked", {}),
-                        str(item.get("how", "")),
-                    )
-                    for call, item in shown
-                    if any([await _covers(reader, span, passage) for span in item["spans"]])
-                ]
-            )
+
+async def _shown(
+    documents: Documents, passage: Passage, calls: list[dict[str, Any]]
+) -> tuple[ShownBy, ...]:
+    ref = passage.artifact_ref
+    shown = [(c, s) for c in calls for s in c.get("shown", ()) if s.get("ref") == ref]
+    if not shown:
+        return ()
+    async with documents.text(ref) as reader:
+        return tuple(
+            [
+                ShownBy(
+                    str(call["time"]),
+                    str(call.get("server", "")),
+                    str(call["tool"]),
+                    call.get("asked", {}),
+                    str(item.get("how", "")),
+                )
+                for call, item in shown
+                if any([await _covers(reader, span, passage) for span in item["spans"]])
+            ]
+        )
