@@ -6,8 +6,8 @@ from fetchstash.system import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.fetch._addresses import Address, plain, why_not_public
+    from fetchstash.fetch._browser import browser_fault, browser_of, missing, missing_chromium
     from fetchstash.fetch._by_rule import fetch_match
-    from fetchstash.fetch._chromium import browser_fault, browser_of, missing, missing_chromium
     from fetchstash.fetch._contract import (
         Cached,
         Fetched,
@@ -83,8 +83,8 @@ __all__ = [
 
 _MODULES = {
     "_addresses": "Address plain why_not_public",
+    "_browser": "browser_fault browser_of missing missing_chromium",
     "_by_rule": "fetch_match",
-    "_chromium": "browser_fault browser_of missing missing_chromium",
     "_contract": "Cached FetchLimits Fetched Fetcher Progress Rendered Renderer",
     "_exchange": "Gates",
     "_fetcher": "HttpFetcher",

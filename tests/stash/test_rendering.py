@@ -130,7 +130,7 @@ async def test_without_a_browser_the_page_says_how_to_get_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lack = "There is no Chromium on this machine."
-    monkeypatch.setattr("fetchstash.fetch._chromium.missing", lambda: lack)
+    monkeypatch.setattr("fetchstash.fetch._browser.missing", lambda: lack)
     async with opened(browser, renderer=None) as stash:
         artifact = await stash.fetch(site.put("/app", SHELL))
         plain = await stash.fetch(site.put("/plain", DOM))

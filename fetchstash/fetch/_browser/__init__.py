@@ -1,6 +1,7 @@
 """Render a page of scripts in a browser whose every connection goes through the guard.
 
-Each page has a process of its own, a fresh profile, a proxy of its own and one deadline.
+Each page has a process of its own, a fresh profile, a proxy of its own and one deadline. Whether
+there is a browser, a Chromium and Playwright to drive it, is known without the HTTP library.
 """
 
 import asyncio
@@ -13,8 +14,9 @@ import tempfile
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
@@ -22,12 +24,13 @@ import anyio.to_thread
 from fetchstash.errors import FetchFailed, FetchstashError, TimedOut, TooLarge
 from fetchstash.fetch._addresses import Resolver, addresses_of
 from fetchstash.fetch._body import FIRST_PART
-from fetchstash.fetch._browser._proxy import PageProxy, Tunnel
-from fetchstash.fetch._chromium import executable, missing, needs_other_user
-from fetchstash.fetch._contract import FetchLimits, Rendered
+from fetchstash.fetch._contract import Fetcher, FetchLimits, Rendered, Renderer
 from fetchstash.fetch._policy import Policy
 from fetchstash.fetch._url import Target, parse
 from fetchstash.system import processes
+
+if TYPE_CHECKING:
+    from fetchstash.fetch._browser._proxy import Tunnel
 
 PAGES_AT_A_TIME = 1
 COMMAND = (sys.executable, "-P", "-m", "fetchstash.fetch._browser._child")
@@ -54,6 +57,54 @@ NOBODY = 65_534
 """The user and group without rights of its own, on Linux."""
 
 
+# Chromium has no sandbox as root, and is never started without one: where the server runs as root
+# the browser runs as `nobody`.
+_NAMES = (
+    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome",
+    "microsoft-edge",
+)  # fmt: skip
+_PLACES = (
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+)
+
+
+def executable() -> str:
+    """Return the path of a Chromium, "" if there is none."""
+    found = next(filter(None, map(shutil.which, _NAMES)), None)
+    return found or next((place for place in _PLACES if Path(place).exists()), "")
+
+
+def missing() -> str:
+    """Return what a browser lacks on this machine, as a sentence; "" if nothing."""
+    if find_spec("playwright") is None:
+        return "The extra `browser` is not installed."
+    return missing_chromium()
+
+
+def missing_chromium() -> str:
+    """Return what Chromium itself lacks, as a sentence; "" if nothing."""
+    if not executable():
+        return "There is no Chromium on this machine."
+    if needs_other_user() and not shutil.which("setpriv"):
+        return "Chromium has no sandbox as root, and setpriv is missing to start it as nobody."
+    return ""
+
+
+def needs_other_user() -> bool:
+    """Return whether this process is root's."""
+    return sys.platform != "win32" and os.geteuid() == 0
+
+
+def browser_of(fetcher: Fetcher, limits: FetchLimits) -> Renderer | None:
+    """Return the browser of a fetcher, None where it is off or, with auto alone, not there."""
+    from fetchstash.fetch._fetcher import HttpFetcher  # noqa: PLC0415 -- it imports this
+
+    entries = set(limits.browser) - {"off"}
+    is_on = entries and not (entries == {"auto"} and missing())
+    return fetcher if is_on and isinstance(fetcher, HttpFetcher) else None
+
+
 class Browser:
     """Renders pages; one at a time, the others wait."""
 
@@ -62,7 +113,7 @@ class Browser:
         limits: FetchLimits,
         policy: Policy,
         resolver: Resolver,
-        tunnel: Callable[[Policy], Tunnel],
+        tunnel: "Callable[[Policy], Tunnel]",
     ) -> None:
         """Take the rules of the fetcher, and what makes a way to connect by some rules."""
         self._limits = limits
@@ -102,6 +153,8 @@ class Browser:
 
     async def _answer(self, job: dict[str, Any], page: Target, seconds: float) -> dict[str, Any]:
         """Return the child's answer; that of a page that took too long where none came."""
+        from fetchstash.fetch._browser._proxy import PageProxy  # noqa: PLC0415 -- it is heavy
+
         limits = self._limits
         with anyio.move_on_after(seconds) as scope:
             async with self._free:
