@@ -10,7 +10,7 @@ from contextlib import (
     contextmanager,
 )
 from dataclasses import dataclass, field, fields, replace
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 import anyio
@@ -114,20 +114,6 @@ class Portal:
     into_loop: BlockingPortal
     is_closed: bool = False
 
-    def call(self, method: Callable[[], Awaitable[R]]) -> R:
-        """Run a method in the loop and return its result. Raises StoreError after the end."""
-        self._check_open()
-        return self.into_loop.call(method)
-
-    def context(self, context: AbstractAsyncContextManager[R]) -> AbstractContextManager[R]:
-        """Return the context for ``with``. Raises StoreError after the end."""
-        self._check_open()
-        return self.into_loop.wrap_async_context_manager(context)
-
-    def _check_open(self) -> None:
-        if self.is_closed:
-            raise StoreError("The stash is closed.", "Use it inside its `with` block.")
-
 
 class _Wrapper(Protocol[Target_co]):
     """An object of this module: ``target`` is its asynchronous counterpart."""
@@ -139,63 +125,55 @@ class _Wrapper(Protocol[Target_co]):
 
 
 class _Method(Generic[Target, P, R, S]):
-    """A method of the target that blocks; ``convert`` makes a value's own methods block too."""
+    """A method of the target that blocks: ``run`` makes its value of what the target returned.
+
+    Raises StoreError after the end.
+    """
 
     def __init__(
-        self,
-        method: Callable[Concatenate[Target, P], Awaitable[R]],
-        convert: Callable[[Portal, R], S],
+        self, method: Callable[Concatenate[Target, P], R], run: Callable[[Portal, R], S]
     ) -> None:
         self._method = method
-        self._convert = convert
+        self._run = run
         self.__doc__ = method.__doc__
 
     def __get__(self, wrapper: _Wrapper[Target], owner: type) -> Callable[P, S]:
         @wraps(self._method)
         def call(*args: P.args, **kwargs: P.kwargs) -> S:
-            bound: Callable[[], Awaitable[R]] = partial(
-                self._method, wrapper.target, *args, **kwargs
-            )
-            return self._convert(wrapper.portal, wrapper.portal.call(bound))
+            if wrapper.portal.is_closed:
+                raise StoreError("The stash is closed.", "Use it inside its `with` block.")
+            return self._run(wrapper.portal, self._method(wrapper.target, *args, **kwargs))
 
         return call
 
 
-class _Context(Generic[Target, P, R]):
-    """A method of the target that returns a context, for ``with`` in place of ``async with``."""
+def _awaited(portal: Portal, work: Awaitable[R]) -> R:
+    async def result() -> R:
+        return await work
 
-    def __init__(
-        self, method: Callable[Concatenate[Target, P], AbstractAsyncContextManager[R]]
-    ) -> None:
-        self._method = method
-        self.__doc__ = method.__doc__
-
-    def __get__(
-        self, wrapper: _Wrapper[Target], owner: type
-    ) -> Callable[P, AbstractContextManager[R]]:
-        @wraps(self._method)
-        def call(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[R]:
-            context = self._method(wrapper.target, *args, **kwargs)
-            return wrapper.portal.context(context)
-
-        return call
+    return portal.into_loop.call(result)
 
 
-def _same(_: Portal, value: R) -> R:
-    return value
+def _entered(portal: Portal, context: AbstractAsyncContextManager[R]) -> AbstractContextManager[R]:
+    return portal.into_loop.wrap_async_context_manager(context)
 
 
-def _artifact(portal: Portal, artifact: Artifact) -> "SyncArtifact":
-    known: dict[str, Any] = {f.name: getattr(artifact, f.name) for f in fields(StoredDocument)}
-    return SyncArtifact(**known, target=artifact, portal=portal)
+def _artifact(portal: Portal, work: Awaitable[Artifact]) -> "SyncArtifact":
+    return _blocking_artifact(portal, _awaited(portal, work))
 
 
 def _artifacts(
-    portal: Portal, results: tuple[Artifact | Failure, ...]
+    portal: Portal, work: Awaitable[tuple[Artifact | Failure, ...]]
 ) -> "tuple[SyncArtifact | Failure, ...]":
     return tuple(
-        _artifact(portal, result) if isinstance(result, Artifact) else result for result in results
+        _blocking_artifact(portal, result) if isinstance(result, Artifact) else result
+        for result in _awaited(portal, work)
     )
+
+
+def _blocking_artifact(portal: Portal, artifact: Artifact) -> "SyncArtifact":
+    known: dict[str, Any] = {f.name: getattr(artifact, f.name) for f in fields(StoredDocument)}
+    return SyncArtifact(**known, target=artifact, portal=portal)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -205,13 +183,13 @@ class SyncArtifact(StoredDocument):
     target: Artifact = field(kw_only=True, compare=False)
     portal: Portal = field(kw_only=True, compare=False)
 
-    text = _Method(Artifact.text, _same)
-    read = _Method(Artifact.read, _same)
-    slice = _Method(Artifact.slice, _same)
-    grep = _Method(Artifact.grep, _same)
-    search = _Method(Artifact.search, _same)
-    picture = _Method(Artifact.picture, _same)
-    raw = _Context(Artifact.raw)
+    text = _Method(Artifact.text, _awaited)
+    read = _Method(Artifact.read, _awaited)
+    slice = _Method(Artifact.slice, _awaited)
+    grep = _Method(Artifact.grep, _awaited)
+    search = _Method(Artifact.search, _awaited)
+    picture = _Method(Artifact.picture, _awaited)
+    raw = _Method(Artifact.raw, _entered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,24 +202,24 @@ class SyncStash:
     fetch = _Method(Stash.fetch, _artifact)
     fetch_many = _Method(Stash.fetch_many, _artifacts)
     fetch_site = _Method(Stash.fetch_site, _artifact)
-    site_pages = _Method(Stash.site_pages, _same)
+    site_pages = _Method(Stash.site_pages, _awaited)
     add_file = _Method(Stash.add_file, _artifact)
     keep_spooled = _Method(Stash.keep_spooled, _artifact)
     get = _Method(Stash.get, _artifact)
-    list = _Method(Stash.list, _same)
-    read = _Method(Stash.read, _same)
-    slice = _Method(Stash.slice, _same)
-    picture = _Method(Stash.picture, _same)
-    grep = _Method(Stash.grep, _same)
-    search = _Method(Stash.search, _same)
-    trace = _Method(Stash.trace, _same)
-    raw = _Context(Stash.raw)
-    export = _Method(Stash.export, _same)
-    pin = _Method(Stash.pin, _same)
-    delete = _Method(Stash.delete, _same)
-    gc = _Method(Stash.gc, _same)
-    check = _Method(Stash.check, _same)
-    repair = _Method(Stash.repair, _same)
+    list = _Method(Stash.list, _awaited)
+    read = _Method(Stash.read, _awaited)
+    slice = _Method(Stash.slice, _awaited)
+    picture = _Method(Stash.picture, _awaited)
+    grep = _Method(Stash.grep, _awaited)
+    search = _Method(Stash.search, _awaited)
+    trace = _Method(Stash.trace, _awaited)
+    raw = _Method(Stash.raw, _entered)
+    export = _Method(Stash.export, _awaited)
+    pin = _Method(Stash.pin, _awaited)
+    delete = _Method(Stash.delete, _awaited)
+    gc = _Method(Stash.gc, _awaited)
+    check = _Method(Stash.check, _awaited)
+    repair = _Method(Stash.repair, _awaited)
 
 
 def _blocking(
@@ -252,7 +230,7 @@ def _blocking(
     def opened_sync(*args: P.args, **kwargs: P.kwargs) -> Generator[SyncStash]:
         with start_blocking_portal() as into_loop:
             portal = Portal(into_loop)
-            with portal.context(opened(*args, **kwargs)) as stash:
+            with _entered(portal, opened(*args, **kwargs)) as stash:
                 try:
                     yield SyncStash(stash, portal)
                 finally:
