@@ -6,9 +6,11 @@ from typing import Any
 
 from fetchstash.errors import Call
 from fetchstash.render._texts import (
+    NAME_CHARS,
     OF_SEVERAL_CHARS,
     REFERENCE_LINE_CHARS,
     SENTENCE,
+    SOURCE_CHARS,
     Subject,
     calls_without_text,
     condition_lines,
@@ -126,10 +128,10 @@ class _Item:
         artifact = self.artifact
         return shown_of(artifact.excerpt, artifact.facts, host.limits, host.preview, limit)
 
-    def facts(self, shown: Shown) -> Mapping[str, Any]:
+    def record(self, shown: Shown | None) -> Mapping[str, Any]:
         """Return the facts, with what is shown where that is not all."""
-        facts = self.subject.record
-        return facts if shown.info is None else {**facts, "shown": asdict(shown.info)}
+        more = {"shown": asdict(shown.info)} if shown and shown.info else {}
+        return {**self.subject.record, **more}
 
     @property
     def pictures(self) -> tuple[tuple[bytes, str], ...]:
@@ -140,30 +142,46 @@ class _Item:
 def fetched(host: Host, artifact: StoredDocument, max_chars: int | None = None) -> View:
     """Return the view of one fetched artifact. Raises BadArgument for too small a limit."""
     item = _Item(artifact, host.subject(artifact.facts, artifact.cache))
-    subject = item.subject
     limit = host.limits.max_chars(max_chars, host.limits.inline_threshold)
-    unread = unread_lines(artifact.unread, host.word)
-    head = (facts_line(subject), *condition_lines(subject, host.word), *unread)
+    block, shown = _block(host, item, limit)
+    if shown and host.over(block.frame):
+        # A very long path: the reference says as much.
+        item = replace(item, subject=replace(item.subject, path=""))
+        block, shown = _block(host, item, limit)
+        if over := host.over(block.frame):
+            block, shown = _block(host, item, limit - over)
+    return View((block,), (item.record(shown),), item.pictures)
+
+
+def _block(
+    host: Host, item: _Item, limit: int, *, several: bool = False
+) -> tuple[Block, Shown | None]:
+    """Return the block of an artifact, and what is shown of its text (None: it has none).
+
+    Of ``several`` the sentence and the calls behind previews stand once for all.
+    """
+    subject, word = item.subject, host.word
+    chars = OF_SEVERAL_CHARS if several else NAME_CHARS
+    unread = unread_lines(item.artifact.unread, word)
+    head = [facts_line(subject, chars), *condition_lines(subject, word), *unread]
     # A picture is shown, and the line on unread pages has the call for them.
-    calls = () if item.pictures or unread else dead_end_calls(subject, host.word)
+    tail = () if item.pictures or unread else dead_end_calls(subject, word)
     if subject.chars is None:
-        return View((Block((*head, *calls)),), (subject.record,), item.pictures)
-
-    def view(subject: Subject, limit: int) -> tuple[Block, Shown]:
-        shown = item.shown(host, limit)
-        if shown.info is None:
-            return host.fenced(shown.body, subject.source, head, calls), shown
-        following = follow_up_calls([subject], shown.offset, host.word, artifact.excerpt.lines)
-        notices = _notices(item, shown, preview_notice(subject, len(shown.body), with_path=True))
-        tail = (*calls, *following)
-        return host.fenced(shown.body, subject.source, (*head, *notices), tail), shown
-
-    block, shown = view(subject, limit)
-    if host.over(block.frame) and subject.path:  # a very long path: the reference says as much
-        block, shown = view(replace(subject, path=""), limit)
-    if over := host.over(block.frame):
-        block, shown = view(replace(subject, path=""), limit - over)
-    return View((block,), (item.facts(shown),), item.pictures)
+        return Block((*head, *tail)), None
+    shown = item.shown(host, limit)
+    if several:
+        tail = ()
+    elif shown.info:
+        tail += follow_up_calls([subject], shown.offset, word, item.artifact.excerpt.lines)
+    if shown.info:
+        notice = preview_notice(subject, len(shown.body), with_path=not several)
+        head += _notices(item, shown, notice)
+    source_chars = OF_SEVERAL_CHARS if several else SOURCE_CHARS
+    block = host.fenced(
+        shown.body, subject.source, tuple(head), tail,
+        sentence=not several, source_chars=source_chars,
+    )  # fmt: skip
+    return block, shown
 
 
 def _notices(item: _Item, shown: Shown, notice: str) -> list[str]:
@@ -261,28 +279,11 @@ def _share(
         if isinstance(item, Failure):
             blocks.append(Block((_failure_line(host, item, FRAME_CHARS_OF_SEVERAL),)))
             continue
-        subject = item.subject
-        unread = unread_lines(item.artifact.unread, host.word)
-        head = [
-            facts_line(subject, OF_SEVERAL_CHARS),
-            *condition_lines(subject, host.word),
-            *unread,
-        ]
-        if subject.chars is None:
-            calls = () if item.pictures or unread else dead_end_calls(subject, host.word)
-            blocks.append(Block((*head, *calls)))
-            facts.append(subject.record)
-            continue
-        shown = item.shown(host, shares[id(item)])
-        facts.append(item.facts(shown))
-        if shown.info:
-            notice = preview_notice(subject, len(shown.body), with_path=False)
-            head += _notices(item, shown, notice)
-            previewed.append((subject, shown.offset))
-        fenced = host.fenced(
-            shown.body, subject.source, tuple(head), sentence=False, source_chars=OF_SEVERAL_CHARS
-        )
-        blocks.append(fenced)
+        block, shown = _block(host, item, shares.get(id(item), 0), several=True)
+        blocks.append(block)
+        facts.append(item.record(shown))
+        if shown and shown.info:
+            previewed.append((item.subject, shown.offset))
     if previewed:
         subjects = [subject for subject, _ in previewed]
         blocks.append(Block(follow_up_calls(subjects, previewed[0][1], host.word)))

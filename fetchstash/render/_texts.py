@@ -7,7 +7,7 @@ from typing import Any
 
 from fetchstash.errors import Call, Wording
 from fetchstash.fetch import MEANINGS
-from fetchstash.stash import CacheUse, Unread, described
+from fetchstash.stash import CacheUse, Unread
 from fetchstash.store import Facts
 from fetchstash.text import clip_middle
 from fetchstash.text.facts import LANDINGS, NO_BROWSER, PAGE_VERDICTS, QUERY
@@ -31,25 +31,8 @@ class Subject:
     record: Mapping[str, Any]
 
 
-def subject_of(
-    facts: Facts, *, local: bool, cache: CacheUse | None = None, refresh: str = ""
-) -> Subject:
-    """Return what is shown of an artifact; ``refresh`` is how the face asks the server again.
-
-    Only a reader that shares our file system (``local``) is given a path.
-    """
-    facts = described(facts)
-    from_cache = _cache_notice(cache, refresh) if cache else ""
-    record = facts.to_json(without=("outline", "caching"))  # thousands of headings take long
-    record["from_cache"] = from_cache
-    if not local:
-        record["path"] = None
-    own = (facts.rule and facts.source_url) or facts.final_url or facts.source_url or facts.name
-    path = record["path"] or ""
-    return Subject(facts.artifact_ref, own, facts.extracted_chars, path, from_cache, facts, record)
-
-
-def _cache_notice(cache: CacheUse, refresh: str) -> str:
+def cache_notice(cache: CacheUse, refresh: str) -> str:
+    """Return how a stored copy answered; ``refresh`` is how the face asks the server again."""
     if cache.age_seconds is None:
         return "kept copy; the server says that it has not changed"
     age = f"kept copy, {cache.age_seconds} s old and still fresh"
@@ -91,7 +74,7 @@ REFERENCE_LINE_CHARS = 200
 # reference.
 _NOT_IN_A_NAME = re.compile(r"[^\w.+-]+|_(?=[a-z2-7]{26})")
 _WORD = re.compile(r"[^\W\d_]+")
-_NOT_IN_A_SOURCE = re.compile(r'[^\S ]|["<>`]')
+NOT_IN_A_SOURCE = re.compile(r'[^\S ]|["<>`]')
 
 
 def size(count: int) -> str:
@@ -266,12 +249,6 @@ def preview_notice(subject: Subject, shown: int, *, with_path: bool) -> str:
 def truncation_notice(max_chars: int, unit: str, total: int, advice: str) -> str:
     """Return the notice of a cut read. ``unit`` is what the host counts, ``advice`` a sentence."""
     return f"[Content truncated at {max_chars} {unit}. Total: {total} chars. {advice}]"
-
-
-def fence(source: str, nonce: str, limit: int = SOURCE_CHARS) -> tuple[str, str]:
-    """Return the lines around untrusted text. The nonce keeps a page from closing its fence."""
-    shown = clip_middle(_NOT_IN_A_SOURCE.sub("_", source), limit)
-    return f'<untrusted-{nonce} source="{shown}">', f"</untrusted-{nonce}>"
 
 
 def follow_up_calls(

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fetchstash.errors import FetchstashError, StoreError, Wording
-from fetchstash.render._texts import SENTENCE, SOURCE_CHARS, Subject, fence, subject_of
+from fetchstash.render._texts import NOT_IN_A_SOURCE, SENTENCE, SOURCE_CHARS, Subject, cache_notice
 from fetchstash.render._words import FRAME_CHARS, MODEL, Face, as_tool
-from fetchstash.stash import CacheUse
+from fetchstash.stash import CacheUse, described
 from fetchstash.store import Facts
 from fetchstash.text import Measure, PreviewLimits, ViewLimits, clip_middle
 from fetchstash.text.hygiene import clean_line
@@ -124,8 +124,14 @@ class Host:
         return f"Use a higher {self.face.max_chars} to retrieve more."
 
     def subject(self, facts: Facts, cache: CacheUse | None = None) -> Subject:
-        """Return what this host is shown of an artifact."""
-        return subject_of(facts, local=self.local, cache=cache, refresh=self.face.refresh)
+        """Return what this host is shown of an artifact: only a local one is given a path."""
+        facts = described(facts)
+        from_cache = cache_notice(cache, self.face.refresh) if cache else ""
+        record = facts.to_json(without=("outline", "caching"))  # thousands of headings take long
+        record |= {"from_cache": from_cache} | ({} if self.local else {"path": None})
+        own = (facts.rule and facts.source_url) or facts.final_url or facts.source_url or facts.name
+        path, chars = record["path"] or "", facts.extracted_chars
+        return Subject(facts.artifact_ref, own, chars, path, from_cache, facts, record)
 
     def repeated(self, asked: int | None, default: int) -> dict[str, object]:
         """Return the limit as the next call repeats it: not at all where it was the default."""
@@ -147,9 +153,13 @@ class Host:
         sentence: bool = True,
         source_chars: int = SOURCE_CHARS,
     ) -> Block:
-        """Return a block with its body between fences, under the sentence that says what it is."""
-        opening, closing = fence(source, self.nonce(), source_chars)
-        return Block(head, (*((SENTENCE,) if sentence else ()), opening), body, (closing,), tail)
+        """Return a block with its body between fences, under the sentence that says what it is.
+
+        The nonce keeps a page from closing its fence.
+        """
+        nonce, shown = self.nonce(), clip_middle(NOT_IN_A_SOURCE.sub("_", source), source_chars)
+        opening = *((SENTENCE,) if sentence else ()), f'<untrusted-{nonce} source="{shown}">'
+        return Block(head, opening, body, (f"</untrusted-{nonce}>",), tail)
 
 
 def error_view(host: Host, error: FetchstashError) -> View:
