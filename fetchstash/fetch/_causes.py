@@ -186,17 +186,17 @@ def cause_of(
         return Cause(code, what, _when(seconds, now) or "Wait before you ask it again.", seconds)
     if status == HTTPStatus.BAD_REQUEST and target.scheme == "http" and target.port in {443, 8443}:
         return Cause("", "", "This is a port for TLS: write https:// in the URL.")
-    shown = [cause for name, value, cause in _FIELDS if _has(headers, name, value)]
+    shown = [
+        cause
+        for name, value, cause in _FIELDS
+        if name in headers and re.search(value, headers[name], re.IGNORECASE)
+    ]
     shown += [cause for mark, cause in _COMPILED if mark.search(body[:_MARK_CHARS])][:1]
     later = ("", "", "Try again later." if status in _LATER else "Check the URL.")
     code, what, next_step = shown[0] if shown else _STATUSES.get(status, later)
     if seconds is not None and status in _LATER:
         next_step = _when(seconds, now)
     return Cause(code, what, next_step, seconds)
-
-
-def _has(headers: Mapping[str, str], name: str, pattern: str) -> bool:
-    return name in headers and re.search(pattern, headers[name], re.IGNORECASE) is not None
 
 
 def _is_used_up(headers: Mapping[str, str]) -> bool:

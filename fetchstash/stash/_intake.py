@@ -53,14 +53,6 @@ from fetchstash.system import run_short, telemetry
 from fetchstash.text.facts import NO_BROWSER
 from fetchstash.text.hygiene import clean_line
 
-
-def fresh_use(cached: Cached) -> CacheUse | None:
-    """Return the use of a copy that is still fresh; None where the server has to be asked."""
-    if not is_fresh(cached):
-        return None
-    return CacheUse(age_seconds(cached, datetime.now(UTC)))
-
-
 SITE = "site"
 """The path of the outline of a page's site, which no handler answers."""
 _WHOLE_PAGE = "page"
@@ -104,7 +96,7 @@ class _Call:
     """One call: when it must end, on the loop's clock, and who is told of bytes and pages.
 
     ``within`` is the address below which redirects must stay ("": anywhere). Of ``kinds`` alone a
-    document is kept (none: of every kind).
+    document is kept (none: of every kind). ``known`` is the stored copy.
     """
 
     deadline: float
@@ -112,6 +104,7 @@ class _Call:
     on_page: Progress | None = None
     within: str = ""
     kinds: frozenset[str] = frozenset()
+    known: Facts | None = None
 
     @property
     def seconds_left(self) -> float:
@@ -156,26 +149,24 @@ class Intake:
         """
         async with self.in_flight.setdefault(url, anyio.Lock(fast_acquire=True)):
             deadline = anyio.current_time() + self.settings.fetch.deadline_seconds
-            call = _Call(deadline, progress, on_page, within, kinds)
             known = await self.known(url)
-            off = self.settings.fetch.rules_off
-            if known and known.rule in off:
+            if known and known.rule in self.settings.fetch.rules_off:
                 known = None
-            facts, use = await self._now(url, known, call, refresh=refresh)
+            call = _Call(deadline, progress, on_page, within, kinds, known)
+            facts, use = await self._now(url, call, refresh=refresh)
             return await with_earlier(self.store, facts, known), use
 
-    async def _now(
-        self, url: str, known: Facts | None, call: _Call, *, refresh: bool
-    ) -> tuple[Facts, CacheUse | None]:
-        """Return what a URL leads to now, and whether the stored copy ``known`` answered."""
+    async def _now(self, url: str, call: _Call, *, refresh: bool) -> tuple[Facts, CacheUse | None]:
+        """Return what a URL leads to now, and whether the stored copy answered."""
+        known = call.known
         cached = cached_of(known) if known else None
-        if known and cached and not refresh and may_be_fresh(cached):
-            use = await anyio.to_thread.run_sync(fresh_use, cached)
-            if use:
-                await self.fetcher.check(url, known.final_url)
-                telemetry.count("cache", outcome="fresh")
-                return await self.store.touch(known.artifact_ref), use
-        if not call.within and (by_rule := await self._by_rule(url, known, cached, call)):
+        may_be_used = known and cached and not refresh and may_be_fresh(cached)
+        if known and cached and may_be_used and await anyio.to_thread.run_sync(is_fresh, cached):
+            await self.fetcher.check(url, known.final_url)
+            telemetry.count("cache", outcome="fresh")
+            use = CacheUse(age_seconds(cached, datetime.now(UTC)))
+            return await self.store.touch(known.artifact_ref), use
+        if not call.within and (by_rule := await self._by_rule(url, cached, call)):
             return by_rule
         # A page that gave its Markdown is asked for by what it said itself.
         page = await self.known(known.page_ref) if known and known.page_ref else known
@@ -185,19 +176,19 @@ class Intake:
                 url, self.store.spool, cached=cached, progress=call.progress,
                 seconds=call.seconds_left, within=call.within,
             )  # fmt: skip
-        facts, use = await self._taken(fetched, page, call)
+        facts, use = await self._taken(fetched, replace(call, known=page))
         if known and use:
             same = facts.artifact_ref == known.artifact_ref
             return facts if same else await self.store.touch(known.artifact_ref), use
-        facts, fetched = await self._follow(facts, fetched, known, call)
+        facts, fetched = await self._follow(facts, fetched, call)
         if facts.leads_to and not facts.page_verdict and not call.within:
-            return await self._twin(facts, fetched, known, call), None
+            return await self._twin(facts, fetched, call), None
         if self.renderer and wants_browser(facts, self.settings.fetch):
             facts = await self._rendered(facts, fetched, self.renderer, call)
         return facts, None
 
     async def _by_rule(
-        self, url: str, known: Facts | None, cached: Cached | None, call: _Call
+        self, url: str, cached: Cached | None, call: _Call
     ) -> tuple[Facts, CacheUse | None] | None:
         """Return what the rules for a URL lead to; None where the page is to be fetched."""
         until = anyio.current_time() + call.seconds_left / 2
@@ -208,19 +199,19 @@ class Intake:
                         self.fetcher, match, self.store.spool,
                         cached=cached, progress=call.progress, until=until,
                     )  # fmt: skip
-                facts, use = await self._taken(fetched, known, call)
+                facts, use = await self._taken(fetched, call)
                 if use or _answers(facts, match.rule):
                     return facts, use
                 await self._delete(facts.artifact_ref)
         return None
 
-    async def _twin(self, page: Facts, fetched: Fetched, known: Facts | None, call: _Call) -> Facts:
+    async def _twin(self, page: Facts, fetched: Fetched, call: _Call) -> Facts:
         """Return the facts of a page's own Markdown, or the page's if it has none of its own."""
         with suppress(FetchstashError):
             fetched = await self.fetcher.fetch(
                 page.leads_to, self.store.spool, after=fetched, seconds=call.seconds_left / 2
             )
-            twin = await self._keep(replace(fetched, rule=TWIN), known, call)
+            twin = await self._keep(replace(fetched, rule=TWIN), call)
             if await self._is_twin(page, twin):
                 return await self.store.touch(
                     twin.artifact_ref, replace(twin, page_ref=page.artifact_ref)
@@ -238,10 +229,9 @@ class Intake:
         texts = [await beginning(self.store, facts.artifact_ref, reach) for facts, reach in reaches]
         return says_the_same(*texts)
 
-    async def _taken(
-        self, fetched: Fetched, known: Facts | None, call: _Call
-    ) -> tuple[Facts, CacheUse | None]:
+    async def _taken(self, fetched: Fetched, call: _Call) -> tuple[Facts, CacheUse | None]:
         """Return the facts of a response, and the use of the stored copy if that is unchanged."""
+        known = call.known
         telemetry.count("bytes_in", fetched.size_bytes)
         outcome = "not_modified" if fetched.not_modified else "stale" if known else "miss"
         telemetry.count("cache", outcome=outcome)
@@ -249,11 +239,9 @@ class Intake:
             assert known is not None  # only a conditional request is answered without a body
             facts = await self.store.touch(known.artifact_ref, revalidated(known, fetched))
             return facts, CacheUse()
-        return await self._keep(fetched, known, call), None
+        return await self._keep(fetched, call), None
 
-    async def _follow(
-        self, facts: Facts, fetched: Fetched, known: Facts | None, call: _Call
-    ) -> tuple[Facts, Fetched]:
+    async def _follow(self, facts: Facts, fetched: Fetched, call: _Call) -> tuple[Facts, Fetched]:
         """Follow pages without text to where they lead; each counts as one more redirect."""
         responses = {facts.artifact_ref: fetched}
         while facts.page_verdict in LEADING and facts.leads_to:
@@ -266,7 +254,7 @@ class Intake:
                     seconds=call.seconds_left,
                     within=call.within,
                 )
-                facts = await self._keep(fetched, known, call)
+                facts = await self._keep(fetched, call)
             except FetchstashError:
                 break  # the page stays, and names the address
             responses[facts.artifact_ref] = fetched
@@ -307,10 +295,6 @@ class Intake:
             if has_text:
                 return rendered
         return await self.store.touch(facts.artifact_ref, replace(facts, rendered=f"no: {reason}"))
-
-    def can_screenshot(self, facts: Facts) -> bool:
-        """Return whether there is a browser for this document."""
-        return self.renderer is not None and is_web_page(facts)
 
     async def screenshot(self, facts: Facts) -> Picture:
         """Return a web page as a browser shows it now, within the bounds of pictures."""
@@ -365,9 +349,9 @@ class Intake:
         except (UnknownRef, ExpiredRef):
             return None
 
-    async def _keep(self, fetched: Fetched, known: Facts | None, call: _Call) -> Facts:
+    async def _keep(self, fetched: Fetched, call: _Call) -> Facts:
         """Store a response. If the body is unchanged, keep the stored copy and update its facts."""
-        raw = fetched.path
+        raw, known = fetched.path, call.known
         assert raw is not None  # the answer is no 304
         try:
             if known and same_again(

@@ -317,7 +317,7 @@ class Stash:
         Without a path a web page is its screenshot, where a browser is switched on.
         """
         facts = await self.store.get(ref_or_url)
-        if not path and self.intake.can_screenshot(facts):
+        if not path and self.intake.renderer and is_web_page(facts):
             return await self.intake.screenshot(facts)
         shown = await self.documents.picture(facts, page, path)
         if isinstance(shown, str):
