@@ -264,7 +264,9 @@ class Gateway:
             asked = _Asked(upstream, name, as_object(params.get("arguments")), shortened)
             result = await self._result(method, asked, {**params, "name": name})
             if task_id := as_object(result.get("task")).get("taskId") or result.get("taskId"):
-                self._remember(str(task_id), asked)
+                self._tasks_by_id[str(task_id)] = asked
+                if len(self._tasks_by_id) > TASKS:
+                    del self._tasks_by_id[next(iter(self._tasks_by_id))]
             return await self._shortened(method, asked, result)
         except FetchstashError as error:
             return self._failed(error)
@@ -299,12 +301,6 @@ class Gateway:
             if asked.upstream is not self._catalog.own:
                 asked.logged(self._settings).failed(error)
             raise
-
-    def _remember(self, task_id: str, asked: _Asked) -> None:
-        """Remember whose a task is, and what was called."""
-        self._tasks_by_id[task_id] = asked
-        if len(self._tasks_by_id) > TASKS:
-            del self._tasks_by_id[next(iter(self._tasks_by_id))]
 
     async def _ask_of_task(self, method: str, params: Params) -> dict[str, Any]:
         """Ask the server of a task for its state or result, which may come with the state."""

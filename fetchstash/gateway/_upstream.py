@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from anyio.abc import TaskStatus
@@ -38,6 +38,9 @@ from fetchstash.gateway._rpc import (
     RpcError,
     read_back,
 )
+
+if TYPE_CHECKING:
+    from fetchstash.gateway._gateway import Gateway
 
 START_SECONDS = 60.0
 """How long a server may take to answer the first request."""
@@ -95,20 +98,6 @@ class HostInfo:
         }
 
 
-class ForHost(Protocol):
-    """Who takes what servers send to the host."""
-
-    async def on_request(
-        self, upstream: "Upstream", method: str, params: Params | None
-    ) -> dict[str, Any]:
-        """Answer what a server asks of the host."""
-        ...
-
-    async def on_notify(self, upstream: "Upstream", method: str, params: Params | None) -> None:
-        """Take a notification of a server."""
-        ...
-
-
 @dataclass
 class Upstream:
     """A server, started when the host has said who it is, and again when it ends.
@@ -131,7 +120,7 @@ class Upstream:
     log_level: str | None = None
     """The level that the host asked for, passed on to a server of the 2026 era."""
 
-    for_host: ForHost = field(init=False)
+    for_host: "Gateway" = field(init=False)
     _peer: Peer | None = None
     _failure: ServerFailed | None = None
     _is_startable: bool = True
