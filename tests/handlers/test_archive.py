@@ -63,12 +63,9 @@ def test_a_tar_is_listed_with_any_compression(
     assert extracted.facts.structure_info == "2 members, 1,011 bytes unpacked"
 
 
-def test_a_zip_is_listed(read: Read, pack: Pack) -> None:
-    assert read("archive", pack(FILES))[1] == LISTING
-
-
-def test_a_zip_behind_a_program_is_listed(read: Read, pack: Pack) -> None:
-    assert read("archive", b"MZ" + bytes(3_000) + pack(FILES))[1] == LISTING
+@pytest.mark.parametrize("program", [b"", b"MZ" + bytes(3_000)], ids=["alone", "behind one"])
+def test_a_zip_is_listed_behind_a_program_too(read: Read, pack: Pack, program: bytes) -> None:
+    assert read("archive", program + pack(FILES))[1] == LISTING
 
 
 def test_one_compressed_file_is_one_member(save: Save) -> None:

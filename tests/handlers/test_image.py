@@ -71,17 +71,23 @@ def png_header(width: int, height: int) -> bytes:
 EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n"
 
 
-@pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF"])
-def test_size_and_format_are_facts_and_there_is_no_text(save: Save, form: str) -> None:
-    facts = facts_of(save(encode(Image.new("RGB", (64, 48)), form)))
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF", "ICO"])
+def test_size_and_format_are_facts_and_the_picture_is_shown(save: Save, form: str) -> None:
+    source = save(encode(Image.new("RGB", (64, 48)), form, sizes=[(64, 48)]))
+    facts = facts_of(source)
     assert facts.structure_info.startswith(form)
-    assert (facts.width, facts.height) == (64, 48)
+    assert (facts.width, facts.height) == picture_of(source)[1].size == (64, 48)
 
 
-def test_facts_hold_exif_without_the_place(save: Save) -> None:
-    facts = facts_of(save(photo_with_exif()))
+def test_exif_is_among_the_facts_without_the_place_and_not_in_the_picture(save: Save) -> None:
+    source = save(photo_with_exif())
+    facts = facts_of(source)
     assert facts.structure_info == "JPEG, RGB, taken 2026:05:01 10:00:00, camera Testcam 3000"
-    assert (facts.width, facts.height) == (300, 400), "as it is shown, the right way up"
+    picture, image = picture_of(source)
+    # Both as it is shown, the right way up.
+    assert (facts.width, facts.height) == image.size == (300, 400)
+    assert b"Testcam" not in picture.data
+    assert not dict(image.getexif())
 
 
 def test_the_path_exif_shows_all_of_it_with_the_place(part: PartOf) -> None:
@@ -101,13 +107,6 @@ def test_an_image_without_exif_says_so_and_is_no_text(part: PartOf) -> None:
         part("image", plain, "exif")
     with pytest.raises(BadArgument):
         part("image", plain, start=1, end=2)
-
-
-def test_the_picture_carries_no_exif_and_stands_the_right_way_up(save: Save) -> None:
-    picture, image = picture_of(save(photo_with_exif()))
-    assert image.size == (300, 400)
-    assert b"Testcam" not in picture.data
-    assert not dict(image.getexif())
 
 
 def test_an_animation_is_shown_as_a_sheet_of_its_frames(save: Save) -> None:
@@ -132,12 +131,6 @@ def test_a_heic_picture_is_shown() -> None:
     assert shown.getpixel((5, 5)) == (255, 0, 0)
 
 
-@pytest.mark.parametrize("form", ["AVIF", "ICO", "WEBP", "GIF"])
-def test_formats_of_the_web_are_shown(save: Save, form: str) -> None:
-    _, image = picture_of(save(encode(Image.new("RGB", (32, 32), "blue"), form)))
-    assert image.size == (32, 32)
-
-
 def test_a_drawing_is_text_and_a_picture(save: Save) -> None:
     drawn = '<rect width="40" height="20" fill="red"/>'
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 20">{drawn}</svg>'
@@ -156,12 +149,6 @@ def test_a_drawing_is_text_and_a_picture(save: Save) -> None:
 def test_a_damaged_drawing_is_one_clear_line(save: Save, svg: str) -> None:
     with pytest.raises(NoText, match="damaged"):
         handler_named("svg").part(PartRequest(source=save(svg.encode()), render="image"))
-
-
-def test_a_heic_picture_that_is_cut_short_gives_one_clear_line(save: Save) -> None:
-    source = save(struct.pack(">L", 12) + b"ftypheic")
-    with pytest.raises(NoText, match="the image is damaged"):
-        facts_of(source)
 
 
 def test_the_bytes_are_bounded(save: Save) -> None:
@@ -185,6 +172,7 @@ def test_transparent_pixels_stay_transparent_or_become_white(save: Save) -> None
 
 test_a_broken_image_gives_one_clear_line = unreadable("image", {
     "empty": (b"", "the file is empty"),
+    "HEIC cut short": (struct.pack(">L", 12) + b"ftypheic", "the image is damaged"),
     "text": (b"no image at all", "the image is damaged, or of a format that is not known here"),
     "bomb": (png_header(50_000, 50_000), "the picture has more than 89,478,485 pixels"),
     "small bomb": (png_header(10_000, 10_000), "the picture has more than 89,478,485 pixels"),
