@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 610),
     "fetchstash/text": (6, 1_139),
     "scripts": (46, 7_458),
-    "tests": (245, 54_465),
+    "tests": (245, 54_451),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
