@@ -116,7 +116,7 @@ def _second(db: Db) -> None:
 
 
 def _superseded(db: Db) -> None:
-    """Do nothing: the sixth step makes anew the index that this one made."""
+    """Do nothing: a later step makes anew what this one made, or has it from the start."""
 
 
 def _fourth(db: Db) -> None:
@@ -126,11 +126,11 @@ def _fourth(db: Db) -> None:
     db.execute("DROP INDEX artifact_retention")
     db.execute("CREATE INDEX artifact_lru ON artifact (pinned, used, bytes, expires_at, ref)")
     db.execute(f"CREATE TABLE total (artifacts {d.integer} NOT NULL, bytes {d.integer} NOT NULL)")
-    count_total(db)
+    db.execute("""
+        INSERT INTO total SELECT count(*), coalesce(sum(bytes), 0) FROM artifact
+        WHERE pinned = 0""")
     if d.is_shared:
-        _count_by_function(db)
-        _share(db)
-        return
+        return  # its triggers come with those of the sixth step
     db.execute("""
         CREATE TRIGGER total_insert AFTER INSERT ON artifact WHEN new.pinned = 0 BEGIN
             UPDATE total SET artifacts = artifacts + 1, bytes = bytes + new.bytes; END""")
@@ -143,50 +143,6 @@ def _fourth(db: Db) -> None:
                              bytes = bytes + (old.pinned - new.pinned) * new.bytes; END""")
 
 
-def _count_by_function(db: Db) -> None:
-    """Do in PostgreSQL what the triggers of SQLite do."""
-    db.execute("""
-        CREATE FUNCTION count_artifact() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            IF TG_OP <> 'INSERT' AND old.pinned = 0 THEN
-                UPDATE total SET artifacts = artifacts - 1, bytes = bytes - old.bytes; END IF;
-            IF TG_OP <> 'DELETE' AND new.pinned = 0 THEN
-                UPDATE total SET artifacts = artifacts + 1, bytes = bytes + new.bytes; END IF;
-            RETURN NULL; END $$""")
-    db.execute("""
-        CREATE TRIGGER total AFTER INSERT OR DELETE OR UPDATE OF pinned ON artifact
-            FOR EACH ROW EXECUTE FUNCTION count_artifact()""")
-
-
-def _share(db: Db) -> None:
-    """Add what a catalogue of a team has alone (_team.py, _objects.py)."""
-    # Blobs that no artifact may name: puts on their way, and what was deleted. since: of both.
-    db.execute("""
-        CREATE TABLE unnamed (
-            kind TEXT NOT NULL, sha256 TEXT NOT NULL, since DOUBLE PRECISION NOT NULL,
-            PRIMARY KEY (kind, sha256))""")
-    db.execute("CREATE INDEX unnamed_since ON unnamed (since)")
-    # The words of a text; is_whole: all of them.
-    db.execute("""
-        CREATE TABLE words (
-            sha256 TEXT PRIMARY KEY, is_whole BOOLEAN NOT NULL, terms TSVECTOR NOT NULL)""")
-    db.execute("CREATE INDEX words_terms ON words USING gin (terms)")
-    db.execute("CREATE TABLE object (key TEXT PRIMARY KEY, data BYTEA NOT NULL)")
-
-
-def count_total(db: Db) -> None:
-    """Count the artifacts that are not pinned, and their bytes, anew."""
-    db.execute("DELETE FROM total")
-    db.execute("""
-        INSERT INTO total SELECT count(*), coalesce(sum(bytes), 0) FROM artifact
-        WHERE pinned = 0""")
-
-
-def count_runs(db: Db) -> None:
-    """Count what each run keeps anew."""
-    db.execute("DELETE FROM kept")
-    db.execute("INSERT INTO kept SELECT run, count(*), sum(bytes) FROM artifact GROUP BY run")
-
-
 def _sixth(db: Db) -> None:
     # What a run keeps is a row of its own, pinned artifacts too: a count of 100,000 rows takes
     # 100 ms. total leaves pinned artifacts out.
@@ -194,19 +150,14 @@ def _sixth(db: Db) -> None:
     # The artifacts of a run are listed newest first without a sort. In SQLite every index ends with
     # the id.
     db.execute("DROP INDEX IF EXISTS artifact_run")
-    db.execute(
-        "CREATE INDEX artifact_run ON artifact (run, id)"
-        if d.is_shared
-        else "CREATE INDEX artifact_run ON artifact (run)"
-    )
+    db.execute(f"CREATE INDEX artifact_run ON artifact (run{', id' if d.is_shared else ''})")
     db.execute("CREATE INDEX artifact_run_expiry ON artifact (run, expires_at)")
     db.execute(f"""
         CREATE TABLE kept (
             run TEXT PRIMARY KEY, artifacts {d.integer} NOT NULL, bytes {d.integer} NOT NULL)""")
-    count_runs(db)
+    db.execute("INSERT INTO kept SELECT run, count(*), sum(bytes) FROM artifact GROUP BY run")
     if d.is_shared:
-        _count_runs_by_function(db)
-        _index_words_of_runs(db)
+        _share(db)
         return
     db.execute("""
         CREATE TRIGGER kept_insert AFTER INSERT ON artifact BEGIN
@@ -222,7 +173,23 @@ def _sixth(db: Db) -> None:
             UPDATE kept SET bytes = bytes + new.bytes - old.bytes WHERE run = new.run; END""")
 
 
-def _count_runs_by_function(db: Db) -> None:
+BLOCK_ARTIFACTS = 4096
+WHERE_TERMS = f"ARRAY['run/' || left(run, 100), 'block/' || id / {BLOCK_ARTIFACTS}]"
+"""What the words of a text say of where it is. No word of a text has a slash (_rank.py)."""
+
+
+def _share(db: Db) -> None:
+    """Do what the triggers of SQLite do, and add what a team's catalogue has alone (_team.py)."""
+    db.execute("""
+        CREATE FUNCTION count_artifact() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF TG_OP <> 'INSERT' AND old.pinned = 0 THEN
+                UPDATE total SET artifacts = artifacts - 1, bytes = bytes - old.bytes; END IF;
+            IF TG_OP <> 'DELETE' AND new.pinned = 0 THEN
+                UPDATE total SET artifacts = artifacts + 1, bytes = bytes + new.bytes; END IF;
+            RETURN NULL; END $$""")
+    db.execute("""
+        CREATE TRIGGER total AFTER INSERT OR DELETE OR UPDATE OF pinned ON artifact
+            FOR EACH ROW EXECUTE FUNCTION count_artifact()""")
     db.execute("""
         CREATE FUNCTION count_run() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
             IF TG_OP = 'INSERT' THEN
@@ -239,45 +206,25 @@ def _count_runs_by_function(db: Db) -> None:
     db.execute("""
         CREATE TRIGGER kept AFTER INSERT OR DELETE OR UPDATE OF bytes ON artifact
             FOR EACH ROW EXECUTE FUNCTION count_run()""")
-
-
-def _index_words_of_runs(db: Db) -> None:
-    """Keep the words of a text for each run that has it, in the order in which they came.
-
-    So the newest matches of a run are found in the index, without a look at its artifacts.
-    """
-    db.execute("ALTER TABLE words RENAME TO earlier")
+    # Blobs that no artifact may name: puts on their way, and what was deleted. since: of both.
+    db.execute("""
+        CREATE TABLE unnamed (
+            kind TEXT NOT NULL, sha256 TEXT NOT NULL, since DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (kind, sha256))""")
+    db.execute("CREATE INDEX unnamed_since ON unnamed (since)")
+    # The words of a text (is_whole: all of them) for each run that has it, by the id of the newest
+    # artifact: the newest matches of a run are found without a look at its artifacts.
     db.execute("""
         CREATE TABLE words (
-            id BIGINT GENERATED BY DEFAULT AS IDENTITY, run TEXT NOT NULL, sha256 TEXT NOT NULL,
+            id BIGINT NOT NULL, run TEXT NOT NULL, sha256 TEXT NOT NULL,
             is_whole BOOLEAN NOT NULL, terms TSVECTOR NOT NULL, UNIQUE (sha256, run))""")
-    db.execute("""
-        INSERT INTO words (run, sha256, is_whole, terms)
-        SELECT run, sha256, is_whole, terms FROM earlier JOIN
-            (SELECT run, text, max(id) AS newest FROM artifact GROUP BY run, text) AS texts
-            ON text = sha256 ORDER BY newest""")
-    db.execute("DROP TABLE earlier")
     db.execute("CREATE INDEX words_terms ON words USING gin (terms)")
     db.execute("CREATE INDEX words_partial ON words (run, id) WHERE NOT is_whole")
-
-
-BLOCK_ARTIFACTS = 4096
-WHERE_TERMS = f"ARRAY['run/' || left(run, 100), 'block/' || id / {BLOCK_ARTIFACTS}]"
-"""What the words of a text say of where it is. No word of a text has a slash (_rank.py)."""
-
-
-def _seventh(db: Db) -> None:
-    # The newest matches of a run are found without a look at the older ones, and at other runs.
-    if db.dialect.is_shared:
-        db.execute("""
-            UPDATE words SET id = newest.id FROM
-                (SELECT run, text, max(id) AS id FROM artifact GROUP BY run, text) AS newest
-            WHERE newest.run = words.run AND text = sha256""")
-        db.execute(f"UPDATE words SET terms = terms || array_to_tsvector({WHERE_TERMS})")  # noqa: S608 - ours
+    db.execute("CREATE TABLE object (key TEXT PRIMARY KEY, data BYTEA NOT NULL)")
 
 
 STEPS: tuple[Callable[[Db], None], ...] = (
-    _first, _second, _superseded, _fourth, _superseded, _sixth, _seventh,
+    _first, _second, _superseded, _fourth, _superseded, _sixth, _superseded,
 )  # fmt: skip
 
 

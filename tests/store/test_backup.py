@@ -13,15 +13,11 @@ import pytest
 from fetchstash.store import (
     ArtifactStore,
     StoreLimits,
-    _postgres,
     _schema,
     check_store,
     open_store,
     repair_store,
 )
-from fetchstash.store._postgres import Database
-from fetchstash.store._schema import Db
-from fetchstash.store._team import TeamStore
 from tests.store.conftest import put_into
 from tests.store.contents import raw_of
 from tests.store.postgres import server
@@ -106,24 +102,12 @@ async def test_sqlites_backup_and_then_a_copy_of_the_files_restore_a_folder(tmp_
     await whole(restored, before)
 
 
-def _index_as_before(
-    _: TeamStore, db: Db, __: str, sha256: str, terms: tuple[list[str], bool]
-) -> None:
-    """Add the words of a text for all runs at once, as the fourth schema has them."""
-    insert = "INSERT INTO words (sha256, is_whole, terms) VALUES (?, ?, array_to_tsvector(?))"
-    db.execute(insert, (sha256, terms[1], terms[0]))
-
-
-@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 async def test_a_store_of_the_schema_before_persons_opens_as_it_is(
-    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    catalog = server().new_database() if engine == "postgres" else ""
-    limits = StoreLimits(tmp_path / "store", catalog=catalog, run="default")
+    limits = StoreLimits(tmp_path / "store", run="default")
     with monkeypatch.context() as before:
-        for module in (_schema, _postgres):
-            before.setattr(module, "STEPS", _schema.STEPS[:4])
-        before.setattr(TeamStore, "_index", _index_as_before)
+        before.setattr(_schema, "STEPS", _schema.STEPS[:4])
         store = await open_store(limits)
         refs = [
             (await put_into(store, text, text, url=f"https://e.org/{n}")).artifact_ref
@@ -141,8 +125,3 @@ async def test_a_store_of_the_schema_before_persons_opens_as_it_is(
         refs[2]
     ]
     await store.aclose()
-    if catalog:
-        database = Database(catalog, "")
-        with database.connection() as db:
-            assert db.execute("SELECT value FROM setting WHERE name = 'tenant'").fetchone()
-        database.close()
