@@ -12,6 +12,8 @@ gc    Under the lock sidecars are removed, rows are deleted and committed, and t
 import contextlib
 import os
 import sqlite3
+import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -21,7 +23,7 @@ from typing import Self, TypeVar
 from fetchstash.errors import StoreError
 from fetchstash.store import _disk as disk, _retention as retention, _rows as rows
 from fetchstash.store._blobs import Blob, Kind
-from fetchstash.store._catalog import Connection, settle, transaction
+from fetchstash.store._catalog import Catalog, Connection, settle, transaction
 from fetchstash.store._catalog_reads import Known, Search
 from fetchstash.store._catalog_store import NO_FILES, CatalogStore, Change
 from fetchstash.store._contract import Facts, Finding, Removed, SearchResult
@@ -33,6 +35,7 @@ from fetchstash.store._reader import TextReader
 from fetchstash.store._search import RunTexts, SearchIndex
 from fetchstash.store._text import FileSource, StoredText
 from fetchstash.store._threads import Threads, in_thread
+from fetchstash.system.processes import remove_tree
 
 T = TypeVar("T")
 
@@ -316,3 +319,25 @@ class LocalStore(CatalogStore):
 
     def _shown_path(self, kind: Kind, sha256: str) -> str:
         return str(self._blobs.path(kind, sha256))
+
+
+class TemporaryStore(LocalStore):
+    """A store that keeps nothing: its folder goes when it is closed, or when nobody refers to it.
+
+    At the latest it goes at the end of the process.
+    """
+
+    def __init__(self, limits: StoreLimits, threads: Threads) -> None:
+        folder = Path(tempfile.mkdtemp(prefix="fetchstash-"))
+        super().__init__(replace(limits, folder=folder), threads)
+        # Not of this object: a copy of it, which somebody else sees, may outlive it.
+        self._end = weakref.finalize(self._place, _end, self._catalog, folder)
+
+    def _close(self) -> None:
+        super()._close()
+        self._end()
+
+
+def _end(catalog: Catalog, folder: Path) -> None:
+    catalog.close()
+    remove_tree(folder)

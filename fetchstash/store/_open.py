@@ -1,4 +1,4 @@
-"""Open, examine and copy stores: in a folder of this machine, of a team, or in memory."""
+"""Open, examine and copy stores: in a folder of this machine, or of a team."""
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
@@ -10,7 +10,7 @@ from anyio import CancelScope
 from fetchstash.errors import BadArgument, FetchstashError, StoreError, UnknownRef
 from fetchstash.store._catalog_store import CatalogStore
 from fetchstash.store._contract import Finding
-from fetchstash.store._folder import LocalStore
+from fetchstash.store._folder import LocalStore, TemporaryStore
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import (
     ALL_RUNS,
@@ -40,9 +40,7 @@ async def open_store(limits: StoreLimits, turns: Turns | None = None) -> Artifac
         return await TeamStore.open(limits, turns)
     folder = store_folder(limits)
     if folder is None:
-        from fetchstash.store._memory import MemoryStore  # noqa: PLC0415 - few need it
-
-        return MemoryStore(limits, Threads(turns=turns))
+        return await TemporaryStore.open(limits, Threads(turns=turns))
     return await LocalStore.open(replace(limits, folder=folder), Threads(turns=turns))
 
 

@@ -1,5 +1,6 @@
 """store.url picks the store."""
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from fetchstash.config import load
 from fetchstash.errors import BadArgument
 from fetchstash.store import StoreLimits, check_store, open_store, store_folder
+from tests.store.conftest import put_into
 
 
 @pytest.mark.parametrize(
@@ -52,10 +54,13 @@ def test_the_folder_of_a_url_is_the_setting_store_folder() -> None:
 @pytest.mark.anyio
 async def test_a_store_in_memory_leaves_no_file(tmp_path: Path) -> None:
     limits = StoreLimits(tmp_path / "store", "memory:")
-    store = await open_store(limits)
-    spool = store.spool
-    assert spool.is_dir()
+    store, forgotten = await open_store(limits), await open_store(limits)
+    await put_into(store, b"text")
+    spools = store.spool, forgotten.spool
+    assert all(spool.is_dir() for spool in spools)
     await store.aclose()
-    assert not spool.exists()
+    del forgotten  # nobody has to close one
+    gc.collect()
+    assert not any(spool.parent.exists() for spool in spools)
     assert list(tmp_path.iterdir()) == []
     assert await check_store(limits) == ()

@@ -55,7 +55,7 @@ async def test_gc_removes_the_old_and_then_the_least_used_until_limits_hold(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("kind", ["folder", "team", "memory"])
+@pytest.mark.parametrize("kind", ["folder", "team"])
 async def test_an_eviction_before_its_date_is_a_line_in_the_log_and_counted(
     limits: StoreLimits,
     put: Put,
@@ -70,8 +70,7 @@ async def test_an_eviction_before_its_date_is_a_line_in_the_log_and_counted(
 
     monkeypatch.setattr(telemetry, "count", count)
     catalog = server().new_database() if kind == "team" else ""
-    url = "memory:" if kind == "memory" else ""
-    store = await open_store(replace(limits, max_artifacts=2, catalog=catalog, url=url))
+    store = await open_store(replace(limits, max_artifacts=2, catalog=catalog))
     for n in range(4):
         await put(store, f"text {n}".encode())
     await store.gc()
