@@ -131,13 +131,10 @@ def delete_tenant(settings: "Settings", tenant: str, yes: bool) -> int | None:
     own = _existing(settings, tenant)
 
     async def work(_: "Progress") -> int:
-        store = await open_whole(own.store)
-        try:
+        async with open_whole(own.store) as store:
             kept = (await store.usage()).artifacts
             if yes:
                 await store.remove()
-        finally:
-            await store.aclose()
         return kept
 
     tokens = _revoke(settings, tenant, "", yes=yes)
@@ -169,8 +166,7 @@ def delete_person(settings: "Settings", name: str, tenant: str, yes: bool) -> in
     async def work(_: "Progress") -> int:
         kept = 0
         for run in runs:
-            store = await open_whole(own.store, run)
-            try:
+            async with open_whole(own.store, run) as store:
                 refs = await store.refs()
                 kept += len(refs)
                 for ref in refs if yes else ():
@@ -178,8 +174,6 @@ def delete_person(settings: "Settings", name: str, tenant: str, yes: bool) -> in
                         await store.delete(ref)
                     except UnknownRef:  # it went meanwhile
                         kept -= 1
-            finally:
-                await store.aclose()
         return kept
 
     tokens = _revoke(settings, tenant, name, yes=yes)

@@ -40,9 +40,6 @@ _EXAMPLES = {"endpoint": "https://HOST or http://HOST:PORT", "region": "a name s
 _CONNECT_SECONDS, _REQUEST_SECONDS, _RETRY_SECONDS = 3, 12, 20
 """A request that hangs is given up and tried again once; a call fails after 32 s at the latest."""
 
-_STATUS = re.compile(r"status code: (\d{3})")
-_TRY_LATER = "Try again in a minute."
-
 
 def open_bucket(limits: StoreLimits) -> "Bucket":
     """Return the bucket that ``limits.url`` names. Raises BadArgument, StoreError.
@@ -132,10 +129,6 @@ def _check(url: BucketUrl, limits: StoreLimits) -> None:
             raise BadArgument(f"The bucket's {name} cannot be used.", step)
 
 
-class _PastTheEnd(StoreError):
-    """A range begins behind the end of an object."""
-
-
 class Bucket:
     """Objects under a prefix of a bucket. A write is whole or not there; the last one stays."""
 
@@ -145,12 +138,9 @@ class Bucket:
     @telemetry.timed("bucket", operation="read_range")
     def read_range(self, key: str, start: int, end: int) -> bytes | None:
         """Return the bytes [start, end), fewer at the end, None where there is no object."""
-        try:
-            return _translated(
-                lambda: bytes(self._store.get_range(key, start=start, end=end)), missing=None
-            )
-        except _PastTheEnd:
-            return b""
+        return _translated(
+            lambda: bytes(self._store.get_range(key, start=start, end=end)), missing=None
+        )
 
     @telemetry.timed("bucket", operation="write")
     def write(self, key: str, data: bytes | Path) -> None:
@@ -205,95 +195,66 @@ def _translated(work: Callable[[], T], missing: T = _NO_DEFAULT) -> T:
     try:
         return work()
     except FileNotFoundError as error:
-        if missing is not _NO_DEFAULT and not _NO_BUCKET.search(str(error)):
+        if missing is not _NO_DEFAULT and not re.search(_NO_BUCKET, str(error)):
             return missing
-        failure = _no_bucket()
+        failure = _failure(_NO_BUCKET.partition("|")[0])
     except (BaseError, OSError, ValueError) as error:
         failure = _failure(str(error))
     raise failure
 
 
-_NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
-_NO_CREDENTIALS = re.compile(
-    r"169\.254\.|metadata\.google|missing credential|Account must be specified|identity/oauth2"
-)
-_KNOWN = (
+_PLACE = "store.url, store.endpoint and store.region"
+_NO_BUCKET = "NoSuchBucket|ContainerNotFound|bucket does not exist"
+_FAILURES = (
+    (_NO_BUCKET, "There is no such bucket.", "Make it, or correct store.url."),
     (
-        _NO_CREDENTIALS,
+        r"169\.254\.|metadata\.google|missing credential|Account must be specified|identity/oauth2",
         "There are no credentials for the bucket.",
         "Set the provider's variables in the environment, or run with a role.",
     ),
     (
-        re.compile(
-            r"Invalid Access Key|service account|token file|Config error|Missing \w*AccessKey"
-        ),
+        r"Invalid Access Key|service account|token file|Config error|Missing \w*AccessKey",
         "The provider's variables in the environment cannot be used.",
         "Correct AWS_…, GOOGLE_… or AZURE_….",
     ),
     (
-        re.compile("ExpiredToken|InvalidToken|TokenRefreshRequired"),
+        "ExpiredToken|InvalidToken|TokenRefreshRequired",
         "The credentials for the bucket have expired.",
         "Renew the provider's variables in the environment, and start again.",
     ),
     (
-        re.compile("SignatureDoesNotMatch|InvalidAccessKeyId"),
+        "SignatureDoesNotMatch|InvalidAccessKeyId",
         "The bucket does not know these credentials.",
         "Correct the provider's variables in the environment.",
     ),
+    ("RequestTimeTooSkewed", "This machine's clock differs from the bucket's.", "Set the clock."),
     (
-        re.compile("RequestTimeTooSkewed"),
-        "This machine's clock differs from the bucket's.",
-        "Set the clock.",
-    ),
-    (
-        re.compile("Received redirect|PermanentRedirect|AuthorizationHeaderMalformed"),
+        "Received redirect|PermanentRedirect|AuthorizationHeaderMalformed",
         "The bucket is in another region.",
         "Set store.region to its region.",
     ),
+    (
+        "status code: (401|403)|lacked",
+        "The bucket refused the credentials.",
+        "Give them the rights to list, read, write and delete under the prefix.",
+    ),
+    (r"status code: (429|503)", "The bucket asks for fewer requests.", "Try again in a minute."),
+    ("status code: 416", "Bytes were altered after they were stored.", "Fetch them again."),
+    (
+        "BadScheme",
+        "The bucket's endpoint is http://, without encryption on the way.",
+        "Use https://, or name it in store.endpoint.",
+    ),
+    (r"status code: (4(?!08|09)\d\d)", "The bucket failed with status {}.", f"Look at {_PLACE}."),
+    (r"status code: (\d{3})", "The bucket failed with status {}.", "Try again in a minute."),
+    ("", "The bucket does not answer.", f"Try again in a minute; then look at {_PLACE}."),
 )
-"""What an answer may hold, the first that it does, and what is said of it."""
-
-_REFUSED = ("401", "403")
-_SLOW_DOWN = ("429", "503")
-_KINDS = {"416": _PastTheEnd}
-_PASSING = ("408", "409")
-_PLACE = "store.url, store.endpoint and store.region"
-
-
-def _no_bucket() -> StoreError:
-    return StoreError("There is no such bucket.", "Make it, or correct store.url.")
-
-
-def _known_failure(text: str) -> StoreError | None:
-    """Return the error for an answer whose reason is known, None for any other."""
-    if _NO_BUCKET.search(text):
-        return _no_bucket()
-    reasons = (StoreError(what, step) for sign, what, step in _KNOWN if sign.search(text))
-    return next(reasons, None)
+"""What an answer may hold, what is said of the first that it does, and what to do next."""
 
 
 def _failure(text: str) -> StoreError:
     """Return the error for what obstore says, of which nothing but the status is quoted."""
-    if known := _known_failure(text):
-        return known
-    match = _STATUS.search(text)
-    status = match[1] if match else ""
-    if status in _REFUSED or "lacked" in text:
-        return StoreError(
-            f"The bucket refused the credentials{f' (status {status})' if status else ''}.",
-            "Give them the rights to list, read, write and delete under the prefix.",
-        )
-    if status in _SLOW_DOWN:
-        what = f"The bucket asks for fewer requests (status {status})."
-        return StoreError(what, _TRY_LATER)
-    if "BadScheme" in text:
-        what = "The bucket's endpoint is http://, without encryption on the way."
-        return StoreError(what, "Use https://, or name it in store.endpoint.")
-    if status:
-        kind = _KINDS.get(status, StoreError)
-        is_lasting = status.startswith("4") and status not in _PASSING
-        step = f"Look at {_PLACE}." if is_lasting else _TRY_LATER
-        return kind(f"The bucket failed with status {status}.", step)
-    return StoreError(
-        "The bucket does not answer.", f"Try again in a minute; then look at {_PLACE}."
-    )
+    for sign, what, step in _FAILURES:
+        if match := re.search(sign, text):
+            return StoreError(what.format(*match.groups()), step)
+    raise AssertionError("the last sign is in every text")

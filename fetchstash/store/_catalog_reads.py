@@ -189,22 +189,26 @@ class CatalogReads(StoreBase):
             return rows.refs(db, self._view.lists)
 
     @in_thread
-    def hand_over(self, ref: str, raw: Path, text: Path) -> Record:
+    def hand_over(self, ref: str, raw: Path, text: Path) -> Record | None:
         """Write the bytes of an artifact into these files; return its record, as JSON data.
 
-        That is no use of it. Raises StoreError where they are lost or altered.
+        That is no use of it. Returns None where its bytes are lost or altered.
         """
-        with self._reads.reading() as db:
-            record = rows.record(db, rows.find(db, ref, self._view).ref)
-            files: dict[Kind, Path] = {"raw": raw, "text": text}
-            named: dict[Kind, Path] = {k: path for k, path in files.items() if record[k]}
-            blobs = [(path, rows.blob(db, kind, record[kind])) for kind, path in named.items()]
-        for path, blob in blobs:
-            with closing(self._bytes.open(blob, ref)) as source:
-                starts = range(0, blob.size, PIECE)
-                if copied((source.read(at, at + PIECE) for at in starts), path) != blob.sha256:
-                    what = f"The bytes of the artifact {ref} were altered."
-                    raise StoreError(what, "Fetch its document again.")
+        files: dict[Kind, Path] = {"raw": raw, "text": text}
+        try:
+            with self._reads.reading() as db:
+                row = rows.find(db, ref, self._view)
+                record, blobs = rows.record(db, row.ref), rows.blobs(db, row)
+            for blob in blobs:
+                with closing(self._bytes.open(blob, ref)) as source:
+                    starts = range(0, blob.size, PIECE)
+                    pieces = (source.read(at, at + PIECE) for at in starts)
+                    if copied(pieces, files[blob.kind]) != blob.sha256:
+                        return None
+        except CatalogDown:
+            raise
+        except StoreError:
+            return None
         return record
 
     @in_thread

@@ -1,13 +1,13 @@
 """Open, examine and copy stores: in a folder of this machine, or of a team."""
 
-from collections.abc import Callable
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
 from anyio import CancelScope
 
-from fetchstash.errors import BadArgument, FetchstashError, StoreError, UnknownRef
+from fetchstash.errors import BadArgument, FetchstashError, UnknownRef
 from fetchstash.store._catalog_store import CatalogStore
 from fetchstash.store._contract import Finding
 from fetchstash.store._folder import LocalStore, TemporaryStore
@@ -102,13 +102,18 @@ async def tenants_of(limits: StoreLimits) -> list[str]:
     return sorted(path.name for path in places.iterdir()) if places.is_dir() else []
 
 
-async def open_whole(limits: StoreLimits, run: str = ALL_RUNS) -> CatalogStore:
+@asynccontextmanager
+async def open_whole(limits: StoreLimits, run: str = ALL_RUNS) -> AsyncGenerator[CatalogStore]:
     """Open a store to look at all of it, or at one run. Raises BadArgument for one in memory."""
     if limits.url == "memory:":
         raise BadArgument("store.url is memory:, which keeps nothing.", "Name another store.")
     store = await open_store(replace(limits, run=run, ephemeral=False))
     assert isinstance(store, CatalogStore)  # all but those of others are
-    return store
+    try:
+        yield store
+    finally:
+        with CancelScope(shield=True):
+            await store.aclose()
 
 
 async def copy_service(source: StoreLimits, target: StoreLimits, progress: Progress) -> Copied:
@@ -141,11 +146,7 @@ async def copy_store(
     They keep their runs, unless one is given to put them ``into``. What is there already is left
     alone: a copy that was cut short goes on. Raises BadArgument where the target has no room.
     """
-    async with AsyncExitStack() as stack:
-        one = await open_whole(source, run)
-        stack.push_async_callback(_close, one)
-        other = await open_whole(target)
-        stack.push_async_callback(_close, other)
+    async with open_whole(source, run) as one, open_whole(target) as other:
         refs, there = await one.refs(), set(await other.refs())
         missing = [ref for ref in refs if ref not in there]
         await _check_room(one, other, len(missing), target)
@@ -154,16 +155,14 @@ async def copy_store(
         for done, ref in enumerate(missing, start=1):
             raw, text = (new_file(other.spool, "copy-") for _ in range(2))
             try:
-                record = await one.hand_over(ref, raw, text)
-                record["run"] = into or record["run"]
-                await other.take_over(record, keys, raw, text if record["text"] else None)
-                copied += 1
+                if record := await one.hand_over(ref, raw, text):
+                    record["run"] = into or record["run"]
+                    await other.take_over(record, keys, raw, text if record["text"] else None)
+                    copied += 1
+                else:
+                    lost += 1
             except UnknownRef:
                 pass  # deleted meanwhile
-            except StoreError:
-                if await _is_whole(one, ref):
-                    raise
-                lost += 1
             finally:
                 for path in (raw, text):
                     path.unlink(missing_ok=True)
@@ -182,21 +181,3 @@ async def _check_room(
     if artifacts and kept.artifacts == 0 and size > target.max_total_bytes:
         what = f"{size:,} bytes would come, and store.max_total_bytes is "
         raise BadArgument(f"{what}{target.max_total_bytes:,}.", "Raise store.max_total_bytes.")
-
-
-async def _is_whole(store: CatalogStore, ref: str) -> bool:
-    """Return whether an artifact can be read: then it is the other store that fails."""
-    with suppress(FetchstashError):
-        files = [new_file(store.spool, "copy-") for _ in range(2)]
-        try:
-            await store.hand_over(ref, *files)
-        finally:
-            for path in files:
-                path.unlink(missing_ok=True)
-        return True
-    return False
-
-
-async def _close(store: CatalogStore) -> None:
-    with CancelScope(shield=True):
-        await store.aclose()
