@@ -216,26 +216,6 @@ class Presence:
         self.close()
 
 
-@contextlib.contextmanager
-def claimed(path: Path) -> Generator[bool]:
-    """Say whether nobody holds a Presence on ``path``, and let nobody take it meanwhile.
-
-    Unknown on Windows: False.
-    """
-    if sys.platform == "win32":
-        yield False
-        return
-    try:
-        fd = os.open(path, os.O_RDWR | _NO_FOLLOW | _CLOSE_ON_EXEC)
-    except FileNotFoundError:
-        yield False
-        return
-    try:
-        yield _try_lock(fd) and is_at(fd, path)
-    finally:
-        os.close(fd)
-
-
 def _open_lock(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW | _CLOSE_ON_EXEC, 0o600)
 

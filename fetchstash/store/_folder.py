@@ -27,7 +27,7 @@ from fetchstash.store._catalog import Catalog, Connection, settle, transaction
 from fetchstash.store._catalog_reads import Known, Search
 from fetchstash.store._catalog_store import NO_FILES, CatalogStore, Change
 from fetchstash.store._contract import Facts, Finding, Removed, SearchResult
-from fetchstash.store._disk import check_room, claimed, no_text, translate_errors
+from fetchstash.store._disk import check_room, locked_now, no_text, translate_errors
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
 from fetchstash.store._place import Place
@@ -245,7 +245,7 @@ class LocalStore(CatalogStore):
     def _remove_abandoned_runs(self) -> None:
         """Remove the ephemeral runs whose process ended without doing so."""
         for lease in self._place.leases():
-            with claimed(lease) as abandoned:
+            with locked_now(lease) as abandoned:
                 if abandoned:
                     run = lease.read_text(encoding="utf-8", errors="replace")
                     if run:

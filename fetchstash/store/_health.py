@@ -32,39 +32,6 @@ from fetchstash.store._place import Sidecars, refuse_folders, refuse_foreign
 from fetchstash.store._schema import Record
 
 LIST = "list.txt"
-
-
-class Quarantine:
-    """The folder ``quarantine`` of a store, with a list of what was moved there and why."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "quarantine"
-
-    def move(self, path: Path, reason: str) -> Path | None:
-        """Move a file there and return its new place; None if it is gone."""
-        private_folder(self.folder)
-        target = self.folder / f"{path.parent.name}-{path.name}"
-        if target.exists():
-            target = target.with_name(f"{target.name}-{time.time_ns()}")
-        try:
-            path.replace(target)
-        except FileNotFoundError:
-            return None
-        with contextlib.suppress(OSError):  # a full disk: the file itself is safe
-            private_file(self.folder / LIST)
-            when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            with (self.folder / LIST).open("a", encoding="utf-8") as file:
-                file.write(f"{when}\t{target.name}\t{target.stat().st_size}\t{reason}\n")
-        return target
-
-    def count(self) -> tuple[int, int]:
-        """Return how many files there are, and their bytes."""
-        with contextlib.suppress(FileNotFoundError):
-            sizes = [path.stat().st_size for path in self.folder.iterdir() if path.name != LIST]
-            return len(sizes), sum(sizes)
-        return 0, 0
-
-
 NOT_DAMAGE = (
     "SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY",
     "SQLITE_PERM", "SQLITE_AUTH", "SQLITE_NOMEM",
@@ -169,7 +136,7 @@ class _Store:
         self._has_catalogue = self._is_rebuilt = False
         self._blobs = Blobs(folder)
         self._sidecars = Sidecars(folder)
-        self._quarantine = Quarantine(folder)
+        self._quarantine = folder / "quarantine"
         self._catalog = Catalog(folder / "catalog.db", folder / "lock")
 
     def examine(self) -> Iterator[Ailment]:
@@ -230,9 +197,9 @@ class _Store:
         with contextlib.suppress(sqlite3.Error, FetchstashError):
             self._catalog.close()
         path = self._folder / "catalog.db"
-        moved = self._quarantine.move(path, "damaged catalogue")
+        moved = self._set_aside(path, "damaged catalogue")
         for suffix in ("-wal", "-journal"):
-            log = self._quarantine.move(path.with_name(path.name + suffix), "its log")
+            log = self._set_aside(path.with_name(path.name + suffix), "its log")
             if log and moved:
                 log.replace(moved.with_name(moved.name + suffix))
         path.with_name(path.name + "-shm").unlink(missing_ok=True)
@@ -283,30 +250,28 @@ class _Store:
 
     def _artifacts(self) -> Iterator[Ailment]:
         with self._catalog.reading() as db:
-            damaged = rows.damaged(db)
+            damaged, named = rows.damaged(db), rows.known(db)
         for ref in damaged:
             what = f"The catalogue's record of the artifact {ref} is damaged."
             step = "Repair restores it." if self._whole(ref) else _FETCH
             yield Ailment(
                 Finding("fault", what, step, ref), partial(self._restore_or_remove, [ref])
             )
-        with self._catalog.reading() as db:
-            named = rows.known(db)
         for (kind, sha256), ref in named.items():
-            problem = self._problem(kind, sha256)
-            if problem is not None and self._is_named(kind, sha256):  # gc may have taken it since
-                yield self._ailment(kind, sha256, ref, problem)
-
-    def _is_named(self, kind: Kind, sha256: str) -> bool:
-        with self._catalog.reading() as db:
-            return bool(rows.naming(db, kind, sha256))
-
-    def _problem(self, kind: Kind, sha256: str) -> str | None:
-        """Return what is wrong with a blob that an artifact names, if anything is."""
-        if (blob := self._sound(kind, sha256)) is None:
-            return ALTERED if self._blobs.path(kind, sha256).exists() else MISSING
-        with self._catalog.reading() as db:
-            return None if rows.is_recorded(db, blob) else UNRECORDED
+            blob, step = self._sound(kind, sha256), _FETCH
+            with self._catalog.reading() as db:
+                if not rows.naming(db, kind, sha256):  # gc has taken it since
+                    continue
+                if blob and rows.is_recorded(db, blob):
+                    continue
+            if blob:
+                problem, step = "has no record that is right", "Repair measures it anew."
+            elif self._blobs.path(kind, sha256).exists():
+                problem = "was altered after it was stored"
+            else:
+                problem = "is missing"
+            what = f"The file {kind}/{sha256} of the artifact {ref} {problem}."
+            yield Ailment(Finding("fault", what, step, ref), partial(self._mend, kind, sha256))
 
     def _sound(self, kind: Kind, sha256: str) -> Blob | None:
         """Measure a file; return None where it is missing or not what its name says."""
@@ -316,23 +281,14 @@ class _Store:
             return None
         return blob if blob.sha256 == sha256 else None
 
-    def _ailment(self, kind: Kind, sha256: str, ref: str, problem: str) -> Ailment:
-        what = f"The file {kind}/{sha256} of the artifact {ref} {problem}."
-        if problem == UNRECORDED:
-            finding = Finding("fault", what, "Repair measures it anew.", ref)
-            return Ailment(finding, partial(self._record, kind, sha256))
-        return Ailment(Finding("fault", what, _FETCH, ref), partial(self._lose, kind, sha256))
-
-    def _record(self, kind: Kind, sha256: str) -> None:
-        blob = self._blobs.inspect(kind, sha256)
-        with self._catalog.locked() as db, transaction(db):
-            rows.insert_blob(db, blob)
-
-    def _lose(self, kind: Kind, sha256: str) -> None:
-        """Remove every artifact that names a lost blob, unless a put has brought it back."""
-        with self._catalog.reading() as db:
-            refs = rows.naming(db, kind, sha256)
-        if not self._sound(kind, sha256):
+    def _mend(self, kind: Kind, sha256: str) -> None:
+        """Record a blob anew; remove every artifact that names one that is lost."""
+        if blob := self._sound(kind, sha256):
+            with self._catalog.locked() as db, transaction(db):
+                rows.insert_blob(db, blob)
+        else:
+            with self._catalog.reading() as db:
+                refs = rows.naming(db, kind, sha256)
             self._restore_or_remove(refs)
 
     def _restore_or_remove(self, refs: Iterable[str]) -> None:
@@ -345,7 +301,7 @@ class _Store:
                 with transaction(db):
                     unshared = rows.forget(db, ref, expired=True)
                 for kind, sha256 in unshared:
-                    self._quarantine.move(self._blobs.path(kind, sha256), f"of artifact {ref}")
+                    self._set_aside(self._blobs.path(kind, sha256), f"of artifact {ref}")
 
     def _orphans(self) -> Iterator[Ailment]:
         """Find the files that no artifact names.
@@ -365,16 +321,16 @@ class _Store:
                 continue
             what = f"The file {kind}/{name} ({size} bytes) belongs to no artifact."
             finding = Finding("warning", what, "Repair moves it to the quarantine; gc removes it.")
-            yield Ailment(finding, partial(self._set_aside, kind, name))
+            yield Ailment(finding, partial(self._set_orphan_aside, kind, name))
         if left:
             what = f"{left} files belong to no artifact, as a put that was ended leaves them."
             yield Ailment(Finding("note", what, "The next gc removes them."))
 
-    def _set_aside(self, kind: Kind, name: str) -> None:
+    def _set_orphan_aside(self, kind: Kind, name: str) -> None:
         with self._catalog.locked() as db:
             settle(db)
             if (kind, name) not in rows.known(db):
-                self._quarantine.move(self._blobs.path(kind, name), "belongs to no artifact")
+                self._set_aside(self._blobs.path(kind, name), "belongs to no artifact")
 
     def _missing_sidecars(self) -> Iterator[Ailment]:
         """Find the artifacts whose sidecar is missing, cut or old: it is written without a sync."""
@@ -402,13 +358,26 @@ class _Store:
             for ref in set(refs).intersection(rows.refs(db)):
                 self._sidecars.write(rows.record(db, ref))
 
+    def _set_aside(self, path: Path, reason: str) -> Path | None:
+        """Move a file to the quarantine and return its new place; None if it is gone."""
+        private_folder(self._quarantine)
+        target = self._quarantine / f"{path.parent.name}-{path.name}"
+        if target.exists():
+            target = target.with_name(f"{target.name}-{time.time_ns()}")
+        try:
+            path.replace(target)
+        except FileNotFoundError:
+            return None
+        with contextlib.suppress(OSError):  # a full disk: the file itself is safe
+            private_file(self._quarantine / LIST)
+            when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            with (self._quarantine / LIST).open("a", encoding="utf-8") as file:
+                file.write(f"{when}\t{target.name}\t{target.stat().st_size}\t{reason}\n")
+        return target
+
     def _quarantined(self) -> Iterator[Ailment]:
-        files, size = self._quarantine.count()
+        files = [path for path in self._quarantine.glob("*") if path.name != LIST]
         if files:
-            what = f"The quarantine holds {files} files of {size} bytes: {self._quarantine.folder}."
+            size = sum(path.stat().st_size for path in files)
+            what = f"The quarantine holds {len(files)} files of {size} bytes: {self._quarantine}."
             yield Ailment(Finding("note", what, "Read list.txt in it, then remove the folder."))
-
-
-MISSING = "is missing"
-ALTERED = "was altered after it was stored"
-UNRECORDED = "has no record that is right"

@@ -20,6 +20,7 @@ import json
 import math
 import os
 import shutil
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Lock
@@ -192,8 +193,11 @@ class Place:
         path.write_text(self._run, encoding="utf-8")
 
     def leases(self) -> list[Path]:
-        """Return the leases of ephemeral runs. Each file holds the name of its run."""
-        return list(self._leases.iterdir())
+        """Return the leases of ephemeral runs. Each file holds the name of its run.
+
+        On Windows it is unknown who holds them.
+        """
+        return [] if sys.platform == "win32" else list(self._leases.iterdir())
 
     def end_lease(self) -> None:
         """Give up the lease of an ephemeral run whose artifacts are removed."""
