@@ -334,29 +334,15 @@ def _measured(fd: int, kind: Kind, sha256: str = "") -> Blob:
     digest = hashlib.sha256()
     builder = StrideBuilder() if kind == "text" else None
     try:
-        for block in _read(fd) if builder or not sha256 else ():
-            if not sha256:
-                digest.update(block)
-            if builder:
-                builder.add(block)
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            while (builder or not sha256) and (block := file.read(STRIDE)):
+                if not sha256:
+                    digest.update(block)
+                if builder:
+                    builder.add(block)
         index = builder.finish() if builder else None
     except UnicodeDecodeError as error:
         raise BadArgument("The text is no UTF-8.", "Put text as UTF-8.") from error
     status = os.fstat(fd)
     sha256 = sha256 or digest.hexdigest()
     return Blob(kind, sha256, status.st_size, status.st_mtime_ns, index)
-
-
-def _read(fd: int) -> Iterator[bytes]:
-    while len(block := _read_block(fd)) == STRIDE:
-        yield block
-    if block:
-        yield block
-
-
-def _read_block(fd: int) -> bytes:
-    """Read one whole stride, or what is left: a single read may return fewer bytes."""
-    block = os.read(fd, STRIDE)
-    while 0 < len(block) < STRIDE and (more := os.read(fd, STRIDE - len(block))):
-        block += more
-    return block

@@ -10,7 +10,6 @@ import re
 import secrets
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -160,15 +159,19 @@ class Bucket:
         return _translated(lambda: int(self._store.head(key)["size"]), missing=None)
 
     @telemetry.timed("bucket", operation="list")
-    def sizes(self, folder: str, *, first_page: bool = False) -> list[tuple[str, int]]:
-        """Return the keys and sizes of the objects below a folder, or of the first 1,000."""
+    def sizes(self, folder: str) -> list[tuple[str, int]]:
+        """Return the keys and sizes of the objects below a folder."""
 
         def work() -> list[tuple[str, int]]:
             pages = self._store.list(folder, chunk_size=1_000)
-            pages = islice(pages, 1) if first_page else pages
             return [(meta["path"], meta["size"]) for page in pages for meta in page]
 
         return _translated(work)
+
+    @telemetry.timed("bucket", operation="list")
+    def has(self, folder: str) -> bool:
+        """Return whether there is an object below a folder."""
+        return _translated(lambda: any(self._store.list(folder, chunk_size=1)))
 
     def probe(self) -> None:
         """Write, read and delete one object. Raises StoreError."""

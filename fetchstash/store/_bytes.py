@@ -298,15 +298,10 @@ class BytesSearch:
     max_results: int
     are_named: bool
 
-    @property
-    def key(self) -> tuple[str, Path]:
-        return self.limits.url, self.limits.folder
-
     def open(self) -> Bytes:
         """Open the bytes; the database is not asked."""
-        if bucket_url(self.limits.url):
-            return bucket_bytes(self.limits, open_bucket(self.limits))
-        return Blobs.at(store_folder(self.limits) or self.limits.folder)
+        bucket = open_bucket(self.limits) if bucket_url(self.limits.url) else None
+        return open_bytes(self.limits, bucket)
 
     def run(self, opened: Bytes, cancelled: Callable[[], bool]) -> SearchResult:
         texts = {blob.sha256: ref for ref, blob in self.texts.items()}
@@ -326,8 +321,10 @@ class BytesSearch:
         )
 
 
-def bucket_bytes(limits: StoreLimits, bucket: Bucket) -> Bytes:
-    """Return the bytes of a bucket, with a cache on this machine."""
+def open_bytes(limits: StoreLimits, bucket: Bucket | None) -> Bytes:
+    """Return the bytes of a bucket, with a cache on this machine, or those of a folder."""
+    if bucket is None:
+        return Blobs.at(store_folder(limits) or limits.folder)
     name = hashlib.sha256(f"{limits.endpoint} {limits.url}".encode()).hexdigest()[:16]
     cache = BlobCache(limits.folder / "buckets" / name, limits.cache_bytes)
     return BucketBytes(bucket, cache, ThreadPoolExecutor(_REQUESTS_AT_ONCE))

@@ -2,7 +2,7 @@
 
 import os
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Callable, Hashable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -83,11 +83,6 @@ class CatalogReads(StoreBase):
     @abstractmethod
     def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> Search: ...
 
-    @property
-    @abstractmethod
-    def _search_key(self) -> Hashable:
-        """What the jobs of this store open (_threads.Job)."""
-
     def _shown_path(self, kind: Kind, sha256: str) -> str | None:
         """Return the file that programs of this machine can read, None if there is none."""
         del kind, sha256
@@ -101,10 +96,14 @@ class CatalogReads(StoreBase):
 
     async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
         """Return the facts, and the text. Raises StoreError where its file is gone or altered."""
-        facts, text = await self.run(lambda: self._open_artifact(ref_or_url))
-        if text is None:
-            return facts, None
-        return facts, TextReader(facts.artifact_ref, *text, self._threads)
+
+        def opened() -> tuple[Facts, Text | None]:
+            row, text = self._opened(ref_or_url)
+            self._read[row.ref] = None
+            return self._known_facts(row), text
+
+        facts, text = await self.run(opened)
+        return facts, TextReader(facts.artifact_ref, *text, self._threads) if text else None
 
     async def open_text(self, ref_or_url: str) -> TextReader:
         """Open the text. Raises NoText, and StoreError where the file is gone or altered."""
@@ -237,11 +236,6 @@ class CatalogReads(StoreBase):
         if not blobs or not self._bytes.are_there(blobs):
             raise UnknownRef("What was stored under this URL is lost.", "Fetch it again.")
         return row
-
-    def _open_artifact(self, ref_or_url: str) -> tuple[Facts, Text | None]:
-        row, text = self._opened(ref_or_url)
-        self._read[row.ref] = None
-        return self._known_facts(row), text
 
     def _opened(self, ref_or_url: str) -> tuple[rows.Row, Text | None]:
         row = self._find(ref_or_url)

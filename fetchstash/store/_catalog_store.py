@@ -5,25 +5,17 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Self, TypeVar
 
-from fetchstash.errors import StoreError, TooLarge
+from fetchstash.errors import Busy, Call, StoreError, TooLarge
 from fetchstash.store import _disk as disk, _retention as retention, _rows as rows
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog_reads import CatalogReads, Known
-from fetchstash.store._contract import (
-    Facts,
-    Removed,
-    keep_store_facts,
-    refuse_changed,
-    restamp,
-    stamp,
-)
-from fetchstash.store._disk import larger_than_the_store
+from fetchstash.store._contract import Facts, Removed, keep_store_facts, stamp
 from fetchstash.store._limits import ALL_RUNS, View
 from fetchstash.store._schema import Db, Record
 from fetchstash.store._threads import end_processes, in_thread
@@ -121,9 +113,16 @@ class CatalogStore(CatalogReads):
 
         def replaced(change: Change) -> Facts:
             row, (blob,) = rows.find(change.db, ref, self._view), change.blobs
-            refuse_changed(row.facts(), known)
-            assert blob.index is not None  # a text has one
-            changed = restamp(facts, row.facts(), blob.index)
+            kept, index = row.facts(), blob.index
+            if kept.document_facts() != known.document_facts():
+                raise Busy(f"The text of {ref} was replaced meanwhile.", "Read it again.")
+            assert index is not None  # a text has one
+            changed = replace(
+                keep_store_facts(facts, kept),
+                extracted_chars=index.chars,
+                text_bytes=index.size,
+                text_lines=index.lines,
+            )
             change.unnamed += rows.replace_text(change.db, row, changed, ranges, blob)
             change.written.append(ref)
             return self._facts(rows.find(change.db, ref, self._view))
@@ -147,7 +146,9 @@ class CatalogStore(CatalogReads):
             disk.reached("measured")
             whole = sum(blob.size for blob in blobs)
             if whole > self._limits.max_total_bytes:
-                raise TooLarge(*larger_than_the_store(whole))
+                raised = Call("setting", {"name": "store.max_total_bytes", "value": whole})
+                what = "The document is larger than all that the store may keep."
+                raise TooLarge(what, "{}.", raised)
             return self._change(work, dict(zip(files.values(), blobs, strict=True)))
         finally:
             self._files.discard(files.values())
@@ -163,7 +164,7 @@ class CatalogStore(CatalogReads):
     def _leave(self) -> None:
         if not self._is_left:
             self._is_left = True
-            end_processes(self._search_key)
+            end_processes(self._limits)
             self._close()
 
     @in_thread

@@ -13,7 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
-from fetchstash.errors import Busy, Call
+from fetchstash.errors import Call
 from fetchstash.store._text import StrideIndex
 from fetchstash.text.facts import FACTS, DocumentFacts
 from fetchstash.text.ranges import Heading
@@ -290,23 +290,6 @@ def new_facts(facts: Facts, raw: Path, text: Path | None, *, max_age_days: float
     index = StrideIndex.of(text.read_bytes()) if text else None
     sha256 = hashlib.sha256(data).hexdigest()
     return stamp(facts, sha256, len(data), index, now=time.time(), max_age_days=max_age_days)
-
-
-def restamp(facts: Facts, kept: Facts, text: StrideIndex) -> Facts:
-    """Return ``facts`` with the store's own as in ``kept``, but for those of a new text."""
-    return replace(
-        keep_store_facts(facts, kept),
-        extracted_chars=text.chars,
-        text_bytes=text.size,
-        text_lines=text.lines,
-    )
-
-
-def refuse_changed(kept: Facts, known: Facts) -> None:
-    """Raise Busy unless the document's facts are still those that a new text was made from."""
-    if kept.document_facts() != known.document_facts():
-        what = f"The text of {kept.artifact_ref} was replaced meanwhile."
-        raise Busy(what, "Read it again.")
 
 
 def is_ref(name: str) -> bool:

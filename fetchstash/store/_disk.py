@@ -29,12 +29,6 @@ MAX_SHOWN_URL = 200
 OTHER_FOLDER = Call("setting", {"name": "store.folder", "value": "FOLDER"})
 
 
-def larger_than_the_store(size: int) -> tuple[str, str, Call]:
-    """Return what to say of a document that is larger than all that may be kept."""
-    raised = Call("setting", {"name": "store.max_total_bytes", "value": size})
-    return "The document is larger than all that the store may keep.", "{}.", raised
-
-
 def not_stored(url: str) -> UnknownRef:
     """Return the error for a URL that nothing was fetched from, with the call that fetches it."""
     if not url.startswith(("http://", "https://")):
@@ -391,12 +385,3 @@ def is_full(folder: Path) -> bool:
         return False
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES
-
-
-def check_room(folder: Path) -> None:
-    """Raise StoreError if a put would not find room for the catalogue's log."""
-    if is_full(folder):
-        raise StoreError(
-            f"The disk of the store is full: less than {MIN_FREE_BYTES // 2**20} MiB are free.",
-            "Make room on it.",
-        )

@@ -27,7 +27,7 @@ from fetchstash.store._catalog import Catalog, Connection, settle, transaction
 from fetchstash.store._catalog_reads import Known, Search
 from fetchstash.store._catalog_store import NO_FILES, CatalogStore, Change
 from fetchstash.store._contract import Facts, Finding, Removed, SearchResult
-from fetchstash.store._disk import check_room, locked_now, no_text, translate_errors
+from fetchstash.store._disk import MIN_FREE_BYTES, is_full, locked_now, no_text, translate_errors
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
 from fetchstash.store._place import Place
@@ -50,17 +50,13 @@ class _FolderSearch:
     refs: tuple[str, ...]
     max_results: int
 
-    @property
-    def key(self) -> Path:
-        return self.limits.folder
-
     def open(self) -> "LocalStore":
         """Open the store in this process, which deletes nothing of it."""
         run = self.view.lists
         return LocalStore(replace(self.limits, run=run, ephemeral=False), Threads())
 
     def run(self, opened: "LocalStore", cancelled: Callable[[], bool]) -> SearchResult:
-        return opened.search_here(self, cancelled)
+        return opened.seen_from(self.view).search_here(self, cancelled)
 
 
 class LocalStore(CatalogStore):
@@ -72,8 +68,7 @@ class LocalStore(CatalogStore):
         self._blobs, self._catalog = self._place.blobs, self._place.catalog
         self._index = SearchIndex(self._place.path)
         super().__init__(replace(limits, run=run), self._catalog, self._blobs, threads)
-        self._texts = RunTexts()
-        self._seen: dict[View, LocalStore] = {}
+        self._texts: dict[str, RunTexts] = {}  # by their run
         self._remove_abandoned_runs()
 
     @classmethod
@@ -81,11 +76,6 @@ class LocalStore(CatalogStore):
         """Open the store in ``limits.folder``, making or migrating it. Raises StoreError, Busy."""
         threads = threads or Threads()
         return await threads.run(lambda: cls(limits, threads))
-
-    def seen_from(self, view: View) -> Self:
-        other = super().seen_from(view)
-        other._texts, other._seen = RunTexts(), {}  # noqa: SLF001 - a copy of this
-        return other
 
     async def get(self, ref_or_url: str) -> Facts:  # type: ignore[override] # as in_thread says
         known = self._unchanged(ref_or_url)
@@ -137,7 +127,9 @@ class LocalStore(CatalogStore):
         self._place.follow()
 
     def _check_room(self) -> None:
-        check_room(self._place.path)
+        if is_full(self._place.path):
+            least = f"less than {MIN_FREE_BYTES // 2**20} MiB are free"
+            raise StoreError(f"The disk of the store is full: {least}.", "Make room on it.")
 
     def _change(
         self,
@@ -186,13 +178,10 @@ class LocalStore(CatalogStore):
         return _FolderSearch(self._limits, self._view, query, tuple(refs), max_results), size, self
 
     def search_here(self, job: "_FolderSearch", cancelled: Callable[[], bool]) -> SearchResult:
-        """Do a search of this process, as the one sees it who asks."""
-        seen = self
-        if self._view != job.view:
-            seen = self._seen.setdefault(job.view, self.seen_from(job.view))
+        """Do a search of this process."""
         self._follow()
-        texts = seen._named_texts(job.refs) if job.refs else seen._run_texts()  # noqa: SLF001 - as above
-        opened, named = seen._stored_text, bool(job.refs)  # noqa: SLF001
+        texts = self._named_texts(job.refs) if job.refs else self._run_texts()
+        opened, named = self._stored_text, bool(job.refs)
         return self._index.search(job.query, texts, opened, job.max_results, cancelled, named=named)
 
     def _named_texts(self, refs: Sequence[str]) -> RunTexts:
@@ -211,15 +200,16 @@ class LocalStore(CatalogStore):
     def _run_texts(self) -> RunTexts:
         """Return the texts of the run. They are kept until it changes: 100,000 take a second."""
         with self._catalog.reading() as db:
-            state = rows.run_state(db, self._view.lists)
-            if self._texts.state != state:
+            run = self._view.lists
+            state, known = rows.run_state(db, run), self._texts.get(run)
+            if known is None or known.state != state:
                 refs: dict[str, str] = {}
                 size = 0
-                for ref, sha256, text_bytes in rows.texts(db, self._view.lists):
+                for ref, sha256, text_bytes in rows.texts(db, run):
                     refs.setdefault(sha256, ref)
                     size += text_bytes
-                self._texts = RunTexts(refs, size, state)
-            return self._texts
+                known = self._texts[run] = RunTexts(refs, size, state)
+            return known
 
     def _sweep(self, *, dry_run: bool) -> Iterable[Removed]:
         """Remove the files that no artifact names; those of a lost row are left for repair."""
@@ -274,10 +264,6 @@ class LocalStore(CatalogStore):
         for log in self._place.path.glob("calls.jsonl*"):
             log.unlink()
         self._limits = replace(self._limits, ephemeral=True)
-
-    @property
-    def _search_key(self) -> Path:
-        return self._limits.folder
 
     def _close(self) -> None:
         self._index.close()

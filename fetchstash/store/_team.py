@@ -20,13 +20,13 @@ from typing import Self, TypeVar
 
 from fetchstash.errors import Busy, FetchstashError, StoreError
 from fetchstash.store import _disk as disk, _rows as rows
-from fetchstash.store._blobs import Blob, Blobs, Kind
+from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._bucket import open_bucket
-from fetchstash.store._bytes import Bytes, BytesSearch, bucket_bytes
+from fetchstash.store._bytes import Bytes, BytesSearch, open_bytes
 from fetchstash.store._catalog_reads import Search
 from fetchstash.store._catalog_store import NO_FILES, CatalogStore, Change
 from fetchstash.store._contract import Finding, Removed
-from fetchstash.store._limits import StoreLimits, bucket_url, store_folder
+from fetchstash.store._limits import StoreLimits, bucket_url
 from fetchstash.store._postgres import Database
 from fetchstash.store._rank import Query, words
 from fetchstash.store._schema import BLOCK_ARTIFACTS, WHERE_TERMS, Db
@@ -118,18 +118,14 @@ class TeamStore(CatalogStore):
         )
 
     def _search_job(self, query: str, refs: Sequence[str], max_results: int) -> Search:
-        texts = {ref: self._text_blob(ref) for ref in refs} or self._candidates(query)
+        texts, asked = {ref: self._text_blob(ref) for ref in refs}, Query(query)
+        if not refs and asked.words:
+            with self._database.reading() as db:
+                texts = _candidates(db, self._view.lists, asked)
         job = BytesSearch(self._limits, texts, query, max_results, bool(refs))
         missing = set(self._bytes.index.missing({blob.sha256: "" for blob in texts.values()}))
         size = sum(blob.size for blob in texts.values() if blob.sha256 in missing)
         return job, size, self._bytes
-
-    def _candidates(self, query: str) -> dict[str, Blob]:
-        asked = Query(query)
-        if not asked.words:
-            return {}
-        with self._database.reading() as db:
-            return _candidates(db, self._view.lists, asked)
 
     def _sweep(self, *, dry_run: bool) -> Iterable[Removed]:
         while not dry_run and self._sweep_once():
@@ -199,10 +195,6 @@ class TeamStore(CatalogStore):
         shutil.rmtree(self._limits.folder, ignore_errors=True)
         self._read.clear()
 
-    @property
-    def _search_key(self) -> tuple[str, Path]:
-        return self._limits.url, self._limits.folder
-
     def _close(self) -> None:
         try:
             self._end_run()
@@ -215,24 +207,16 @@ def open_team(limits: StoreLimits) -> tuple[Database, Bytes]:
     """Make or migrate the catalogue of a team's store, and open the bytes beside it."""
     database = Database(limits.catalog, limits.tenant)
     try:
-        return database, _open_bytes(limits, database)
+        bucket = open_bucket(limits) if bucket_url(limits.url) else None
+        if bucket and database.is_new() and any(map(bucket.has, ("records", "keys"))):
+            what = f"{limits.url} holds a store of an earlier version, which had no database."
+            step = "Set store.url to an empty prefix: its documents are fetched anew."
+            raise StoreError(what, step)  # noqa: TRY301 - as any other failure
+        database.prepare()
+        return database, open_bytes(limits, bucket)
     except BaseException:
         database.close()
         raise
-
-
-def _open_bytes(limits: StoreLimits, database: Database) -> Bytes:
-    if not bucket_url(limits.url):
-        database.prepare()
-        return Blobs.at(store_folder(limits) or limits.folder)
-    bucket = open_bucket(limits)
-    if database.is_new() and any(
-        bucket.sizes(folder, first_page=True) for folder in ("records", "keys")
-    ):
-        what = f"{limits.url} holds a store of an earlier version, which had no database."
-        raise StoreError(what, "Set store.url to an empty prefix: its documents are fetched anew.")
-    database.prepare()
-    return bucket_bytes(limits, bucket)
 
 
 def _claim(db: Db, kind: Kind, sha256: str) -> None:

@@ -14,10 +14,11 @@ import signal
 import subprocess
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from threading import Event, Lock, Timer, enumerate as threads
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -26,6 +27,7 @@ from anyio import CapacityLimiter, to_thread
 from fetchstash.errors import FetchstashError, StoreError
 from fetchstash.store._contract import SearchResult
 from fetchstash.store._disk import translate_errors
+from fetchstash.store._limits import StoreLimits
 from fetchstash.store._search import INDEXING
 from fetchstash.system.processes import processors
 
@@ -46,12 +48,10 @@ _NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 
 
 class Job(Protocol):
-    """A search as data. ``key`` names what it reads, which ``open`` opens in another process."""
+    """A search as data. ``open`` opens what it reads, the store of ``limits``."""
 
     @property
-    def key(self) -> Hashable:
-        """The same for all jobs that read what this one opens."""
-        ...
+    def limits(self) -> StoreLimits: ...
 
     def open(self) -> Any:
         """Open what the job reads."""
@@ -62,6 +62,14 @@ class Job(Protocol):
         ...
 
 
+Key = tuple[str, Path]
+
+
+def _key(limits: StoreLimits) -> Key:
+    """Return what tells one store from others: its place."""
+    return limits.url, limits.folder
+
+
 class Child:
     """A process that does one job at a time."""
 
@@ -69,11 +77,11 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = Lock()
         self._is_ended = False
-        self.keys: set[Hashable] = set()
+        self.keys: set[Key] = set()
 
     def ask(self, job: Job) -> SearchResult:
         """Do a job. Blocks until it is done, or ``end`` is called. Raises FetchstashError."""
-        self.keys.add(job.key)
+        self.keys.add(_key(job.limits))
         while True:
             is_new = self._process is None
             try:
@@ -132,11 +140,11 @@ _idle: list[Child] = []
 _lock = Lock()
 
 
-def take(key: Hashable) -> Child:
+def take(limits: StoreLimits) -> Child:
     """Return an idle process for a job: one that has open what the job reads, if there is one."""
     with _lock:
         for number, child in enumerate(_idle):
-            if key in child.keys:
+            if _key(limits) in child.keys:
                 return _idle.pop(number)
         return _idle.pop() if _idle else Child()
 
@@ -150,10 +158,10 @@ def give_back(child: Child) -> None:
         surplus.close()
 
 
-def end_processes(key: Hashable) -> None:
-    """End the processes that have something open: its folder may be gone next."""
+def end_processes(limits: StoreLimits) -> None:
+    """End the processes that have a store open: its folder may be gone next."""
     with _lock:
-        closed = [child for child in _idle if key in child.keys]
+        closed = [child for child in _idle if _key(limits) in child.keys]
         _idle[:] = [child for child in _idle if child not in closed]
     for child in closed:
         child.close()
@@ -173,7 +181,7 @@ def main() -> None:
     if sys.platform != "win32":
         with suppress(OSError):
             os.nice(NICENESS)
-    opened: OrderedDict[Hashable, Any] = OrderedDict()
+    opened: OrderedDict[Key, Any] = OrderedDict()
     while True:
         idle = Timer(_IDLE_SECONDS, _leave)
         idle.daemon = True
@@ -186,8 +194,9 @@ def main() -> None:
         answer: object
         try:
             with translate_errors():
-                opened[job.key] = opened.pop(job.key, None) or job.open()
-                answer = job.run(opened[job.key], lambda: False)
+                key = _key(job.limits)
+                opened[key] = opened.pop(key, None) or job.open()
+                answer = job.run(opened[key], lambda: False)
         except FetchstashError as error:
             answer = error
         if len(opened) > _MOST_OPEN:
@@ -279,7 +288,7 @@ class Threads:
         """Do a search in a process, which a cancelled call kills."""
         # Who waits here holds no process: each would start one of its own.
         async with self._turns.search(), self._processes:
-            child = take(job.key)
+            child = take(job.limits)
             try:
                 result = await to_thread.run_sync(
                     child.ask, job, limiter=CapacityLimiter(1), abandon_on_cancel=True
