@@ -172,8 +172,8 @@ class Endpoint:
         app: ASGIApp,
         http: HttpLimits,
         oauth: OAuthLimits,
+        tenants: Tenants,
         verifier: Verifier | None = None,
-        tenants: Tenants | None = None,
         cancel_elsewhere: CancelElsewhere | None = None,
         stream_for: Callable[[Mapping[str, Any]], ASGIApp | None] = lambda _: None,
     ) -> None:
@@ -242,10 +242,6 @@ class Endpoint:
             # There is no stream from the server to a client, and no session to delete.
             raise _Refusal(Response(status_code=405, headers={"allow": "POST"}))
         tenants, tenant, person = self._tenants, principal.tenant, principal.run
-        if not tenants:
-            if message := await self._message(scope, receive):
-                await self._pass_on(message, principal, scope, receive, answer)
-            return
         try:
             tenants.admit(tenant, person)
         except (OverQuota, Busy) as error:

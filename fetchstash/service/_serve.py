@@ -36,7 +36,7 @@ from fetchstash.config import HttpLimits, Settings
 from fetchstash.errors import BadArgument, FetchstashError, Internal
 from fetchstash.fetch import HttpFetcher, join_host_port, tls_context
 from fetchstash.handlers import ExtractLimits, Hints, WorkerPool, route_file, warn_unconfined
-from fetchstash.server import StashSource, build_server, hide_memory
+from fetchstash.server import build_server, hide_memory
 from fetchstash.server.tools import tool_specs
 from fetchstash.service._endpoint import CancelElsewhere, Endpoint
 from fetchstash.service._exports import Measure, exports, serving_metrics
@@ -139,22 +139,20 @@ class Service:
 
 
 def build_app(
-    source: StashSource,
+    source: TenantSource,
     security: TransportSecuritySettings,
     *,
     verifier: Verifier | None = None,
     ready: Callable[[], Awaitable[str]] | None = None,
     audit: AuditLog | None = None,
-    tenants: Tenants | None = None,
     name: str = "",
     cancel_elsewhere: CancelElsewhere | None = None,
 ) -> Service:
     """Return the application. Its lifespan closes ``source``.
 
     Without ``verifier`` everybody is the tenant "local". ``ready`` says why calls cannot be
-    answered now, "" if they can. ``tenants`` counts and orders the requests of each tenant.
-    ``name`` is that of a worker, which /readyz names, and ``cancel_elsewhere`` is given the calls
-    that a client cancels and that do not run here.
+    answered now, "" if they can. ``name`` is that of a worker, which /readyz names, and
+    ``cancel_elsewhere`` is given the calls that a client cancels and that do not run here.
     """
     http, oauth = source.settings.http, source.settings.oauth
     server = build_server(source, announces=False)
@@ -181,7 +179,7 @@ def build_app(
         return streams.asgi_app if tool.reports(named) else None
 
     endpoint = Endpoint(
-        answers.asgi_app, http, oauth, verifier, tenants, cancel_elsewhere, stream_for
+        answers.asgi_app, http, oauth, source.tenants, verifier, cancel_elsewhere, stream_for
     )
 
     @asynccontextmanager
@@ -355,7 +353,6 @@ async def _serve(
         verifier=verifier,
         ready=Readiness(objects, settings.extract, audit).reason,
         audit=audit,
-        tenants=tenants,
         name=f"worker {worker[0].number}" if worker else "",
         cancel_elsewhere=partial(worker[1].send, "cancel") if worker else None,
     )

@@ -1,12 +1,12 @@
 """The stores of tenants: kept apart, and measured."""
 
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator
+from collections.abc import AsyncGenerator, Collection, Generator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
 
@@ -19,61 +19,24 @@ from fetchstash.text import clip
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.ranges import Ranges
 
-_Operation = Callable[..., Awaitable[Any]]
-
-_WRAPPED = frozenset((
+_MEASURED = frozenset((
     "get", "list", "open_artifact", "open_text", "search",
-    "put", "replace_text", "touch", "pin", "delete", "gc",
+    "replace_text", "touch", "pin", "delete", "gc",
 ))  # fmt: skip
-
-
-def metered(store: ArtifactStore) -> ArtifactStore:
-    """Return the store with each operation timed as ``store``, by its name."""
-    return cast("ArtifactStore", _Metered(store))
-
-
-class _Wrapper:
-    """Passes everything on. Not one method for each of the Protocol: they would all be alike."""
-
-    def __init__(self, store: ArtifactStore) -> None:
-        self._store = store
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._store, name)
-        if name in _WRAPPED:  # once: then the wrapper is found without this method
-            attribute = self.wrapped(name, attribute)
-            setattr(self, name, attribute)
-        return attribute
-
-    def wrapped(self, name: str, operation: _Operation) -> _Operation:
-        raise NotImplementedError
-
-
-class _Metered(_Wrapper):
-    def seen_from(self, view: View) -> ArtifactStore:
-        return metered(self._store.seen_from(view))
-
-    def wrapped(self, name: str, operation: _Operation) -> _Operation:
-        @wraps(operation)
-        async def run(*arguments: Any, **options: Any) -> Any:
-            with telemetry.timed("store", operation=name):
-                return await operation(*arguments, **options)
-
-        return run
 
 
 _SHOWN_CHARS = 40
 
 
-class TenantStore(_Wrapper):
+class TenantStore:
     """An ArtifactStore that refuses what is over the quota of a tenant, or of a ``person`` of it.
 
     A reference of another tenant, one that has expired and one that was never given are one error,
-    UnknownRef, with the same words.
+    UnknownRef, with the same words. Each operation is timed as ``store``, by its name.
     """
 
     def __init__(self, store: ArtifactStore, settings: Settings, person: str = "") -> None:
-        super().__init__(store)
+        self._store = store
         self._settings, self._limits = settings, settings.quota
         self._person = person
         # Whose puts are on their way into the store, with their bytes, and not counted yet.
@@ -108,7 +71,8 @@ class TenantStore(_Wrapper):
             raise
         self._pending[raw] = self._person, size
         try:
-            return await self._store.put(raw, text, facts, ranges, url=url)
+            with telemetry.timed("store", operation="put"):
+                return await self._store.put(raw, text, facts, ranges, url=url)
         finally:
             del self._pending[raw]
 
@@ -154,12 +118,19 @@ class TenantStore(_Wrapper):
             async with self._store.open_raw(ref_or_url) as path:
                 yield path
 
-    def wrapped(self, name: str, operation: _Operation) -> _Operation:
+    def __getattr__(self, name: str) -> Any:
+        """Pass on what is not here. Not by one method for each of the Protocol, all alike."""
+        operation = getattr(self._store, name)
+        if name not in _MEASURED:
+            return operation
+
         @wraps(operation)
         async def run(*arguments: Any, **options: Any) -> Any:
-            with _alike(*(arguments[1] if name == "search" else arguments[:1])):
+            named = arguments[1] if name == "search" else arguments[:1]
+            with _alike(*named), telemetry.timed("store", operation=name):
                 return await operation(*arguments, **options)
 
+        setattr(self, name, run)  # once: then it is found without this method
         return run
 
 

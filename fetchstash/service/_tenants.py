@@ -11,12 +11,12 @@ import gc
 import logging
 from collections.abc import Generator
 from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
 
-from fetchstash.config import Settings
+from fetchstash.config import QuotaLimits, Settings
 from fetchstash.errors import Busy, FetchstashError, Internal
 from fetchstash.handlers import WorkerPool
 from fetchstash.render import Host
@@ -73,11 +73,14 @@ class Tenants:
         workers: int = 1,
     ) -> None:
         """``workers`` serve beside each other on this machine, and share its processors."""
-        self._settings = settings
+        unlimited = QuotaLimits(requests_per_minute=0, fetched_bytes_per_day=0, hosts_per_minute=0)
+        self._settings = settings if apart else replace(settings, quota=unlimited)
         self._quotas = quotas or Quotas()
         self._audit = audit or AuditLog(None)
         self.queue = RequestQueue(max(_HERE // workers, 8))
-        self._shared = SharedLimits.of(slots or processors(), workers, self._quotas, settings.fetch)
+        self._shared = SharedLimits.of(
+            slots or processors(), workers, self._quotas, settings.fetch, apart=apart
+        )
         self._apart = apart
         self._max_open = max_open
         self._tenants: dict[str, _Tenant] = {}  # in the order of their last use
@@ -118,7 +121,7 @@ class Tenants:
 
         After a failure the next call tries. Raises Busy where too many tenants are in use.
         """
-        known = self._tenant(tenant)
+        known, person = self._tenant(tenant), person if self._apart else ""
         if known.of_person is None:
             known.users += 1
             try:
@@ -138,11 +141,10 @@ class Tenants:
         if self._closed:
             raise Internal("The service is ending.", "Try again: another will answer.")
         await self._make_room()
-        opened, settings = AsyncExitStack(), known.settings
-        limits = TenantLimits(tenant, settings, self._shared) if self._apart else None
-        with self._logging(settings):
+        opened, limits = AsyncExitStack(), TenantLimits(tenant, known.settings, self._shared)
+        with self._logging(known.settings):
             of_person, known.pools = await opened.enter_async_context(
-                open_service_stash(settings, self._audit, limits)
+                open_service_stash(self._audit, limits)
             )
         known.opened = opened
         return of_person
@@ -226,11 +228,11 @@ class TenantSource:
 
     def __init__(self, settings: Settings, tenants: Tenants) -> None:
         self.settings = settings
-        self._tenants = tenants
+        self.tenants = tenants
 
     def host(self, ctx: Context) -> Host:
         """Return the host that asks. Nobody over HTTP shares our file system."""
-        settings = self._tenants.settings_of(principal_of(ctx).tenant)
+        settings = self.tenants.settings_of(principal_of(ctx).tenant)
         return Host(settings.views_for(client_of(ctx)), False, settings.context)
 
     async def get(self, ctx: Context, answers: Answers = None) -> Stash:  # noqa: ARG002 - none asked
@@ -238,7 +240,7 @@ class TenantSource:
         if ctx.request and (refusal := ctx.request.scope.get(REFUSAL)):
             raise refusal
         principal = principal_of(ctx)
-        return await self._tenants.stash(principal.tenant, principal.run)
+        return await self.tenants.stash(principal.tenant, principal.run)
 
     async def person_allows(self, *_: Any, **__: Any) -> bool:
         """Return False: the network of a service is not its clients' to open."""
@@ -248,4 +250,4 @@ class TenantSource:
         """Do nothing: no client's folders are asked for."""
 
     async def aclose(self) -> None:
-        await self._tenants.aclose()
+        await self.tenants.aclose()

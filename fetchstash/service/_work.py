@@ -40,7 +40,7 @@ from fetchstash.handlers import (
 from fetchstash.service._fair import FairLimiter
 from fetchstash.service._quota import Quotas, limits_of
 from fetchstash.service._request import AuditLog
-from fetchstash.service._tenant_store import TenantStore, metered
+from fetchstash.service._tenant_store import TenantStore
 from fetchstash.stash import Stash, open_stash, with_parts
 from fetchstash.store import ArtifactStore, Turns, open_store
 
@@ -65,16 +65,29 @@ class SharedLimits:
 
     @classmethod
     def of(
-        cls, processors: int, workers: int, quotas: Quotas, fetch: FetchLimits
+        cls,
+        processors: int,
+        workers: int,
+        quotas: Quotas,
+        fetch: FetchLimits,
+        *,
+        apart: bool = True,
     ) -> "SharedLimits":
-        """Return the limits of one of the workers of a machine. No tenant has all slots of one."""
+        """Return the limits of one of the workers of a machine.
+
+        If there are several, ``apart``, no tenant has all slots of one.
+        """
         slots = max(processors // workers, 2)
         fetches = max(_FETCHES // workers, 4)
+
+        def limiter(what: str, slots: int, of_one: int) -> FairLimiter:
+            return FairLimiter(what, slots, of_one if apart else slots)
+
         return cls(
-            FairLimiter("fetches", fetches, fetches * _FETCHES_OF_ONE // _FETCHES),
-            FairLimiter("conversions", slots, slots - 1),
-            FairLimiter("greps", _GREPS, _GREPS - 2),
-            FairLimiter("searches", slots, slots - 1),
+            limiter("fetches", fetches, fetches * _FETCHES_OF_ONE // _FETCHES),
+            limiter("conversions", slots, slots - 1),
+            limiter("greps", _GREPS, _GREPS - 2),
+            limiter("searches", slots, slots - 1),
             quotas,
             Gates(fetch.per_host_concurrency, fetch.per_host_rate, quotas.pace),
         )
@@ -132,33 +145,21 @@ OfPerson = Callable[[str], Stash]
 
 @asynccontextmanager
 async def open_service_stash(
-    settings: Settings, audit: AuditLog, limits: TenantLimits | None = None
+    audit: AuditLog, limits: TenantLimits
 ) -> AsyncGenerator[tuple[OfPerson, tuple[WorkerPool, ...]]]:
     """Open a tenant: what gives each person a Stash ("": the tenant), and the pools of workers.
 
-    Without ``limits`` all have one Stash. The fetcher has the connections, the rules of robots.txt
-    and the granted hosts of this tenant alone; a worker that has read a document of it reads none
-    of another.
+    The fetcher has the connections, the rules of robots.txt and the granted hosts of this tenant
+    alone; a worker that has read a document of it reads none of another.
     """
+    settings = limits.settings
     async with AsyncExitStack() as opened:
-        fetcher = HttpFetcher(settings.fetch, gates=limits.shared.gates if limits else None)
+        fetcher = HttpFetcher(settings.fetch, gates=limits.shared.gates)
         opened.push_async_callback(_close, fetcher)
         renderer = browser_of(fetcher, settings.fetch)
-        if limits is None:
-            store = metered(await open_store(settings.store))
-            opened.push_async_callback(_close, store)
-            parts = open_stash(
-                settings,
-                store=store,
-                fetcher=ServiceFetcher(fetcher, audit),
-                renderer=AuditedRenderer(renderer, audit) if renderer else None,
-            )
-            alone = await opened.enter_async_context(parts)
-            yield lambda _: alone, ()
-            return
         slots = limits.shared.greps.slot, limits.shared.searches.slot
         turns = Turns(*(partial(slot, limits.tenant) for slot in slots))
-        store = metered(await open_store(settings.store, turns))
+        store = await open_store(settings.store, turns)
         opened.push_async_callback(_close, store)
         pool = partial(WorkerPool, folder=store.spool, niceness=_NICENESS)
         pools = [pool(settings.extract, workers=limits.conversions)]
@@ -190,17 +191,13 @@ async def _close(part: Fetcher | Extractor | ArtifactStore) -> None:
 
 
 class ServiceFetcher:
-    """A Fetcher that records each URL; of a tenant, it waits for a slot and counts the bytes.
+    """A Fetcher that records each URL, waits for a slot and counts the bytes of its tenant.
 
     A rendered page is one line; what it loads is vetted like it, and not recorded.
     """
 
     def __init__(
-        self,
-        fetcher: Fetcher,
-        audit: AuditLog,
-        limits: TenantLimits | None = None,
-        store: TenantStore | None = None,
+        self, fetcher: Fetcher, audit: AuditLog, limits: TenantLimits, store: TenantStore
     ) -> None:
         self._fetcher = fetcher
         self._audit = audit
@@ -231,30 +228,26 @@ class ServiceFetcher:
                 progress(now, total)
 
         with self._audit.fetching(url) as facts:
-            fetch = partial(
-                self._fetcher.fetch,
-                url,
-                folder,
-                cached=cached,
-                progress=count,
-                after=after,
-                within=within,
-            )
-            if self._limits is None or self._store is None:
-                fetched = await fetch(seconds=seconds)
-            else:
-                self._limits.check_bytes()
-                self._limits.check_host(url)
-                if cached is None:  # what is kept already may be revalidated
-                    await self._store.check_room()
-                left = self._limits.settings.fetch.fetch_seconds if seconds is None else seconds
-                deadline = anyio.current_time() + left
-                async with self._limits.slot(self._limits.shared.fetches, left):
-                    try:
-                        fetched = await fetch(seconds=deadline - anyio.current_time())
-                        received = max(received, fetched.size_bytes)
-                    finally:
-                        self._limits.count_bytes(received)
+            self._limits.check_bytes()
+            self._limits.check_host(url)
+            if cached is None:  # what is kept already may be revalidated
+                await self._store.check_room()
+            left = self._limits.settings.fetch.fetch_seconds if seconds is None else seconds
+            deadline = anyio.current_time() + left
+            async with self._limits.slot(self._limits.shared.fetches, left):
+                try:
+                    fetched = await self._fetcher.fetch(
+                        url,
+                        folder,
+                        cached=cached,
+                        progress=count,
+                        after=after,
+                        seconds=deadline - anyio.current_time(),
+                        within=within,
+                    )
+                    received = max(received, fetched.size_bytes)
+                finally:
+                    self._limits.count_bytes(received)
             facts |= {
                 "final_host": _host(fetched.final_url),
                 "address": fetched.address,

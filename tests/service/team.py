@@ -47,7 +47,7 @@ async def team(
     security = TransportSecuritySettings(allowed_hosts=[HOST])
     source = TenantSource(settings, tenants)
     verifier = Tokens(**principals())
-    app = build_app(source, security, verifier=verifier, tenants=tenants, audit=audit)
+    app = build_app(source, security, verifier=verifier, audit=audit)
     async with running(app) as http:
         yield http, tenants
 

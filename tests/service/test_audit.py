@@ -9,13 +9,14 @@ import anyio
 import pytest
 from mcp import MCPError
 
+from fetchstash.config import load
 from fetchstash.errors import BadArgument, FetchstashError, HttpError, Refused, StoreError
-from fetchstash.fetch import Fetched, FetchLimits, HttpFetcher
+from fetchstash.fetch import Fetched, Fetcher, FetchLimits, HttpFetcher
 from fetchstash.handlers import ExtractLimits
-from fetchstash.service import _request
+from fetchstash.service import Quotas, TenantStore, _request
 from fetchstash.service._request import AuditLog, ref_hash
 from fetchstash.service._serve import Readiness
-from fetchstash.service._work import AuditedRenderer, ServiceFetcher
+from fetchstash.service._work import AuditedRenderer, ServiceFetcher, SharedLimits, TenantLimits
 from fetchstash.service.access import Principal
 from fetchstash.store import MemoryObjects
 from tests.loopback import Site
@@ -68,13 +69,20 @@ def page(url: str, folder: Path) -> Fetched:
     return Fetched(path, url, url, url, url, 200, {}, 3, "", now, "", address="192.0.2.1")
 
 
+def recorded(fetcher: Fetcher, path: Path) -> ServiceFetcher:
+    """Return what records in a log what a fetcher does, for a tenant without limits."""
+    limits = TenantLimits("acme", load(), SharedLimits.of(2, 1, Quotas(), FetchLimits()))
+    store: Any = None  # it is not asked where nothing limits what is kept
+    return ServiceFetcher(fetcher, AuditLog(path), limits, TenantStore(store, limits.settings))
+
+
 async def test_a_fetch_is_a_line_with_who_what_when_and_the_decision(
     site: Site, path: Path, tmp_path: Path
 ) -> None:
     url = site.put("/a.txt?token=abc&q=1", b"secret words", "text/plain")
     hosts = (f"127.0.0.1:{site.port}",)
     fetcher = HttpFetcher(FetchLimits(allow_hosts=hosts, respect_robots=False))
-    audited = ServiceFetcher(fetcher, AuditLog(path))
+    audited = recorded(fetcher, path)
     await audited.fetch(url, tmp_path)
     await audited.check(url)
     await fetcher.aclose()
@@ -116,7 +124,7 @@ async def test_a_fetch_is_a_line_with_who_what_when_and_the_decision(
 )
 async def test_a_refusal_names_the_rule(path: Path, tmp_path: Path, url: str, rule: str) -> None:
     fetcher = HttpFetcher(FetchLimits(deny_domains=("denied.example",)))
-    audited = ServiceFetcher(fetcher, AuditLog(path))
+    audited = recorded(fetcher, path)
     with pytest.raises(Refused):
         await audited.fetch(url, tmp_path)
     await fetcher.aclose()
@@ -133,7 +141,7 @@ async def test_a_refused_redirect_names_its_host_here_and_nowhere_else(
     hosts = (f"127.0.0.1:{site.port}",)
     fetcher = HttpFetcher(FetchLimits(allow_hosts=hosts, respect_robots=False))
     with pytest.raises(Refused) as refused:
-        await ServiceFetcher(fetcher, AuditLog(path)).fetch(url, tmp_path)
+        await recorded(fetcher, path).fetch(url, tmp_path)
     await fetcher.aclose()
     [line] = lines(path)
     assert (line["rule"], line["final_host"], line["port"]) == ("address", "10.0.0.7", 80)
@@ -154,7 +162,7 @@ async def test_a_fetch_that_fails_is_a_line_too(
         raise error
 
     with pytest.raises(type(error)):
-        await ServiceFetcher(Canned(fail), AuditLog(path)).fetch("http://a.example/", tmp_path)
+        await recorded(Canned(fail), path).fetch("http://a.example/", tmp_path)
     [line] = lines(path)
     assert line.items() >= ({"decision": "failed"} | facts).items()
     assert "secret" not in path.read_text()
@@ -167,14 +175,14 @@ async def test_a_cancelled_fetch_is_a_line_and_stays_cancelled(path: Path, tmp_p
             raise AssertionError
 
     with anyio.move_on_after(0.01) as scope:
-        await ServiceFetcher(Slow(page), AuditLog(path)).fetch("http://a.example/", tmp_path)
+        await recorded(Slow(page), path).fetch("http://a.example/", tmp_path)
     assert scope.cancelled_caught
     assert [line["decision"] for line in lines(path)] == ["failed"]
 
 
 async def test_a_stored_copy_that_is_refused_is_a_line(path: Path) -> None:
     with pytest.raises(Refused):
-        await ServiceFetcher(Canned(page), AuditLog(path)).check("http://a.example/")
+        await recorded(Canned(page), path).check("http://a.example/")
     [line] = lines(path)
     assert (line["rule"], line["stored"]) == ("domain_denied", True)
 
@@ -207,7 +215,7 @@ async def test_what_cannot_be_recorded_is_refused_and_nothing_more_leaves(
         AuditLog.of(str(path))
     assert not caplog.records, "it is said once, at the start"
     fetcher = Canned(page)
-    audited = ServiceFetcher(fetcher, AuditLog(path))
+    audited = recorded(fetcher, path)
     for _ in range(2):
         with pytest.raises(StoreError, match="audit log"):
             await audited.fetch("http://a.example/", tmp_path)
@@ -220,7 +228,7 @@ async def test_a_log_that_can_be_written_again_says_how_much_it_lost(
     path: Path, tmp_path: Path
 ) -> None:
     path.mkdir()
-    audited = ServiceFetcher(Canned(page), AuditLog(path))
+    audited = recorded(Canned(page), path)
     for _ in range(3):
         with pytest.raises(FetchstashError):
             await audited.fetch("http://a.example/", tmp_path)
@@ -252,7 +260,7 @@ async def test_half_a_line_of_a_full_disk_spoils_no_other_line(
 
 
 async def test_a_log_may_be_moved_away_at_any_time(path: Path, tmp_path: Path) -> None:
-    audited = ServiceFetcher(Canned(page), AuditLog(path))
+    audited = recorded(Canned(page), path)
     await audited.fetch("http://a.example/1", tmp_path)
     path.rename(path.with_suffix(".1"))
     await audited.fetch("http://a.example/2", tmp_path)

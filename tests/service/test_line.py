@@ -39,7 +39,7 @@ class InLine:
         self.begun: list[str] = []
         self.lets_go = anyio.Event()
         tenants: Any = OneTenant()
-        self._app = Endpoint(self._run, HttpLimits(), OAuthLimits(), None, tenants)
+        self._app = Endpoint(self._run, HttpLimits(), OAuthLimits(), tenants)
 
     async def _run(self, _: Scope, receive: Receive, send: Send) -> None:
         self.begun.append(json.loads((await receive())["body"])["params"]["name"])

@@ -58,7 +58,7 @@ async def served(settings: Settings) -> AsyncGenerator[tuple[httpx2.AsyncClient,
     tenants = Tenants(settings)
     security = security_of(settings.http, "127.0.0.1", opened.getsockname()[1])
     source = TenantSource(settings, tenants)
-    app = build_app(source, security, verifier=Tokens(**PEOPLE), tenants=tenants)
+    app = build_app(source, security, verifier=Tokens(**PEOPLE))
     async with serving(app, settings.http, opened) as port:
         base = f"http://127.0.0.1:{port}"
         async with httpx2.AsyncClient(base_url=base, timeout=60) as http:

@@ -10,8 +10,8 @@ from hypothesis import given, strategies as st
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
-from fetchstash.config import HttpLimits, OAuthLimits
-from fetchstash.service import _endpoint
+from fetchstash.config import HttpLimits, OAuthLimits, load
+from fetchstash.service import Tenants, _endpoint
 from fetchstash.service._endpoint import Endpoint
 from fetchstash.service._request import client_in, new_session
 from fetchstash.service.access import FETCH, Principal
@@ -137,9 +137,10 @@ async def test_a_call_is_cancelled_by_its_own_principal_and_session_alone(
 ) -> None:
     inner = Blocked()
     tokens = Tokens(**{f"{who.tenant}-{who.name}": who for who in (ALICE, BOB, EVE)})
-    app = told = Endpoint(inner, HttpLimits(), OAuthLimits(), tokens)
+    tenants = Tenants(load())
+    app = told = Endpoint(inner, HttpLimits(), OAuthLimits(), tenants, tokens)
     if is_elsewhere:
-        told = Endpoint(inner, HttpLimits(), OAuthLimits(), tokens, None, app.cancel)
+        told = Endpoint(inner, HttpLimits(), OAuthLimits(), tenants, tokens, app.cancel)
     answers: list[bytes] = []
 
     async def call() -> None:
@@ -168,7 +169,8 @@ async def test_the_connection_of_a_long_call_is_kept_busy_and_ends_with_its_answ
         if message.get("body", b"").startswith(b":"):
             inner.may_end.set()
 
-    await Endpoint(inner, HttpLimits(), OAuthLimits())(SCOPE, receiving(), send)
+    app = Endpoint(inner, HttpLimits(), OAuthLimits(), Tenants(load()))
+    await app(SCOPE, receiving(), send)
     start, *pings, answer = sent
     assert dict(start["headers"])[b"content-type"] == b"text/event-stream"
     assert {(ping["body"], ping["more_body"]) for ping in pings} == {(b": ping\r\n\r\n", True)}
@@ -181,7 +183,7 @@ async def test_a_call_whose_client_leaves_is_cancelled_and_answered_nothing(
 ) -> None:
     monkeypatch.setattr(_endpoint, "WATCH_SECONDS", 0)
     inner, sent, left = Blocked(), list[Message](), anyio.Event()
-    app = Endpoint(inner, HttpLimits(), OAuthLimits())
+    app = Endpoint(inner, HttpLimits(), OAuthLimits(), Tenants(load()))
 
     async def send(message: Message) -> None:
         sent.append(message)
