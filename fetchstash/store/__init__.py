@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         repair_store,
         tenants_of,
     )
-    from fetchstash.store._protocol import ArtifactStore, StoreBase
+    from fetchstash.store._protocol import ArtifactStore
     from fetchstash.store._rank import COMMON, language_of, stems, words
     from fetchstash.store._reader import Pattern, TextReader, compile_pattern, count_matches
     from fetchstash.store._text import ByteSource, StoredText, StrideIndex
@@ -78,7 +78,6 @@ __all__ = [
     "Removed",
     "Run",
     "SearchResult",
-    "StoreBase",
     "StoreLimits",
     "StoredText",
     "StrideIndex",
@@ -126,7 +125,7 @@ _MODULES = {
         "Copied Progress check_store copy_service copy_store open_store open_whole repair_store "
         "tenants_of"
     ),
-    "_protocol": "ArtifactStore StoreBase",
+    "_protocol": "ArtifactStore",
     "_threads": "Turns",
     "_rank": "COMMON language_of stems words",
     "_reader": "Pattern TextReader compile_pattern count_matches",

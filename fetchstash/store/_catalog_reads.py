@@ -18,7 +18,7 @@ from fetchstash.store._blobs import PIECE, Blob, Blobs, Kind, copied
 from fetchstash.store._contract import Facts, Listing, Run, SearchResult, Usage, is_ref
 from fetchstash.store._disk import no_text
 from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
-from fetchstash.store._protocol import StoreBase
+from fetchstash.store._protocol import ArtifactStore
 from fetchstash.store._reader import TextReader
 from fetchstash.store._schema import Catalog, CatalogDown, Record
 from fetchstash.store._text import ByteSource, StrideIndex
@@ -50,7 +50,7 @@ class Known:
     version: object = None
 
 
-class CatalogReads(StoreBase):
+class CatalogReads(ArtifactStore):
     """The reading half of a store whose artifacts are rows: what blocks runs ``in_thread``.
 
     Must not be used after a fork.

@@ -1,6 +1,6 @@
-"""ArtifactStore, what any store promises, and a base that completes one."""
+"""ArtifactStore: what any store promises, and what one may leave out."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
@@ -14,13 +14,15 @@ from fetchstash.store._search import RunTexts, SearchIndex
 from fetchstash.store._threads import Threads
 from fetchstash.text.ranges import Ranges
 
+_MOST_TEXTS = 1_000
+
 
 class ArtifactStore(Protocol):
     """Artifacts of one folder or bucket, seen from one run.
 
     A reference is valid in every run (it is unguessable); lists, search and clean-up are of this
     run alone. All methods raise StoreError where the store fails, and UnknownRef or ExpiredRef for
-    a reference that leads nowhere.
+    a reference that leads nowhere. A store that derives from this may leave out what has a default.
     """
 
     @property
@@ -28,6 +30,7 @@ class ArtifactStore(Protocol):
         """A private folder for files on their way into ``put``. Old files in it are removed."""
         ...
 
+    @abstractmethod
     async def put(
         self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
     ) -> Facts:
@@ -37,106 +40,35 @@ class ArtifactStore(Protocol):
         has hashed the raw bytes gives ``facts.sha256`` and ``facts.size_bytes``. ``url`` is the
         whole URL by which the artifact can be found again; only a keyed hash of it is kept.
         """
-        ...
 
+    @abstractmethod
     async def get(self, ref_or_url: str) -> Facts:
         """Return the facts of a reference, or of the run's newest artifact under a URL.
 
         A URL whose bytes are lost is unknown, so that fetching it again brings them back.
         """
-        ...
 
+    @abstractmethod
     async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
         """List the artifacts of this run, newest first."""
-        ...
 
     async def runs(self) -> tuple[Run, ...]:
-        """Return the runs that have artifacts, that of the newest artifact first."""
-        ...
+        """Return the runs that have artifacts, that of the newest artifact first. Default: none."""
+        return ()
 
-    async def usage(self, *, own: bool = False) -> Usage:
-        """Return how much is kept in all runs, or in that of puts alone."""
-        ...
+    async def usage(self, *, own: bool = False) -> Usage:  # noqa: ARG002 - of one run
+        """Return how much is kept in all runs, or in that of puts alone. Default: in this run."""
+        listed = (await self.list(limit=(await self.list(limit=0)).total)).facts
+        size = sum(facts.size_bytes + (facts.text_bytes or 0) for facts in listed)
+        expiries = [facts.expires_at.timestamp() for facts in listed if facts.expires_at]
+        return Usage(len(listed), size, min(expiries, default=0.0))
 
     def seen_from(self, view: View) -> "ArtifactStore":
         """Return the same store as somebody else sees it; it closes with this one."""
-        ...
+        raise StoreError(f"This store has no run {view.puts}.", "Use another store.")
 
     async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
         """Return the facts as ``get`` does, and the text, None where there is none."""
-        ...
-
-    async def open_text(self, ref_or_url: str) -> TextReader:
-        """Open the text. Raises NoText where there is none."""
-        ...
-
-    def open_raw(self, ref_or_url: str) -> AbstractAsyncContextManager[Path]:
-        """Lend a file with the raw bytes. It is there until the context ends; never write to it."""
-        ...
-
-    async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
-        """Rank passages over these artifacts, or all of the run where ``refs`` is empty."""
-        ...
-
-    async def replace_text(
-        self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
-    ) -> Facts:
-        """Give an artifact a new text, a file of the spool, with its facts and ranges.
-
-        The file is gone from the spool afterwards, and the earlier text from the store. ``known``
-        are the facts from which the caller made the new text: raises Busy where those of the
-        document are others by now.
-        """
-        ...
-
-    async def touch(self, ref: str, facts: Facts | None = None) -> Facts:
-        """Mark as used now and keep for a whole term from now.
-
-        ``facts`` replaces the caller's own facts (a revalidation).
-        """
-        ...
-
-    async def pin(self, ref: str, *, pinned: bool = True) -> Facts:
-        """Keep outside age, bytes and count until it is unpinned."""
-        ...
-
-    async def delete(self, ref: str) -> None:
-        """Forget an artifact, and remove the bytes that no other artifact shares."""
-        ...
-
-    async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
-        """Apply retention (age, count, bytes; least recently used first), then remove orphans."""
-        ...
-
-    async def check(self) -> tuple[Finding, ...]:
-        """Examine the store, every file's hash included, and change nothing."""
-        ...
-
-    async def repair(self) -> tuple[Finding, ...]:
-        """Examine the store and mend what can be mended."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close. An ephemeral store deletes the artifacts of its run first."""
-        ...
-
-
-_MOST_TEXTS = 1_000
-
-
-class StoreBase(ABC):
-    """Completes an ArtifactStore: ranks the texts that it opens, removes and repairs nothing."""
-
-    @abstractmethod
-    async def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
-        """List the artifacts of this run, newest first."""
-
-    @abstractmethod
-    async def get(self, ref_or_url: str) -> Facts:
-        """Return the facts of a reference, or of the newest artifact under a URL."""
-
-    async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
-        """Return the facts, and the text where there is one."""
         facts = await self.get(ref_or_url)
         if facts.extracted_chars is None:
             return facts, None
@@ -146,15 +78,15 @@ class StoreBase(ABC):
     async def open_text(self, ref_or_url: str) -> TextReader:
         """Open the text. Raises NoText where there is none."""
 
-    async def replace_text(
-        self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
-    ) -> Facts:
-        """Raise StoreError: this store keeps no text but the first, so that OCR is of no use."""
-        del text, facts, ranges, known
-        raise StoreError(f"This store cannot replace the text of {ref}.", "Use another store.")
+    @abstractmethod
+    def open_raw(self, ref_or_url: str) -> AbstractAsyncContextManager[Path]:
+        """Lend a file with the raw bytes. It is there until the context ends; never write to it."""
 
     async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
-        """Rank passages over these artifacts, or the newest 1,000 where ``refs`` is empty."""
+        """Rank passages over these artifacts, or all of the run where ``refs`` is empty.
+
+        Default: over its newest 1,000.
+        """
         if not refs:
             listing = await self.list(limit=_MOST_TEXTS)
             refs = [facts.artifact_ref for facts in listing.facts]
@@ -170,32 +102,47 @@ class StoreBase(ABC):
             )
         )
 
-    async def runs(self) -> tuple[Run, ...]:
-        """Return nothing: this store does not list its runs."""
-        return ()
+    async def replace_text(
+        self, ref: str, text: Path, facts: Facts, ranges: Ranges, *, known: Facts
+    ) -> Facts:
+        """Give an artifact a new text, a file of the spool, with its facts and ranges.
 
-    def seen_from(self, view: View) -> "ArtifactStore":
-        """Raise StoreError: this store has one run."""
-        raise StoreError(f"This store has no run {view.puts}.", "Use another store.")
+        The file is gone from the spool afterwards, and the earlier text from the store. ``known``
+        are the facts from which the caller made the new text: raises Busy where those of the
+        document are others by now. Default: raises StoreError, so that OCR is of no use.
+        """
+        del text, facts, ranges, known
+        raise StoreError(f"This store cannot replace the text of {ref}.", "Use another store.")
 
-    async def usage(self, *, own: bool = False) -> Usage:  # noqa: ARG002 - the Protocol's
-        """Count what is kept in this run, all of it."""
-        listed = (await self.list(limit=(await self.list(limit=0)).total)).facts
-        size = sum(facts.size_bytes + (facts.text_bytes or 0) for facts in listed)
-        expiries = [facts.expires_at.timestamp() for facts in listed if facts.expires_at]
-        return Usage(len(listed), size, min(expiries, default=0.0))
+    @abstractmethod
+    async def touch(self, ref: str, facts: Facts | None = None) -> Facts:
+        """Mark as used now and keep for a whole term from now.
 
-    async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:  # noqa: ARG002 - the Protocol's
-        """Remove nothing: this store has no retention."""
+        ``facts`` replaces the caller's own facts (a revalidation).
+        """
+
+    @abstractmethod
+    async def pin(self, ref: str, *, pinned: bool = True) -> Facts:
+        """Keep outside age, bytes and count until it is unpinned."""
+
+    @abstractmethod
+    async def delete(self, ref: str) -> None:
+        """Forget an artifact, and remove the bytes that no other artifact shares."""
+
+    async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:  # noqa: ARG002 - of no use
+        """Apply retention (age, count, bytes; least recently used first), then remove orphans.
+
+        Default: remove nothing.
+        """
         return ()
 
     async def check(self) -> tuple[Finding, ...]:
-        """Return nothing: this store sees no damage."""
+        """Examine the store, every file's hash included, and change nothing. Default: no damage."""
         return ()
 
     async def repair(self) -> tuple[Finding, ...]:
-        """Return nothing: there is nothing to mend."""
+        """Examine the store and mend what can be mended. Default: nothing."""
         return ()
 
-    async def aclose(self) -> None:  # noqa: B027 - a default, not a gap
-        """Do nothing: nothing is open."""
+    async def aclose(self) -> None:
+        """Close. An ephemeral store deletes the artifacts of its run first."""

@@ -47,7 +47,7 @@ CHOSEN = {
     ),
     "fetchstash.text.ranges": "Heading Preview Ranges",
     "fetchstash.store": (
-        "ArtifactStore Facts Listing StoreBase StoredText TextReader keep_store_facts new_facts"
+        "ArtifactStore Facts Listing StoredText TextReader keep_store_facts new_facts"
     ),
     "fetchstash.fetch": "Fetched Fetcher Rendered Renderer",
     "fetchstash.client.adapters.pydantic_ai": "RecoveryCapability",

@@ -6,16 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from fetchstash.errors import NoText, UnknownRef
-from fetchstash.store import Facts, Listing, StoreBase, TextReader, keep_store_facts, new_facts
+from fetchstash.store import ArtifactStore, Facts, Listing, TextReader, keep_store_facts, new_facts
 from fetchstash.text.ranges import Ranges
 
 
-class OwnStore(StoreBase):
+class OwnStore(ArtifactStore):
     def __init__(self, spool: Path) -> None:
-        self.spool = spool
+        self._spool = spool
         self.facts: dict[str, Facts] = {}
         self.refs: dict[str, str] = {}
         self.texts: dict[str, tuple[bytes, Ranges]] = {}
+
+    @property
+    def spool(self) -> Path:
+        return self._spool
 
     async def put(
         self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
