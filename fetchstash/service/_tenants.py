@@ -24,7 +24,7 @@ from fetchstash.server import Answers, Context
 from fetchstash.service._fair import RequestQueue
 from fetchstash.service._quota import EXCHANGE_SECONDS, Quotas, limits_of
 from fetchstash.service._request import REFUSAL, AuditLog, client_of, principal_of, tenant_label
-from fetchstash.service._work import OfPerson, SharedLimits, TenantLimits, open_service_stash
+from fetchstash.service._work import OfPerson, SharedLimits, open_service_stash
 from fetchstash.stash import Stash
 from fetchstash.system import telemetry
 from fetchstash.system.processes import processors
@@ -141,10 +141,10 @@ class Tenants:
         if self._closed:
             raise Internal("The service is ending.", "Try again: another will answer.")
         await self._make_room()
-        opened, limits = AsyncExitStack(), TenantLimits(tenant, known.settings, self._shared)
-        with self._logging(known.settings):
+        opened, settings = AsyncExitStack(), known.settings
+        with self._logging(settings):
             of_person, known.pools = await opened.enter_async_context(
-                open_service_stash(self._audit, limits)
+                open_service_stash(tenant, settings, self._shared, self._audit)
             )
         known.opened = opened
         return of_person

@@ -94,32 +94,23 @@ class SharedLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class TenantLimits:
-    """What one tenant may do now, or one ``person`` of it."""
+class TenantWork:
+    """A Fetcher, Extractor, PageReader and Renderer of one tenant, or of one ``person`` of it.
+
+    It records each URL, counts the bytes, and waits for a slot of what it takes. A rendered page is
+    one line of the audit log; what it loads is vetted like it, and not recorded.
+    """
 
     tenant: str
     settings: Settings
     shared: SharedLimits
+    audit: AuditLog
+    store: TenantStore
+    fetcher: Fetcher
+    pool: Extractor
+    ocr: PageReader
+    renderer: Renderer | None
     person: str = ""
-
-    @property
-    def conversions(self) -> int:
-        """How many documents it may convert at a time."""
-        most = self.shared.conversions.most
-        return min(self.settings.quota.concurrent_conversions or most, most)
-
-    def check_bytes(self) -> None:
-        """Raise OverQuota if it has fetched its bytes of a day."""
-        self.shared.quotas.may_fetch(self._bytes)
-
-    def check_host(self, url: str) -> None:
-        """Raise OverQuota if it has asked for too many hosts within a minute."""
-        limit, who = self.settings.quota.hosts_per_minute, f"{self.tenant}/{self.person}"
-        self.shared.quotas.hosts.check(who, host_of(url), limit)
-
-    def count_bytes(self, size: int) -> None:
-        """Count bytes that were fetched."""
-        self.shared.quotas.fetched(self._bytes, size)
 
     @property
     def _bytes(self) -> dict[str, int]:
@@ -127,82 +118,19 @@ class TenantLimits:
         limit = quota.fetched_bytes_per_day
         return limits_of(self.tenant, self.person, limit, quota.person_part)
 
-    def slot(
+    def _slot(
         self, limiter: FairLimiter, seconds: float, most: int = 0
     ) -> AbstractAsyncContextManager[None]:
         """Hold a slot, after ``seconds`` at the most."""
         part = self.settings.quota.person_part
         return limiter.slot(self.tenant, most, person=self.person, part=part, patience=seconds)
 
-    def conversion(self, seconds: float | None = None) -> AbstractAsyncContextManager[None]:
+    def _conversion(self, seconds: float | None = None) -> AbstractAsyncContextManager[None]:
         """Hold a slot, after ``seconds`` at the most (None: the time that a conversion has)."""
         patience = self.settings.extract.wall_seconds if seconds is None else seconds
-        return self.slot(self.shared.conversions, patience, self.conversions)
-
-
-OfPerson = Callable[[str], Stash]
-
-
-@asynccontextmanager
-async def open_service_stash(
-    audit: AuditLog, limits: TenantLimits
-) -> AsyncGenerator[tuple[OfPerson, tuple[WorkerPool, ...]]]:
-    """Open a tenant: what gives each person a Stash ("": the tenant), and the pools of workers.
-
-    The fetcher has the connections, the rules of robots.txt and the granted hosts of this tenant
-    alone; a worker that has read a document of it reads none of another.
-    """
-    settings = limits.settings
-    async with AsyncExitStack() as opened:
-        fetcher = HttpFetcher(settings.fetch, gates=limits.shared.gates)
-        opened.push_async_callback(_close, fetcher)
-        renderer = browser_of(fetcher, settings.fetch)
-        slots = limits.shared.greps.slot, limits.shared.searches.slot
-        turns = Turns(*(partial(slot, limits.tenant) for slot in slots))
-        store = await open_store(settings.store, turns)
-        opened.push_async_callback(_close, store)
-        pool = partial(WorkerPool, folder=store.spool, niceness=_NICENESS)
-        pools = [pool(settings.extract, workers=limits.conversions)]
-        if settings.extract.ocr == "auto" and ocr_is_installed():
-            pools.append(pool(ocr_limits(settings.extract), workers=1))
-        for opened_pool in pools:
-            opened.push_async_callback(_close, opened_pool)
-        kept = TenantStore(store, settings)
-
-        def parts_of(person: str) -> dict[str, Any]:
-            own = kept.of_person(person)
-            their = replace(limits, person=person)
-            reader = TenantReader(their, pools[0], pools[-1], renderer)
-            return {
-                "store": own,
-                "fetcher": ServiceFetcher(fetcher, audit, their, own),
-                "extractor": reader,
-                "page_reader": reader if len(pools) > 1 else None,
-                "renderer": AuditedRenderer(reader, audit) if renderer else None,
-            }
-
-        whole = await opened.enter_async_context(open_stash(settings, **parts_of("")))
-        yield (lambda who: with_parts(whole, who, **parts_of(who)) if who else whole), tuple(pools)
-
-
-async def _close(part: Fetcher | Extractor | ArtifactStore) -> None:
-    with anyio.CancelScope(shield=True):
-        await part.aclose()
-
-
-class ServiceFetcher:
-    """A Fetcher that records each URL, waits for a slot and counts the bytes of its tenant.
-
-    A rendered page is one line; what it loads is vetted like it, and not recorded.
-    """
-
-    def __init__(
-        self, fetcher: Fetcher, audit: AuditLog, limits: TenantLimits, store: TenantStore
-    ) -> None:
-        self._fetcher = fetcher
-        self._audit = audit
-        self._limits = limits
-        self._store = store
+        return self._slot(
+            self.shared.conversions, patience, self.settings.quota.concurrent_conversions
+        )
 
     async def fetch(
         self,
@@ -227,16 +155,17 @@ class ServiceFetcher:
             if progress:
                 progress(now, total)
 
-        with self._audit.fetching(url) as facts:
-            self._limits.check_bytes()
-            self._limits.check_host(url)
+        with self.audit.fetching(url) as facts:
+            self.shared.quotas.may_fetch(self._bytes)
+            who, hosts = f"{self.tenant}/{self.person}", self.settings.quota.hosts_per_minute
+            self.shared.quotas.hosts.check(who, host_of(url), hosts)
             if cached is None:  # what is kept already may be revalidated
-                await self._store.check_room()
-            left = self._limits.settings.fetch.fetch_seconds if seconds is None else seconds
+                await self.store.check_room()
+            left = self.settings.fetch.fetch_seconds if seconds is None else seconds
             deadline = anyio.current_time() + left
-            async with self._limits.slot(self._limits.shared.fetches, left):
+            async with self._slot(self.shared.fetches, left):
                 try:
-                    fetched = await self._fetcher.fetch(
+                    fetched = await self.fetcher.fetch(
                         url,
                         folder,
                         cached=cached,
@@ -247,7 +176,7 @@ class ServiceFetcher:
                     )
                     received = max(received, fetched.size_bytes)
                 finally:
-                    self._limits.count_bytes(received)
+                    self.shared.quotas.fetched(self._bytes, received)
             facts |= {
                 "final_host": _host(fetched.final_url),
                 "address": fetched.address,
@@ -260,45 +189,8 @@ class ServiceFetcher:
 
     async def check(self, url: str, final_url: str = "") -> None:
         """Raise Refused where a stored copy may not be used, and record it; see Fetcher."""
-        with self._audit.fetching(url, stored=True):
-            await self._fetcher.check(url, final_url)
-
-    async def aclose(self) -> None:
-        """Do nothing: who opened the fetcher closes it."""
-
-
-class AuditedRenderer:
-    """A Renderer that records each page."""
-
-    def __init__(self, renderer: Renderer, audit: AuditLog) -> None:
-        self._renderer = renderer
-        self._audit = audit
-
-    async def render(
-        self, url: str, folder: Path, *, seconds: float, edge: int = 0, max_bytes: int = 0
-    ) -> Rendered:
-        """Render a page and record it; see Renderer. Raises StoreError where that cannot be."""
-        with self._audit.fetching(url, rendered=True) as facts:
-            page = await self._renderer.render(
-                url, folder, seconds=seconds, edge=edge, max_bytes=max_bytes
-            )
-            facts |= {"final_host": _host(page.url), "path": page.path}
-        return page
-
-
-def _host(url: str) -> str:
-    """Return the host of a URL that was fetched."""
-    return url.partition("://")[2].partition("/")[0].partition("?")[0]
-
-
-@dataclass(frozen=True, slots=True)
-class TenantReader:
-    """An Extractor, PageReader and Renderer: all wait for a slot, as each takes a processor."""
-
-    limits: TenantLimits
-    pool: Extractor
-    ocr: PageReader
-    renderer: Renderer | None
+        with self.audit.fetching(url, stored=True):
+            await self.fetcher.check(url, final_url)
 
     async def extract(
         self,
@@ -312,7 +204,7 @@ class TenantReader:
     ) -> Extraction:
         """Read a document (see Extractor). The time of waiting counts."""
         started = anyio.current_time()
-        async with self.limits.conversion(seconds):
+        async with self._conversion(seconds):
             if seconds is not None:
                 seconds = max(seconds - (anyio.current_time() - started), 1)
             return await self.pool.extract(
@@ -321,29 +213,90 @@ class TenantReader:
 
     async def part(self, decision: Decision, request: PartRequest) -> PartText | Picture:
         """Read one part of a document (see Extractor)."""
-        async with self.limits.conversion():
+        async with self._conversion():
             return await self.pool.part(decision, request)
 
     async def read_page(self, decision: Decision, source: Path, page: int) -> PageText:
         """Read the text of a page by OCR (see PageReader)."""
-        async with self.limits.conversion():
+        async with self._conversion():
             return await self.ocr.read_page(decision, source, page)
 
     async def render(
         self, url: str, folder: Path, *, seconds: float, edge: int = 0, max_bytes: int = 0
     ) -> Rendered:
-        """Render a page (see Renderer). The time of waiting counts, and the size of the result."""
+        """Render a page and record it (see Renderer). The time of waiting counts, and its size.
+
+        Raises OverQuota and Busy before anything is sent, and StoreError for a line that is lost.
+        """
         assert self.renderer
-        self.limits.check_bytes()
-        deadline = anyio.current_time() + seconds
-        async with self.limits.conversion(seconds):
-            left = deadline - anyio.current_time()
-            page = await self.renderer.render(
-                url, folder, seconds=left, edge=edge, max_bytes=max_bytes
-            )
-        status = await anyio.Path(page.path).stat()
-        self.limits.count_bytes(status.st_size)
+        with self.audit.fetching(url, rendered=True) as facts:
+            self.shared.quotas.may_fetch(self._bytes)
+            deadline = anyio.current_time() + seconds
+            async with self._conversion(seconds):
+                left = deadline - anyio.current_time()
+                page = await self.renderer.render(
+                    url, folder, seconds=left, edge=edge, max_bytes=max_bytes
+                )
+            status = await anyio.Path(page.path).stat()
+            self.shared.quotas.fetched(self._bytes, status.st_size)
+            facts |= {"final_host": _host(page.url), "path": page.path}
         return page
 
     async def aclose(self) -> None:
-        """Do nothing: who opened the pools closes them."""
+        """Do nothing: who opened the parts closes them."""
+
+
+def _host(url: str) -> str:
+    """Return the host of a URL that was fetched."""
+    return url.partition("://")[2].partition("/")[0].partition("?")[0]
+
+
+OfPerson = Callable[[str], Stash]
+
+
+@asynccontextmanager
+async def open_service_stash(
+    tenant: str, settings: Settings, shared: SharedLimits, audit: AuditLog
+) -> AsyncGenerator[tuple[OfPerson, tuple[WorkerPool, ...]]]:
+    """Open a tenant: what gives each person a Stash ("": the tenant), and the pools of workers.
+
+    The fetcher has the connections, the rules of robots.txt and the granted hosts of this tenant
+    alone; a worker that has read a document of it reads none of another.
+    """
+    async with AsyncExitStack() as opened:
+        fetcher = HttpFetcher(settings.fetch, gates=shared.gates)
+        opened.push_async_callback(_close, fetcher)
+        turns = Turns(*(partial(kind.slot, tenant) for kind in (shared.greps, shared.searches)))
+        store = await open_store(settings.store, turns)
+        opened.push_async_callback(_close, store)
+        pool, most = (
+            partial(WorkerPool, folder=store.spool, niceness=_NICENESS),
+            shared.conversions.most,
+        )
+        conversions = min(settings.quota.concurrent_conversions or most, most)
+        pools = [pool(settings.extract, workers=conversions)]
+        if settings.extract.ocr == "auto" and ocr_is_installed():
+            pools.append(pool(ocr_limits(settings.extract), workers=1))
+        for opened_pool in pools:
+            opened.push_async_callback(_close, opened_pool)
+        kept, renderer = TenantStore(store, settings), browser_of(fetcher, settings.fetch)
+        parts = fetcher, pools[0], pools[-1], renderer
+        work = TenantWork(tenant, settings, shared, audit, kept, *parts)
+
+        def parts_of(person: str) -> dict[str, Any]:
+            own = replace(work, store=kept.of_person(person), person=person)
+            return {
+                "store": own.store,
+                "fetcher": own,
+                "extractor": own,
+                "page_reader": own if len(pools) > 1 else None,
+                "renderer": own if renderer else None,
+            }
+
+        whole = await opened.enter_async_context(open_stash(settings, **parts_of("")))
+        yield (lambda who: with_parts(whole, who, **parts_of(who)) if who else whole), tuple(pools)
+
+
+async def _close(part: Fetcher | Extractor | ArtifactStore) -> None:
+    with anyio.CancelScope(shield=True):
+        await part.aclose()

@@ -11,12 +11,12 @@ from mcp import MCPError
 
 from fetchstash.config import load
 from fetchstash.errors import BadArgument, FetchstashError, HttpError, Refused, StoreError
-from fetchstash.fetch import Fetched, Fetcher, FetchLimits, HttpFetcher
+from fetchstash.fetch import Fetched, Fetcher, FetchLimits, HttpFetcher, Renderer
 from fetchstash.handlers import ExtractLimits
 from fetchstash.service import Quotas, TenantStore, _request
 from fetchstash.service._request import AuditLog, ref_hash
 from fetchstash.service._serve import Readiness
-from fetchstash.service._work import AuditedRenderer, ServiceFetcher, SharedLimits, TenantLimits
+from fetchstash.service._work import SharedLimits, TenantWork
 from fetchstash.service.access import Principal
 from fetchstash.store import MemoryObjects
 from tests.loopback import Site
@@ -69,11 +69,12 @@ def page(url: str, folder: Path) -> Fetched:
     return Fetched(path, url, url, url, url, 200, {}, 3, "", now, "", address="192.0.2.1")
 
 
-def recorded(fetcher: Fetcher, path: Path) -> ServiceFetcher:
-    """Return what records in a log what a fetcher does, for a tenant without limits."""
-    limits = TenantLimits("acme", load(), SharedLimits.of(2, 1, Quotas(), FetchLimits()))
-    store: Any = None  # it is not asked where nothing limits what is kept
-    return ServiceFetcher(fetcher, AuditLog(path), limits, TenantStore(store, limits.settings))
+def recorded(fetcher: Fetcher, path: Path, renderer: Renderer | None = None) -> TenantWork:
+    """Return what records in a log what a fetcher and a renderer do."""
+    settings, shared = load(), SharedLimits.of(2, 1, Quotas(), FetchLimits())
+    none: Any = None  # the store is not asked where nothing limits what is kept
+    store, parts = TenantStore(none, settings), (fetcher, none, none, renderer)
+    return TenantWork("acme", settings, shared, AuditLog(path), store, *parts)
 
 
 async def test_a_fetch_is_a_line_with_who_what_when_and_the_decision(
@@ -193,7 +194,7 @@ async def test_a_rendered_page_is_a_line(path: Path, tmp_path: Path) -> None:
             raise Refused("", "", rule="address")
 
     with pytest.raises(Refused):
-        await AuditedRenderer(Broken(), AuditLog(path)).render("http://h/", tmp_path, seconds=1)
+        await recorded(Canned(page), path, Broken()).render("http://h/", tmp_path, seconds=1)
     assert lines(path)[0].items() >= {"rendered": True, "rule": "address"}.items()
 
 
