@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,10 +96,10 @@ async def keep(stash: Stash, text: str, url: str = "") -> str:
 
 def plant(other: TenantStore) -> None:
     """Let every store look into another one for what it does not have."""
-    wrapped = TenantStore.wrapped
+    passed_on = TenantStore.__getattr__
 
-    def leaky(self: TenantStore, name: str, operation: Callable[..., Any]) -> Callable[..., Any]:
-        own = wrapped(self, name, operation)
+    def leaky(self: TenantStore, name: str) -> Any:
+        own = passed_on(self, name)
 
         async def run(*arguments: Any, **options: Any) -> Any:
             try:
@@ -107,9 +107,12 @@ def plant(other: TenantStore) -> None:
             except UnknownRef:
                 return await getattr(vars(other)["_store"], name)(*arguments, **options)
 
-        return run if name in ("get", "open_artifact", "open_text") else own
+        if name not in ("get", "open_artifact", "open_text"):
+            return own
+        vars(self)[name] = run
+        return run
 
-    TenantStore.wrapped = leaky  # type: ignore[method-assign]
+    TenantStore.__getattr__ = leaky  # type: ignore[method-assign]
 
 
 class Judge:
