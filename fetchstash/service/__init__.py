@@ -1,7 +1,7 @@
 """Many agents over HTTP: each tenant apart, bounded, counted and logged.
 
 `serve_http` is the whole service. Who serves it in a process of their own puts it together from the
-same parts: `build_app` takes a `TenantSource` and what it is to check, `server_of` runs it.
+same parts: `build_app` takes the `Tenants` and what it is to check, `server_of` runs it.
 """
 
 from fetchstash.service._exports import exports
@@ -16,12 +16,11 @@ from fetchstash.service._serve import (
     verifier_of,
 )
 from fetchstash.service._tenant_store import TenantStore
-from fetchstash.service._tenants import Tenants, TenantSource
+from fetchstash.service._tenants import Tenants
 
 __all__ = [
     "AuditLog",
     "Quotas",
-    "TenantSource",
     "TenantStore",
     "Tenants",
     "build_app",

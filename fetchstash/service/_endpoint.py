@@ -93,7 +93,6 @@ class _Answer:
         self.session = ""
 
     async def send(self, message: Message) -> None:
-        """Send a part of the answer."""
         if message["type"] == "http.response.start":
             if self._is_kept_alive:
                 return
@@ -190,7 +189,6 @@ class Endpoint:
         self.is_draining = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if self.is_draining or len(self._running) >= MAX_CALLS:
             await self._unavailable()(scope, receive, send)
             return

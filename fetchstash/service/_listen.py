@@ -101,7 +101,6 @@ def bounded_server(
 class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Capture none."""
         yield
 
 
@@ -132,7 +131,6 @@ class BoundedProtocol(H11Protocol):
     waiting_since: float = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection, or turn it away."""
         self.conn = Joined(h11.SERVER)
         self.begin(transport)
         most = min(MAX_CONNECTIONS, _files() // 2)
@@ -143,14 +141,12 @@ class BoundedProtocol(H11Protocol):
             self._head = self._later(HEAD_SECONDS)
 
     def begin(self, transport: asyncio.Transport) -> None:
-        """Speak HTTP on a connection."""
         super().connection_made(transport)
         if self.client and "." in self.client[0]:
             # A socket of both versions shows an IPv4 address as one of IPv6 (RFC 4291, 2.5.5.2).
             self.client = self.client[0].removeprefix("::ffff:"), self.client[1]
 
     def data_received(self, data: bytes) -> None:
-        """Read on."""
         if self.transport.is_closing():
             return
         super().data_received(data)
@@ -161,24 +157,20 @@ class BoundedProtocol(H11Protocol):
             self._head = self._later(HEAD_SECONDS)
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
         self.waiting_since = self.loop.time()
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        """Wait for the client to read, but not for ever."""
         super().pause_writing()
         self._reading = self._later(READ_SECONDS)
 
     def resume_writing(self) -> None:
-        """Write on."""
         if self._reading is not None:
             self._reading.cancel()
             self._reading = None
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
         self._end_head()
         self.resume_writing()
         super().connection_lost(exc)

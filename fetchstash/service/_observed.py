@@ -124,7 +124,6 @@ class Observed:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -190,7 +189,6 @@ class ObservedCalls(ServerMiddleware[Any]):
     async def __call__(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
-        """Pass a message on."""
         record = _request.current() or _request.Record("", {})
         record.rpc_method = ctx.method if ctx.method in _KNOWN else "other"
         name = (ctx.params or {}).get("name")
@@ -264,7 +262,6 @@ class HostCheck:
         self._open_paths = open_paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
         refused = await self._refusal(scope) if scope["type"] == "http" else None
         await (refused or self._app)(scope, receive, send)
 

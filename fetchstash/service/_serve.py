@@ -58,7 +58,7 @@ from fetchstash.service._listen import (
 from fetchstash.service._observed import HostCheck, Observed, ObservedCalls, log_to
 from fetchstash.service._quota import Quotas
 from fetchstash.service._request import AuditLog
-from fetchstash.service._tenants import Tenants, TenantSource
+from fetchstash.service._tenants import Tenants
 from fetchstash.service._workers import Channel, Job, Parent, end_signals, worker_count
 from fetchstash.service.access import (
     OwnTokens,
@@ -134,12 +134,11 @@ class Service:
     endpoint: Endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or run the lifespan."""
         await self.app(scope, receive, send)
 
 
 def build_app(
-    source: TenantSource,
+    tenants: Tenants,
     security: TransportSecuritySettings,
     *,
     verifier: Verifier | None = None,
@@ -148,16 +147,16 @@ def build_app(
     name: str = "",
     cancel_elsewhere: CancelElsewhere | None = None,
 ) -> Service:
-    """Return the application. Its lifespan closes ``source``.
+    """Return the application. Its lifespan closes ``tenants``.
 
     Without ``verifier`` everybody is the tenant "local". ``ready`` says why calls cannot be
     answered now, "" if they can. ``name`` is that of a worker, which /readyz names, and
     ``cancel_elsewhere`` is given the calls that a client cancels and that do not run here.
     """
-    http, oauth = source.settings.http, source.settings.oauth
-    server = build_server(source, announces=False)
+    http, oauth = tenants.settings.http, tenants.settings.oauth
+    server = build_server(tenants, announces=False)
     # In place of the SDK's own span, which quotes errors.
-    tools = {spec.name: spec for spec in tool_specs(source.settings)}
+    tools = {spec.name: spec for spec in tool_specs(tenants.settings)}
     server.middleware[:] = [ObservedCalls(frozenset(tools), audit)]
     manager = partial(
         StreamableHTTPSessionManager,
@@ -179,7 +178,7 @@ def build_app(
         return streams.asgi_app if tool.reports(named) else None
 
     endpoint = Endpoint(
-        answers.asgi_app, http, oauth, source.tenants, verifier, cancel_elsewhere, stream_for
+        answers.asgi_app, http, oauth, tenants, verifier, cancel_elsewhere, stream_for
     )
 
     @asynccontextmanager
@@ -257,8 +256,7 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
     check_certificate(http)
     if http.tls_cert and (reason := invalid_now(http.tls_cert)):
         _log.warning("Clients will refuse the certificate %s: %s.", http.tls_cert, reason)
-    check_fetching(settings)
-    check_quotas(settings)
+    check_tenants(settings)
     settings = for_clients_elsewhere(settings)
     objects = await open_objects(settings.store)
     asks_for_tokens = await verifier_of(settings, objects) is not None
@@ -348,7 +346,7 @@ async def _serve(
     quotas = Quotas(objects, hosts_file=shared)
     tenants = Tenants(settings, quotas, audit=audit, apart=verifier is not None, workers=workers)
     service = build_app(
-        TenantSource(settings, tenants),
+        tenants,
         security_of(http, host, opened.getsockname()[1]),
         verifier=verifier,
         ready=Readiness(objects, settings.extract, audit).reason,
@@ -370,25 +368,20 @@ async def _serve(
         raise Internal("The service could not be started.", "Its log has the details.")
 
 
-def check_fetching(settings: Settings) -> None:
-    """Refuse rules of fetching that cannot be read, of a tenant too. Raises BadArgument."""
-    HttpFetcher(settings.fetch)
-    tls_context(settings.fetch.ca_file)
-    for name in settings.tenants:
-        try:
-            HttpFetcher(settings.for_tenant(name).fetch)
-        except BadArgument as error:
-            what = f"The table [tenants.{name}] is wrong: {error.what}"
-            raise BadArgument(what, error.next_step) from None
+def check_tenants(settings: Settings) -> None:
+    """Refuse rules of fetching that cannot be read, and quotas that the store does not allow.
 
-
-def check_quotas(settings: Settings) -> None:
-    """Refuse a quota that the store would not let anybody use, of a tenant too.
-
-    It would evict what is kept before its date, and never refuse. Raises BadArgument.
+    Over such a quota it would evict what is kept before its date, and never refuse. Both hold for
+    each tenant. Raises BadArgument.
     """
+    tls_context(settings.fetch.ca_file)
     for name in ("", *settings.tenants):
         own = settings.for_tenant(name) if name else settings
+        try:
+            HttpFetcher(own.fetch)
+        except BadArgument as error:
+            what = f"The table [tenants.{name}] is wrong: {error.what}" if name else error.what
+            raise BadArgument(what, error.next_step) from None
         for quota, limit in (("stored_bytes", "max_total_bytes"), ("artifacts", "max_artifacts")):
             asked, most = getattr(own.quota, quota), getattr(own.store, limit)
             if asked > most:

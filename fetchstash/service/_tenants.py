@@ -56,7 +56,7 @@ class _Tenant:
 
 
 class Tenants:
-    """The Stash of each tenant, and what decides when its requests run.
+    """Gives each request the Stash of the tenant that its token names, and decides when it runs.
 
     If they are not ``apart``, all are the one user of this machine, without limits.
     """
@@ -74,7 +74,7 @@ class Tenants:
     ) -> None:
         """``workers`` serve beside each other on this machine, and share its processors."""
         unlimited = QuotaLimits(requests_per_minute=0, fetched_bytes_per_day=0, hosts_per_minute=0)
-        self._settings = settings if apart else replace(settings, quota=unlimited)
+        self.settings = settings if apart else replace(settings, quota=unlimited)
         self._quotas = quotas or Quotas()
         self._audit = audit or AuditLog(None)
         self.queue = RequestQueue(max(_HERE // workers, 8))
@@ -86,11 +86,27 @@ class Tenants:
         self._tenants: dict[str, _Tenant] = {}  # in the order of their last use
         self._closed = False
 
-    def settings_of(self, tenant: str) -> Settings:
-        return self._tenant(tenant).settings
+    def host(self, ctx: Context) -> Host:
+        """Return the host that asks. Nobody over HTTP shares our file system."""
+        settings = self._tenant(principal_of(ctx).tenant).settings
+        return Host(settings.views_for(client_of(ctx)), False, settings.context)
+
+    async def get(self, ctx: Context, answers: Answers = None) -> Stash:  # noqa: ARG002 - none asked
+        """Return the Stash of the request's principal. Raises Busy and OverQuota."""
+        if ctx.request and (refusal := ctx.request.scope.get(REFUSAL)):
+            raise refusal
+        principal = principal_of(ctx)
+        return await self.stash(principal.tenant, principal.run)
+
+    async def person_allows(self, *_: Any, **__: Any) -> bool:
+        """Return False: the network of a service is not its clients' to open."""
+        return False
+
+    def forget_roots(self) -> None:
+        """Do nothing: no client's folders are asked for."""
 
     def label(self, tenant: str) -> str:
-        return tenant_label(self._settings, tenant)
+        return tenant_label(self.settings, tenant)
 
     def admit(self, tenant: str, person: str = "") -> None:
         """Count a request. Raises OverQuota, and Busy where too many of them are here.
@@ -99,7 +115,7 @@ class Tenants:
         """
         if not self._apart:
             return
-        quota = self.settings_of(tenant).quota
+        quota = self._tenant(tenant).settings.quota
         self.queue.check(tenant, person, quota.person_part)
         limit, part = quota.requests_per_minute, quota.person_part
         self._quotas.request(limits_of(tenant, person, limit, part))
@@ -171,7 +187,7 @@ class Tenants:
 
     async def close_idle(self, seconds: float) -> None:
         """Close the tenants that nobody has used for so long. A store in memory would lose all."""
-        if self._settings.store.url == "memory:":
+        if self.settings.store.url == "memory:":
             return
         before = anyio.current_time() - seconds
         for name, known in list(self._tenants.items()):
@@ -188,7 +204,7 @@ class Tenants:
 
     def _tenant(self, name: str) -> _Tenant:
         known = self._tenants.pop(name, None) or _Tenant(
-            self._settings.for_tenant(name) if self._apart else self._settings
+            self.settings.for_tenant(name) if self._apart else self.settings
         )
         self._tenants[name] = known
         return known
@@ -205,7 +221,7 @@ class Tenants:
         if len(opened) < self._max_open:
             return
         idle = [name for name, known in opened.items() if not known.users]
-        if not idle or self._settings.store.url == "memory:":
+        if not idle or self.settings.store.url == "memory:":
             what = f"{self._max_open} other tenants are in use at the moment."
             raise Busy(what, "Try again in 5 s.", retry_after_seconds=5)
         await self._close(idle[0])
@@ -221,33 +237,3 @@ class Tenants:
                 await opened.aclose()
             except FetchstashError as error:  # the others are closed all the same
                 _log.warning("The store of the tenant %s did not close: %s", name, error)
-
-
-class TenantSource:
-    """Gives each request the Stash of the tenant that its verified token names."""
-
-    def __init__(self, settings: Settings, tenants: Tenants) -> None:
-        self.settings = settings
-        self.tenants = tenants
-
-    def host(self, ctx: Context) -> Host:
-        """Return the host that asks. Nobody over HTTP shares our file system."""
-        settings = self.tenants.settings_of(principal_of(ctx).tenant)
-        return Host(settings.views_for(client_of(ctx)), False, settings.context)
-
-    async def get(self, ctx: Context, answers: Answers = None) -> Stash:  # noqa: ARG002 - none asked
-        """Return the Stash of the request's principal. Raises Busy and OverQuota."""
-        if ctx.request and (refusal := ctx.request.scope.get(REFUSAL)):
-            raise refusal
-        principal = principal_of(ctx)
-        return await self.tenants.stash(principal.tenant, principal.run)
-
-    async def person_allows(self, *_: Any, **__: Any) -> bool:
-        """Return False: the network of a service is not its clients' to open."""
-        return False
-
-    def forget_roots(self) -> None:
-        """Do nothing: no client's folders are asked for."""
-
-    async def aclose(self) -> None:
-        await self.tenants.aclose()

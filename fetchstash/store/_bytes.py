@@ -171,7 +171,7 @@ class BucketBytes:
             with contextlib.suppress(OSError):  # a full disk: the cache is no promise
                 self.cache.keep(self._fetched(blob, ref), blob)
                 fd = self.cache.cached(blob)
-        return RangedSource(self._fetcher(blob, ref), blob.size) if fd is None else FileSource(fd)
+        return BucketSource(self._bucket, blob, ref) if fd is None else FileSource(fd)
 
     def lend(self, blob: Blob, ref: str) -> Path:
         path = self.cache.link(blob)
@@ -193,9 +193,9 @@ class BucketBytes:
 
     def _pieces(self, blob: Blob, ref: str) -> Generator[bytes]:
         """Go through the bytes of a blob, a few requests for them at a time."""
-        fetch, running = self._fetcher(blob, ref), deque[Future[bytes]]()
+        fetch, running = BucketSource(self._bucket, blob, ref).read, deque[Future[bytes]]()
         if blob.size <= PIECE:  # may be read by a thread that must not wait for another of them
-            yield fetch(0, blob.size) if blob.size else b""
+            yield fetch(0, blob.size)
             return
         for start in range(0, blob.size, PIECE):
             running.append(self._executor.submit(fetch, start, min(start + PIECE, blob.size)))
@@ -217,19 +217,6 @@ class BucketBytes:
             data = source.read(0, blob.size)
         _check(hashlib.sha256(data).hexdigest(), blob, ref)
         return text_in_memory(data)
-
-    def _fetcher(self, blob: Blob, ref: str) -> Callable[[int, int], bytes]:
-        """Return what reads a range of a blob."""
-
-        def fetch(start: int, end: int) -> bytes:
-            data = self._bucket.read_range(_key(blob), start, end)
-            if data is None:
-                raise lost(ref)
-            if len(data) != end - start:
-                raise _altered(ref)
-            return data
-
-        return fetch
 
     def remove(self, kind: Kind, sha256: str) -> None:
         """Remove a blob, and the copy of this machine."""
@@ -268,16 +255,24 @@ def _altered(ref: str) -> StoreError:
     return StoreError(what, "Fetch its document again.")
 
 
-class RangedSource:
-    """A ByteSource over ``fetch``, which returns the bytes [start, end): each read is a request."""
+class BucketSource:
+    """A ByteSource over a blob of a bucket: each read is a request."""
 
-    def __init__(self, fetch: Callable[[int, int], bytes], size: int) -> None:
-        self._fetch = fetch
-        self._size = size
+    def __init__(self, bucket: Bucket, blob: Blob, ref: str) -> None:
+        self._bucket = bucket
+        self._blob = blob
+        self._ref = ref
 
     def read(self, start: int, end: int) -> bytes:
-        end = min(end, self._size)
-        return self._fetch(start, end) if start < end else b""
+        end = min(end, self._blob.size)
+        if start >= end:
+            return b""
+        data = self._bucket.read_range(_key(self._blob), start, end)
+        if data is None:
+            raise lost(self._ref)
+        if len(data) != end - start:
+            raise _altered(self._ref)
+        return data
 
     def read_cached(self, start: int, end: int) -> bytes:
         """Raise NotCached: a request takes its time."""

@@ -115,29 +115,25 @@ class CatalogReads(ArtifactStore):
     @asynccontextmanager
     async def open_raw(self, ref_or_url: str) -> AsyncGenerator[Path]:
         """Lend a file with the raw bytes, which stays if the artifact goes."""
-        path = await self.run(lambda: self._lend_raw(ref_or_url))
+
+        def lend() -> Path:
+            with self._reads.reading() as db:
+                row = rows.find(db, ref_or_url, self._view)
+                blob = rows.blob(db, "raw", row.raw)
+            self._read[row.ref] = None
+            try:
+                return self._bytes.lend(blob, row.ref)
+            except StoreError:
+                with self._reads.reading() as db:
+                    rows.find(db, row.ref, self._view)  # raises if gc took it since
+                raise
+
+        path = await self.run(lend)
         try:
             yield path
         finally:
-            with CancelScope(shield=True):
-                await self._threads.run(lambda: self._take_back(path))
-
-    def _lend_raw(self, ref_or_url: str) -> Path:
-        """Return a file with the raw bytes, to be handed to ``_take_back``."""
-        with self._reads.reading() as db:
-            row = rows.find(db, ref_or_url, self._view)
-            blob = rows.blob(db, "raw", row.raw)
-        self._read[row.ref] = None
-        try:
-            return self._bytes.lend(blob, row.ref)
-        except StoreError:
-            with self._reads.reading() as db:
-                rows.find(db, row.ref, self._view)  # raises if gc took it since
-            raise
-
-    def _take_back(self, path: Path) -> None:
-        if path.parent == self._files.spool:  # else it is the blob itself
-            path.unlink(missing_ok=True)
+            with CancelScope(shield=True):  # that of a blob itself is not in the spool
+                await self._threads.run(lambda: self._files.discard([path]))
 
     async def search(self, query: str, refs: Sequence[str], max_results: int) -> SearchResult:
         job, size, opened = await self.run(lambda: self._search_job(query, refs, max_results))

@@ -271,23 +271,17 @@ class LocalStore(CatalogStore):
             try:
                 with contextlib.suppress(FileNotFoundError):  # somebody removed the folder
                     self._end_run()
-                is_unused = self._is_unused()
+                is_unused = False
+                if self._limits.ephemeral:
+                    self._place.end_lease()
+                    with self._catalog.reading() as db:
+                        is_unused = self._place.alone() and not rows.refs(db)
             finally:
                 self._catalog.close()
             if is_unused:
                 self._place.remove()
         finally:
             self._place.close()
-
-    def _is_unused(self) -> bool:
-        """End the lease of an ephemeral run. Return whether the folder is of no more use."""
-        if not self._limits.ephemeral:
-            return False
-        self._place.end_lease()
-        if not self._place.alone():
-            return False
-        with self._catalog.reading() as db:
-            return not rows.refs(db)
 
     def _withdraw(self, db: Connection, blobs: Iterable[Blob]) -> None:
         """Unlink what a failed change has renamed, unless an artifact names it."""

@@ -74,11 +74,10 @@ class Objects(Protocol):
 
     async def failing(self) -> str:
         """Return what of the store fails, in one word, "" if nothing does. Raises OSError."""
-        ...
+        return ""
 
     async def aclose(self) -> None:
         """Close."""
-        ...
 
 
 async def open_objects(limits: StoreLimits) -> Objects:
@@ -95,7 +94,7 @@ async def open_objects(limits: StoreLimits) -> Objects:
     return MemoryObjects() if folder is None else FolderObjects(folder / SERVICE)
 
 
-class MemoryObjects:
+class MemoryObjects(Objects):
     """Objects in memory."""
 
     def __init__(self) -> None:
@@ -116,18 +115,10 @@ class MemoryObjects:
         return sorted(key for key in self._values if key.startswith(below))
 
     async def reserve(self, key: str, seconds: float) -> float:
-        """Reserve the next moment under a key, in this process."""
         return _next_moment(self._reserved, key, seconds)
 
-    async def failing(self) -> str:
-        """Return "": memory does not fail."""
-        return ""
 
-    async def aclose(self) -> None:
-        """Do nothing: nothing is open."""
-
-
-class FolderObjects:
+class FolderObjects(Objects):
     """Objects in a folder: files of 0600 in folders of 0700."""
 
     def __init__(self, folder: Path) -> None:
@@ -135,7 +126,6 @@ class FolderObjects:
         self._threads = Threads()
 
     async def run(self, work: "Callable[[], T]") -> T:
-        """Run work in a thread."""
         return await self._threads.run(work)
 
     @in_thread
@@ -202,9 +192,6 @@ class FolderObjects:
         await self.delete(key)
         return "" if value == b"ready" else "store_error"
 
-    async def aclose(self) -> None:
-        """Do nothing: nothing is open."""
-
     def _path(self, key: str) -> Path:
         return self._folder / _checked(key)
 
@@ -223,7 +210,7 @@ def _raise(error: OSError) -> None:
         raise error
 
 
-class CatalogObjects:
+class CatalogObjects(Objects):
     """Objects as rows of the catalogue of a team. ``data`` is where its bytes are."""
 
     def __init__(self, database: "Database", data: "Bytes", threads: Threads) -> None:

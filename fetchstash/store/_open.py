@@ -44,17 +44,13 @@ async def open_store(limits: StoreLimits, turns: Turns | None = None) -> Artifac
     return await LocalStore.open(replace(limits, folder=folder), Threads(turns=turns))
 
 
-async def check_store(limits: StoreLimits) -> tuple[Finding, ...]:
-    """Examine a store, one that cannot be opened too, and change nothing."""
-    return await _examine(limits, repair=False)
-
-
 async def repair_store(limits: StoreLimits) -> tuple[Finding, ...]:
     """Examine a store, one that cannot be opened too, and mend what can be mended."""
-    return await _examine(limits, repair=True)
+    return await check_store(limits, repair=True)
 
 
-async def _examine(limits: StoreLimits, *, repair: bool) -> tuple[Finding, ...]:
+async def check_store(limits: StoreLimits, *, repair: bool = False) -> tuple[Finding, ...]:
+    """Examine a store, one that cannot be opened too, and change nothing, or ``repair`` it."""
     if is_shared(limits):
         try:
             store = await open_store(limits)

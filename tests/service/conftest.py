@@ -9,7 +9,7 @@ import pytest
 from mcp.server.transport_security import TransportSecuritySettings
 
 from fetchstash.config import Settings, load
-from fetchstash.service import Tenants, TenantSource, build_app, for_clients_elsewhere
+from fetchstash.service import Tenants, build_app, for_clients_elsewhere
 from tests.service.asgi import HOST, Service, running
 
 
@@ -24,7 +24,7 @@ def service(settings: Settings) -> Service:
 
     def opened(**parts: Any) -> AbstractAsyncContextManager[httpx2.AsyncClient]:
         security = TransportSecuritySettings(allowed_hosts=[HOST])
-        source = TenantSource(settings, Tenants(settings, apart=False))
+        source = Tenants(settings, apart=False)
         return running(build_app(source, security, **parts))
 
     return opened

@@ -11,15 +11,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from fetchstash.config import HttpLimits, Settings
-from fetchstash.service import (
-    Tenants,
-    TenantSource,
-    _endpoint,
-    _listen,
-    build_app,
-    security_of,
-    server_of,
-)
+from fetchstash.service import Tenants, _endpoint, _listen, build_app, security_of, server_of
 
 
 def set_bound(monkeypatch: pytest.MonkeyPatch, name: str, value: float) -> None:
@@ -33,7 +25,7 @@ async def listening(settings: Settings, **parts: Any) -> AsyncGenerator[int]:
     """Serve on loopback and yield the port."""
     opened = socket.create_server(("127.0.0.1", 0))
     security = security_of(settings.http, "127.0.0.1", opened.getsockname()[1])
-    service = build_app(TenantSource(settings, Tenants(settings, apart=False)), security, **parts)
+    service = build_app(Tenants(settings, apart=False), security, **parts)
     async with serving(service, settings.http, opened) as port:
         yield port
 

@@ -17,7 +17,7 @@ from fetchstash.config import Settings
 from fetchstash.errors import FetchFailed
 from fetchstash.fetch import Fetched, HttpFetcher
 from fetchstash.handlers import Extraction, WorkerPool
-from fetchstash.service import Tenants, TenantSource, build_app
+from fetchstash.service import Tenants, build_app
 from fetchstash.service.access import FETCH, READ, Principal
 from tests.service.asgi import HOST, Tokens, running
 
@@ -45,9 +45,8 @@ async def team(
     audit = parts.get("audit")
     tenants = parts.pop("tenants", None) or Tenants(settings, **parts)
     security = TransportSecuritySettings(allowed_hosts=[HOST])
-    source = TenantSource(settings, tenants)
     verifier = Tokens(**principals())
-    app = build_app(source, security, verifier=verifier, audit=audit)
+    app = build_app(tenants, security, verifier=verifier, audit=audit)
     async with running(app) as http:
         yield http, tenants
 

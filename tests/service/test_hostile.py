@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings as examples, strate
 from mcp.server.transport_security import TransportSecuritySettings
 
 from fetchstash.config import load
-from fetchstash.service import Tenants, TenantSource, build_app, for_clients_elsewhere
+from fetchstash.service import Tenants, build_app, for_clients_elsewhere
 from tests.service.asgi import HOST, URL, running
 
 METHODS = """
@@ -96,7 +96,7 @@ def test_any_message_gets_an_answer_of_the_protocol(
             load({"store.folder": str(tmp_path / "store"), "fetch.ports": [1]})
         )
         security = TransportSecuritySettings(allowed_hosts=[HOST])
-        app = build_app(TenantSource(settings, Tenants(settings, apart=False)), security)
+        app = build_app(Tenants(settings, apart=False), security)
         answers: list[httpx2.Response] = []
         async with running(app) as http:
             for message, headers in requests:

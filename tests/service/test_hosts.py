@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fetchstash.config import HttpLimits, Settings
-from fetchstash.service import Tenants, TenantSource, build_app, security_of
+from fetchstash.service import Tenants, build_app, security_of
 from tests.service.asgi import Service, Tokens, running
 from tests.service.test_messages import HEADERS, PING
 
@@ -73,7 +73,7 @@ def test_hosts_that_are_named_are_let_in_beside_the_own_address() -> None:
 
 async def test_a_host_is_one_name_in_upper_and_in_lower_case(settings: Settings) -> None:
     security = security_of(HttpLimits(hosts=("fetch.example.org",)), "127.0.0.1", 8080)
-    app = build_app(TenantSource(settings, Tenants(settings, apart=False)), security)
+    app = build_app(Tenants(settings, apart=False), security)
     async with running(app) as http:
         headers = HEADERS | {"host": "Fetch.Example.ORG:443"}
         answer = await http.post("/mcp", content=BODY, headers=headers)
@@ -84,9 +84,7 @@ async def test_a_page_that_the_operator_names_may_call(settings: Settings) -> No
     page = "https://app.example.org"
     settings = replace(settings, http=replace(settings.http, origins=(page,)))
     security = security_of(settings.http, "127.0.0.1", 8080)
-    app = build_app(
-        TenantSource(settings, Tenants(settings, apart=False)), security, verifier=Tokens()
-    )
+    app = build_app(Tenants(settings, apart=False), security, verifier=Tokens())
     asked = {"access-control-request-method": "POST"}
     asked["access-control-request-headers"] = "authorization, mcp-protocol-version"
     async with running(app) as http:

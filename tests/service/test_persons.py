@@ -13,7 +13,7 @@ import pytest
 
 from fetchstash.config import Settings, load
 from fetchstash.errors import UnknownRef
-from fetchstash.service import Tenants, TenantSource, build_app, security_of
+from fetchstash.service import Tenants, build_app, security_of
 from fetchstash.service.access import FETCH, READ, Principal
 from fetchstash.store import View, open_store, person_run, store_of_tenant
 from tests.service.asgi import Tokens
@@ -57,8 +57,7 @@ async def served(settings: Settings) -> AsyncGenerator[tuple[httpx2.AsyncClient,
     opened = socket.create_server(("127.0.0.1", 0))
     tenants = Tenants(settings)
     security = security_of(settings.http, "127.0.0.1", opened.getsockname()[1])
-    source = TenantSource(settings, tenants)
-    app = build_app(source, security, verifier=Tokens(**PEOPLE))
+    app = build_app(tenants, security, verifier=Tokens(**PEOPLE))
     async with serving(app, settings.http, opened) as port:
         base = f"http://127.0.0.1:{port}"
         async with httpx2.AsyncClient(base_url=base, timeout=60) as http:

@@ -28,7 +28,7 @@ from fetchstash.service._listen import (
     listener,
     sends_tokens_in_clear,
 )
-from fetchstash.service._serve import check_fetching, check_quotas
+from fetchstash.service._serve import check_tenants
 from tests.cli.terminal import Terminal
 from tests.loopback import Site
 from tests.server.test_stdio import FETCHSTASH, flags
@@ -349,9 +349,9 @@ def test_a_rule_of_fetching_that_cannot_be_read_is_refused_with_its_tenant(tmp_p
     file = tmp_path / "team.toml"
     file.write_text('[tenants.acme.fetch]\nallow_nets = ["10.0.0.0/99"]\n')
     with pytest.raises(BadArgument, match=r"^\[bad_argument\] The table \[tenants\.acme\] .*'10.0"):
-        check_fetching(load(file=file))
+        check_tenants(load(file=file))
     with pytest.raises(BadArgument, match=r"fetch\.deny_domains"):
-        check_fetching(load({"fetch.deny_domains": ["a b"]}))
+        check_tenants(load({"fetch.deny_domains": ["a b"]}))
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_a_quota_above_the_limits_of_the_store_is_refused(
     file = tmp_path / "team.toml"
     file.write_text(text)
     with pytest.raises(BadArgument, match=re.escape(said)) if said else nullcontext():
-        check_quotas(load(file=file))
+        check_tenants(load(file=file))
 
 
 @pytest.mark.long
