@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from fetchstash.cli._words import as_command
+from fetchstash.config import PROFILES, Settings, load
 from fetchstash.errors import FetchstashError, worded
-
-if TYPE_CHECKING:
-    from fetchstash.config import Settings
 
 Level = Literal["ok", "note", "warning", "fault"]
 
@@ -30,7 +28,7 @@ class Diagnosis:
     next_step: str = ""
 
 
-async def examine(settings: "Settings", *, repair: bool) -> list[Diagnosis]:
+async def examine(settings: Settings, *, repair: bool) -> list[Diagnosis]:
     """Examine everything in turn; with ``repair`` the store is mended where it can be."""
     return [
         _versions(),
@@ -67,7 +65,7 @@ def _versions() -> Diagnosis:
     return Diagnosis("ok", f"{python}; {', '.join(names)}")
 
 
-def _network(settings: "Settings") -> list[Diagnosis]:
+def _network(settings: Settings) -> list[Diagnosis]:
     """Return what is wrong with certificates and the proxy, and what the proxy must refuse."""
     from fetchstash.fetch import certificate_fault, unused_proxy  # noqa: PLC0415 - rooms are heavy
 
@@ -85,10 +83,8 @@ def _network(settings: "Settings") -> list[Diagnosis]:
     return found
 
 
-def _profiles(settings: "Settings") -> list[Diagnosis]:
+def _profiles(settings: Settings) -> list[Diagnosis]:
     """Return how much text each profile shows, the one in force first."""
-    from fetchstash.config import PROFILES, load  # noqa: PLC0415 - the rooms are heavy
-
     others = [profile for profile in PROFILES if profile != settings.profile]
     return [
         Diagnosis("ok", f"profile {settings.profile}, in force: {_texts_shown(settings)}"),
@@ -99,7 +95,7 @@ def _profiles(settings: "Settings") -> list[Diagnosis]:
     ]
 
 
-def _texts_shown(settings: "Settings") -> str:
+def _texts_shown(settings: Settings) -> str:
     views, most = settings.views, settings.views.max_chars_ceiling
     whole = min(views.inline_threshold, most)
     unit = "bytes" if views.count_bytes else "characters"
@@ -107,7 +103,7 @@ def _texts_shown(settings: "Settings") -> str:
     return f"texts up to {whole:,} {unit} come whole, {more}"
 
 
-async def _store(settings: "Settings", *, repair: bool) -> list[Diagnosis]:
+async def _store(settings: Settings, *, repair: bool) -> list[Diagnosis]:
     from fetchstash.store import bucket_url, check_store, repair_store  # noqa: PLC0415 - the room is heavy
 
     store = settings.store
@@ -140,7 +136,7 @@ def _no_store_yet(folder: Path) -> Diagnosis:
     return Diagnosis("fault", f"store {folder}: nothing can be made in {nearest}", step)
 
 
-async def _provider(settings: "Settings") -> Diagnosis:
+async def _provider(settings: Settings) -> Diagnosis:
     """Say whether tokens of the identity provider could be verified now."""
     from fetchstash.service.access import count_keys  # noqa: PLC0415 - heavy
 
@@ -152,7 +148,7 @@ async def _provider(settings: "Settings") -> Diagnosis:
     return Diagnosis("ok" if count else "fault", f"tokens: {settings.oauth.issuer} has {keys}")
 
 
-async def _worker(settings: "Settings") -> list[Diagnosis]:
+async def _worker(settings: Settings) -> list[Diagnosis]:
     """Have a worker read a text and name a binary, as it would a document's."""
     from fetchstash.handlers import Hints, WorkerPool, route_file  # noqa: PLC0415 - the room is heavy
 
@@ -206,7 +202,7 @@ async def _worker(settings: "Settings") -> list[Diagnosis]:
     return [*rows, Diagnosis(level, f"libmagic: {state}", hint)]
 
 
-def _ocr(settings: "Settings") -> Diagnosis:
+def _ocr(settings: Settings) -> Diagnosis:
     """Say whether pages without a text layer are read, without loading the models."""
     from fetchstash.handlers import ocr_is_installed, ocr_limits  # noqa: PLC0415 - as above
 
@@ -220,7 +216,7 @@ def _ocr(settings: "Settings") -> Diagnosis:
     return Diagnosis("ok", f"OCR: {version_of}, in a worker of its own, held to {held}")
 
 
-async def _browser(settings: "Settings") -> Diagnosis:
+async def _browser(settings: Settings) -> Diagnosis:
     """Say whether pages of scripts are rendered, by starting the browser once."""
     from fetchstash.fetch import browser_fault, missing  # noqa: PLC0415 - as above
 

@@ -9,8 +9,6 @@ import click
 from fetchstash.cli import _show
 from fetchstash.cli._grep import pieces
 from fetchstash.cli._options import (
-    as_model_flag,
-    json_flag,
     max_chars_flag,
     output_flag,
     raw_flag,
@@ -36,8 +34,7 @@ _STDOUT = Path("-")
 
 def _flags(of: F) -> F:
     """Add the flags that fetch and get share."""
-    flagged: F = max_chars_flag()(as_model_flag(json_flag(of)))
-    return refresh_flag(output_flag(raw_flag(flagged)))
+    return refresh_flag(output_flag(raw_flag(max_chars_flag()(of))))
 
 
 @command("Fetch documents and show them", views=True)
@@ -206,8 +203,6 @@ def get(view: View, words: Sequence[str], offset: int, output: Path | None, raw:
 @click.argument("url")
 @max_chars_flag()
 @refresh_flag
-@as_model_flag
-@json_flag
 def site(view: View, url: str) -> int | None:
     """Fetch the pages below a URL, by sitemap, llms.txt or links, and print their index.
 

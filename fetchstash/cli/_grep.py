@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fetchstash.cli import _show
-from fetchstash.cli._options import (
-    as_model_flag,
-    json_flag,
-    model_max_chars_flag,
-    refresh_flag,
-    sources_argument,
-)
+from fetchstash.cli._options import model_max_chars_flag, refresh_flag, sources_argument
 from fetchstash.cli._run import NO_MATCH, View, aside, command, print_objects, print_text
 from fetchstash.cli._sources import Source, found, read_each, warn, with_sources
 from fetchstash.cli._terminal import safe, screen_of, window_cells
@@ -165,8 +159,6 @@ async def hits(stash: "Stash", ref: str, scanner: Scanner) -> AsyncGenerator[Hit
 )
 @refresh_flag
 @model_max_chars_flag
-@as_model_flag
-@json_flag
 def grep(
     view: View,
     pattern: str,

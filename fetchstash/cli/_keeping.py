@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING
 import click
 
 from fetchstash.cli import _show
-from fetchstash.cli._options import as_model_flag, json_flag, sources_argument
+from fetchstash.cli._options import json_flag, sources_argument
 from fetchstash.cli._run import View, aside, command, print_objects, print_text, say, with_stash
 from fetchstash.cli._sources import kept_each, say_where
 from fetchstash.cli._terminal import Column, Meter, screen_of, table
 from fetchstash.cli._words import command_line, short_ref
+from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, Call
+from fetchstash.store import ALL_RUNS, with_run
 
 if TYPE_CHECKING:
-    from fetchstash.config import Settings
     from fetchstash.stash import Listing, Stash
     from fetchstash.store import Facts
 
@@ -115,8 +116,6 @@ _refs = sources_argument("REF...")
 
 @command("List what is kept, the newest first", shows=["all_runs"], views=True)
 @click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="Artifacts to list.")
-@as_model_flag
-@json_flag
 def ls(view: View, limit: int | None) -> None:
     """List what is kept, the newest first; @1, @2 … name it in every command."""
     screen = screen_of()
@@ -153,7 +152,7 @@ def ls(view: View, limit: int | None) -> None:
 @command("Keep artifacts for good, or delete them")
 @_refs
 @click.option("--unpin", is_flag=True, help="Let retention have them again.")
-def pin(settings: "Settings", words: Sequence[str], unpin: bool) -> int | None:
+def pin(settings: Settings, words: Sequence[str], unpin: bool) -> int | None:
     """Keep artifacts whatever their age and however full the store is."""
 
     async def work(stash: "Stash", facts: "Facts") -> None:
@@ -165,7 +164,7 @@ def pin(settings: "Settings", words: Sequence[str], unpin: bool) -> int | None:
 
 @command("Keep artifacts for good, or delete them")
 @_refs
-def rm(settings: "Settings", words: Sequence[str]) -> int | None:
+def rm(settings: Settings, words: Sequence[str]) -> int | None:
     """Delete artifacts, and the bytes that no other shares."""
 
     async def work(stash: "Stash", facts: "Facts") -> None:
@@ -182,7 +181,7 @@ def _named(facts: "Facts") -> str:
 
 @command("Open the kept file in its own program", name="open")
 @_refs
-def open_(settings: "Settings", words: Sequence[str]) -> int | None:
+def open_(settings: Settings, words: Sequence[str]) -> int | None:
     """Open a read-only copy of the kept file in the program that this system has for it."""
 
     async def work(stash: "Stash", facts: "Facts") -> None:
@@ -195,7 +194,7 @@ def open_(settings: "Settings", words: Sequence[str]) -> int | None:
 @command("Remove now what is too old or too much")
 @click.option("--dry-run", is_flag=True, help="Say what would go and why, and remove nothing.")
 @json_flag
-def gc(settings: "Settings", dry_run: bool, as_json: bool) -> None:
+def gc(settings: Settings, dry_run: bool, as_json: bool) -> None:
     """Apply retention now: age, count, bytes, and what no artifact names."""
     from fetchstash.render import size  # noqa: PLC0415 - heavy
 
@@ -217,11 +216,10 @@ def gc(settings: "Settings", dry_run: bool, as_json: bool) -> None:
     "--plot", "plot_file", type=click.Path(path_type=Path), help="Draw it to this file, as SVG."
 )
 @json_flag
-def stats(settings: "Settings", plot_file: Path | None, as_json: bool) -> None:
+def stats(settings: Settings, plot_file: Path | None, as_json: bool) -> None:
     """Sum up what was fetched, by kind and host, the tokens kept out, and what each tool cost."""
     from fetchstash.server.ui import costs, origins, plot, totals  # noqa: PLC0415 - heavy rooms
     from fetchstash.stash import logged_calls, replacing  # noqa: PLC0415 - as above
-    from fetchstash.store import ALL_RUNS, with_run  # noqa: PLC0415 - as above
 
     async def work(stash: "Stash") -> "Listing":
         listing = await stash.list(limit=settings.store.max_artifacts)

@@ -11,12 +11,14 @@ from fetchstash.cli._operating import with_tokens
 from fetchstash.cli._options import json_flag
 from fetchstash.cli._run import FAILED, command, print_objects, say
 from fetchstash.cli._terminal import Meter
+from fetchstash.config import Settings, load
+from fetchstash.errors import BadArgument, UnknownRef
+from fetchstash.store import ALL_RUNS, StoreLimits, person_run, store_of_tenant
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from fetchstash.config import Settings
-    from fetchstash.store import Copied, Progress, StoreLimits
+    from fetchstash.store import Copied, Progress
 
 T = TypeVar("T")
 
@@ -28,15 +30,14 @@ _tenant = click.option("--tenant", required=True, metavar="TENANT", help="Whose 
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
 @json_flag
-def copy(settings: "Settings", source: str, target: str, as_json: bool) -> int | None:
+def copy(settings: Settings, source: str, target: str, as_json: bool) -> int | None:
     """Copy a store into another one: references, pins, dates and URLs stay as they are.
 
     FROM and TO are a settings file (.toml) or a folder, which stand for all that a service keeps:
     its store, those of its tenants, and tokens. PLACE#TENANT is the store of one tenant,
     PLACE#TENANT/PERSON what one person of it keeps. A copy that was cut short goes on.
     """
-    from fetchstash.errors import BadArgument  # noqa: PLC0415 - heavy
-    from fetchstash.store import ALL_RUNS, copy_service, copy_store  # noqa: PLC0415 - as above
+    from fetchstash.store import copy_service, copy_store  # noqa: PLC0415 - heavy
 
     one, of_one, run = _place(settings, source)
     other, of_other, into = _place(settings, target)
@@ -62,12 +63,8 @@ def _told(done: "Copied", as_json: bool) -> int | None:
     return FAILED if done.lost else None
 
 
-def _place(settings: "Settings", word: str) -> "tuple[StoreLimits, str, str]":
+def _place(settings: Settings, word: str) -> tuple[StoreLimits, str, str]:
     """Return the store that a word names, its tenant, and the run of its person."""
-    from fetchstash.config import load  # noqa: PLC0415 - heavy
-    from fetchstash.errors import BadArgument  # noqa: PLC0415 - as above
-    from fetchstash.store import person_run  # noqa: PLC0415 - as above
-
     name, _, rest = (word, "", "") if Path(word).exists() else word.partition("#")
     tenant, _, person = rest.partition("/")
     place = Path(name).expanduser()
@@ -82,14 +79,11 @@ def _place(settings: "Settings", word: str) -> "tuple[StoreLimits, str, str]":
     return settings.store, tenant, run
 
 
-def _of_tenant(limits: "StoreLimits", tenant: str) -> "StoreLimits":
-    from fetchstash.store import store_of_tenant  # noqa: PLC0415 - heavy
-
+def _of_tenant(limits: StoreLimits, tenant: str) -> StoreLimits:
     return store_of_tenant(limits, _checked(tenant)) if tenant else limits
 
 
 def _checked(tenant: str) -> str:
-    from fetchstash.errors import BadArgument  # noqa: PLC0415 - heavy
     from fetchstash.service.access import is_tenant  # noqa: PLC0415 - as above
 
     if not is_tenant(tenant):
@@ -109,7 +103,7 @@ def _run(doing: str, work: "Callable[[Progress], Awaitable[T]]") -> T:
 @click.argument("tenant", metavar="TENANT")
 @click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
 @json_flag
-def export(settings: "Settings", tenant: str, folder: Path, as_json: bool) -> int | None:
+def export(settings: Settings, tenant: str, folder: Path, as_json: bool) -> int | None:
     """Copy all that a tenant keeps into a folder, which is a store: --folder FOLDER reads it."""
     from fetchstash.store import copy_store  # noqa: PLC0415 - heavy
 
@@ -121,7 +115,7 @@ def export(settings: "Settings", tenant: str, folder: Path, as_json: bool) -> in
 @command("Delete a tenant: its tokens, artifacts and logs", name="delete")
 @click.argument("tenant", metavar="TENANT")
 @_yes
-def delete_tenant(settings: "Settings", tenant: str, yes: bool) -> int | None:
+def delete_tenant(settings: Settings, tenant: str, yes: bool) -> int | None:
     """Delete a tenant: its tokens, artifacts and logs of calls and events. The audit log stays.
 
     An identity provider may still name it: remove it there, too.
@@ -150,15 +144,14 @@ def delete_tenant(settings: "Settings", tenant: str, yes: bool) -> int | None:
 @click.argument("name", metavar="NAME")
 @_tenant
 @_yes
-def delete_person(settings: "Settings", name: str, tenant: str, yes: bool) -> int | None:
+def delete_person(settings: Settings, name: str, tenant: str, yes: bool) -> int | None:
     """Delete a person of a tenant: tokens, artifacts, pinned ones too, and logged calls.
 
     NAME is that of the tokens, and of oauth.principal_claim where there is a provider. In a team's
     store the bytes go within the hour.
     """
-    from fetchstash.errors import UnknownRef  # noqa: PLC0415 - heavy
     from fetchstash.stash import log_of  # noqa: PLC0415 - as above
-    from fetchstash.store import open_whole, person_run  # noqa: PLC0415 - as above
+    from fetchstash.store import open_whole  # noqa: PLC0415 - as above
 
     own = _existing(settings, tenant)
     runs = {person_run(name, issuer) for issuer in ("", settings.oauth.issuer)}
@@ -183,11 +176,10 @@ def delete_person(settings: "Settings", name: str, tenant: str, yes: bool) -> in
     return _said(f"{tokens} tokens and {kept:,} artifacts of {name} of {tenant}", yes=yes)
 
 
-def _existing(settings: "Settings", tenant: str) -> "Settings":
+def _existing(settings: Settings, tenant: str) -> Settings:
     """Return the settings of a tenant that has a store. Raises BadArgument for any other."""
     import anyio  # noqa: PLC0415 - heavy
 
-    from fetchstash.errors import BadArgument  # noqa: PLC0415 - as above
     from fetchstash.store import tenants_of  # noqa: PLC0415 - as above
 
     names = anyio.run(tenants_of, settings.store)
@@ -197,7 +189,7 @@ def _existing(settings: "Settings", tenant: str) -> "Settings":
     return settings.for_tenant(tenant)
 
 
-def _revoke(settings: "Settings", tenant: str, name: str, *, yes: bool) -> int:
+def _revoke(settings: Settings, tenant: str, name: str, *, yes: bool) -> int:
     """Revoke the tokens of a tenant, or of one name of it; return how many there are."""
     from fetchstash.service.access import OwnTokens  # noqa: PLC0415 - heavy
 

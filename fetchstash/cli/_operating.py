@@ -16,10 +16,18 @@ from fetchstash.cli._run import FAILED, aside, command, failed, in_this_folder, 
 from fetchstash.cli._terminal import Column, Meter, safe_line, screen_of, table_or_tabs
 from fetchstash.cli._words import as_command
 from fetchstash.cli.hosts._servers import HOSTS, Environment, Host
+from fetchstash.config import (
+    KEYS,
+    Settings,
+    WrappedServer,
+    example_file,
+    load,
+    resolved,
+    toml_value,
+)
 from fetchstash.errors import BadArgument, FetchstashError
 
 if TYPE_CHECKING:
-    from fetchstash.config import Settings, WrappedServer
     from fetchstash.gateway import Process
     from fetchstash.service.access import OwnTokens
 
@@ -38,7 +46,7 @@ if TYPE_CHECKING:
     "--workers", type=click.IntRange(1), help="Serve in so many processes (http.workers)."
 )
 def serve(
-    settings: "Settings", address: str | None, forwarded: tuple[str, ...], workers: int | None
+    settings: Settings, address: str | None, forwarded: tuple[str, ...], workers: int | None
 ) -> None:
     """Serve MCP over stdin and stdout, as a host starts it; with --http to many clients."""
     import anyio  # noqa: PLC0415 - heavy
@@ -65,10 +73,9 @@ def serve(
     help="Print a settings file with every setting, its default and its meaning.",
 )
 @json_flag
-def config(settings: "Settings", example: bool, as_json: bool) -> None:
+def config(settings: Settings, example: bool, as_json: bool) -> None:
     """Print each setting's value and where it came from."""
-    from fetchstash.config import KEYS, example_file, toml_value  # noqa: PLC0415 - the rooms are heavy
-    from fetchstash.fetch import mask_url  # noqa: PLC0415 - as above
+    from fetchstash.fetch import mask_url  # noqa: PLC0415 - heavy
 
     if example:
         click.echo(example_file(), nl=False)
@@ -92,7 +99,7 @@ def config(settings: "Settings", example: bool, as_json: bool) -> None:
     help="Mend what can be mended in the store; what is lost for good is removed.",
 )
 @json_flag
-def doctor(settings: "Settings", repair: bool, as_json: bool) -> int | None:
+def doctor(settings: Settings, repair: bool, as_json: bool) -> int | None:
     """Examine the installation and the store; the exit code says whether all is well."""
     import anyio  # noqa: PLC0415 - heavy
 
@@ -238,7 +245,6 @@ def wrap(
     """Serve another MCP server, its long results as previews: wrap -- COMMAND [ARGUMENT …]."""
     import anyio  # noqa: PLC0415 - heavy
 
-    from fetchstash.config import load  # noqa: PLC0415 - heavy
     from fetchstash.gateway import serve_gateway  # noqa: PLC0415 - as above
 
     settings = load(environment=os.environ, file=file)
@@ -252,15 +258,14 @@ def wrap(
 
 
 def _servers(
-    settings: "Settings",
+    settings: Settings,
     url: str,
     headers: tuple[str, ...],
     names: tuple[str, ...],
     program: tuple[str, ...],
-) -> "tuple[WrappedServer, ...]":
+) -> tuple[WrappedServer, ...]:
     """Return what to wrap: the command, the URL, or servers of the settings file."""
-    from fetchstash.config import WrappedServer, resolved  # noqa: PLC0415 - heavy
-    from fetchstash.gateway import name_of  # noqa: PLC0415 - as above
+    from fetchstash.gateway import name_of  # noqa: PLC0415 - heavy
 
     if bool(url) + bool(program) + bool(names) > 1:
         raise BadArgument("Several servers are named in different ways.", "Give one way.")
@@ -286,7 +291,7 @@ def _servers(
 @command("Look at what is kept, in a browser")
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, help="0: any free one.")
 @click.option("--no-browser", is_flag=True, help="Only print the link.")
-def ui(settings: "Settings", port: int, no_browser: bool) -> None:
+def ui(settings: Settings, port: int, no_browser: bool) -> None:
     """Show what agents fetched and what they were shown of it. The link opens one browser, once."""
     import webbrowser  # noqa: PLC0415 - only where it is needed
 
@@ -325,7 +330,7 @@ T = TypeVar("T")
 )
 @json_flag
 def create(
-    settings: "Settings", tenant: str, name: str, days: int, scopes: Sequence[str], as_json: bool
+    settings: Settings, tenant: str, name: str, days: int, scopes: Sequence[str], as_json: bool
 ) -> None:
     """Create a token and print it. It is shown this once, and kept as a hash alone."""
     from fetchstash.service.access import SCOPES  # noqa: PLC0415 - heavy
@@ -342,7 +347,7 @@ def create(
 
 @command("List the tokens, the oldest first", name="list")
 @json_flag
-def list_tokens(settings: "Settings", as_json: bool) -> None:
+def list_tokens(settings: Settings, as_json: bool) -> None:
     """List the tokens that are not revoked, the oldest first. What they are is not shown."""
     records = with_tokens(settings, lambda own: own.records())
     if as_json:
@@ -371,10 +376,8 @@ def list_tokens(settings: "Settings", as_json: bool) -> None:
 @click.option("--all", "every", is_flag=True, help="Revoke all tokens --of NAME.")
 @click.option("--of", "name", default="", metavar="NAME", help="Whose tokens --all revokes.")
 @click.option("--tenant", default="", metavar="TENANT", help="Of this tenant alone.")
-def revoke(settings: "Settings", ids: Sequence[str], every: bool, name: str, tenant: str) -> None:
+def revoke(settings: Settings, ids: Sequence[str], every: bool, name: str, tenant: str) -> None:
     """Revoke tokens by their ids, or --all --of NAME. Within 30 s no server takes them any more."""
-    from fetchstash.errors import BadArgument  # noqa: PLC0415 - heavy
-
     if every != bool(name) or every == bool(ids) or (tenant and not every):
         what = "revoke takes ids of tokens, or --all --of NAME."
         raise BadArgument(what, "fetchstash token list shows both.")
@@ -392,11 +395,10 @@ def revoke(settings: "Settings", ids: Sequence[str], every: bool, name: str, ten
     with_tokens(settings, work)
 
 
-def with_tokens(settings: "Settings", work: "Callable[[OwnTokens], Awaitable[T]]") -> T:
+def with_tokens(settings: Settings, work: "Callable[[OwnTokens], Awaitable[T]]") -> T:
     """Open the tokens in the store of the settings, do one thing, and close them."""
     import anyio  # noqa: PLC0415 - heavy: only where something is done
 
-    from fetchstash.errors import BadArgument  # noqa: PLC0415 - as above
     from fetchstash.service.access import OwnTokens  # noqa: PLC0415 - as above
     from fetchstash.store import MemoryObjects, open_objects  # noqa: PLC0415 - as above
 

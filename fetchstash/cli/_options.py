@@ -144,12 +144,8 @@ def max_chars_flag(
 model_max_chars_flag = max_chars_flag(
     "With --as-model: the characters that it is shown at the most."
 )
-as_model_flag = click.option(
-    "--as-model", "model", is_flag=True, help="Show exactly what a model is shown."
-)
-json_flag = click.option(
-    "--json", "as_json", is_flag=True, help="Print data, one JSON object a line."
-)
+_JSON: dict[str, Any] = {"is_flag": True, "help": "Print data, one JSON object a line."}
+json_flag = click.option("--json", "as_json", **_JSON)
 refresh_flag = click.option(
     "--refresh", is_flag=True, help="Ask the server even where a kept copy is still fresh."
 )
@@ -311,13 +307,22 @@ _RANGE = re.compile(r"\s*\[[^]]*[<>]=[^]]*\]$")
 
 
 class Command(click.Command):
-    """A command whose help leaves out the flags of the settings, but for those it ``shows``."""
+    """A command whose help leaves out the flags of the settings, but for those it ``shows``.
+
+    With ``views`` it takes --as-model and --json.
+    """
 
     def __init__(
-        self, *arguments: Any, shows: Sequence[str] = (), settings: bool = True, **named: Any
+        self, *arguments: Any, shows: Sequence[str], settings: bool, views: bool, **named: Any
     ) -> None:
         super().__init__(*arguments, **named)
         self._shows = shows
+        if views:
+            help_text = "Show exactly what a model is shown."
+            self.params += (
+                click.Option(["--as-model", "model"], is_flag=True, help=help_text),
+                click.Option(["--json", "as_json"], **_JSON),
+            )
         if settings:
             self.params += (*setting_options(), _HELP_SETTINGS)
 

@@ -10,7 +10,6 @@ import click
 from fetchstash.cli import _show
 from fetchstash.cli._options import (
     UNITS,
-    as_model_flag,
     complete_sources,
     json_flag,
     max_chars_flag,
@@ -38,10 +37,10 @@ from fetchstash.cli._sources import (
 )
 from fetchstash.cli._terminal import Meter, screen_of
 from fetchstash.cli._words import command_line
+from fetchstash.config import Settings
 from fetchstash.errors import FetchstashError
 
 if TYPE_CHECKING:
-    from fetchstash.config import Settings
     from fetchstash.stash import Picture, Stash
     from fetchstash.store import Facts
 
@@ -100,8 +99,6 @@ def _save_picture(picture: "Picture", target: Path) -> None:
 )
 @refresh_flag
 @max_chars_flag()
-@as_model_flag
-@json_flag
 def slice_(
     view: View,
     word: str,
@@ -164,8 +161,6 @@ def slice_(
 )
 @refresh_flag
 @model_max_chars_flag
-@as_model_flag
-@json_flag
 def search(view: View, words: Sequence[str], places: Sequence[str], max_results: int) -> int | None:
     """Rank the passages of all that is kept here by the words you look for."""
     query = " ".join(word for word in words if not is_plain_source(word))
@@ -211,8 +206,6 @@ def search(view: View, words: Sequence[str], places: Sequence[str], max_results:
 @command("Show the facts and the outline of a document", views=True)
 @click.argument("word", metavar="SOURCE", shell_complete=complete_sources)
 @refresh_flag
-@as_model_flag
-@json_flag
 def info(view: View, word: str) -> int:
     """Show what is known of a document, and its outline."""
 
@@ -226,7 +219,7 @@ def info(view: View, word: str) -> int:
 @command("Find where the sentences of an answer came from", shows=["all_runs"])
 @click.argument("file", type=click.File(encoding="utf-8", errors="replace"))
 @json_flag
-def trace(settings: "Settings", file: "TextIO", as_json: bool) -> int | None:
+def trace(settings: Settings, file: "TextIO", as_json: bool) -> int | None:
     """Show for each sentence of a text the passage that supports it, and who was shown that.
 
     FILE is a text, - is stdin. The exit code is 1 where nothing kept supports a sentence.

@@ -14,10 +14,11 @@ import click
 from fetchstash.cli._options import Command, take_settings
 from fetchstash.cli._terminal import safe, safe_line, screen_of, wrapped
 from fetchstash.cli._words import as_command
+from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, FetchstashError, OutOfRange, StoreError
+from fetchstash.store import AUTO_RUN, folder_run
 
 if TYPE_CHECKING:
-    from fetchstash.config import Settings
     from fetchstash.render import Value
     from fetchstash.stash import Stash
 
@@ -37,7 +38,7 @@ class View:
     ``max_chars`` bounds what is shown; ``refresh`` asks the server where a kept copy is fresh.
     """
 
-    settings: "Settings"
+    settings: Settings
     refresh: bool = False
     max_chars: int | None = None
     model: bool = False
@@ -113,7 +114,7 @@ def command(
                 code = failed(system, as_json=as_json)
             sys.exit(code or 0)
 
-        shown = {"short_help": short_help, "shows": shows, "settings": settings}
+        shown = {"short_help": short_help, "shows": shows, "settings": settings, "views": views}
         return click.command(name, cls=Command, **shown)(run)
 
     return decorate
@@ -159,7 +160,7 @@ def failed(
     return USAGE if isinstance(error, BadArgument) else FAILED
 
 
-def with_stash(settings: "Settings", work: "Callable[[Stash], Awaitable[T]]") -> T:
+def with_stash(settings: Settings, work: "Callable[[Stash], Awaitable[T]]") -> T:
     """Open a Stash, do one thing, and close it; Ctrl-C leaves nothing half-written."""
     import anyio  # noqa: PLC0415 - heavy: only where something is done
 
@@ -174,13 +175,11 @@ def with_stash(settings: "Settings", work: "Callable[[Stash], Awaitable[T]]") ->
     return anyio.run(run)
 
 
-def in_this_folder(settings: "Settings") -> "Settings":
+def in_this_folder(settings: Settings) -> Settings:
     """Return the settings with the run of the working folder in place of "auto".
 
     A command's process ends with it, so even / and the home folder have a run here.
     """
-    from fetchstash.store import AUTO_RUN, folder_run  # noqa: PLC0415 - heavy
-
     if settings.store.run != AUTO_RUN or settings.store.ephemeral:
         return settings
     return replace(settings, store=replace(settings.store, run=folder_run(Path.cwd())))

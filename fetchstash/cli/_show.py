@@ -19,7 +19,7 @@ from fetchstash.cli._terminal import (
 )
 from fetchstash.cli._words import age, as_command, command_line, short_ref
 from fetchstash.errors import Call, NoText
-from fetchstash.text.facts import QUERY
+from fetchstash.text.facts import LANDINGS, NO_BROWSER, PAGE_VERDICTS, QUERY
 from fetchstash.text.tokens import TokenCount
 
 if TYPE_CHECKING:
@@ -75,8 +75,6 @@ def is_prose(facts: "Facts") -> bool:
 
 def conditions(facts: "Facts") -> list[str]:
     """Return a line for each thing that is wrong with a document, or with its text."""
-    from fetchstash.text.facts import LANDINGS, PAGE_VERDICTS  # noqa: PLC0415 - as others
-
     if facts.extracted_chars is None:
         reason = _why_no_text(facts)
         return [f"It has no text: {reason}."] if reason else []
@@ -105,8 +103,6 @@ def conditions(facts: "Facts") -> list[str]:
 
 
 def _browser_hint(facts: "Facts") -> list[str]:
-    from fetchstash.text.facts import NO_BROWSER  # noqa: PLC0415 - as others
-
     hint = "A browser could show more: `fetchstash register --browser` adds one."
     return [hint] if facts.rendered == NO_BROWSER else []
 
@@ -117,8 +113,6 @@ def _lack(facts: "Facts") -> str:
 
 def _why_no_text(facts: "Facts") -> str:
     """Return why a document has no text, what says most of it; "" if its kind says it all."""
-    from fetchstash.text.facts import PAGE_VERDICTS  # noqa: PLC0415 - as others
-
     if facts.incomplete:
         return f"it is {_lack(facts)}"
     verdict = "" if facts.page_verdict == "no_text" else PAGE_VERDICTS.get(facts.page_verdict, "")

@@ -16,11 +16,12 @@ from fetchstash.cli import _show
 from fetchstash.cli._run import View, aside, failed, say, with_stash
 from fetchstash.cli._terminal import Meter, safe_line, screen_of
 from fetchstash.cli._words import age, as_command, short_ref
+from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, Call, FetchstashError, TooLarge, UnknownRef
+from fetchstash.store import ALL_RUNS, project_of
 
 if TYPE_CHECKING:
     from fetchstash.cli._terminal import Download
-    from fetchstash.config import Settings
     from fetchstash.stash import Artifact, Stash
     from fetchstash.store import ArtifactStore, Facts
 
@@ -64,7 +65,7 @@ def is_plain_source(word: str) -> bool:
 
 
 def with_sources(
-    settings: "Settings",
+    settings: Settings,
     words: Sequence[str],
     work: "Callable[[Stash, Sequence[Source]], Awaitable[T]]",
 ) -> T:
@@ -167,8 +168,6 @@ async def kept(stash: "Stash", source: Source) -> "Facts":
 
 async def elsewhere(stash: "Stash") -> UnknownRef | None:
     """Return the line for a run that is empty while others are not, else None."""
-    from fetchstash.store import project_of  # noqa: PLC0415 - heavy
-
     run = stash.settings.store.run
     runs = await stash.store.runs()
     count = sum(other.artifacts for other in runs if other.name != run)
@@ -191,7 +190,7 @@ async def say_where(stash: "Stash") -> None:
 
 async def _by_prefix(stash: "Stash", source: Source) -> "Facts":
     """Return the facts of the one artifact whose reference begins so."""
-    from fetchstash.store import ALL_RUNS, open_store  # noqa: PLC0415 - heavy
+    from fetchstash.store import open_store  # noqa: PLC0415 - heavy
 
     if len(source.value) >= _REF_CHARS:
         return await stash.store.get(f"art_{source.value}")
@@ -285,7 +284,7 @@ def read_each(
 
 
 def kept_each(
-    settings: "Settings", words: Sequence[str], do: "Callable[[Stash, Facts], Awaitable[None]]"
+    settings: Settings, words: Sequence[str], do: "Callable[[Stash, Facts], Awaitable[None]]"
 ) -> int:
     """Do one thing with each artifact that is kept already; return the exit code."""
 
