@@ -11,10 +11,10 @@ from fetchstash.client._formats import Part, Place, parts, plain, replace_values
 from fetchstash.client._policy import ContentKey, Format, Merge, Message, Policy, State
 from fetchstash.client._protect import (
     Unit,
+    answers_of,
     background_task,
     class_of,
     critical_messages,
-    latest_answer,
     pair,
     units,
     untouchable,
@@ -94,7 +94,7 @@ class Draft:
         self._task = background_task(conversation)
         recent = self.policy.preserve_recent_critical_messages
         self.critical = critical_messages(conversation, pairing, recent)
-        self._answer = latest_answer(conversation)
+        self._answer = max(answers_of(conversation), default=None)
         self.size = self.sizes.total(self.messages, self.all_parts)
 
     def result(self) -> list[Message]:

@@ -222,18 +222,26 @@ def _replaced(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
     return copy
 
 
+def _block(place: Place, role: Role, block: dict[str, Any]) -> Part:
+    """Read a block of OpenAI's: its text; any other block is opaque."""
+    number, path = place
+    if isinstance(block.get("text"), str):
+        return Part((number, (*path, "text")), "text", role, block["text"])
+    return Part(place, "opaque", role, block)
+
+
 def _content_parts(
-    number: int, message: dict[str, Any], role: Role, key: str = "content"
+    number: int,
+    message: dict[str, Any],
+    role: Role,
+    read: Callable[[Place, Role, dict[str, Any]], Part] = _block,
 ) -> Iterator[Part]:
-    """Yield the texts of ``content``, a string or a list of blocks; other blocks are opaque."""
-    content = message.get(key)
+    """Yield the parts of ``content``, a string or a list of blocks."""
+    content = message.get("content")
     if isinstance(content, str) and content:
-        yield Part((number, (key,)), "text", role, content)
+        yield Part((number, ("content",)), "text", role, content)
     for index, block in objects(content):
-        if isinstance(block.get("text"), str):
-            yield Part((number, (key, index, "text")), "text", role, block["text"])
-        else:
-            yield Part((number, (key, index)), "opaque", role, block)
+        yield read((number, ("content", index)), role, block)
 
 
 # What an item has, in order: the kind of a part, the key of its value ("" for the whole item), and
@@ -340,33 +348,29 @@ def _openai_chat(number: int, message: dict[str, Any]) -> Iterator[Part]:
 def _anthropic(number: int, message: dict[str, Any]) -> Iterator[Part]:
     """Read a message of the Messages API (Anthropic API reference, "Messages")."""
     role: Role = _CHAT_ROLES.get(a_string(message.get("role")), "user")
-    content = message.get("content")
-    if isinstance(content, str) and content:
-        yield Part((number, ("content",)), "text", role, content)
-    for index, block in objects(content):
-        kind = a_string(block.get("type"))
-        place = ("content", index)
-        if kind == "text":
-            yield Part((number, (*place, "text")), "text", role, a_string(block.get("text")))
-        elif kind == "tool_use":
-            identity = a_string(block.get("id")), a_string(block.get("name"))
-            yield Part((number, (*place, "input")), "call", role, block.get("input", {}), *identity)
-        elif kind == "tool_result":
-            call_id = a_string(block.get("tool_use_id"))
-            at = (number, (*place, "content"))
-            yield Part(at, "result", "tool", block.get("content", ""), call_id)
-        elif kind in {"thinking", "redacted_thinking"}:
-            yield Part((number, place), "reasoning", role, block)
-        elif kind.endswith("tool_use"):  # of a tool that the provider runs
-            identity = a_string(block.get("id")), a_string(block.get("name"))
-            # Only one over MCP has free arguments.
-            shape: Shape = "" if kind == "mcp_tool_use" else "fixed"
-            at = (number, (*place, "input"))
-            yield Part(at, "call", "assistant", block.get("input", {}), *identity, shape=shape)
-        elif "tool_use_id" in block:
-            yield _server_result(number, index, block)
-        else:
-            yield Part((number, place), "opaque", role, block)
+    return _content_parts(number, message, role, _anthropic_block)
+
+
+def _anthropic_block(place: Place, role: Role, block: dict[str, Any]) -> Part:
+    kind, (number, path) = a_string(block.get("type")), place
+    if kind == "text":
+        return Part((number, (*path, "text")), "text", role, a_string(block.get("text")))
+    if kind.endswith("tool_use"):
+        # Of the tools that the provider runs only one over MCP has free arguments.
+        shape: Shape = "" if kind in {"tool_use", "mcp_tool_use"} else "fixed"
+        identity = a_string(block.get("id")), a_string(block.get("name"))
+        at = (number, (*path, "input"))
+        return Part(at, "call", "assistant", block.get("input", {}), *identity, shape=shape)
+    if kind in {"thinking", "redacted_thinking"}:
+        return Part(place, "reasoning", role, block)
+    if "tool_use_id" not in block and kind != "tool_result":
+        return Part(place, "opaque", role, block)
+    call_id = a_string(block.get("tool_use_id"))
+    if kind == "tool_result":
+        return Part(
+            (number, (*path, "content")), "result", "tool", block.get("content", ""), call_id
+        )
+    return _server_result(place, block, call_id)
 
 
 # The keys of the texts of these results. Other and encrypted results stay as they are.
@@ -379,9 +383,8 @@ _SERVER_TEXTS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 
-def _server_result(number: int, index: int, block: dict[str, Any]) -> Part:
+def _server_result(place: Place, block: dict[str, Any], call_id: str) -> Part:
     """Read a result of a tool that the provider runs: its longest text, or all of it, unchanged."""
-    call_id = a_string(block.get("tool_use_id"))
     texts: list[tuple[Any, tuple[str, ...]]] = []
     for path in _SERVER_TEXTS.get(a_string(block.get("type")), ()):
         owner, value = block, block.get(path[0])
@@ -391,9 +394,9 @@ def _server_result(number: int, index: int, block: dict[str, Any]) -> Part:
         if free or (is_list(value) and block.get("type") == "mcp_tool_result"):
             texts.append((value, path))
     if not texts:
-        return Part((number, ("content", index)), "result", "tool", block, call_id, shape="fixed")
+        return Part(place, "result", "tool", block, call_id, shape="fixed")
     value, path = max(texts, key=lambda text: len(text[0]))
-    return Part((number, ("content", index, *path)), "result", "tool", value, call_id)
+    return Part((place[0], (*place[1], *path)), "result", "tool", value, call_id)
 
 
 _GEMINI_ROLES: dict[str, Role] = {"model": "assistant", "system": "system"}

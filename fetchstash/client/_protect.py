@@ -190,7 +190,7 @@ def critical_messages(all_parts: Sequence[Part], pairing: Pairing, recent: int) 
     """
     conversation = [part for part in all_parts if not part.background]
     texts = [part for part in conversation if part.kind == "text"]
-    answers = _answers(conversation)
+    answers = answers_of(conversation)
     instructions = [part.message for part in texts if part.role == "system"]
     reminders = [
         part.message
@@ -206,12 +206,8 @@ def critical_messages(all_parts: Sequence[Part], pairing: Pairing, recent: int) 
     return frozenset(critical)
 
 
-def latest_answer(all_parts: Sequence[Part]) -> int | None:
-    """Return the number of the latest message in which the assistant answers and calls no tool."""
-    return next(iter(_answers(all_parts)[-1:]), None)
-
-
-def _answers(all_parts: Sequence[Part]) -> list[int]:
+def answers_of(all_parts: Sequence[Part]) -> list[int]:
+    """Return the numbers of the messages in which the assistant answers and calls no tool."""
     conversation = [part for part in all_parts if not part.background]
     calling = {part.message for part in conversation if part.kind == "call"}
     texts = [part for part in conversation if part.kind == "text" and part.role == "assistant"]

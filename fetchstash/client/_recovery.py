@@ -14,18 +14,19 @@ from typing import Any, Literal, TypeVar
 from fetchstash.client._classify import UNSATISFIABLE, Verdict, classify
 from fetchstash.client._compact import compact, reapply, shrink
 from fetchstash.client._draft import Draft
+from fetchstash.client._formats import parts
 from fetchstash.client._policy import Message, Offload, Policy, Request, State
 from fetchstash.client._sizes import (
     LearnedWindows,
     OnEvent,
     Report,
+    Sizes,
     SizeUnit,
     Target,
     count_tokens,
     emit,
     json_tokens,
     learned_windows,
-    measure,
     size_in_bytes,
     usable_window,
 )
@@ -163,7 +164,7 @@ class Recovery:
         ``read`` returns what an event of the SDK says. ``held``: nothing is passed on before the
         answer or its reasoning begins, for readers of the SDK that cannot begin again.
         """
-        return self._stream(RecoveringStream, send, request, read, held=held).open()
+        return run_now(self._stream(RecoveringStream, send, request, read, held=held).start())
 
     async def aopen(
         self,
@@ -174,15 +175,15 @@ class Recovery:
         held: bool = False,
     ) -> AsyncRecoveringStream:
         """Do as ``open`` does, with an asynchronous stream."""
-        return await self._stream(AsyncRecoveringStream, send, request, read, held=held).open()
+        return await self._stream(AsyncRecoveringStream, send, request, read, held=held).start()
 
     def _stream(
-        self, kind: type[Stream], send: Send, request: Messages, *read: Any, held: bool
+        self, kind: type[Stream], send: Send, request: Messages, read: Any, *, held: bool
     ) -> Stream:
         request = _as_request(request)
         large, steps = is_large(request.messages), self.steps(request, "stream_event")
         on_end = partial(self._check_prompt, request, self._state(request))
-        return kind(steps, send, *read, held=held, large=large, on_end=on_end)
+        return kind(steps, send, read, held=held, large=large, on_end=on_end)
 
     def steps(self, request: Messages, event_trigger: Trigger = "provider_error") -> Steps:
         """Yield what to send, take what came of it, and return the outcome that is the caller's."""
@@ -198,7 +199,18 @@ class Recovery:
         with suppress(KeyError):  # as above
             self._learn(verdict, request, state, first)
         trigger = "provider_error" if outcome.error is not None else event_trigger
-        tell = partial(self._emit_compression, trigger, verdict)
+
+        def tell(came_of_it: str) -> None:
+            attributes = {
+                "compression.trigger": trigger,
+                "compression.provider": self.provider,
+                "compression.detector": verdict.kind,
+                "compression.retry_number": int(came_of_it in {"success", "retry_failed"}),
+                "compression.outcome": came_of_it,
+                "overflow.rule_id": verdict.rule_id,
+            }
+            emit(self.on_event, "compression", attributes)
+
         retry = self._retry(verdict, request, state, first, outcome.error, tell)
         if retry is None:
             if outcome.error is not None and verdict.overflow and request.kept_by_provider:
@@ -295,7 +307,8 @@ class Recovery:
                 self.report = report = Report("tokens", request.max_output, clamped, clamped)
                 return Attempt(sent.messages, clamped), report
             unit = _unit_of(verdict)
-            size = measure(sent.messages, request.format, unit, state)
+            all_parts = parts(sent.messages, request.format)
+            size = Sizes(state, unit).total(sent.messages, all_parts)
             sized = size_in_bytes if unit == "bytes" else json_tokens
             fixed = None if request.fixed is None else sized(request.fixed)
             goal = target_of(verdict, size, fixed).size
@@ -314,17 +327,6 @@ class Recovery:
                 _mark(error, report)
             return None
         return Attempt(rewritten), report
-
-    def _emit_compression(self, trigger: Trigger, verdict: Verdict, outcome: str) -> None:
-        attributes = {
-            "compression.trigger": trigger,
-            "compression.provider": self.provider,
-            "compression.detector": verdict.kind,
-            "compression.retry_number": 1 if outcome in {"success", "retry_failed"} else 0,
-            "compression.outcome": outcome,
-            "overflow.rule_id": verdict.rule_id,
-        }
-        emit(self.on_event, "compression", attributes)
 
 
 class _ObservedOffload:

@@ -184,15 +184,6 @@ def count_tokens(messages: Sequence[Message], format: Format, state: State | Non
     return Sizes(state or State()).total(messages, parts(messages, format))
 
 
-def measure(
-    messages: Sequence[Message], format: Format, unit: SizeUnit, state: State | None = None
-) -> int:
-    """Return the size of ``messages`` in this unit. ``state`` remembers what was counted."""
-    if unit == "bytes":
-        return size_in_bytes(messages)
-    return count_tokens(messages, format, state)
-
-
 Tier = Literal["", "normal", "pressure", "critical"]
 
 
@@ -365,29 +356,14 @@ MAX_LEARNED = 1_000
 """How many models and deployments are remembered; the least recently learned goes first."""
 
 
-@dataclass(frozen=True, slots=True)
-class LearnedWindow:
-    """The window and the size that a refusal stated.
+class LearnedWindows:
+    """The windows that providers stated when they refused a request, by endpoint and model.
 
-    ``limit`` is in the provider's tokens, ``scale`` of which one token of our count is. ``rest`` is
-    what the request had besides its messages where only the provider knows that.
+    They are in tokens of our count.
     """
 
-    limit: int
-    scale: float
-    rest: int = 0
-
-    @property
-    def window(self) -> int:
-        """The limit in tokens of our count, less the rest."""
-        return int(max(self.limit - self.rest, self.limit // 10) / self.scale)
-
-
-class LearnedWindows:
-    """The windows that providers stated when they refused a request, by endpoint and model."""
-
     def __init__(self) -> None:
-        self._windows: OrderedDict[tuple[str, str], LearnedWindow] = OrderedDict()
+        self._windows: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._lock = Lock()
 
     def learn(self, request: Request, limit: int, requested: int | None, counted: int) -> None:
@@ -403,12 +379,12 @@ class LearnedWindows:
             scale, rest = 1.0, stated - counted
         with self._lock:
             key = (request.endpoint, request.model)
-            self._windows[key] = LearnedWindow(limit, scale, rest)
+            self._windows[key] = int(max(limit - rest, limit // 10) / scale)
             self._windows.move_to_end(key)
             while len(self._windows) > MAX_LEARNED:
                 self._windows.popitem(last=False)
 
-    def of(self, request: Request) -> LearnedWindow | None:
+    def of(self, request: Request) -> int | None:
         """Return what was learned of the model or deployment of this request."""
         return self._windows.get((request.endpoint, request.model))
 
@@ -421,9 +397,7 @@ learned_windows = LearnedWindows()
 """What this process learned."""
 
 
-def usable_window(
-    configured: int | None, request: Request, learned: LearnedWindow | None
-) -> int | None:
+def usable_window(configured: int | None, request: Request, learned: int | None) -> int | None:
     """Return the context window of a request's model in tokens, None if nobody knows it.
 
     The window that the caller configured goes first, then the model's own profile, then the table.
@@ -434,4 +408,4 @@ def usable_window(
     )
     if learned is None:
         return window
-    return min(window, learned.window) if window else learned.window
+    return min(window, learned) if window else learned

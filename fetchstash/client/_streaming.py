@@ -215,11 +215,11 @@ class _Stream:
         self,
         steps: Steps,
         send: Send,
-        read: Callable[[Any], Any] | None = None,
+        read: Callable[[Any], Any] | None,
         *,
-        held: bool = False,
-        large: bool = False,
-        on_end: Callable[[Any, Attempt], None] | None = None,
+        held: bool,
+        large: bool,
+        on_end: Callable[[Any, Attempt], None],
     ) -> None:
         self.stream: Any = None
         self._steps = steps
@@ -232,16 +232,17 @@ class _Stream:
         self._waiting = deque[Any]()
         self._last: Any = None
         self._attempt = Attempt(())
-        self._on_end = on_end
+        self._on_end: Callable[[Any, Attempt], None] | None = on_end
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
-    async def _start(self) -> None:
-        """Send the first attempt."""
+    async def start(self) -> Self:
+        """Send the first attempt, and return the stream."""
         first = await step(self._steps, large=self._large)
         assert isinstance(first, Attempt)
         await self._open(first)
+        return self
 
     async def _open(self, attempt: Attempt) -> None:
         """Send an attempt, or the one that takes over from it."""
@@ -320,11 +321,6 @@ class RecoveringStream(_Stream):
 
     _is_async = False
 
-    def open(self) -> Self:
-        """Send the first attempt, and return the stream."""
-        run_now(self._start())
-        return self
-
     def __iter__(self) -> Iterator[Any]:
         return self
 
@@ -351,11 +347,6 @@ class AsyncRecoveringStream(_Stream):
     """The stream of an asynchronous client."""
 
     _is_async = True
-
-    async def open(self) -> Self:
-        """Send the first attempt, and return the stream."""
-        await self._start()
-        return self
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self

@@ -6,7 +6,6 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import Any, Self
 
 from fetchstash.client._stubs import TEXT_KIND
@@ -32,12 +31,7 @@ class StoreOffload:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def keep(self, text: str, name: str) -> str:
