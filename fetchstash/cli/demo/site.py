@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 from random import Random
-from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -230,12 +229,7 @@ class Site:
         self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         assert self._server
         self._server.close()
         await self._server.wait_closed()

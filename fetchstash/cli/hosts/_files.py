@@ -264,10 +264,8 @@ def _parse(text: str) -> _Node:
 def _value(text: str, at: int, depth: int) -> _Node:
     if depth > _MAX_DEPTH:
         raise _malformed(text, at, "it is nested too deeply")
-    if text[at : at + 1] == "{":
-        return _object(text, at, depth)
-    if text[at : at + 1] == "[":
-        return _array(text, at, depth)
+    if text[at : at + 1] in ("{", "["):
+        return _container(text, at, depth)
     match = (_STRING if text[at : at + 1] == '"' else _SCALAR).match(text, at)
     try:
         if match:
@@ -277,38 +275,30 @@ def _value(text: str, at: int, depth: int) -> _Node:
     raise _malformed(text, at, "a value is expected here")
 
 
-def _object(text: str, at: int, depth: int) -> _Node:
-    node = _Node({}, at, at)
-    position = _skip(text, at + 1)
-    while text[position : position + 1] != "}":
-        if node.members and node.members[-1].comma is None:
-            raise _malformed(text, position, "a comma or a brace is expected here")
-        name = _STRING.match(text, position)
-        colon = _skip(text, name.end()) if name else position
-        if name is None or text[colon : colon + 1] != ":":
-            raise _malformed(text, position, "a name and a colon are expected here")
-        value = _value(text, _skip(text, colon + 1), depth + 1)
-        member = _Member(json.loads(name[0]), position, value)
-        node.members.append(member)
-        node.value[member.key] = value.value
-        position = _skip(text, value.end)
-        if text[position : position + 1] == ",":
-            member.comma = position
-            position = _skip(text, position + 1)
-    node.end = position + 1
-    return node
-
-
-def _array(text: str, at: int, depth: int) -> _Node:
-    node = _Node([], at, at)
+def _container(text: str, at: int, depth: int) -> _Node:
+    """Read an object or an array; only an object has members."""
+    is_object = text[at] == "{"
+    close, closing = ("}", "a brace") if is_object else ("]", "a bracket")
+    node = _Node({} if is_object else [], at, at)
     position, separated = _skip(text, at + 1), True
-    while text[position : position + 1] != "]":
+    while text[position : position + 1] != close:
         if not separated:
-            raise _malformed(text, position, "a comma or a bracket is expected here")
+            raise _malformed(text, position, f"a comma or {closing} is expected here")
+        start, name = position, _STRING.match(text, position) if is_object else None
+        if is_object:
+            colon = _skip(text, name.end()) if name else position
+            if name is None or text[colon : colon + 1] != ":":
+                raise _malformed(text, position, "a name and a colon are expected here")
+            position = _skip(text, colon + 1)
         value = _value(text, position, depth + 1)
-        node.value.append(value.value)
         position = _skip(text, value.end)
         separated = text[position : position + 1] == ","
+        if name:
+            key, comma = json.loads(name[0]), position if separated else None
+            node.members.append(_Member(key, start, value, comma))
+            node.value[key] = value.value
+        else:
+            node.value.append(value.value)
         if separated:
             position = _skip(text, position + 1)
     node.end = position + 1
