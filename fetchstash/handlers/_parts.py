@@ -4,7 +4,7 @@ import io
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,11 +89,11 @@ _MAX_NESTING = 2
 
 
 class MemberParts(ABC):
-    """Base of handlers whose parts are documents: a subclass opens a member, this reads it."""
+    """Base of handlers whose parts are documents: a subclass finds a member, this reads it."""
 
     @abstractmethod
-    def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterable[bytes]]:
-        """Open a member; give its content in pieces.
+    def member(self, source: Path, name: str) -> Iterator[bytes]:
+        """Yield the content of a member in pieces.
 
         Raises OutOfRange if there is no such member, NoText if it is not read.
         """
@@ -108,8 +108,8 @@ class MemberParts(ABC):
         if request.path.count(_WITHIN) > _MAX_NESTING:
             raise Reason.NESTED_MEMBERS.error(limit=_MAX_NESTING)
         name, _, within = request.path.partition(_WITHIN)
-        with self.open_member(request.source, name) as pieces:
-            return read_member(pieces, name, replace(request, path=within))
+        pieces = self.member(request.source, name)
+        return read_member(pieces, name, replace(request, path=within))
 
 
 def read_member(pieces: Iterable[bytes], name: str, request: PartRequest) -> PartText | Picture:

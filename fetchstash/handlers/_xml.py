@@ -171,12 +171,6 @@ class Tags(XmlReader):
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         self.tags.append((name, partial(attribute, attributes)))
 
-    def end(self, name: str) -> None:  # noqa: ARG002 - start tags alone
-        return
-
-    def text(self, data: str) -> None:  # noqa: ARG002 - as above
-        return
-
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 # Ampersands are allowed in comments and CDATA sections.

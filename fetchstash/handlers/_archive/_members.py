@@ -13,8 +13,8 @@ import lzma
 import sys
 import tarfile
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -311,9 +311,8 @@ class ArchiveHandler(Streamed, MemberParts):
         if lines:
             yield Part("".join(lines), rows=len(lines))
 
-    @contextmanager
-    def open_member(self, source: Path, name: str) -> Generator[Iterator[bytes]]:
-        """Open a member; give its content in pieces.
+    def member(self, source: Path, name: str) -> Iterator[bytes]:
+        """Yield the content of a member in pieces.
 
         Raises OutOfRange if there is no such member, NoText if it is not read.
         """
@@ -321,7 +320,7 @@ class ArchiveHandler(Streamed, MemberParts):
             if member.name == name:
                 if member.refused:
                     raise ArchiveReason.UNREAD_MEMBER.error(name=name, why=member.refused)
-                yield content
+                yield from content
                 return
         raise ArchiveReason.NO_MEMBER.error(name=name)
 
@@ -371,15 +370,14 @@ class WarcHandler(Streamed, MemberParts):
         yield Part("".join(rows), table=title, columns=5, rows=held)
         extracted.learn(members=count, structure_info=counted(count, "response"))
 
-    @contextmanager
-    def open_member(self, source: Path, name: str) -> Generator[Iterable[bytes]]:
-        """Give the content of a response. Raises OutOfRange if there is no such one."""
+    def member(self, source: Path, name: str) -> Iterator[bytes]:
+        """Yield the content of a response. Raises OutOfRange if there is no such one."""
         for number, record in enumerate(_responses(source), start=1):
             if name in {str(number), record.address}:
                 with source.open("rb") as file:
                     file.seek(record.start)
                     data = file.read(min(record.size, MAX_MEMBER))
-                yield [_decoded(data, record.codings)]
+                yield _decoded(data, record.codings)
                 return
         raise ArchiveReason.NO_MEMBER.error(name=name)
 

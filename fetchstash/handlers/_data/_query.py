@@ -4,8 +4,10 @@
 read by lark (LALR: linear, no recursion); it is never SQL, and runs nothing.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from fetchstash.handlers._data import DataReason
@@ -145,80 +147,59 @@ def _unquoted(token: str) -> str:
     return str(token)
 
 
+def _start(pieces: list[Any]) -> Query:
+    what, *clauses = pieces
+    query = replace(Query(), **(what or {}))
+    for name, changes in clauses:
+        query = replace(query, clauses=(*query.clauses, name), **changes)
+    return query
+
+
+def _top(pieces: list[Any]) -> tuple[str, dict[str, Any]]:
+    word, count, order = pieces
+    most = min(int(count[:9]), 10**9)
+    return "top", {"top": most if word.lower() == "top" else -most, "order": order}
+
+
+def _compared(pieces: list[Any]) -> Test:
+    column, operator, value = pieces
+    word = str(operator).lower()
+    return Test({"==": "=", "<>": "!="}.get(word, word), column, (value,))
+
+
+def _unless(negated: Any, test: Test) -> Test:
+    return Test("not", inner=(test,)) if negated else test
+
+
+_FUNCTIONS = {"avg": "mean", "average": "mean"}
+_KINDS: dict[str, Any] = {"NUMBER": "number", "NAME": "word"}
+_BUILD: dict[str, Callable[[list[Any]], Any]] = {
+    "start": _start,
+    "distinct": lambda names: {"items": tuple(Item("", n) for n in names), "is_distinct": True},
+    "items": lambda items: {"items": tuple(items)},
+    "aggregate": lambda p: Item(_FUNCTIONS.get(p[0].lower(), p[0].lower()), p[1]),
+    "count": lambda _: Item("count", ""),
+    "plain": lambda p: Item("", p[0]),
+    "by": lambda columns: ("by", {"by": tuple(columns)}),
+    "where": lambda tests: ("where", {"where": tests[0]}),
+    "top": _top,
+    "source": lambda p: ("from", {"source": _unquoted(p[0]).strip()}),
+    "any_of": lambda tests: Test("or", inner=tuple(tests)),
+    "all_of": lambda tests: Test("and", inner=tuple(tests)),
+    "negated": lambda tests: Test("not", inner=tuple(tests)),
+    "compared": _compared,
+    "among": lambda p: _unless(p[1], Test("in", p[0], tuple(p[2:]))),
+    "empty": lambda p: _unless(p[1], Test("empty", p[0])),
+    "column": lambda p: _unquoted(p[0]),
+    "value": lambda p: Value(_KINDS.get(p[0].type, "text"), _unquoted(p[0])),
+}
+"""What each rule of the grammar makes of the pieces that it holds."""
+
+
 @cache
 def _parser() -> "Lark":
-    """Return the parser, which builds the query as it reads."""
-    from lark import Lark, Token, Transformer  # noqa: PLC0415 - for queries alone
+    """Return the parser, which builds the query as it reads, by ``_BUILD``."""
+    from lark import Lark  # noqa: PLC0415 - for queries alone
 
-    class Build(Transformer[Token, Query]):
-        """Builds the query from its pieces."""
-
-        def start(self, pieces: list[Any]) -> Query:
-            what, *clauses = pieces
-            query = replace(Query(), **(what or {}))
-            for name, changes in clauses:
-                query = replace(query, clauses=(*query.clauses, name), **changes)
-            return query
-
-        def distinct(self, columns: list[str]) -> dict[str, Any]:
-            return {"items": tuple(Item("", name) for name in columns), "is_distinct": True}
-
-        def items(self, items: list[Item]) -> dict[str, Any]:
-            return {"items": tuple(items)}
-
-        def aggregate(self, pieces: list[str]) -> Item:
-            function = pieces[0].lower()
-            return Item("mean" if function in ("avg", "average") else function, pieces[1])
-
-        def count(self, pieces: list[Token]) -> Item:
-            del pieces
-            return Item("count", "")
-
-        def plain(self, pieces: list[str]) -> Item:
-            return Item("", pieces[0])
-
-        def by(self, columns: list[str]) -> tuple[str, dict[str, Any]]:
-            return "by", {"by": tuple(columns)}
-
-        def where(self, tests: list[Test]) -> tuple[str, dict[str, Any]]:
-            return "where", {"where": tests[0]}
-
-        def top(self, pieces: list[Any]) -> tuple[str, dict[str, Any]]:
-            word, count, order = pieces
-            most = min(int(count[:9]), 10**9)
-            return "top", {"top": most if word.lower() == "top" else -most, "order": order}
-
-        def source(self, pieces: list[Token]) -> tuple[str, dict[str, Any]]:
-            return "from", {"source": _unquoted(pieces[0]).strip()}
-
-        def any_of(self, tests: list[Test]) -> Test:
-            return Test("or", inner=tuple(tests))
-
-        def all_of(self, tests: list[Test]) -> Test:
-            return Test("and", inner=tuple(tests))
-
-        def negated(self, tests: list[Test]) -> Test:
-            return Test("not", inner=tuple(tests))
-
-        def compared(self, pieces: list[Any]) -> Test:
-            column, operator, value = pieces
-            word = str(operator).lower()
-            return Test({"==": "=", "<>": "!="}.get(word, word), column, (value,))
-
-        def among(self, pieces: list[Any]) -> Test:
-            column, negated, *values = pieces
-            test = Test("in", column, tuple(values))
-            return Test("not", inner=(test,)) if negated else test
-
-        def empty(self, pieces: list[Any]) -> Test:
-            test = Test("empty", pieces[0])
-            return Test("not", inner=(test,)) if pieces[1] else test
-
-        def column(self, pieces: list[Token]) -> str:
-            return _unquoted(pieces[0])
-
-        def value(self, pieces: list[Token]) -> Value:
-            kinds: dict[str, Any] = {"NUMBER": "number", "NAME": "word"}
-            return Value(kinds.get(pieces[0].type, "text"), _unquoted(pieces[0]))
-
-    return Lark(_GRAMMAR, parser="lalr", transformer=Build(), maybe_placeholders=True)
+    builder: Any = SimpleNamespace(**_BUILD)
+    return Lark(_GRAMMAR, parser="lalr", transformer=builder, maybe_placeholders=True)

@@ -8,8 +8,8 @@ import email.policy
 import email.utils
 import re
 import tempfile
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -63,9 +63,9 @@ class EmailHandler(Streamed, MemberParts):
                 prose.item(f"{name} ({part.get_content_type()}, {len(payload(part)):,} bytes)")
         yield from prose.end()
 
-    def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterable[bytes]]:
-        """Return the content of an attachment. Raises OutOfRange if there is none of that name."""
-        return nullcontext([payload(_attachment(_load(source), name, name))])
+    def member(self, source: Path, name: str) -> Iterator[bytes]:
+        """Yield the content of an attachment. Raises OutOfRange if there is none of that name."""
+        yield payload(_attachment(_load(source), name, name))
 
 
 def _load(source: Path) -> email.message.Message:
@@ -252,15 +252,16 @@ class MboxHandler(Streamed, MemberParts):
         extracted.learn(pages=count, members=members, structure_info=counted(count, "mail"))
         yield from prose.end()
 
-    def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterable[bytes]]:
-        """Return the content of an attachment, "3/name" for one of the third mail.
+    def member(self, source: Path, name: str) -> Iterator[bytes]:
+        """Yield the content of an attachment, "3/name" for one of the third mail.
 
         Raises OutOfRange if there is none of that name.
         """
         number, _, attached = name.partition("/")
         if number.isdecimal() and 1 <= int(number) <= _MAX_MAILS:
             for raw in islice(mails(source), int(number) - 1, int(number)):
-                return nullcontext([payload(_attachment(parse(raw), attached, name))])
+                yield payload(_attachment(parse(raw), attached, name))
+                return
         raise MailReason.NO_ATTACHMENT.error(name=name)
 
 

@@ -2,8 +2,7 @@
 
 import datetime as dt
 import struct
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
 from pathlib import Path
 
 from fetchstash.handlers._charset import decode
@@ -61,12 +60,13 @@ class MsgHandler(Streamed, MemberParts):
                 prose.item(f"{name} ({size})")
         yield from prose.end()
 
-    def open_member(self, source: Path, name: str) -> AbstractContextManager[Iterable[bytes]]:
-        """Return the content of an attachment. Raises OutOfRange if there is none of that name."""
+    def member(self, source: Path, name: str) -> Iterator[bytes]:
+        """Yield the content of an attachment. Raises OutOfRange if there is none of that name."""
         message = _open(source)
         for attached, storage in _attachments(message):
             if attached == name:
-                return nullcontext([message.read(storage, f"__substg1.0_{_DATA}")])
+                yield message.read(storage, f"__substg1.0_{_DATA}")
+                return
         raise MailReason.NO_ATTACHMENT.error(name=name)
 
 
