@@ -222,6 +222,21 @@ def _fit(pairs: Counter[bytes], charset: str, languages: tuple[str, ...]) -> flo
     return max(sum(letters[letter] for letter in language) for language in languages) / total
 
 
+def long_lines(text: str, width: int) -> Iterator[int]:
+    """Yield the length of each line that is longer than ``width``.
+
+    Goes from the last line end within that width to the next: of most lines nothing is looked at.
+    """
+    start = 0
+    while len(text) - start > width:
+        end = text.rfind("\n", start, start + width + 1)
+        if end < 0:
+            end = text.find("\n", start + width)
+            end = len(text) if end < 0 else end
+            yield end - start
+        start = end + 1
+
+
 SAMPLE_BYTES = 64 * 1024
 CHUNK_BYTES = 2**20
 FALLBACK = "cp1252"  # every byte beyond ASCII is some letter in it, so that nothing is lost

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from fetchstash.handlers._charset import read_text
+from fetchstash.handlers._charset import long_lines, read_text
 from fetchstash.handlers._contract import Format, Part, family
 from fetchstash.handlers._parts import Reading, Streamed
 
@@ -32,28 +32,12 @@ class TextHandler(Streamed):
             if len(first) < _LOG_SAMPLE:
                 first += chunk.split("\n", _LOG_SAMPLE)[: _LOG_SAMPLE - len(first)]
             lines += chunk.count("\n") + (not chunk.endswith("\n"))
-            longest = max(longest, _longest(chunk))
+            longest = max([longest, *long_lines(chunk, _LONG_LINE)])
         if longest > _LONG_LINE:
             info = f"{lines:,} lines, the longest of {longest:,} characters"
             extracted.learn(structure_info=info)
         if lines > _LOG_SAMPLE and sum(map(bool, map(_LOG_LINE.match, first))) * 2 > len(first):
             extracted.learn(structure_info=f"log of {lines:,} lines")
-
-
-def _longest(text: str) -> int:
-    """Return the length of the longest line, if that is longer than _LONG_LINE; else 0.
-
-    Goes from the last line end within that length to the next: of most lines nothing is looked at.
-    """
-    longest = start = 0
-    while len(text) - start > _LONG_LINE:
-        end = text.rfind("\n", start, start + _LONG_LINE + 1)
-        if end < 0:
-            end = text.find("\n", start + _LONG_LINE)
-            end = len(text) if end < 0 else end
-            longest = max(longest, end - start)
-        start = end + 1
-    return longest
 
 
 _TEXT = Format(kind="text", word="text", handler=TextHandler, media_types=(), is_text=True)

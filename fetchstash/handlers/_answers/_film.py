@@ -39,13 +39,13 @@ class FilmHandler(HtmlHandler):
             elif _PLAYER in text or _PAGE in text:
                 data |= dict(_scripts.assignments(text))
         details = v.member(data.get(_PLAYER), "videoDetails")
-        if not v.line(v.member(details, "title")):
+        if not v.field(details, "title"):
             raise AnswerReason.ANSWER_SHAPE.error()
         extracted = Extracted(list(v.parts_of(_sections(details, data))))
         microformat = v.member(data.get(_PLAYER), "microformat.playerMicroformatRenderer")
         extracted.learn(
-            title=v.line(v.member(details, "title")),
-            author=v.line(v.member(details, "author")),
+            title=v.field(details, "title"),
+            author=v.field(details, "author"),
             published=v.moment(v.member(microformat, "publishDate", "uploadDate")),
             seconds=_whole(v.member(details, "lengthSeconds")),
         )
@@ -59,17 +59,17 @@ def _sections(details: Any, data: dict[str, Any]) -> v.Sections:
     languages = [v.line(_said(v.member(track, "name"))) for track in tracks]
     views = _whole(v.member(details, "viewCount"))
     facts = {
-        "By": v.line(v.member(details, "author")),
+        "By": v.field(details, "author"),
         "Length": clock(seconds) if seconds else "",
         "Views": v.number(views),
         "Published": v.moment(
             v.member(player, "microformat.playerMicroformatRenderer.publishDate")
         ),
         "Captions": v.joined(*languages),
-        "Not playable": v.line(v.member(player, "playabilityStatus.reason")),
+        "Not playable": v.field(player, "playabilityStatus.reason"),
     }
     described = v.prose(v.member(details, "shortDescription"))
-    yield v.Section(1, v.line(v.member(details, "title")), v.facts_of(facts), described)
+    yield v.Section(1, v.field(details, "title"), v.facts_of(facts), described)
     chapters = dict.fromkeys(_chapters(data.get(_PAGE)))
     if chapters:
         yield v.Section(2, "Chapters", "\n".join(chapters))

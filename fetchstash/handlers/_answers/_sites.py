@@ -38,7 +38,7 @@ def thread(answer: v.Answer) -> v.Sections:
     )
     facts = {
         "State": f"{kind}, {state}",
-        "By": v.joined(v.person(one("user"), one("author")), v.moment(one("created_at"))),
+        "By": v.said(issue),
         "Labels": v.line(one("labels")),
         "Assigned to": v.line(one("assignees", "assignee")),
         "Milestone": v.line(one("milestone")),
@@ -59,15 +59,13 @@ def thread(answer: v.Answer) -> v.Sections:
     begin = (answer.page - 1) * 100
     for position, comment in enumerate(written, begin + 1):
         of = f" of {v.number(count)}" if isinstance(count, int) and count >= position else ""
-        who = v.joined(v.person(v.member(comment, "user"), v.member(comment, "author")),
-                      v.moment(v.member(comment, "created_at")))  # fmt: skip
-        yield v.Section(2, f"Comment {position}{of}: {who}", v.prose(v.member(comment, "body")))
+        title = f"Comment {position}{of}: {v.said(comment)}"
+        yield v.Section(2, title, v.prose(v.member(comment, "body")))
     for remark in v.listed(answer.rest(1)):
-        line = v.line(v.member(remark, "line", "original_line"))
-        place = v.line(v.member(remark, "path")) + (f", line {line}" if line else "")
-        who = v.joined(v.person(v.member(remark, "user")), v.moment(v.member(remark, "created_at")))
+        line = v.field(remark, "line", "original_line")
+        place = v.field(remark, "path") + (f", line {line}" if line else "")
         hunk = v.fenced(v.prose(v.member(remark, "diff_hunk"))[-1_000:], "diff")
-        yield v.Section(2, f"On {place}: {who}", hunk, v.prose(v.member(remark, "body")))
+        yield v.Section(2, f"On {place}: {v.said(remark)}", hunk, v.prose(v.member(remark, "body")))
 
 
 def folder(answer: v.Answer) -> v.Sections:
@@ -83,10 +81,7 @@ def folder(answer: v.Answer) -> v.Sections:
     folders: list[str] = []
     files: list[str] = []
     for entry in v.listed(answer.first):
-        name, is_folder = (
-            v.line(v.member(entry, "name")),
-            v.member(entry, "type") in ("dir", "tree"),
-        )
+        name, is_folder = v.field(entry, "name"), v.member(entry, "type") in ("dir", "tree")
         size = v.member(entry, "size")
         more = v.counted(size, "byte") if not is_folder else ""
         (folders if is_folder else files).append(
@@ -100,7 +95,7 @@ def release(answer: v.Answer) -> v.Sections:
     """Yield releases with their files (GitHub, GitLab, Gitea)."""
     several = is_array(answer.first)
     for release in v.listed(answer.first) if several else [answer.first]:
-        tag, name = v.line(v.member(release, "tag_name")), v.line(v.member(release, "name"))
+        tag, name = v.field(release, "tag_name"), v.field(release, "name")
         title = f"{name} ({tag})" if name and tag and tag not in name else name or tag
         files = [
             v.link(
@@ -113,14 +108,11 @@ def release(answer: v.Answer) -> v.Sections:
             for asset in v.listed(v.member(release, key))
         ]
         files += [
-            v.link(f"source, {v.line(v.member(source, 'format'))}", v.member(source, "url"))
-            for source in v.listed(v.member(release, "assets.sources"))
+            v.link(f"source, {v.field(packed, 'format')}", v.member(packed, "url"))
+            for packed in v.listed(v.member(release, "assets.sources"))
         ]
-        source = (
-            v.link("source", v.member(release, "tarball_url"))
-            if v.member(release, "tarball_url")
-            else ""
-        )
+        if source := v.member(release, "tarball_url"):
+            files.append(v.link("source", source))
         facts = {
             "By": v.joined(
                 v.person(v.member(release, "author")),
@@ -128,9 +120,8 @@ def release(answer: v.Answer) -> v.Sections:
             ),
             "Kind": "pre-release" if v.member(release, "prerelease") is True else "",
         }
-        shown = "\n".join(filter(None, [*files, source]))
         body = v.prose(v.member(release, "body", "description"))
-        yield v.Section(2 if several else 1, title, v.facts_of(facts), body, shown)
+        yield v.Section(2 if several else 1, title, v.facts_of(facts), body, "\n".join(files))
 
 
 def repository(answer: v.Answer) -> v.Sections:
@@ -161,14 +152,11 @@ def gist(answer: v.Answer) -> v.Sections:
     if not is_object(files):
         return
     title = v.line(answer.one("description")) or "Gist"
-    facts = {
-        "By": v.joined(v.person(answer.one("owner")), v.moment(answer.one("created_at"))),
-        "Comments": v.number(answer.one("comments")),
-    }
+    facts = {"By": v.said(answer.first), "Comments": v.number(answer.one("comments"))}
     yield v.Section(1, title, v.facts_of(facts))
     for name, file in list(files.items())[: v.MAX_LIST]:
-        text, language = v.prose(v.member(file, "content")), v.line(v.member(file, "language"))
-        rest = f"The rest is at {v.line(v.member(file, 'raw_url'))}."
+        text, language = v.prose(v.member(file, "content")), v.field(file, "language")
+        rest = f"The rest is at {v.field(file, 'raw_url')}."
         more = rest if v.member(file, "truncated") is True else ""
         shown = text if language == "Markdown" else v.fenced(text, language.lower().split(" ")[0])
         yield v.Section(2, name, shown, more)
@@ -178,51 +166,57 @@ RELEASES = 20  # of a package, the newest
 MAX_DEPTH = 40  # of comments that answer comments
 
 
+_NPM_PAGES = {
+    "Repository": "repository.url repository", "Home page": "homepage", "Bugs": "bugs.url"
+}  # fmt: skip
+_CRATE_PAGES = {
+    "Repository": "repository", "Documentation": "documentation", "Home page": "homepage"
+}  # fmt: skip
+_UPLOADED = ("upload_time_iso_8601", "upload_time")
+
+
 def pypi(answer: v.Answer) -> v.Sections:
     """Yield a package of a Python index."""
     info: Any = answer.one("info")
-    name, version = v.line(v.member(info, "name")), v.line(v.member(info, "version"))
+    name, version = v.field(info, "name"), v.field(info, "version")
     links = v.member(info, "project_urls")
     releases = answer.one("releases")
     dates: dict[str, str] = {}
     for release, files in releases.items() if is_object(releases) else ():
         if is_array(files) and files:
-            dates[release] = v.moment(v.member(files[0], "upload_time_iso_8601", "upload_time"))
-    newest = sorted(dates.items(), key=lambda item: item[1], reverse=True)[:RELEASES]
+            dates[release] = v.moment(v.member(files[0], *_UPLOADED))
+    uploaded = next(iter(v.listed(answer.one("urls"))), None)
     facts = {
         "Version": version,
-        "Uploaded": v.moment(
-            v.member(
-                next(iter(v.listed(answer.one("urls"))), None),
-                "upload_time_iso_8601",
-                "upload_time",
-            )
-        ),
-        "Yanked": (v.line(v.member(info, "yanked_reason")) or "yes")
-        if v.member(info, "yanked")
-        else "",
-        "Author": v.line(
-            v.member(info, "author", "author_email", "maintainer", "maintainer_email")
-        ),
-        "License": v.line(v.member(info, "license_expression", "license")),
-        "Python": v.line(v.member(info, "requires_python")),
-        "Keywords": v.line(v.member(info, "keywords")),
+        "Uploaded": v.moment(v.member(uploaded, *_UPLOADED)),
+        "Yanked": (v.field(info, "yanked_reason") or "yes") if v.member(info, "yanked") else "",
+        "Author": v.field(info, "author", "author_email", "maintainer", "maintainer_email"),
+        "License": v.field(info, "license_expression", "license"),
+        "Python": v.field(info, "requires_python"),
+        "Keywords": v.field(info, "keywords"),
     }
     listed = [v.link(key, url) for key, url in links.items()] if is_object(links) else []
-    yield v.Section(1, f"{name} {version}", v.line(v.member(info, "summary")), v.facts_of(facts))
+    yield v.Section(1, f"{name} {version}", v.field(info, "summary"), v.facts_of(facts))
     needed = [f"- {v.line(text)}" for text in v.listed(v.member(info, "requires_dist"))]
-    yield from _package(needed, listed, [f"- {v.joined(*item)}" for item in newest])
+    yield from _package(needed, listed, _newest(dates))
     faults = [
-        v.link(
-            v.member(fault, "id"),
-            v.member(fault, "link"),
-            v.line(v.member(fault, "summary", "details")),
-        )
+        v.link(v.member(fault, "id"), v.member(fault, "link"), v.field(fault, "summary", "details"))
         for fault in v.listed(answer.one("vulnerabilities"))
     ]
     if faults:
         yield v.Section(2, "Known vulnerabilities", "\n".join(faults))
     yield v.Section(2, "Description", v.prose(v.member(info, "description")))
+
+
+def _newest(dates: Mapping[str, str]) -> list[str]:
+    newest = sorted(dates.items(), key=lambda item: item[1], reverse=True)
+    return [f"- {v.joined(*item)}" for item in newest[:RELEASES]]
+
+
+def _pages(item: Any, names: Mapping[str, str]) -> list[str]:
+    """Return the addresses that an item has under these names, a line each with its title."""
+    urls = {title: v.member(item, *name.split()) for title, name in names.items()}
+    return [f"- {title}: {v.line(url)}" for title, url in urls.items() if url]
 
 
 def _package(needed: list[str], links: list[str], releases: list[str]) -> v.Sections:
@@ -243,74 +237,64 @@ def npm(answer: v.Answer) -> v.Sections:
         for version, date in (times.items() if is_object(times) else ())
         if version not in ("created", "modified")
     }
-    newest = sorted(dates.items(), key=lambda item: item[1], reverse=True)[:RELEASES]
     facts = {
         "Version": latest,
         "Published": dates.get(latest, ""),
-        "Deprecated": v.line(v.member(chosen, "deprecated")),
+        "Deprecated": v.field(chosen, "deprecated"),
         "License": v.line(v.member(chosen, "license", "license.type") or answer.one("license")),
         "Author": v.line(v.member(chosen, "author") or answer.one("author")),
-        "Keywords": v.line(v.member(chosen, "keywords")),
-        "Node": v.line(v.member(chosen, "engines.node")),
+        "Keywords": v.field(chosen, "keywords"),
+        "Node": v.field(chosen, "engines.node"),
     }
-    pages = {"Repository": v.member(chosen, "repository.url", "repository"), "Home page": v.member(
-        chosen, "homepage"), "Bugs": v.member(chosen, "bugs.url")}  # fmt: skip
+    pages = _pages(chosen, _NPM_PAGES)
+    listed = needed.items() if is_object(needed) else ()
     title = f"{v.line(answer.one('name'))} {latest}"
-    yield v.Section(1, title, v.line(v.member(chosen, "description")), v.facts_of(facts))
-    yield from _package(
-        [f"- {name} {v.line(which)}" for name, which in needed.items()]
-        if is_object(needed)
-        else [],
-        [f"- {name}: {v.line(url)}" for name, url in pages.items() if url],
-        [f"- {v.joined(*item)}" for item in newest],
-    )
+    yield v.Section(1, title, v.field(chosen, "description"), v.facts_of(facts))
+    needs = [f"- {name} {v.line(which)}" for name, which in listed]
+    yield from _package(needs, pages, _newest(dates))
     yield v.Section(2, "Readme", v.prose(answer.one("readme")))
 
 
 def crate(answer: v.Answer) -> v.Sections:
     """Yield a package of Rust's registry."""
     crate: Any = answer.one("crate")
-    version = v.line(v.member(crate, "max_stable_version", "max_version", "newest_version"))
+    version = v.field(crate, "max_stable_version", "max_version", "newest_version")
     releases = v.listed(answer.one("versions"))
     newest = next((r for r in releases if v.member(r, "num") == version), None)
     facts = {
         "Version": version,
         "Updated": v.moment(v.member(crate, "updated_at")),
-        "License": v.line(v.member(newest, "license")),
-        "Rust": v.line(v.member(newest, "rust_version")),
+        "License": v.field(newest, "license"),
+        "Rust": v.field(newest, "rust_version"),
         "Downloads": v.number(v.member(crate, "downloads")),
-        "Keywords": v.line(v.member(crate, "keywords")),
+        "Keywords": v.field(crate, "keywords"),
         "Features": ", ".join(v.member(newest, "features") or ()),
     }
-    pages = {name: v.member(crate, key) for name, key in
-             (("Repository", "repository"), ("Documentation", "documentation"),
-              ("Home page", "homepage"))}  # fmt: skip
+    pages = _pages(crate, _CRATE_PAGES)
     lines = [
-        f"- {v.joined(v.line(v.member(r, 'num')), v.moment(v.member(r, 'created_at')))}"
+        f"- {v.joined(v.field(r, 'num'), v.moment(v.member(r, 'created_at')))}"
         + (", yanked" if v.member(r, "yanked") is True else "")
         for r in releases[:RELEASES]
     ]
-    title = f"{v.line(v.member(crate, 'name', 'id'))} {version}"
+    title = f"{v.field(crate, 'name', 'id')} {version}"
     yield v.Section(1, title, v.prose(v.member(crate, "description")), v.facts_of(facts))
-    yield from _package(
-        [], [f"- {name}: {v.line(url)}" for name, url in pages.items() if url], lines
-    )
+    yield from _package([], pages, lines)
     yield v.Section(2, "Readme", v.markup(answer.rest()))
 
 
 def questions(answer: v.Answer) -> v.Sections:
     """Yield a question and its answers, the best first (Stack Exchange)."""
     question: Any = next(iter(v.listed(answer.one("items"))), None)
-    title = html.unescape(v.line(v.member(question, "title")))
+    title = html.unescape(v.field(question, "title"))
     total = v.member(question, "answer_count")
     facts = {
-        "Asked": _said(question),
+        "Asked": v.said(question),
         "Score": v.number(v.member(question, "score")),
-        "Tags": v.line(v.member(question, "tags")),
+        "Tags": v.field(question, "tags"),
         "Answers": v.number(total),
-        "Closed": html.unescape(v.line(v.member(question, "closed_reason"))),
+        "Closed": html.unescape(v.field(question, "closed_reason")),
     }
-    url = v.line(v.member(question, "link"))
+    url = v.field(question, "link")
     body = v.markup(v.member(question, "body"), url) if answer.page == 1 else ""
     if title:
         yield v.Section(1, title, v.facts_of(facts), body)
@@ -321,12 +305,8 @@ def questions(answer: v.Answer) -> v.Sections:
         accepted = ", accepted" if v.member(item, "is_accepted") is True else ""
         score = f"score {v.number(v.member(item, 'score')) or 0}{accepted}"
         of = f" of {v.number(total)}" if isinstance(total, int) and total >= position else ""
-        heading = f"Answer {position}{of}, {score}: {_said(item)}"
+        heading = f"Answer {position}{of}, {score}: {v.said(item)}"
         yield v.Section(2, heading, v.markup(v.member(item, "body"), url))
-
-
-def _said(post: Any) -> str:
-    return v.joined(v.person(v.member(post, "owner")), v.moment(v.member(post, "creation_date")))
 
 
 def story(answer: v.Answer) -> v.Sections:
@@ -335,7 +315,7 @@ def story(answer: v.Answer) -> v.Sections:
     title = v.line(one("title"))
     comments = v.listed(one("children"))
     facts = {
-        "By": v.joined(v.person(one("author")), v.moment(one("created_at"))),
+        "By": v.said(answer.first),
         "Points": v.number(one("points")),
         "Leads to": v.line(one("url")),
         "Comments": v.number(sum(map(_size, comments))),
@@ -348,13 +328,10 @@ def story(answer: v.Answer) -> v.Sections:
     while pending:
         comment, depth = pending.pop()
         text = v.markup(v.member(comment, "text"))
-        said = v.joined(
-            v.person(v.member(comment, "author")), v.moment(v.member(comment, "created_at"))
-        )
         indent = "  " * min(depth, MAX_DEPTH)
         if text:
             inner = text.replace("\n", f"\n{indent}  ")
-            lines.append(f"{indent}- **{said}**: {inner}")
+            lines.append(f"{indent}- **{v.said(comment)}**: {inner}")
         children = v.listed(v.member(comment, "children"))
         pending += [(child, depth + 1) for child in reversed(children)]
     if lines:

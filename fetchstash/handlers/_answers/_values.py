@@ -98,6 +98,11 @@ def markup(value: Any, url: str = "") -> str:
     return "".join(part.text for part in whole(value, url).parts).strip()
 
 
+def field(value: Any, *names: str) -> str:
+    """Return the first member of these names that says something, on one line."""
+    return line(member(value, *names))
+
+
 def moment(value: Any) -> str:
     """Return a date or time as ISO 8601 to the minute; a number counts seconds (Unix)."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -112,6 +117,12 @@ def moment(value: Any) -> str:
 def person(*people: Any) -> str:
     names = (line(member(p, "login", "username", "display_name", "name") or p) for p in people)
     return html.unescape(next(filter(None, names), ""))
+
+
+def said(post: Any) -> str:
+    """Return who wrote a post, and when."""
+    people = (member(post, name) for name in ("user", "author", "owner"))
+    return joined(person(*people), moment(member(post, "created_at", "creation_date")))
 
 
 def number(value: Any) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeGuard
 
+from fetchstash.handlers._charset import long_lines
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._reasons import Reason
 
@@ -52,13 +53,7 @@ def _show_escapes(text: str) -> str:
 
 def has_long_lines(text: str) -> bool:
     """Return whether a line of ``text`` is longer than WIDTH."""
-    at = 0
-    while len(text) - at > WIDTH:
-        end = text.rfind("\n", at, at + WIDTH + 1)
-        if end < 0:
-            return True
-        at = end + 1
-    return False
+    return any(long_lines(text, WIDTH))
 
 
 @dataclass(slots=True)

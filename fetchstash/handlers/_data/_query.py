@@ -155,6 +155,11 @@ def _start(pieces: list[Any]) -> Query:
     return query
 
 
+def _aggregate(pieces: list[Any]) -> Item:
+    function = str(pieces[0]).lower()
+    return Item({"avg": "mean", "average": "mean"}.get(function, function), pieces[1])
+
+
 def _top(pieces: list[Any]) -> tuple[str, dict[str, Any]]:
     word, count, order = pieces
     most = min(int(count[:9]), 10**9)
@@ -171,13 +176,12 @@ def _unless(negated: Any, test: Test) -> Test:
     return Test("not", inner=(test,)) if negated else test
 
 
-_FUNCTIONS = {"avg": "mean", "average": "mean"}
 _KINDS: dict[str, Any] = {"NUMBER": "number", "NAME": "word"}
 _BUILD: dict[str, Callable[[list[Any]], Any]] = {
     "start": _start,
     "distinct": lambda names: {"items": tuple(Item("", n) for n in names), "is_distinct": True},
     "items": lambda items: {"items": tuple(items)},
-    "aggregate": lambda p: Item(_FUNCTIONS.get(p[0].lower(), p[0].lower()), p[1]),
+    "aggregate": _aggregate,
     "count": lambda _: Item("count", ""),
     "plain": lambda p: Item("", p[0]),
     "by": lambda columns: ("by", {"by": tuple(columns)}),
