@@ -189,44 +189,48 @@ class Prose:
 
 
 class OpenTables:
-    """The open tables, the innermost last; the outermost is written to ``prose`` when it ends."""
+    """The open tables, the innermost last; the outermost is written to ``prose`` when it ends.
 
-    def __init__(self, prose: Prose) -> None:
+    ``table``, ``row`` and ``cells`` are the names of the elements; ``width`` is how many columns
+    the open cell fills.
+    """
+
+    def __init__(self, prose: Prose, table: str, row: str, *cells: str) -> None:
+        self.width = 1
         self._prose = prose
+        self._names = table, row, cells
         self._rows: list[list[list[str]]] = []
         self._cells: list[list[str]] = []
 
     def __bool__(self) -> bool:
         return bool(self._rows)
 
-    def start_table(self) -> None:
-        """Begin a table, within the open cell if there is one."""
-        self._rows.append([])
-        self._cells.append([])
-
-    def start_row(self) -> None:
-        """Begin a row."""
-        if self._rows:
+    def start(self, name: str) -> None:
+        """Take a start tag: of a table, which may stand within a cell, a row or a cell."""
+        table, row, cells = self._names
+        if name == table:
+            self._rows.append([])
+            self._cells.append([])
+        elif name == row and self._rows:
             self._rows[-1].append([])
-
-    def start_cell(self) -> None:
-        """Begin a cell."""
-        if self._cells:
-            self._cells[-1] = []
+        elif name in cells:
+            self.width = 1
+            if self._cells:
+                self._cells[-1] = []
 
     def add(self, text: str) -> None:
         """Add a paragraph to the open cell."""
         self._cells[-1].append(text)
 
-    def end_cell(self, width: int = 1) -> None:
-        """End a cell that is ``width`` columns wide."""
-        if self._rows and self._rows[-1]:
-            self._rows[-1][-1] += ["\n".join(self._cells[-1]), *[""] * (width - 1)]
-            self._cells[-1] = []
-
-    def end_table(self) -> None:
-        """End a table; a table within a cell becomes the text of the cell."""
-        if self._rows:
+    def end(self, name: str) -> None:
+        """Take an end tag; a table within a cell becomes the text of the cell."""
+        table, _, cells = self._names
+        if name in cells:
+            if self._rows and self._rows[-1]:
+                self._rows[-1][-1] += ["\n".join(self._cells[-1]), *[""] * (self.width - 1)]
+                self._cells[-1] = []
+            self.width = 1
+        elif name == table and self._rows:
             rows = self._rows.pop()
             self._cells.pop()
             if self._rows:

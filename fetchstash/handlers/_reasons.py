@@ -17,7 +17,6 @@ from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange, 
 from fetchstash.text import clip
 
 MAX_QUOTED = 60
-MAX_VALUE = 2**63
 
 KEPT = "Its bytes are kept."
 FETCH_AGAIN = "Fetch it again."

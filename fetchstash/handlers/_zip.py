@@ -265,7 +265,7 @@ class Members:
 
 
 _MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_END_OF_CHAIN, _NOTHING = 0xFFFFFFFE, 0xFFFFFFFF
+_END_OF_CHAIN = 0xFFFFFFFE
 # Section 2.2; the 109 first entries of the DIFAT follow at 76.
 _HEADER = struct.Struct("<30xHH14xL8xL4xL")
 _DIRECTORY_ENTRY = struct.Struct("<64sHBB3L36xLQ")  # section 2.6.1

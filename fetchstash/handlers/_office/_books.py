@@ -94,6 +94,7 @@ _MAX_LEVEL = 6
 
 _SECTIONS = {"section", "sec", "app", "abstract", "ack", "ref-list", "boxed-text"}
 _TITLES = {"title", "article-title", "subtitle"}
+_TAKEN = _TITLES | {"td", "th"}
 _BLOCKS = {
     "p", "v", "text-author", "mixed-citation", "element-citation", "citation", "kwd",
     "disp-formula", "verse-line",
@@ -139,7 +140,7 @@ class _Reader:
         self._level = 1
         self._skipping = 0
         self._pieces: list[list[str]] = []
-        self._tables = OpenTables(prose)
+        self._tables = OpenTables(prose, "table", "tr", "td", "th")
         self._outlines = 0
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
@@ -147,16 +148,10 @@ class _Reader:
             self._skipping += 1
             return
         self._open.append(name)
+        self._tables.start(name)
         if name in _SECTIONS:
             self._level += 1
-        elif name in _TITLES or (name in _BLOCKS and "title" not in self._open[:-1]):
-            self._pieces.append([])
-        elif name == "table":
-            self._tables.start_table()
-        elif name == "tr":
-            self._tables.start_row()
-        elif name in {"td", "th"}:
-            self._tables.start_cell()
+        elif name in _TAKEN or (name in _BLOCKS and "title" not in self._open[:-1]):
             self._pieces.append([])
         elif name == "outline":
             self._write_outline(attributes)
@@ -179,13 +174,11 @@ class _Reader:
             self._write_block(self._taken())
         elif name in {"td", "th"} and self._pieces:
             self._tables.add(self._taken())
-            self._tables.end_cell()
-        elif name == "table":
-            self._tables.end_table()
         elif name == "outline":
             self._outlines -= 1
         elif self._pieces and name in _EMPHASIS:
             self._pieces[-1].append(_EMPHASIS[name])
+        self._tables.end(name)
 
     def text(self, data: str) -> None:
         here = self._open[-1] if self._open else ""

@@ -188,8 +188,7 @@ class _Reader(TextReader):
         self._drop_cap = ""
         self._run_is_hidden = False
         self._paragraphs: list[_Paragraph] = []
-        self._tables = OpenTables(prose)
-        self._cell_width = 1
+        self._tables = OpenTables(prose, "tbl", "tr", "tc")
         self._links: list[str] = []
 
     def open(self, name: str, get: Callable[[str], str]) -> None:
@@ -202,15 +201,10 @@ class _Reader(TextReader):
                 self._paragraphs.append(_Paragraph())
                 self._paragraphs[-1].runs.mark(self._drop_cap)
                 self._drop_cap = ""
-            case "tbl":
-                self._tables.start_table()
-            case "tr":
-                self._tables.start_row()
-            case "tc":
-                self._tables.start_cell()
-                self._cell_width = 1
+            case "tbl" | "tr" | "tc":
+                self._tables.start(name)
             case "gridSpan":
-                self._cell_width = min(number(get("val"), 1), _MAX_SPAN)
+                self._tables.width = min(number(get("val"), 1), _MAX_SPAN)
             case "comment":
                 author = get("author")
                 self._label = f"Comment by {author}" if author else "Comment"
@@ -280,10 +274,9 @@ class _Reader(TextReader):
             self._write(self._paragraphs.pop())
             self._write_drawings()
         elif name == "tc":
-            self._tables.end_cell(self._cell_width)
-            self._cell_width = 1
+            self._tables.end(name)
         elif name == "tbl":
-            self._tables.end_table()
+            self._tables.end(name)
             self._write_drawings()
         elif name == "body":
             self._prose.paragraph(self._drop_cap)

@@ -96,8 +96,7 @@ class _Reader:
         self._label: list[str] | None = None  # of the open frame or comment
         self._comment: list[str] | None = None
         self._prose = prose
-        self._tables = OpenTables(prose)
-        self._cell_width = 1
+        self._tables = OpenTables(prose, "table", "table-row", "table-cell", "covered-table-cell")
         self._paragraphs: list[tuple[int, Runs]] = []  # level of heading, 0 for text
         self._notes: list[str] = []
         self._note = self._list_style = self._style = ""
@@ -146,13 +145,12 @@ class _Reader:
                 self._counts.append(0)
             case "list-item":
                 self._item_is_new = True
-            case "table":
-                self._tables.start_table()
-            case "table-row":
-                self._tables.start_row()
+            case "table" | "table-row":
+                self._tables.start(name)
             case "table-cell" | "covered-table-cell":
-                self._cell_width = min(number(get("number-columns-repeated"), 1), _MAX_REPEATS)
-                self._tables.start_cell()
+                self._tables.start(name)
+                repeated = number(get("number-columns-repeated"), 1)
+                self._tables.width = min(repeated, _MAX_REPEATS)
             case "page":
                 self.slides.begin()
                 self._pictures = 0
@@ -224,11 +222,8 @@ class _Reader:
             case "list" if self._lists:
                 self._lists.pop()
                 self._counts.pop()
-            case "table":
-                self._tables.end_table()
-            case "table-cell" | "covered-table-cell":
-                self._tables.end_cell(self._cell_width)
-                self._cell_width = 1
+            case "table" | "table-cell" | "covered-table-cell":
+                self._tables.end(name)
             case "page":
                 self.slides.end(self._pictures, shown=self._shown)
                 self._write_charts()

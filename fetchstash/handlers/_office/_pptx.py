@@ -112,7 +112,7 @@ class _Reader(TextReader):
         self._runs = Runs()
         self._level = 0
         self._link = ""
-        self._tables = OpenTables(prose)
+        self._tables = OpenTables(prose, "tbl", "tr", "tc")
         self._description: str | None = None  # of the open picture
 
     def open(self, name: str, get: Callable[[str], str]) -> None:
@@ -144,11 +144,9 @@ class _Reader(TextReader):
                 self._description = None
         elif name == "tbl":
             self._open_slide()
-            self._tables.start_table()
-        elif name == "tr":
-            self._tables.start_row()
-        elif name == "tc":
-            self._tables.start_cell()
+            self._tables.start(name)
+        elif name in {"tr", "tc"}:
+            self._tables.start(name)
 
     def close(self, name: str) -> None:
         if name == "r":
@@ -162,10 +160,8 @@ class _Reader(TextReader):
             self.pictures += 1
             self.descriptions += filter(None, [self._description])
             self._description = None
-        elif name == "tc":
-            self._tables.end_cell()
-        elif name == "tbl":
-            self._tables.end_table()
+        elif name in {"tc", "tbl"}:
+            self._tables.end(name)
 
     def add(self, data: str) -> None:
         self._runs.add(data)
