@@ -5,7 +5,7 @@ imported when the first document is routed, handlers in the worker alone.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, cast
@@ -123,6 +123,11 @@ def check_claims(formats: Iterable[Format]) -> None:
 def package_name(name: str) -> str:
     """Return the name of a package as PEP 503 normalises it."""
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def words(formats: Sequence[Format]) -> str:
+    """Return the words of formats, each once."""
+    return ", ".join(dict.fromkeys(f.name("") for f in formats))
 
 
 @cache

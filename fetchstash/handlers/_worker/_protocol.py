@@ -13,7 +13,7 @@ from typing import IO, Any, TypeVar, get_args
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers._contract import Format
 from fetchstash.handlers._reasons import Cause, Reason, ReasonTable, Value, is_known
-from fetchstash.handlers._registry import built_in, reasons
+from fetchstash.handlers._registry import built_in, reasons, words
 from fetchstash.text import clip
 from fetchstash.text.facts import FACTS, PAGE_VERDICTS, DocumentFacts, Fact
 from fetchstash.text.hygiene import clean, clean_line
@@ -67,8 +67,8 @@ class PluginReport:
 
     @property
     def words(self) -> str:
-        """The words of its formats, each once."""
-        return ", ".join(dict.fromkeys(declared.name("") for declared in self.formats))
+        """The words of its formats."""
+        return words(self.formats)
 
 
 def encode(frame: dict[str, Any]) -> bytes:
