@@ -19,7 +19,7 @@ BUDGET = {
     "fetchstash/config": (4, 1_198),
     "fetchstash/fetch": (22, 5_688),
     "fetchstash/gateway": (14, 3_553),
-    "fetchstash/handlers": (88, 22_889),
+    "fetchstash/handlers": (88, 22_894),
     "fetchstash/render": (6, 1_212),
     "fetchstash/server": (18, 3_593),
     "fetchstash/service": (18, 4_936),
