@@ -137,6 +137,8 @@ def read_file(
         return _failure(error.what)
     asked = {"max_tokens_per_file": max_tokens, "max_lines": max_lines}
     changes = {name: value for name, value in asked.items() if value is not None}
+    if min(changes.values(), default=1) < 1:
+        return _failure("max_tokens and max_lines must be at least 1")
     preview = replace(limits.preview, **changes)
     return read_within(Path(path), replace(limits, preview=preview), offset=offset)
 

@@ -618,6 +618,45 @@ def test_a_search_that_is_not_complete_says_the_call_that_goes_on() -> None:
     )
 
 
+def test_a_search_with_passages_names_no_call_that_would_show_them_again() -> None:
+    found = replace(ranked((1, 1, "tide"), pending=2), next=None)
+    assert "out of 1 artifact, 2 texts not searched yet: they are being indexed]" in str(
+        view_of(HOST, found).text
+    )
+
+
+def test_a_search_of_an_archive_says_that_its_members_are_not_searched() -> None:
+    archive = replace(REPORT, content_kind="archive")
+    one = f'One of them: artifact_slice(artifact_ref="{REF}", path="…")]'
+    matches = Matches(GrepQuery("x"), (REF,), (ArtifactMatches(archive, (), 0, 0),))
+    none = replace(ranked(), facts={REF: archive})
+    for value in (matches, none):
+        assert view_of(HOST, value).text.endswith(one)
+
+
+def test_what_calls_itself_json_and_is_none_is_said_to_be_so_and_asked_nothing() -> None:
+    paths = {"paths": ("/*", "sum(*) by *"), "structure_info": "not valid JSON"}
+    facts = replace(REPORT, content_kind="json", media_type="application/json", **paths)
+    for value in (artifact(facts, "{" * 100_000), facts):
+        text = view_of(HOST, value).text
+        assert "[It is not valid JSON: the text is as it came, and no path reads it.]" in text
+        assert "sum(…)" not in text
+
+
+def test_what_has_no_pages_that_could_be_seen_names_no_picture() -> None:
+    locked = replace(REPORT, extracted_chars=None, pages=None, page_word="pages", pictures=True)
+    locked = replace(locked, extraction_error="the document is encrypted")
+    assert 'unit="bytes"' in view_of(HOST, artifact(locked)).text
+    assert "render" not in view_of(HOST, artifact(locked)).text
+
+
+def test_an_empty_answer_is_called_empty_and_nothing_else() -> None:
+    nothing = "the server answered 200 OK and sent no content"
+    facts = replace(REPORT, extracted_chars=None, size_bytes=0, incomplete=nothing)
+    text = view_of(HOST, artifact(replace(facts, extraction_error="the page has no text"))).text
+    assert text.splitlines()[1:] == [f"[Empty: {nothing}.]"]
+
+
 def test_info_and_listing_stay_within_ten_thousand_characters() -> None:
     outline = tuple(Heading(f"Chapter {n}", 1, "lines", n * 10) for n in range(5_000))
     view = view_of(HOST, replace(REPORT, title="t" * 5_000, outline=outline))

@@ -332,6 +332,16 @@ def test_more_than_200_lines_are_read_where_they_are_asked_for(tmp_path: Path) -
     assert part.next_offset == 5 + 1_500
 
 
+@pytest.mark.parametrize("limit", ["max_tokens", "max_lines"])
+def test_a_limit_that_would_never_go_on_is_refused(limit: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("words\n" * 100)
+    asked: dict[str, Any] = {limit: 0}
+    result = read_file(path, offset=0, **asked)
+    assert (result.success, result.next_offset) == (False, None)
+    assert result.error_message == "max_tokens and max_lines must be at least 1"
+
+
 def test_a_string_that_is_not_all_ends_with_the_offset_to_read_on_from(tmp_path: Path) -> None:
     path = written(tmp_path, "a.txt", "line\n" * 900)
     assert read_file_as_string(path).endswith("line\n[Read on with offset=0.]")

@@ -105,7 +105,9 @@ def command(
                 code = failed(error, as_model=model, as_json=as_json)
             except KeyboardInterrupt:
                 code = INTERRUPTED
-            except BrokenPipeError:
+            except (BrokenPipeError, ExceptionGroup) as error:
+                if isinstance(error, ExceptionGroup) and not error.subgroup(BrokenPipeError):
+                    raise
                 # The pipe's reader is gone. Without this Python would complain at exit.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 code = 0

@@ -47,10 +47,12 @@ def info(host: Host, facts: Facts) -> View:
             f"{'  ' * level}{title} ({unit.removesuffix('s')} {start})"
             for title, level, unit, start in map(astuple, outline)
         ]
-    if subject.chars is None:
+    if subject.chars is not None:
+        calls = follow_up_calls([subject], 0, host.word)
+    elif facts.page_verdict == "leads_on":  # the facts have its address
         calls = calls_without_text(subject, host.word)
     else:
-        calls = follow_up_calls([subject], 0, host.word)
+        calls = dead_end_calls(subject, host.word)
     head = (f"[{subject.ref}: facts]", *condition_lines(subject, host.word))
     block = _bounded(host, [clip(line, _LINE_CHARS) for line in lines], subject.source, head, calls)
     record = {**subject.record, "outline": [heading.to_json() for heading in outline]}

@@ -119,7 +119,8 @@ def _blocks(host: Host, matches: Matches, room: int) -> tuple[list[Block], int]:
         shown += printed
         left_out = _left_out(host, artifact.left_out, artifact.facts)
         unread = unread_lines(artifact.unread, host.word)
-        head = (_opening(artifact, printed), *left_out, *unread)
+        members = _members(host, artifact.facts)
+        head = (_opening(artifact, printed), *left_out, *unread, *members)
         source_chars = OF_SEVERAL_CHARS if several else SOURCE_CHARS
         source = host.subject(artifact.facts).source
         fenced = host.fenced(text, source, head, sentence=not several, source_chars=source_chars)
@@ -135,6 +136,14 @@ def _left_out(host: Host, count: int, facts: Facts) -> tuple[str, ...]:
         return ()
     call = host.word(Call("slice", {"ref": facts.artifact_ref, "path": "left_out"}))
     return (f"[{counted(count, 'line')} more in the parts left out of the text: {call}]",)
+
+
+def _members(host: Host, facts: Facts) -> tuple[str, ...]:
+    """Return the line on the members of an archive, whose text is their list alone."""
+    if facts.content_kind != "archive":
+        return ()
+    call = host.word(Call("slice", {"ref": facts.artifact_ref, "path": "…"}))
+    return (f"[Of an archive the list of its members is searched. One of them: {call}]",)
 
 
 def _opening(artifact: ArtifactMatches, shown: int) -> str:
@@ -158,13 +167,14 @@ def search(host: Host, passages: Passages, max_chars: int | None = None) -> View
     out_of = counted(passages.searched, "artifact")
     if passages.pending:
         out_of += f", {counted(passages.pending, 'text')} not searched yet"
-        if passages.next:
-            out_of += f": {host.face.continuation(passages.next, {}, ())}"
+        going_on = host.face.continuation(passages.next, {}, ()) if passages.next else ""
+        out_of += f": {going_on or 'they are being indexed'}"
     left_out = [
         line
         for ref, n in passages.left_out.items()
         for line in _left_out(host, n, passages.facts[ref])
     ]
+    left_out += [line for known in passages.facts.values() for line in _members(host, known)]
     if not count:
         none = f"[No passage of {out_of} has a word of the query.]"
         if passages.pending:

@@ -10,7 +10,7 @@ from fetchstash.fetch import MEANINGS
 from fetchstash.stash import CacheUse, Unread
 from fetchstash.store import Facts
 from fetchstash.text import clip_middle
-from fetchstash.text.facts import LANDINGS, NO_BROWSER, PAGE_VERDICTS, QUERY
+from fetchstash.text.facts import LANDINGS, NO_BROWSER, NOT_JSON, PAGE_VERDICTS, QUERY
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +128,9 @@ def reference_line(subject: Subject) -> str:
 def condition_lines(subject: Subject, word: Wording) -> list[str]:
     """Return a line for each fault: a failed extraction, a page without content, a partial body."""
     facts, lines = subject.facts, list[str]()
-    incomplete, error = (
-        clip_middle(facts.incomplete, 120),
-        clip_middle(facts.extraction_error, 160),
-    )
+    incomplete = clip_middle(facts.incomplete, 120)
+    # Of an answer without bytes nothing could be read.
+    error = clip_middle(facts.extraction_error, 160) if facts.size_bytes else ""
     if incomplete and error:
         rest = "not all of that could be read"
         if subject.chars is None:
@@ -142,6 +141,8 @@ def condition_lines(subject: Subject, word: Wording) -> list[str]:
         lines.append(f"Failed to extract {text} from {facts.word}: {error}")
     elif error:
         lines.append(f"[{error}]")
+    if facts.structure_info == NOT_JSON:
+        lines.append("[It is not valid JSON: the text is as it came, and no path reads it.]")
     landed, verdict = facts.landed, facts.page_verdict
     sentences = LANDINGS.get(landed), None if verdict == landed else PAGE_VERDICTS.get(verdict)
     lines += [f"[{sentence}]" for sentence in sentences if sentence]
@@ -267,7 +268,8 @@ def follow_up_calls(
     part = Call("slice", {"ref": first.ref, "unit": unit, "start": start, "end": end})
     read = Call("read", {"ref": first.ref, "offset": offset})
     calls = [grep, part]
-    if QUERY in first.facts.paths and not lines:
+    can_query = QUERY in first.facts.paths and first.facts.structure_info != NOT_JSON
+    if can_query and not lines:
         calls.append(Call("slice", {"ref": first.ref, "path": "sum(…) by … where … > 0"}))
     return (" · ".join(map(word, calls)), word(read))
 
@@ -298,7 +300,10 @@ def dead_end_calls(subject: Subject, word: Wording) -> tuple[str, ...]:
 def calls_without_text(subject: Subject, word: Wording) -> tuple[str, ...]:
     """Return how to look at an artifact without text: as a picture if it is one, else its bytes."""
     facts = subject.facts
-    if facts.pictures and not (facts.incomplete and facts.extraction_error):
+    if not facts.size_bytes:
+        return ()
+    # The pages of a document that does not open are not known.
+    is_shut = facts.extraction_error and (facts.incomplete or (facts.page_word and not facts.pages))
+    if facts.pictures and not is_shut:
         return (word(Call("picture", {"ref": subject.ref})),)
-    part = {"ref": subject.ref, "unit": "bytes", "start": 0, "end": 256}
-    return (word(Call("slice", part)),) if facts.size_bytes else ()
+    return (word(Call("slice", {"ref": subject.ref, "unit": "bytes", "start": 0, "end": 256})),)

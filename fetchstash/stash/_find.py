@@ -16,6 +16,9 @@ from fetchstash.stash._site import pages as pages_of
 from fetchstash.stash._values import ArtifactMatches, Matches, Passages, SiteGrep
 from fetchstash.store import ArtifactStore, Facts, GrepQuery
 
+_WAIT_SECONDS = 10.0
+"""For a passage, while new texts are indexed: a search that finds none would be asked again."""
+
 
 async def grep(scans: Scans, query: GrepQuery, refs: Sequence[str], deadline: float) -> Matches:
     """Return the lines that match, until ``deadline`` on the loop's clock; see Stash."""
@@ -76,8 +79,12 @@ async def search(
             known[facts.artifact_ref] = facts
     named = list(known)
     among = list(dict.fromkeys((*known, *of_sites)))
+    give_up = anyio.current_time() + _WAIT_SECONDS
     try:
         ranked = await store.search(query, among, max_results)
+        while ranked.pending and not (ranked.passages or among or anyio.current_time() > give_up):
+            await anyio.sleep(0.1)  # a thread indexes meanwhile
+            ranked = await store.search(query, among, max_results)
     except (UnknownRef, ExpiredRef):  # a page of a site went before its index
         among = [ref for ref in among if ref in known or await _is_kept(store, ref)]
         ranked = await store.search(query, among, max_results)
@@ -95,8 +102,8 @@ async def search(
     if ranked.pending and refs:  # they are long: a grep is sure to reach their ends
         options = {"pattern": any_word.pattern, "ignore_case": True}
         following = Call("grep", {"refs": list(refs), **options})
-    elif ranked.pending:
-        following = Call("search", {"query": query})
+    elif ranked.pending and not ranked.passages:  # else it would show the same again
+        following = Call("search", {"query": query, "max_results": max_results})
     return Passages(ranked.passages, known, searched, ranked.pending, left_out, following)
 
 

@@ -160,7 +160,7 @@ def _named(
         begin = text.char_of_line(table.first_line)
         return begin, text.char_of_line(table.first_line + table.rows)
     reason = f"There is no part {clip(path, 80)!r} here."
-    if outline:
+    if outline or ranges.tables:
         info = Call("info", {"ref": facts.artifact_ref})
         raise OutOfRange(reason, "{} lists its parts.", info)
     raise OutOfRange(reason, "It has no outline; leave the path out.")
@@ -207,7 +207,8 @@ def half_open(start: int | None, end: int | None, count: int, word: str) -> tupl
 
 def there_are(count: int, word: str, asked: str) -> str:
     """Return "There are 8 lines, and start is 9."; ``word`` is a plural, ``asked`` a clause."""
-    there = f"There is 1 {word.removesuffix('s')}" if count == 1 else f"There are {count} {word}"
+    one = word.removesuffix("es" if word == "matches" else "s")
+    there = f"There is 1 {one}" if count == 1 else f"There are {count} {word}"
     return f"{there}, and {asked}."
 
 

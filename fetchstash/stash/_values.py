@@ -350,8 +350,9 @@ class Passages:
     """Ranked passages, best first, out of ``searched`` artifacts. Iterating gives each Passage.
 
     ``facts`` are those of the artifacts by reference. ``pending`` counts the texts that could not
-    be searched yet, and ``next`` is the call that goes on with them. ``left_out`` counts the lines
-    of web pages, by reference, that have a word of the query and are left out of their texts.
+    be searched yet, and ``next`` is the call that goes on where none was found. ``left_out`` counts
+    the lines of web pages, by reference, that have a word of the query and are left out of their
+    texts.
     """
 
     best_first: tuple[Passage, ...]

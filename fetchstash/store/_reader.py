@@ -232,29 +232,34 @@ def _too_large() -> BadPattern:
 def scan_text(text: StoredText, query: GrepQuery, cancelled: Callable[[], bool]) -> Scan:
     """Find the matching lines of a text, and count all of them unless MAX_SECONDS pass before.
 
+    In a line that is longer than a window each place counts that the window before does not show.
     These are seconds of CPU, as Deadline counts: the same text is scanned on a busy machine.
     """
     expired = Deadline(cancelled, MAX_SECONDS)
     pattern = compile_pattern(query)
     scan = Scan()
-    in_matched_line = False
+    searched = window_end = 0  # the latter of the last place, as long as its line may go on
     for piece in _pieces(text, pattern.piece):
-        data, position, stop = piece.data, piece.start, piece.stop
+        data, stop = piece.data, piece.stop
+        position = max(piece.start, searched - piece.base)  # pieces of a long line overlap
         while position <= stop:
             if expired():
                 scan.stopped = f"after {MAX_SECONDS:g} s"
                 return scan
-            if in_matched_line:
-                feed = data.find(b"\n", position, stop + 1)
-                if feed < 0:
+            if window_end:
+                behind = max(window_end - piece.base, position)
+                feed = data.find(b"\n", position, min(behind, stop + 1))
+                if feed < 0 and behind > stop:
                     break
-                position, in_matched_line = feed + 1, False
+                position, window_end = feed + 1 if feed >= 0 else behind, 0
+                searched = piece.base + position
                 continue
             match = pattern.search(data, position, stop)
             if match is None:
                 break
-            position, in_matched_line = match[0], True
-            _record(scan, query, (piece.base + match[0], piece.base + match[1]))
+            position, searched = match[0], piece.base + match[0]
+            window_end = piece.base + match[1] + LINE_CHARS
+            _record(scan, query, (searched, piece.base + match[1]))
     return scan
 
 
@@ -305,10 +310,12 @@ def _groups(text: StoredText, scan: Scan, context: int) -> Iterator[tuple[Line, 
 
     A matching line that is not shown is no context: another call shows it.
     """
-    matches = {text.line_of_byte(start): (start, end) for start, end in scan.shown}
+    matches: dict[int, list[Span]] = {}
+    for span in scan.shown:
+        matches.setdefault(text.line_of_byte(span[0]), []).append(span)
     low = text.line_of_byte(scan.before[0]) + 1 if scan.before else 1
     high = text.line_of_byte(scan.after[0]) - 1 if scan.after else text.index.lines
-    numbers = {
+    numbers = matches.keys() | {
         n
         for line in matches
         for n in range(max(line - context, low), min(line + context, high) + 1)
@@ -318,11 +325,10 @@ def _groups(text: StoredText, scan: Scan, context: int) -> Iterator[tuple[Line, 
         if group and group[-1].number != number - 1:
             yield tuple(group)
             group = []
-        group.append(
-            _match_line(text, number, *matches[number])
-            if number in matches
-            else _context_line(text, number)
-        )
+        places = matches.get(number, ())
+        group += [_match_line(text, number, *place) for place in places] or [
+            _context_line(text, number)
+        ]
     if group:
         yield tuple(group)
 

@@ -22,6 +22,12 @@ pytestmark = pytest.mark.long
 TEXT = "".join(f"line {n} é\n" for n in range(1, 20_001)) + "no feed at the end"
 
 
+def test_a_demonstration_whose_reader_goes_away_ends_quietly(run: Terminal) -> None:
+    words = ["sh", "-c", f"{FETCHSTASH} demo | head -n 1"]
+    done = subprocess.run(words, capture_output=True, timeout=120, check=True, env=run.env)
+    assert (done.stdout.count(b"\n"), done.stderr) == (1, b"")
+
+
 @pytest.mark.parametrize("command", ["get", "fetch"])
 def test_the_whole_text_comes_through_a_pipe(command: str, run: Terminal, site: Site) -> None:
     url = site.put("/long.txt", TEXT, "text/plain; charset=utf-8")

@@ -64,6 +64,16 @@ async def test_a_folder_that_is_swapped_before_the_file_is_opened_leads_nowhere(
         assert list(stash.store.spool.glob("add-*")) == []
 
 
+@pytest.mark.parametrize("kind", [str, Path])
+async def test_one_folder_in_place_of_a_list_opens_no_other(
+    kind: type, inside: Path, settings: dict[str, Any]
+) -> None:
+    one_folder: Any = kind(inside)  # the first character of its path is a folder, too
+    async with open_stash(settings) as stash:
+        with pytest.raises(BadArgument, match="Give a list of folders"):
+            await stash.add_file(inside / "notes" / "a.txt", within=one_folder)
+
+
 @posix
 async def test_a_file_that_is_swapped_for_a_link_is_not_read(
     inside: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch

@@ -134,6 +134,21 @@ async def test_a_hit_in_a_line_of_three_megabytes_comes_as_a_window_around_it(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("filler", [300, 700_000, 4_000_000])
+async def test_each_place_in_a_long_line_counts_that_no_window_before_it_shows(
+    filler: int, open_text: OpenText
+) -> None:
+    places = ("x" * filler).join(f"hit {n}, and hit {n} again" for n in range(5))
+    reader = await open_text(f"a hit, a hit\n{places}\nhit\n".encode())
+    matches = await reader.grep(GrepQuery("hit", context=0))
+    assert (matches.total, [line.number for line in lines(matches)]) == (7, [1, 2, 2, 2, 2, 2, 3])
+    paged = [await reader.grep(GrepQuery("hit", max_matches=2, offset=n)) for n in range(0, 7, 2)]
+    seen = [line for page in paged for line in lines(page) if line.match]
+    assert seen == lines(matches)
+    assert "hit 3, and hit 3 again" in seen[4].text
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("length", [159, 160, 161, 1000])
 async def test_a_line_of_more_than_160_characters_is_a_window_and_a_shorter_one_is_whole(
     length: int, open_text: OpenText
