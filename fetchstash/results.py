@@ -41,7 +41,7 @@ def context_result(
     file, or one of text.TRUNCATIONS. Raises BadArgument for an unknown profile and for an invalid
     settings file.
     """
-    truncation = _profile(profile) if isinstance(profile, str) else profile
+    truncation = profile if isinstance(profile, Truncation) else _profile(profile)
 
     def decorate(tool: Callable[P, Any]) -> Callable[P, Any]:
         if iscoroutinefunction(tool):

@@ -332,6 +332,12 @@ def test_more_than_200_lines_are_read_where_they_are_asked_for(tmp_path: Path) -
     assert part.next_offset == 5 + 1_500
 
 
+def test_a_decorator_without_brackets_is_refused_where_it_stands() -> None:
+    without: Any = context_result
+    with pytest.raises(BadArgument, match="Use one of"):
+        without(returning("x"))
+
+
 @pytest.mark.parametrize("limit", ["max_tokens", "max_lines"])
 def test_a_limit_that_would_never_go_on_is_refused(limit: str, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
