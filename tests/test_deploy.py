@@ -15,7 +15,7 @@ import yaml
 
 from fetchstash.cli import main
 from fetchstash.config import KEYS, HttpLimits, Settings, load
-from fetchstash.service._serve import check_quotas
+from fetchstash.service._serve import check_tenants
 from fetchstash.store import bucket_url
 
 ROOT = Path(__file__).parents[1]
@@ -305,7 +305,7 @@ def settings_of_a_team(tmp_path: Path) -> Iterator[Settings]:
 def test_what_a_team_is_given_lasts_200_people_a_week(tmp_path: Path) -> None:
     artifacts = PEOPLE * FETCHES * DAYS
     for settings in settings_of_a_team(tmp_path):
-        check_quotas(settings)
+        check_tenants(settings)
         quota, store = settings.quota, settings.store
         assert store.max_age_days <= DAYS
         assert artifacts <= quota.artifacts <= store.max_artifacts

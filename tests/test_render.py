@@ -635,8 +635,8 @@ def test_a_search_of_an_archive_says_that_its_members_are_not_searched() -> None
 
 
 def test_what_calls_itself_json_and_is_none_is_said_to_be_so_and_asked_nothing() -> None:
-    paths = {"paths": ("/*", "sum(*) by *"), "structure_info": "not valid JSON"}
-    facts = replace(REPORT, content_kind="json", media_type="application/json", **paths)
+    facts = replace(REPORT, content_kind="json", paths=("/*", "sum(*) by *"))
+    facts = replace(facts, structure_info="not valid JSON", media_type="application/json")
     for value in (artifact(facts, "{" * 100_000), facts):
         text = view_of(HOST, value).text
         assert "[It is not valid JSON: the text is as it came, and no path reads it.]" in text

@@ -35,11 +35,13 @@ class XmlReader(Protocol):
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         """Take a start tag; attributes keep their prefixes (see ``attribute``)."""
 
-    def end(self, name: str) -> None:
+    def end(self, name: str) -> None:  # noqa: ARG002 - for who takes it
         """Take an end tag."""
+        return
 
-    def text(self, data: str) -> None:
+    def text(self, data: str) -> None:  # noqa: ARG002 - as above
         """Take character data."""
+        return
 
 
 def walk(
@@ -159,7 +161,7 @@ class Tree(XmlReader):
         else:
             self._open.pop()
 
-    def text(self, data: str) -> None:
+    def text(self, data: str) -> None:  # noqa: ARG002 - as above
         """Take character data."""
         self._open[-1].pieces.append(data)
 

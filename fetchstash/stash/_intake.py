@@ -164,8 +164,8 @@ class Intake:
         if known and cached and may_be_used and await anyio.to_thread.run_sync(is_fresh, cached):
             await self.fetcher.check(url, known.final_url)
             telemetry.count("cache", outcome="fresh")
-            use = CacheUse(age_seconds(cached, datetime.now(UTC)))
-            return await self.store.touch(known.artifact_ref), use
+            age = age_seconds(cached, datetime.now(UTC))
+            return await self.store.touch(known.artifact_ref), CacheUse(age)
         if not call.within and (by_rule := await self._by_rule(url, cached, call)):
             return by_rule
         # A page that gave its Markdown is asked for by what it said itself.

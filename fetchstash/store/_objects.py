@@ -78,6 +78,7 @@ class Objects(Protocol):
 
     async def aclose(self) -> None:
         """Close."""
+        return
 
 
 async def open_objects(limits: StoreLimits) -> Objects:

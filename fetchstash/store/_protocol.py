@@ -146,3 +146,4 @@ class ArtifactStore(Protocol):
 
     async def aclose(self) -> None:
         """Close. An ephemeral store deletes the artifacts of its run first."""
+        return
