@@ -253,10 +253,8 @@ async def _text(
     if offset is not None:
         return _from_offset(text, extraction, limits.preview, offset)
     content, info = shown_of(text, extraction, limits.preview, ends)
-    next_offset = None if info is None else 0
-    return FileExtractionResult(
-        content, success=True, truncation_info=info, next_offset=next_offset
-    )
+    rest = None if info is None else 0
+    return FileExtractionResult(content, success=True, truncation_info=info, next_offset=rest)
 
 
 def _from_offset(

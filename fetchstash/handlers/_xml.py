@@ -161,7 +161,7 @@ class Tree(XmlReader):
         else:
             self._open.pop()
 
-    def text(self, data: str) -> None:  # noqa: ARG002 - as above
+    def text(self, data: str) -> None:
         """Take character data."""
         self._open[-1].pieces.append(data)
 

@@ -1,7 +1,6 @@
 """Facts of a document: one dataclass, from the handler to the store's manifest.
 
-The frames between worker and server, the manifest and the table in docs/facts.md are derived from
-its fields. A new fact is one field here.
+Frames of workers, the manifest and docs/facts.md are derived from it: a new fact is one field.
 """
 
 import re
