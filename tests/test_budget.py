@@ -24,11 +24,11 @@ BUDGET = {
     "fetchstash/server": (18, 3_593),
     "fetchstash/service": (18, 4_936),
     "fetchstash/stash": (15, 4_552),
-    "fetchstash/store": (27, 7_911),
+    "fetchstash/store": (27, 7_933),
     "fetchstash/system": (4, 610),
     "fetchstash/text": (6, 1_139),
     "scripts": (46, 7_461),
-    "tests": (245, 54_519),
+    "tests": (245, 54_542),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 

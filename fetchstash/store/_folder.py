@@ -12,7 +12,10 @@ gc    Under the lock sidecars are removed, rows are deleted and committed, and t
 import contextlib
 import os
 import sqlite3
+import stat
+import sys
 import tempfile
+import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -301,14 +304,33 @@ class LocalStore(CatalogStore):
         return str(self._blobs.path(kind, sha256))
 
 
+_TEMPORARY = "fetchstash-memory-"
+_NEW_SECONDS = 60
+"""A folder that is younger may not have been taken yet by who made it."""
+
+
+def _remove_left_behind() -> None:
+    """Remove the folders of processes that were killed. Windows does not say who has one open."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*"):
+        with contextlib.suppress(OSError, StoreError):
+            status = folder.lstat()
+            is_new = time.time() - status.st_mtime < _NEW_SECONDS
+            if sys.platform == "win32" or is_new or status.st_uid != os.geteuid():
+                continue
+            with locked_now(folder / "in-use") as is_left:
+                if is_left and stat.S_ISDIR(status.st_mode):
+                    remove_tree(folder)
+
+
 class TemporaryStore(LocalStore):
     """A store that keeps nothing: its folder goes when it is closed, or when nobody refers to it.
 
-    At the latest it goes at the end of the process.
+    At the latest it goes at the end of the process, or where that was killed with the next one.
     """
 
     def __init__(self, limits: StoreLimits, threads: Threads) -> None:
-        folder = Path(tempfile.mkdtemp(prefix="fetchstash-"))
+        _remove_left_behind()
+        folder = Path(tempfile.mkdtemp(prefix=_TEMPORARY))
         super().__init__(replace(limits, folder=folder), threads)
         # Not of this object: a copy of it, which somebody else sees, may outlive it.
         self._end = weakref.finalize(self._place, _end, self._catalog, folder)

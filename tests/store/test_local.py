@@ -3,6 +3,7 @@
 import os
 import stat
 import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -361,3 +362,25 @@ async def test_what_was_read_and_was_not_changed_needs_no_thread_and_a_change_is
     for read in (store.get, store.open_text):
         with pytest.raises(UnknownRef):
             await read(kept.artifact_ref)
+
+
+@posix
+async def test_a_store_of_a_killed_process_that_keeps_nothing_goes_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    limits = StoreLimits(tmp_path, "memory:", run="default")
+    used = await open_store(limits)
+    its = used.spool.parent
+    left, new, link = (tmp_path / f"fetchstash-memory-{name}" for name in ("left", "new", "link"))
+    elsewhere = tmp_path / "elsewhere"
+    for folder in (left, new, elsewhere):
+        folder.mkdir()
+    link.symlink_to(elsewhere)
+    for folder in (left, link, its):
+        os.utime(folder, (0, 0), follow_symlinks=False)
+    other = await open_store(limits)
+    assert [path.exists() for path in (left, new, elsewhere, its)] == [False, *[True] * 3]
+    for store in (used, other):
+        await store.aclose()
+    assert not its.exists()
