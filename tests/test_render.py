@@ -626,7 +626,7 @@ def test_a_search_with_passages_names_no_call_that_would_show_them_again() -> No
 
 
 def test_a_search_of_an_archive_says_that_its_members_are_not_searched() -> None:
-    archive = replace(REPORT, content_kind="archive")
+    archive = replace(REPORT, content_kind="archive", members=3)
     one = f'One of them: artifact_slice(artifact_ref="{REF}", path="…")]'
     matches = Matches(GrepQuery("x"), (REF,), (ArtifactMatches(archive, (), 0, 0),))
     none = replace(ranked(), facts={REF: archive})

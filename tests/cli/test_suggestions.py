@@ -47,6 +47,7 @@ SAMPLES: dict[str, Any] = {
     "page": 2,
     "offset": 5,
     "limit": 5,
+    "max_results": 5,
     "max_chars": 500,
     "raw": True,
     "literal": True,
