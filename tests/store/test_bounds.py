@@ -94,4 +94,5 @@ async def test_pieces_and_cut_lines_make_no_difference(
         r"b\z": [reader.lines] if text.endswith("b") else [],
     }
     expected = at_the_ends[pattern] if pattern in at_the_ends else matching(pattern, text)
-    assert [line.number for line in lines(matches)] == expected
+    # A line that is longer than a window has one for each place.
+    assert list(dict.fromkeys(line.number for line in lines(matches))) == expected
