@@ -71,7 +71,8 @@ def page(url: str, folder: Path) -> Fetched:
 
 def recorded(fetcher: Fetcher, path: Path, renderer: Renderer | None = None) -> TenantWork:
     """Return what records in a log what a fetcher and a renderer do."""
-    settings, shared = load(), SharedLimits.of(2, 1, Quotas(), FetchLimits())
+    settings = load({"quota.hosts_per_minute": 0})
+    shared = SharedLimits.of(2, 1, Quotas(), FetchLimits())
     none: Any = None  # the store is not asked where nothing limits what is kept
     store, parts = TenantStore(none, settings), (fetcher, none, none, renderer)
     return TenantWork("acme", settings, shared, AuditLog(path), store, *parts)
