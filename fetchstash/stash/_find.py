@@ -16,9 +16,6 @@ from fetchstash.stash._site import pages as pages_of
 from fetchstash.stash._values import ArtifactMatches, Matches, Passages, SiteGrep
 from fetchstash.store import ArtifactStore, Facts, GrepQuery
 
-_WAIT_SECONDS = 10.0
-"""For a passage, while new texts are indexed: a search that finds none would be asked again."""
-
 
 async def grep(scans: Scans, query: GrepQuery, refs: Sequence[str], deadline: float) -> Matches:
     """Return the lines that match, until ``deadline`` on the loop's clock; see Stash."""
@@ -79,12 +76,8 @@ async def search(
             known[facts.artifact_ref] = facts
     named = list(known)
     among = list(dict.fromkeys((*known, *of_sites)))
-    give_up = anyio.current_time() + _WAIT_SECONDS
     try:
         ranked = await store.search(query, among, max_results)
-        while ranked.pending and not (ranked.passages or among or anyio.current_time() > give_up):
-            await anyio.sleep(0.1)  # a thread indexes meanwhile
-            ranked = await store.search(query, among, max_results)
     except (UnknownRef, ExpiredRef):  # a page of a site went before its index
         among = [ref for ref in among if ref in known or await _is_kept(store, ref)]
         ranked = await store.search(query, among, max_results)

@@ -207,6 +207,7 @@ def _translated(work: Callable[[], T], missing: T = _NO_DEFAULT) -> T:
 
 
 _PLACE = "store.url, store.endpoint and store.region"
+_RIGHTS = "Give them the rights to list, read, write and delete under the prefix."
 _NO_BUCKET = "NoSuchBucket|ContainerNotFound|bucket does not exist"
 _FAILURES = (
     (_NO_BUCKET, "There is no such bucket.", "Make it, or correct store.url."),
@@ -236,12 +237,13 @@ _FAILURES = (
         "The bucket is in another region.",
         "Set store.region to its region.",
     ),
+    ("status code: (401|403)", "The bucket refused the credentials (status {}).", _RIGHTS),
+    ("lacked", "The bucket refused the credentials.", _RIGHTS),
     (
-        "status code: (401|403)|lacked",
-        "The bucket refused the credentials.",
-        "Give them the rights to list, read, write and delete under the prefix.",
+        "status code: (429|503)",
+        "The bucket asks for fewer requests (status {}).",
+        "Try again in a minute.",
     ),
-    (r"status code: (429|503)", "The bucket asks for fewer requests.", "Try again in a minute."),
     ("status code: 416", "Bytes were altered after they were stored.", "Fetch them again."),
     (
         "BadScheme",

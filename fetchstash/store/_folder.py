@@ -317,9 +317,10 @@ def _remove_left_behind() -> None:
             is_new = time.time() - status.st_mtime < _NEW_SECONDS
             if sys.platform == "win32" or is_new or status.st_uid != os.geteuid():
                 continue
-            with locked_now(folder / "in-use") as is_left:
-                if is_left and stat.S_ISDIR(status.st_mode):
-                    remove_tree(folder)
+            if stat.S_ISDIR(status.st_mode):  # nothing is written behind a link
+                with locked_now(folder / "in-use") as is_left:
+                    if is_left:
+                        remove_tree(folder)
 
 
 class TemporaryStore(LocalStore):

@@ -14,6 +14,9 @@ from mcp_types import CallToolResult, ImageContent, TextContent
 from fetchstash.cli.demo.site import make_pdf
 from fetchstash.config import load
 from fetchstash.server.tools import tool_specs
+from fetchstash.server.tools._specs import NO_REPORTS
+from fetchstash.stash import Passages
+from fetchstash.store import Passage
 from fetchstash.text import tokens
 from tests.loopback import Site
 from tests.server.conftest import Connect
@@ -514,3 +517,27 @@ async def test_several_urls_are_counted(mode: str, site: Site, connect: Connect)
     async with connect(mode=mode) as client:
         await client.call_tool("fetch_content", {"urls": urls}, progress_callback=reports)
     assert [message for _, _, message in reports] == [f"fetched {n} of 3 URLs" for n in (1, 2, 3)]
+
+
+class Indexing:
+    """A stash whose first searches find texts that are not indexed yet."""
+
+    def __init__(self, *, searches: int, finds: bool) -> None:
+        self.left, self._finds = searches, finds
+
+    async def search(self, *_: Any, **__: Any) -> Passages:
+        self.left -= 1
+        found = (Passage("art_a", 1, 1, "words", 1.0),) if self._finds else ()
+        return Passages(found, {}, 1, pending=max(self.left, 0))
+
+
+@pytest.mark.parametrize(
+    ("finds", "refs", "left"), [(False, None, 0), (True, None, 2), (False, ["art_a"], 2)]
+)
+async def test_a_search_of_new_texts_waits_for_a_passage_and_for_nothing_else(
+    finds: bool, refs: list[str] | None, left: int
+) -> None:
+    [search] = [spec for spec in tool_specs(load()) if spec.name == "artifact_search"]
+    stash: Any = Indexing(searches=3, finds=finds)
+    await search.run(stash, {"query": "words", "artifact_refs": refs, "max_results": 8}, NO_REPORTS)
+    assert stash.left == left

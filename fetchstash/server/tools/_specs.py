@@ -181,9 +181,20 @@ async def _artifact_slice(stash: "Stash", arguments: Arguments, reports: Reports
     return await stash.slice(ref, **part, max_chars=limit, progress=reports.read)
 
 
+_INDEX_SECONDS = 10
+"""For a passage, while new texts are indexed: a model would ask again at once."""
+
+
 async def _artifact_search(stash: "Stash", arguments: Arguments, _: Reports) -> "Value":
-    refs = arguments["artifact_refs"] or ()
-    return await stash.search(arguments["query"], refs, max_results=arguments["max_results"])
+    import anyio  # noqa: PLC0415 - as the rooms
+
+    refs, most = arguments["artifact_refs"] or (), arguments["max_results"]
+    give_up = anyio.current_time() + _INDEX_SECONDS
+    found = await stash.search(arguments["query"], refs, max_results=most)
+    while found.pending and not (refs or found.best_first or anyio.current_time() > give_up):
+        await anyio.sleep(0.1)  # a thread indexes meanwhile
+        found = await stash.search(arguments["query"], refs, max_results=most)
+    return found
 
 
 async def _artifact_info(stash: "Stash", arguments: Arguments, _: Reports) -> "Value":
