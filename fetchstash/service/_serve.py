@@ -342,8 +342,7 @@ async def _serve(
     verifier = await verifier_of(settings, objects)
     audit = AuditLog.of(http.audit_log, begins=False)
     workers = worker[0].workers if worker else 1
-    shared = str(worker[0].folder / "hosts.db") if worker else ":memory:"
-    quotas = Quotas(objects, hosts_file=shared)
+    quotas = Quotas(objects.counts)
     tenants = Tenants(settings, quotas, audit=audit, apart=verifier is not None, workers=workers)
     service = build_app(
         tenants,

@@ -200,7 +200,6 @@ class Tenants:
         for name in list(self._tenants):
             await self._close(name)
         await self._quotas.exchange()  # the next replica goes on from there
-        self._quotas.hosts.close()
 
     def _tenant(self, name: str) -> _Tenant:
         known = self._tenants.pop(name, None) or _Tenant(

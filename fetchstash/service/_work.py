@@ -158,7 +158,7 @@ class TenantWork:
         with self.audit.fetching(url) as facts:
             self.shared.quotas.may_fetch(self._bytes)
             who, hosts = f"{self.tenant}/{self.person}", self.settings.quota.hosts_per_minute
-            self.shared.quotas.hosts.check(who, host_of(url), hosts)
+            await self.shared.quotas.check_host(who, host_of(url), hosts)
             if cached is None:  # what is kept already may be revalidated
                 await self.store.check_room()
             left = self.settings.fetch.fetch_seconds if seconds is None else seconds

@@ -18,14 +18,12 @@ import logging
 import signal
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, Pipe
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -50,13 +48,12 @@ Message = tuple[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a worker needs to serve. ``folder`` is one that all workers of the service share."""
+    """What a worker needs to serve."""
 
     settings: Settings
     host: str
     number: int
     workers: int
-    folder: Path
 
 
 def worker_count(settings: Settings) -> int:
@@ -129,7 +126,7 @@ class Parent:
 
     async def run(self, announce: Callable[[], None]) -> None:
         """Serve until a signal. Raises Internal where workers end again and again."""
-        with tempfile.TemporaryDirectory(prefix="fetchstash-service-") as name, self._opened:
+        with self._opened:
             async with (
                 serving_metrics(self._settings.http, self.measure),
                 anyio.create_task_group() as tasks,
@@ -138,17 +135,17 @@ class Parent:
                 tasks.start_soon(self._announce, announce)
                 async with anyio.create_task_group() as keeping:
                     for number in range(self._count):
-                        keeping.start_soon(self._keep, number, Path(name))
+                        keeping.start_soon(self._keep, number)
                 tasks.cancel_scope.cancel()
         if self._failure:
             raise self._failure
 
-    async def _keep(self, number: int, folder: Path) -> None:
+    async def _keep(self, number: int) -> None:
         """Run a worker, and another each time it ends, until the service does."""
         failures = 0
         while not self._is_ending:
             began = time.monotonic()
-            code = await self._run(number, folder)
+            code = await self._run(number)
             if self._is_ending:
                 return
             failures = failures + 1 if time.monotonic() - began < _BRIEF_SECONDS else 1
@@ -160,7 +157,7 @@ class Parent:
                 self._end()
             await anyio.sleep(0.1 * 2**failures)
 
-    async def _run(self, number: int, folder: Path) -> int:
+    async def _run(self, number: int) -> int:
         """Run a worker to its end; return its exit code."""
         ours, theirs = Pipe()
         descriptors = theirs.fileno(), self._opened.fileno()
@@ -172,7 +169,7 @@ class Parent:
         theirs.close()
         worker = self._workers[number] = _Worker(Channel(ours))
         worker.channel.listen(partial(self._take, number), lambda: None)
-        worker.channel.send("job", Job(self._settings, self._host, number, self._count, folder))
+        worker.channel.send("job", Job(self._settings, self._host, number, self._count))
         if self._is_ending:
             worker.channel.send("end")
         try:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         new_facts,
         stamp,
     )
+    from fetchstash.store._counts import Counts
     from fetchstash.store._limits import (
         ALL_RUNS,
         AUTO_RUN,
@@ -64,6 +65,7 @@ __all__ = [
     "ArtifactStore",
     "ByteSource",
     "Copied",
+    "Counts",
     "Facts",
     "Finding",
     "GrepQuery",
@@ -116,6 +118,7 @@ _MODULES = {
         "Facts Finding GrepQuery Line Listing Matches Passage REF_PREFIX Removed Run "
         "SearchResult Usage keep_store_facts new_facts stamp"
     ),
+    "_counts": "Counts",
     "_limits": (
         "ALL_RUNS AUTO_RUN DEFAULT_RUN StoreLimits View bucket_url folder_run person_run "
         "project_of project_run store_folder store_of_tenant with_run"

@@ -1,28 +1,19 @@
-"""Small named values beside the artifacts, such as tokens and counters, in any store.
+"""Small named values beside the artifacts, such as tokens, in any store.
 
 A value is whole or not there, and the last write stays. There is no compare-and-swap: what several
 processes write at once needs a key for each of them.
 """
 
 import contextlib
-import hashlib
-import json
 import os
 import re
 import secrets
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from fetchstash.errors import BadArgument, StoreError
-from fetchstash.store._disk import (
-    locked,
-    open_file,
-    private_file,
-    private_folder,
-    sync_file,
-    sync_folder,
-)
+from fetchstash.store._counts import Counts, CountsFile
+from fetchstash.store._disk import open_file, private_folder, sync_file, sync_folder
 from fetchstash.store._limits import StoreLimits, is_shared, store_folder
 from fetchstash.store._threads import CALLS_AT_ONCE, Threads, in_thread
 
@@ -39,15 +30,17 @@ SERVICE = "service"
 _SEGMENT = "[a-z0-9_-][a-z0-9_.-]*"
 _KEY = re.compile(f"{_SEGMENT}(/{_SEGMENT})*")
 _MAX_KEY = 512
-_DAY = 86_400
 
 
 class Objects(Protocol):
     """Values of some kilobytes under keys, which several processes share.
 
     A key is a path of the characters a-z, 0-9, "_", "-" and ".", and no folder of another key. All
-    methods raise StoreError where the store fails, and BadArgument for what is no key.
+    methods raise StoreError where the store fails, and BadArgument for what is no key. ``counts``
+    are what a service counts beside them.
     """
+
+    counts: Counts
 
     async def read(self, key: str) -> bytes | None:
         """Return a value, None where there is none."""
@@ -61,15 +54,8 @@ class Objects(Protocol):
         """Delete a value. One that is not there is no error."""
         ...
 
-    async def keys(self, folder: str = "") -> list[str]:
-        """Return the keys below a folder, or all, in order."""
-        ...
-
-    async def reserve(self, key: str, seconds: float) -> float:
-        """Reserve the next moment under a key; return how many seconds to wait for it.
-
-        Two moments are ``seconds`` apart at least, whichever processes reserve them.
-        """
+    async def items(self, folder: str = "") -> dict[str, bytes]:
+        """Return the values below a folder, or all, by their keys."""
         ...
 
     async def failing(self) -> str:
@@ -100,7 +86,7 @@ class MemoryObjects(Objects):
 
     def __init__(self) -> None:
         self._values: dict[str, bytes] = {}
-        self._reserved: dict[str, float] = {}
+        self.counts = Counts(CountsFile().run)
 
     async def read(self, key: str) -> bytes | None:
         return self._values.get(_checked(key))
@@ -111,12 +97,9 @@ class MemoryObjects(Objects):
     async def delete(self, key: str) -> None:
         self._values.pop(_checked(key), None)
 
-    async def keys(self, folder: str = "") -> list[str]:
+    async def items(self, folder: str = "") -> dict[str, bytes]:
         below = _below(folder)
-        return sorted(key for key in self._values if key.startswith(below))
-
-    async def reserve(self, key: str, seconds: float) -> float:
-        return _next_moment(self._reserved, key, seconds)
+        return {key: value for key, value in self._values.items() if key.startswith(below)}
 
 
 class FolderObjects(Objects):
@@ -125,12 +108,17 @@ class FolderObjects(Objects):
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._threads = Threads()
+        self._counted = CountsFile(folder / ".counts.db", self._threads)  # no key has such a name
+        self.counts = Counts(self._counted.run)
 
     async def run(self, work: "Callable[[], T]") -> T:
         return await self._threads.run(work)
 
     @in_thread
     def read(self, key: str) -> bytes | None:
+        return self._value(key)
+
+    def _value(self, key: str) -> bytes | None:
         try:
             fd = open_file(self._path(key))
         except (FileNotFoundError, NotADirectoryError):
@@ -143,7 +131,7 @@ class FolderObjects(Objects):
         """Write beside, sync, rename and sync the name: a reader sees all of it or none."""
         path = self._path(key)
         made = self._make_folder(path.parent)
-        beside = path.parent / f".{secrets.token_hex(8)}"  # no key begins with a dot
+        beside = path.parent / f".{secrets.token_hex(8)}"
         try:
             fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(fd, "wb") as file:
@@ -163,27 +151,14 @@ class FolderObjects(Objects):
         self._path(key).unlink(missing_ok=True)
 
     @in_thread
-    def keys(self, folder: str = "") -> list[str]:
+    def items(self, folder: str = "") -> dict[str, bytes]:
         names = (
             Path(above, name).relative_to(self._folder).as_posix()
             for above, _, files in os.walk(self._folder / _below(folder), onerror=_raise)
             for name in files
         )
-        return sorted(name for name in names if _KEY.fullmatch(name))
-
-    @in_thread
-    def reserve(self, key: str, seconds: float) -> float:
-        """Reserve the next moment under a key, among the processes of this folder."""
-        path = self._folder / ".pace"
-        self._make_folder(path.parent)
-        with locked(self._folder / ".pace-lock"):
-            reserved: dict[str, float] = {}
-            with contextlib.suppress(OSError, ValueError):  # none yet, or half of one
-                reserved = dict(json.loads(path.read_bytes()))
-            wait = _next_moment(reserved, key, seconds)
-            private_file(path)
-            path.write_bytes(json.dumps(reserved).encode())
-        return wait
+        found = {name: self._value(name) for name in names if _KEY.fullmatch(name)}
+        return {name: value for name, value in found.items() if value is not None}
 
     async def failing(self) -> str:
         """Write, read and delete a value; return "store_error" where that fails."""
@@ -192,6 +167,9 @@ class FolderObjects(Objects):
         value = await self.read(key)
         await self.delete(key)
         return "" if value == b"ready" else "store_error"
+
+    async def aclose(self) -> None:
+        await self._counted.aclose()
 
     def _path(self, key: str) -> Path:
         return self._folder / _checked(key)
@@ -218,6 +196,7 @@ class CatalogObjects(Objects):
         self._database = database
         self._data = data
         self._threads = threads
+        self.counts = Counts(self._run)
 
     async def read(self, key: str) -> bytes | None:
         select = "SELECT data FROM object WHERE key = ?"
@@ -233,27 +212,11 @@ class CatalogObjects(Objects):
     async def delete(self, key: str) -> None:
         await self._run(lambda db: db.execute("DELETE FROM object WHERE key = ?", (_checked(key),)))
 
-    async def keys(self, folder: str = "") -> list[str]:
-        select = "SELECT key FROM object WHERE starts_with(key, ?)"
+    async def items(self, folder: str = "") -> dict[str, bytes]:
+        select = "SELECT key, data FROM object WHERE starts_with(key, ?)"
         below = _below(folder)
-        listed = await self._run(lambda db: db.execute(select, (below,)).fetchall())
-        return sorted(key for (key,) in listed)
-
-    async def reserve(self, key: str, seconds: float) -> float:
-        """Reserve the next moment under a key, by the clock of the database.
-
-        The rows stay, so there are _PACES at most: two keys may share one, and wait a bit longer.
-        """
-        number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % _PACES
-        upsert = (
-            f"INSERT INTO object VALUES (?, convert_to(({_NOW} + ?)::text, 'UTF8'))"  # noqa: S608 - ours
-            " ON CONFLICT (key) DO UPDATE SET data ="
-            f" convert_to((greatest({_MOMENT}, {_NOW}) + ?)::text, 'UTF8')"
-            f" RETURNING {_MOMENT} - {_NOW}"
-        )
-        values = f"pace/{number}", seconds, seconds
-        row = await self._run(lambda db: db.execute(upsert, values).fetchone())
-        return max(float(row[0]) - seconds, 0.0)
+        found = await self._run(lambda db: db.execute(select, (below,)).fetchall())
+        return {key: bytes(data) for key, data in found}
 
     async def failing(self) -> str:
         """Return "database" or "bucket" where that fails, "" else."""
@@ -277,21 +240,6 @@ class CatalogObjects(Objects):
                 return work(db)
 
         return await self._threads.run(transaction)
-
-
-_NOW = "extract(epoch FROM clock_timestamp())::float8"
-_PACES = 2**14
-_MOMENT = "convert_from(object.data, 'UTF8')::float8"
-
-
-def _next_moment(reserved: dict[str, float], key: str, seconds: float) -> float:
-    """Reserve a moment among those ``reserved``, without those that are over."""
-    now = time.time()
-    for name in [name for name, moment in reserved.items() if not now < moment < now + _DAY]:
-        del reserved[name]
-    moment = max(reserved.get(key, now), now)
-    reserved[key] = moment + seconds
-    return moment - now
 
 
 def _checked(key: str) -> str:

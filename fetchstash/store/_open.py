@@ -69,7 +69,7 @@ Progress = Callable[[int, int], None]
 """Called with how many artifacts are done, and of how many."""
 
 _OF_THE_SERVICE = "tokens"
-"""The keys of the objects that are copied begin so. Counts of quotas go with their replicas."""
+"""The keys of the objects that are copied begin so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +122,8 @@ async def copy_service(source: StoreLimits, target: StoreLimits, progress: Progr
         objects = [await open_objects(limits) for limits in (source, target)]
         for opened in objects:
             stack.push_async_callback(opened.aclose)
-        for key in await objects[0].keys():
-            value = await objects[0].read(key) if key.startswith(_OF_THE_SERVICE) else None
-            if value is not None:
+        for key, value in (await objects[0].items()).items():
+            if key.startswith(_OF_THE_SERVICE):
                 await objects[1].write(key, value)
     return done
 

@@ -29,7 +29,7 @@ from fetchstash.store._contract import Finding, Removed
 from fetchstash.store._limits import StoreLimits, bucket_url
 from fetchstash.store._postgres import Database
 from fetchstash.store._rank import Query, words
-from fetchstash.store._schema import BLOCK_ARTIFACTS, WHERE_TERMS, Db
+from fetchstash.store._schema import BLOCK_ARTIFACTS, POSTGRES_NOW as _NOW, WHERE_TERMS, Db
 from fetchstash.store._threads import CALLS_AT_ONCE, Threads, Turns, in_thread
 
 T = TypeVar("T")
@@ -47,7 +47,6 @@ _MOST_TERMS, _LONGEST_TERM = 20_000, 100
 
 _SWEPT_AT_ONCE = 8
 _TRIES = 2
-_NOW = "extract(epoch FROM clock_timestamp())"
 
 
 class TeamStore(CatalogStore):

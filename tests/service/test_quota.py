@@ -1,18 +1,25 @@
 """Quotas: strict on one replica, within a stated bound on several, over restarts and odd clocks."""
 
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
+from typing import TypeVar
 
+import anyio
 import pytest
 from hypothesis import given, strategies as st
 
 from fetchstash.errors import OverQuota, StoreError
 from fetchstash.fetch import FetchLimits
 from fetchstash.service import Quotas
-from fetchstash.service._quota import Hosts
 from fetchstash.service._work import SharedLimits
-from fetchstash.store import Objects, StoreLimits, open_objects
+from fetchstash.store import Counts, MemoryObjects, StoreLimits, open_objects
+from fetchstash.store._counts import CountsFile
+from fetchstash.store._schema import Db
+from tests.store.buckets import empty_place
+
+T = TypeVar("T")
 
 pytestmark = pytest.mark.anyio
 DAY = 86_400
@@ -107,8 +114,8 @@ async def test_a_clock_that_jumps_makes_no_wait_that_is_negative_or_long(
     jumps: list[float],
 ) -> None:
     clock = Clock()
-    objects = await open_objects(StoreLimits(folder=None, url="memory:"))  # type: ignore[arg-type]
-    one, two = Quotas(objects, clock), Quotas(objects, clock)
+    counts = MemoryObjects().counts
+    one, two = Quotas(counts, clock), Quotas(counts, clock)
     for jump in jumps:
         clock.now += jump
         for quotas in (one, two):
@@ -125,9 +132,9 @@ async def test_a_clock_that_jumps_makes_no_wait_that_is_negative_or_long(
 class Replicas:
     """Replicas that exchange their counts on time, each at a moment of its own."""
 
-    def __init__(self, objects: Objects, clock: Clock, n: int) -> None:
+    def __init__(self, counts: Counts, clock: Clock, n: int) -> None:
         self.clock = clock
-        self.all = [Quotas(objects, clock) for _ in range(n)]
+        self.all = [Quotas(counts, clock) for _ in range(n)]
         self._due = [clock.now + EXCHANGE_SECONDS * i / n for i in range(n)]
 
     async def advance(self, seconds: float) -> None:
@@ -140,18 +147,21 @@ class Replicas:
         self.clock.now = until
 
 
-@pytest.fixture
-async def objects() -> Objects:
-    return await open_objects(StoreLimits(folder=None, url="memory:"))  # type: ignore[arg-type]
+@pytest.fixture(params=["memory", "folder", "team"])
+async def counts(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Counts]:
+    with empty_place(request.param) as place:
+        objects = await open_objects(StoreLimits(tmp_path / "store", **place))
+        yield objects.counts
+        await objects.aclose()
 
 
 @pytest.mark.parametrize("n", [2, 3, 8])
 @pytest.mark.parametrize("rate", [1, 4])
 async def test_replicas_together_admit_the_quota_and_what_the_others_do_in_two_exchanges(
-    objects: Objects, clock: Clock, n: int, rate: int
+    counts: Counts, clock: Clock, n: int, rate: int
 ) -> None:
     limit = 60
-    replicas = Replicas(objects, clock, n)
+    replicas = Replicas(counts, clock, n)
     times: list[float] = []
     for _ in range(180):
         for quotas in replicas.all:
@@ -162,9 +172,9 @@ async def test_replicas_together_admit_the_quota_and_what_the_others_do_in_two_e
     assert limit <= worst <= min(bound, n * limit)
 
 
-async def test_replicas_keep_one_pace_at_a_site(objects: Objects) -> None:
+async def test_replicas_keep_one_pace_at_a_site(counts: Counts) -> None:
     fetch = FetchLimits(per_host_rate=20)
-    replicas = [SharedLimits.of(2, 1, Quotas(objects), fetch) for _ in range(2)]
+    replicas = [SharedLimits.of(2, 1, Quotas(counts), fetch) for _ in range(2)]
     began = monotonic()
     for replica in replicas * 2:
         async with replica.gates.turn("a.example"):
@@ -173,9 +183,9 @@ async def test_replicas_keep_one_pace_at_a_site(objects: Objects) -> None:
 
 
 async def test_what_was_fetched_elsewhere_counts_here_after_an_exchange(
-    objects: Objects, clock: Clock
+    counts: Counts, clock: Clock
 ) -> None:
-    one, two = Quotas(objects, clock), Quotas(objects, clock)
+    one, two = Quotas(counts, clock), Quotas(counts, clock)
     one.fetched(["acme"], 200)
     two.may_fetch({"acme": 100})
     await one.exchange()
@@ -184,30 +194,36 @@ async def test_what_was_fetched_elsewhere_counts_here_after_an_exchange(
         two.may_fetch({"acme": 100})
 
 
-async def test_counts_survive_a_restart_and_the_objects_of_the_dead_go(
-    objects: Objects, clock: Clock
-) -> None:
-    before = Quotas(objects, clock)
+async def test_counts_survive_a_restart(counts: Counts, clock: Clock) -> None:
+    before = Quotas(counts, clock)
     assert admitted(before, 5, 9) == 5
     before.fetched(["acme"], 200)
     await before.exchange()
     for _ in range(3):  # restarts
         clock.now += 1
-        again = Quotas(objects, clock)
+        again = Quotas(counts, clock)
         await again.exchange()
         assert admitted(again, 5, 9) == 0
         with pytest.raises(OverQuota):
             again.may_fetch({"acme": 100})
+
+
+async def test_what_is_over_is_not_kept(counts: Counts, clock: Clock) -> None:
+    quotas = Quotas(counts, clock)
+    admitted(quotas, 5, 5)
+    quotas.fetched(["acme"], 200)
+    await quotas.check_host("acme/alice", "a.example", 2)
+    await quotas.exchange()
     clock.now += 3 * DAY
-    last = Quotas(objects, clock)
-    await last.exchange()
-    assert len(await objects.keys("quota")) == 1
+    await quotas.exchange()
+    for kind in ("requests", "fetched"):
+        assert await counts.add(kind, {}, 0, 0) == {}
 
 
 async def test_a_replica_that_is_idle_is_read_again_as_soon_as_it_counts(
-    objects: Objects, clock: Clock
+    counts: Counts, clock: Clock
 ) -> None:
-    replicas = Replicas(objects, clock, 2)
+    replicas = Replicas(counts, clock, 2)
     one, two = replicas.all
     await replicas.advance(600)
     one.fetched(["acme"], 200)
@@ -216,65 +232,71 @@ async def test_a_replica_that_is_idle_is_read_again_as_soon_as_it_counts(
         two.may_fetch({"acme": 100})
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"[]",
-        b'{"written": 1}',
-        b'{"tenants": {"acme": [1, 2, 3]}, "written": 1}',
-        b'{"tenants": {"acme": [{"1": Infinity}, {}, [0, 0]]}, "written": 1}',
-        b"[" * 100_000,
-    ],
-    ids=["empty", "a list", "no tenants", "no counts", "an infinite count", "nested"],
-)
-async def test_an_object_that_is_damaged_counts_nothing(
-    objects: Objects, clock: Clock, data: bytes
+async def test_what_is_counted_while_counts_are_exchanged_counts_once(
+    counts: Counts, clock: Clock
 ) -> None:
-    await objects.write("quota/0123", data)
-    quotas = Quotas(objects, clock)
-    await quotas.exchange()
-    assert admitted(quotas, 3, 9) == 3
+    one, two = Quotas(counts, clock), Quotas(counts, clock)
+    for _ in range(4):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one.exchange)
+            await anyio.lowlevel.checkpoint()
+            one.fetched(["acme"], 10)
+    await one.exchange()
+    await two.exchange()
+    for quotas in (one, two):
+        quotas.may_fetch({"acme": 41})
+        with pytest.raises(OverQuota, match="have fetched 40"):
+            quotas.may_fetch({"acme": 40})
 
 
 async def test_a_store_that_fails_leaves_a_replica_to_its_own_counts(
-    objects: Objects,
-    clock: Clock,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+    clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def fail(*_: str | bytes) -> None:
-        raise StoreError("The bucket is away.", "Try again.")
+    is_down = True
 
-    for method in ("read", "write", "keys"):
-        monkeypatch.setattr(objects, method, fail)
-    quotas = Quotas(objects, clock)
+    async def run(work: Callable[[Db], T]) -> T:
+        if is_down:
+            raise StoreError("The database is away.", "Try again.")
+        return await file.run(work)
+
+    file = CountsFile()
+    quotas, other = Quotas(Counts(run), clock), Quotas(Counts(run), clock)
     for _ in range(3):
         await quotas.exchange()
     assert admitted(quotas, 3, 9) == 3
     assert [record.getMessage() for record in caplog.records] == [
-        "quotas are counted by this replica alone: The bucket is away."
+        "quotas are counted by this replica alone: The database is away."
     ]
+    is_down = False
+    await quotas.exchange()
+    await other.exchange()
+    assert admitted(quotas, 3, 9) == admitted(other, 3, 9) == 0
 
 
-@pytest.mark.parametrize("is_shared", [False, True], ids=["one worker", "two workers"])
-def test_a_person_may_ask_so_many_hosts_a_minute_and_those_again(
-    clock: Clock, tmp_path: Path, is_shared: bool
+async def test_a_file_of_counts_that_is_damaged_is_made_anew(tmp_path: Path, clock: Clock) -> None:
+    objects = await open_objects(StoreLimits(tmp_path))
+    (tmp_path / "service").mkdir()
+    (tmp_path / "service" / ".counts.db").write_bytes(b"no database " * 1000)
+    quotas = Quotas(objects.counts, clock)
+    admitted(quotas, 5, 5)
+    await quotas.exchange()
+    assert len(await objects.counts.add("requests", {}, 0, 0)) == 1
+    await objects.aclose()
+
+
+async def test_a_person_may_ask_so_many_hosts_a_minute_and_those_again(
+    counts: Counts, clock: Clock
 ) -> None:
-    file = str(tmp_path / "hosts.db")
-    first = Hosts(file if is_shared else ":memory:", clock)
-    second = Hosts(file, clock) if is_shared else first
-    first.check("acme/alice", "a.example", 2)
+    first, second = Quotas(counts, clock), Quotas(counts, clock)
+    await first.check_host("acme/alice", "a.example", 2)
     clock.now += 10
-    second.check("acme/alice", "b.example", 2)
-    for hosts in (first, second):
-        hosts.check("acme/alice", "b.example", 2)
+    await second.check_host("acme/alice", "b.example", 2)
+    for quotas in (first, second):
+        await quotas.check_host("acme/alice", "b.example", 2)
         with pytest.raises(OverQuota, match="2 different hosts a minute") as over:
-            hosts.check("acme/alice", "c.example", 2)
+            await quotas.check_host("acme/alice", "c.example", 2)
         assert over.value.details["retry_after_seconds"] == 50
-        hosts.check("acme/bob", "c.example", 2)
-        hosts.check("acme/alice", "c.example", 0)
+        await quotas.check_host("acme/bob", "c.example", 2)
+        await quotas.check_host("acme/alice", "c.example", 0)
     clock.now += 51
-    second.check("acme/alice", "c.example", 2)
-    for hosts in (first, second):
-        hosts.close()
+    await second.check_host("acme/alice", "c.example", 2)

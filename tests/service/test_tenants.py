@@ -415,7 +415,7 @@ async def test_replicas_count_together_what_a_tenant_keeps(tmp_path: Path, web: 
     settings = configured(tmp_path, quota__artifacts=3)
     web.pages |= {f"https://a.example/{n}": f"{n}" * 6 for n in range(9)}
     objects = await open_objects(settings.store)
-    quotas = [Quotas(objects) for _ in range(3)]
+    quotas = [Quotas(objects.counts) for _ in range(3)]
     kept = 0
     async with AsyncExitStack() as stack:
         services = [

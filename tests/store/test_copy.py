@@ -170,7 +170,7 @@ async def test_a_service_is_copied_with_tenants_persons_and_tokens(
     assert (await copy_service(source, target, nobody)).copied == 3
     assert await tenants_of(target) == sorted(["acme", LONG])
     copied = await open_objects(target)
-    assert await copied.keys() == ["tokens-were-made", "tokens/abc"]
+    assert set(await copied.items()) == {"tokens-were-made", "tokens/abc"}
     await copied.aclose()
     for name, ref in refs.items():
         copy = await open_store(store_of_tenant(target, name) if name else target)

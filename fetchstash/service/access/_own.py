@@ -38,8 +38,6 @@ EARLIEST = 1.0
 """Seconds between two lists, however many unknown ids are tried."""
 MOST_WAITING = 200
 """Unknown tokens that may wait for a list at a time: they hold places of requests meanwhile."""
-READERS = 16
-"""Records that are read at a time."""
 MAX_DAYS = 3_650
 
 _ID = "abcdefghijklmnopqrstuvwxyz234567"  # also a name of an object
@@ -169,7 +167,9 @@ class OwnTokens:
 
     async def were_made(self) -> bool:
         """Return whether there ever was a token, be they all expired or revoked."""
-        return await self._objects.read(_CLOSED) is not None or bool(await self._objects.keys(KEYS))
+        return await self._objects.read(_CLOSED) is not None or bool(
+            await self._objects.items(KEYS)
+        )
 
     async def records(self) -> list[TokenRecord]:
         """Return the tokens that are not revoked, the oldest first; also those that expired."""
@@ -218,35 +218,16 @@ class OwnTokens:
             self._ended_at = self._clock()
 
     async def _read_all(self) -> Mapping[str, TokenRecord]:
-        """Return all records by their ids; those that are known are not read again."""
-        ids = [key.removeprefix(KEYS) for key in await self._objects.keys(KEYS)]
-        records = {token_id: self._records.get(token_id) for token_id in ids}
-        failures: list[FetchstashError] = []
-        limiter = anyio.CapacityLimiter(READERS)
-
-        async def read(token_id: str) -> None:
-            async with limiter:
-                try:
-                    records[token_id] = await self._read(token_id)
-                except FetchstashError as error:
-                    failures.append(error)
-
-        async with anyio.create_task_group() as tasks:
-            for token_id in [token_id for token_id, record in records.items() if record is None]:
-                tasks.start_soon(read, token_id)
-        if failures:
-            raise failures[0]
-        return {token_id: record for token_id, record in records.items() if record}
-
-    async def _read(self, token_id: str) -> TokenRecord | None:
-        data = await self._objects.read(KEYS + token_id)
-        if data is None:  # revoked since the list was made
-            return None
-        record = _record(data)
-        if record is None or record.id != token_id:
-            _log.warning("the record of the token %s is damaged, and the token not taken", token_id)
-            return None
-        return record
+        """Return all records by their ids."""
+        records: dict[str, TokenRecord] = {}
+        for key, data in (await self._objects.items(KEYS)).items():
+            token_id, record = key.removeprefix(KEYS), _record(data)
+            if record and record.id == token_id:
+                records[token_id] = record
+            else:
+                damaged = "the record of the token %s is damaged, and the token not taken"
+                _log.warning(damaged, token_id)
+        return records
 
 
 def _record(data: bytes) -> TokenRecord | None:

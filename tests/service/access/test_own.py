@@ -35,7 +35,7 @@ class Counting:
     """Objects that count what they are asked, and fail when told to."""
 
     def __init__(self, inner: Objects) -> None:
-        self._inner = inner
+        self._inner, self.counts = inner, inner.counts
         self.lists = self.reads = 0
         self.is_down = False
         self.answers = anyio.Event()
@@ -51,19 +51,16 @@ class Counting:
     async def delete(self, key: str) -> None:
         await self._inner.delete(key)
 
-    async def reserve(self, key: str, seconds: float) -> float:
-        return await self._inner.reserve(key, seconds)
-
     async def failing(self) -> str:
         return "bucket" if self.is_down else ""
 
-    async def keys(self, folder: str = "") -> list[str]:
+    async def items(self, folder: str = "") -> dict[str, bytes]:
         self.lists += 1
         await anyio.lowlevel.checkpoint()
         await self.answers.wait()
         if self.is_down:
             raise StoreError("The bucket does not answer.", "Try again.")
-        return await self._inner.keys(folder)
+        return await self._inner.items(folder)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -128,9 +125,7 @@ async def test_the_store_holds_a_hash_and_nothing_of_the_secret(
     tokens: OwnTokens, objects: Counting
 ) -> None:
     token = await tokens.create("team-a", "ci")
-    (key,) = await objects.keys(KEYS)
-    data = await objects.read(key)
-    assert data
+    ((key, data),) = (await objects.items(KEYS)).items()
     secret = token.text.removeprefix(PREFIX + token.record.id)
     assert secret not in key + data.decode()
     assert secret[:8] not in key + data.decode()
@@ -344,10 +339,10 @@ async def test_a_record_that_cannot_be_read_now_is_an_error_and_no_rejection(
 ) -> None:
     token = await tokens.create("team-a", "ci")
 
-    async def fails(_: str) -> bytes | None:
+    async def fails(_: str) -> dict[str, bytes]:
         raise StoreError("The bucket does not answer.", "Try again.")
 
-    monkeypatch.setattr(objects, "read", fails)
+    monkeypatch.setattr(objects, "items", fails)
     with pytest.raises(StoreError):
         await tokens.verify(token.text)
 
@@ -373,7 +368,7 @@ async def test_a_token_for_nobody_is_not_made(
 ) -> None:
     with pytest.raises(BadArgument):
         await tokens.create(tenant, name, days, scopes)
-    assert await objects.keys() == []
+    assert await objects.items() == {}
 
 
 async def test_revoking_what_is_not_there_is_an_error(tokens: OwnTokens) -> None:
