@@ -22,13 +22,13 @@ BUDGET = {
     "fetchstash/handlers": (88, 22_896),
     "fetchstash/render": (6, 1_229),
     "fetchstash/server": (18, 3_604),
-    "fetchstash/service": (18, 4_936),
+    "fetchstash/service": (18, 4_789),
     "fetchstash/stash": (15, 4_545),
-    "fetchstash/store": (27, 7_936),
+    "fetchstash/store": (28, 8_080),
     "fetchstash/system": (4, 610),
     "fetchstash/text": (6, 1_139),
     "scripts": (46, 7_461),
-    "tests": (245, 54_572),
+    "tests": (245, 54_590),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
