@@ -72,44 +72,6 @@ async def test_arguments_by_other_names_get_the_call_that_was_meant_and_it_works
             await call(client, better, **right)
 
 
-EMPTY = "<div id=root></div><script src=/app.js></script>"
-SHELL = (
-    f"<title>App</title>{EMPTY}"
-    '<script id=__NEXT_DATA__ type=application/json>{"props":{"title":"A title"}}</script>'
-)
-LOGIN = "<form>Sign in to go on<input type=password></form><a href=/help>Help</a>"
-NOT_FOUND = "<title>Not found</title><h1>404: page not found</h1><a href=/>Home</a>"
-DEAD_ENDS: dict[str, tuple[bytes | str, str, str]] = {
-    "bytes that nobody reads": (bytes(range(256)) * 4, "application/octet-stream", "unit="),
-    "a page of scripts": (SHELL, "text/html", 'path="data"'),
-    "a shell that brings nothing along": (EMPTY, "text/html", 'unit="bytes"'),
-    "a login form": (LOGIN, "text/html", 'path="links"'),
-    "a page that is not found": (NOT_FOUND, "text/html", 'path="links"'),
-    "an empty page": ("<html><body><img src=/a.png></body></html>", "text/html", 'unit="bytes"'),
-}
-
-
-@pytest.mark.parametrize("mode", ERAS)
-async def test_a_fetch_without_content_offers_a_call_and_that_call_is_answered(
-    mode: str, site: Site, connect: Connect
-) -> None:
-    async with connect(mode=mode) as client:
-        url = ""
-        for name, (body, media_type, words) in DEAD_ENDS.items():
-            url = site.put(f"/{len(name)}", body, media_type)
-            text = await call(client, "fetch_content", url=url)
-            assert words in text, name
-            for tool, arguments in next_calls(text):
-                result: Any = await client.call_tool(tool, arguments)
-                assert not result.is_error, name
-            tool, arguments = next_call(text)
-            if "data" in words:
-                assert "A title" in await call(client, tool, **arguments | {"path": "data"})
-        line = await fail(client, "artifact_slice", artifact_ref=url, path="#nowhere")
-        tool, arguments = next_call(line)
-        await call(client, tool, **arguments)
-
-
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_scanned_pdf_offers_the_picture_of_its_page_or_ocr(
     mode: str, site: Site, connect: Connect

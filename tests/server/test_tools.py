@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
-from mcp_types import CallToolResult, ImageContent, TextContent
+from mcp_types import CallToolResult, TextContent
 
 from fetchstash.cli.demo.site import make_pdf
 from fetchstash.config import load
@@ -137,18 +137,6 @@ async def test_reading_on_is_bounded_exact_and_complete(connect: Connect, site: 
                 break
             offset = int(going_on[1])
         assert got == text
-
-
-@pytest.mark.parametrize("chars", [29_999, 30_000, 30_001])
-async def test_thirty_thousand_characters_come_whole_and_one_more_does_not(
-    chars: int, connect: Connect, site: Site
-) -> None:
-    async with connect() as client:
-        result = await fetched(client, site.put("/t.txt", long_text(chars), "text/plain"))
-        assert ("[Preview: 2000 of 30001 chars." in result) is (chars > 30_000)
-        assert ("Preview" in result) is (chars > 30_000)
-        read = await call(client, "get_search_content", artifact_ref=ref_in(result))
-        assert ("truncated at" in read) is (chars > 30_000)
 
 
 async def test_grep_and_sed_on_the_saved_path_give_the_same_lines(
@@ -320,24 +308,6 @@ async def test_a_page_of_lone_surrogates_does_not_kill_the_server(
         assert "fine" in await fetched(client, site.put("/s.json", data, "application/json"))
 
 
-async def test_a_body_that_breaks_off_is_kept_and_marked_as_incomplete(
-    connect: Connect, site: Site
-) -> None:
-    def break_off(handler: Any) -> None:
-        handler.wfile.write(
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
-            b"Content-Length: 50000\r\n\r\nthe beginning"
-        )
-        handler.wfile.flush()
-        handler.close_connection = True
-
-    url = site.put("/cut.txt", script=break_off)
-    async with connect() as client:
-        text = await fetched(client, url)
-        assert "the beginning" in text
-        assert "[Incomplete: " in text
-
-
 @both_stores
 async def test_ten_urls_stay_within_one_budget_and_one_that_fails_spoils_none(
     connect: Connect, site: Site
@@ -379,20 +349,6 @@ async def test_focus_shows_the_passages_that_match(connect: Connect, site: Site)
         found = await call(client, "artifact_search", query="flywheel")
         assert "explains the torque of the flywheel" in found
         assert re.search(r"-- art_[a-z2-7]{26}, lines? 12\d\d", found)
-
-
-async def test_the_call_in_the_notice_about_pages_without_text_shows_a_page(
-    connect: Connect, site: Site
-) -> None:
-    scan = make_pdf(["", ""], title="A scan")
-    async with connect() as client:
-        ref = ref_in(await fetched(client, site.put("/scan.pdf", scan, "application/pdf")))
-        told = (await call(client, "artifact_info", artifact_ref=ref)).splitlines()[-1]
-        assert told == f'artifact_slice(artifact_ref="{ref}", render="image")'
-        result: Any = await client.call_tool(
-            "artifact_slice", {"artifact_ref": ref, "render": "image"}
-        )
-        assert isinstance(result.content[1], ImageContent)
 
 
 @pytest.mark.parametrize("mode", ERAS)

@@ -3,14 +3,11 @@
 import io
 import itertools
 import json
-import tarfile
 import time
 import wave
-import zipfile
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from fetchstash import open_stash
 from fetchstash.errors import OutOfRange
@@ -66,37 +63,6 @@ async def test_a_drawing_is_fetched_as_text_and_picture(stash: Stash, site: Site
     assert artifact.image is not None
 
 
-PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
-
-
-def presentation() -> bytes:
-    """Return one slide with a text and a footer."""
-    shape = (
-        "<p:sp><p:nvPr>{}</p:nvPr><p:txBody><a:p><a:r><a:t>{}</a:t></a:r></a:p></p:txBody></p:sp>"
-    )
-    shapes = shape.format("", "The gates are open.") + shape.format('<p:ph type="ftr"/>', "Secret")
-    listed = '<p:sldIdLst><p:sldId r:id="r1"/></p:sldIdLst>'
-    target = '<Relationship Id="r1" Type="x/slide" Target="slides/slide1.xml"/>'
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as container:
-        for name, content in {
-            "[Content_Types].xml": "<Types/>",
-            "ppt/presentation.xml": f'<p:show xmlns:p="p" xmlns:r="r">{listed}</p:show>',
-            "ppt/_rels/presentation.xml.rels": f"<Relationships>{target}</Relationships>",
-            "ppt/slides/slide1.xml": f'<p:sld xmlns:p="p" xmlns:a="a">{shapes}</p:sld>',
-        }.items():
-            container.writestr(name, content)
-    return out.getvalue()
-
-
-async def test_grep_names_the_matches_in_the_footers_of_slides(stash: Stash, site: Site) -> None:
-    artifact = await stash.fetch(site.put("/talk.pptx", presentation(), PPTX))
-    matches = await artifact.grep("secret", ignore_case=True)
-    assert (matches.total, matches.artifacts[0].left_out) == (0, 1)
-    assert 'path="left_out"' in as_shown(matches)
-    assert (await artifact.slice(path="left_out")).text == "## footers\n\nSecret\n"
-
-
 def table(first: int, name: str) -> bytes:
     """Return a page that is a table of 30 rows under a header."""
     numbered = [(str(n), f"{name} {n}", str(n * n)) for n in range(first, first + 30)]
@@ -114,16 +80,6 @@ async def test_rows_of_a_table_across_pages_count_on(stash: Stash, site: Site) -
     found = await artifact.slice(unit="rows", start=30, end=31)
     assert found.text == "| 30 | gate 30 | 900 |\n| 31 | gate 31 | 961 |\n"
     assert (await artifact.slice(unit="pages", start=2)).text.startswith("| 31 | gate 31 |")
-
-
-async def test_one_of_several_tables_is_named_as_the_path(stash: Stash, site: Site) -> None:
-    data = pages(table(1, "gate"), b"", table(100, "sluice"))
-    artifact = await stash.fetch(site.put("/gates.pdf", data, "application/pdf"))
-    assert artifact.facts.structure_info == (
-        "2 tables: Table 1 (page 1), 30 rows; Table 2 (page 3), 30 rows"
-    )
-    found = await artifact.slice(path="Table 2 (page 3)", unit="rows", start=1, end=1)
-    assert found.text == "| 100 | sluice 100 | 10000 |\n"
 
 
 async def test_a_page_of_garbage_comes_with_the_call_for_its_picture(
@@ -182,52 +138,7 @@ async def test_a_focus_that_was_sought_in_a_part_of_the_text_says_so(
 # --- Parts that the handler reads in its worker: values, elements, links, members, EXIF.
 
 
-def photo() -> bytes:
-    exif = Image.Exif()
-    exif[0x0110] = "Testcam 3000"
-    out = io.BytesIO()
-    Image.new("RGB", (8, 8)).save(out, "JPEG", exif=exif)
-    return out.getvalue()
-
-
-def archive() -> bytes:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as tar:
-        info = tarfile.TarInfo("docs/a.txt")
-        info.size = 6
-        tar.addfile(info, io.BytesIO(b"alpha\n"))
-    return out.getvalue()
-
-
 PAGE = b"<title>t</title><p>Some words, and <a href=/b>a link</a>.</p>"
-FEED = b"<rss><item><title>T</title></item></rss>"
-SVG = b"<svg><text>words</text></svg>"
-PARTS = {
-    "JSON": (b'{"a": {"b": 1.10}}', "json", "application/json", "/a/b", "1.10\n"),
-    "YAML": (b"a:\n  b: no\n", "yaml", "application/yaml", "$.a.b", '"no"\n'),
-    "TOML": (b"[a]\nb = 2026-11-21\n", "text", "application/toml", "/a/b", '"2026-11-21"\n'),
-    "XML": (b"<r><a b='1'/><a b='2'/></r>", "xml", "application/xml", "/r/a[2]/@b", "2\n"),
-    "feed": (FEED, "xml", "application/rss+xml", "//item/title/text()", "T\n"),
-    "SVG": (SVG, "image", "image/svg+xml", "/svg/text/text()", "words\n"),
-    "CSV": (b"a,b\n1,2\n3,4\n", "csv", "text/csv", "b", "b\n2\n4\n"),
-    "links": (PAGE, "html", "text/html", "links", "- [a link](https://example.org/b)\n"),
-    "member": (archive(), "archive", "application/x-tar", "docs/a.txt", "alpha\n"),
-    "EXIF": (photo(), "image", "image/jpeg", "exif", "Model: Testcam 3000\n"),
-}  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", PARTS)
-async def test_a_path_names_a_part_of_its_own(case: str, stash: Stash, put: Put) -> None:
-    raw, kind, media_type, path, expected = PARTS[case]
-    ref = await put(
-        None,
-        raw=raw,
-        content_kind=kind,
-        media_type=media_type,
-        final_url="https://example.org/docs/page",
-    )
-    assert (await stash.slice(ref, path=path)).text == expected
 
 
 async def test_the_label_says_how_a_part_is_decoded(stash: Stash, put: Put) -> None:

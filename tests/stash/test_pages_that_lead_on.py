@@ -62,16 +62,6 @@ async def test_a_refresh_field_leads_on_as_the_element_does(
     assert len(site.asked) == 1 + leads
 
 
-async def test_a_refresh_field_of_an_exempted_host_is_not_followed(
-    site: Site, open_public: OpenStash
-) -> None:
-    site.put("/a", "", headers={"Refresh": "0; url=/b"})
-    async with open_public(fetch__allow_hosts=["site.example"]) as stash:
-        artifact = await stash.fetch(f"{NAME}/a")
-    assert (artifact.facts.page_verdict, artifact.facts.leads_to) == ("leads_on", f"{NAME}/b")
-    assert site.asked == ["/a"]
-
-
 @pytest.mark.parametrize(
     ("final", "words"),
     [("/", "led to a site's home page"), ("/login?next=%2Fa", "led to a page to sign in")],
