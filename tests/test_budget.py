@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 610),
     "fetchstash/text": (6, 1_139),
     "scripts": (46, 7_461),
-    "tests": (245, 54_590),
+    "tests": (245, 54_410),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
