@@ -8,6 +8,7 @@ both (NODE_OPTIONS), where a server draws its figures anew for each call.
 
 import hashlib
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -16,7 +17,8 @@ from typing import Any
 
 from PIL import Image
 
-from bench._gateway import Host, entry_of, host
+from bench._calls import Pipe, piped
+from bench._gateway import entry_of
 from fetchstash.cli.demo._tour import command
 from fetchstash.config import WrappedServer
 
@@ -233,15 +235,16 @@ def same(known: Mapping[str, list[str]], data: Path, url: str) -> bool:
         for turn in range(2)
     ]
     questions, faults = asked(data, url), list[str]()
+    env = {**os.environ, "FETCHSTASH_STORE_FOLDER": str(data.parent / "store")}
     bare: dict[str, tuple[Lists, list[bytes]]] = {}
     for name, words in known.items():
-        with host(words, each[0].get(name, {}), data) as one:
+        with piped(words, {**env, **each[0].get(name, {})}, data.parent) as one:
             listed = _lists(one)
             questions[name] += _resources(listed)
             bare[name] = listed, [one.answer(*_request(item)) for item in questions[name]]
     print(f"\n{'behind one gateway':24}" + "".join(f"{kind:>20}" for kind in KINDS))
     sums = Counter[str]()
-    with host([command(), "wrap"], entry_of(known, data, each[1]), data) as one:
+    with piped([command(), "wrap"], {**env, **entry_of(known, each[1])}, data.parent) as one:
         behind = _lists(one)
         for name, (listed, before) in bare.items():
             tallies = Counter[str]()
@@ -275,7 +278,7 @@ ENTRY, BYTES, TIMES, PREVIEW, DATA, DIFFERS = KINDS = (
 but for times in names of files; or a preview whose artifacts hold every byte."""
 
 
-def _lists(one: Host) -> Lists:
+def _lists(one: Pipe) -> Lists:
     """Return what a server lists, which may have no list of a kind."""
     return {
         field: one.ask(f"{field}/list").get(field.replace("resources/t", "resourceT"), [])

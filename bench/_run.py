@@ -6,9 +6,13 @@ import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
+
+from scripts.drive.tools import python_tool
 
 
 def options(about: str | None, corpus: str = "", **defaults: Any) -> Namespace:
@@ -47,6 +51,26 @@ def load() -> str:
 def p99(times: Sequence[float]) -> float:
     """Return the time that one of a hundred exceeds."""
     return quantiles(times, n=100, method="inclusive")[98]
+
+
+def peer(module: str, tool: str) -> Any:
+    """Import a peer, from its locked environment where .venv lacks it; None if it cannot be had.
+
+    The environment of requirements/tools is made if need be. What both have comes from .venv.
+    """
+    if find_spec(module.partition(".")[0]) is None:
+        programs = python_tool(tool)
+        if programs is None:
+            return None
+        sys.path += map(str, programs.parent.glob("lib/python3*/site-packages"))
+    return import_module(module)
+
+
+def peak(pid: int | str = "self") -> int:
+    """Return the most memory that a process ever had, in bytes (Linux: VmHWM; elsewhere 0)."""
+    status = Path(f"/proc/{pid}/status")
+    lines = status.read_text(encoding="utf-8").splitlines() if status.exists() else []
+    return next((int(line.split()[1]) * 1024 for line in lines if "VmHWM" in line), 0)
 
 
 def family(pid: int) -> list[int]:

@@ -4,7 +4,7 @@
 
 FOLDER has transcripts as JSON files, {"messages": […]} in the format of Chat Completions. The
 window is a share of the transcript's own final size, and both sides begin at 70 % of it. LangChain
-takes part where it is installed (the environment that scripts/ci adapters makes for it).
+is that of requirements/tools.
 
 Both loops are scripted: what the assistant says is the transcript's, so that their answers are
 equal. "needed" counts the paths, hashes, constants and addresses in these answers that a message
@@ -22,11 +22,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
-from bench._run import options
+from bench._run import options, peer
 from fetchstash.client import Format, Policy, State, compact, count_tokens, orphans
 from fetchstash.client._formats import as_json, parts
 
@@ -65,11 +63,11 @@ def ours(_messages: list[Any], window: int, policy: Policy) -> Shrink:
 
 def langchains(messages: list[Any], window: int, policy: Policy) -> Shrink:
     """Return what LangChain makes of a history: its own edit, with our count of the tokens."""
-    middleware = import_module("langchain.agents.middleware")
+    middleware = peer("langchain.agents.middleware", "langchain")
     trigger = int(window * policy.compaction_pressure_ratio_soft)
     edit = middleware.ClearToolUsesEdit(trigger=trigger)
     edits = middleware.ContextEditingMiddleware(edits=[edit]).edits
-    converted = import_module("langchain_core.messages").convert_to_messages(messages)
+    converted = peer("langchain_core.messages", "langchain").convert_to_messages(messages)
 
     def shrink(history: list[Any]) -> list[Any]:
         def count(_: Any) -> int:
@@ -156,8 +154,7 @@ def main() -> int:
     chosen = options(__doc__, "*.json", share=[0.35, 0.5, 0.7], target=target)
     files = sorted(chosen.folder.glob("*.json"))
     sides = {"no compaction": nothing, "ours": ours, "LangChain": langchains}
-    if find_spec("langchain") is None:
-        print("LangChain: MISSING (scripts/ci adapters makes an environment that has it)")
+    if peer("langchain", "langchain") is None:
         del sides["LangChain"]
     transcripts = [json.loads(file.read_text(encoding="utf-8"))["messages"] for file in files]
     columns = FIGURES.split()

@@ -1,6 +1,6 @@
 """Measure the gateway's memory while a server floods it: over stdio, and over streamable HTTP.
 
-    python -P bench/gateway_flood.py [--mb 100 --mb 1000]
+    python -P bench/gateway_flood.py [--mb 100 1000]
 
 For each way and size: the peak of the gateway's resident memory over that with a result of 1 MB
 (proc(5), VmHWM), the time, and whether the last line of the result is found in the artifact. The
@@ -8,7 +8,6 @@ gateway runs under ``ulimit -v``, so a fault here cannot take the machine's memo
 a result needs over 64 MB more, or is not found.
 """
 
-import argparse
 import asyncio
 import subprocess
 import sys
@@ -21,10 +20,11 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters
 
+from bench._run import options, peak
 from fetchstash.cli.demo._tour import command
 
 SERVERS = Path(__file__).parents[1] / "tests" / "gateway" / "servers"
-MOST_KB = 64_000
+MOST_BYTES = 64_000_000
 VIRTUAL_KB = 4_000_000
 CALL_SECONDS = 600
 
@@ -42,12 +42,6 @@ def upstream(way: str) -> Generator[list[str]]:
         server.kill()
 
 
-def peak_kb(folder: Path) -> int:
-    """Return the peak of the gateway's resident memory in kB."""
-    status = Path("/proc", (folder / "pid").read_text().strip(), "status").read_text()
-    return next(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line)
-
-
 async def flood(way: str, megabytes: int) -> bool:
     """Print the figures of one flood; return whether they are within the bounds."""
     with tempfile.TemporaryDirectory() as name, upstream(way) as words:
@@ -60,29 +54,24 @@ async def flood(way: str, megabytes: int) -> bool:
         )
         async with Client(server, mode="legacy", read_timeout_seconds=CALL_SECONDS) as client:
             await client.call_tool("flood", {"size": 1_000_000})
-            before, started = peak_kb(folder), time.perf_counter()
+            gateway = (folder / "pid").read_text().strip()
+            before, started = peak(gateway), time.perf_counter()
             result: Any = await client.call_tool("flood", {"size": megabytes * 1_000_000})
-            seconds, more = time.perf_counter() - started, peak_kb(folder) - before
+            seconds, more = time.perf_counter() - started, peak(gateway) - before
             ref = result.meta["fetchstash/artifact"][0]["artifact_ref"]
             grep = {"artifact_ref": ref, "pattern": "the last line", "literal": True}
             lines: Any = await client.call_tool("artifact_grep", grep)
     is_there = "the last line" in lines.content[0].text
     said = "last line found" if is_there else f"NOT FOUND: {lines.content[0].text[:200]}"
-    print(f"{way:14} {megabytes:5} MB: {more / 1_000:5.1f} MB more, {seconds:5.1f} s, {said}")
-    return is_there and more <= MOST_KB
+    print(f"{way:14} {megabytes:5} MB: {more / 1e6:5.1f} MB more, {seconds:5.1f} s, {said}")
+    return is_there and more <= MOST_BYTES
 
 
-async def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--mb", type=int, action="append", help="size of a result")
-    good = True
-    for megabytes in parser.parse_args().mb or [100, 1_000]:
-        for way in ("stdio", "HTTP, json", "HTTP, events"):
-            good = await flood(way, megabytes) and good
-    return 0 if good else 1
+async def main(sizes: list[int]) -> int:
+    ways = ("stdio", "HTTP, json", "HTTP, events")
+    good = [await flood(way, megabytes) for megabytes in sizes for way in ways]
+    return 0 if all(good) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    sys.exit(asyncio.run(main(options(__doc__, mb=[100, 1_000]).mb)))

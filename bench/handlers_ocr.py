@@ -1,11 +1,11 @@
 """OCR of rendered pages: word accuracy, CPU and memory, ours beside tesseract.
 
-    python -P bench/handlers_ocr.py [--pages N] [--sorts N] [--python PYTHON]
+    python -P bench/handlers_ocr.py [--pages N] [--sorts N]
 
 Renders some pages of each sort with the fonts of this machine (DejaVu, Liberation, Noto CJK),
-spoils some of them, and reads them in a process of ours (PYTHON has the extra `ocr`; scripts/ci
-extras makes one) and with Debian's tesseract. Accuracy is the share of the words, of Chinese the
-characters, that come in their order. What is missing is said.
+spoils some of them, and reads them in a process of ours, with the extra `ocr` as requirements/tools
+locks it, and with Debian's tesseract, which scripts/ci extras installs. Accuracy is the share of
+the words, of Chinese the characters, that come in their order. What is missing is said.
 """
 
 # ruff: noqa: RUF001 - Cyrillic is one of the scripts
@@ -19,14 +19,13 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from importlib.util import find_spec
 from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from bench._run import options
+from scripts.drive.tools import ROOT, python_tool
 
-ROOT = Path(__file__).parents[1]
 FONTS = Path("/usr/share/fonts")
 DPI = 150
 LATIN = (
@@ -176,14 +175,24 @@ def measured(command: Sequence[str]) -> tuple[str, float, int]:
     return printed, usage.ru_utime + usage.ru_stime, usage.ru_maxrss // 1024
 
 
+def cells(
+    made: Sequence[tuple[Image.Image, list[str]]],
+    texts: Sequence[str],
+    cost: tuple[float, int],
+    *,
+    unspaced: bool,
+) -> str:
+    """Return the accuracy, the seconds of CPU for each page, and the memory."""
+    pairs = zip(made, texts, strict=True)
+    scores = [accuracy(words, text, unspaced=unspaced) for (_, words), text in pairs]
+    return f"{sum(scores) / len(scores):9.3f}{cost[0] / len(made):7.1f}{cost[1]:6}"
+
+
 def main() -> int:
-    chosen = options(__doc__, pages=3, sorts=len(SORTS), python=sys.executable)
-    has_ours = chosen.python != sys.executable or find_spec("rapidocr") is not None
-    tesseract = shutil.which("tesseract")
-    if not has_ours:
-        print("ours: MISSING, the extra ocr is not installed here (scripts/ci extras)")
+    chosen = options(__doc__, pages=3, sorts=len(SORTS))
+    programs, tesseract = python_tool("extras"), shutil.which("tesseract")
     if not tesseract:
-        print("tesseract: MISSING (Debian: tesseract-ocr, -rus, -chi-sim)")
+        print("SKIPPED: tesseract is missing (Debian: tesseract-ocr, -rus, -chi-sim)")
     columns = f"{'accuracy':>9}{'CPU s':>7}{'MiB':>6}"
     print(f"{'':20}{'ours':>22}{'sure':>6}{'tesseract':>22}\n{'':20}{columns}{'':6}{columns}")
     for sort in SORTS[: chosen.sorts]:
@@ -193,35 +202,24 @@ def main() -> int:
             print(f"{sort.name:20} SKIPPED, no font {sort.font}")
             continue
         with tempfile.TemporaryDirectory() as folder:
-            paths = [Path(folder, f"{number}.png") for number in range(len(made))]
+            paths = [f"{folder}/{number}.png" for number in range(len(made))]
             for path, (picture, _) in zip(paths, made, strict=True):
                 picture.save(path, dpi=(DPI, DPI))
             row = f"{sort.name:20}"
-            if has_ours:
-                command = [chosen.python, "-P", "-c", OURS, *map(str, paths)]
-                printed, cpu, memory = measured(command)
-                readings = json.loads(printed)
-                scores = [
-                    accuracy(words, text, unspaced=sort.unspaced)
-                    for (_, words), (text, _) in zip(made, readings, strict=True)
-                ]
-                sure = sum(confidence for _, confidence in readings) / len(readings)
-                row += (
-                    f"{sum(scores) / len(scores):9.3f}{cpu / len(made):7.1f}{memory:6}{sure:6.2f}"
-                )
+            if programs:
+                command = [str(programs / "python"), "-P", "-c", OURS, *paths]
+                printed, *cost = measured(command)
+                texts, sure = zip(*json.loads(printed), strict=True)
+                row += cells(made, texts, (cost[0], cost[1]), unspaced=sort.unspaced)
+                row += f"{sum(sure) / len(sure):6.2f}"
             else:
                 row += f"{'':28}"
             if tesseract:
-                runs = [
-                    measured([tesseract, str(path), "stdout", "-l", sort.languages, "--psm", "1"])
-                    for path in paths
-                ]
-                scores = [
-                    accuracy(words, text, unspaced=sort.unspaced)
-                    for (_, words), (text, _, _) in zip(made, runs, strict=True)
-                ]
-                cpu, memory = sum(run[1] for run in runs), max(run[2] for run in runs)
-                row += f"{sum(scores) / len(scores):9.3f}{cpu / len(made):7.1f}{memory:6}"
+                more = ["stdout", "-l", sort.languages, "--psm", "1"]
+                texts, cpu, memory = zip(
+                    *(measured([tesseract, path, *more]) for path in paths), strict=True
+                )
+                row += cells(made, texts, (sum(cpu), max(memory)), unspaced=sort.unspaced)
             print(row, flush=True)
     return 0
 

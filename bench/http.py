@@ -2,14 +2,11 @@
 
     python -P bench/http.py [--seconds 60] [--clients 100] [--calls 10000]
 
-    python -P bench/http.py --cores [--seconds 60] [--calls 10000]
-
 All figures are of one run, each beside what it is compared with, in turns. The load is measured
 twice. Clients that take --think seconds between two calls, as a model does, show the latency, which
 has bounds. Clients without a pause fill any machine: they show how many calls end in a second, and
-that none fails; their latency is the number of clients over that rate. With --cores it measures
-both on one processor with one worker, then on two with two, and the rate against a bare server:
-some six minutes. Ends with 1 if a bound is missed.
+that none fails; their latency is the number of clients over that rate. Both are measured on one
+processor with one worker, then on two with two; the rest on one. Ends with 1 if a bound is missed.
 """
 
 import asyncio
@@ -22,13 +19,11 @@ import tempfile
 import time
 from argparse import Namespace
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench._http_calls import ERAS, LEGACY, MODERN, Answer, Caller, fetched
+from bench._calls import ERAS, Caller, Pipe, fetched, piped
 from bench._run import cpu_seconds, load as machine, options, p99
 from fetchstash.cli.demo._tour import command
 from fetchstash.cli.demo.site import Document, Site
@@ -74,11 +69,6 @@ def page(number: int) -> Document:
 
 
 PAGES = {f"/{number}.txt": page(number) for number in range(8)}
-
-
-def flags(site: Site, *store: str) -> list[str]:
-    """Return the flags of a server that may fetch from the site."""
-    return ["--config", os.devnull, "--allow-host", f"127.0.0.1:{site.port}", *store]
 
 
 def memory(pid: int) -> float:
@@ -165,57 +155,21 @@ async def load(
     return held, calls / seconds
 
 
-@asynccontextmanager
-async def over_stdio(words: Sequence[str]) -> AsyncGenerator[Callable[..., Awaitable[Answer]]]:
-    """Run the same server over stdin and stdout, by hand and in the handshake era; yield a call."""
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        command(), "serve", *words, stdin=pipe, stdout=pipe, limit=2**24
-    )
-
-    async def request(method: str, **params: Any) -> Answer:
-        assert process.stdin
-        assert process.stdout
-        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
-        is_call = not method.startswith("notifications/")
-        process.stdin.write(
-            json.dumps(message | {"id": 1} if is_call else message).encode() + b"\n"
-        )
-        while is_call and not {"result", "error"} & message.keys():
-            message = json.loads(await process.stdout.readline())
-        return Answer(200, message)
-
-    info = {"name": "bench", "version": "1"}
-    await request("initialize", protocolVersion=LEGACY, capabilities={}, clientInfo=info)
-    await request("notifications/initialized")
-    try:
-        yield partial(request, "tools/call", name="artifact_slice")
-    finally:
-        process.terminate()
-        await process.wait()
-
-
-async def timed(times: list[float], call: Any) -> Answer:
-    """Await a call, and note its seconds."""
-    start = time.perf_counter()
-    answer: Answer = await call
-    times.append(time.perf_counter() - start)
-    if answer.code:
-        raise RuntimeError(f"{answer.code} {answer.text[:200]}")
-    return answer
-
-
-async def on_disk(
-    caller: Caller, stdio: Callable[..., Awaitable[Answer]], refs: Sequence[str], calls: int
-) -> bool:
+async def on_disk(caller: Caller, stdio: Pipe, refs: Sequence[str], calls: int) -> bool:
     """Compare slices over HTTP and over stdio of one store, in turns."""
     chance = random.Random(1)
     web: list[float] = []
     pipe: list[float] = []
+    stdio.tool("artifact_slice", {"artifact_ref": refs[0], **sliced(chance)})  # opens the store
     for _ in range(calls):
         arguments = {"artifact_ref": chance.choice(refs), **sliced(chance)}
-        one = await timed(web, caller.tool("artifact_slice", **arguments))
-        two = await timed(pipe, stdio(arguments=arguments))
+        began = time.perf_counter()
+        one = await caller.tool("artifact_slice", **arguments)
+        turn = time.perf_counter()
+        two = stdio.tool("artifact_slice", arguments)
+        pipe.append(time.perf_counter() - turn)
+        web.append(turn - began)
+        assert not one.code, one
         assert len(one.text) == len(two.text)
     added = p99(web) - p99(pipe)
     print(
@@ -275,7 +229,7 @@ async def against_bare(port: int, pid: int, refs: Sequence[str], calls: int, fol
         servers = {"ours": (port, pid), "bare": (bare_port, bare.pid)}
         for era in ERAS:
             rates = {name: list[float]() for name in servers}
-            for _ in range(60):
+            for _ in range(min(60, calls)):
                 for name in random.sample(list(servers), 2):
                     rates[name].append(await rate(*servers[name], refs, calls, era))
             # Of all calls: what else runs on the machine makes single turns differ by half.
@@ -292,58 +246,41 @@ async def against_bare(port: int, pid: int, refs: Sequence[str], calls: int, fol
 async def measure(chosen: Namespace, folder: Path) -> list[bool]:
     """Print a line for each figure; return which bounds hold."""
     held: list[bool] = []
-    async with Site(PAGES) as site:
-        if chosen.cores:
-            return await of_cores(chosen, folder, site)
-        # With one worker the memory is that of the process.
-        port, words = free_port(), flags(site, "--folder", str(folder / "store"))
-        with serving(port, folder / "log", *words, "--workers", "1") as process:
-            async with over_stdio(words) as stdio:  # it has loaded all before it is measured
-                caller = Caller(port, era=MODERN)
-                refs = await fetched(caller, [site.url(path) for path in PAGES])
-                held.append(await on_disk(caller, stdio, refs, chosen.calls // 10))
-            rated = min(chosen.calls, 100)  # in a turn
-            held.append(await against_bare(port, process.pid, refs, rated, folder))
-            held.append((await load(port, site, refs, chosen, chosen.think))[0])
-            held.append((await load(port, site, refs, chosen, 0))[0])
-            held.append(await stays_flat(caller, process.pid, site, refs, chosen.calls))
-            await caller.aclose()
-    return held
-
-
-async def of_cores(chosen: Namespace, folder: Path, site: Site) -> list[bool]:
-    """Measure the load on one and two processors, then the rate against a bare server."""
-    held: list[bool] = []
     rates: list[float] = []
     mine = os.sched_getaffinity(0)
     print(machine())
-    for cores in (1, 2):
-        port, log = free_port(), folder / f"log-{cores}"
-        words = flags(site, "--folder", str(folder / str(cores)), "--workers", str(cores))
-        os.sched_setaffinity(0, set(sorted(mine)[:cores]))  # which the server inherits
-        with serving(port, log, *words) as process:
-            os.sched_setaffinity(0, mine)
-            caller = Caller(port)
-            refs = await fetched(caller, [site.url(path) for path in PAGES])
-            await caller.aclose()
-            print(f"{cores} processors, {cores} workers:")
-            held.append((await load(port, site, refs, chosen, chosen.think))[0])
-            is_held, rate_now = await load(port, site, refs, chosen, 0)
-            held.append(is_held)
-            rates.append(rate_now)
-            if cores == 1:
-                rated = min(chosen.calls, 100)
-                held.append(await against_bare(port, process.pid, refs, rated, folder))
-    held.append(rates[1] > rates[0])
-    print(
-        f"calls a second: {rates[0]:,.0f} with one processor, {rates[1]:,.0f} with two: "
-        f"{rates[1] / rates[0]:.2f} × (bound: more)"
-    )
-    return held
+    async with Site(PAGES) as site:
+        for cores in (1, 2):
+            port, log = free_port(), folder / f"log-{cores}"
+            allowed = ["--config", os.devnull, "--allow-host", f"127.0.0.1:{site.port}"]
+            words = [*allowed, "--folder", str(folder / str(cores))]
+            os.sched_setaffinity(0, set(sorted(mine)[:cores]))  # which the server inherits
+            with serving(port, log, *words, "--workers", str(cores)) as process:
+                os.sched_setaffinity(0, mine)
+                caller = Caller(port)
+                refs = await fetched(caller, [site.url(path) for path in PAGES])
+                if cores == 1:
+                    with piped([command(), "serve", *words]) as stdio:
+                        held.append(await on_disk(caller, stdio, refs, chosen.calls // 10))
+                    rated = min(chosen.calls, 100)  # in a turn
+                    held.append(await against_bare(port, process.pid, refs, rated, folder))
+                print(f"{cores} processors, {cores} workers:")
+                is_held, _ = await load(port, site, refs, chosen, chosen.think)
+                none_failed, rate_now = await load(port, site, refs, chosen, 0)
+                held += [is_held, none_failed]
+                rates.append(rate_now)
+                if cores == 1:  # with one worker the memory is that of the process
+                    flat = stays_flat(caller, process.pid, site, refs, chosen.calls)
+                    held.append(await flat)
+                await caller.aclose()
+    ratio = rates[1] / rates[0]
+    print(f"calls a second: {rates[0]:,.0f} with one processor, {rates[1]:,.0f} with two: ", end="")
+    print(f"{ratio:.2f} × (bound: more)")
+    return [*held, ratio > 1]
 
 
 def main() -> int:
-    chosen = options(__doc__, clients=100, seconds=60.0, think=3.0, calls=10_000, cores=False)
+    chosen = options(__doc__, clients=100, seconds=60.0, think=3.0, calls=10_000)
     with tempfile.TemporaryDirectory() as folder:
         held = asyncio.run(measure(chosen, Path(folder)))
     return 0 if all(held) else 1

@@ -5,9 +5,9 @@
 Fetching is measured here against bare httpx2: one server on loopback in a process of its own, ours
 and theirs in turns, so that the machine's load falls on both. A ratio is the median of the pairs.
 CPU is of this process and of its workers, in the ticks of the system's clock. The other rows are
-those of the programs beside this one, each run in a process of its own; of those that need a corpus
-or a program that is missing that is said. ``--only`` names what to run: "fetching", or programs.
-Ends with 1 if a goal is missed.
+those of the programs beside this one, each run in a process of its own, with the peers that
+requirements/tools locks; a corpus, a peer or a program that cannot be had is said. ``--only`` names
+what to run: "fetching", or programs. Ends with 1 if a goal of fetching is missed or one failed.
 """
 
 import os
@@ -16,12 +16,11 @@ import random
 import socket
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -33,6 +32,7 @@ import httpx2
 
 from bench._run import cpu_seconds, options
 from fetchstash import open_stash
+from scripts.parts.bench import SHORT, corpus_of, run
 
 WORDS = ("system", "time", "value", "data", "user", "request", "naïve", "server", "page", "1984")
 MEGABYTE = 10**6
@@ -205,55 +205,29 @@ async def fetching(bench: Bench, base: str, *, small: bool) -> None:
             bench.row("an unchanged page again", what, ((each[0], 3, " ms"),))
 
 
+OTHERS: Mapping[str, Sequence[str]] = {
+    "handlers_html": ("--every", "20"),
+    "client_rewrite": ("--times", "3"),
+    "client_replay": ("--share", "0.5"),
+    "store_put": ("--repeat", "40"),
+    "start": ("--runs", "15"),
+    "store_read": ("--mb", "100"),
+    "handlers_ocr": ("--pages", "1", "--sorts", "2"),
+}
+"""The programs of the other rows, and their arguments."""
+
+
 def others(chosen: Namespace) -> int:
-    """Run the programs of the other rows; return how many missed a bound or failed."""
-    corpora: Path = chosen.corpora
-    small: bool = chosen.small
-    only: list[str] = chosen.only
-    programs: tuple[tuple[str, str, Sequence[str], str], ...] = (
-        ("an HTML page, against trafilatura", "handlers_html", ("--every", "20"), "html"),
-        ("compaction of a long history", "client_rewrite", ("--times", "3"), ""),
-        ("tokens after compaction", "client_replay", ("--share", "0.5"), "transcripts"),
-        ("a durable put", "store_put", ("--repeat", "3" if small else "40"), ""),
-        ("start to tools/list", "start", ("--runs", "2" if small else "15"), ""),
-        ("search, grep, slices and memory", "store_read", ("--mb", "1" if small else "100"), ""),
-        ("pages for OCR, against tesseract", "handlers_ocr", ("--pages", "1", "--sorts", "2"), ""),
-    )
+    """Run the programs of the other rows; return how many failed."""
     failed = 0
-    for title, name, arguments, corpus in programs:
-        if only and name not in only:
+    for name, arguments in OTHERS.items():
+        if chosen.only and name not in chosen.only:
             continue
-        print(f"\n{title} (bench/{name}.py, load {os.getloadavg()[0]:.1f}):", flush=True)
-        with corpus_folder(corpora, corpus) as folder:
-            if corpus and folder is None:
-                print(f"SKIPPED: it needs the corpus {corpus} (--corpora)")
-                continue
-            program = str(Path(__file__).with_name(f"{name}.py"))
-            given = [str(folder)] if folder else []
-            command = [sys.executable, "-P", program, *given, *arguments]
-            try:
-                failed += subprocess.run(command, check=False, timeout=MOST_SECONDS).returncode != 0
-            except subprocess.TimeoutExpired:
-                print(f"STOPPED: it took longer than {MOST_SECONDS} s")
-                failed += 1
+        given = SHORT[name] if chosen.small else arguments
+        with corpus_of(name, chosen.corpora) as corpus:
+            if corpus is not None:
+                failed += not run(name, [*corpus, *given], MOST_SECONDS)
     return failed
-
-
-@contextmanager
-def corpus_folder(corpora: Path, name: str) -> Generator[Path | None]:
-    """Give the folder of a corpus, unpacked where it is an archive; None where there is none."""
-    folder = corpora / name if name else None
-    if folder is None or folder.is_dir():
-        yield folder
-        return
-    archive = folder.with_name(f"{name}.tar.xz")
-    if not archive.is_file():
-        yield None
-        return
-    with tempfile.TemporaryDirectory() as unpacked:
-        with tarfile.open(archive) as packed:
-            packed.extractall(unpacked, filter="data")
-        yield next(Path(unpacked).iterdir())
 
 
 def main() -> int:

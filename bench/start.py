@@ -8,15 +8,15 @@ written by hand (those of the handshake era), so that no client's own start coun
 time of ``import fetchstash`` is measured.
 """
 
-import json
 import os
-import statistics
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
+from bench._calls import piped
 from bench._run import import_seconds, options
 from fetchstash.cli.demo._tour import command
 
@@ -30,75 +30,37 @@ def echo(text: str) -> str:
     return text
 server.run()
 """
-HELLO = {
-    "protocolVersion": "2025-06-18",
-    "capabilities": {},
-    "clientInfo": {"name": "bench", "version": "1"},
-}
-REQUESTS = (
-    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO},
-    {"jsonrpc": "2.0", "method": "notifications/initialized"},
-    {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
-)
 
 
-def seconds(server: list[str], folder: str) -> float:
+def seconds(server: Sequence[str], folder: Path) -> float:
     """Start ``server`` and return the seconds until its tools are listed."""
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
-    }
-    started = time.perf_counter()
-    with subprocess.Popen(
-        server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, env=environment
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write(b"".join(json.dumps(request).encode() + b"\n" for request in REQUESTS))
-        process.stdin.flush()
-        for line in process.stdout:
-            answer = json.loads(line)
-            if answer.get("id") == 2:
-                assert answer["result"]["tools"]
-                break
-        taken = time.perf_counter() - started
-        process.stdin.close()
-        process.wait(30)
-    return taken
+    environment = {name: text for name, text in os.environ.items() if name[:6] != "PYTHON"}
+    began = time.perf_counter()
+    with piped(server, environment, folder) as pipe:
+        assert pipe.ask("tools/list")["tools"]
+        return time.perf_counter() - began
 
 
 def main() -> int:
     runs: int = options(__doc__, runs=15).runs
-    with tempfile.TemporaryDirectory() as folder:
-        bare = Path(folder, "bare.py")
-        bare.write_text(BARE)
-        servers = {
-            "bare MCPServer": [sys.executable, "-P", str(bare)],
-            "fetchstash": [
-                command(),
-                "serve",
-                "--config",
-                os.devnull,
-                "--folder",
-                str(Path(folder, "store")),
-            ],
-        }
-        taken: dict[str, list[float]] = {name: [] for name in servers}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        bare = [sys.executable, "-P", "-c", BARE]
+        ours = [command(), "serve", "--config", os.devnull, "--folder", f"{name}/store"]
+        taken: dict[str, list[float]] = {"bare MCPServer": [], "fetchstash": []}
         for number in range(runs + 1):  # the first run of each fills the caches of the disk
-            for name, server in servers.items():
+            for times, server in zip(taken.values(), (bare, ours), strict=True):
                 passed = seconds(server, folder)
                 if number:
-                    taken[name].append(passed)
-    for name, times in taken.items():
-        print(
-            f"{name:16}median {statistics.median(times):.3f} s, fastest {min(times):.3f} s, "
-            f"slowest {max(times):.3f} s, {runs} runs"
-        )
-    ratio = statistics.median(taken["fetchstash"]) / statistics.median(taken["bare MCPServer"])
-    fastest = min(taken["fetchstash"]) / min(taken["bare MCPServer"])
-    print(
-        f"fetchstash / bare: {ratio:.3f} by medians, {fastest:.3f} by the fastest (bound {BOUND})"
-    )
-    imported = statistics.median(import_seconds("fetchstash") for _ in range(runs))
+                    times.append(passed)
+    for side, times in taken.items():
+        fastest, slowest = min(times), max(times)
+        print(f"{side:16}median {median(times):.3f} s, {fastest:.3f} to {slowest:.3f}, {runs} runs")
+    its, own = taken.values()
+    ratio = median(own) / median(its)
+    print(f"fetchstash / bare: {ratio:.3f} by medians (bound {BOUND}), ", end="")
+    print(f"{min(own) / min(its):.3f} by the fastest")
+    imported = median(import_seconds("fetchstash") for _ in range(runs))
     print(f"import fetchstash: {imported * 1_000:.1f} ms of CPU (bound {IMPORT_BOUND * 1_000:.0f})")
     return 0 if ratio <= BOUND and imported <= IMPORT_BOUND else 1
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import anyio
 
-from bench._run import options
+from bench._run import options, peak
 from bench._store import write_text
 from fetchstash.store import ArtifactStore, Facts, GrepQuery, StoreLimits, TextReader, open_store
 from fetchstash.text.ranges import Ranges
@@ -46,15 +46,6 @@ def ripgrep(arguments: list[str], path: Path) -> tuple[float, int]:
         check=False,
     )
     return time.perf_counter() - began, int(done.stdout or 0)
-
-
-def peak() -> int:
-    """Return the most memory that this process ever had, in bytes (Linux: VmHWM; elsewhere 0)."""
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-    except OSError:
-        return 0
-    return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
 async def fifty_lines(reader: TextReader, first: int) -> str:

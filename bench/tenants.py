@@ -31,7 +31,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bench._http_calls import Caller, fetched
+from bench._calls import Caller, fetched
 from bench._run import options, p99
 from fetchstash.cli.demo._tour import command
 from fetchstash.cli.demo.site import HANDBOOK, READINGS, REPORT, Site

@@ -23,7 +23,7 @@ from contextlib import AsyncExitStack
 from http.client import HTTPConnection
 from pathlib import Path
 
-from bench._http_calls import Caller
+from bench._calls import Caller
 from scripts.replicas.clients import (
     GRACE_SECONDS,
     HOST,

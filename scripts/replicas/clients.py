@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench._http_calls import ERAS, Answer, Caller
+from bench._calls import ERAS, Answer, Caller
 from fetchstash.cli.demo._tour import command
 from scripts.drive.service import free_port, serving
 from tests.store.postgres import server

@@ -1,11 +1,14 @@
-"""Call tools over HTTP with little work, so that a client's own cost does not count."""
+"""Call tools by hand, over HTTP and over stdio, so that a client's own cost does not count."""
 
 import asyncio
 import itertools
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import os
+import subprocess
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
@@ -18,6 +21,14 @@ _CLIENT = {
     f"{_PREFIX}clientInfo": {"name": "bench", "version": "1"},
     f"{_PREFIX}clientCapabilities": {},
 }
+_HELLO = {
+    "protocolVersion": LEGACY,
+    "clientInfo": {"name": "bench", "version": "1"},
+    "capabilities": {
+        "extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
+    },
+}
+_DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True)
@@ -155,3 +166,57 @@ def _message(body: bytes) -> Mapping[str, Any]:
         message: dict[str, Any] = json.loads(body)
         return message
     return {}
+
+
+class Pipe:
+    """A server over stdin and stdout, in the handshake era, as a host that shows MCP Apps."""
+
+    def __init__(self, server: "subprocess.Popen[bytes]") -> None:
+        assert server.stdin
+        assert server.stdout
+        self._sent, self._lines = server.stdin, server.stdout
+
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """Send a message."""
+        self._sent.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        self._sent.flush()
+
+    def answer(self, method: str, params: Mapping[str, Any]) -> bytes:
+        """Return the result of a request, or its error, as the server wrote it."""
+        self.tell({"id": method, "method": method, "params": params})
+        for line in self._lines:
+            message = json.loads(line)
+            if message.get("id") == method and "method" not in message:
+                name = '"result":' if "result" in message else '"error":'
+                text = line.decode()
+                start = text.index(name) + len(name)
+                return text[start : _DECODER.raw_decode(text, start)[1]].encode()
+        raise RuntimeError(f"The server ended at {method}.")
+
+    def ask(self, method: str, **params: Any) -> Any:
+        """Return the same as JSON."""
+        return json.loads(self.answer(method, params))
+
+    def tool(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        """Call a tool."""
+        return Answer(200, {"result": self.ask("tools/call", name=name, arguments=arguments)})
+
+
+@contextmanager
+def piped(
+    words: Sequence[str], env: Mapping[str, str] = os.environ, folder: Path | None = None
+) -> Generator[Pipe]:
+    """Run a server over stdin and stdout until the block ends."""
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(
+        words, env=env, cwd=folder, stdin=pipe, stdout=pipe, stderr=nothing
+    ) as server:
+        one = Pipe(server)
+        one.ask("initialize", **_HELLO)
+        one.tell({"method": "notifications/initialized"})
+        try:
+            yield one
+        finally:
+            assert server.stdin
+            server.stdin.close()
+            server.kill()
