@@ -1,10 +1,8 @@
-"""What every benchmark does besides its work: options, corpora, the cost of processes, pairs."""
+"""What the benchmarks share: the machine, peers, and the cost of processes."""
 
-import argparse
 import os
 import subprocess
 import sys
-from argparse import Namespace
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,34 +11,6 @@ from statistics import quantiles
 from typing import Any
 
 from scripts.drive.tools import python_tool
-
-
-def options(about: str | None, corpus: str = "", **defaults: Any) -> Namespace:
-    """Return the options of the command line; each has the type of its default.
-
-    A switch has the default False, a list takes some of what its first item is. ``corpus`` is what
-    the files of the folder are that the command line names first; ends with 2 if it has none.
-    """
-    parser = argparse.ArgumentParser(
-        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    if corpus:
-        parser.add_argument("folder", type=Path)
-    for name, default in defaults.items():
-        flag = f"--{name.replace('_', '-')}"
-        kind: Any = default.__class__
-        if kind is bool:
-            parser.add_argument(flag, action="store_true")
-        elif kind is list:
-            first: Any = default[0].__class__ if default else str
-            parser.add_argument(flag, nargs="+", type=first, default=default)
-        else:
-            parser.add_argument(flag, type=kind, default=default)
-    chosen = parser.parse_args()
-    if corpus and not any(chosen.folder.glob(corpus)):
-        print(f"The corpus is missing: {chosen.folder} has no {corpus}.", file=sys.stderr)
-        raise SystemExit(2)
-    return chosen
 
 
 def load() -> str:

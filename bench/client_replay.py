@@ -24,9 +24,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from bench._run import options, peer
+from bench._run import peer
 from fetchstash.client import Format, Policy, State, compact, count_tokens, orphans
 from fetchstash.client._formats import as_json, parts
+from scripts.drive.programs import options
 
 FORMAT: Format = "openai_chat"
 IDENTIFIER = re.compile(

@@ -13,9 +13,10 @@ import time
 from collections.abc import Awaitable
 from typing import Any
 
-from bench._run import import_seconds, options
+from bench._run import import_seconds
 from fetchstash.client import Policy, Recovery, State, Target, compact, rewrite
 from fetchstash.text import tokens
+from scripts.drive.programs import options
 
 TEXT = "the request returned a list of files src/main.py 42 0x7f { } value: naïve"
 

@@ -27,10 +27,11 @@ from typing import Any
 from bench._calls import Answer, Pipe, piped
 from bench._gateway import PRICES, entry_of, fill, install, servers
 from bench._gateway_same import same
-from bench._run import load, options
+from bench._run import load
 from fetchstash.cli.demo._tour import command
 from fetchstash.cli.demo.site import Document, Site
 from fetchstash.text.tokens import count
+from scripts.drive.programs import options
 
 CALLS = 200
 LONG_CALLS = 40

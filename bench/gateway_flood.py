@@ -20,8 +20,9 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters
 
-from bench._run import options, peak
+from bench._run import peak
 from fetchstash.cli.demo._tour import command
+from scripts.drive.programs import options
 
 SERVERS = Path(__file__).parents[1] / "tests" / "gateway" / "servers"
 MOST_BYTES = 64_000_000

@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from bench._run import options, peer
+from bench._run import peer
 from fetchstash.handlers import ExtractLimits, Hints
 from fetchstash.handlers._html import _content, _trees
 from fetchstash.handlers._html._handler import HtmlHandler
 from fetchstash.handlers._worker._child import GC_THRESHOLDS
+from scripts.drive.programs import options
 
 LOW_RECALL = 0.8
 DEFAULT_THRESHOLDS = gc.get_threshold()
@@ -87,8 +88,8 @@ def main() -> None:
                         target.write_text(extract(source, row["url"]), "utf-8", errors="replace")
         print(f"all {len(pages)} pages: {time.process_time() - start:.1f} s CPU")
         compare(pages[:: chosen.every])
-        score = [sys.executable, corpus / "score_html.py", corpus, out, "--families"]
-        subprocess.run([*score, "--json", scored], check=True)
+        score = [sys.executable, str(corpus / "score_html.py"), str(corpus), str(out)]
+        subprocess.run([*score, "--families", "--json", str(scored)], check=True)
         scores = json.loads(scored.read_text("utf-8"))["pages"]
         low = sum(page["r"] < LOW_RECALL for page in scores) / len(scores)
         print(f"pages with less than {LOW_RECALL} of the gold's words: {low:.3f}")

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
-from bench._run import options
+from scripts.drive.programs import options
 from scripts.drive.tools import ROOT, python_tool
 
 FONTS = Path("/usr/share/fonts")
@@ -208,18 +208,18 @@ def main() -> int:
             row = f"{sort.name:20}"
             if programs:
                 command = [str(programs / "python"), "-P", "-c", OURS, *paths]
-                printed, *cost = measured(command)
+                printed, cpu, memory = measured(command)
                 texts, sure = zip(*json.loads(printed), strict=True)
-                row += cells(made, texts, (cost[0], cost[1]), unspaced=sort.unspaced)
+                row += cells(made, texts, (cpu, memory), unspaced=sort.unspaced)
                 row += f"{sum(sure) / len(sure):6.2f}"
             else:
                 row += f"{'':28}"
             if tesseract:
                 more = ["stdout", "-l", sort.languages, "--psm", "1"]
-                texts, cpu, memory = zip(
+                texts, seconds, peaks = zip(
                     *(measured([tesseract, path, *more]) for path in paths), strict=True
                 )
-                row += cells(made, texts, (sum(cpu), max(memory)), unspaced=sort.unspaced)
+                row += cells(made, texts, (sum(seconds), max(peaks)), unspaced=sort.unspaced)
             print(row, flush=True)
     return 0
 

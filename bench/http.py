@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from bench._calls import ERAS, Caller, Pipe, fetched, piped
-from bench._run import cpu_seconds, load as machine, options, p99
+from bench._run import cpu_seconds, load as machine, p99
 from fetchstash.cli.demo._tour import command
 from fetchstash.cli.demo.site import Document, Site
+from scripts.drive.programs import options
 from scripts.drive.service import free_port, running, serving
 
 DISK_BOUND = 0.025

@@ -21,12 +21,13 @@ from pathlib import Path
 import anyio
 from mcp import Client
 
-from bench._run import load, options
+from bench._run import load
 from bench._store import fill
 from fetchstash.cli.demo._tour import ask, started
 from fetchstash.cli.demo.site import Document, Site
 from fetchstash.store import Facts, StoreLimits, open_store
 from fetchstash.text.ranges import Ranges
+from scripts.drive.programs import options
 
 BOUND = 0.1
 PAGE_BYTES = 2_300_000

@@ -30,8 +30,9 @@ from threading import Thread
 import anyio
 import httpx2
 
-from bench._run import cpu_seconds, options
+from bench._run import cpu_seconds
 from fetchstash import open_stash
+from scripts.drive.programs import options
 from scripts.parts.bench import SHORT, corpus_of, run
 
 WORDS = ("system", "time", "value", "data", "user", "request", "naïve", "server", "page", "1984")

@@ -17,8 +17,9 @@ from pathlib import Path
 from statistics import median
 
 from bench._calls import piped
-from bench._run import import_seconds, options
+from bench._run import import_seconds
 from fetchstash.cli.demo._tour import command
+from scripts.drive.programs import options
 
 BOUND = 1.25
 IMPORT_BOUND = 0.05

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from bench._run import options
 from fetchstash.store import Facts, StoreLimits, _rows, open_store, store_of_tenant
 from fetchstash.store._blobs import Blob
 from fetchstash.store._contract import stamp
 from fetchstash.store._postgres import Connection
 from fetchstash.store._text import StrideIndex
 from fetchstash.text.ranges import Ranges
+from scripts.drive.programs import options
 from tests.store.buckets import every_bucket_is, new_objects
 from tests.store.postgres import server
 

@@ -31,9 +31,10 @@ from statistics import median
 
 import anyio
 
-from bench._run import load, options
+from bench._run import load
 from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store
 from fetchstash.text.ranges import Ranges
+from scripts.drive.programs import options
 
 WARM_UP = 350  # puts until the catalogues' logs have their size
 Write = Callable[[str, bytes, bytes], None]

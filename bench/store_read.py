@@ -16,10 +16,11 @@ from pathlib import Path
 
 import anyio
 
-from bench._run import options, peak
+from bench._run import peak
 from bench._store import write_text
 from fetchstash.store import ArtifactStore, Facts, GrepQuery, StoreLimits, TextReader, open_store
 from fetchstash.text.ranges import Ranges
+from scripts.drive.programs import options
 
 PATTERNS = {
     "literal": (GrepQuery("quarterly needle", literal=True), ["-F", "quarterly needle"]),

@@ -32,9 +32,10 @@ from pathlib import Path
 from typing import Any
 
 from bench._calls import Caller, fetched
-from bench._run import options, p99
+from bench._run import p99
 from fetchstash.cli.demo._tour import command
 from fetchstash.cli.demo.site import HANDBOOK, READINGS, REPORT, Site
+from scripts.drive.programs import options
 from scripts.drive.service import free_port, serving
 
 BOUND = 2.0

@@ -11,9 +11,9 @@ import asyncio
 import sys
 from typing import Any
 
-from bench._run import options
 from fetchstash.cli.demo._tour import ask, started
 from fetchstash.cli.demo.site import NEEDLES, Site
+from scripts.drive.programs import options
 
 BOUND = 900
 

@@ -10,7 +10,6 @@ machine (sched(7), SCHED_RR; needs root), as if it had nothing else to do. Needs
 Chromium: the environment that scripts/ci extras makes has them.
 """
 
-import argparse
 import os
 import random
 import shutil
@@ -23,6 +22,7 @@ from playwright.async_api import Page, async_playwright
 
 from fetchstash.config import load
 from fetchstash.server.ui import ViewServer
+from scripts.drive.programs import options
 from tests.server.ui.many import put_long, put_many, quick_folder
 
 BOUND_MS = 100
@@ -119,11 +119,6 @@ async def main(count: int, size: int, times: int, *, first: bool) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--artifacts", type=int, default=10_000)
-    parser.add_argument("--megabytes", type=int, default=100)
-    parser.add_argument("--times", type=int, default=40)
-    parser.add_argument("--first", action="store_true")
-    given = parser.parse_args()
-    work = partial(main, first=given.first)
-    anyio.run(work, given.artifacts, given.megabytes * 10**6, given.times)
+    chosen = options(__doc__, artifacts=10_000, megabytes=100, times=40, first=False)
+    work = partial(main, first=chosen.first)
+    anyio.run(work, chosen.artifacts, chosen.megabytes * 10**6, chosen.times)

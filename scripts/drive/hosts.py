@@ -200,14 +200,3 @@ class HostAtHome:
                 process.wait()
             if self.loopback.heard:
                 return
-
-
-failures: list[str] = []
-"""The names of the checks that failed."""
-
-
-def check(name: str, fault: object = "") -> None:
-    """Print how a check ended; a ``fault`` that is not empty failed."""
-    if fault:
-        failures.append(name)
-    print(f"{'FAILED' if fault else 'ok':<6}  {name}{f': {fault}' if fault else ''}", flush=True)

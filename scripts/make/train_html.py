@@ -1,13 +1,14 @@
 """Train the block scorer of the HTML handler and print its scores on sites it has not seen.
 
-    python train_html.py CORPUS [--out MODEL.py] [--trees 80] [--leaves 16] [--pages N]
+    python -P scripts/make/train_html.py CORPUS [--out MODEL.py] [--folds FOLDER] [--pages N]
 
-CORPUS is a folder with index.jsonl (one page a line: set, fold, path, gold), pages/ and gold/.
+CORPUS is a folder with index.jsonl (one page a line: set, fold, path, gold), pages/ and gold/;
+--pages takes some of them. --out is the model's file, --folds a folder for the held-out models, as
+bench/handlers_html.py reads them; without both only the scores are printed.
 Needs lightgbm and numpy, which are in no lock: use an environment of its own with the package's
 dependencies.
 """
 
-import argparse
 import gzip
 import json
 import re
@@ -19,6 +20,7 @@ from typing import Any
 
 from fetchstash.handlers._charset import decode
 from fetchstash.handlers._html import _blocks, _content, _element, _features, _tree
+from scripts.drive.programs import options
 
 FOLDS = 5
 GRAM = 4
@@ -31,6 +33,7 @@ Array = Any
 Model = Any
 
 
+TREES = 80
 TREES_OF_ROUND = 10
 """After each round, the blocks that it decided are left alone."""
 HEAD = '''\
@@ -124,10 +127,8 @@ def read(job: tuple[Path, dict[str, Any]]) -> Sample:
 class Trainer:
     """Fits models to the blocks of all pages."""
 
-    def __init__(self, samples: list[Sample], trees: int, leaves: int) -> None:
+    def __init__(self, samples: list[Sample]) -> None:
         self._samples = samples
-        self._trees = trees
-        self._leaves = leaves
         self._labels = np.concatenate([sample.labels for sample in samples])
         # The score is the mean over pages of F1 in words: each page weighs the same, a long block
         # more than a short one.
@@ -145,7 +146,7 @@ class Trainer:
         )
         settings = {
             "objective": "cross_entropy",
-            "num_leaves": self._leaves,
+            "num_leaves": 16,
             "learning_rate": 0.12,
             "min_data_in_leaf": 300,
             "lambda_l2": 20,
@@ -156,7 +157,7 @@ class Trainer:
             "seed": 1,
             "verbose": -1,
         }
-        return lightgbm.train(settings, data, self._trees)
+        return lightgbm.train(settings, data, TREES)
 
     def held_out(self, features: Array) -> tuple[Array, list[Model]]:
         """Return held-out log odds of all blocks, and the models, one a fold."""
@@ -208,44 +209,24 @@ def _written(node: dict[str, Any]) -> str:
 
 def main() -> None:
     """Train and report."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("corpus", type=Path)
-    parser.add_argument(
-        "--out", type=Path, help="the model's file; without it only the scores are printed"
-    )
-    parser.add_argument("--trees", type=int, default=80)
-    parser.add_argument("--leaves", type=int, default=16)
-    parser.add_argument(
-        "--folds",
-        type=Path,
-        help="a folder for held-out models FOLD.py, for bench/handlers_html.py",
-    )
-    parser.add_argument("--pages", type=int, help="take so many pages, spread over the corpus")
-    arguments = parser.parse_args()
-    rows = [
-        json.loads(line)
-        for line in (arguments.corpus / "index.jsonl").read_text("utf-8").splitlines()
-    ]
-    if arguments.pages:
-        rows = rows[:: max(len(rows) // arguments.pages, 1)]
+    chosen = options(__doc__, "index.jsonl", out=Path(), folds=Path(), pages=0)
+    corpus: Path = chosen.folder
+    rows = [json.loads(line) for line in (corpus / "index.jsonl").read_text("utf-8").splitlines()]
+    if chosen.pages:
+        rows = rows[:: max(len(rows) // chosen.pages, 1)]
     with Pool() as pool:
-        samples = [
-            s
-            for s in pool.map(read, [(arguments.corpus, row) for row in rows], chunksize=8)
-            if len(s.labels)
-        ]
-    trainer = Trainer(samples, arguments.trees, arguments.leaves)
+        read_all = pool.map(read, [(corpus, row) for row in rows], chunksize=8)
+    samples = [sample for sample in read_all if len(sample.labels)]
+    trainer = Trainer(samples)
     features = np.concatenate([sample.features for sample in samples])
     scores, models = trainer.held_out(features)
     trainer.report(scores)
-    if arguments.out:
-        write(arguments.out, trainer.fit(features, np.ones(len(features), dtype=bool)))
-    if arguments.folds:
-        arguments.folds.mkdir(exist_ok=True)
+    if chosen.out.name:
+        write(chosen.out, trainer.fit(features, np.ones(len(features), dtype=bool)))
+    if chosen.folds.name:
+        chosen.folds.mkdir(exist_ok=True)
         for fold, model in enumerate(models):
-            write(arguments.folds / f"{fold}.py", model)
+            write(chosen.folds / f"{fold}.py", model)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ standing for the person at the browser, and both with a token as a header. What 
 installed is skipped aloud. Exit code: how many checks failed.
 """
 
-import argparse
 import json
 import os
 import pty
@@ -36,9 +35,10 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl
 
-from scripts.drive.hosts import HOSTS, SECONDS, Host, HostAtHome, check, failures, install, write
+from scripts.drive.hosts import HOSTS, SECONDS, Host, HostAtHome, install, write
 from scripts.drive.loopback import Loopback
 from scripts.drive.person import log_in
+from scripts.drive.programs import check, failures, options
 from scripts.drive.provider import Provider
 from scripts.drive.scenes import PAGES, WORD
 from scripts.drive.service import free_port, running
@@ -273,9 +273,7 @@ def drive(at_home: LoginHost, service: str, page: str, token: str, log: Path) ->
 
 def main() -> int:
     """Check all of it; return how many checks failed."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("hosts", nargs="*", choices=["claude-code", "codex", []], metavar="HOST")
-    names = parser.parse_args().hosts or ["claude-code", "codex"]
+    names = options(__doc__, names=("claude-code", "codex")).names
     if sys.platform != "linux":
         print("SKIPPED: the hosts are driven on Linux alone")
         return 0

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from scripts.drive.programs import options
 from scripts.drive.tools import CACHE, ROOT, python_tool
 
 TESTED: Mapping[str, Sequence[str]] = {
@@ -66,10 +67,7 @@ def check(name: str) -> bool:
 
 def main() -> int:
     """Test in the environments that are named, or in all; return how many failed."""
-    names = sys.argv[1:] or list(TESTED)
-    if unknown := {*names} - {*TESTED}:
-        sys.exit(f"There is no {', '.join(unknown)} here, but: {', '.join(TESTED)}.")
-    return sum(check(name) for name in names)
+    return sum(check(name) for name in options(__doc__, names=TESTED).names)
 
 
 if __name__ == "__main__":

@@ -8,15 +8,14 @@ what another process says on stderr. Those that measure on corpora need the fold
 Exit code: how many failed.
 """
 
-import argparse
-import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from scripts.drive.programs import ends_well, options
 
 FOLDER = Path(__file__).resolve().parents[2] / "bench"
 MAX_SECONDS = 900
@@ -50,12 +49,12 @@ ELSEWHERE: Mapping[str, str] = {
 
 
 @contextmanager
-def corpus_of(name: str, corpora: Path | None) -> Generator[list[str] | None]:
+def corpus_of(name: str, corpora: Path) -> Generator[list[str] | None]:
     """Give the folder of a benchmark's corpus as its first argument, unpacked where it is packed.
 
     Nothing where it needs none; None where the corpus is missing, which is said.
     """
-    folder = corpora / CORPORA[name] if corpora and name in CORPORA else None
+    folder = corpora / CORPORA[name] if name in CORPORA else None
     archive = folder.with_name(f"{folder.name}.tar.xz") if folder else None
     if name not in CORPORA:
         yield []
@@ -73,40 +72,26 @@ def corpus_of(name: str, corpora: Path | None) -> Generator[list[str] | None]:
 
 def run(name: str, arguments: Sequence[str], seconds: int = MAX_SECONDS) -> bool:
     """Run one benchmark and return whether it ran to its end."""
-    print(f"--- bench {name} {' '.join(arguments)}".rstrip(), flush=True)
-    start = time.monotonic()
     program = FOLDER / f"{name}.py"
-    command = [sys.executable, "-P", str(program), *arguments]
-    try:
-        done = subprocess.run(
-            command, check=False, stderr=subprocess.PIPE, text=True, errors="replace",
-            timeout=seconds,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        print(f"--- bench {name}: FAILED, it did not end in {seconds} s", flush=True)
-        return False
-    # A miss ends with 1, as what Python does not catch: only the latter names the program's file.
-    raised = done.returncode == 1 and f'File "{program}"' in done.stderr
-    failed = raised or done.returncode not in {0, 1}
-    if failed:
-        print(done.stderr)
-    ended = "FAILED" if failed else "a bound is missed" if done.returncode else "ok"
-    print(f"--- bench {name}: {ended} after {time.monotonic() - start:.0f} s", flush=True)
-    return not failed
+
+    def is_good(code: int, said: str) -> bool:
+        # A miss ends with 1, as what Python does not catch: only that names the program's file.
+        return code == 0 or (code == 1 and f'File "{program}"' not in said)
+
+    title = f"bench {name} {' '.join(arguments)}".rstrip()
+    command = [sys.executable, "-P", program, *arguments]
+    return ends_well(title, command, seconds, is_good=is_good, quiet=True)
 
 
 def main() -> int:
     """Run all benchmarks, or those that are named; return how many failed."""
     names = sorted(path.stem for path in FOLDER.glob("[!_]*.py"))
-    parser = argparse.ArgumentParser(prog="scripts/ci bench")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names))
-    parser.add_argument("--corpora", type=Path, help="the folder of the corpora")
-    options = parser.parse_args()
-    if unknown := set(options.names) - set(names):
-        parser.error(f"there is no benchmark {unknown.pop()!r}, but: {', '.join(names)}")
+    chosen = options(__doc__, names=names, corpora=Path())
     failed = 0
-    for name in options.names or (name for name in names if name not in ELSEWHERE):
-        with corpus_of(name, options.corpora) as corpus:
+    for name in chosen.names:
+        if name in ELSEWHERE and chosen.names == names:
+            continue
+        with corpus_of(name, chosen.corpora) as corpus:
             if corpus is not None:  # an option may take all that follow
                 failed += not run(name, [*corpus, *SHORT.get(name, ())])
     return failed

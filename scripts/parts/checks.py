@@ -41,6 +41,8 @@ SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 LOG = ROOT / f"{Path(sys.prefix).name}-checks.log"
 MOST_AGAIN = 10
 """Tests that may fail beside others and are tried once more, by themselves."""
+TESTS_FAILED = 1
+"""Pytest's exit code for it."""
 AGAIN = ("-v", "-n", "0", "--last-failed", "--last-failed-no-failures", "none")
 SUMMARY = re.compile(r"^(?:FAILED|ERROR) (tests/\S+)", re.MULTILINE)
 FAILURES = re.compile(r"^=+ (?:FAILURES|ERRORS|short test summary info) =+$", re.MULTILINE)
@@ -139,6 +141,22 @@ def tests_of_ci(pytest: Sequence[str | Path], env: Mapping[str, str]) -> str:
     for name in failed:
         print(f"UNSTEADY: {name}")
     return output
+
+
+def code_of(
+    name: str, command: Sequence[str | Path], env: Mapping[str, str], *first: str, cache: str
+) -> int:
+    """Run pytest; return its exit code. What failed beside CI's other lane is tried by itself.
+
+    It is remembered apart from that of other runs, in a ``cache`` of its own.
+    """
+    command = [*command, "-o", f"cache_dir=build/failed-{cache}"]
+    code = subprocess.run([*command, *first], cwd=ROOT, env=env, check=False).returncode
+    if code == TESTS_FAILED:
+        code = subprocess.run([*command, *AGAIN], cwd=ROOT, env=env, check=False).returncode
+        if not code:
+            print(f"UNSTEADY: {name}")
+    return code
 
 
 def minutes() -> str:

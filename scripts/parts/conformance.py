@@ -12,14 +12,13 @@ import asyncio
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 from fetchstash.cli.demo._tour import command
 from fetchstash.cli.demo.site import Site
+from scripts.drive.programs import check, failures, output_of
 from scripts.drive.service import served
 from scripts.drive.tools import ROOT, node_folder, node_program
 
@@ -28,86 +27,51 @@ REFUSED = 5
 REVISIONS = ("2025-11-25", "2026-07-28")
 
 
-def run_suite(program: str, environment: dict[str, str], url: str, revision: str) -> int:
-    """Run one requirement set and return whether it failed."""
+def run_suite(program: str, url: str, revision: str) -> None:
+    """Run one requirement set."""
     baseline = ROOT / "scripts" / "parts" / "conformance.d" / f"baseline-{revision}.yml"
     with tempfile.TemporaryDirectory() as results:
-        flags = ["--requirements", revision, "--expected-failures", str(baseline), "-o", results]
-        done = subprocess.run(
-            [program, "server", "--url", url, *flags],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=900,
-        )
-    total = re.findall(r"Total: .*", done.stdout)
-    ended = "FAILED" if done.returncode else "ok"
-    print(f"{ended:<6}  conformance {revision}: {' '.join(total)}", flush=True)
-    if done.returncode:
-        print((done.stdout + done.stderr)[-6_000:])
-    return bool(done.returncode)
+        flags = ["--requirements", revision, "--expected-failures", baseline, "-o", results]
+        done = output_of([program, "server", "--url", url, *flags])
+    total = " ".join(re.findall(r"Total: .*", done.stdout))
+    fault = done.returncode and (done.stdout + done.stderr)[-6_000:]
+    check(f"conformance {revision}: {total}", fault)
 
 
-def inspect(program: str, server: list[str], *arguments: str) -> tuple[int, str]:
-    """Run the inspector once and return its exit code and output."""
-    # A loaded machine takes more than the 15 s that it waits by itself.
-    patient = ["--connect-timeout", "120000", "--format", "json"]
-    asked = [program, "--cli", *server, *arguments, *patient]
-    done = subprocess.run(
-        asked, capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL
-    )
-    return done.returncode, done.stdout + done.stderr
-
-
-async def by_hand() -> int:
-    """List the tools, make calls that work and one that must not, and say how each ended."""
+async def by_hand() -> None:
+    """List the tools, make calls that work and one that must not."""
     program = node_program("inspector", "mcp-inspector")
     if program is None:
-        return 0
-    failed = 0
+        return
     with tempfile.TemporaryDirectory() as folder:
         async with Site() as site:
             flags = ["--allow-host", f"127.0.0.1:{site.port}"]
             stdio = [command(), "serve", "--folder", folder, *flags]
-            url = site.url("/report.pdf")
-            calls = {
-                "tools/list --strict": (0, ["--method", "tools/list", "--strict"]),
-                "fetch_content": (0, called("fetch_content", url=url, maxChars=500)),
-                "artifact_grep": (
-                    0,
-                    called("artifact_grep", artifact_ref=url, pattern="Chapter 3"),
-                ),
-                "artifact_slice": (
-                    0,
-                    called("artifact_slice", artifact_ref=url, unit="pages", start=30, end=30),
-                ),
-                "artifact_info": (0, called("artifact_info")),
-                "resources/templates/list": (0, ["--method", "resources/templates/list"]),
-                "an address that is refused": (
-                    REFUSED,
-                    called("fetch_content", url="http://127.0.0.2/"),
-                ),
-            }
-            failed += await check(program, "stdio", stdio, calls)
+            await asyncio.to_thread(make_calls, program, "stdio", stdio, site)
             with served(Path(folder) / "http", *flags) as address:
-                failed += await check(program, "http", [address, "--transport", "http"], calls)
-    return 1 if failed else 0
+                over_http = [address, "--transport", "http"]
+                await asyncio.to_thread(make_calls, program, "http", over_http, site)
 
 
-async def check(
-    program: str, transport: str, server: list[str], calls: Mapping[str, tuple[int, list[str]]]
-) -> int:
-    """Make the calls over a transport, say how each ended, and return how many failed."""
-    failed = 0
-    for name, (expected, arguments) in calls.items():
-        code, output = await asyncio.to_thread(inspect, program, server, *arguments)
-        ended = "ok" if code == expected else "FAILED"
-        print(f"{ended}  {transport} {name}: exit {code}", flush=True)
-        if code != expected:
-            failed += 1
-            print(output)
-    return failed
+def make_calls(program: str, transport: str, server: list[str], site: Site) -> None:
+    """Make the inspector's calls over a transport."""
+    url = site.url("/report.pdf")
+    calls = {
+        "tools/list --strict": ["--method", "tools/list", "--strict"],
+        "fetch_content": called("fetch_content", url=url, maxChars=500),
+        "artifact_grep": called("artifact_grep", artifact_ref=url, pattern="Chapter 3"),
+        "artifact_slice": called("artifact_slice", artifact_ref=url, unit="pages", start=3, end=3),
+        "artifact_info": called("artifact_info"),
+        "resources/templates/list": ["--method", "resources/templates/list"],
+        "an address that is refused": called("fetch_content", url="http://127.0.0.2/"),
+    }
+    # A loaded machine takes more than the 15 s that it waits by itself.
+    patient = ["--connect-timeout", "120000", "--format", "json"]
+    for name, arguments in calls.items():
+        done = output_of([program, "--cli", *server, *arguments, *patient])
+        wrong = done.returncode != (REFUSED if "refused" in name else 0)
+        fault = wrong and done.stdout + done.stderr
+        check(f"{transport} {name}: exit {done.returncode}", fault)
 
 
 def called(tool: str, **arguments: object) -> list[str]:
@@ -121,17 +85,17 @@ def called(tool: str, **arguments: object) -> list[str]:
 
 
 def main() -> int:
-    """Run both requirement sets and the inspector; return how many failed."""
+    """Run both requirement sets and the inspector; return how many checks failed."""
     node = node_folder(22)
     program = node_program("conformance", "conformance") if node else None
     if node is None or program is None:
         return 0
     os.environ["PATH"] = f"{node}{os.pathsep}{os.environ['PATH']}"
-    failed = 0
     with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as url:
         for revision in REVISIONS:
-            failed += run_suite(program, dict(os.environ), url, revision)
-    return failed + asyncio.run(by_hand())
+            run_suite(program, url, revision)
+    asyncio.run(by_hand())
+    return len(failures)
 
 
 if __name__ == "__main__":

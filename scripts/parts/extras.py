@@ -7,14 +7,11 @@ the shells and tesseract, with which the benchmark compares, are Debian's.
 """
 
 import os
-import subprocess
 import sys
 import sysconfig
 
-import pytest
-
 from scripts.drive.tools import ROOT, debian, node_tool, python_tool
-from scripts.parts.checks import AGAIN, SIDE_BY_SIDE
+from scripts.parts.checks import SIDE_BY_SIDE, code_of
 
 COMMAND = "#!{python} -P\nimport sys\nfrom fetchstash.cli import main\nsys.exit(main())\n"
 TESSERACT = ("ocr", "ocr-rus", "ocr-chi-sim")
@@ -44,18 +41,9 @@ def main() -> int:
     folders = {"AXE_FOLDER": str(axe or ""), "EXT_APPS_FOLDER": str(ext_apps or "")}
     environment = {**os.environ, "PYTHONSAFEPATH": "1", **folders}
     words = [str(programs / "python"), "-m", "pytest", "-rs", "--no-header"]
-    words += ["-o", "cache_dir=build/failed-extras", *(f"tests/{test}" for test in tests)]
-
-    def pytest_with(*options: str) -> int:
-        command = [*words, *options]
-        return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
-
-    code = pytest_with("-q", *SIDE_BY_SIDE)
-    if code == pytest.ExitCode.TESTS_FAILED:  # beside CI's other lane: once more by themselves
-        code = pytest_with(*AGAIN)
-        if not code:
-            print("UNSTEADY: tests of the extras")
-    return code
+    words += [f"tests/{test}" for test in tests]
+    name = "tests of the extras"
+    return code_of(name, words, environment, "-q", *SIDE_BY_SIDE, cache="extras")
 
 
 if __name__ == "__main__":

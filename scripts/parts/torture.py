@@ -5,13 +5,12 @@
 `--short` runs each for a few minutes, as CI does. Exit code: how many failed.
 """
 
-import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[1] / "torture"
+from scripts.drive.programs import ends_well
+from scripts.drive.tools import ROOT
+
 SHORT: Mapping[str, Sequence[str]] = {
     "guesses": ("--calls", "5000"),
     "handlers": ("--length", "65536"),
@@ -30,14 +29,9 @@ def main() -> int:
         return 2
     failed = 0
     for name in [named] if named else SHORT:
-        options = (*(SHORT[name] if short else ()), *arguments)
-        print(f"--- torture {name} {' '.join(options)}".rstrip(), flush=True)
-        start = time.monotonic()
-        program = [sys.executable, "-P", str(FOLDER / f"{name}.py"), *options]
-        done = subprocess.run(program, check=False)
-        failed += done.returncode != 0
-        ended = "FAILED" if done.returncode else "ok"
-        print(f"--- torture {name}: {ended} after {time.monotonic() - start:.0f} s", flush=True)
+        given = [*(SHORT[name] if short else ()), *arguments]
+        program = [sys.executable, "-P", ROOT / "scripts" / "torture" / f"{name}.py", *given]
+        failed += not ends_well(f"torture {name} {' '.join(given)}".rstrip(), program)
     return failed
 
 

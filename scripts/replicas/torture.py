@@ -11,7 +11,6 @@ there whole, everything that is listed too, and no tenant or person may have one
 lets the replicas have a bug, which must be found.
 """
 
-import argparse
 import os
 import random
 import secrets
@@ -19,6 +18,7 @@ import signal
 import sys
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -37,6 +37,7 @@ from fetchstash.store import (
     store_of_tenant,
 )
 from fetchstash.store._catalog_store import CatalogStore
+from scripts.drive.programs import options
 from scripts.torture.kept import Child, Ledger, dice, put, read_back, say, sums
 from tests.store.postgres import Server, server
 
@@ -141,7 +142,7 @@ async def verify(limits: StoreLimits, ledger: Ledger) -> None:
         await whole.aclose()
 
 
-def play(args: argparse.Namespace, database: Server, folder: Path) -> Ledger:
+def play(args: Namespace, database: Server, folder: Path) -> Ledger:
     """Kill until enough were killed; return what came of it."""
     chance, ledger = dice(args.seed), Ledger()
     catalog = database.new_database()
@@ -186,18 +187,10 @@ def play(args: argparse.Namespace, database: Server, folder: Path) -> Ledger:
 
 def main() -> int:
     """Play it, or be one of its replicas."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--kills", type=int, default=500)
-    parser.add_argument("--seed", type=float, default=1)
-    parser.add_argument("--plant", default="", choices=["", *BUGS])
-    for name in ("url", "endpoint", "catalog"):
-        parser.add_argument(f"--{name}", default="")
-    parser.add_argument("--pid", type=int, default=0, help="of the bucket, which is frozen")
-    parser.add_argument("--folder", type=Path, default=Path())
-    parser.add_argument("--replica", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = options(
+        __doc__, kills=500, seed=1.0, plant="", url="", endpoint="", catalog="",
+        pid=0, folder=Path(), replica=False,
+    )  # fmt: skip
     if args.replica:
         if args.plant:
             BUGS[args.plant]()

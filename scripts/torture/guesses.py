@@ -11,7 +11,6 @@ what the guesser itself keeps, are answered; whose calls are whose over HTTP is 
 say. --plant lets a store look into the other tenant's, which must be found.
 """
 
-import argparse
 import json
 import random
 import secrets
@@ -33,6 +32,7 @@ from fetchstash.service import Tenants, TenantStore
 from fetchstash.stash import Stash
 from fetchstash.store import Facts, person_run
 from fetchstash.text.ranges import Ranges
+from scripts.drive.programs import options
 
 RED, BLUE = "red", "blue"
 GUESSER = "guesser"
@@ -185,13 +185,7 @@ async def attack(calls: int, chance: random.Random, folder: Path, *, planted: bo
 
 def main() -> int:
     """Attack; return the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--calls", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--plant", action="store_true")
-    args = parser.parse_args()
+    args = options(__doc__, calls=1_000_000, seed=1, plant=False)
     start = time.monotonic()
     chance = random.Random(args.seed)  # noqa: S311 - it guards nothing
     with tempfile.TemporaryDirectory() as folder:

@@ -2,6 +2,8 @@
 
     python scripts/torture/handlers.py [KIND ...] [--only WORDS] [--length 1048576]
 
+KINDs are texts, pages, pdfs, documents, archives and pictures; ``--only`` runs the files whose
+title has these words, ``--length`` is that of what is long by repetition, of pages ten times.
 Each file of tests/handlers/hostile is served on loopback and fetched by fetch_content under the
 default limits. Each must end in text, in facts or in one clear line; the server's own process must
 stay under 150 MB and answer each ping within half a second. A page of HTML must besides cost at
@@ -10,7 +12,6 @@ length costs beside it, and 300 MB more in its worker, and become at most twice 
 code: 0 if all is well.
 """
 
-import argparse
 import asyncio
 import os
 import sys
@@ -27,6 +28,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from fetchstash.cli.demo._tour import Answer, ask, started
 from fetchstash.cli.demo.site import Document, Site
+from scripts.drive.programs import options
 from tests.handlers.hostile.documents import archives, documents, pdfs, pictures
 from tests.handlers.hostile.pages import pages
 from tests.handlers.hostile.texts import texts
@@ -235,23 +237,8 @@ async def run(kinds: Sequence[str], length: int, only: str) -> tuple[list[Ending
 
 def main() -> int:
     """Parse the arguments, run, and print what all came to."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "kinds", nargs="*", metavar="KIND", help=f"{', '.join(KINDS)}; all if none is named"
-    )
-    parser.add_argument("--only", default="", help="run the files whose title has these words")
-    parser.add_argument(
-        "--length",
-        type=int,
-        default=2**20,
-        help="bytes of what is long by repetition; ten times that for pages",
-    )
-    arguments = parser.parse_args()
-    if unknown := set(arguments.kinds) - set(KINDS):
-        parser.error(f"there is no kind {', '.join(sorted(unknown))}")
-    endings, held = asyncio.run(run(arguments.kinds or KINDS, arguments.length, arguments.only))
+    chosen = options(__doc__, names=KINDS, only="", length=2**20)
+    endings, held = asyncio.run(run(chosen.names, chosen.length, chosen.only))
     wrong = sum(bool(ending.faults()) for ending in endings)
     slowest = max(endings, key=lambda ending: ending.seconds)
     ping = max(ending.ping_seconds for ending in endings)

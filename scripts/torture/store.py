@@ -11,7 +11,6 @@ nothing half-written may be seen, and gc must leave no file that no artifact nam
 a bug that must be found: gc unlinks after it has released the lock. Exit code: 0 if all is well.
 """
 
-import argparse
 import os
 import random
 import shutil
@@ -30,6 +29,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from fetchstash.errors import FetchstashError, UnknownRef
 from fetchstash.store import ALL_RUNS, StoreLimits, check_store, open_store, repair_store
+from scripts.drive.programs import options
 from scripts.torture.kept import Child, Ledger, dice, read_back, sums
 from scripts.torture.store_children import is_half
 
@@ -310,14 +310,7 @@ def rounds(kills: int, chance: random.Random, ledger: Ledger, *, plant: bool) ->
 
 def main() -> int:
     """Play all of it; return the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--kills", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--plant", action="store_true")
-    parser.add_argument("--disk", default="", help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = options(__doc__, kills=1000, seed=1, plant=False, disk="")
     ledger = Ledger()
     began = time.monotonic()
     if args.disk:

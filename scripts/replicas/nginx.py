@@ -1,6 +1,6 @@
 """Run three replicas behind nginx on one store; kill one, drain one, and look at what was promised.
 
-    python scripts/replicas/behind_nginx.py NAME URL ENDPOINT [--seconds 20]
+    python -P scripts/replicas/nginx.py [--url URL --endpoint URL] [--seconds 20]
 
 scripts/ci replicas runs it on a bucket whose keys stand in the environment. Each replica must take
 a new token, and refuse it within 30 s once it is revoked. Then clients of two tenants
@@ -10,7 +10,6 @@ while it has a slow call. Every acknowledged artifact must be there whole at the
 that was read must be right, and a call may have failed only where the killed replica had it.
 """
 
-import argparse
 import asyncio
 import os
 import random
@@ -24,6 +23,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 from bench._calls import Caller
+from scripts.drive.programs import options
 from scripts.replicas.clients import (
     GRACE_SECONDS,
     HOST,
@@ -262,16 +262,8 @@ def report(ledger: Ledger, seconds: float, replicas: list[Replica], story: str) 
 
 def main() -> int:
     """Play it on one store; return the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("name")
-    parser.add_argument("url", help="of the store; empty: a folder")
-    parser.add_argument("endpoint")
-    parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--clients", type=int, default=12)
-    args = parser.parse_args()
-    print(f"three replicas behind nginx on {args.name}", flush=True)
+    args = options(__doc__, url="", endpoint="", seconds=20.0, clients=12)
+    print(f"three replicas behind nginx on {args.url or 'a folder'}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         url = args.url or f"file:{folder}/store"
         place = Path(folder).resolve()
