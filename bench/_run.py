@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,8 +45,11 @@ def peak(pid: int | str = "self") -> int:
 
 
 def family(pid: int) -> list[int]:
-    """Return a process and its descendants."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    """Return a process and its descendants, those that live (Linux; elsewhere it alone)."""
+    children: list[str] = []
+    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            children += listing.read_text().split()
     return [pid, *(below for child in children for below in family(int(child)))]
 
 
@@ -53,8 +57,9 @@ def cpu_seconds(pid: int) -> float:
     """Return the seconds of CPU that a process and its descendants used, ended ones too."""
     ticks = 0
     for member in family(pid):
-        fields = Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()
-        ticks += sum(map(int, fields[11:15]))
+        with suppress(OSError):  # it has ended meanwhile
+            fields = Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")
 
 

@@ -15,7 +15,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,16 +56,13 @@ PARTS = (  # those that take longest first, so that both lanes end together
 class Run:
     """All parts, and how they ended."""
 
-    waiting: deque[str]
     began: float = field(default_factory=time.monotonic)
-    running: dict[str, subprocess.Popen[bytes]] = field(
-        default_factory=dict[str, "subprocess.Popen[bytes]"]
-    )
+    running: set["subprocess.Popen[bytes]"] = field(default_factory=set["subprocess.Popen[bytes]"])
     failed: list[str] = field(default_factory=list[str])
     missing: list[str] = field(default_factory=list[str])
     unsteady: list[str] = field(default_factory=list[str])
     late: list[str] = field(default_factory=list[str])
-    took: dict[str, float] = field(default_factory=dict[str, float])
+    took: Counter[str] = field(default_factory=Counter[str])
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -72,22 +70,14 @@ class Run:
         """How long it has run."""
         return time.monotonic() - self.began
 
-    def lane(self) -> None:
-        """Run parts until none waits."""
-        while True:
-            with self.lock:
-                if not self.waiting:
-                    return
-                part = self.waiting.popleft()
-                if self.seconds > LAST_BEGIN_SECONDS:
-                    self.late.append(part)
-                    continue
-            self.run(part)
-
     def run(self, part: str) -> None:
-        """Run one part to its end, and print what it said."""
+        """Run one part to its end, and print what it said; one that begins late is left out."""
         begin = self.seconds
-        log = LOGS / f"{part.split(maxsplit=1)[0]}.log"
+        if begin > LAST_BEGIN_SECONDS:
+            self.late.append(part)
+            return
+        name = part.split(maxsplit=1)[0]
+        log = LOGS / f"{name}.log"
         command = [sys.executable, "-P", str(ROOT / "scripts" / "setup.py"), *part.split()]
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -98,21 +88,19 @@ class Run:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # a group, so that all of it can be ended
             )
-        self.running[part] = process
+        self.running.add(process)
         try:
             code = process.wait(max(MAX_SECONDS - self.seconds, 1))
             ended = f"FAILED with {code}" if code else "ok"
         except subprocess.TimeoutExpired:
             end(process)
             ended = "FAILED, ended for want of time"
-        del self.running[part]
+        self.running.remove(process)
         said = log.read_text(encoding="utf-8", errors="replace")
-        self.took[part] = self.took.get(part, 0) + self.seconds - begin
+        seconds = round(self.seconds - begin)
         with self.lock:
-            print(
-                f"=== {part}\n{said}=== {part}: {ended} after {self.seconds - begin:.0f} s",
-                flush=True,
-            )
+            print(f"=== {part}\n{said}=== {part}: {ended} after {seconds} s", flush=True)
+            self.took[name] += seconds
             self.missing += [f"{part}: {line}" for line in re.findall(r"(?m)^SKIPPED: (.*)", said)]
             self.unsteady += re.findall(r"(?m)^UNSTEADY: (.*)", said)
             if ended != "ok":
@@ -128,21 +116,20 @@ class Run:
 
     def summary(self) -> str:
         """Return the last lines: how long each part took, and how all ended."""
-        longest = sorted(self.took.items(), key=lambda part: -part[1])
-        took = " | ".join(f"{part.split()[0]} {seconds:.0f} s" for part, seconds in longest)
-        parts = [f"{len(PARTS) - len(self.failed) - len(self.late)} of {len(PARTS)} parts ok"]
-        if self.failed:
-            parts.append(f"{len(self.failed)} FAILED: {', '.join(self.failed)}")
-        if self.late:
-            parts.append(f"{len(self.late)} NOT BEGUN for want of time: {', '.join(self.late)}")
-        if self.unsteady:
-            parts.append(f"{len(self.unsteady)} passed by themselves: {'; '.join(self.unsteady)}")
-        if self.missing:
-            parts.append(f"{len(self.missing)} not to be had: {'; '.join(self.missing)}")
-        return f"=== {took}\n=== {self.seconds:.0f} s: {' | '.join(parts)}"
+        took = " | ".join(f"{name} {seconds} s" for name, seconds in self.took.most_common())
+        good = len(PARTS) - len(self.failed) - len(self.late)
+        counts = [f"{good} of {len(PARTS)} parts ok"]
+        for what, names, between in (
+            ("FAILED", self.failed, ", "),
+            ("NOT BEGUN for want of time", self.late, ", "),
+            ("passed by themselves", self.unsteady, "; "),
+            ("not to be had", self.missing, "; "),
+        ):
+            counts += [f"{len(names)} {what}: {between.join(names)}"] if names else []
+        return f"=== {took}\n=== {self.seconds:.0f} s: {' | '.join(counts)}"
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
+def end(process: "subprocess.Popen[bytes]") -> None:
     """End a part with all that it started."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
@@ -160,17 +147,15 @@ def interrupted(*_: object) -> None:
 def main() -> int:
     """Run all parts; return how many failed."""
     LOGS.mkdir(parents=True, exist_ok=True)
-    run = Run(deque(PARTS))
+    run = Run()
     signal.signal(signal.SIGTERM, interrupted)
-    lanes = [threading.Thread(target=run.lane, daemon=True) for _ in range(LANES)]
+    lanes = ThreadPoolExecutor(LANES)
     try:
-        for lane in lanes:
-            lane.start()
-        for lane in lanes:
-            lane.join()
+        list(lanes.map(run.run, PARTS))
         run.again()
     finally:
-        for process in list(run.running.values()):
+        lanes.shutdown(wait=False, cancel_futures=True)
+        for process in tuple(run.running):
             end(process)
         print(run.summary(), flush=True)
     return len(run.failed)

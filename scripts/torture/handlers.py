@@ -21,11 +21,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
 
-# Tests run it with the wheel alone: the checkout comes last, so that the wheel's fetchstash counts.
-sys.path.append(str(Path(__file__).resolve().parents[2]))
-
+from bench._run import cpu_seconds, family, peak
+from bench.ping import Pings
 from fetchstash.cli.demo._tour import Answer, ask, started
 from fetchstash.cli.demo.site import Document, Site
 from scripts.drive.programs import options
@@ -39,7 +37,6 @@ MAX_LINE = 300
 MAX_PAGE_SECONDS, MAX_PAGE_BYTES, MAX_PAGE_GROWTH = 2.0, 300_000_000, 2
 MAX_PAGE_TIMES = 6
 """A page may cost so many times what an ordinary one costs beside it, where that is more."""
-PING_SECONDS = 0.02
 PAGE_LENGTHS = 10
 """Pages are so much longer than texts."""
 ATTEMPTS = 3
@@ -66,57 +63,6 @@ def files_of(kind: str, length: int) -> Files:
         kind
     ]()
     return {title: ("a.ipynb" if "IPYNB" in title else "", data) for title, data in made.items()}
-
-
-class Process:
-    """A process of this machine, as /proc shows it (Linux); nothing is known of it elsewhere."""
-
-    def __init__(self, pid: int) -> None:
-        self._folder = Path("/proc", str(pid))
-
-    def children(self) -> "list[Process]":
-        """Return the processes that it started and that live."""
-        found: list[Process] = []
-        for listing in self._folder.glob("task/*/children"):
-            with suppress(OSError):
-                found += [Process(int(pid)) for pid in listing.read_text().split()]
-        return found
-
-    def peak(self) -> int:
-        """Return the most bytes that it held in memory."""
-        with suppress(OSError):
-            for line in (self._folder / "status").read_text().splitlines():
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) * 1_024
-        return 0
-
-    def forget_peak(self) -> int:
-        """Let the peak begin anew (proc_pid_clear_refs(5)), and return what it begins from."""
-        with suppress(OSError):
-            (self._folder / "clear_refs").write_text("5")
-        return self.peak()
-
-    def cpu_seconds(self) -> float:
-        """Return the CPU time that it took."""
-        with suppress(OSError):
-            fields = (self._folder / "stat").read_text().rpartition(")")[2].split()
-            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        return 0.0
-
-
-@dataclass(slots=True)
-class Pings:
-    """The slowest ping since ``slowest`` was set to 0, in seconds."""
-
-    slowest: float = 0.0
-
-    async def run(self, client: Any) -> None:
-        """Ping until cancelled."""
-        while True:
-            asked = time.perf_counter()
-            await client.session.send_ping()
-            self.slowest = max(self.slowest, time.perf_counter() - asked)
-            await asyncio.sleep(PING_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,32 +136,44 @@ class Ending:
         return f"{'WRONG' if wrong else 'ok   '} {took}  {self.title}: {said}{verdict}"
 
 
+def forget_peak(pid: int) -> int:
+    """Let the peak of a process begin anew (proc_pid_clear_refs(5)); return what it begins from."""
+    with suppress(OSError):
+        Path(f"/proc/{pid}/clear_refs").write_text("5")
+    return peak(pid)
+
+
 async def run(kinds: Sequence[str], length: int, only: str) -> tuple[list[Ending], int]:
     """Fetch each file and print how it ended; return that and the server's most bytes."""
     endings: list[Ending] = []
-    served, pings, numbers = dict[str, Document](), Pings(), count()
+    served, numbers = dict[str, Document](), count()
     async with Site(served) as site, started(site, mode="legacy") as client:
-        server = Process(os.getpid()).children()[0]
+        _, server, *_ = family(os.getpid())
         served["/warm"] = Document("text/html", b"<p>What a server does once it has done now.")
         await ask(client, "fetch_content", url=site.url("/warm"))
 
         async def fetch(title: str, name: str, data: bytes) -> Ending:
             path = f"/{next(numbers)}/{name}"
             served[path] = Document("text/html" if title.startswith("HTML:") else UNNAMED, data)
-            held = max((worker.forget_peak() for worker in server.children()), default=0)
-            before = sum(worker.cpu_seconds() for worker in server.children())
-            pings.slowest, begun = 0.0, time.perf_counter()
-            answer = await ask(client, "fetch_content", url=site.url(path))
-            seconds, workers = time.perf_counter() - begun, server.children()
+            held = max(map(forget_peak, family(server)[1:]), default=0)
+            before = sum(map(cpu_seconds, family(server)[1:]))
+            pings, begun = Pings(client), time.perf_counter()
+            answers: list[Answer] = []
+
+            async def work() -> None:
+                answers.append(await ask(client, "fetch_content", url=site.url(path)))
+
+            await pings.beside(work)
+            seconds, workers = time.perf_counter() - begun, family(server)[1:]
             del served[path]
             # A worker that was killed takes its time along.
-            cpu = max(sum(worker.cpu_seconds() for worker in workers) - before, 0.0)
-            grown = max(max((worker.peak() for worker in workers), default=0) - held, 0)
-            return Ending(title, len(data), answer, seconds, cpu, grown, pings.slowest)
+            cpu = max(sum(map(cpu_seconds, workers)) - before, 0.0)
+            grown = max(max(map(peak, workers), default=0) - held, 0)
+            slowest = max(pings.waits, default=0)
+            return Ending(title, len(data), answers[0], seconds, cpu, grown, slowest)
 
         for kind in kinds:
             files = files_of(kind, length)
-            pinging = asyncio.create_task(pings.run(client))
             for title, (name, data) in files.items():
                 if only not in title:
                     continue
@@ -231,8 +189,7 @@ async def run(kinds: Sequence[str], length: int, only: str) -> tuple[list[Ending
                     if not ending.is_slow() or attempt == ATTEMPTS - 1:
                         endings.append(ending)
                         break
-            pinging.cancel()  # while this process makes the next files it could not see an answer
-        return endings, server.peak()
+        return endings, peak(server)
 
 
 def main() -> int:
