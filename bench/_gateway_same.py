@@ -24,21 +24,6 @@ from fetchstash.config import WrappedServer
 
 LISTS = ("tools", "resources", "resources/templates", "prompts")
 THRESHOLD = WrappedServer("").threshold
-STILL = """
-let seed = 7;
-Math.random = () => (seed = seed * 48271 % 2147483647) / 2147483647;
-let count = 0;
-const uuid = () => "00000000-0000-4000-8000-" + String(++count).padStart(12, "0");
-const crypto = require("node:crypto");
-crypto.randomUUID = uuid;
-globalThis.crypto.randomUUID = uuid;
-require("node:module").syncBuiltinESMExports();
-const Clock = Date;
-globalThis.Date = class extends Clock {
-  constructor(...parts) { parts.length ? super(...parts) : super(Date.now()); }
-  static now() { return 1700000000000; }
-};
-"""
 NODE = ("cohort-heatmap", "customer-segmentation", "pdf", "everything", "sequential-thinking")
 """Whose chance and clock stand still. A browser needs its own."""
 
@@ -48,188 +33,33 @@ Asked = tuple[str, dict[str, Any]]
 
 def asked(data: Path, url: str) -> dict[str, list[Asked]]:
     """Return what is asked of each server, in order. Each leaves its data as they were."""
-    notes, odd = str(data / "notes.txt"), str(data / "odd\u2028näme.txt")
-    for path in (notes, odd):
-        Path(path).write_text('Tab\t"quote" \\ 20 € \u2028 \U0001f6a8\u0000\x7f\r\nend', newline="")
+    for name in ("notes.txt", "odd\u2028näme.txt"):
+        text = 'Tab\t"quote" \\ 20 € \u2028 \U0001f6a8\u0000\x7f\r\nend'
+        (data / name).write_text(text, newline="")
     (data / "made").mkdir(exist_ok=True)
     (data / "new.txt").write_text("näw")
     Image.new("RGB", (40, 30), "teal").save(data / "dot.png")
-    log, tree = str(data / "app.log"), str(data / "tree")
-    repo = {"repo_path": str(data / "repo")}
-    pdf = {"url": (data / "report.pdf").as_uri()}
+    text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
+    known: dict[str, list[Asked]] = json.loads(
+        text.replace("{data}", str(data)).replace("{url}", url)
+    )
+    longest = THRESHOLD - len("Echo: ")
+    known["everything"] += [("echo", {"message": "x" * size}) for size in (longest, longest + 1)]
     people = [
         {"name": f"person {n}", "entityType": "person", "observations": ["ü"]} for n in range(800)
     ]
-    knows = [{"from": "person 1", "to": "person 2", "relationType": "knows"}]
-    sees = [{"entityName": "person 1", "contents": ["sees", "hears"]}]
-    message = "trigger-long-running-operation"
-    return {
-        "cohort-heatmap": [
-            ("get-cohort-data", {}),
-            ("get-cohort-data", {"metric": "revenue", "cohortCount": 3, "maxPeriods": 3}),
-            ("get-cohort-data", {"cohortCount": 24, "maxPeriods": 24}),
-            ("get-cohort-data", {"metric": "none"}),
-        ],
-        "customer-segmentation": [
-            ("get-customer-data", {}),
-            ("get-customer-data", {"segment": "Enterprise"}),
-            ("get-customer-data", {"segment": 3}),
-        ],
-        "pdf": [
-            ("list_pdfs", {}),
-            ("display_pdf", pdf),
-            ("read_pdf_bytes", {**pdf, "offset": 0, "byteCount": 500_000}),
-            ("submit_viewer_state", {"requestId": "none", "state": "{}"}),
-            ("display_pdf", {"url": "file:///etc/passwd"}),
-        ],
-        "sequential-thinking": [
-            (
-                "sequentialthinking",
-                {"thought": t, "nextThoughtNeeded": n < 2, "thoughtNumber": n, "totalThoughts": 2},
-            )
-            for n, t in ((1, "first"), (2, "sécond"))
-        ],
-        "filesystem": [
-            ("read_text_file", {"path": notes}),
-            ("read_text_file", {"path": odd}),
-            ("read_text_file", {"path": log, "tail": 3}),
-            ("read_text_file", {"path": log}),
-            ("read_text_file", {"path": str(data / "none")}),
-            ("read_text_file", {"path": 7}),
-            ("read_text_file", {"path": "/etc/passwd"}),
-            ("read_multiple_files", {"paths": [notes, str(data / "none")]}),
-            ("read_media_file", {"path": str(data / "dot.png")}),
-            ("list_directory", {"path": str(data)}),
-            ("list_directory_with_sizes", {"path": str(data / "tree" / "part7")}),
-            ("directory_tree", {"path": str(data / "tree" / "part7")}),
-            ("directory_tree", {"path": tree}),
-            ("search_files", {"path": tree, "pattern": "**/*plan*"}),
-            ("search_files", {"path": tree, "pattern": "**/*.py"}),
-            ("get_file_info", {"path": str(data / "cities.json")}),
-            ("write_file", {"path": str(data / "new.txt"), "content": "näw"}),
-            (
-                "edit_file",
-                {
-                    "path": str(data / "new.txt"),
-                    "dryRun": True,
-                    "edits": [{"oldText": "näw", "newText": "old"}],
-                },
-            ),
-            ("move_file", {"source": str(data / "new.txt"), "destination": str(data / "n.txt")}),
-            ("move_file", {"source": str(data / "n.txt"), "destination": str(data / "new.txt")}),
-            ("create_directory", {"path": str(data / "made")}),
-            ("list_allowed_directories", {}),
-        ],
-        "everything": [
-            ("echo", {"message": "short ü \u2028 \U0001f6a8"}),
-            ("echo", {"message": "x" * (THRESHOLD - len("Echo: "))}),
-            ("echo", {"message": "x" * (THRESHOLD + 1 - len("Echo: "))}),
-            ("echo", {}),
-            *(
-                ("get-annotated-message", {"messageType": kind, "includeImage": True})
-                for kind in ("error", "success", "debug")
-            ),
-            ("get-resource-links", {"count": 10}),
-            *(
-                ("get-resource-reference", {"resourceType": kind, "resourceId": 1})
-                for kind in ("Text", "Blob")
-            ),
-            ("get-structured-content", {"location": "Chicago"}),
-            ("get-structured-content", {"location": "Nowhere"}),
-            ("get-sum", {"a": 0.1, "b": 0.2}),
-            ("get-sum", {"a": 1e21, "b": 1}),
-            ("get-tiny-image", {}),
-            ("gzip-file-as-resource", {"name": "a.gz", "data": "data:text/plain,abc"}),
-            (message, {"duration": 0.2, "steps": 2}),
-            ("prompts/get", {"name": "simple-prompt"}),
-            ("prompts/get", {"name": "args-prompt", "arguments": {"city": "Köln"}}),
-            ("prompts/get", {"name": "args-prompt"}),
-            (
-                "completion/complete",
-                {
-                    "ref": {"type": "ref/prompt", "name": "completable-prompt"},
-                    "argument": {"name": "department", "value": "E"},
-                },
-            ),
-        ],
-        "memory": [
-            ("create_entities", {"entities": people[:5]}),
-            ("create_relations", {"relations": knows}),
-            ("add_observations", {"observations": sees}),
-            ("add_observations", {"observations": [{"entityName": "none", "contents": []}]}),
-            ("read_graph", {}),
-            ("search_nodes", {"query": "sees"}),
-            ("open_nodes", {"names": ["person 1", "person 2"]}),
-            ("create_entities", {"entities": people}),
-            ("read_graph", {}),
-            ("delete_relations", {"relations": knows}),
-            (
-                "delete_observations",
-                {"deletions": [{"entityName": "person 1", "observations": ["sees", "hears"]}]},
-            ),
-            ("delete_entities", {"entityNames": [person["name"] for person in people]}),
-        ],
-        "git": [
-            ("git_status", repo),
-            ("git_log", {**repo, "max_count": 2}),
-            ("git_log", {**repo, "max_count": 300}),
-            ("git_show", {**repo, "revision": "HEAD~200"}),
-            ("git_show", {**repo, "revision": "HEAD"}),
-            ("git_show", {**repo, "revision": "none"}),
-            ("git_diff", {**repo, "target": "HEAD~1"}),
-            ("git_diff_unstaged", repo),
-            ("git_diff_staged", repo),
-            ("git_branch", {**repo, "branch_type": "local"}),
-            ("git_add", {**repo, "files": ["values.py"]}),
-            ("git_reset", repo),
-            ("git_status", {"repo_path": "/"}),
-            ("git_status", {}),
-        ],
-        "sqlite": [
-            ("list_tables", {}),
-            ("describe_table", {"table_name": "sales"}),
-            ("read_query", {"query": "SELECT *, amount / 3.0, 'ü \u2028' FROM sales LIMIT 3"}),
-            ("read_query", {"query": "SELECT * FROM sales"}),
-            ("read_query", {"query": "SELECT * FROM none"}),
-            ("read_query", {"query": "DROP TABLE sales"}),
-            ("create_table", {"query": "CREATE TABLE more (id INTEGER)"}),
-            ("write_query", {"query": "INSERT INTO more VALUES (1), (2)"}),
-            ("write_query", {"query": "DROP TABLE more"}),
-            ("append_insight", {"insight": "Sales are fine."}),
-            ("resources/read", {"uri": "memo://insights"}),
-            ("prompts/get", {"name": "mcp-demo", "arguments": {"topic": "ships"}}),
-            ("describe_table", {}),
-        ],
-        "postgres": [
-            ("query", {"sql": "SELECT *, 1.5, now() < now(), 'ü \u2028' FROM cities LIMIT 3"}),
-            ("query", {"sql": "SELECT * FROM cities"}),
-            ("query", {"sql": "SELECT * FROM none"}),
-        ],
-        "playwright": [
-            ("browser_resize", {"width": 800, "height": 600}),
-            ("browser_navigate", {"url": url}),
-            ("browser_evaluate", {"function": "() => document.title + ' ü'"}),
-            ("browser_evaluate", {"function": "() => none.none"}),
-            ("browser_snapshot", {"depth": 2}),
-            ("browser_snapshot", {}),
-            ("browser_find", {"text": "Item 777"}),
-            ("browser_take_screenshot", {"scale": "css"}),
-            ("browser_press_key", {"key": "End"}),
-            ("browser_tabs", {"action": "list"}),
-            ("browser_network_requests", {"static": True}),
-            ("browser_click", {"target": "none"}),
-            ("browser_close", {}),
-        ],
-    }
+    names = {"entityNames": [person["name"] for person in people]}
+    known["memory"] += [("create_entities", {"entities": people}), ("read_graph", {})]
+    known["memory"] += [("delete_entities", names)]
+    return known
 
 
 def same(known: Mapping[str, list[str]], data: Path, url: str) -> bool:
     """Print what was compared and what differs; return whether nothing does."""
-    still = data.parent / "still.cjs"
-    still.write_text(STILL)
+    still = Path(__file__).with_name("_still.cjs")
     each = [
         {
-            **{name: {"NODE_OPTIONS": f"--require {still}"} for name in NODE},
+            **{name: {"NODE_OPTIONS": f'--require "{still}"'} for name in NODE},
             "memory": {"MEMORY_FILE_PATH": str(data.parent / f"memory-{turn}.json")},
         }
         for turn in range(2)

@@ -6,7 +6,6 @@ Each runs in a folder of its own, as processes that the caller's context ends.
 import base64
 import hmac
 import os
-import re
 import shutil
 import subprocess
 import uuid
@@ -33,40 +32,6 @@ AZURITE_KEY = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
-CEPH = """
-[global]
-fsid = {fsid}
-mon_initial_members = a
-mon_host = v2:127.0.0.1:{mon}/0
-auth_cluster_required = none
-auth_service_required = none
-auth_client_required = none
-osd_pool_default_size = 1
-osd_pool_default_min_size = 1
-osd_pool_default_pg_num = 8
-osd_pool_default_pg_autoscale_mode = off
-osd_crush_chooseleaf_type = 0
-mon_allow_pool_size_one = true
-mon_max_pg_per_osd = 1000
-osd_objectstore = memstore
-memstore_device_bytes = 2147483648
-osd_class_load_list = *
-osd_class_default_list = *
-run_dir = {folder}
-admin_socket = {folder}/$name.asok
-log_file = {folder}/$name.log
-mon_cluster_log_file = {folder}/cluster.log
-mon_data = {folder}/mon
-osd_data = {folder}/osd
-rgw_data = {folder}/rgw
-rgw_frontends = beast endpoint=127.0.0.1:{rgw} tcp_nodelay=1
-rgw_run_sync_thread = false
-rgw_thread_pool_size = 64
-ms_mon_client_mode = crc
-public_addr = 127.0.0.1
-cluster_addr = 127.0.0.1
-"""
-
 
 @dataclass(frozen=True)
 class Bucket:
@@ -90,7 +55,8 @@ def ceph(folder: Path) -> Generator[Bucket]:
     mon, rgw = free_port(), free_port()
     settings = folder / "ceph.conf"
     fsid = str(uuid.uuid4())
-    settings.write_text(CEPH.format(fsid=fsid, mon=mon, rgw=rgw, folder=folder))
+    template = Path(__file__).with_name("ceph.conf").read_text()
+    settings.write_text(template.format(fsid=fsid, mon=mon, rgw=rgw, folder=folder))
     for name in ("mon", "osd", "rgw"):
         (folder / name).mkdir()
 
@@ -148,11 +114,12 @@ def azurite(folder: Path, program: str) -> Generator[Bucket]:
 
 
 @contextmanager
-def nginx(folder: Path, template: str, **values: object) -> Generator[str]:
-    """Run nginx with a configuration whose ``{port}`` and other names are filled; give its URL."""
+def nginx(folder: Path, servers: str) -> Generator[str]:
+    """Run nginx in front of servers; give its URL."""
     folder.mkdir(parents=True)
     port = free_port()
-    text = re.sub(r"\{(\w+)\}", lambda name: str({"port": port, **values}[name[1]]), template)
+    text = Path(__file__).with_name("nginx.conf").read_text()
+    text = text.replace("{port}", str(port)).replace("{servers}", servers)
     (folder / "nginx.conf").write_text(text)
     program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin") or "nginx"
     command = [program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-g", "daemon off;"]

@@ -43,41 +43,6 @@ TOKEN_SECONDS = 30.0
 FAULTS_FOUND = 3
 """The exit code: an exception ends with 1."""
 
-NGINX = """
-worker_processes 1;
-pid nginx.pid;
-error_log error.log;
-events { worker_connections 1024; }
-http {
-    access_log off;
-    client_body_temp_path body;
-    proxy_temp_path proxy;
-    fastcgi_temp_path fastcgi;
-    uwsgi_temp_path uwsgi;
-    scgi_temp_path scgi;
-    upstream replicas {
-        {servers}
-        keepalive 16;
-    }
-    server {
-        listen 127.0.0.1:{port};
-        location /mcp {
-            proxy_pass http://replicas;
-            proxy_http_version 1.1;
-            proxy_set_header Connection "";
-            proxy_set_header Host $http_host;
-            proxy_set_header X-Forwarded-For $remote_addr;
-            proxy_buffering off;
-            proxy_read_timeout 120s;
-            # Every tool may be called twice: a fetch that was kept is answered from the store.
-            proxy_next_upstream error timeout http_503 non_idempotent;
-            proxy_next_upstream_tries 3;
-            add_header X-Upstream $upstream_addr always;
-        }
-    }
-}
-"""
-
 
 async def use(client: Client, ledger: Ledger, number: int, end: float) -> None:
     """Fetch, read, search and trespass until the end."""
@@ -195,7 +160,7 @@ async def play(url: str, endpoint: str, seconds: float, clients: int, folder: Pa
         servers = "\n".join(
             f"server 127.0.0.1:{replica.port} max_fails=1 fail_timeout=1s;" for replica in replicas
         )
-        front = stack.enter_context(nginx(folder / "nginx", NGINX, servers=servers))
+        front = stack.enter_context(nginx(folder / "nginx", servers))
         door = int(front.rpartition(":")[2])
         everybody = [
             Client(ledger, port, door, TENANTS[n % 2], tokens[TENANTS[n % 2]])
