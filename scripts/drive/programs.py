@@ -108,8 +108,11 @@ def ends_well(
         more |= {"stderr": subprocess.PIPE, "text": True, "errors": "replace"}
     try:
         words = [str(word) for word in command]
-        done = subprocess.run(words, check=False, timeout=seconds, **more)
-        good, said = is_good(done.returncode, done.stderr or ""), done.stderr or ""
+        done: subprocess.CompletedProcess[Any] = subprocess.run(
+            words, check=False, timeout=seconds, **more
+        )
+        said = str(done.stderr or "")
+        good = is_good(done.returncode, said)
         ended = "ok" if good else f"FAILED with {done.returncode}"
     except subprocess.TimeoutExpired:
         good, said, ended = False, "", f"FAILED, it did not end in {seconds:.0f} s"

@@ -40,10 +40,11 @@ def finds(name: str, words: Sequence[str]) -> bool:
 
     What it does is drawn by lot, and a busy machine does less of it in its time.
     """
-    return any(
-        call(f"{name}, run {run}", words, is_good=lambda code, _: code == FAULTS_FOUND)
-        for run in (1, 2, 3)
-    )
+
+    def found(code: int, _: str) -> bool:
+        return code == FAULTS_FOUND
+
+    return any(call(f"{name}, run {run}", words, is_good=found) for run in (1, 2, 3))
 
 
 def call(name: str, words: Sequence[str], **more: Any) -> bool:
