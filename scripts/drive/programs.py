@@ -104,13 +104,11 @@ def ends_well(
     """
     print(f"--- {name}", flush=True)
     start = time.monotonic()
-    if quiet:
-        more |= {"stderr": subprocess.PIPE, "text": True, "errors": "replace"}
+    piped: dict[str, Any] = {"stderr": subprocess.PIPE, "text": True, "errors": "replace"}
+    given: dict[str, Any] = {**more, **(piped if quiet else {})}
     try:
         words = [str(word) for word in command]
-        done: subprocess.CompletedProcess[Any] = subprocess.run(
-            words, check=False, timeout=seconds, **more
-        )
+        done: Any = subprocess.run(words, check=False, timeout=seconds, **given)
         said = str(done.stderr or "")
         good = is_good(done.returncode, said)
         ended = "ok" if good else f"FAILED with {done.returncode}"
