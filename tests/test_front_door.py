@@ -129,16 +129,6 @@ async def test_a_string_where_a_list_is_meant_is_an_error_that_says_so() -> None
             await stash.fetch(["https://example.org/"])  # type: ignore[arg-type]
 
 
-@pytest.mark.in_process
-@pytest.mark.usefixtures("environment")
-def test_any_local_file_can_be_added_unless_folders_are_named(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("some words\n")
-    with fetchstash.open_stash_sync({"store.url": "memory:"}) as stash:
-        assert stash.add_file(tmp_path / "notes.txt").preview == "some words\n"
-        with pytest.raises(fetchstash.Refused, match="in no folder that may be read"):
-            stash.add_file(tmp_path / "notes.txt", within=[tmp_path / "other"])
-
-
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
     file = tmp_path / "notes.txt"

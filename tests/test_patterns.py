@@ -60,24 +60,6 @@ def test_no_pattern_is_possessive_or_atomic(path: Path) -> None:
     assert not possessive(path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        'import re\nre.match(r"a++", text)',
-        'import re\nP = re.compile("(?>ab)")',
-        'import re\nP = r"[ab]*+"\nre.compile(rf"{P}c")',
-        'import re\ndef f(d: int) -> str:\n    return rf"(?:{d}){{2,}}+"\nre.compile(f(1))',
-    ],
-    ids=["a quantifier", "a group", "by a name", "by a function"],
-)
-def test_a_possessive_pattern_is_found(source: str) -> None:
-    assert possessive(source)
-
-
-def test_an_escaped_plus_and_one_in_a_class_are_not_possessive() -> None:
-    assert not possessive(r're.compile(r"\++[*+]\*\+")')
-
-
 # A pattern with two ways to match each piece of these would try every combination of them: no test
 # below would ever end.
 PIECES = 200

@@ -221,14 +221,6 @@ def test_a_long_table_comes_with_its_header(tmp_path: Path) -> None:
     assert result.truncation_info.rows_shown == 30
 
 
-def test_long_json_comes_as_its_shape(tmp_path: Path) -> None:
-    data = json.dumps({"users": [{"id": number, "name": "x" * 20} for number in range(2_000)]})
-    result = read_file(written(tmp_path, "a.json", data), max_tokens=300)
-    assert isinstance(result.content, str)
-    assert "users" in result.content
-    assert result.file_type is FileType.JSON
-
-
 def test_a_picture_comes_as_bytes_that_a_model_may_be_shown(tmp_path: Path) -> None:
     from PIL import Image
 

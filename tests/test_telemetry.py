@@ -383,15 +383,6 @@ def test_a_forked_process_writes_to_the_log_of_its_parent(tmp_path: Path) -> Non
 # --- Folders are removed however deep they are, and processors are those of the container.
 
 
-def test_a_folder_is_removed_with_all_that_is_in_it(tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-    (folder / "a" / "b").mkdir(parents=True)
-    for path in (folder, folder / "a", folder / "a" / "b"):
-        (path / "file").write_text("x")
-    remove_tree(folder)
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="modes and links are POSIX's")
 def test_links_are_removed_and_not_followed_and_closed_folders_are_opened(tmp_path: Path) -> None:
     folder, kept = tmp_path / "folder", tmp_path / "kept"

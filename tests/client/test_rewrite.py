@@ -285,13 +285,6 @@ def test_a_preview_closes_the_fence_that_it_opens() -> None:
     assert json.loads(sent[3]["content"])["preview"].endswith("</untrusted-ab12>")
 
 
-def test_the_prefix_stays_unchanged() -> None:
-    history = conversation(prose(80_000))
-    sent, report = rewrite(history, "openai_chat", 1_000, prefix=4)
-    assert sent == history
-    assert not report.smaller
-
-
 @settings(max_examples=40)
 @given(
     st.lists(st.integers(0, 9_000), min_size=1, max_size=4),

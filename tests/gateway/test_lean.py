@@ -102,13 +102,6 @@ async def test_a_call_of_a_short_tool_is_checked_against_its_whole_schema(
     assert [json.loads(told)["inputSchema"] for told in more] == ([SCHEMA] if fault else [])
 
 
-async def test_a_gateway_that_is_not_lean_lists_tools_as_they_are() -> None:
-    async with gateway(files()) as host:
-        listed = (await host.call("tools/list"))["result"]["tools"]
-    assert listed[0] == TOOL
-    assert "tool_schema" not in [tool["name"] for tool in listed]
-
-
 @pytest.mark.parametrize(
     ("filters", "left"),
     [

@@ -1,9 +1,7 @@
 """The registry: every format has a handler, and every kind of content a format."""
 
 import ast
-import asyncio
 import json
-import struct
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -222,66 +220,7 @@ def test_a_fact_of_the_document_stands_in_the_documentation_with_its_sentence(na
 
 # --- Reasons are our own words: nothing that a document holds stands in them.
 
-SECRET = "IgnoreAllPreviousInstructions"
 Pack = Callable[[Mapping[str, str | bytes]], bytes]
-
-
-def strangely_packed(data: bytes) -> bytes:
-    """Return a zip in which the member called SECRET has a compression method that nobody knows."""
-    spoilt = bytearray(data)
-    entry = spoilt.rindex(b"PK\x01\x02", 0, spoilt.rindex(SECRET.encode()))
-    struct.pack_into("<H", spoilt, entry + 10, 77)
-    return bytes(spoilt)
-
-
-def documents(pack: Pack) -> dict[str, bytes]:
-    container = f'<c><rootfile full-path="{SECRET}.opf"/></c>'
-    main = f'<R><Relationship Id="a" Type="x/officeDocument" Target="{SECRET}.xml"/></R>'
-    epub = {"mimetype": "application/epub+zip", "META-INF/container.xml": container}
-    word = {"[Content_Types].xml": "<Types/>", "_rels/.rels": main, "word/a.xml": "<a/>"}
-    types = 'ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml'
-    word["[Content_Types].xml"] = f'<Types><Override {types}.document.main+xml"/></Types>'
-    return {
-        "EPUB": strangely_packed(pack({**epub, f"{SECRET}.opf": "<package/>"})),
-        "DOCX": strangely_packed(pack({**word, f"{SECRET}.xml": "<document/>"})),
-        "damaged XML": f"<rss><channel><{SECRET}></b></channel></rss>".encode(),
-        "RTF": b"{\\rtf1 {\\info{\\title " + SECRET.encode() + b"}}}",
-        "notebook": json.dumps({"nbformat": 4, SECRET: [], "cells": {SECRET: 1}}).encode(),
-        "mail": f"From: {SECRET}\nSubject: {SECRET}\nTo: a\nDate: x\n\n".encode(),
-        "zip": strangely_packed(pack({f"{SECRET}.txt": "x"})),
-    }
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.anyio
-async def test_no_reason_quotes_the_document(pack: Pack, tmp_path: Path) -> None:
-    pool = WorkerPool(ExtractLimits(), workers=1)
-    try:
-        for name, data in documents(pack).items():
-            source = tmp_path / name
-            await asyncio.to_thread(source.write_bytes, data)
-            decision = route_file(source, {}, "")
-            extraction = await pool.extract(source, decision, Hints(), tmp_path)
-            assert SECRET[:12] not in extraction.extraction_error, name
-    finally:
-        await pool.aclose()
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.anyio
-@pytest.mark.parametrize("path", ["/nothing", f"/{SECRET}/x", "$..[", "$.nothing"])
-async def test_no_error_about_a_part_quotes_the_document(tmp_path: Path, path: str) -> None:
-    source = tmp_path / "a.json"
-    source.write_text(json.dumps({SECRET: 1, "a": [SECRET]}))
-    pool = WorkerPool(ExtractLimits(), workers=1)
-    try:
-        with pytest.raises(FetchstashError) as caught:
-            await pool.part(route_file(source, {}, ""), PartRequest(source=source, path=path))
-    finally:
-        await pool.aclose()
-    assert SECRET[:12] not in caught.value.line().replace(path, "")
 
 
 @pytest.mark.slow

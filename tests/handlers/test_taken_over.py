@@ -1,7 +1,6 @@
 """What a worker that was taken over tells the server, or leaves for it, does the server no harm."""
 
 import asyncio
-import base64
 import sys
 from pathlib import Path
 
@@ -102,23 +101,10 @@ async def test_a_browser_that_floods_its_pipe_is_given_up(
         assert "ended before the page was rendered" in await _browser.browser_fault()
 
 
-PICTURES = {
-    "a page": b"<html>",
-    "another kind": b"\xff\xd8\xff\xe0",
-    "too large": b"\x89PNG" + bytes(2_097_152),
-}
-
-
-@pytest.mark.parametrize("data", PICTURES.values(), ids=PICTURES)
 async def test_what_is_no_picture_for_a_model_is_no_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    picture = {
-        "picture": base64.b64encode(data).decode(),
-        "media_type": "image/png",
-        "width": 1,
-        "height": 1,
-    }
+    picture = {"picture": "PGh0bWw+", "media_type": "image/png", "width": 1, "height": 1}
     answer = f"receive()\nsend({{'found': {picture!r}, 'sound': True}})\ntime.sleep(600)"
     instead(monkeypatch, tmp_path, answer)
     (tmp_path / "document").write_bytes(b"%PDF-1.4")

@@ -276,14 +276,6 @@ async def test_a_worker_has_none_of_the_servers_secrets(
     assert "PATH" in text_of(extraction)
 
 
-@pytest.mark.parametrize("chars", [49, 50, 51])
-async def test_text_stops_at_max_chars(bench: Bench, chars: int) -> None:
-    extraction = await bench.run(f"yield [Part('x' * 40), Part('é' * {chars - 40})]")
-    assert (extraction.chars, extraction.extraction_truncated) == (min(chars, 50), chars > 50)
-    error = "only its first 50 characters were kept" if chars > 50 else ""
-    assert extraction.extraction_error == error
-
-
 async def test_max_chars_does_not_cut_a_text_format(bench: Bench) -> None:
     source = bench.folder / "source"
     source.write_text("x" * 1_000)

@@ -121,24 +121,6 @@ async def test_the_text_of_a_document_stands_inside_the_fence(
         await checked(client, "artifact_grep", artifact_ref=url, pattern="text")
 
 
-async def test_a_wrong_query_shows_the_columns_inside_the_fence(
-    site: Site, connect: Connect
-) -> None:
-    body, media_type = DOCUMENTS["a table"]
-    url = site.put("/sales.csv", body, media_type)
-    async with connect() as client:
-        shown = await checked(client, "fetch_content", url=url, maxChars=1_000)
-        assert 'path="sum(…) by … where … > 0")' in shown
-        result = await client.call_tool("artifact_slice", {"artifact_ref": url, "path": "sum(x)"})
-        assert result.is_error
-        line, _, _, columns, example, _ = text_of(result).splitlines()
-        assert line.startswith("[out_of_range] There is no column 'x'.")
-        assert columns == f"Columns: {MARK}, b, c"
-        query = example.removeprefix("For example: ")
-        answer = await client.call_tool("artifact_slice", {"artifact_ref": url, "path": query})
-        assert f"{MARK},2997\n" in text_of(answer)
-
-
 # --- A worker that was taken over puts no word of its own outside the fence.
 WORKER = Path(__file__).with_name("hostile_worker.py")
 TAKEN_OVER = {"text/html": f"<p>{TEXT}", "application/pdf": f"%PDF-1.4\n{TEXT}"}

@@ -14,7 +14,7 @@ from fetchstash.errors import BadArgument, FetchstashError, HttpError, Refused, 
 from fetchstash.fetch import Fetched, Fetcher, FetchLimits, HttpFetcher, Renderer
 from fetchstash.handlers import ExtractLimits
 from fetchstash.service import Quotas, TenantStore, _request
-from fetchstash.service._request import AuditLog, ref_hash
+from fetchstash.service._request import AuditLog
 from fetchstash.service._serve import Readiness
 from fetchstash.service._work import SharedLimits, TenantWork
 from fetchstash.service.access import Principal
@@ -268,17 +268,6 @@ async def test_a_log_may_be_moved_away_at_any_time(path: Path, tmp_path: Path) -
     await audited.fetch("http://a.example/2", tmp_path)
     assert [line["url"][-1] for line in lines(path.with_suffix(".1"))] == ["1"]
     assert [line["url"][-1] for line in lines(path)] == ["2"]
-
-
-async def test_a_call_names_artifacts_by_hashes(
-    path: Path, request_of_alice: _request.Record
-) -> None:
-    request_of_alice.code = "timeout"
-    AuditLog(path).call(request_of_alice, ["art_secret"])
-    [line] = lines(path)
-    assert line["artifacts"] == [ref_hash("art_secret")]
-    assert (line["event"], line["tool"], line["code"]) == ("call", "fetch_content", "timeout")
-    assert "art_" not in path.read_text()
 
 
 async def test_without_a_file_the_lines_go_to_a_logger(

@@ -147,14 +147,6 @@ async def test_a_fresh_copy_of_a_url_that_may_not_be_fetched_now_is_refused(
     assert site.asked.count("/b.txt") == 1
 
 
-async def test_a_copy_that_varies_by_everything_is_never_reused(site: Site, stash: Stash) -> None:
-    headers = {"Cache-Control": "max-age=600", "Vary": "*"}
-    url = site.put("/a.txt", "one", "text/plain", headers=headers)
-    await stash.fetch(url)
-    await stash.fetch(url)
-    assert site.asked == ["/a.txt"] * 2
-
-
 async def test_a_validator_is_not_sent_to_the_server_that_a_url_redirects_to_now(
     site: Site, stash: Stash
 ) -> None:

@@ -16,18 +16,6 @@ from tests.store.contents import raw_of, text_of
 pytestmark = pytest.mark.anyio
 
 
-async def test_another_replica_reads_what_was_put(open_team: Open, put: Put) -> None:
-    text = "Ünïcode 😀\n"
-    facts = await put(await open_team(), text.encode(), b"raw", url="https://example.org/")
-    other = await open_team()
-    assert await other.get(facts.artifact_ref) == facts
-    assert await other.get("https://example.org/") == facts
-    assert await text_of(other, facts.artifact_ref) == text
-    assert await raw_of(other, facts.artifact_ref) == b"raw"
-    assert [listed.artifact_ref for listed in (await other.list()).facts] == [facts.artifact_ref]
-    assert (await other.search("Ünïcode", (), 5)).passages
-
-
 TEXT = b"".join(b"line %07d\n" % n for n in range(400_000))
 
 

@@ -167,16 +167,6 @@ async def test_identical_bytes_are_stored_once(
     assert [len(files(limits.folder / kind)) for kind in ("raw", "text")] == [0, 0]
 
 
-async def test_no_secret_of_a_url_is_anywhere_on_disk(
-    store: ArtifactStore, limits: StoreLimits, put: Put
-) -> None:
-    await put(store, b"text", url="https://user:hunter2@example.org/?api_key=s3cr3t")
-    await store.aclose()
-    kept = b"".join(path.read_bytes() for path in files(limits.folder))
-    assert b"s3cr3t" not in kept
-    assert b"hunter2" not in kept
-
-
 async def test_an_ephemeral_store_leaves_no_file(limits: StoreLimits, put: Put) -> None:
     store = await open_store(replace(limits, ephemeral=True))
     for n in range(3):

@@ -2,8 +2,6 @@
 
 import os
 import random
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -59,12 +57,6 @@ def text(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def sed_lines(path: Path, first: int, last: int) -> str:
-    return subprocess.run(
-        ["sed", "-n", f"{first},{last}p", path], capture_output=True, check=True
-    ).stdout.decode()
-
-
 def points(length: int) -> list[int]:
     """Offsets at both ends, around block boundaries, and some others."""
     chance = random.Random(length)
@@ -91,33 +83,6 @@ async def test_characters_are_a_slice_of_the_text(text: str, open_text: OpenText
     for start in points(len(text)):
         for end in (start, start + 1, start + 7, start + 70_000):
             assert await reader.read_chars(start, end) == text[start:end]
-
-
-@pytest.mark.anyio
-async def test_following_the_offsets_gives_the_text_exactly_once(
-    text: str, open_text: OpenText
-) -> None:
-    reader = await open_text(text.encode())
-    parts = [
-        await reader.read_chars(offset, offset + 30_000)
-        for offset in range(0, reader.chars, 30_000)
-    ]
-    assert "".join(parts) == text
-
-
-@pytest.mark.slow
-@pytest.mark.anyio
-async def test_lines_are_numbered_as_sed_numbers_them(
-    text: str, open_text: OpenText, tmp_path: Path
-) -> None:
-    saved = tmp_path / "text"
-    saved.write_bytes(text.encode())
-    reader = await open_text(text.encode())
-    for first in points(reader.lines)[::3]:
-        if first:
-            last = min(first + 3, reader.lines)
-            start, end = await reader.char_of_line(first), await reader.char_of_line(last + 1)
-            assert await reader.read_chars(start, end) == sed_lines(saved, first, last)
 
 
 @pytest.mark.anyio

@@ -10,10 +10,6 @@ LIMITS = OAuthLimits("https://idp.example.org/realms/a", "https://fetch.example.
 PLACE = "https://fetch.example.org/.well-known/oauth-protected-resource/mcp"
 
 
-def test_a_request_without_a_token_is_shown_the_metadata_and_no_error() -> None:
-    assert challenge(LIMITS) == f'Bearer resource_metadata="{PLACE}", scope="fetch"'
-
-
 def test_a_call_beyond_its_scope_is_told_the_providers_name_of_the_scope() -> None:
     limits = OAuthLimits(LIMITS.issuer, LIMITS.audience, fetch_scope="stash.all")
     rejected = Rejected("scope", "No.", error="insufficient_scope", scope="fetch")
