@@ -175,6 +175,21 @@ FRAGMENTS = {
         ),
         "| Gates |  | Mark |\n| --- | --- | --- |\n| Low | none |  |\n| High | none |  |",
     ),
+    "groups of columns stand in the names of theirs": (
+        (
+            "<table><tr><th colspan=5>Boats in 2026<tr><th rowspan=2>Gate<th colspan=2>Up"
+            "<th colspan=2>Down<tr><th>Mon<th>Tue<th>Mon<th>Tue<tr><td>Low<td>1<td>2<td>3<td>4"
+            "<tr><td>High<td colspan=2>none<td>5</table>"
+        ),
+        (
+            "Boats in 2026\n| Gate | Up Mon | Up Tue | Down Mon | Down Tue |\n"
+            "| --- | --- | --- | --- | --- |\n| Low | 1 | 2 | 3 | 4 |\n| High | none |  | 5 |  |"
+        ),
+    ),
+    "a row that says it spans a hundred columns has as many as the others": (
+        "<table><tr><th>Gate<th>Mark<tr><td colspan=100>Lea<tr><td>Low<td>4</table>",
+        "| Gate | Mark |\n| --- | --- |\n| Lea |  |\n| Low | 4 |",
+    ),
     "cells keep their lists and code on the row's line": (
         (
             "<table><thead><tr><th>Gate<th>Use</thead><tr><td>Low<td><ul><li>a<li>b</ul>"

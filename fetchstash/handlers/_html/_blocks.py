@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain, islice, pairwise, zip_longest
+from itertools import chain, islice, pairwise, takewhile, zip_longest
 from typing import NamedTuple
 
 from fetchstash.handlers._contract import Part
@@ -240,38 +240,63 @@ def _ends_with_break(run: list[Node]) -> bool:
     return not isinstance(last, str) and last.tag == "br"
 
 
-MAX_COLSPAN = 8  # columns that one cell may span: more cost output and say nothing
-MAX_COLUMNS_SPANNED = 100  # columns in which a cell may span rows
+MAX_COLUMNS_SPANNED = 100  # columns that one cell may span, or in which one may span rows
+MAX_HEAD_ROWS = 4  # rows of column names; more are data
 LONGEST_REPEATED = 80
-"""Characters of a value that is repeated in the rows it spans; a longer one is marked by DITTO."""
+"""Characters of a value that is repeated where its cell spans; DITTO stands for a longer one."""
 DITTO = "\u2033"
 
 
 def table_lines(table: Element, inline: Inline) -> Iterator[str]:
-    """Yield the caption and the rows of a table.
+    """Yield the caption and the rows of a table, which have the same number of cells.
 
     A cell that spans columns leaves the others empty; one that spans rows is repeated in them.
+    Several rows of names become one: "Sales 2024", "Sales 2025".
     """
-    title = next((element for element in table.elements() if element.tag == "caption"), None)
-    if title is not None and (text := inline.text(title.children, breaks=" ")):
-        yield text
-    grid = _Grid()
-    for number, cells in enumerate(rows(table)):
-        texts = grid.row(cells, inline)
+    titles = [element.children for element in table.elements() if element.tag == "caption"][:1]
+    cells = list(rows(table))
+    heads = list(takewhile(_is_head, cells))
+    if not 1 < len(heads) <= min(MAX_HEAD_ROWS, len(cells) - 1):
+        heads = []
+    if heads and len(heads[0]) == 1:  # a title over all columns
+        titles.append(heads.pop(0)[0].children)
+        del cells[0]
+    if not any(_columns(cell) > 1 for row in heads[:-1] for cell in row):
+        heads = []  # they name no groups of columns
+    yield from filter(None, (inline.text(nodes, breaks=" ") for nodes in titles))
+    grid = _Grid(cells)
+    lines = [grid.row(row, inline, is_head=n < len(heads)) for n, row in enumerate(cells)]
+    if heads:
+        columns = zip_longest(*lines[: len(heads)], fillvalue="")
+        names = [" ".join(dict.fromkeys(n for n in c if n not in {"", DITTO})) for c in columns]
+        lines[: len(heads)] = [names]
+    width = max(map(len, lines), default=0)
+    for number, texts in enumerate(lines):
+        grid.fill(texts, width)
         yield f"| {' | '.join(texts)} |"
         if number == 0:
             yield f"|{' --- |' * len(texts)}"
 
 
+def _is_head(cells: list[Element]) -> bool:
+    """Return whether a row names columns."""
+    in_head = any(element.tag == "thead" for element in islice(cells[0].outward(), 3))
+    return in_head or all(cell.tag == "th" for cell in cells)
+
+
 class _Grid:
     """Knows which cells of earlier rows reach into the next one."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows: list[list[Element]]) -> None:
         self._spans: dict[int, tuple[int, str]] = {}  # by column: rows to come, and their text
-        self._spare = 0  # characters that may be repeated: no more than were written
+        # A cell that is all of a row may say that it spans a hundred.
+        self._width = max((sum(map(_columns, row)) for row in rows if len(row) > 1), default=1)
+        # Characters that cells and names may repeat: about as many as were written.
+        count = sum(map(len, rows))
+        self._spare, self._spare_names = 3 * count, 20 * count
 
-    def row(self, cells: list[Element], inline: Inline) -> list[str]:
-        """Return the texts of a row, one a column."""
+    def row(self, cells: list[Element], inline: Inline, *, is_head: bool) -> list[str]:
+        """Return the texts of a row, one a column; names of columns are repeated in all."""
         texts: list[str] = []
         for cell in cells:
             self._take_spans(texts)
@@ -280,15 +305,24 @@ class _Grid:
             breaks = "<br>" if has_code else " "
             text = inline.text(cell.children, breaks=breaks).replace("|", "\\|")
             self._spare += len(text) + 2
-            columns = _span(cell, "colspan", MAX_COLSPAN)
+            more = max(min(_columns(cell) - 1, self._width - 1, self._spare // 3), 0)
+            self._spare -= 3 * more
             height = _span(cell, "rowspan", 65_534)
+            value = text if len(text) <= LONGEST_REPEATED else DITTO
+            is_named = is_head and len(value) * more <= self._spare_names
+            self._spare_names -= len(value) * more if is_named else 0
+            values = [value] + [value if is_named else ""] * more
             if height > 1 and len(texts) < MAX_COLUMNS_SPANNED:
-                value = text if len(text) <= LONGEST_REPEATED else DITTO
-                for column in range(len(texts), len(texts) + columns):
-                    self._spans[column] = height - 1, value if column == len(texts) else ""
-            texts += [text] + [""] * (columns - 1)
+                self._spans |= {n: (height - 1, v) for n, v in enumerate(values, len(texts))}
+            texts += [text, *values[1:]]
         self._take_spans(texts)
         return texts
+
+    def fill(self, texts: list[str], width: int) -> None:
+        """Add empty cells up to ``width``."""
+        missing = width - len(texts)
+        self._spare -= 3 * missing
+        texts += [""] * missing if self._spare >= 0 else []
 
     def _take_spans(self, texts: list[str]) -> None:
         """Add the values that reach into this row at its next columns."""
@@ -301,6 +335,10 @@ class _Grid:
                 self._spans.clear()
                 return
             texts.append(value)
+
+
+def _columns(cell: Element) -> int:
+    return _span(cell, "colspan", MAX_COLUMNS_SPANNED)
 
 
 def _span(cell: Element, name: str, most: int) -> int:
