@@ -25,6 +25,7 @@ _DAY_SECONDS = 24 * 3600
 _EPOCH_SECONDS = 10**9
 """A larger number in a header is a date in Unix time, a smaller one counts seconds from now."""
 
+_LIMITS = ("x-ratelimit", "x-rate-limit", "ratelimit")
 # draft-ietf-httpapi-ratelimit-headers, its newer form and its older one.
 _NOTHING_LEFT = re.compile(r"(?:;\s*r|\bremaining)=0(?!\d)")
 _RESET = re.compile(r"(?:;\s*t|\breset)=(\d{1,10})(?!\d)")
@@ -44,6 +45,11 @@ _STARTS = (
 )
 """Where the main text of a page begins, the surest sign first."""
 _BEFORE_A_STOP = re.compile(r" (?=[.,;:!?])")
+_LINK = re.compile(
+    r"""<a\s(?:[^<>]{0,300}\s)?href=["']?([^\s"'<>#][^\s"'<>]{0,99})(?=[\s"'>])[^<>]{0,300}>"""
+    r"((?:[^<]|<(?!/?a\b)[^<>]{0,100}>){0,300})",
+    re.IGNORECASE,
+)
 _TAG = re.compile(r"<[^>]*(?:>|\Z)")
 
 
@@ -94,8 +100,7 @@ _MARKS: tuple[tuple[str, tuple[str, str, str]], ...] = (
         r"<Code>SignatureDoesNotMatch\b",
         ("bad_link", "the link's signature does not fit", "Give the link whole and unchanged."),
     ),
-    (r"<Code>NoSuch(?:Key|Bucket)\b", _NO_OBJECT),
-    (r"<Code>(?:BlobNotFound|ContainerNotFound|ResourceNotFound)\b", _NO_OBJECT),
+    (r"<Code>(?:NoSuch(?:Key|Bucket)|(?:Blob|Container|Resource)NotFound)\b", _NO_OBJECT),
     (
         r"<Code>(?:AccessDenied|AllAccessDisabled|AuthenticationFailed|PublicAccessNotPermitted)\b",
         ("login", "the object is not public", _OTHER_SOURCE),
@@ -105,10 +110,7 @@ _MARKS: tuple[tuple[str, tuple[str, str, str]], ...] = (
         ("rate_limit", "Cloudflare slows this address down (1015)", "Wait some minutes."),
     ),
     (
-        r"error(?: code)?:?\s{0,3}10(?:06|09|10|12|20)\b",
-        _blocked("Cloudflare refuses this visitor"),
-    ),
-    (
+        r"error(?: code)?:?\s{0,3}10(?:06|09|10|12|20)\b|"
         r"Attention Required! \| Cloudflare|Sorry, you have been blocked",
         _blocked("Cloudflare refuses this visitor"),
     ),
@@ -200,8 +202,7 @@ def cause_of(
 
 
 def _is_used_up(headers: Mapping[str, str]) -> bool:
-    names = ("x-ratelimit-remaining", "x-rate-limit-remaining", "ratelimit-remaining")
-    is_used_up = any(headers.get(name, "").strip() == "0" for name in names)
+    is_used_up = any(headers.get(f"{name}-remaining", "").strip() == "0" for name in _LIMITS)
     return is_used_up or _NOTHING_LEFT.search(headers.get("ratelimit", "")[:500]) is not None
 
 
@@ -211,10 +212,8 @@ def _seconds(headers: Mapping[str, str], now: datetime) -> int | None:
     if asked is not None or not _is_used_up(headers):
         return asked
     field = _RESET.search(headers.get("ratelimit", "")[:500])
-    values = [
-        headers.get(f"{name}-reset", "") for name in ("x-ratelimit", "x-rate-limit", "ratelimit")
-    ]
-    for value in (*(text.strip() for text in values), field[1] if field else ""):
+    values = [headers.get(f"{name}-reset", "").strip() for name in _LIMITS]
+    for value in (*values, field[1] if field else ""):
         if value.isascii() and value.isdigit() and len(value) <= 10:
             number = int(value)
             return max(number - int(now.timestamp()), 0) if number > _EPOCH_SECONDS else number
@@ -248,10 +247,9 @@ def excerpt(body: str) -> str:
 
     Of an error in JSON that is its title and detail (RFC 9457), or what other APIs call them.
     """
-    if body.lstrip()[:1] in {"{", "["} and (words := _words_of(body)):
-        return clean_line(words)[:EXCERPT_CHARS].strip()
-    if "<" not in body[:_MARK_CHARS]:
-        return clean_line(body)[:EXCERPT_CHARS].strip()
+    words = _words_of(body) if body.lstrip()[:1] in {"{", "["} else ""
+    if words or "<" not in body[:_MARK_CHARS]:
+        return clean_line(words or body)[:EXCERPT_CHARS].strip()
     title = _TITLE.search(body[:_MARK_CHARS])
     heading = " ".join(html.unescape(title[1]).split()) if title else ""
     page = _LEFT_OUT.sub(" ", body[:_MARK_CHARS])
@@ -262,7 +260,9 @@ def excerpt(body: str) -> str:
 
 
 def _text(page: str) -> str:
-    return _BEFORE_A_STOP.sub("", " ".join(html.unescape(_TAG.sub(" ", page)).split()))
+    """Return the words of a page, each link with its address behind."""
+    page = _TAG.sub(" ", _LINK.sub(r" \2 (\1) ", page))
+    return _BEFORE_A_STOP.sub("", " ".join(html.unescape(page).split()))
 
 
 _WORDS_OF_ERRORS = ("title", "error", "code", "error_description", "message", "detail", "msg")

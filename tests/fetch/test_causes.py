@@ -156,6 +156,11 @@ MENU = "<nav id=n><a href=/1>Part 1</a></nav><Footer>Imprint</footer>"
         (f"<a>Skip</a><!-- <nav> -->{MENU}<main></main><h1>Gone</h1>", "Gone"),
         ("<h1></h1><main></main>Gone<nav>never closed <h1>Story", "Gone"),
         ("<head><title>Gone</title></head><nav>Part 1", "Gone"),
+        (
+            "<h1>Gone</h1>See <a class=x href='/new?a=1&amp;b=2'><b>its</b> place</a>, or "
+            '<A HREF="#top">on top</A>, <a href=/>home</a>.',
+            "Gone See its place (/new?a=1&b=2), or on top, home (/).",
+        ),
         ("<!-- never closed", ""),
         ("a\x1b[31m\u202eb", "a b"),
         ("", ""),
@@ -166,7 +171,19 @@ def test_an_excerpt_is_the_main_text_of_an_error(body: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["<script", "<nav>", "<!--", "<title", "<", "<p>", "&amp;", "<a role"]
+    "piece",
+    [
+        "<script",
+        "<nav>",
+        "<!--",
+        "<title",
+        "<",
+        "<p>",
+        "&amp;",
+        "<a role",
+        "<a href=x>",
+        "<a href=",
+    ],
 )
 def test_an_excerpt_of_a_hostile_body_is_short_and_soon_there(piece: str) -> None:
     assert len(excerpt(piece * (65_536 // len(piece)))) <= EXCERPT_CHARS
