@@ -635,11 +635,12 @@ def test_a_search_of_an_archive_says_that_its_members_are_not_searched() -> None
 
 
 def test_what_calls_itself_json_and_is_none_is_said_to_be_so_and_asked_nothing() -> None:
-    facts = replace(REPORT, content_kind="json", paths=("/*", "sum(*) by *"))
-    facts = replace(facts, structure_info="not valid JSON", media_type="application/json")
+    why = "This is not valid JSON: it is kept as it came, and has no paths."
+    facts = replace(REPORT, content_kind="json", paths=("/*", "sum(*) by *"), is_text=True)
+    facts = replace(facts, extraction_error=why, incomplete="6 of 9 bytes came")
     for value in (artifact(facts, "{" * 100_000), facts):
         text = view_of(HOST, value).text
-        assert "[It is not valid JSON: the text is as it came, and no path reads it.]" in text
+        assert f"[{why}]\n[Incomplete: 6 of 9 bytes came.]\n" in text
         assert "sum(…)" not in text
 
 

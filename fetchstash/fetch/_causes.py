@@ -110,10 +110,10 @@ _MARKS: tuple[tuple[str, tuple[str, str, str]], ...] = (
         ("rate_limit", "Cloudflare slows this address down (1015)", "Wait some minutes."),
     ),
     (
-        r"error(?: code)?:?\s{0,3}10(?:06|09|10|12|20)\b|"
-        r"Attention Required! \| Cloudflare|Sorry, you have been blocked",
+        r"error(?: code)?:?\s{0,3}10(?:06|09|10|12|20)\b|Attention Required! \| Cloudflare",
         _blocked("Cloudflare refuses this visitor"),
     ),
+    (r"Sorry, you have been blocked", _blocked("Cloudflare refuses this visitor")),
     (r"_cf_chl_opt|challenges\.cloudflare\.com", _human("Cloudflare")),
     (r"captcha-delivery\.com", _human("DataDome")),
     (r"px-captcha|_pxAppId|px-c(?:loud|dn)\.net", _human("PerimeterX")),

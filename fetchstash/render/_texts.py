@@ -10,7 +10,7 @@ from fetchstash.fetch import MEANINGS
 from fetchstash.stash import CacheUse, Unread
 from fetchstash.store import Facts
 from fetchstash.text import clip_middle
-from fetchstash.text.facts import LANDINGS, NO_BROWSER, NOT_JSON, PAGE_VERDICTS, QUERY
+from fetchstash.text.facts import LANDINGS, NO_BROWSER, PAGE_VERDICTS, QUERY
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def condition_lines(subject: Subject, word: Wording) -> list[str]:
     incomplete = clip_middle(facts.incomplete, 120)
     # Of an answer without bytes nothing could be read.
     error = clip_middle(facts.extraction_error, 160) if facts.size_bytes else ""
-    if incomplete and error:
+    if incomplete and error and not facts.is_text:
         rest = "not all of that could be read"
         if subject.chars is None:
             rest = f"without its end this {facts.word} cannot be read: only its bytes are kept"
@@ -141,8 +141,6 @@ def condition_lines(subject: Subject, word: Wording) -> list[str]:
         lines.append(f"Failed to extract {text} from {facts.word}: {error}")
     elif error:
         lines.append(f"[{error}]")
-    if facts.structure_info == NOT_JSON:
-        lines.append("[It is not valid JSON: the text is as it came, and no path reads it.]")
     landed, verdict = facts.landed, facts.page_verdict
     sentences = LANDINGS.get(landed), None if verdict == landed else PAGE_VERDICTS.get(verdict)
     lines += [f"[{sentence}]" for sentence in sentences if sentence]
@@ -173,7 +171,7 @@ def condition_lines(subject: Subject, word: Wording) -> list[str]:
             lines.append(f"[To go on: {word(Call('fetch_site', {'url': facts.source_url}))}]")
     lines += _changed(subject, word)
     lines += _list_lines(subject, word)
-    if incomplete and not error:
+    if incomplete and (facts.is_text or not error):
         lines.append(f"[{'Incomplete' if facts.size_bytes else 'Empty'}: {incomplete}.]")
     return lines
 
@@ -268,8 +266,7 @@ def follow_up_calls(
     part = Call("slice", {"ref": first.ref, "unit": unit, "start": start, "end": end})
     read = Call("read", {"ref": first.ref, "offset": offset})
     calls = [grep, part]
-    can_query = QUERY in first.facts.paths and first.facts.structure_info != NOT_JSON
-    if can_query and not lines:
+    if QUERY in first.facts.paths and not first.facts.extraction_error and not lines:
         calls.append(Call("slice", {"ref": first.ref, "path": "sum(…) by … where … > 0"}))
     return (" · ".join(map(word, calls)), word(read))
 

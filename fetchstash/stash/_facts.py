@@ -261,9 +261,15 @@ def _freshness(fetched: Fetched) -> dict[str, str]:
     return {name: clean_line(headers[name]) for name in _CACHING if name in headers}
 
 
+def failed(facts: Facts) -> bool:
+    """Return whether a document was not read, or not whole: another time it may be."""
+    is_whole = facts.is_text and facts.extracted_chars and not facts.extraction_truncated
+    return bool(facts.extraction_error) and not is_whole
+
+
 def cached_of(facts: Facts) -> Cached | None:
     """Return the validators to ask the server by; None where the body must be fetched again."""
-    if facts.incomplete or facts.extraction_error or facts.validated_at is None:
+    if facts.incomplete or failed(facts) or facts.validated_at is None:
         return None
     return Cached(
         facts.validated_at,
@@ -279,4 +285,4 @@ def same_again(known: Facts, renewed: Facts, sha256: str) -> bool:
     """Return whether the same bytes came again from the same place."""
     same_place = (known.final_url, known.incomplete) == (renewed.final_url, renewed.incomplete)
     same_place = same_place and known.rule == renewed.rule
-    return known.sha256 == sha256 and same_place and not known.extraction_error
+    return known.sha256 == sha256 and same_place and not failed(known)

@@ -40,6 +40,7 @@ from fetchstash.stash._facts import (
     TWIN_REACH,
     cached_of,
     described,
+    failed,
     revalidated,
     same_again,
     says_the_same,
@@ -88,6 +89,9 @@ def _answers(facts: Facts, rule: Rule) -> bool:
 
 _LEAST_EXTRACT_SECONDS = 1
 _RESERVED_SECONDS = 4
+_OF_A_DECISION = (
+    "artifact_ref", "content_kind", "media_type", "declared_type", "decided_by", "handler",
+)  # fmt: skip
 """For the extraction of a page that a browser rendered."""
 
 
@@ -327,7 +331,7 @@ class Intake:
         digest, size = await run_short(path.stat().st_size, partial(hashed, path))  # noqa: ASYNC240
         key = f"file:{digest}/{label or name}"  # no URL that can be fetched, and none to be guessed
         known = await self.known(key)
-        if known and not known.extraction_error:
+        if known and not failed(known):
             return await self.store.touch(known.artifact_ref)
         call = _Call(math.inf, on_page=on_page)
         facts = Facts(name=clean_line(label), sha256=digest, size_bytes=size)
@@ -413,16 +417,8 @@ class Intake:
         finally:
             if extraction.text is not None:
                 extraction.text.unlink(missing_ok=True)
-        telemetry.event(
-            "ingest.decision",
-            artifact_ref=kept.artifact_ref,
-            content_kind=kept.content_kind,
-            media_type=kept.media_type,
-            declared_type=kept.declared_type,
-            decided_by=kept.decided_by,
-            evidence=list(kept.evidence),
-            handler=kept.handler,
-            shadow=decision.shadow,
-        )
+        told = {name: getattr(kept, name) for name in _OF_A_DECISION}
+        more = {"evidence": list(kept.evidence), "shadow": decision.shadow}
+        telemetry.event("ingest.decision", **told, **more)
         telemetry.count("extracted_chars", kept.extracted_chars or 0)
         return kept

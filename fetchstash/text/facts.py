@@ -136,7 +136,6 @@ LANDINGS = {
 }
 """Where redirects may end instead of the page that was asked for, by the codes of landed."""
 
-NOT_JSON = "not valid JSON"
 NO_BROWSER = "none"
 """The fact rendered of a page of scripts where no browser is there to render it."""
 

@@ -157,9 +157,8 @@ MENU = "<nav id=n><a href=/1>Part 1</a></nav><Footer>Imprint</footer>"
         ("<h1></h1><main></main>Gone<nav>never closed <h1>Story", "Gone"),
         ("<head><title>Gone</title></head><nav>Part 1", "Gone"),
         (
-            "<h1>Gone</h1>See <a class=x href='/new?a=1&amp;b=2'><b>its</b> place</a>, or "
-            '<A HREF="#top">on top</A>, <a href=/>home</a>.',
-            "Gone See its place (/new?a=1&b=2), or on top, home (/).",
+            """See <a id=x href='/new?a=1&amp;b=2'><b>its</b> place</a>, <A HREF="#top">top</A>.""",
+            "See its place (/new?a=1&b=2), top.",
         ),
         ("<!-- never closed", ""),
         ("a\x1b[31m\u202eb", "a b"),

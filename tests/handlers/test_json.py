@@ -207,7 +207,8 @@ def test_lines_of_a_part_are_counted_inside_of_it(save: Save) -> None:
 def test_invalid_json_is_kept_and_has_no_paths(read: Read, save: Save) -> None:
     source = '{\n  // a comment\n  "a": 1, "b": "' + "x" * 300 + '",\n}\n'
     found, text = read("json", source.encode())
-    assert (text, found.facts.structure_info) == (source, "not valid JSON")
+    assert (text, found.facts.structure_info) == (source, "")
+    assert found.facts.extraction_error.startswith("This is not valid JSON: it is kept")
     with pytest.raises(NoText):
         text_part("json", PartRequest(source=save(source.encode()), path="/a"))
 

@@ -68,7 +68,7 @@ class DataReason(ReasonTable):
         "There are more than {limit:,} groups or distinct values.",
         "Group by a column with fewer values, or take fewer rows with where.", TooLarge,
     )  # fmt: skip
-    BAD_JSON = "This is not valid JSON, so it has no paths.", READ_LINES
+    BAD_JSON = "This is not valid JSON: it is kept as it came, and has no paths.", READ_LINES
     BAD_YAML = "This is not valid YAML, so it has no paths.", READ_LINES
     BAD_TOML = "This is not valid TOML, so it has no paths.", READ_LINES
     YAML_ALIASES = (

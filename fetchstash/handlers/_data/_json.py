@@ -27,7 +27,7 @@ from fetchstash.handlers._parts import Reading, Streamed, TextParts
 from fetchstash.handlers._previews import fits
 from fetchstash.handlers._worker._protocol import MAX_HEADINGS
 from fetchstash.text import PreviewLimits, clip, largest
-from fetchstash.text.facts import NOT_JSON, is_query
+from fetchstash.text.facts import is_query
 from fetchstash.text.ranges import Heading, Preview
 
 # Items of an array that are examined; the others are counted.
@@ -279,7 +279,7 @@ def _describe(extracted: Extracted, text: str, limits: ExtractLimits) -> bool:
     try:
         value = _json_values.read(text)
     except ValueError:
-        extracted.learn(structure_info=NOT_JSON)
+        extracted.fail(DataReason.BAD_JSON.cause())
         return False
     except (RecursionError, MemoryError) as error:
         deep = isinstance(error, RecursionError)
