@@ -12,7 +12,6 @@ from fetchstash.render._texts import (
     SENTENCE,
     SOURCE_CHARS,
     Subject,
-    calls_without_text,
     condition_lines,
     counted,
     dead_end_calls,
@@ -50,7 +49,7 @@ def info(host: Host, facts: Facts) -> View:
     if subject.chars is not None:
         calls = follow_up_calls([subject], 0, host.word)
     elif facts.page_verdict == "leads_on":  # the facts have its address
-        calls = calls_without_text(subject, host.word)
+        calls = (host.word(Call("fetch", {"url": "…"})),)
     else:
         calls = dead_end_calls(subject, host.word)
     head = (f"[{subject.ref}: facts]", *condition_lines(subject, host.word))
@@ -168,6 +167,10 @@ def _block(
     head = [facts_line(subject, chars), *condition_lines(subject, word), *unread]
     # A picture is shown, and the line on unread pages has the call for them.
     tail = () if item.pictures or unread else dead_end_calls(subject, word)
+    if subject.facts.page_verdict == "leads_on" and subject.chars is None and not several:
+        leads_to = clip(subject.facts.leads_to, min(limit, _LINE_CHARS))
+        following = (word(Call("fetch", {"url": "…"})),)
+        return host.fenced(leads_to, subject.source, tuple(head), following), None
     if subject.chars is None:
         return Block((*head, *tail)), None
     shown = item.shown(host, limit)

@@ -11,7 +11,7 @@ from fetchstash.errors import OutOfRange
 from fetchstash.text.facts import PAGE_VERDICTS
 from tests.handlers.conftest import Read
 from tests.handlers.hostile.pages import pages
-from tests.handlers.parts import PROSE
+from tests.handlers.parts import PAGE_URL, PROSE
 
 Part = Callable[..., str]
 
@@ -119,6 +119,14 @@ LEADS_ON = {
     "a script": "<script>window.location.href = '/b.html';</script>",
     "a script that replaces": '<p>One moment.</p><script>location.replace("/b.html")</script>',
 }
+
+
+def test_a_page_with_text_says_where_it_leads_to(read_page: Read) -> None:
+    refresh = "<meta http-equiv=refresh content='5; url={}'><p>" + PROSE * 3
+    _, text = read_page(refresh.format("/b.html"))
+    assert text.startswith("[The page leads on to another](https://example.org/b.html)\n\n")
+    for itself in (PAGE_URL, "#top", "page.html#b"):
+        assert "leads on" not in read_page(refresh.format(itself))[1]
 
 
 @pytest.mark.parametrize("html", LEADS_ON.values(), ids=LEADS_ON.keys())

@@ -50,9 +50,10 @@ class HtmlHandler:
         page, metadata, verdict = reading.page, reading.metadata, reading.verdict
         left_out_chars, left_out = _content.left_out(reading.blocks, reading.keep)
         inline = reading.inline()
-        address = inline.absolute(_reading.leads_to(page)) if verdict == "leads_on" else ""
-        if verdict == "leads_on" and not address.startswith(("http://", "https://")):
-            verdict, address = "no_text", ""
+        lead = _leads.absolute(reading.base, _reading.leads_to(page, verdict))
+        address = lead if verdict == "leads_on" else ""
+        if verdict == "leads_on" and not lead:
+            verdict = "no_text"
         if verdict == "empty_shell":
             address = _leads.alternate(page.links, reading.base, hints.url)
             if data := _reading.data(reading):
@@ -81,6 +82,9 @@ class HtmlHandler:
             extracted.fail(tags if cut else PageReason.PAGE_WITHOUT_TEXT.cause())
         extracted.preview = _preview(reading.content, metadata.title, reading.inline())
         parts = _blocks.parts(reading.content, inline)
+        if reading.content and lead and lead.partition("#")[0] != hints.url.partition("#")[0]:
+            parts = chain([Part(f"[The page leads on to another]({lead})\n\n")], parts)
+            extracted.preview = Preview()
         if head := _reading.head(reading):
             title = Heading(metadata.title, 1, "lines", 1)
             head += "\n" if reading.content else ""

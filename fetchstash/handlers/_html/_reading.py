@@ -116,8 +116,10 @@ def next_page(page: Page) -> str:
     return next((link.get("href", "") for link in links), "")
 
 
-def leads_to(page: Page) -> str:
-    """Return the address that a page without text sends a browser to, "" if none."""
+def leads_to(page: Page, verdict: str = "leads_on") -> str:
+    """Return the address that a page sends a browser to, "" if none; frames hold no text's."""
+    if verdict != "leads_on":
+        return _leads.leads_to(page.meta, [], [])
     return _leads.leads_to(page.meta, page.frames, [text for _, text in page.script_texts])
 
 
