@@ -222,8 +222,10 @@ def read(host: Host, part: Slice, max_chars: int | None = None) -> View:
     total = part.count if part.by == "read" else part.total
     unit = "bytes" if host.limits.count_bytes else "chars"
 
+    header = part.header if 4 * host.measure(part.header) <= applied else ""
+
     def view(limit: int) -> View:
-        shown = part.cut(limit, host.measure)
+        shown = part.cut(limit - host.measure(header), host.measure)
         head = [_read_opening(shown)]
         if part.cut_at is not None:
             head.append(
@@ -252,7 +254,7 @@ def read(host: Host, part: Slice, max_chars: int | None = None) -> View:
             "text": shown.text,
             "whole": shown.is_whole and part.cut_at is None,
         }
-        block = host.fenced(shown.text, subject.source, tuple(head), tail)
+        block = host.fenced(header + shown.text, subject.source, tuple(head), tail)
         return View((block,), (subject.record,), records=(record,))
 
     first = view(applied)

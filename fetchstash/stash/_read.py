@@ -38,7 +38,7 @@ class Span:
 
     ``first`` and ``last`` are the units that were asked for, resolved, and ``count`` how many there
     are in what the path names. ``pages`` are the characters at which the span's pages end, counted
-    from its start.
+    from its start, ``header`` the names of its rows' columns.
     """
 
     start: int
@@ -47,6 +47,7 @@ class Span:
     last: int
     count: int
     pages: tuple[int, ...] = ()
+    header: str = ""
 
 
 def span(text: StoredText, ranges: Ranges, facts: Facts, part: Part) -> Span:
@@ -104,13 +105,16 @@ def _rows(text: StoredText, ranges: Ranges, facts: Facts, part: Part, table: Tab
             raise BadArgument("This part has no table rows.", "Try {}.", lines)
         table = tables[0]
     first, last = closed(part.start, part.end, table.rows, "rows")
-    return Span(
-        text.char_of_line(table.first_line + first - 1),
-        text.char_of_line(table.first_line + last),
-        first,
-        last,
-        table.rows,
-    )
+    begin, end = (text.char_of_line(table.first_line + row) for row in (first - 1, last))
+    header = text.chars(_head(text, table), text.char_of_line(table.first_line))
+    return Span(begin, end, first, last, table.rows, header=header)
+
+
+def _head(text: StoredText, table: Table) -> int:
+    """Return the character at which a table begins with its header, if it has one."""
+    above = text.char_of_line(max(table.first_line - 1, 1))
+    is_rule = text.chars(above, above + 4) == "| --"
+    return text.char_of_line(max(table.first_line - 1 - is_rule, 1))
 
 
 def _pages(bounds: Sequence[int], facts: Facts, part: Part, begin: int, stop: int) -> Span:
@@ -157,8 +161,7 @@ def _named(
         end = _char(text, ranges, following) if following else chars
         return begin, max(end, begin)
     if table is not None:
-        begin = text.char_of_line(table.first_line)
-        return begin, text.char_of_line(table.first_line + table.rows)
+        return _head(text, table), text.char_of_line(table.first_line + table.rows)
     reason = f"There is no part {clip(path, 80)!r} here."
     if outline or ranges.tables:
         info = Call("info", {"ref": facts.artifact_ref})
@@ -310,12 +313,13 @@ async def of_text(reader: TextReader, facts: Facts, part: Part, max_chars: int |
         char=whole.start,
         path=part.path,
         page_ends=whole.pages,
+        header=whole.header,
     )
 
 
 def of_value(value: PartText, facts: Facts, part: Part) -> Slice:
     """Return lines, rows or characters of a text that a handler read: a JSON value, columns."""
-    text = value.text
+    text, header = value.text, ""
     is_table = described(facts).unit == "rows"
     if part.unit == "chars":
         first, last = half_open(part.start, part.end, len(text), "characters")
@@ -344,6 +348,7 @@ def of_value(value: PartText, facts: Facts, part: Part) -> Slice:
         char=char,
         path=part.path,
         char_path=part.path,
+        header=header,
         cut_at=len(text) if value.cut else None,
     )
 

@@ -165,6 +165,7 @@ class Slice:
     ``bytes_per_line``: the text is a hex dump (0: it is not). ``cut_at``: the worker stopped after
     so many characters of what ``path`` names (None: it did not). ``unread`` is the first page that
     was asked for and that there was no time to read (None: there is none), ``asked_end`` the last.
+    ``header``: the names of the columns, which are not among the rows.
     """
 
     facts: Facts = field(repr=False)
@@ -182,6 +183,7 @@ class Slice:
     cut_at: int | None = None
     unread: int | None = None
     asked_end: int | None = None
+    header: str = ""
     by: Literal["read", "slice"] = "slice"
 
     def __str__(self) -> str:

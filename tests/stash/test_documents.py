@@ -82,6 +82,17 @@ async def test_rows_of_a_table_across_pages_count_on(stash: Stash, site: Site) -
     assert (await artifact.slice(unit="pages", start=2)).text.startswith("| 31 | gate 31 |")
 
 
+async def test_one_of_several_tables_is_named_as_the_path(stash: Stash, site: Site) -> None:
+    data = pages(table(1, "gate"), b"", table(100, "sluice"))
+    artifact = await stash.fetch(site.put("/gates.pdf", data, "application/pdf"))
+    assert artifact.facts.structure_info == (
+        "2 tables: Table 1 (page 1), 30 rows; Table 2 (page 3), 30 rows"
+    )
+    found = await artifact.slice(path="Table 2 (page 3)", unit="rows", start=1, end=1)
+    assert as_shown(found).count(f"\n{found.header}{found.text}") == 1
+    assert (await artifact.slice(path="Table 2 (page 3)", end=3)).text == found.header + found.text
+
+
 async def test_a_page_of_garbage_comes_with_the_call_for_its_picture(
     stash: Stash, site: Site
 ) -> None:
@@ -172,6 +183,7 @@ async def test_rows_count_inside_the_columns_that_a_path_names(
     table = await stash.add_file(tmp_path / "table.csv")
     part = await table.slice(path="id,square", unit="rows", start=7, end=8)
     assert (part.text, part.start, part.end, part.count) == ("7,49\n8,64\n", 7, 8, 100)
+    assert part.header == "id,square\n"
     part, pieces = await table.slice(path="square", unit="rows", max_chars=200), list[str]()
     while part.next:
         pieces.append(part.text)
