@@ -122,7 +122,8 @@ def read_member(pieces: Iterable[bytes], name: str, request: PartRequest) -> Par
         with member.open("wb") as file:
             file.writelines(pieces)
         decision = route_file(member, {}, name)
-        handler = handler_of(format_of(decision))
+        form = format_of(decision)
+        handler = handler_of(form)
         hints = Hints(name=name, media_type=decision.media_type)
         if request.path or request.render == "image":
             return read_part(handler, replace(request, source=member, hints=hints))
@@ -130,7 +131,8 @@ def read_member(pieces: Iterable[bytes], name: str, request: PartRequest) -> Par
         if extracted.parts is None:
             known = built_in().declares(decision.media_type)
             media_type = decision.media_type if known else ""
-            raise Reason.MEMBER_WITHOUT_TEXT.error(name=name, media_type=media_type)
+            reason = Reason.MEMBER_PICTURE if form.pictures else Reason.MEMBER_WITHOUT_TEXT
+            raise reason.error(name=name, media_type=media_type)
         return part_text(_text(extracted.parts, request.limits.max_chars), request)
 
 

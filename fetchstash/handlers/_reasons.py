@@ -134,6 +134,7 @@ class Reason(ReasonTable):
 
     # Documents in documents
     MEMBER_WITHOUT_TEXT = "{name} has no text: it is {media_type}.", KEPT
+    MEMBER_PICTURE = "{name} has no text: it is {media_type}.", 'Use render="image".'
     MEMBER_WANTED = (
         "This has members.", "Name one of them as path; its text lists them.", BadArgument,
     )  # fmt: skip

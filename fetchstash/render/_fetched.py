@@ -46,12 +46,11 @@ def info(host: Host, facts: Facts) -> View:
             f"{'  ' * level}{title} ({unit.removesuffix('s')} {start})"
             for title, level, unit, start in map(astuple, outline)
         ]
+    calls = dead_end_calls(subject, host.word)
     if subject.chars is not None:
         calls = follow_up_calls([subject], 0, host.word)
-    elif facts.page_verdict == "leads_on":  # the facts have its address
-        calls = (host.word(Call("fetch", {"url": "…"})),)
-    else:
-        calls = dead_end_calls(subject, host.word)
+    elif facts.page_verdict == "leads_on":
+        calls = ()  # the facts have its address
     head = (f"[{subject.ref}: facts]", *condition_lines(subject, host.word))
     block = _bounded(host, [clip(line, _LINE_CHARS) for line in lines], subject.source, head, calls)
     record = {**subject.record, "outline": [heading.to_json() for heading in outline]}
@@ -165,12 +164,13 @@ def _block(
     chars = OF_SEVERAL_CHARS if several else NAME_CHARS
     unread = unread_lines(item.artifact.unread, word)
     head = [facts_line(subject, chars), *condition_lines(subject, word), *unread]
+    if item.artifact.excerpt.no_section:
+        head.append("[The page has no section of the fragment in its URL.]")
     # A picture is shown, and the line on unread pages has the call for them.
     tail = () if item.pictures or unread else dead_end_calls(subject, word)
     if subject.facts.page_verdict == "leads_on" and subject.chars is None and not several:
         leads_to = clip(subject.facts.leads_to, min(limit, _LINE_CHARS))
-        following = (word(Call("fetch", {"url": "…"})),)
-        return host.fenced(leads_to, subject.source, tuple(head), following), None
+        return host.fenced(leads_to, subject.source, tuple(head)), None
     if subject.chars is None:
         return Block((*head, *tail)), None
     shown = item.shown(host, limit)

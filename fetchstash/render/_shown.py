@@ -226,7 +226,9 @@ def read(host: Host, part: Slice, max_chars: int | None = None) -> View:
 
     def view(limit: int) -> View:
         shown = part.cut(limit - host.measure(header), host.measure)
-        head = [_read_opening(shown)]
+        head = [_read_opening(shown, subject.facts)]
+        if part.path and not part.count:
+            return View((Block(tuple(head)),), (subject.record,))
         if part.cut_at is not None:
             head.append(
                 f"[What this path names goes on behind its first {part.cut_at} chars. "
@@ -262,11 +264,15 @@ def read(host: Host, part: Slice, max_chars: int | None = None) -> View:
     return view(applied - over) if over else first
 
 
-def _read_opening(shown: Slice) -> str:
+def _read_opening(shown: Slice, facts: Facts) -> str:
     """Return the line of what this is: ``[art_…: lines 200 to 260 of 9000]``."""
     where = f" in {clip_middle(shown.path, 80)!r}" if shown.path else ""
     word = "characters" if shown.unit == "chars" else shown.unit
-    opening, units = f"[{shown.facts.artifact_ref}{where}: {word}", shown.units
+    opening, units = f"[{facts.artifact_ref}{where}: {word}", shown.units
+    if where and not shown.count:
+        held = ", ".join(path for path in facts.paths if path in facts.filled_paths)
+        what = held or "the text, without a path"
+        return f"[{facts.artifact_ref}{where}: nothing is there. What there is: {what}.]"
     if not shown.count:
         return f"{opening} 0 of 0]"
     if shown.unit in ("chars", "bytes"):

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 import stat
 import sys
@@ -179,6 +180,8 @@ def copy_out(source: Path, target: Path) -> None:
         shutil.copyfileobj(file, copy)
 
 
+_NO_SECTION = re.compile(r"top$|[/!]|.*:~:", re.IGNORECASE)
+"""Fragments of no section: the top (HTML Standard, 7.4.6.4), a state of scripts, a quotation."""
 FOCUS_PASSAGES = 8
 FOCUS_LINES = 20
 """Lines around the best passage that a preview suggests to read."""
@@ -302,13 +305,14 @@ class Documents:
 
     async def at_fragment(self, excerpt: Excerpt, facts: Facts, fragment: str) -> Excerpt:
         """Return an excerpt of the section that a URL's fragment names, if there is one."""
-        if "#*" not in described(facts).paths:
+        if "#*" not in described(facts).paths or _NO_SECTION.match(fragment):
             return excerpt
         try:
             value = await self.part(facts, path=f"#{fragment}", unit="chars")
-        except FetchstashError:
-            return excerpt
-        if isinstance(value, handlers.Picture) or not value.text:
+        except FetchstashError as error:
+            return replace(excerpt, no_section=isinstance(error, OutOfRange))
+        is_whole = len(excerpt.text) == facts.extracted_chars
+        if is_whole or isinstance(value, handlers.Picture) or not value.text:
             return excerpt
         lines = value.text.count("\n")
         title = value.text.partition("\n")[0].lstrip("# ")

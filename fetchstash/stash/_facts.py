@@ -128,7 +128,7 @@ class Excerpt:
     passages that match a focus, best first; ``lines`` are the best passage's, with some around
     it. ``unfocused``: no passage has a word of the focus. ``partly``: there was no time to look
     through the whole text for it. ``ending`` is the end of a text whose first and last lines are
-    shown ("": only its beginning is).
+    shown ("": only its beginning is). ``no_section``: the page has none of the URL's fragment.
     """
 
     limit: int = 0
@@ -137,6 +137,7 @@ class Excerpt:
     ending: str = ""
     lines: tuple[int, int] | None = None
     unfocused: bool = False
+    no_section: bool = False
     partly: bool = False
 
 

@@ -208,7 +208,7 @@ class Stash:
             image = await self.documents.image(facts)
         if facts.extracted_chars is not None:
             excerpt = await self.documents.excerpt(facts, focus, limit)
-            if fragment and not focus.strip() and len(excerpt.text) != facts.extracted_chars:
+            if fragment and not focus.strip():
                 excerpt = await self.documents.at_fragment(excerpt, facts, fragment)
         unread = self.scans.unread(facts)
         return Artifact(facts, self.settings, excerpt, cache, image, unread, stash=self)

@@ -52,7 +52,7 @@ class DocumentFacts:
     word: str = _line("what it is called for people: PDF, HTML page, PNG image")
     is_text: bool = _flag("the text is the document itself, kept whole")
     paths: tuple[str, ...] = _lines("the paths that a part is read by, `*` standing for anything")
-    filled_paths: tuple[str, ...] = _lines("of a web page without content, the paths with some")
+    filled_paths: tuple[str, ...] = _lines("of a web page, the paths that hold something")
     unit: str = _line("the unit that suits reading it in parts: lines or rows")
     page_word: str = _line("what its pages are called: pages or slides")
     pictures: bool = _flag("its pages, or all of it, can be rendered as a picture")

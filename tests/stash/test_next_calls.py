@@ -102,7 +102,7 @@ async def test_the_calls_of_a_page_name_what_it_holds() -> None:
     assert shown == {
         "a shell": ["bytes"],
         "a shell with data": ["data"],
-        "a shell with words": ["page"],
+        "a shell with words": [],
         "a login with links": ["links"],
     }
 

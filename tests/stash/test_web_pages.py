@@ -61,6 +61,19 @@ async def test_a_fragment_shows_its_section(stash: Stash, url: str) -> None:
 async def test_a_fragment_that_names_nothing_shows_the_beginning(stash: Stash, url: str) -> None:
     artifact = await stash.fetch(f"{url}#nowhere")
     assert artifact.preview.startswith("# Gates")
+    notice = "[The page has no section of the fragment in its URL.]"
+    assert notice in as_shown(artifact)
+    whole = await stash.fetch(f"{url}#nowhere", max_chars=100_000)
+    assert notice in as_shown(whole, 100_000)
+    for fragment in ("night", "top", "/route", ":~:text=lamp"):
+        assert notice not in as_shown(await stash.fetch(f"{url}#{fragment}"))
+
+
+async def test_a_part_that_holds_nothing_says_so_and_what_does(stash: Stash, url: str) -> None:
+    artifact = await stash.fetch(url)
+    assert as_shown(await artifact.slice(path="tables")) == (
+        f"[{artifact.ref} in 'tables': nothing is there. What there is: page, left_out, links.]"
+    )
 
 
 PNG = (

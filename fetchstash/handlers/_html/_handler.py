@@ -74,7 +74,7 @@ class HtmlHandler:
                 hidden_removed=page.hidden,
                 left_out_chars=left_out_chars,
                 left_out=left_out,
-                filled_paths=_reading.filled(reading) if verdict else (),
+                filled_paths=_reading.filled(reading),
             ),
         )
         if not reading.content:

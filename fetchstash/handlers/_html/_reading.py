@@ -1,7 +1,7 @@
 """Read a page: its content, all of it, its listings; and what it is instead of content."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import compress
@@ -269,16 +269,17 @@ def head(reading: Reading) -> str:
 
 
 def filled(reading: Reading) -> tuple[str, ...]:
-    """Return those paths of a page that hold something."""
-    texts: dict[str, Callable[[], object]] = {
-        "page": lambda: reading.blocks,
-        "left_out": lambda: not all(reading.keep),
-        "links": lambda: links(reading),
-        "tables": lambda: any(block.kind == TABLE for block in reading.blocks),
-        "images": lambda: any(map(_media.is_medium, reading.page.media)),
-        "data": lambda: data(reading),
+    """Return those paths of a page that hold something; data are looked for if it has no text."""
+    inline = reading.inline()
+    found = {
+        "page": not all(reading.keep),  # else it repeats the text
+        "left_out": not all(reading.keep),
+        "links": any(link for block in reading.blocks for link in _links(block, inline)),
+        "tables": any(block.kind == TABLE for block in reading.blocks),
+        "images": any(map(_media.is_medium, reading.page.media)),
+        "data": reading.verdict and data(reading),
     }
-    return tuple(name for name, text in texts.items() if text())
+    return tuple(name for name, is_filled in found.items() if is_filled)
 
 
 PICTURE = "images/"  # begins the path of one picture, by its number in the listing
