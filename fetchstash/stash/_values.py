@@ -183,8 +183,8 @@ class Slice:
     cut_at: int | None = None
     unread: int | None = None
     asked_end: int | None = None
-    header: str = ""
     by: Literal["read", "slice"] = "slice"
+    header: str = ""
 
     def __str__(self) -> str:
         return self.text
