@@ -1,4 +1,4 @@
-"""Every dead end offers its next call, in both protocol eras."""
+"""Every dead end offers its next call."""
 
 import re
 from typing import Any
@@ -72,12 +72,11 @@ async def test_arguments_by_other_names_get_the_call_that_was_meant_and_it_works
             await call(client, better, **right)
 
 
-@pytest.mark.parametrize("mode", ERAS)
 async def test_a_scanned_pdf_offers_the_picture_of_its_page_or_ocr(
-    mode: str, site: Site, connect: Connect
+    site: Site, connect: Connect
 ) -> None:
     scan = make_pdf([""], title="A scan")
-    async with connect(mode=mode) as client:
+    async with connect() as client:
         url = site.put("/scan.pdf", scan, "application/pdf")
         fetched = await call(client, "fetch_content", url=url)
         for text in (fetched, await fail(client, "artifact_grep", artifact_ref=url, pattern="x")):
@@ -88,11 +87,10 @@ async def test_a_scanned_pdf_offers_the_picture_of_its_page_or_ocr(
             assert not result.is_error, text
 
 
-@pytest.mark.parametrize("mode", ERAS)
 async def test_reading_what_has_no_text_or_was_not_fetched_offers_the_call(
-    mode: str, site: Site, connect: Connect
+    site: Site, connect: Connect
 ) -> None:
-    async with connect(mode=mode) as client:
+    async with connect() as client:
         url = site.put("/page.txt", "some words", "text/plain")
         line = await fail(client, "get_search_content", artifact_ref=url)
         assert line.startswith("[unknown_ref] Nothing is stored under this URL. Fetch it first: ")
@@ -112,11 +110,10 @@ async def test_reading_what_has_no_text_or_was_not_fetched_offers_the_call(
             assert "00000000  00 01" in await call(client, tool, **arguments)
 
 
-@pytest.mark.parametrize("mode", ERAS)
 async def test_a_mistaken_call_is_answered_with_one_that_works(
-    mode: str, site: Site, connect: Connect
+    site: Site, connect: Connect
 ) -> None:
-    async with connect(mode=mode) as client:
+    async with connect() as client:
         url = site.put("/page.txt", "a line\nf(x) = 1\n", "text/plain")
         ref = ref_in(await call(client, "fetch_content", url=url))
         line = await fail(client, "fetch_content", url=ref)
@@ -134,14 +131,13 @@ async def test_a_mistaken_call_is_answered_with_one_that_works(
         )
 
 
-@pytest.mark.parametrize("mode", ERAS)
 async def test_pages_as_pictures_come_one_by_one_each_with_the_call_for_the_next(
-    mode: str, site: Site, connect: Connect
+    site: Site, connect: Connect
 ) -> None:
     url = site.put(
         "/report.pdf", make_pdf(["one", "two", "three", "four"], title="Four"), "application/pdf"
     )
-    async with connect(mode=mode) as client:
+    async with connect() as client:
         ref = ref_in(await call(client, "fetch_content", url=url))
         first = await call(client, "artifact_slice", artifact_ref=ref, render="image")
         assert first.startswith(f"[{ref}: page 1 as a picture, ")
