@@ -5,6 +5,8 @@ import itertools
 import json
 import os
 import subprocess
+import time
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -126,6 +128,25 @@ class Caller:
             with suppress(OSError):
                 await self._ends[1].wait_closed()
             self._ends = None
+
+
+async def timed(
+    caller: Caller,
+    tool: str,
+    arguments: Mapping[str, Any],
+    times: dict[str, list[float]],
+    errors: Counter[str],
+) -> None:
+    """Call a tool; note its seconds, and what went wrong."""
+    start = time.perf_counter()
+    try:
+        answer = await caller.tool(tool, **arguments)
+    except (OSError, EOFError) as error:
+        errors[f"{tool}: {type(error).__name__}"] += 1
+        return
+    times.setdefault(tool, []).append(time.perf_counter() - start)
+    if answer.code:
+        errors[f"{tool}: {answer.code} {answer.text[:100]}"] += 1
 
 
 async def fetched(caller: Caller, urls: Sequence[str]) -> list[str]:

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench._calls import ERAS, Caller, Pipe, fetched, piped
+from bench._calls import ERAS, Caller, Pipe, fetched, piped, timed
 from bench._run import cpu_seconds, load as machine, p99
 from fetchstash.cli.demo._tour import command
 from fetchstash.cli.demo.site import Document, Site
@@ -124,16 +124,7 @@ async def load(
             await asyncio.sleep(chance.uniform(0, 2 * think))
             if time.monotonic() >= end:
                 break
-            tool, arguments = a_call(refs, site, chance)
-            start = time.perf_counter()
-            try:
-                answer = await caller.tool(tool, **arguments)
-            except (OSError, EOFError) as error:
-                errors[f"{tool}: {type(error).__name__}"] += 1
-                continue
-            times.setdefault(tool, []).append(time.perf_counter() - start)
-            if answer.code:
-                errors[f"{tool}: {answer.code} {answer.text[:100]}"] += 1
+            await timed(caller, *a_call(refs, site, chance), times, errors)
         await caller.aclose()
 
     await asyncio.gather(*(client(number) for number in range(clients)))

@@ -12,22 +12,20 @@ A ping is sent every 10 ms, whether or not the one before was answered: a loop t
 second delays a hundred of them.
 """
 
-import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import anyio
 from mcp import Client
 
 from bench._run import load
-from bench._store import fill
 from fetchstash.cli.demo._tour import ask, started
 from fetchstash.cli.demo.site import Document, Site
 from fetchstash.store import Facts, StoreLimits, open_store
-from fetchstash.text.ranges import Ranges
 from scripts.drive.programs import options
+from scripts.torture.kept import put
+from tests.server.ui.many import put_many, quick_folder
 
 BOUND = 0.1
 PAGE_BYTES = 2_300_000
@@ -98,9 +96,9 @@ async def page(mode: str) -> str:
 @asynccontextmanager
 async def prepared(artifacts: int) -> AsyncGenerator[tuple[Client, list[str]]]:
     """Serve a store of small artifacts and two large texts; yield the references of the two."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
-        folder = Path(name, "store")
-        await anyio.to_thread.run_sync(fill, folder, artifacts)
+    with quick_folder() as place:
+        folder = place / "store"
+        await put_many(folder, RUN, artifacts)
         store = await open_store(StoreLimits(folder, run=RUN, max_artifacts=2 * artifacts + 10))
         large = {
             "line": "words of one line, ëven so ".encode() * 150_000,
@@ -108,11 +106,8 @@ async def prepared(artifacts: int) -> AsyncGenerator[tuple[Client, list[str]]]:
         }
         refs: list[str] = []
         for title, data in large.items():
-            raw, text = store.spool / f"{title}.raw", store.spool / f"{title}.text"
-            raw.write_bytes(title.encode())
-            text.write_bytes(data)
             facts = Facts(title=title, content_kind="text", word="text")
-            refs.append((await store.put(raw, text, facts, Ranges())).artifact_ref)
+            refs.append((await put(store, title.encode(), data, facts)).artifact_ref)
         await store.aclose()
         flags = f"--no-ephemeral --folder {folder} --run {RUN} --max-artifacts 10000000".split()
         async with Site({}) as site, started(site, *flags, mode="legacy") as client:
@@ -146,7 +141,7 @@ async def search(artifacts: int) -> str:
     """Search again and again, from a process that has just started and then when all is indexed."""
     async with prepared(artifacts) as (client, _):
         cold, warm = Pings(client), Pings(client)
-        query = {"query": "alpha number 77"}
+        query = {"query": "document 77"}
 
         async def first_searches() -> None:
             end = time.monotonic() + SEARCH_SECONDS

@@ -25,6 +25,7 @@ from fetchstash.store._postgres import Connection
 from fetchstash.store._text import StrideIndex
 from fetchstash.text.ranges import Ranges
 from scripts.drive.programs import options
+from scripts.torture.kept import put
 from tests.store.buckets import every_bucket_is, new_objects
 from tests.store.postgres import server
 
@@ -77,18 +78,15 @@ async def measure(counts: list[int], tenants: int, folder: Path) -> bool:
             own = store_of_tenant(limits, tenant) if tenant else limits
             return await open_store(own)
 
-    async def put(store: Any) -> str:
-        paths = [store.spool / secrets.token_hex(8) for _ in range(2)]
-        for path in paths:
-            path.write_bytes(secrets.token_hex(99).encode())
-        facts = await store.put(paths[0], paths[1], Facts(), Ranges(), url="https://a.example/")
-        return str(facts.artifact_ref)
+    async def keep(store: Any) -> str:
+        raw, text = (secrets.token_hex(99).encode() for _ in range(2))
+        return (await put(store, raw, text, url="https://a.example/")).artifact_ref
 
     async def costs(store: Any, named: str) -> dict[str, tuple[int, int, float]]:
         """Print and return what each call asks: statements, requests, milliseconds."""
-        ref = await put(store)
+        ref = await keep(store)
         calls: dict[str, Callable[[], Awaitable[object]]] = {
-            "put": lambda: put(store),
+            "put": lambda: keep(store),
             "get": lambda: store.get(ref),
             "get by URL": lambda: store.get("https://a.example/"),
             "list": lambda: store.list(limit=50),
@@ -130,7 +128,7 @@ async def measure(counts: list[int], tenants: int, folder: Path) -> bool:
     asked: list[dict[str, tuple[int, int]]] = []
     for number in range(1, tenants + 1):
         store = await opened(f"tenant-{number}")
-        await put(store)
+        await keep(store)
         if number in (1, tenants):
             seen = await costs(store, f"tenant {number:,}")
             asked.append({name: cost[:2] for name, cost in seen.items()})

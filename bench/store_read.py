@@ -21,6 +21,7 @@ from bench._store import write_text
 from fetchstash.store import ArtifactStore, Facts, GrepQuery, StoreLimits, TextReader, open_store
 from fetchstash.text.ranges import Ranges
 from scripts.drive.programs import options
+from scripts.torture.kept import put
 
 PATTERNS = {
     "literal": (GrepQuery("quarterly needle", literal=True), ["-F", "quarterly needle"]),
@@ -81,16 +82,14 @@ async def one_size(folder: Path, megabytes: int, repeat: int) -> None:
     write_text(store.spool / "text", megabytes)
     (store.spool / "raw").write_bytes(b"")
     warm_up = GrepQuery("no such words")
-    (store.spool / "small").write_bytes(b"small\n")
-    (store.spool / "small-raw").write_bytes(b"")
-    small = await store.put(store.spool / "small-raw", store.spool / "small", Facts(), Ranges())
+    small = await put(store, b"", b"small\n")
     reader = await store.open_text(small.artifact_ref)
     await reader.grep(warm_up)  # imports RE2
     await reader.aclose()
     before = peak()
     began = time.perf_counter()
     facts = await store.put(store.spool / "raw", store.spool / "text", Facts(), Ranges())
-    put = time.perf_counter() - began
+    took = time.perf_counter() - began
     reader = await store.open_text(facts.artifact_ref)
     began = time.perf_counter()
     await reader.grep(warm_up)
@@ -105,7 +104,7 @@ async def one_size(folder: Path, megabytes: int, repeat: int) -> None:
     quantiles = [statistics.quantiles(taken, n=100) for taken in (warm, cold)]
     figures = " ".join(f"{q[49] * 1000:8.3f} {q[98] * 1000:8.3f}" for q in quantiles)
     print(
-        f"{megabytes:6} {figures} {grown / 2**20:10.1f} {put:8.2f} {grep:8.3f} {rank:8.2f}",
+        f"{megabytes:6} {figures} {grown / 2**20:10.1f} {took:8.2f} {grep:8.3f} {rank:8.2f}",
         flush=True,
     )
     await store.aclose()
@@ -147,9 +146,7 @@ async def search(folder: Path, megabytes: int) -> None:
     common = (store.spool / "common").read_bytes()[: megabytes * 1_000].rpartition(b"\n")[0]
     for n in range(1_000):
         text = common + b"\ndocument %d is about topic%d\n" % (n, n)
-        (store.spool / "text").write_bytes(text)
-        (store.spool / "raw").write_bytes(b"%d" % n)
-        await store.put(store.spool / "raw", store.spool / "text", Facts(), Ranges())
+        await put(store, b"%d" % n, text)
     began, searches = time.perf_counter(), list[float]()
     while True:
         search_began = time.perf_counter()

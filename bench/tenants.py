@@ -13,6 +13,7 @@ Ends with 1 if a ratio is over 2, or a share is further than 0.05 from a half.
 """
 
 import asyncio
+import json
 import os
 import random
 import secrets
@@ -31,7 +32,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bench._calls import Caller, fetched
+from bench._calls import Caller, fetched, timed
 from bench._run import p99
 from fetchstash.cli.demo._tour import command
 from fetchstash.cli.demo.site import HANDBOOK, READINGS, REPORT, Site
@@ -73,12 +74,7 @@ async def quiet(
     chance, errors = random.Random(len(times)), Counter[str]()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        tool, arguments = a_call(refs, site, HANDBOOK, chance)
-        start = time.perf_counter()
-        answer = await caller.tool(tool, **arguments)
-        times.setdefault(tool, []).append(time.perf_counter() - start)
-        if answer.code:
-            errors[f"{tool}: {answer.code} {answer.text[:100]}"] += 1
+        await timed(caller, *a_call(refs, site, HANDBOOK, chance), times, errors)
     return errors
 
 
@@ -103,7 +99,7 @@ async def flood(port: int, token: str, site: str, connections: int) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    print(dict(outcomes), flush=True)
+    print(json.dumps(outcomes), flush=True)
 
 
 @asynccontextmanager
@@ -123,9 +119,7 @@ async def flooding(
         process.terminate()
         last = (await process.stdout.read()).decode().strip()
         await process.wait()
-    for pair in last.strip("{}").split(", "):
-        code, _, count = pair.partition(": ")
-        totals[code.strip("'")] += int(count or 0)
+    totals.update(json.loads(last or "{}"))
 
 
 def shown(name: str, alone: Sequence[float], beside: Sequence[float]) -> float:

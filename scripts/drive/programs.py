@@ -7,7 +7,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 MAX_SECONDS = 900
 """What a command of a check may take."""
@@ -108,7 +108,7 @@ def ends_well(
     given: dict[str, Any] = {**more, **(piped if quiet else {})}
     try:
         words = [str(word) for word in command]
-        done: Any = subprocess.run(words, check=False, timeout=seconds, **given)
+        done = cast("Any", subprocess.run(words, check=False, timeout=seconds, **given))
         said = str(done.stderr or "")
         good = is_good(done.returncode, said)
         ended = "ok" if good else f"FAILED with {done.returncode}"

@@ -38,18 +38,19 @@ def python_tool(name: str) -> Path | None:
     # uv, which installs all the others, is installed by pip.
     installer = python if name == "uv" else Path(uv_program() or "uv")
     pip = ["-m", "pip", "install"] if name == "uv" else ["pip", "install", "--python", str(python)]
-    steps: list[list[str | Path]] = [
-        [
-            sys.executable,
-            "-m",
-            "venv",
-            *([] if name == "uv" else ["--without-pip"]),
-            "--clear",
-            folder,
-        ],
-        [installer, *pip, "-q", "--require-hashes", "--only-binary", ":all:", "-r", lock],
+    bare = [] if name == "uv" else ["--without-pip"]
+    make: list[str | Path] = [sys.executable, "-m", "venv", *bare, "--clear", folder]
+    install: list[str | Path] = [
+        installer,
+        *pip,
+        "-q",
+        "--require-hashes",
+        "--only-binary",
+        ":all:",
+        "-r",
+        lock,
     ]
-    return programs if _made(name, folder, lock, steps) else None
+    return programs if _made(name, folder, lock, [make, install]) else None
 
 
 def node_tool(name: str) -> Path | None:

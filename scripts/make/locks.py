@@ -49,21 +49,12 @@ def lock_python(packages: Sequence[str], output: Path, *, upgrade: bool) -> None
         asked, lock = Path(folder, "tool.in"), Path(folder, "pylock.toml")
         lines = [own.sub(rf"fetchstash\1 @ {ROOT.as_uri()}", package) for package in packages]
         asked.write_text("\n".join(lines))
-        uv: list[str | Path] = [
-            "uv",
-            "pip",
-            "compile",
-            *UNIVERSAL,
-            "--format",
-            "pylock.toml",
-            "-o",
-            lock,
-            asked,
-        ]
+        uv = ["uv", "pip", "compile", *UNIVERSAL, "--format", "pylock.toml"]
+        uv += ["-o", str(lock), str(asked)]
         if output.exists() and not upgrade:  # the versions that it has, where they still go
             kept = Path(folder, "kept.txt")
             kept.write_text("\n".join(re.findall(r"(?m)^\S+==\S+", output.read_text())))
-            if subprocess.run([*uv, "-c", kept], capture_output=True, check=False).returncode:
+            if subprocess.run([*uv, "-c", str(kept)], capture_output=True, check=False).returncode:
                 subprocess.run(uv, check=True)
         else:
             subprocess.run(uv, check=True)

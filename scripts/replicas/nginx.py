@@ -37,6 +37,7 @@ from scripts.replicas.clients import (
     token_for,
 )
 from scripts.replicas.machines import nginx
+from scripts.torture.kept import show
 
 TOKEN_SECONDS = 30.0
 """What a replica may take to see that a token was created or revoked."""
@@ -233,10 +234,7 @@ def main() -> int:
         url = args.url or f"file:{folder}/store"
         place = Path(folder).resolve()
         ledger = asyncio.run(play(url, args.endpoint, args.seconds, args.clients, place))
-    for fault in ledger.faults[:20]:
-        print(f"FAULT {fault}")
-    print(f"{len(ledger.faults)} faults")
-    return FAULTS_FOUND if ledger.faults else 0
+    return FAULTS_FOUND if show(ledger.faults) else 0
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ from fetchstash.store import (
 )
 from fetchstash.store._catalog_store import CatalogStore
 from scripts.drive.programs import options
-from scripts.torture.kept import Child, Ledger, dice, put, read_back, say, sums
+from scripts.torture.kept import Child, Ledger, dice, put, read_back, say, show, sums
 from tests.store.postgres import Server, server
 
 FAULTS_FOUND = 3
@@ -200,7 +200,7 @@ def main() -> int:
         anyio.run(replica, limits, int(args.seed * 1e9))
     with tempfile.TemporaryDirectory() as folder:
         ledger = play(args, server(), Path(folder).resolve())
-    return FAULTS_FOUND if ledger.end() else 0
+    return FAULTS_FOUND if show(ledger.faults) else 0
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import secrets
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fetchstash.store import ArtifactStore, Facts
@@ -36,12 +37,14 @@ def sums(raw: bytes, text: bytes) -> tuple[str, str]:
     return hashlib.sha256(raw).hexdigest(), hashlib.sha256(text).hexdigest()
 
 
-async def put(store: ArtifactStore, raw: bytes, text: bytes) -> Facts:
+async def put(
+    store: ArtifactStore, raw: bytes, text: bytes, facts: Facts | None = None, url: str = ""
+) -> Facts:
     """Put bytes by way of the spool."""
-    paths = [store.spool / secrets.token_hex(8) for _ in range(2)]
-    for path, data in zip(paths, (raw, text), strict=True):
-        path.write_bytes(data)
-    return await store.put(paths[0], paths[1], Facts(), Ranges())
+    of_raw, of_text = (store.spool / secrets.token_hex(8) for _ in range(2))
+    of_raw.write_bytes(raw)
+    of_text.write_bytes(text)
+    return await store.put(of_raw, of_text, facts or Facts(), Ranges(), url=url)
 
 
 async def read_text(store: ArtifactStore, ref: str) -> bytes:
@@ -57,6 +60,14 @@ async def read_back(store: ArtifactStore, ref: str) -> tuple[bytes, bytes]:
     text = await read_text(store, ref)
     async with store.open_raw(ref) as path:
         return path.read_bytes(), text
+
+
+def show(faults: Sequence[str]) -> bool:
+    """Print the first faults; return whether there are any."""
+    for fault in faults[:20]:
+        print(f"FAULT {fault}")
+    print(f"{len(faults)} faults")
+    return bool(faults)
 
 
 @dataclass
@@ -84,13 +95,6 @@ class Ledger:
                 self.faults.append(f"{words[-1]} was seen by {' '.join(words[:-1])}")
             case _:
                 pass
-
-    def end(self) -> bool:
-        """Print the faults; return whether there are any."""
-        for fault in self.faults[:20]:
-            print(f"FAULT {fault}")
-        print(f"{len(self.faults)} faults")
-        return bool(self.faults)
 
 
 class Child:

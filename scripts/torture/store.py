@@ -30,7 +30,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 from fetchstash.errors import FetchstashError, UnknownRef
 from fetchstash.store import ALL_RUNS, StoreLimits, check_store, open_store, repair_store
 from scripts.drive.programs import options
-from scripts.torture.kept import Child, Ledger, dice, read_back, sums
+from scripts.torture.kept import Child, Ledger, dice, read_back, show, sums
 from scripts.torture.store_children import is_half
 
 PUT_STEPS = ("measured", "locked", "renamed", "folders_synced", "committed", "put_done")
@@ -328,7 +328,7 @@ def main() -> int:
     )
     for where, count in sorted(ledger.kills.items()):
         print(f"  {count:5} {where}")
-    return ledger.end()
+    return show(ledger.faults)
 
 
 if __name__ == "__main__":

@@ -16,13 +16,15 @@ from fetchstash.text.ranges import Ranges
 def quick_folder() -> Generator[Path]:
     """Yield a folder in memory where there is one: ten thousand fsyncs take minutes on a disk."""
     memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
+    place = memory if memory.is_dir() else None
+    with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as name:
         yield Path(name)
 
 
 async def put_many(folder: Path, run: str, count: int) -> None:
     """Put ``count`` small texts from a hundred hosts."""
-    store = await open_store(load({"store.folder": str(folder), "store.run": run}).store)
+    limits = {"store.folder": str(folder), "store.run": run, "store.max_artifacts": count + 10}
+    store = await open_store(load(limits).store)
     kinds = ("html", "pdf", "json", "csv", "text")
     for number in range(count):
         raw, text = store.spool / f"raw{number}", store.spool / f"text{number}"
