@@ -26,35 +26,19 @@ from scripts.drive.programs import options
 from tests.server.ui.many import put_long, put_many, quick_folder
 
 BOUND_MS = 100
+VIEWS = Path(__file__).with_name("_view.js").read_text(encoding="utf-8")
 LARGE = 4
 """Long texts beside the small ones; the store keeps 10,000 artifacts by default."""
 TREE_BYTES = 15_000_000
-PAINTED = """() => { window.painted = async (act, ready) => {
-  const frame = () => new Promise(requestAnimationFrame), start = performance.now();
-  act();
-  do await frame(); while (!ready());
-  await frame();
-  return performance.now() - start;
-}; }"""
-OPEN = """n => painted(() => select(filtered[n].ref), () => !$("artifact").hidden
-  && shown?.ref === filtered[n].ref && $("body").querySelector(".line .doc")?.textContent)"""
-GO = """n => {
-  const text = shown.text, line = Math.round(n * text.total);
-  return painted(() => text.go(line), () => {
-    const row = text.rows.firstElementChild;
-    const [at, doc] = row.children;
-    return at.textContent === number(text.top) && doc.textContent;
-  });
-}"""
-ROWS = """n => {
-  const at = $("body").querySelector("[role=status]"), before = at.textContent;
-  return painted(() => shown.next(n), () => at.textContent !== before);
-}"""
-LEVEL = """n => { const all = $("body").querySelectorAll(".tree button[aria-expanded=false]");
-  const button = all[n % all.length]; return painted(() => button.click(),
-    () => button.parentElement.querySelector("ul")); }"""
 
-
+TABS = {
+    "list": ("", ""),
+    "text": ("textTab", ".line .doc"),
+    "table": ("tableTab", "#body tbody tr"),
+    "tree": ("treeTab", ".tree button"),
+    "json": ("textTab", ".line .doc"),
+}
+"""The tab of each view, and what stands there when it is ready."""
 ROW = "{0},keeper number {0},light of the cape,30\n"
 ITEM = '{{"id": "{0:09}", "keeper": {{"name": "keeper {0}", "log": [1, 2, 3]}}}},\n'
 
@@ -73,19 +57,17 @@ async def fill(folder: Path, count: int, size: int) -> dict[str, str]:
 async def measure(page: Page, refs: dict[str, str], count: int, times: int) -> None:
     """Print the times of each kind of view in milliseconds, and the machine's load."""
     chosen = random.Random(1)
-    await page.evaluate(PAINTED)
-    tabs = {"text": "textTab", "table": "tableTab", "tree": "treeTab", "json": "textTab"}
-    scripts = {"list": OPEN, "text": GO, "table": ROWS, "tree": LEVEL, "json": GO}
-    for name, script in scripts.items():
-        if name != "list":
-            await page.evaluate("([ref, tab]) => open(ref, { tab })", [refs[name], tabs[name]])
-            await page.wait_for_selector(READY[tabs[name]])
+    await page.evaluate(VIEWS)
+    for name, (tab, ready) in TABS.items():
+        if tab:
+            await page.evaluate("([ref, tab]) => open(ref, { tab })", [refs[name], tab])
+            await page.wait_for_selector(ready)
         taken: list[float] = []
         for turn in range(times):
-            place = chosen.random() if script is GO else turn + 1
+            place = chosen.random() if tab == "textTab" else turn + 1
             if name == "list":
                 place = chosen.randrange(len(refs), count)
-            taken.append(await page.evaluate(script, place))
+            taken.append(await page.evaluate(f"place => views.{name}(place)", place))
         cuts = quantiles(taken, n=20)
         verdict = "ok" if cuts[18] < BOUND_MS else f"over {BOUND_MS} ms"
         load = os.getloadavg()[0]
@@ -93,9 +75,6 @@ async def measure(page: Page, refs: dict[str, str], count: int, times: int) -> N
             f"{name:6} p50 {cuts[9]:5.0f} ms  p95 {cuts[18]:5.0f} ms  {verdict}  load {load:.1f}",
             flush=True,
         )
-
-
-READY = {"textTab": ".line .doc", "tableTab": "#body tbody tr", "treeTab": ".tree button"}
 
 
 async def main(count: int, size: int, times: int, *, first: bool) -> None:

@@ -204,8 +204,8 @@ def time_a_fresh_clone(hosts: list[HostAtHome], folder: Path) -> None:
 
 def main() -> int:
     """Drive the hosts that are named, or all; return how many checks failed."""
-    chosen = options(__doc__, names=HOSTS, transcripts=Path())
-    transcripts = chosen.transcripts if chosen.transcripts.name else None
+    chosen = options(__doc__, names=HOSTS, transcripts="")
+    transcripts = Path(chosen.transcripts) if chosen.transcripts else None
     if sys.platform != "linux":
         print("SKIPPED: the processes that stay are counted on Linux alone")
         return 0
