@@ -1,6 +1,5 @@
 """A store with very many artifacts, and one with a very long text."""
 
-import shutil
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -15,8 +14,7 @@ from fetchstash.text.ranges import Ranges
 @contextmanager
 def quick_folder() -> Generator[Path]:
     """Yield a folder in memory where there is one: ten thousand fsyncs take minutes on a disk."""
-    memory = Path("/dev/shm")
-    place = memory if memory.is_dir() else None
+    place = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as name:
         yield Path(name)
 
@@ -53,7 +51,7 @@ async def put_long(
         for number in range(1, size // len(line.format(0)) + 1):
             file.write(line.format(number))
         file.write(line.format(0).rstrip(",\n") + ends[1:] if ends else "")
-    shutil.copyfile(raw, text)
+    text.write_bytes(raw.read_bytes())
     kept = await store.put(raw, text, Facts(content_kind=kind, title=kind), Ranges())
     await store.aclose()
     return kept.artifact_ref
