@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 BUDGET = {
-    "bench": (22, 3_402),
+    "bench": (22, 3_330),
     "compare": (11, 1_534),
     "fetchstash": (4, 931),
     "fetchstash/cli": (23, 5_835),
@@ -27,7 +27,7 @@ BUDGET = {
     "fetchstash/store": (28, 8_080),
     "fetchstash/system": (4, 610),
     "fetchstash/text": (6, 1_139),
-    "scripts": (46, 7_127),
+    "scripts": (46, 7_104),
     "tests": (245, 54_197),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
