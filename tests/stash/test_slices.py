@@ -130,7 +130,7 @@ async def test_rows_of_sheets(stash: Stash, put: Put) -> None:
     assert (await stash.slice(ref, path="south", unit="rows")).text == "4\n5\n"
     assert (await stash.slice(ref, path="North", unit="rows", start=3, end=9)).text == "3\n"
     assert (await stash.slice(ref, path="South")).text == "## South\n| id |\n4\n5\n"
-    assert (await stash.slice(await put(SHEETS, TABLES), path="South")).text == "4\n5\n"
+    assert (await stash.slice(await put(SHEETS, TABLES), path="South")).text == "| id |\n4\n5\n"
     with pytest.raises(BadArgument, match="There are 2 tables here"):
         await stash.slice(ref, unit="rows")
     with pytest.raises(OutOfRange, match="There are 2 rows, and start is 3"):
