@@ -8,7 +8,6 @@ from fetchstash.handlers._binary import UnreadHandler
 from fetchstash.handlers._contract import Extracted, Format, Head, Hints, Sniffed, family, variant
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._sniffers import printable
-from fetchstash.text.facts import DocumentFacts
 
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
 
@@ -92,16 +91,11 @@ class MediaHandler:
         facts += [name for magic, name in _CODECS.items() if head.startswith(magic)]
         facts += [name for mark, name in _OGG_CODECS.items() if mark in head]
         facts += [f"{'date' if name == 'year' else name} {tags[name]}" for name in tags]
-        return Extracted(
-            None,
-            DocumentFacts(
-                title=tags.get("title", ""),
-                author=tags.get("artist", ""),
-                published=tags.get("year", "")[:10],
-                seconds=None if seconds is None else round(seconds),
-                structure_info=", ".join(facts),
-            ),
-        )
+        extracted = Extracted(None)
+        extracted.learn(title=tags.get("title", ""), author=tags.get("artist", ""))
+        extracted.learn(published=tags.get("year", "")[:10], structure_info=", ".join(facts))
+        extracted.learn(seconds=None if seconds is None else round(seconds))
+        return extracted
 
 
 def clock(seconds: float) -> str:

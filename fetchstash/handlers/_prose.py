@@ -244,6 +244,21 @@ def table_row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
 
 
+_MAX_SCRIPT = 30  # characters of what is raised or lowered; more are a note
+# What is raised and no exponent: marks of notes and trademarks, endings of ordinals.
+_MARKS = "*†‡§®™©()[] "
+_ORDINALS = re.compile(r"st|nd|rd|th|er|re|e|i?ème|eme|os?|as?|º|ª", re.IGNORECASE)
+
+
+def script(mark: str, text: str) -> str:
+    """Return ``x^2``, ``10^{-3}``, ``CO_2``; marks and endings of ordinals as they are."""
+    plain = text.strip()
+    if not plain.strip(_MARKS) or len(plain) > _MAX_SCRIPT or _ORDINALS.fullmatch(plain):
+        return text
+    trailing = text[len(text.rstrip()) :]
+    return (f"{mark}{plain}" if len(plain) == 1 else f"{mark}{{{plain}}}") + trailing
+
+
 def read_prose(chunks: Iterable[bytes], reader: XmlReader, prose: Prose) -> Iterator[Part]:
     """Read an XML document; yield the parts that ``reader`` writes into ``prose``.
 

@@ -242,6 +242,4 @@ def looks_like(kind: ContentKind, head: str) -> bool:
             or start.isdigit()
             or head.lstrip().startswith(("true", "false", "null"))
         )
-    if kind == "jsonl":
-        return start != "" and start in '{["\x1e'
-    return True
+    return kind != "jsonl" or (start != "" and start in '{["\x1e')

@@ -260,8 +260,7 @@ def _failure_line(host: Host, failure: Failure, limit: int) -> str:
 
 
 def _failure_record(host: Host, failure: Failure) -> Mapping[str, Any]:
-    error = error_record(host.shown(failure.error), host.word)
-    return {"source_url": failure.url, "error": error}
+    return {"source_url": failure.url, "error": error_record(host.shown(failure.error), host.word)}
 
 
 def _share(

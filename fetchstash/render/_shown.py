@@ -271,8 +271,8 @@ def _read_opening(shown: Slice, facts: Facts) -> str:
     opening, units = f"[{facts.artifact_ref}{where}: {word}", shown.units
     if where and not shown.count:
         held = ", ".join(path for path in facts.paths if path in facts.filled_paths)
-        what = held or "the text, without a path"
-        return f"[{facts.artifact_ref}{where}: nothing is there. What there is: {what}.]"
+        nothing = f"[{facts.artifact_ref}{where}: nothing is there. What there is: "
+        return f"{nothing}{held or 'the text, without a path'}.]"
     if not shown.count:
         return f"{opening} 0 of 0]"
     if shown.unit in ("chars", "bytes"):

@@ -81,13 +81,9 @@ def size(count: int) -> str:
     """Return bytes for people: 812 bytes, 612 KB, 1.9 MB (of 1,024)."""
     if count < 1024:
         return f"{count} bytes"
-    for unit, scale in (("KB", 2**10), ("MB", 2**20), ("GB", 2**30)):
-        if count < scale * 1023.5 or unit == "GB":
-            amount = count / scale
-            return (
-                f"{amount:.1f} {unit}" if unit != "KB" and amount < 10 else f"{amount:.0f} {unit}"
-            )
-    raise AssertionError
+    units = (("KB", 2**10), ("MB", 2**20), ("GB", 2**30))
+    unit, scale = next(u for u in units if count < u[1] * 1023.5 or u[0] == "GB")
+    return f"{count / scale:.{int(unit != 'KB' and count < 10 * scale)}f} {unit}"
 
 
 def counted(count: int, word: str) -> str:
@@ -226,14 +222,11 @@ def unread_lines(unread: Unread | None, word: Wording) -> tuple[str, ...]:
     """Return the line on pages without text, with the call that reads or shows them."""
     if unread is None:
         return ()
-    call = word(unread.call)
+    pages, call = counted(unread.pages, "page"), word(unread.call)
     if unread.is_readable:
-        pages = f"{counted(unread.pages, 'page')} not read yet"
-        return (f"[{pages}: {call} reads them by OCR.]",)
-    pages = f"{counted(unread.pages, 'page')} without a text layer"
-    return (
-        f"[{pages}: {call} shows one. The operator can install fetchstash[ocr] to have them read.]",
-    )
+        return (f"[{pages} not read yet: {call} reads them by OCR.]",)
+    ocr = "The operator can install fetchstash[ocr] to have them read."
+    return (f"[{pages} without a text layer: {call} shows one. {ocr}]",)
 
 
 def preview_notice(subject: Subject, shown: int, *, with_path: bool) -> str:

@@ -70,13 +70,10 @@ def span(text: StoredText, ranges: Ranges, facts: Facts, part: Part) -> Span:
     line = text.line_of_char(begin) if text.index.chars else 1
     count = (text.line_of_char(stop - 1) - line + 1) if stop > begin else 0
     first, last = closed(part.start, part.end, count, "lines")
-    return Span(
-        text.char_of_line(line + first - 1) if count else begin,
-        min(text.char_of_line(line + last), stop) if count else begin,
-        first,
-        last,
-        count,
-    )
+    if not count:
+        return Span(begin, begin, first, last, count)
+    end = min(text.char_of_line(line + last), stop)
+    return Span(text.char_of_line(line + first - 1), end, first, last, count)
 
 
 def _bytes(text: StoredText, part: Part) -> Span:
@@ -281,16 +278,9 @@ async def from_offset(
         raise OutOfRange(there_are(reader.chars, "characters", f"offset is {offset}"), hint)
     end = reader.chars if max_chars is None else min(offset + max_chars, reader.chars)
     return Slice(
-        facts,
-        await reader.read_chars(offset, end),
-        total=reader.chars - offset,
-        unit="chars",
-        start=offset,
-        end=reader.chars,
-        count=reader.chars,
-        char=offset,
-        by="read",
-    )
+        facts, await reader.read_chars(offset, end), total=reader.chars - offset, unit="chars",
+        start=offset, end=reader.chars, count=reader.chars, char=offset, by="read",
+    )  # fmt: skip
 
 
 async def of_text(reader: TextReader, facts: Facts, part: Part, max_chars: int | None) -> Slice:
@@ -303,18 +293,10 @@ async def of_text(reader: TextReader, facts: Facts, part: Part, max_chars: int |
 
     whole, shown = await reader.read(read)
     return Slice(
-        facts,
-        shown,
-        total=whole.end - whole.start,
-        unit=part.unit,
-        start=whole.first,
-        end=whole.last,
-        count=whole.count,
-        char=whole.start,
-        path=part.path,
-        page_ends=whole.pages,
-        header=whole.header,
-    )
+        facts, shown, total=whole.end - whole.start, unit=part.unit, start=whole.first,
+        end=whole.last, count=whole.count, char=whole.start, path=part.path,
+        page_ends=whole.pages, header=whole.header,
+    )  # fmt: skip
 
 
 def of_value(value: PartText, facts: Facts, part: Part) -> Slice:

@@ -349,9 +349,7 @@ class JsonLinesHandler(Streamed, TextParts):
             )
             return value_rows(list(values), name) if name else Records(values)
 
-        if is_query(path):
-            return answer(path, records)
-        return value_at(list(records().all), path)
+        return answer(path, records) if is_query(path) else value_at(list(records().all), path)
 
 
 def _record_lines(chunk: str) -> list[str]:

@@ -257,9 +257,7 @@ def write(value: Any) -> str:
         return "{" + ", ".join(f"{write(k)}: {write(v)}" for k, v in value.items()) + "}"
     if is_array(value):
         return "[" + ", ".join(write(item) for item in value) + "]"
-    if isinstance(value, Spelled):
-        return value.spelling
-    return json.dumps(value, ensure_ascii=False)
+    return value.spelling if isinstance(value, Spelled) else json.dumps(value, ensure_ascii=False)
 
 
 def pick(value: Any, path: str) -> Any:

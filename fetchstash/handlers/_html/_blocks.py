@@ -51,15 +51,8 @@ class Block:
 
 
 def _linked_words(nodes: list[Node]) -> int:
-    words = 0
-    for node in nodes:
-        if isinstance(node, str):
-            continue
-        if node.tag == "a":
-            words += len(node.raw().split())
-        elif node.children:
-            words += _linked_words(node.children)
-    return words
+    inside = (node for node in nodes if not isinstance(node, str))
+    return sum(len(e.raw().split()) if e.tag == "a" else _linked_words(e.children) for e in inside)
 
 
 def cut(page: Page) -> list[Block]:
@@ -221,17 +214,11 @@ def _is_line_numbers(code: Element) -> bool:
     cell = next((around for around in islice(code.outward(), 1, None) if around.tag != "div"), None)
     if cell is None or cell.tag != "td" or cell.parent is None:
         return False
-    if cell is list(cell.parent.elements())[-1]:
-        return False
     lines = [line.strip() for line in code.raw().split("\n") if line.strip()]
-    if not all(line.isdecimal() and len(line) < 8 for line in lines):
+    are_numbers = all(line.isdecimal() and len(line) < 8 for line in lines)
+    if cell is list(cell.parent.elements())[-1] or not are_numbers:
         return False
     return all(int(line) < int(below) for line, below in pairwise(lines))
-
-
-def texts(blocks: list[Block]) -> list[Block]:
-    """Return the blocks that have words."""
-    return [block for block in blocks if block.kind != MEDIUM]
 
 
 def _ends_with_break(run: list[Node]) -> bool:
@@ -272,7 +259,7 @@ def table_lines(table: Element, inline: Inline) -> Iterator[str]:
         lines[: len(heads)] = [names]
     width = max(map(len, lines), default=0)
     for number, texts in enumerate(lines):
-        grid.fill(texts, width)
+        texts.extend([""] * grid.take(width - len(texts)))
         yield f"| {' | '.join(texts)} |"
         if number == 0:
             yield f"|{' --- |' * len(texts)}"
@@ -305,9 +292,8 @@ class _Grid:
             breaks = "<br>" if has_code else " "
             text = inline.text(cell.children, breaks=breaks).replace("|", "\\|")
             self._spare += len(text) + 2
-            more = max(min(_columns(cell) - 1, self._width - 1, self._spare // 3), 0)
-            self._spare -= 3 * more
-            height = _span(cell, "rowspan", 65_534)
+            more = self.take(min(_columns(cell), self._width) - 1)
+            height = _columns(cell, "rowspan", 65_534)
             value = text if len(text) <= LONGEST_REPEATED else DITTO
             is_named = is_head and len(value) * more <= self._spare_names
             self._spare_names -= len(value) * more if is_named else 0
@@ -318,11 +304,11 @@ class _Grid:
         self._take_spans(texts)
         return texts
 
-    def fill(self, texts: list[str], width: int) -> None:
-        """Add empty cells up to ``width``."""
-        missing = width - len(texts)
-        self._spare -= 3 * missing
-        texts += [""] * missing if self._spare >= 0 else []
+    def take(self, cells: int) -> int:
+        """Return how many empty cells may be added, at most ``cells``."""
+        cells = max(min(cells, self._spare // 3), 0)
+        self._spare -= 3 * cells
+        return cells
 
     def _take_spans(self, texts: list[str]) -> None:
         """Add the values that reach into this row at its next columns."""
@@ -337,15 +323,10 @@ class _Grid:
             texts.append(value)
 
 
-def _columns(cell: Element) -> int:
-    return _span(cell, "colspan", MAX_COLUMNS_SPANNED)
-
-
-def _span(cell: Element, name: str, most: int) -> int:
+def _columns(cell: Element, name: str = "colspan", most: int = MAX_COLUMNS_SPANNED) -> int:
+    """Return how many columns a cell spans, or rows."""
     value = cell.get(name).strip()
-    if not value.isdecimal() or len(value) > 5:
-        return 1
-    return max(1, min(int(value), most))
+    return max(1, min(int(value), most)) if value.isdecimal() and len(value) < 6 else 1
 
 
 PART_CHARS = 65_536
@@ -454,9 +435,8 @@ class _Marks:
 
 def _follows_closely(before: Block, block: Block) -> bool:
     """Return whether no blank line separates two blocks, such as items of one list."""
-    if HEADING in {block.kind, before.kind} or not before.containers or not block.containers:
-        return False
-    if TABLE in {block.kind, before.kind}:
+    kinds = {block.kind, before.kind}
+    if kinds & {HEADING, TABLE} or not before.containers or not block.containers:
         return False
     last = block.containers[-1]
     return last.tag != "blockquote" and last not in before.containers

@@ -51,9 +51,8 @@ class HtmlHandler:
         left_out_chars, left_out = _content.left_out(reading.blocks, reading.keep)
         inline = reading.inline()
         lead = _leads.absolute(reading.base, _reading.leads_to(page, verdict))
+        verdict = "no_text" if verdict == "leads_on" and not lead else verdict
         address = lead if verdict == "leads_on" else ""
-        if verdict == "leads_on" and not lead:
-            verdict = "no_text"
         if verdict == "empty_shell":
             address = _leads.alternate(page.links, reading.base, hints.url)
             if data := _reading.data(reading):
@@ -62,21 +61,15 @@ class HtmlHandler:
         extracted = Extracted(
             None,
             DocumentFacts(
-                title=metadata.title,
-                language=metadata.language,
-                author=metadata.author,
-                published=metadata.published,
-                structure_info=_facts(reading),
-                page_verdict=verdict,
-                leads_to=address,
+                title=metadata.title, language=metadata.language, author=metadata.author,
+                published=metadata.published, structure_info=_facts(reading),
+                page_verdict=verdict, leads_to=address,
                 next_url=inline.absolute(_reading.next_page(page)),
-                extraction_truncated=cut,
-                hidden_removed=page.hidden,
-                left_out_chars=left_out_chars,
-                left_out=left_out,
+                extraction_truncated=cut, hidden_removed=page.hidden,
+                left_out_chars=left_out_chars, left_out=left_out,
                 filled_paths=_reading.filled(reading),
             ),
-        )
+        )  # fmt: skip
         if not reading.content:
             tags = PageReason.PAGE_TAGS.cause(limit=_element.MAX_TAGS)
             extracted.fail(tags if cut else PageReason.PAGE_WITHOUT_TEXT.cause())

@@ -7,6 +7,7 @@ from urllib.parse import urljoin
 from fetchstash.handlers._html import _element
 from fetchstash.handlers._html._element import BLOCKS, HEADINGS, Element, Node, is_code, names
 from fetchstash.handlers._html._media import MEDIA, labelled, shown
+from fetchstash.handlers._prose import script
 
 LONGEST_CELL = 1_000  # characters; a longer cell is a column of a layout
 LONGEST_NESTED = 300  # characters of a table inside a cell that is written with the cell
@@ -97,9 +98,6 @@ def code_lines(table: Element) -> list[str] | None:
 
 _STRUCK = frozenset(("del", "s", "strike"))
 _MARKS = {"strong": "**", "b": "**", "em": "*", "i": "*", **dict.fromkeys(_STRUCK, "~~")}
-_ORDINALS = names("st nd rd th er re e ème ième eme o a os as º ª")
-MAX_SCRIPT_CHARS = 30
-"""Characters of a superscript or subscript that is marked; a longer one is a note."""
 MAX_LINKED_ALT_CHARS = 100
 _NOT_SHOWN = frozenset(("button", "noscript"))
 # The text of a link that copies the address of a heading. An operator, as in "(.)", is a name.
@@ -251,12 +249,11 @@ class Inline:
         """Write ``x^2``, ``10^{-3}``, ``CO_2``; references and endings of ordinals as they are."""
         text = node.text()
         is_reference = any(inner.tag == "a" for inner in node.descendants())
-        is_mark = is_reference or text.lower() in _ORDINALS or not text.strip("*†‡§®™©()[] ")
-        if is_mark or len(text) > MAX_SCRIPT_CHARS or not "".join(out).strip():
+        marked = script("^" if node.tag == "sup" else "_", text)
+        if is_reference or marked == text or not "".join(out).strip():
             self._write(node.children, out, emphasis)
-            return
-        mark = "^" if node.tag == "sup" else "_"
-        out.append(f"{mark}{text}" if text.isalnum() and len(text) == 1 else f"{mark}{{{text}}}")
+        else:
+            out.append(marked)
 
 
 def _whole_brackets(text: str) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import compress
+from itertools import accumulate, compress, takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -23,7 +23,7 @@ from fetchstash.handlers._html import (
     _scripts,
     _tree,
 )
-from fetchstash.handlers._html._blocks import HEADING, TABLE, Block, size_of
+from fetchstash.handlers._html._blocks import HEADING, MEDIUM, TABLE, Block, size_of
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._html._tree import Page
 from fetchstash.handlers._leads import NEXT_TO_NOTHING
@@ -118,9 +118,8 @@ def next_page(page: Page) -> str:
 
 def leads_to(page: Page, verdict: str = "leads_on") -> str:
     """Return the address that a page sends a browser to, "" if none; frames hold no text's."""
-    if verdict != "leads_on":
-        return _leads.leads_to(page.meta, [], [])
-    return _leads.leads_to(page.meta, page.frames, [text for _, text in page.script_texts])
+    others = page.frames, [text for _, text in page.script_texts]
+    return _leads.leads_to(page.meta, *(others if verdict == "leads_on" else ([], [])))
 
 
 MAX_SOURCE_BYTES = 4 * _element.MAX_SOURCE_CHARS
@@ -203,7 +202,8 @@ def _from_data(page: _tree.Page, title: str, *, assigned: bool) -> tuple[str, li
     for name, value in embedded(page, assigned=assigned):
         if _drawn.no_text(name):
             continue
-        blocks = _blocks.texts(_blocks.cut(_tree.Page(_drawn.drawn(value))))
+        cut = _blocks.cut(_tree.Page(_drawn.drawn(value)))
+        blocks = [block for block in cut if block.kind != MEDIUM]
         if size_of(blocks) > size_of(best):
             best_name, best = name, blocks
     if best and title and all(block.level != 1 for block in best):
@@ -213,14 +213,9 @@ def _from_data(page: _tree.Page, title: str, *, assigned: bool) -> tuple[str, li
 
 def _words(blocks: list[Block]) -> str:
     """Return the first texts of blocks, enough to recognise a page without content."""
-    texts: list[str] = []
-    size = 0
-    for block in blocks:
-        texts.append(block.words)
-        size += len(block.words)
-        if size > 4 * MOST_CHARS:
-            break
-    return " ".join(texts)
+    sizes = accumulate((len(block.words) for block in blocks), initial=0)  # of those before
+    first = takewhile(lambda sized: sized[1] <= 4 * MOST_CHARS, zip(blocks, sizes, strict=False))
+    return " ".join(block.words for block, _ in first)
 
 
 @dataclass(frozen=True, slots=True)

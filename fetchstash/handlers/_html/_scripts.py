@@ -231,9 +231,7 @@ class _Flat:
         if is_array(item) and item and isinstance(item[0], str):  # ["Reactive", 7], ["Date", "…"]
             inner = [self.value(at, depth + 1) for at in item[1:] if type(at) is int]
             return inner[0] if len(inner) == 1 else inner or item[-1]
-        if is_array(item):
-            return [self.value(at, depth + 1) for at in item]
-        return item
+        return [self.value(at, depth + 1) for at in item] if is_array(item) else item
 
     def _key(self, key: str) -> str:
         number = int(key[1:]) if key[:1] == "_" and key[1:].isdecimal() and len(key) < 9 else -1

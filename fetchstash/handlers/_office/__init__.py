@@ -61,9 +61,7 @@ def _sniff_books(head: Head) -> Sniffed | None:
         return Sniffed(_FB2, "element FictionBook")
     if "<article" in start and ("JATS" in start or "NLM//DTD" in start or "jats" in start):
         return Sniffed(_JATS, "JATS article")
-    if "<opml" in start:
-        return Sniffed(_OPML, "element opml")
-    return None
+    return Sniffed(_OPML, "element opml") if "<opml" in start else None
 
 
 def _sniff_rtf(head: Head) -> Sniffed | None:

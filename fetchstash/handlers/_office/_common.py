@@ -5,15 +5,11 @@ from itertools import groupby, islice
 from typing import NamedTuple
 
 from fetchstash.handlers._contract import Extracted
-from fetchstash.handlers._prose import Prose
+from fetchstash.handlers._prose import Prose, script
 from fetchstash.handlers._xml import Node, counted
 
-_MAX_SCRIPT = 30
 _MAX_DESCRIPTIONS = 20
 _MAX_ROWS, _MAX_COLUMNS = 5_000, 100  # of the data of a chart
-# What is raised and no exponent: marks of notes and trademarks, endings of ordinals.
-_MARKS = "*†‡§®™©()[]"
-_ORDINALS = frozenset(("st", "nd", "rd", "th", "er", "re", "e", "ème", "a", "o", "as", "º", "ª"))
 
 
 def number(text: str, default: int = 0) -> int:
@@ -85,22 +81,13 @@ def _written(runs: Sequence[tuple[str, Look]], before: str, looks: Sequence[str]
     for look, group in groupby(runs, key=lambda run: getattr(run[1], looks[0])):
         inner = _written(list(group), before + text, looks[1:])
         if look and looks[0] == "script":
-            text += _script(look, inner) if (before + text).strip() else inner
+            text += script(look, inner) if (before + text).strip() else inner
         elif look:
             marks = ("~~", "~~") if looks[0] == "struck" else ("<ins>", "</ins>")
             text += _between(inner, *marks)
         else:
             text += inner
     return text
-
-
-def _script(mark: str, text: str) -> str:
-    """Return ``x^2``, ``10^{-3}``, ``CO_2``; marks and endings of ordinals as they are."""
-    plain = text.strip()
-    if not plain.strip(_MARKS) or len(plain) > _MAX_SCRIPT or plain.lower() in _ORDINALS:
-        return text
-    trailing = text[len(text.rstrip()) :]
-    return (f"{mark}{plain}" if len(plain) == 1 else f"{mark}{{{plain}}}") + trailing
 
 
 def _between(text: str, begin: str, end: str) -> str:
