@@ -23,7 +23,9 @@ import tempfile
 import time
 import venv
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -112,17 +114,20 @@ def report(name: str, code: int, seconds: float, output: str) -> None:
         sys.exit(code)
 
 
-def types() -> None:
-    """Run mypy and pyright side by side: each keeps one processor busy."""
-    with tempfile.TemporaryFile() as said:
-        waiting = Waiting("pyright")
-        pyright = subprocess.Popen([BIN / "pyright"], cwd=ROOT, stdout=said, stderr=said)
+@contextmanager
+def beside(name: str) -> Generator[None]:
+    """Run a check of types while the body runs others: it keeps one processor busy."""
+    with tempfile.TemporaryFile() as said, ThreadPoolExecutor(1) as watching:
+        waiting = Waiting(name)
+        process = subprocess.Popen([BIN / name], cwd=ROOT, stdout=said, stderr=said)
+        ended = watching.submit(lambda: (process.wait(), waiting.seconds))
         try:
-            step("mypy", [BIN / "mypy"])
+            yield
         finally:
-            code = waiting.wait(pyright)  # to its end: it leaves a Node behind if it is killed
-        said.seek(0)
-        report("pyright", code, waiting.seconds, said.read().decode(errors="replace"))
+            waiting.wait(process)  # pyright leaves a Node behind if it is killed
+            said.seek(0)
+            output = said.read().decode(errors="replace")
+        report(name, *ended.result(), output)
 
 
 def tests_of_ci(pytest: Sequence[str | Path], env: Mapping[str, str]) -> str:
@@ -247,7 +252,9 @@ def main() -> int:
     every = arguments == ["--all"]
     if every or not arguments:
         lint()
-        types() if every else step("mypy", [BIN / "mypy"])
+    if every:
+        with beside("pyright"):
+            step("mypy", [BIN / "mypy"])
     python = wheel_environment()
     path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, "PYTHONSAFEPATH": "1", "PATH": path}
@@ -260,7 +267,9 @@ def main() -> int:
         ended(tests_of_ci(pytest, env))
     else:
         some = ("-m", "not long", "--cases", "4")
-        ended(step("tests", [*pytest, "-v", *SIDE_BY_SIDE, *some], env))
+        with beside("mypy"):
+            output = step("tests", [*pytest, "-v", *SIDE_BY_SIDE, *some], env)
+        ended(output)
     return 0
 
 
