@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from fetchstash.cli._main import commands as commands
@@ -21,13 +21,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     _open_streams()
     try:  # so early that Ctrl-C ends the imports, too, without a word
-        if words[:1] == ["wrap"]:
-            _wrap(words[1:])
-        from fetchstash.cli._main import run  # noqa: PLC0415 - as above
-
-        run(words)
+        _start(words)
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
+
+
+def _start(words: list[str]) -> NoReturn:
+    """Run a command line. What a host starts, serve and wrap, imports no other command."""
+    if words[:1] == ["wrap"]:
+        _wrap(words[1:])
+    from fetchstash.cli._run import CONTEXT, end_with  # noqa: PLC0415 - after main
+    from fetchstash.cli._terminal import screen_of  # noqa: PLC0415 - as above
+
+    informs = bool(words) and words[0] in ("-h", "--help", "-V", "--version")
+    if not words and screen_of("stdin").is_terminal:
+        words = ["--help"]  # a person, not a host
+    elif not words or (words[0].startswith("-") and not informs):
+        words = ["serve", *words]
+    if words[0] == "serve" and "_FETCHSTASH_COMPLETE" not in os.environ:
+        from fetchstash.cli._serving import serve  # noqa: PLC0415 - as above
+
+        end_with(serve, words[1:], "fetchstash serve", **CONTEXT)
+    from fetchstash.cli._main import commands  # noqa: PLC0415 - as above
+
+    end_with(commands, words, "fetchstash")
 
 
 def _open_streams() -> None:
@@ -39,14 +56,14 @@ def _open_streams() -> None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
 
 
-def _wrap(words: Sequence[str]) -> None:
+def _wrap(words: Sequence[str]) -> NoReturn:
     """Run ``wrap``: start its servers first, and import no other command while they start."""
     from fetchstash.gateway import start_early, stop  # noqa: PLC0415 - as said
 
     started = start_early(words)
     try:
-        from fetchstash.cli._operating import wrap  # noqa: PLC0415 - as said
         from fetchstash.cli._run import CONTEXT, end_with  # noqa: PLC0415 - as said
+        from fetchstash.cli._serving import wrap  # noqa: PLC0415 - as said
 
         end_with(wrap, words, "fetchstash wrap", obj=started, **CONTEXT)
     finally:

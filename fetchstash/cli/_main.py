@@ -1,14 +1,13 @@
 """The command ``fetchstash``. A command imports what is heavy when it runs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
 from fetchstash import __version__
-from fetchstash.cli import _fetching, _grep, _keeping, _leaving, _operating, _reading
-from fetchstash.cli._run import CONTEXT, end_with
-from fetchstash.cli._terminal import screen_of
+from fetchstash.cli import _fetching, _grep, _keeping, _leaving, _operating, _reading, _serving
+from fetchstash.cli._run import CONTEXT
 
 SECTIONS = {
     "Read and keep": (
@@ -18,7 +17,13 @@ SECTIONS = {
         *_keeping.COMMANDS,
         _operating.ui,
     ),
-    "Run": (*_operating.COMMANDS, *_leaving.COMMANDS, _operating.wrap, _operating.register),
+    "Run": (
+        _serving.serve,
+        *_operating.COMMANDS,
+        *_leaving.COMMANDS,
+        _serving.wrap,
+        _operating.register,
+    ),
 }
 """The commands under their headings. A new one is a line in its module's COMMANDS."""
 
@@ -65,14 +70,3 @@ class _Group(click.Group):
 @click.version_option(__version__, "-V", "--version", prog_name="fetchstash")
 def commands() -> None:
     """Fetch documents, keep them, and read them in parts."""
-
-
-def run(arguments: Sequence[str]) -> NoReturn:
-    """Run the command line."""
-    words = list(arguments)
-    informs = bool(words) and words[0] in ("-h", "--help", "-V", "--version")
-    if not words and screen_of("stdin").is_terminal:
-        words = ["--help"]  # a person, not a host
-    elif not words or (words[0].startswith("-") and not informs):
-        words.insert(0, "serve")
-    end_with(commands, words, "fetchstash")

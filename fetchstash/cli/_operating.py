@@ -1,13 +1,10 @@
-"""Commands for whoever runs it: serve, config, doctor, demo, register, wrap, ui, token."""
+"""Commands for whoever runs it: config, doctor, demo, register, ui, token."""
 
-import os
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import urlsplit
 
 import click
 
@@ -16,54 +13,11 @@ from fetchstash.cli._run import FAILED, aside, command, failed, in_this_folder, 
 from fetchstash.cli._terminal import Column, Meter, safe_line, screen_of, table_or_tabs
 from fetchstash.cli._words import as_command
 from fetchstash.cli.hosts._servers import HOSTS, Environment, Host
-from fetchstash.config import (
-    KEYS,
-    Settings,
-    WrappedServer,
-    example_file,
-    load,
-    resolved,
-    toml_value,
-)
+from fetchstash.config import KEYS, Settings, example_file, toml_value
 from fetchstash.errors import BadArgument, FetchstashError
 
 if TYPE_CHECKING:
-    from fetchstash.gateway import Process
     from fetchstash.service.access import OwnTokens
-
-
-@command("Serve MCP over stdin and stdout, or HTTP")
-@click.option(
-    "--http", "address", metavar="HOST:PORT", help="Serve over HTTP, in place of stdin and stdout."
-)
-@click.option(
-    "--forwarded",
-    multiple=True,
-    metavar="ADDRESS",
-    help="Believe X-Forwarded-For and -Proto of this address or network (http.forwarded).",
-)
-@click.option(
-    "--workers", type=click.IntRange(1), help="Serve in so many processes (http.workers)."
-)
-def serve(
-    settings: Settings, address: str | None, forwarded: tuple[str, ...], workers: int | None
-) -> None:
-    """Serve MCP over stdin and stdout, as a host starts it; with --http to many clients."""
-    import anyio  # noqa: PLC0415 - heavy
-
-    if address is None:
-        from fetchstash.server import serve_stdio  # noqa: PLC0415 - imports mcp
-
-        anyio.run(serve_stdio, settings)
-    else:
-        from fetchstash.service import serve_http  # noqa: PLC0415 - as above
-
-        http = replace(
-            settings.http,
-            forwarded=forwarded or settings.http.forwarded,
-            workers=workers or settings.http.workers,
-        )
-        anyio.run(serve_http, replace(settings, http=http), address, click.echo)
 
 
 @command("Print the settings and where each came from")
@@ -215,79 +169,6 @@ def register(
     return code
 
 
-@command("Serve another MCP server, long results kept", settings=False)
-@click.option("--url", default="", help="A server over streamable HTTP; may be env:VARIABLE.")
-@click.option(
-    "--header",
-    "headers",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A header for --url; VALUE may be env:VARIABLE, or Bearer env:VARIABLE.",
-)
-@click.option(
-    "--server",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="A server of [wrap.servers.NAME] in the settings file; without any, all of them.",
-)
-@click.option("--with-fetch", is_flag=True, help="Offer fetch_content, too.")
-@click.argument("program", nargs=-1, type=click.UNPROCESSED)
-@click.option("--config", "file", type=click.Path(path_type=Path), help="Settings file.")
-def wrap(
-    file: Path | None,
-    url: str,
-    headers: tuple[str, ...],
-    names: tuple[str, ...],
-    with_fetch: bool,
-    program: tuple[str, ...],
-) -> None:
-    """Serve another MCP server, its long results as previews: wrap -- COMMAND [ARGUMENT …]."""
-    import anyio  # noqa: PLC0415 - heavy
-
-    from fetchstash.gateway import serve_gateway  # noqa: PLC0415 - as above
-
-    settings = load(environment=os.environ, file=file)
-    servers = _servers(settings, url, headers, names, program)
-    started: dict[str, Process] = click.get_current_context().obj or {}
-
-    async def serve() -> None:
-        await serve_gateway(settings, servers, started, with_fetch=with_fetch)
-
-    anyio.run(serve)
-
-
-def _servers(
-    settings: Settings,
-    url: str,
-    headers: tuple[str, ...],
-    names: tuple[str, ...],
-    program: tuple[str, ...],
-) -> tuple[WrappedServer, ...]:
-    """Return what to wrap: the command, the URL, or servers of the settings file."""
-    from fetchstash.gateway import name_of  # noqa: PLC0415 - heavy
-
-    if bool(url) + bool(program) + bool(names) > 1:
-        raise BadArgument("Several servers are named in different ways.", "Give one way.")
-    if program:
-        return (WrappedServer(name_of(program), program[0], program[1:]),)
-    if url:
-        url = resolved("--url", {"the URL": url})["the URL"]
-        pairs = (header.partition("=") for header in headers)
-        named = {name: value for name, _, value in pairs}
-        return (WrappedServer(urlsplit(url).hostname or "server", url=url, headers=named),)
-    known = settings.wrapped
-    for name in names:
-        if name not in known:
-            what = f"There is no server {name!r} in the settings file."
-            raise BadArgument(what, f"Write its table: [wrap.servers.{name}].")
-    chosen = tuple(known[name] for name in dict.fromkeys(names)) or tuple(known.values())
-    if not chosen:
-        example = "fetchstash wrap -- npx -y @playwright/mcp"
-        raise BadArgument("There is no server to wrap.", f"Name its command: {example}.")
-    return chosen
-
-
 @command("Look at what is kept, in a browser")
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, help="0: any free one.")
 @click.option("--no-browser", is_flag=True, help="Only print the link.")
@@ -424,4 +305,4 @@ token = click.Group(
     They lie in the store that the settings name: the one that the service uses.""",
 )
 
-COMMANDS = (serve, config, doctor, demo, token)
+COMMANDS = (config, doctor, demo, token)
