@@ -14,7 +14,7 @@ BUDGET = {
     "bench": (22, 3_330),
     "compare": (11, 1_534),
     "fetchstash": (4, 931),
-    "fetchstash/cli": (23, 5_835),
+    "fetchstash/cli": (24, 5_850),
     "fetchstash/client": (23, 6_125),
     "fetchstash/config": (4, 1_198),
     "fetchstash/fetch": (22, 5_688),
@@ -27,7 +27,7 @@ BUDGET = {
     "fetchstash/store": (28, 8_080),
     "fetchstash/system": (4, 610),
     "fetchstash/text": (6, 1_139),
-    "scripts": (46, 7_104),
+    "scripts": (46, 7_113),
     "tests": (245, 54_197),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
