@@ -60,6 +60,12 @@ def test_no_pattern_is_possessive_or_atomic(path: Path) -> None:
     assert not possessive(path.read_text(encoding="utf-8"))
 
 
+def test_a_possessive_pattern_is_found_and_an_escaped_plus_is_none() -> None:
+    assert possessive('import re\nre.match(r"a++", text)')
+    assert possessive('import re\nP = re.compile("(?>ab)")')
+    assert not possessive(r're.compile(r"\++[*+]\*\+")')
+
+
 # A pattern with two ways to match each piece of these would try every combination of them: no test
 # below would ever end.
 PIECES = 200
