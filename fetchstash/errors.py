@@ -1,32 +1,19 @@
 """The errors: each has a stable code, says what happened, and carries what to do next as data.
 
-FetchstashError
-    Refused           refused        an address, port, scheme or domain that policy forbids
-    RobotsRefused     robots         robots.txt says no
-    FetchFailed       fetch_failed   no answer, or a broken one
-    HttpError         http_error     the server answered with 4xx or 5xx
-    TimedOut          timeout        the deadline passed
-    TooLarge          too_large      more than a limit allows
-    UnknownRef        unknown_ref    no such artifact
-    ExpiredRef        expired_ref    an artifact that retention removed
-    NoText            no_text        an artifact without text was asked for text
-    OutOfRange        out_of_range   a part that is not there
-    BadArgument       bad_argument   an invalid argument, setting or file
-    BadPattern        bad_pattern    a pattern that RE2 rejects
-    Busy              busy           another process or call holds what is needed
-    OverQuota         quota          a tenant has used what it may
-    StoreError        store_error    the disk, the catalogue or the bucket failed
-    ServerFailed      server_failed  a server behind the gateway is not there, or ended
-    Internal          internal       a fault of fetchstash itself
-
 Only these cross the wall of a room. A next step names a method of Stash or Artifact, or a
 setting. Each face words it in its own terms: the server as a tool call, the command as a command
 line, the library as a method call.
 """
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import wraps
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Literal, SupportsIndex, TypeVar, Union, cast, get_args, get_origin
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +79,9 @@ class FetchstashError(Exception):
 
     code: ClassVar[str] = "internal"
 
+    def __init_subclass__(cls, code: str = "") -> None:
+        cls.code = code or cls.code
+
     def __init__(
         self,
         what: str,
@@ -121,10 +111,8 @@ class FetchstashError(Exception):
         return self.line()
 
 
-class Refused(FetchstashError):
+class Refused(FetchstashError, code="refused"):
     """An address, port, scheme or domain that policy forbids. ``rule`` names it for audit logs."""
-
-    code = "refused"
 
     def __init__(
         self, what: str, next_step: str, *calls: Call, rule: str = "", **details: Any
@@ -133,97 +121,156 @@ class Refused(FetchstashError):
         self.rule = rule
 
 
-class RobotsRefused(FetchstashError):
+class RobotsRefused(FetchstashError, code="robots"):
     """The site's robots.txt forbids this URL to us (RFC 9309)."""
 
-    code = "robots"
 
-
-class FetchFailed(FetchstashError):
+class FetchFailed(FetchstashError, code="fetch_failed"):
     """No answer came, or one that is no HTTP."""
 
-    code = "fetch_failed"
 
-
-class HttpError(FetchstashError):
+class HttpError(FetchstashError, code="http_error"):
     """The server answered with 4xx or 5xx (RFC 9110, section 15)."""
 
-    code = "http_error"
 
-
-class TimedOut(FetchstashError):
+class TimedOut(FetchstashError, code="timeout"):
     """The one deadline of a fetch passed before there was anything to keep."""
 
-    code = "timeout"
 
-
-class TooLarge(FetchstashError):
+class TooLarge(FetchstashError, code="too_large"):
     """More than a limit allows."""
 
-    code = "too_large"
 
-
-class UnknownRef(FetchstashError):
+class UnknownRef(FetchstashError, code="unknown_ref"):
     """There is no artifact of this reference or URL."""
 
-    code = "unknown_ref"
 
-
-class ExpiredRef(FetchstashError):
+class ExpiredRef(FetchstashError, code="expired_ref"):
     """The artifact was here, and retention removed it."""
 
-    code = "expired_ref"
 
-
-class NoText(FetchstashError):
+class NoText(FetchstashError, code="no_text"):
     """The artifact has no text: it is binary, or nothing could be extracted."""
 
-    code = "no_text"
 
-
-class OutOfRange(FetchstashError):
+class OutOfRange(FetchstashError, code="out_of_range"):
     """A line, page, row, character, heading, sheet, member or JSON value that is not there."""
 
-    code = "out_of_range"
 
-
-class BadArgument(FetchstashError):
+class BadArgument(FetchstashError, code="bad_argument"):
     """An argument, setting or file that is not as it must be."""
 
-    code = "bad_argument"
 
-
-class BadPattern(FetchstashError):
+class BadPattern(FetchstashError, code="bad_pattern"):
     """A pattern that RE2 does not take."""
 
-    code = "bad_pattern"
 
-
-class Busy(FetchstashError):
+class Busy(FetchstashError, code="busy"):
     """Somebody else holds what is needed; the same call may go through later."""
 
-    code = "busy"
 
-
-class OverQuota(FetchstashError):
+class OverQuota(FetchstashError, code="quota"):
     """A tenant of a service has used what it may; details: retry_after_seconds."""
 
-    code = "quota"
 
-
-class StoreError(FetchstashError):
+class StoreError(FetchstashError, code="store_error"):
     """The disk, the catalogue or the bucket failed."""
 
-    code = "store_error"
 
-
-class ServerFailed(FetchstashError):
+class ServerFailed(FetchstashError, code="server_failed"):
     """A server behind the gateway is not there, or ended in the middle of a call."""
 
-    code = "server_failed"
 
-
-class Internal(FetchstashError):
+class Internal(FetchstashError, code="internal"):
     """A fault of fetchstash itself."""
 
-    code = "internal"
+
+_Expected = tuple[Callable[[Any], bool], str]
+"""What tells whether a value is as it must be, and what that is in words."""
+
+
+def type_checked(target: T) -> T:
+    """Return a function that refuses arguments of a wrong type, or a class of such methods.
+
+    A call raises BadArgument for an argument that is not as annotated: of that class, one of the
+    literals, a sequence of such items, or an object with the methods of a Protocol.
+    """
+    if isinstance(target, type):
+        for name, method in [*vars(target).items()]:
+            if inspect.isfunction(method) and (name[0] != "_" or name == "__init__"):
+                setattr(target, name, type_checked(method))
+        return cast("T", target)
+    function: Any = target
+    expected: dict[str, _Expected] = {}
+
+    def check(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not expected:  # left to the first call: annotations may name what comes later
+            parameters = inspect.signature(function, eval_str=True).parameters
+            expected.update({key: _expected(item.annotation) for key, item in parameters.items()})
+        for name, value in (*zip(expected, args, strict=False), *kwargs.items()):
+            is_right, words = expected.get(name, _ANYTHING)
+            if not is_right(value):
+                raise BadArgument(f"{name} is {_got(value)}.", f"It must be {words}.")
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        check(args, kwargs)
+        return function(*args, **kwargs)
+
+    @wraps(function)
+    async def call_later(*args: Any, **kwargs: Any) -> Any:
+        check(args, kwargs)
+        return await function(*args, **kwargs)
+
+    return cast("T", call_later if inspect.iscoroutinefunction(function) else call)
+
+
+_ANYTHING: _Expected = lambda _: True, ""
+_CLASSES: Mapping[Any, tuple[Any, str]] = {
+    int: (SupportsIndex, "a whole number"),
+    float: (int | float, "a number"),
+    str: (str, "a string"),
+    bool: (bool, "True or False"),
+    Path: (Path, "a path"),
+    NoneType: (NoneType, "None"),
+}
+
+
+def _expected(hint: Any) -> _Expected:
+    kind, parts = get_origin(hint) or hint, get_args(hint)
+    if isinstance(hint, TypeVar):
+        kind, parts = Union, hint.__constraints__ or (hint.__bound__ or Any,)
+    if kind in (Union, UnionType):
+        tests, names = zip(*map(_expected, parts), strict=True)
+        return lambda value: any(is_right(value) for is_right in tests), " or ".join(names)
+    if kind is Literal:
+        return lambda value: value in parts, f"one of {', '.join(map(str, parts))}"
+    if kind is Callable:
+        return callable, "a function"
+    if kind in (Any, object, inspect.Parameter.empty) or not isinstance(kind, type):
+        return _ANYTHING
+    if kind is Sequence:
+        is_item, item = _expected(*parts)
+
+        def is_list(value: Any) -> bool:
+            is_right = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+            return is_right and all(map(is_item, cast("Sequence[Any]", value)))
+
+        return is_list, f"a list, each item {item}" if item else "a list"
+    name = f"{'an' if kind.__name__[0] in 'AEIO' else 'a'} {kind.__name__}"
+    if getattr(kind, "_is_protocol", False):
+        members = [member for member in dir(kind) if member[0] != "_"]
+        return lambda value: all(hasattr(value, member) for member in members), name
+    classes, name = _CLASSES.get(kind, (kind, name))
+    return lambda value: _is(value, classes), name
+
+
+def _is(value: Any, classes: Any) -> bool:
+    # A bool is an int to Python, and no number to a person.
+    return isinstance(value, classes) and (classes is bool or not isinstance(value, bool))
+
+
+def _got(value: Any) -> str:
+    """Return a value in words; a longer text may hold a secret, or be a document's."""
+    shown = repr(value) if isinstance(value, str | float | SupportsIndex | None) else ""
+    return shown if 0 < len(shown) <= 20 else f"of the type {type(value).__name__}"

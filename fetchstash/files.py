@@ -8,8 +8,8 @@ import errno
 import os
 import stat
 import tempfile
-import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fetchstash.config import load
-from fetchstash.errors import FetchstashError
+from fetchstash.errors import BadArgument, FetchstashError, type_checked
 from fetchstash.handlers import (
     Decision,
     Extraction,
@@ -30,19 +30,14 @@ from fetchstash.handlers import (
     format_of,
     kind_of_name,
     route_file,
-)
+)  # fmt: skip
 from fetchstash.text import PreviewLimits, TruncationInfo, head_and_tail, largest, tokens
 from fetchstash.text.ranges import Preview
 
 __all__ = [
-    "BinaryContent",
-    "FileExtractionResult",
-    "FileMetadata",
-    "FileType",
-    "TruncationInfo",
-    "read_file",
-    "read_file_as_string",
-]
+    "BinaryContent", "FileExtractionResult", "FileMetadata", "FileType", "TruncationInfo",
+    "read_file", "read_file_as_string",
+]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -132,15 +127,25 @@ def read_file(
     context.max_tokens_per_file and context.max_lines.
     """
     try:
-        limits = load(environment=os.environ).extract
+        limits = _limits(path, max_tokens, offset, max_lines)
     except FetchstashError as error:
-        return _failure(error.what)
+        return _failure(f"{error.what} {error.next_step}")
+    return read_within(Path(path), limits, offset=offset)
+
+
+@type_checked
+def _limits(
+    path: str | Path,  # noqa: ARG001 - checked alone, as the offset is
+    max_tokens: int | None,
+    offset: int | None,  # noqa: ARG001
+    max_lines: int | None,
+) -> ExtractLimits:
     asked = {"max_tokens_per_file": max_tokens, "max_lines": max_lines}
     changes = {name: value for name, value in asked.items() if value is not None}
     if min(changes.values(), default=1) < 1:
-        return _failure("max_tokens and max_lines must be at least 1")
-    preview = replace(limits.preview, **changes)
-    return read_within(Path(path), replace(limits, preview=preview), offset=offset)
+        raise BadArgument("max_tokens and max_lines must be at least 1.", "Give more.")
+    limits = load(environment=os.environ).extract
+    return replace(limits, preview=replace(limits.preview, **changes))
 
 
 def read_file_as_string(
@@ -352,18 +357,5 @@ def _run(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(make())
-    results: list[T] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(asyncio.run(make()))
-        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
-            errors.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(make())).result()

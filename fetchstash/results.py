@@ -6,15 +6,15 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from inspect import isawaitable, iscoroutinefunction
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypeGuard, cast, runtime_checkable
+from typing import Any, ParamSpec, Protocol, cast, runtime_checkable
 
 from fetchstash.config import load
-from fetchstash.errors import BadArgument, StoreError
+from fetchstash.errors import BadArgument, StoreError, type_checked
 from fetchstash.files import FileType, read_within
 from fetchstash.text import Truncation
 
@@ -30,6 +30,7 @@ class Keeper(Protocol):
         ...
 
 
+@type_checked
 def context_result(
     profile: str | Truncation = "default",
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
@@ -93,7 +94,10 @@ def _shorten(result: Any, truncation: Truncation, ctx: Any) -> Any:
     shown = file.content
     if not isinstance(shown, str):
         shown = f"({file.error_message or 'it is no text'})"
-    place = _move_to(ctx, content, file_type, path)
+    place = str(path)
+    if isinstance(ctx, Keeper) and isinstance(content, str):
+        path.unlink(missing_ok=True)
+        place = store_result(content, file_type, ctx)
     return f"Results saved to {place} ({len(content)} chars)\n\nPreview:\n{shown}"
 
 
@@ -109,15 +113,13 @@ def _ends(result: Any, truncation: Truncation) -> tuple[int, int] | None:
 
 def _is_row(record: Any) -> bool:
     """Return whether ``record`` is a row of a query: named values without nested ones."""
-    if not _is_object(record):
+    if not isinstance(record, dict):
         return False
-    return not any(isinstance(value, dict | list) for value in record.values())
+    values = cast("Mapping[Any, Any]", record).values()
+    return not any(isinstance(value, dict | list) for value in values)
 
 
-def _is_object(value: Any) -> TypeGuard[dict[Any, Any]]:
-    return isinstance(value, dict)
-
-
+@type_checked
 def store_result(content: Any, content_type: FileType, ctx: Any = None) -> str:
     """Keep ``content`` (text, bytes or a JSON value) and return its path or reference.
 
@@ -161,14 +163,6 @@ def _is_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _move_to(ctx: Any, content: str | bytes, file_type: FileType, path: Path) -> str:
-    """Hand the text of ``path`` to a context that keeps results; return its path or reference."""
-    if isinstance(ctx, Keeper) and isinstance(content, str):
-        path.unlink(missing_ok=True)
-        return ctx.keep(content, f"result{file_type.extension}")
-    return str(path)
 
 
 def _write(content: str | bytes, file_type: FileType, ctx: Any) -> Path:

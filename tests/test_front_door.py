@@ -1,10 +1,13 @@
 """``import fetchstash``: what it gives, how little it costs, and its errors for a wrong call."""
 
+import inspect
+import re
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -119,14 +122,45 @@ def test_both_doors_open_to_the_same_methods() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.usefixtures("environment")
-async def test_a_string_where_a_list_is_meant_is_an_error_that_says_so() -> None:
+async def test_every_method_refuses_an_argument_of_a_wrong_type_by_its_name() -> None:
     async with fetchstash.open_stash({"store.url": "memory:"}) as stash:
-        with pytest.raises(BadArgument, match="urls is one string"):
-            await stash.fetch_many("https://example.org/")
-        with pytest.raises(BadArgument, match="artifacts is one string"):
-            await stash.search("words", "art_a")
-        with pytest.raises(BadArgument, match="Use fetch_many for a list"):
-            await stash.fetch(["https://example.org/"])  # type: ignore[arg-type]
+        for name in (name for name in vars(type(stash)) if callable(getattr(stash, name))):
+            method: Any = getattr(stash, name)
+            parameters = inspect.signature(method).parameters
+            for parameter in parameters if name[0] != "_" else ():
+                with pytest.raises((BadArgument, TypeError)) as error:  # or one that is missing
+                    method(**{parameter: object()}).send(None)
+                if not isinstance(error.value, TypeError):
+                    start = f"[bad_argument] {parameter} is of the type object. It must be "
+                    assert str(error.value).startswith(start)
+                    assert not str(error.value).endswith("be .")
+
+
+WRONG: list[tuple[str, list[Any], dict[str, Any], str]] = [
+    ("fetch_many", ["https://example.org/?key=secret"], {}, "of the type str. It must be a list"),
+    ("fetch_many", [[b""]], {}, "of the type list. It must be a list, each item a string."),
+    ("fetch", ["https://a.org/"], {"max_chars": "9"}, "'9'. It must be a whole number or None."),
+    ("list", [], {"limit": True}, "True. It must be a whole number."),
+    ("grep", [None, ["art_a"]], {}, "None. It must be a string."),
+    ("slice", ["art_a"], {"unit": "line"}, "'line'. It must be one of lines, chars, bytes, "),
+]  # fmt: skip
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize(("method", "args", "options", "line"), WRONG)
+async def test_a_wrong_type_is_said_with_what_it_must_be(
+    method: str, args: list[Any], options: dict[str, Any], line: str
+) -> None:
+    async with fetchstash.open_stash({"store.url": "memory:"}) as stash:
+        with pytest.raises(BadArgument, match=f" is {re.escape(line)}"):
+            await getattr(stash, method)(*args, **options)
+
+
+@pytest.mark.parametrize("name", ["open_stash", "tool_functions", "as_shown", "context_result"])
+def test_a_function_refuses_what_it_does_not_take(name: str) -> None:
+    with pytest.raises(BadArgument, match=r"is 3\. It must be a"):
+        getattr(fetchstash, name)(3)
 
 
 @pytest.fixture
@@ -168,8 +202,6 @@ def test_wrong_units_and_values_are_one_clear_line(notes: Path) -> None:
         kept = stash.add_file(notes)
         with pytest.raises(BadArgument, match=r"unit is 'words'\. It must be one of lines, "):
             kept.slice(unit="words")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    with pytest.raises(BadArgument, match="A str is no value that a stash returns"):
-        fetchstash.as_shown("text")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 # --- Rooms that import a name when it is first used.

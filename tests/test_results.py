@@ -326,7 +326,7 @@ def test_more_than_200_lines_are_read_where_they_are_asked_for(tmp_path: Path) -
 
 def test_a_decorator_without_brackets_is_refused_where_it_stands() -> None:
     without: Any = context_result
-    with pytest.raises(BadArgument, match="Use one of"):
+    with pytest.raises(BadArgument, match="It must be a string"):
         without(returning("x"))
 
 
@@ -337,7 +337,7 @@ def test_a_limit_that_would_never_go_on_is_refused(limit: str, tmp_path: Path) -
     asked: dict[str, Any] = {limit: 0}
     result = read_file(path, offset=0, **asked)
     assert (result.success, result.next_offset) == (False, None)
-    assert result.error_message == "max_tokens and max_lines must be at least 1"
+    assert result.error_message == "max_tokens and max_lines must be at least 1. Give more."
 
 
 def test_a_string_that_is_not_all_ends_with_the_offset_to_read_on_from(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ from fetchstash.client._stubs import (
     facts_of,
     message_hash,
 )
+from fetchstash.errors import type_checked
 from fetchstash.text import tokens
 
 SHORT_ON_TIME_SECONDS = 10
@@ -52,6 +53,7 @@ _KINDS = {1: "call", 2: "result"}
 _log = logging.getLogger("fetchstash.client")
 
 
+@type_checked
 def rewrite(
     messages: Sequence[Message],
     format: Format,
@@ -105,6 +107,7 @@ def tier_of(size: int, budget: int, policy: Policy) -> Tier:
     return "pressure" if size <= budget * policy.compaction_pressure_ratio_hard else "critical"
 
 
+@type_checked
 def compact(
     messages: Sequence[Message],
     format: Format,
@@ -230,6 +233,7 @@ def _calls_in_iteration(draft: Draft) -> int:
     return draft.state.calls[iteration]
 
 
+@type_checked
 def extractor_prompt(
     messages: Sequence[Message],
     format: Format,
@@ -304,6 +308,7 @@ class CompactionResult(Generic[Kind]):
 OnCompaction = Callable[[CompactionResult[Any]], "Awaitable[None] | None"]
 
 
+@type_checked
 @dataclass(slots=True)
 class HistoryCompactor:
     """Keeps the history of one conversation within bounds.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal, Protocol
 
+from fetchstash.errors import type_checked
 from fetchstash.text import setting
 
 Message = Any
@@ -44,6 +45,7 @@ class Offload(Protocol):
         ...
 
 
+@type_checked
 @dataclass(frozen=True, slots=True)
 class Policy:
     """How the client behaves: the settings ``client.*``, with their defaults.
@@ -130,6 +132,7 @@ def content_hash(content: str | bytes) -> str:
     return blake2b(data, digest_size=16).hexdigest()
 
 
+@type_checked
 @dataclass(frozen=True, slots=True)
 class CompactionConfig:
     """Sizes in tokens: a history over ``max_tokens`` is compacted to ``target_tokens``.

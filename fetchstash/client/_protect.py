@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from fetchstash.client._formats import Part, parts
 from fetchstash.client._policy import Format, Message
+from fetchstash.errors import type_checked
 
 
 class Pair(NamedTuple):
@@ -65,6 +66,7 @@ def pair(all_parts: Sequence[Part]) -> Pairing:
     return Pairing(pairs, sorted(lone_calls, key=lambda call: call.message), lone_results)
 
 
+@type_checked
 def orphans(messages: Sequence[Message], format: Format) -> list[str]:
     """Return a sentence for each call without a result and each result without a call.
 

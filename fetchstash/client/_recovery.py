@@ -44,6 +44,7 @@ from fetchstash.client._streaming import (
     run_now,
 )
 from fetchstash.client._streams import aclose, close, get, reported_input
+from fetchstash.errors import type_checked
 from fetchstash.text import tokens
 
 _log = logging.getLogger("fetchstash.client")
@@ -68,6 +69,7 @@ KEPT_BY_PROVIDER = (
 )
 
 
+@type_checked
 class Recovery:
     """Sends requests, and saves those that are too large for the model.
 

@@ -13,6 +13,7 @@ from fetchstash.client._formats import Part, as_json, parts
 from fetchstash.client._media import Media, media_tokens, strip_media
 from fetchstash.client._policy import Format, Message, Request, State, content_hash
 from fetchstash.client._streams import is_list, is_object
+from fetchstash.errors import type_checked
 from fetchstash.system import telemetry
 from fetchstash.text import tokens
 
@@ -176,6 +177,7 @@ def _without_long_texts(value: Any, texts: list[str]) -> Any:
     return value
 
 
+@type_checked
 def count_tokens(messages: Sequence[Message], format: Format, state: State | None = None) -> int:
     """Return the tokens of ``messages``: counted where tiktoken is installed, else estimated.
 
@@ -335,6 +337,7 @@ def known_window(model: str) -> int | None:
     return next((WINDOWS[name[:end]] for end in ends if name[:end] in WINDOWS), None)
 
 
+@type_checked
 def context_window(model: str, windows: Mapping[str, int] | None = None) -> int:
     """Return the context window of ``model`` in tokens.
 
@@ -344,11 +347,8 @@ def context_window(model: str, windows: Mapping[str, int] | None = None) -> int:
     known = (windows or {}).get(model) or known_window(model)
     if known is None and model not in _warned:
         _warned.add(model)
-        _log.warning(
-            "The context window of model %r is not known: %d tokens are assumed.",
-            model,
-            UNKNOWN_WINDOW,
-        )
+        what = "The context window of model %r is not known: %d tokens are assumed."
+        _log.warning(what, model, UNKNOWN_WINDOW)
     return known or UNKNOWN_WINDOW
 
 

@@ -18,6 +18,7 @@ from fetchstash.client._media import strip_media
 from fetchstash.client._policy import Merge, Message, Offload, Policy, content_hash
 from fetchstash.client._sizes import OnEvent, context_window, emit, json_tokens
 from fetchstash.client._streams import an_object, is_list, is_object
+from fetchstash.errors import type_checked
 
 HEAD_CHARS = 4_000
 """How much of a result is read: facts stand at its head."""
@@ -359,6 +360,7 @@ class ToolCall:
     args: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
+@type_checked
 def stub_oversized(
     result: Any,
     call: ToolCall,

@@ -9,8 +9,10 @@ from threading import Lock
 from typing import Any, Self
 
 from fetchstash.client._stubs import TEXT_KIND
+from fetchstash.errors import type_checked
 
 
+@type_checked
 class StoreOffload:
     """An Offload into the artifact store in ``folder``, for a run of the same name as the server's.
 

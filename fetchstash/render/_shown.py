@@ -1,6 +1,6 @@
 """Results of grep, search, read and slice; and what any value is shown as."""
 
-from fetchstash.errors import BadArgument, Call, FetchstashError
+from fetchstash.errors import Call, FetchstashError, type_checked
 from fetchstash.render._fetched import fetched, fetched_several, info, listing, picture
 from fetchstash.render._texts import (
     OF_SEVERAL_CHARS,
@@ -319,11 +319,9 @@ def view_of(host: Host, value: Value, max_chars: int | None = None) -> View:
             return info(host, value)
         case FetchstashError():
             return error_view(host, value)
-        case _:  # a program without types
-            what = f"A {type(value).__name__} is no value that a stash returns."
-            raise BadArgument(what, "Hand in what its methods return: an Artifact, a Slice …")
 
 
+@type_checked
 def as_shown(value: Value, max_chars: int | None = None) -> str:
     """Return what a model is shown of a value: facts, notices, the fenced text and next calls.
 

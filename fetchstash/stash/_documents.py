@@ -51,8 +51,6 @@ def copy_in(path: Path, within: Sequence[str | Path] | None, copy: Path, max_byt
     file; TooLarge over ``max_bytes``; BadArgument for a file that is missing or unreadable.
     """
     missing = BadArgument(f"There is no file {path}.", "Give the path of an existing one.")
-    if isinstance(within, str | Path):  # each character of a string would be a folder
-        raise BadArgument(f"within is {str(within)!r}, and no list.", "Give a list of folders.")
     roots = None if within is None else [Path(root).expanduser().resolve() for root in within]
     try:
         real = path.expanduser().resolve()

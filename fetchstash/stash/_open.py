@@ -17,7 +17,7 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from fetchstash.config import Settings, load
-from fetchstash.errors import StoreError
+from fetchstash.errors import StoreError, type_checked
 from fetchstash.fetch import Fetcher, HttpFetcher, Renderer, browser_of
 from fetchstash.handlers import Extractor, PageReader, WorkerPool, ocr_is_installed, ocr_limits
 from fetchstash.stash._artifact import Artifact, StoredDocument
@@ -30,6 +30,7 @@ from fetchstash.store import ArtifactStore, open_store, with_run
 from fetchstash.system import telemetry
 
 
+@type_checked
 @asynccontextmanager
 async def open_stash(
     settings: Settings | Mapping[str, Any] | None = None,

@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import get_args
 from urllib.parse import urldefrag
 
 import anyio
@@ -14,7 +13,15 @@ import anyio.to_thread
 
 from fetchstash import handlers
 from fetchstash.config import Settings
-from fetchstash.errors import BadArgument, Call, FetchstashError, NoText, OutOfRange, StoreError
+from fetchstash.errors import (
+    BadArgument,
+    Call,
+    FetchstashError,
+    NoText,
+    OutOfRange,
+    StoreError,
+    type_checked,
+)
 from fetchstash.fetch import Progress, mask_url
 from fetchstash.stash import _find, _read, _site
 from fetchstash.stash._artifact import Artifact
@@ -40,6 +47,7 @@ _log = logging.getLogger("fetchstash.stash")
 
 
 @dataclass(frozen=True, slots=True)
+@type_checked
 class Stash:
     """Fetches documents, keeps them as artifacts, and reads them back. ``open_stash`` makes one.
 
@@ -254,9 +262,6 @@ class Stash:
         ``max_chars`` cuts at the last whole unit that fits. Pages without a text layer are read by
         OCR first; ``progress`` is called with how many of them are read, and of how many.
         """
-        if unit not in get_args(Unit):
-            units = ", ".join(get_args(Unit))
-            raise BadArgument(f"unit is {unit!r}.", f"It must be one of {units}.")
         part = Part(path, unit, start, end)
         if path or unit == "pages":
             whole = await self._named_part(ref_or_url, part, max_chars, progress)
@@ -420,18 +425,14 @@ def with_views(stash: Stash, views: ViewLimits) -> Stash:
     return replace(stash, settings=settings, documents=replace(stash.documents, settings=settings))
 
 
-def _check_one(url: object) -> None:
-    """Raise BadArgument for anything but a string, and for a reference."""
-    if not isinstance(url, str):
-        raise BadArgument("fetch takes one URL, a string.", "Use fetch_many for a list.")
+def _check_one(url: str) -> None:
+    """Raise BadArgument for a reference."""
     if url.startswith(REF_PREFIX):
         what = f"{clip(url, 60)} is a reference, not a URL."
         raise BadArgument(what, "{} reads it.", Call("read", {"ref": url}))
 
 
 def _check_list(name: str, values: Sequence[str], low: int, high: int) -> None:
-    """Raise BadArgument for a string where a list is meant, and for too few or too many."""
-    if isinstance(values, str):
-        raise BadArgument(f"{name} is one string, not a list.", "Put it into a list.")
+    """Raise BadArgument for too few or too many."""
     if not low <= len(values) <= high:
         raise BadArgument(f"There are {len(values)} {name}.", f"Give {low} to {high}.")

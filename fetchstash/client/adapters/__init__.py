@@ -15,11 +15,12 @@ from copy import copy
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, cast
 
 from fetchstash.client._policy import Format, Policy, Request
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streams import a_string, is_list
+from fetchstash.errors import type_checked
 
 
 class Needs:
@@ -58,6 +59,7 @@ class Options(TypedDict, total=False):
     remaining_seconds: Callable[[], float | None] | None
 
 
+@type_checked
 def configured(recovery: Recovery | None, options: Options) -> Recovery:
     """Return ``recovery`` with these options, a new Recovery if there is none."""
     if recovery is None:
@@ -137,8 +139,7 @@ def as_data(messages: Any) -> list[Any] | None:
     """
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
         return None
-    listed: Iterable[Any] = messages
-    return [plain_data(message) for message in listed]
+    return [*map(plain_data, cast("Iterable[Any]", messages))]
 
 
 def plain_data(value: Any) -> Any:

@@ -16,6 +16,7 @@ from fetchstash.client._policy import Request
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streams import a_string, is_list
 from fetchstash.client.adapters import Needs, Options, Shape, configured
+from fetchstash.errors import type_checked
 
 if TYPE_CHECKING:
     from google.genai.models import AsyncModels, Models
@@ -55,6 +56,7 @@ class AsyncRecoveringClient:
         return getattr(self._client, name)
 
 
+@type_checked
 def recovering(
     client: genai.Client, recovery: Recovery | None = None, **options: Unpack[Options]
 ) -> RecoveringClient:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, Unpack
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streams import an_object
 from fetchstash.client.adapters import CHAT, Needs, Options, Shape, as_data, configured
+from fetchstash.errors import type_checked
 
 with Needs("openai", "openai", "2.54"):
     from openai import AsyncOpenAI, OpenAI
@@ -34,6 +35,7 @@ SHAPES = {
 _HELPER = "X-Stainless-Helper-Method"
 
 
+@type_checked
 def recovering(
     client: Client, recovery: Recovery | None = None, **options: Unpack[Options]
 ) -> Client:

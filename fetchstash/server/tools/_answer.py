@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Optional, cast
 
 from fetchstash.config import Settings, is_secret_name
-from fetchstash.errors import BadArgument, FetchstashError, did_you_mean
+from fetchstash.errors import BadArgument, FetchstashError, did_you_mean, type_checked
 from fetchstash.fetch import mask_url
 from fetchstash.render import Host, Value, View, error_view, view_of
 from fetchstash.server.tools._arguments import checked
@@ -213,6 +213,7 @@ _TYPES: dict[str, Any] = {"string": str, "integer": int, "boolean": bool, "array
 ToolFunction = Callable[..., Awaitable[str]]
 
 
+@type_checked
 def tool_functions(stash: Stash) -> list[ToolFunction]:
     """Return the tools of ``stash`` as async functions, as agent frameworks take them.
 
@@ -220,9 +221,8 @@ def tool_functions(stash: Stash) -> list[ToolFunction]:
     text that a model is shown; an error is its one line, so that the model can act on it.
     Pictures need the server.
     """
-    settings = stash.settings
-    host = Host(settings.views, preview=settings.context)
-    return [_function(stash, host, tool) for tool in tool_specs(settings)]
+    host = Host(stash.settings.views, preview=stash.settings.context)
+    return [_function(stash, host, tool) for tool in tool_specs(stash.settings)]
 
 
 def _function(stash: Stash, host: Host, tool: ToolSpec) -> ToolFunction:
