@@ -10,7 +10,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -80,7 +80,7 @@ class FileType(Enum):
 class BinaryContent:
     """Bytes that a model may be shown as they are: a picture, a sound."""
 
-    data: bytes
+    data: bytes = field(repr=False)
     mime_type: str
 
 
@@ -102,7 +102,7 @@ class FileExtractionResult:
     read on from, 0 where the content is no prefix of the text, None at its end.
     """
 
-    content: str | BinaryContent | None
+    content: str | BinaryContent | None = field(repr=False)
     success: bool
     error_message: str = ""
     file_type: FileType = FileType.BINARY

@@ -170,7 +170,7 @@ def test_a_call_is_json() -> None:
     assert json.loads(json.dumps([PAGES.action, PAGES.arguments]))[0] == "slice"
 
 
-def test_codes_are_unique_and_the_head_of_the_module_lists_every_one() -> None:
+def test_codes_are_unique() -> None:
     classes = [
         item
         for item in vars(errors).values()
@@ -180,9 +180,6 @@ def test_codes_are_unique_and_the_head_of_the_module_lists_every_one() -> None:
     ]
     codes = [item.code for item in classes]
     assert len(set(codes)) == len(codes) == 17
-    for item in classes:
-        assert f"    {item.__name__} " in (errors.__doc__ or "")
-        assert f" {item.code} " in (errors.__doc__ or "")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """``import fetchstash``: what it gives, how little it costs, and its errors for a wrong call."""
 
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -161,6 +162,30 @@ async def test_a_wrong_type_is_said_with_what_it_must_be(
 def test_a_function_refuses_what_it_does_not_take(name: str) -> None:
     with pytest.raises(BadArgument, match=r"is 3\. It must be a"):
         getattr(fetchstash, name)(3)
+
+
+@pytest.mark.in_process
+def test_a_store_that_keeps_nothing_needs_no_folder_that_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("some words\n")
+    settings = {"store.folder": f"{os.devnull}/none", "store.ephemeral": True}
+    with fetchstash.open_stash_sync(settings) as stash:
+        assert stash.add_file(tmp_path / "notes.txt").preview == "some words\n"
+
+
+@pytest.mark.in_process
+@pytest.mark.usefixtures("environment")
+def test_a_page_is_one_artifact_under_every_spelling_of_its_url(site: Site) -> None:
+    site.add("/a~b", PAGE)
+    url = f"http://127.0.0.1:{site.port}/a~b"
+    with fetchstash.open_stash_sync() as stash:
+        refs = {
+            stash.fetch(each).ref
+            for each in (url, f" {url} ", f"{url}#x", url.upper()[:4] + url[4:])
+        }
+        assert len(refs) == stash.list().total == 1
+        assert {stash.get(url.replace("~", "%7e")).ref, stash.get(f" {url}").ref} == refs
+        with pytest.raises(errors.OutOfRange, match=r"Did you mean tables\?"):
+            stash.slice(url, path="tabels")
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def described_in_words(facts: "Facts") -> list[str]:
     from fetchstash.stash import described  # noqa: PLC0415 - as above
 
     facts = described(facts)
-    words = [safe_line(facts.word), size(facts.size_bytes)]
+    words = [safe_line(facts.word), "" if facts.site else size(facts.size_bytes)]
     if facts.width is not None and facts.height is not None and facts.pages is None:
         words.append(f"{facts.width}×{facts.height} px")
     counts = (
@@ -216,7 +216,7 @@ def listed(screen: Screen, artifacts: Sequence["Facts"], first: int = 1) -> list
             f"@{number}",
             short_ref(facts.artifact_ref),
             _age(facts.created_at),
-            size(facts.size_bytes),
+            f"{facts.members} pages" if facts.site else size(facts.size_bytes),
             safe_line(described(facts).word),
             Link(safe_line(facts.title or facts.name), facts.final_url),
             safe_line(urlsplit(facts.final_url).netloc) or "file",
@@ -233,9 +233,8 @@ def _age(time: "datetime | None") -> str:
 
 def plain_row(facts: "Facts") -> str:
     """Return a row of a listing for a program: whole values between tabs."""
-    times = [
-        t.isoformat(timespec="seconds") if t else "" for t in (facts.created_at, facts.expires_at)
-    ]
+    ends = None if facts.pinned else facts.expires_at
+    times = [t.isoformat(timespec="seconds") if t else "" for t in (facts.created_at, ends)]
     values = (
         facts.artifact_ref,
         times[0],

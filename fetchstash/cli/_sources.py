@@ -163,7 +163,9 @@ async def kept(stash: "Stash", source: Source) -> "Facts":
         return await _by_prefix(stash, source)
     if source.kind == "file":
         raise BadArgument(f"{source.word} is a file.", "Name what {} lists.", Call("list"))
-    return await stash.store.get(source.value)
+    from fetchstash.fetch import key_of  # noqa: PLC0415 - heavy
+
+    return await stash.store.get(key_of(source.value))
 
 
 async def elsewhere(stash: "Stash") -> UnknownRef | None:
@@ -333,7 +335,7 @@ async def found(
                 facts = None
                 if source.kind == "url" and not refresh:
                     with suppress(FetchstashError):
-                        facts = await stash.store.get(source.value)
+                        facts = await stash.intake.known(source.value)
                 if facts is None:
                     artifact = await fetched(stash, source, refresh=refresh, progress=progress)
                     return artifact.facts

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     )
     from fetchstash.fetch._robots import site_rules
     from fetchstash.fetch._rules import MAX_RULES, MEANINGS, RULES, TWIN, Match, Rule, matching
-    from fetchstash.fetch._url import host_of, is_below, join_host_port, normal_url
+    from fetchstash.fetch._url import host_of, is_below, join_host_port, key_of, normal_url
 
 __all__ = [
     "MAX_RULES",
@@ -64,6 +64,7 @@ __all__ = [
     "is_below",
     "is_fresh",
     "join_host_port",
+    "key_of",
     "landing",
     "mask_url",
     "matching",
@@ -94,6 +95,6 @@ _MODULES = {
     "_responses": "Pager age_seconds is_fresh landing may_be_fresh may_keep pager",
     "_robots": "site_rules",
     "_rules": "MAX_RULES MEANINGS RULES TWIN Match Rule matching",
-    "_url": "host_of is_below join_host_port normal_url",
+    "_url": "host_of is_below join_host_port key_of normal_url",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -290,8 +290,9 @@ def nothing_came(target: Target, reason: str, limits: FetchLimits) -> FetchFaile
 
 def timed_out(target: Target, limits: FetchLimits) -> TimedOut:
     """Return the error for a deadline that passed before anything came."""
-    what = f"{target.host} did not answer within {round(limits.fetch_seconds, 1):g} s."
-    more = Call("setting", {"name": "fetch.deadline_seconds", "value": 2 * limits.deadline_seconds})
+    most, whole = round(limits.fetch_seconds, 1), limits.deadline_seconds
+    what = f"{target.host} did not answer within {most:g} s (a call has {whole:g} s)."
+    more = Call("setting", {"name": "fetch.deadline_seconds", "value": 2 * whole})
     return TimedOut(what, "Try again later, or {}.", more)
 
 

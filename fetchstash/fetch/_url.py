@@ -25,6 +25,7 @@ _PATH_SAFE = "!$%&'()*+,-./:;=@[\\]^_|~"  # outside URL Standard's path percent-
 _QUERY_SAFE = "!$%&()*+,-./:;=?@[\\]^_`{|}~"  # outside its special-query percent-encode set
 _HOST_FIRST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?:[/?#]|\Z)")
 _ONE_DOT = re.compile(r"(?:\.|%2e)\Z", re.IGNORECASE)
+_ENCODED = re.compile("%([0-9a-fA-F]{2})")
 _TWO_DOTS = re.compile(r"(?:\.|%2e){2}\Z", re.IGNORECASE)
 _REWRITE = "Give the whole URL, such as https://example.org/page."
 
@@ -272,11 +273,25 @@ def _dotless(path: str) -> str:
 
 
 def normal_url(text: str, max_chars: int = 8_192) -> str:
-    """Return a URL in normal form, without its fragment; "" for what may not be fetched."""
+    """Return a URL in normal form, without its fragment; "" for what may not be fetched.
+
+    Encoded characters that need not be encoded are not (RFC 3986, section 6.2.2).
+    """
     try:
-        return parse(text, max_chars).text
+        return _ENCODED.sub(_least_encoded, parse(text, max_chars).text)
     except (BadArgument, Refused):
         return ""
+
+
+def _least_encoded(encoded: re.Match[str]) -> str:
+    char = chr(int(encoded[1], 16))
+    return char if char.isascii() and (char.isalnum() or char in "-._~") else encoded[0].upper()
+
+
+def key_of(ref_or_url: str) -> str:
+    """Return what a document is kept under: a URL in normal form, anything else without blanks."""
+    text = ref_or_url.strip()
+    return normal_url(text, 2**20) or text
 
 
 def is_below(url: str, prefix: str) -> bool:

@@ -101,7 +101,7 @@ def name_of(facts: Facts, limit: int) -> str:
 def facts_line(subject: Subject, name_chars: int = NAME_CHARS) -> str:
     """Return the line that opens the result of a fetch."""
     facts = subject.facts
-    name, length = name_of(facts, name_chars), size(facts.size_bytes)
+    name, length = name_of(facts, name_chars), "" if facts.site else size(facts.size_bytes)
     parts = (name, length, _dimension(facts), "from the cache" if subject.from_cache else "")
     line = f"[Fetched {facts.word} artifact: {', '.join(filter(None, parts))}."
     if subject.chars is not None:
@@ -113,7 +113,8 @@ def facts_line(subject: Subject, name_chars: int = NAME_CHARS) -> str:
 def reference_line(subject: Subject) -> str:
     """Return one short line for an artifact where there is no room for more."""
     facts = subject.facts
-    parts = [f"{subject.ref}: {facts.word}", size(facts.size_bytes), _dimension(facts)]
+    length = "" if facts.site else size(facts.size_bytes)
+    parts = [f"{subject.ref}: {facts.word}", length, _dimension(facts)]
     if subject.chars is not None:
         parts.append(f"{subject.chars} chars")
     line = ", ".join(filter(None, parts))

@@ -29,6 +29,7 @@ from fetchstash.fetch import (
     age_seconds,
     fetch_match,
     is_fresh,
+    key_of,
     matching,
     may_be_fresh,
     may_keep,
@@ -151,7 +152,7 @@ class Intake:
         below ``within``, if it is given. Raises NoText for a document that is of none of ``kinds``
         or has no text, where kinds are given; it is not kept.
         """
-        async with self.in_flight.setdefault(url, anyio.Lock(fast_acquire=True)):
+        async with self.in_flight.setdefault(key_of(url), anyio.Lock(fast_acquire=True)):
             deadline = anyio.current_time() + self.settings.fetch.deadline_seconds
             known = await self.known(url)
             if known and known.rule in self.settings.fetch.rules_off:
@@ -349,7 +350,7 @@ class Intake:
     async def known(self, url: str) -> Facts | None:
         """Return the facts of what a URL gave, None if nothing of it is kept."""
         try:
-            return await self.store.get(url)
+            return await self.store.get(key_of(url))
         except (UnknownRef, ExpiredRef):
             return None
 
@@ -413,7 +414,9 @@ class Intake:
             has_none = "auto" in self.settings.fetch.browser
             facts = replace(facts, rendered=NO_BROWSER if has_none else "")
         try:
-            kept = await self.store.put(raw, extraction.text, facts, extraction.ranges, url=url)
+            kept = await self.store.put(
+                raw, extraction.text, facts, extraction.ranges, url=key_of(url)
+            )
         finally:
             if extraction.text is not None:
                 extraction.text.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path
 
-from fetchstash.errors import BadArgument, BadPattern, Call, NoText, OutOfRange
+from fetchstash.errors import BadArgument, BadPattern, Call, NoText, OutOfRange, did_you_mean
 from fetchstash.handlers import PartText
 from fetchstash.stash._facts import described
 from fetchstash.stash._values import Slice
@@ -248,10 +248,13 @@ def text_of(facts: Facts, text: TextReader | None) -> TextReader:
     raise NoText(f"{ref} has no text.", "Its bytes are there: {}.", Call("slice", part))
 
 
-def with_list_of_parts(error: OutOfRange, facts: Facts) -> OutOfRange:
-    """Return the error for a part that is not there, with the call that lists the parts."""
+def with_list_of_parts(error: OutOfRange, facts: Facts, path: str) -> OutOfRange:
+    """Return the error for a part that is not there, with a near one or the call that lists all."""
     if error.calls or error.excerpt:
         return error
+    titles = (heading.title for heading in facts.outline)
+    if question := did_you_mean(path, (*(p for p in facts.paths if "*" not in p), *titles)):
+        return OutOfRange(error.what, question, **error.details)
     info = Call("info", {"ref": facts.artifact_ref})
     return OutOfRange(error.what, f"{error.next_step} {{}} lists its parts.", info, **error.details)
 

@@ -169,7 +169,7 @@ class Slice:
     """
 
     facts: Facts = field(repr=False)
-    text: str
+    text: str = field(repr=False)
     total: int
     unit: Unit
     start: int
@@ -271,7 +271,7 @@ class ArtifactMatches:
     """
 
     facts: Facts = field(repr=False)
-    groups: tuple[tuple[Line, ...], ...]
+    groups: tuple[tuple[Line, ...], ...] = field(repr=False)
     skipped: int
     total: int
     stopped: str = ""
@@ -357,7 +357,7 @@ class Passages:
     texts.
     """
 
-    best_first: tuple[Passage, ...]
+    best_first: tuple[Passage, ...] = field(repr=False)
     facts: Mapping[str, Facts] = field(repr=False)
     searched: int
     pending: int = 0
@@ -408,7 +408,8 @@ class Listing:
 
 def summary(facts: Facts) -> str:
     """Return an artifact in one line."""
-    words = [described(facts).word, facts.name, f"{facts.size_bytes} bytes"]
+    size = f"{facts.members} pages" if facts.site else f"{facts.size_bytes} bytes"
+    words = [described(facts).word, facts.name, size]
     if facts.extracted_chars is not None:
         words.append(f"{facts.extracted_chars} characters")
     return f"{facts.artifact_ref}: {', '.join(filter(None, words))}"

@@ -60,8 +60,13 @@ def private_folder(folder: Path) -> None:
     """
     missing = [*takewhile(lambda above: not above.exists(), folder.parents)]
     for path in (*reversed(missing), folder):
-        with contextlib.suppress(FileExistsError):
-            path.mkdir(mode=0o700)
+        try:
+            path.mkdir(mode=0o700, exist_ok=True)
+        except FileExistsError:
+            break  # said below
+        except (FileNotFoundError, PermissionError) as error:
+            what = f"The store's folder {folder} cannot be made: {error.strerror}."
+            raise StoreError(what, *_ALLOW) from None
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
         raise StoreError(f"{folder} is not a folder.", "Move it away, or {}.", OTHER_FOLDER)
@@ -289,9 +294,8 @@ def _disk_error(error: OSError) -> FetchstashError:
     if error.errno in _NO_LOCKS:
         return StoreError("Locks do not work on the disk of the store.", *_MOVE)
     if error.errno == errno.ELOOP:
-        return StoreError(
-            f"There is a symbolic link where the store keeps a file{place}.", *_REPAIR
-        )
+        what = f"There is a symbolic link where the store keeps a file{place}."
+        return StoreError(what, *_REPAIR)
     if error.errno == errno.ENOENT:
         return StoreError(f"A file of the store is missing{place}.", *_REPAIR)
     return StoreError(f"The disk of the store failed: {error.strerror or error}{place}.", *_REPAIR)

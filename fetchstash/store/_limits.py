@@ -197,8 +197,12 @@ def own_run(limits: StoreLimits) -> str:
 
     It deletes its run when it closes, and must not delete shared artifacts.
     """
-    private = limits.ephemeral and limits.run in (AUTO_RUN, DEFAULT_RUN, ALL_RUNS)
-    return f"ephemeral-{secrets.token_hex(8)}" if private else limits.run
+    return f"ephemeral-{secrets.token_hex(8)}" if is_private(limits) else limits.run
+
+
+def is_private(limits: StoreLimits) -> bool:
+    """Return whether nobody else will ask for what a store keeps, so that any place will do."""
+    return limits.ephemeral and limits.run in (AUTO_RUN, DEFAULT_RUN, ALL_RUNS)
 
 
 def person_run(name: str, issuer: str = "") -> str:

@@ -7,7 +7,7 @@ from functools import partial
 
 from anyio import CancelScope
 
-from fetchstash.errors import BadArgument, FetchstashError, UnknownRef
+from fetchstash.errors import BadArgument, FetchstashError, StoreError, UnknownRef
 from fetchstash.store._catalog_store import CatalogStore
 from fetchstash.store._contract import Finding
 from fetchstash.store._folder import LocalStore, TemporaryStore
@@ -15,6 +15,7 @@ from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import (
     ALL_RUNS,
     StoreLimits,
+    is_private,
     is_shared,
     store_folder,
     store_of_tenant,
@@ -41,7 +42,12 @@ async def open_store(limits: StoreLimits, turns: Turns | None = None) -> Artifac
     folder = store_folder(limits)
     if folder is None:
         return await TemporaryStore.open(limits, Threads(turns=turns))
-    return await LocalStore.open(replace(limits, folder=folder), Threads(turns=turns))
+    try:
+        return await LocalStore.open(replace(limits, folder=folder), Threads(turns=turns))
+    except StoreError:
+        if not is_private(limits):
+            raise
+        return await TemporaryStore.open(limits, Threads(turns=turns))
 
 
 async def repair_store(limits: StoreLimits) -> tuple[Finding, ...]:

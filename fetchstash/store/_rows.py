@@ -93,15 +93,10 @@ def find(db: Db, ref_or_url: str, view: View) -> Row:
         if values:
             return Row(*values)
         if db.execute("SELECT 1 FROM expired WHERE ref = ?", (ref_or_url,)).fetchone():
-            raise ExpiredRef(
-                f"The artifact {ref_or_url} is no longer kept.", "Fetch its document again."
-            )
-    shown = clip(clean_line(ref_or_url), 40)
-    raise UnknownRef(
-        f"There is no artifact {shown}.",
-        "Check the reference, or list what there is with {}.",
-        Call("list"),
-    )
+            what = f"The artifact {ref_or_url} is no longer kept."
+            raise ExpiredRef(what, "Fetch its document again.")
+    what = f"There is no artifact {clip(clean_line(ref_or_url), 40)}."
+    raise UnknownRef(what, "Check the reference, or list what there is with {}.", Call("list"))
 
 
 def newest(db: Db, run: str, limit: int, offset: int) -> Iterator[Row]:
@@ -436,8 +431,5 @@ def _read(data: str, read: Callable[[dict[str, Any]], T], ref: str) -> T:
     try:
         return read(json.loads(data))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise StoreError(
-            f"The catalogue's record of the artifact {ref} is damaged.",
-            "Fetch its document again, or {}.",
-            REPAIR,
-        ) from error
+        what = f"The catalogue's record of the artifact {ref} is damaged."
+        raise StoreError(what, "Fetch its document again, or {}.", REPAIR) from error

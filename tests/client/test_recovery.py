@@ -21,6 +21,7 @@ from fetchstash.client import (
     stub_oversized,
 )
 from fetchstash.client._streaming import Outcome
+from fetchstash.errors import BadArgument
 from fetchstash.text import tokens
 from tests.client.fakes import Events, FullMemo, Kept, Overflow, bytes_of, conversation, prose
 from tests.client.test_compact import said, working
@@ -476,8 +477,8 @@ def test_an_unknown_format_raises_the_providers_error_from_the_rewrites() -> Non
     }
     with pytest.raises(Overflow) as caught:
         Recovery().call(Provider(Overflow()), Request(HISTORY, no_format))
-    assert isinstance(caught.value.__cause__, KeyError)
-    assert "There is no format " in str(caught.value.__cause__)
+    assert isinstance(caught.value.__cause__, BadArgument)
+    assert "format is 'no_format'. It must be one of " in str(caught.value.__cause__)
     assert "openai_chat, openai_responses, anthropic, gemini" in str(caught.value.__cause__)
 
 
