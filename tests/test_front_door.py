@@ -175,13 +175,11 @@ def test_a_store_that_keeps_nothing_needs_no_folder_that_can_be_written(tmp_path
 @pytest.mark.in_process
 @pytest.mark.usefixtures("environment")
 def test_a_page_is_one_artifact_under_every_spelling_of_its_url(site: Site) -> None:
-    site.add("/a~b", PAGE)
-    url = f"http://127.0.0.1:{site.port}/a~b"
+    site.put("/a~b", PAGE, "text/html")
+    url = site.url("/a~b")
+    spellings = url, f" {url} ", f"{url}#x", url.replace("http", "HTTP")
     with fetchstash.open_stash_sync() as stash:
-        refs = {
-            stash.fetch(each).ref
-            for each in (url, f" {url} ", f"{url}#x", url.upper()[:4] + url[4:])
-        }
+        refs = {stash.fetch(each).ref for each in spellings}
         assert len(refs) == stash.list().total == 1
         assert {stash.get(url.replace("~", "%7e")).ref, stash.get(f" {url}").ref} == refs
         with pytest.raises(errors.OutOfRange, match=r"Did you mean tables\?"):

@@ -160,10 +160,19 @@ def _named(
     if table is not None:
         return _head(text, table), text.char_of_line(table.first_line + table.rows)
     reason = f"There is no part {clip(path, 80)!r} here."
-    if outline or ranges.tables:
+    question = _near(path, facts)
+    if (outline or ranges.tables) and not question:
         info = Call("info", {"ref": facts.artifact_ref})
         raise OutOfRange(reason, "{} lists its parts.", info)
-    raise OutOfRange(reason, "It has no outline; leave the path out.")
+    raise OutOfRange(reason, question or "It has no outline; leave the path out.")
+
+
+def _near(path: str, facts: Facts) -> str:
+    """Return a question with a path that is spelt much like this one, "" if there is none.
+
+    Headings are a document's own words, which stand in no error.
+    """
+    return did_you_mean(path, (known for known in described(facts).paths if "*" not in known))
 
 
 def _char(text: StoredText, ranges: Ranges, heading: Heading) -> int:
@@ -252,8 +261,7 @@ def with_list_of_parts(error: OutOfRange, facts: Facts, path: str) -> OutOfRange
     """Return the error for a part that is not there, with a near one or the call that lists all."""
     if error.calls or error.excerpt:
         return error
-    titles = (heading.title for heading in facts.outline)
-    if question := did_you_mean(path, (*(p for p in facts.paths if "*" not in p), *titles)):
+    if question := _near(path, facts):
         return OutOfRange(error.what, question, **error.details)
     info = Call("info", {"ref": facts.artifact_ref})
     return OutOfRange(error.what, f"{error.next_step} {{}} lists its parts.", info, **error.details)
