@@ -186,7 +186,6 @@ class Internal(FetchstashError, code="internal"):
 
 
 _Expected = tuple[Callable[[Any], bool], str]
-"""What tells whether a value is as it must be, and what that is in words."""
 
 
 def type_checked(target: T) -> T:
@@ -266,7 +265,6 @@ def _expected(hint: Any) -> _Expected:
 
 
 def _is(value: Any, classes: Any) -> bool:
-    # A bool is an int to Python, and no number to a person.
     return isinstance(value, classes) and (classes is bool or not isinstance(value, bool))
 
 

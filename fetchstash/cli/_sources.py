@@ -334,8 +334,7 @@ async def found(
                     return await kept(stash, source)
                 facts = None
                 if source.kind == "url" and not refresh:
-                    with suppress(FetchstashError):
-                        facts = await stash.intake.known(source.value)
+                    facts = await stash.intake.known(source.value)
                 if facts is None:
                     artifact = await fetched(stash, source, refresh=refresh, progress=progress)
                     return artifact.facts
