@@ -79,9 +79,6 @@ class FetchstashError(Exception):
 
     code: ClassVar[str] = "internal"
 
-    def __init_subclass__(cls, code: str = "") -> None:
-        cls.code = code or cls.code
-
     def __init__(
         self,
         what: str,
@@ -111,8 +108,10 @@ class FetchstashError(Exception):
         return self.line()
 
 
-class Refused(FetchstashError, code="refused"):
+class Refused(FetchstashError):
     """An address, port, scheme or domain that policy forbids. ``rule`` names it for audit logs."""
+
+    code = "refused"
 
     def __init__(
         self, what: str, next_step: str, *calls: Call, rule: str = "", **details: Any
@@ -121,68 +120,100 @@ class Refused(FetchstashError, code="refused"):
         self.rule = rule
 
 
-class RobotsRefused(FetchstashError, code="robots"):
+class RobotsRefused(FetchstashError):
     """The site's robots.txt forbids this URL to us (RFC 9309)."""
 
+    code = "robots"
 
-class FetchFailed(FetchstashError, code="fetch_failed"):
+
+class FetchFailed(FetchstashError):
     """No answer came, or one that is no HTTP."""
 
+    code = "fetch_failed"
 
-class HttpError(FetchstashError, code="http_error"):
+
+class HttpError(FetchstashError):
     """The server answered with 4xx or 5xx (RFC 9110, section 15)."""
 
+    code = "http_error"
 
-class TimedOut(FetchstashError, code="timeout"):
+
+class TimedOut(FetchstashError):
     """The one deadline of a fetch passed before there was anything to keep."""
 
+    code = "timeout"
 
-class TooLarge(FetchstashError, code="too_large"):
+
+class TooLarge(FetchstashError):
     """More than a limit allows."""
 
+    code = "too_large"
 
-class UnknownRef(FetchstashError, code="unknown_ref"):
+
+class UnknownRef(FetchstashError):
     """There is no artifact of this reference or URL."""
 
+    code = "unknown_ref"
 
-class ExpiredRef(FetchstashError, code="expired_ref"):
+
+class ExpiredRef(FetchstashError):
     """The artifact was here, and retention removed it."""
 
+    code = "expired_ref"
 
-class NoText(FetchstashError, code="no_text"):
+
+class NoText(FetchstashError):
     """The artifact has no text: it is binary, or nothing could be extracted."""
 
+    code = "no_text"
 
-class OutOfRange(FetchstashError, code="out_of_range"):
+
+class OutOfRange(FetchstashError):
     """A line, page, row, character, heading, sheet, member or JSON value that is not there."""
 
+    code = "out_of_range"
 
-class BadArgument(FetchstashError, code="bad_argument"):
+
+class BadArgument(FetchstashError):
     """An argument, setting or file that is not as it must be."""
 
+    code = "bad_argument"
 
-class BadPattern(FetchstashError, code="bad_pattern"):
+
+class BadPattern(FetchstashError):
     """A pattern that RE2 does not take."""
 
+    code = "bad_pattern"
 
-class Busy(FetchstashError, code="busy"):
+
+class Busy(FetchstashError):
     """Somebody else holds what is needed; the same call may go through later."""
 
+    code = "busy"
 
-class OverQuota(FetchstashError, code="quota"):
+
+class OverQuota(FetchstashError):
     """A tenant of a service has used what it may; details: retry_after_seconds."""
 
+    code = "quota"
 
-class StoreError(FetchstashError, code="store_error"):
+
+class StoreError(FetchstashError):
     """The disk, the catalogue or the bucket failed."""
 
+    code = "store_error"
 
-class ServerFailed(FetchstashError, code="server_failed"):
+
+class ServerFailed(FetchstashError):
     """A server behind the gateway is not there, or ended in the middle of a call."""
 
+    code = "server_failed"
 
-class Internal(FetchstashError, code="internal"):
+
+class Internal(FetchstashError):
     """A fault of fetchstash itself."""
+
+    code = "internal"
 
 
 _Expected = tuple[Callable[[Any], bool], str]
