@@ -13,22 +13,22 @@ ROOT = Path(__file__).parents[1]
 BUDGET = {
     "bench": (22, 3_330),
     "compare": (11, 1_534),
-    "fetchstash": (4, 931),
+    "fetchstash": (4, 962),
     "fetchstash/cli": (24, 5_850),
     "fetchstash/client": (23, 6_125),
     "fetchstash/config": (4, 1_198),
-    "fetchstash/fetch": (22, 5_688),
+    "fetchstash/fetch": (22, 5_668),
     "fetchstash/gateway": (14, 3_553),
     "fetchstash/handlers": (88, 22_895),
-    "fetchstash/render": (6, 1_229),
+    "fetchstash/render": (6, 1_228),
     "fetchstash/server": (18, 3_604),
     "fetchstash/service": (18, 4_789),
-    "fetchstash/stash": (15, 4_541),
-    "fetchstash/store": (28, 8_080),
+    "fetchstash/stash": (15, 4_528),
+    "fetchstash/store": (28, 8_040),
     "fetchstash/system": (4, 610),
     "fetchstash/text": (6, 1_139),
     "scripts": (46, 7_113),
-    "tests": (245, 54_203),
+    "tests": (245, 54_256),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
