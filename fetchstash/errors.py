@@ -38,6 +38,8 @@ Wording = Callable[[Call], str]
 def as_method(call: Call) -> str:
     """Word a next step for a program that uses the library."""
     arguments = {name: value for name, value in call.arguments.items() if value is not None}
+    if refs := arguments.pop("refs", None):
+        arguments["refs_or_urls"] = refs
     if call.action == "setting":
         return f"pass settings={{{arguments['name']!r}: {arguments['value']!r}}} to open_stash"
     if call.action == "repair":

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 BUDGET = {
     "bench": (22, 3_330),
     "compare": (11, 1_534),
-    "fetchstash": (4, 962),
+    "fetchstash": (4, 964),
     "fetchstash/cli": (24, 5_850),
     "fetchstash/client": (23, 6_125),
     "fetchstash/config": (4, 1_198),

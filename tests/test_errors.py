@@ -35,13 +35,13 @@ PAGES = Call("slice", {"ref": "art_a", "path": None, "unit": "pages", "start": 3
             Call("grep", {"refs": ["art_a", "art_b"], "pattern": "two words", "literal": True}),
             'artifact_grep(artifact_refs=["art_a", "art_b"], pattern="two words", literal=true)',
             "`fetchstash grep 'two words' art_a art_b --literal`",
-            "stash.grep(refs=['art_a', 'art_b'], pattern='two words', literal=True)",
+            "stash.grep(pattern='two words', literal=True, refs_or_urls=['art_a', 'art_b'])",
         ),
         (
             Call("search", {"query": "two words", "refs": ["art_" + "a" * 26]}),
             f'artifact_search(query="two words", artifact_refs=["art_{"a" * 26}"])',
             "`fetchstash search 'two words' --in aaaaaaa`",
-            f"stash.search(query='two words', refs=['art_{'a' * 26}'])",
+            f"stash.search(query='two words', refs_or_urls=['art_{'a' * 26}'])",
         ),
         (
             Call("picture", {"ref": "art_a", "page": 3}),
