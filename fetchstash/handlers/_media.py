@@ -8,6 +8,7 @@ from fetchstash.handlers._binary import UnreadHandler
 from fetchstash.handlers._contract import Extracted, Format, Head, Hints, Sniffed, family, variant
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._sniffers import printable
+from fetchstash.text.facts import clock
 
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
 
@@ -96,13 +97,6 @@ class MediaHandler:
         extracted.learn(published=tags.get("year", "")[:10], structure_info=", ".join(facts))
         extracted.learn(seconds=None if seconds is None else round(seconds))
         return extracted
-
-
-def clock(seconds: float) -> str:
-    """Return a duration as people write it: 3:05, 1:02:03."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 _AUDIO = Format(kind="audio", word="{} audio", handler=MediaHandler, media_types=())

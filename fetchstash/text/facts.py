@@ -153,3 +153,10 @@ _QUERY = re.compile(
 def is_query(path: str) -> bool:
     """Return whether a path is a query over rows, such as ``count by region``."""
     return _QUERY.match(path) is not None
+
+
+def clock(seconds: float) -> str:
+    """Return a duration as people write it: 3:05, 1:02:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

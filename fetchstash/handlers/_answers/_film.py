@@ -13,7 +13,7 @@ from fetchstash.handlers._data._json_values import is_array, is_object
 from fetchstash.handlers._html import _reading, _scripts, _tree
 from fetchstash.handlers._html._handler import HtmlHandler
 from fetchstash.handlers._limits import ExtractLimits
-from fetchstash.handlers._media import clock
+from fetchstash.text.facts import clock
 
 _PLAYER, _PAGE = "ytInitialPlayerResponse", "ytInitialData"
 _CHAPTERS = ("macroMarkersListItemRenderer", "chapterRenderer")
