@@ -6,12 +6,13 @@ line, the library as a method call.
 """
 
 import inspect
+import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, SupportsIndex, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, ClassVar, Literal, SupportsIndex, TypeVar, cast, get_args, get_origin
 
 T = TypeVar("T")
 
@@ -238,6 +239,7 @@ def type_checked(target: T) -> T:
     def check(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if not expected:  # left to the first call: annotations may name what comes later
             parameters = inspect.signature(function, eval_str=True).parameters
+            assert all(item.kind is not item.VAR_POSITIONAL for item in parameters.values())
             expected.update({key: _expected(item.annotation) for key, item in parameters.items()})
         for name, value in (*zip(expected, args, strict=False), *kwargs.items()):
             is_right, words = expected.get(name, _ANYTHING)
@@ -271,8 +273,8 @@ _CLASSES: Mapping[Any, tuple[Any, str]] = {
 def _expected(hint: Any) -> _Expected:
     kind, parts = get_origin(hint) or hint, get_args(hint)
     if isinstance(hint, TypeVar):
-        kind, parts = Union, hint.__constraints__ or (hint.__bound__ or Any,)
-    if kind in (Union, UnionType):
+        kind, parts = UnionType, hint.__constraints__ or (hint.__bound__ or Any,)
+    if kind in (typing.Union, UnionType):
         tests, names = zip(*map(_expected, parts), strict=True)
         return lambda value: any(is_right(value) for is_right in tests), " or ".join(names)
     if kind is Literal:
@@ -281,6 +283,8 @@ def _expected(hint: Any) -> _Expected:
         return callable, "a function"
     if kind in (Any, object, inspect.Parameter.empty) or not isinstance(kind, type):
         return _ANYTHING
+    if typing.is_typeddict(kind):
+        kind = dict
     if kind is Sequence:
         is_item, item = _expected(*parts)
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 BUDGET = {
     "bench": (22, 3_330),
     "compare": (11, 1_534),
-    "fetchstash": (4, 964),
+    "fetchstash": (4, 968),
     "fetchstash/cli": (24, 5_850),
     "fetchstash/client": (23, 6_125),
     "fetchstash/config": (4, 1_198),
@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 610),
     "fetchstash/text": (6, 1_146),
     "scripts": (46, 7_113),
-    "tests": (245, 54_256),
+    "tests": (245, 54_287),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 

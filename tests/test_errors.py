@@ -2,7 +2,9 @@
 
 import json
 import pickle
+import re
 import shlex
+from typing import Any, Literal, TypedDict
 
 import pytest
 
@@ -16,6 +18,7 @@ from fetchstash.errors import (
     Refused,
     StoreError,
     did_you_mean,
+    type_checked,
 )
 from fetchstash.render import as_tool, error_line
 
@@ -188,3 +191,31 @@ def test_codes_are_unique() -> None:
 )
 def test_a_question_names_near_values_alone(wrong: str, question: str) -> None:
     assert did_you_mean(wrong, ["maxChars", "focus", "url"]) == question
+
+
+class Bounds(TypedDict, total=False):
+    most: int
+
+
+@type_checked
+def bounded(
+    text: str, bounds: Bounds, *, at: int | None = None, by: Literal["a", "b"] = "a", **more: str
+) -> str:
+    return f"{text} {bounds} {at} {by} {more}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"text": 3}, "text is 3. It must be a string."),
+        ({"bounds": 3}, "bounds is 3. It must be a dict."),
+        ({"at": True}, "at is True. It must be a whole number or None."),
+        ({"by": "c"}, "by is 'c'. It must be one of a, b."),
+        ({"text": ["a" * 30]}, "text is of the type list. It must be a string."),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_named(arguments: dict[str, Any], words: str) -> None:
+    right: dict[str, Any] = {"text": "", "bounds": {"most": 3}}
+    bounded(**right, other="kept", at=1, by="b")
+    with pytest.raises(BadArgument, match=re.escape(words)):
+        bounded(**right | arguments)
