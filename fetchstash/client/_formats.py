@@ -31,6 +31,7 @@ from typing import Any, Literal, cast
 from fetchstash.client._media import strip_media
 from fetchstash.client._policy import Format, Message
 from fetchstash.client._streams import a_string, an_object, is_list, is_object, objects
+from fetchstash.errors import BadArgument
 
 Kind = Literal["text", "call", "result", "reasoning", "opaque"]
 Role = Literal["system", "user", "assistant", "tool"]
@@ -161,11 +162,12 @@ def parts(messages: Sequence[Message], format: Format) -> list[Part]:
 
     A message of no known shape is one opaque part, and an extractor's prompt is several.
 
-    Raises KeyError for an unknown format.
+    Raises BadArgument for an unknown format.
     """
     read = _READERS.get(format)
     if read is None:
-        raise KeyError(f"There is no format {format!r}. Take one of {', '.join(_READERS)}.")
+        known = ", ".join(_READERS)
+        raise BadArgument(f"format is {format!r}.", f"It must be one of {known}.")
     pieces: list[Part] = []
     for number, message in enumerate(messages):
         if not is_object(message):

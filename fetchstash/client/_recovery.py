@@ -44,7 +44,7 @@ from fetchstash.client._streaming import (
     run_now,
 )
 from fetchstash.client._streams import aclose, close, get, reported_input
-from fetchstash.errors import type_checked
+from fetchstash.errors import BadArgument, type_checked
 from fetchstash.text import tokens
 
 _log = logging.getLogger("fetchstash.client")
@@ -193,12 +193,12 @@ class Recovery:
         state = self._state(request)
         first = Attempt(self._prepared(request, state))
         outcome = yield first
-        with suppress(KeyError):  # an unknown format: the rewrite reports it
+        with suppress(BadArgument):  # an unknown format: the rewrite reports it
             self._check_prompt(request, state, outcome.response, first)
         if outcome.problem is None or outcome.committed:
             return outcome
         verdict = classify(outcome.problem, self.provider)
-        with suppress(KeyError):  # as above
+        with suppress(BadArgument):  # as above
             self._learn(verdict, request, state, first)
         trigger = "provider_error" if outcome.error is not None else event_trigger
 

@@ -158,6 +158,10 @@ class CountsFile:
     async def aclose(self) -> None:
         await self._threads.run(self._close)
 
+    def __del__(self) -> None:
+        """Close what nobody has: counts in memory have no end of their own."""
+        self._close()
+
     def _close(self) -> None:
         if self._db:
             self._db.close()

@@ -254,7 +254,7 @@ async def test_a_store_that_had_tokens_asks_for_one_after_its_last_is_gone(
 
 async def test_a_store_that_fails_at_the_start_opens_the_service_to_nobody(tmp_path: Path) -> None:
     class Broken(MemoryObjects):
-        async def keys(self, folder: str = "") -> list[str]:
+        async def items(self, folder: str = "") -> dict[str, bytes]:
             raise StoreError(f"{folder} cannot be read.", "Try again.")
 
     with pytest.raises(StoreError):
