@@ -125,9 +125,9 @@ def test_both_doors_open_to_the_same_methods() -> None:
 @pytest.mark.usefixtures("environment")
 async def test_every_method_refuses_an_argument_of_a_wrong_type_by_its_name() -> None:
     async with fetchstash.open_stash({"store.url": "memory:"}) as stash:
-        public = [name for name in vars(type(stash)) if name[0] != "_"]
-        methods: list[Any] = [getattr(stash, name) for name in public]
-        for method in filter(callable, methods):
+        public = (name for name in vars(type(stash)) if name[0] != "_")
+        for name in (name for name in public if callable(getattr(stash, name))):
+            method: Any = getattr(stash, name)
             for parameter in inspect.signature(method).parameters:
                 with pytest.raises((BadArgument, TypeError)) as error:  # or one that is missing
                     method(**{parameter: object()}).send(None)
