@@ -15,7 +15,7 @@ BUDGET = {
     "compare": (11, 1_534),
     "fetchstash": (4, 968),
     "fetchstash/cli": (24, 5_850),
-    "fetchstash/client": (23, 6_127),
+    "fetchstash/client": (23, 6_128),
     "fetchstash/config": (4, 1_198),
     "fetchstash/fetch": (22, 5_668),
     "fetchstash/gateway": (14, 3_553),

@@ -15,7 +15,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, TypedDict
 
 from fetchstash.client._policy import Format, Policy, Request
 from fetchstash.client._recovery import Recovery
@@ -139,7 +139,8 @@ def as_data(messages: Any) -> list[Any] | None:
     """
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
         return None
-    return [*map(plain_data, cast("Iterable[Any]", messages))]
+    listed: Iterable[Any] = messages
+    return [plain_data(message) for message in listed]
 
 
 def plain_data(value: Any) -> Any:
