@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 610),
     "fetchstash/text": (6, 1_146),
     "scripts": (46, 7_113),
-    "tests": (245, 54_287),
+    "tests": (245, 54_313),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 

@@ -10,7 +10,15 @@ import anyio
 import pytest
 
 from fetchstash.errors import BadArgument, StoreError
-from fetchstash.store import MemoryObjects, Objects, StoreLimits, open_objects, open_store
+from fetchstash.store import (
+    MemoryObjects,
+    Objects,
+    StoreLimits,
+    _postgres,
+    _schema,
+    open_objects,
+    open_store,
+)
 from fetchstash.store._objects import FolderObjects
 from tests.store.buckets import empty_place
 
@@ -121,3 +129,21 @@ async def test_a_folder_that_cannot_be_listed_is_an_error_and_not_empty(tmp_path
     (tmp_path / "service").write_text("no folder")
     with pytest.raises(StoreError):
         await objects.items("tokens")
+
+
+async def test_a_team_store_of_an_earlier_version_gets_counts_and_keeps_its_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with empty_place("team") as place:
+        limits = StoreLimits(tmp_path / "store", **place)
+        with monkeypatch.context() as earlier:
+            for module in (_schema, _postgres):
+                earlier.setattr(module, "STEPS", _schema.STEPS[:7])
+            before = await open_objects(limits)
+            for key in ("tokens/a", "quota/0123", "pace/1"):
+                await before.write(key, b"value")
+            await before.aclose()
+        now = await open_objects(limits)
+        assert await now.items() == {"tokens/a": b"value"}
+        assert await now.counts.add("requests", {("acme", 1): 2}, 0, 0) == {("acme", 1): 2}
+        await now.aclose()
