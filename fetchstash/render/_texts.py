@@ -77,7 +77,8 @@ def size(count: int) -> str:
         return f"{count} bytes"
     units = (("KB", 2**10), ("MB", 2**20), ("GB", 2**30))
     unit, scale = next(u for u in units if count < u[1] * 1023.5 or u[0] == "GB")
-    return f"{count / scale:.{int(unit != 'KB' and count < 10 * scale)}f} {unit}"
+    amount = count / scale
+    return f"{amount:.1f} {unit}" if unit != "KB" and amount < 10 else f"{amount:.0f} {unit}"
 
 
 def counted(count: int, word: str) -> str:

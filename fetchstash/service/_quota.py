@@ -141,6 +141,7 @@ class Quotas:
         try:
             for used in (self._requests, self._fetched):
                 await used.exchange(self._counts, now)
+            await self._counts.forget_moments()
         except FetchstashError as error:
             if not self._failing:
                 _log.warning("quotas are counted by this replica alone: %s", error.what)

@@ -21,7 +21,7 @@ _DAY = 86_400
 _PACE, _ASKED = "pace", "asked"
 
 
-class Run(Protocol):
+class Transactions(Protocol):
     """Runs work in a transaction, which is committed at its end."""
 
     def __call__(self, work: Callable[[Db], T], /) -> Awaitable[T]: ...
@@ -30,7 +30,7 @@ class Run(Protocol):
 class Counts:
     """What several processes count together. All methods raise StoreError and Busy."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Transactions) -> None:
         self._run = run
 
     async def add(
@@ -38,7 +38,7 @@ class Counts:
     ) -> dict[tuple[str, int], int]:
         """Add to the counts of a kind; return them by name and step, from step ``since`` on.
 
-        Steps before ``forget`` are dropped, and moments that are a day old.
+        Steps before ``forget`` are dropped.
         """
 
         def added(db: Db) -> dict[tuple[str, int], int]:
@@ -49,7 +49,6 @@ class Counts:
                     (kind, at, name, n),
                 )
             db.execute("DELETE FROM used WHERE kind = ? AND at < ?", (kind, forget))
-            db.execute(f"DELETE FROM moment WHERE at < {db.dialect.now} - {_DAY}")  # noqa: S608 - ours
             of_kind = "SELECT name, at, n FROM used WHERE kind = ? AND at >= ?"
             return {(name, at): n for name, at, n in db.execute(of_kind, (kind, since))}
 
@@ -101,6 +100,11 @@ class Counts:
 
         return await self._run(reserved)
 
+    async def forget_moments(self) -> None:
+        """Drop the moments that are a day old."""
+        due = "DELETE FROM moment WHERE at < {} - {}"
+        await self._run(lambda db: db.execute(due.format(db.dialect.now, _DAY)))
+
 
 class CountsFile:
     """The file of the counts of a folder, or without a path those of this process alone."""
@@ -123,7 +127,8 @@ class CountsFile:
                 name = getattr(error, "sqlite_errorname", "")
                 if not self._path or not name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
                     raise
-                self._path.unlink(missing_ok=True)
+                for end in ("", "-journal"):  # which belongs to what is removed
+                    self._path.with_name(self._path.name + end).unlink(missing_ok=True)
                 return self._tried(work)
 
     def _tried(self, work: Callable[[Db], T]) -> T:

@@ -245,6 +245,7 @@ def make_counts(db: Db) -> None:
         CREATE TABLE IF NOT EXISTS moment (
             name TEXT NOT NULL, part TEXT NOT NULL, at {d.real} NOT NULL,
             PRIMARY KEY (name, part))""")
+    db.execute("CREATE INDEX IF NOT EXISTS moment_at ON moment (at)")
 
 
 def _eighth(db: Db) -> None:

@@ -111,7 +111,7 @@ def read(job: tuple[Path, dict[str, Any]]) -> Sample:
         _element.check(decode(gzip.decompress((corpus / row["path"]).read_bytes())))[0]
     )
     gold = json.loads(gzip.decompress((corpus / row["gold"]).read_bytes()))["text"]
-    blocks = [block for block in _blocks.cut(page) if block.kind != _blocks.MEDIUM]
+    blocks = _blocks.texts(_blocks.cut(page))
     rows, values = _features.features(blocks)
     return Sample(
         row["set"] == "docs",

@@ -214,11 +214,17 @@ def _is_line_numbers(code: Element) -> bool:
     cell = next((around for around in islice(code.outward(), 1, None) if around.tag != "div"), None)
     if cell is None or cell.tag != "td" or cell.parent is None:
         return False
+    if cell is list(cell.parent.elements())[-1]:
+        return False
     lines = [line.strip() for line in code.raw().split("\n") if line.strip()]
-    are_numbers = all(line.isdecimal() and len(line) < 8 for line in lines)
-    if cell is list(cell.parent.elements())[-1] or not are_numbers:
+    if not all(line.isdecimal() and len(line) < 8 for line in lines):
         return False
     return all(int(line) < int(below) for line, below in pairwise(lines))
+
+
+def texts(blocks: list[Block]) -> list[Block]:
+    """Return the blocks that have words."""
+    return [block for block in blocks if block.kind != MEDIUM]
 
 
 def _ends_with_break(run: list[Node]) -> bool:
@@ -248,7 +254,7 @@ def table_lines(table: Element, inline: Inline) -> Iterator[str]:
     if heads and len(heads[0]) == 1:  # a title over all columns
         titles.append(heads.pop(0)[0].children)
         del cells[0]
-    if not any(_columns(cell) > 1 for row in heads[:-1] for cell in row):
+    if not any(_span(cell) > 1 for row in heads[:-1] for cell in row):
         heads = []  # they name no groups of columns
     yield from filter(None, (inline.text(nodes, breaks=" ") for nodes in titles))
     grid = _Grid(cells)
@@ -277,7 +283,7 @@ class _Grid:
     def __init__(self, rows: list[list[Element]]) -> None:
         self._spans: dict[int, tuple[int, str]] = {}  # by column: rows to come, and their text
         # A cell that is all of a row may say that it spans a hundred.
-        self._width = max((sum(map(_columns, row)) for row in rows if len(row) > 1), default=1)
+        self._width = max((sum(map(_span, row)) for row in rows if len(row) > 1), default=1)
         # Characters that cells and names may repeat: about as many as were written.
         count = sum(map(len, rows))
         self._spare, self._spare_names = 3 * count, 20 * count
@@ -292,8 +298,8 @@ class _Grid:
             breaks = "<br>" if has_code else " "
             text = inline.text(cell.children, breaks=breaks).replace("|", "\\|")
             self._spare += len(text) + 2
-            more = self.take(min(_columns(cell), self._width) - 1)
-            height = _columns(cell, "rowspan", 65_534)
+            more = self.take(min(_span(cell), self._width) - 1)
+            height = _span(cell, "rowspan", 65_534)
             value = text if len(text) <= LONGEST_REPEATED else DITTO
             is_named = is_head and len(value) * more <= self._spare_names
             self._spare_names -= len(value) * more if is_named else 0
@@ -323,8 +329,8 @@ class _Grid:
             texts.append(value)
 
 
-def _columns(cell: Element, name: str = "colspan", most: int = MAX_COLUMNS_SPANNED) -> int:
-    """Return how many columns a cell spans, or rows."""
+def _span(cell: Element, name: str = "colspan", most: int = MAX_COLUMNS_SPANNED) -> int:
+    """Return how many columns a cell spans, or rows by ``name``."""
     value = cell.get(name).strip()
     return max(1, min(int(value), most)) if value.isdecimal() and len(value) < 6 else 1
 

@@ -12,7 +12,7 @@ from operator import not_
 from urllib.parse import unquote
 
 from fetchstash.handlers._html import _features, _repairs
-from fetchstash.handlers._html._blocks import CODE, MEDIUM, PARAGRAPH, Block, size_of
+from fetchstash.handlers._html._blocks import CODE, MEDIUM, PARAGRAPH, Block, size_of, texts
 from fetchstash.handlers._html._element import HEADINGS, Element, elements_in
 from fetchstash.handlers._html._features import GROUPS, Kind, groups, kind_of
 from fetchstash.handlers._html._trees import ROUNDS
@@ -234,7 +234,7 @@ def content(blocks: list[Block], *, is_article: bool = False) -> list[bool]:
 
     ``is_article``: the page says that it is one, so that teasers around it are of other pages.
     """
-    with_words = [block for block in blocks if block.kind != MEDIUM]
+    with_words = texts(blocks)
     chosen = _choose(with_words)
     _repairs.drop_folds(with_words, chosen)
     _repairs.drop_bars(with_words, chosen)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate, compress, takewhile
+from itertools import compress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -23,7 +23,7 @@ from fetchstash.handlers._html import (
     _scripts,
     _tree,
 )
-from fetchstash.handlers._html._blocks import HEADING, MEDIUM, TABLE, Block, size_of
+from fetchstash.handlers._html._blocks import HEADING, TABLE, Block, size_of
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._html._tree import Page
 from fetchstash.handlers._leads import NEXT_TO_NOTHING
@@ -202,8 +202,7 @@ def _from_data(page: _tree.Page, title: str, *, assigned: bool) -> tuple[str, li
     for name, value in embedded(page, assigned=assigned):
         if _drawn.no_text(name):
             continue
-        cut = _blocks.cut(_tree.Page(_drawn.drawn(value)))
-        blocks = [block for block in cut if block.kind != MEDIUM]
+        blocks = _blocks.texts(_blocks.cut(_tree.Page(_drawn.drawn(value))))
         if size_of(blocks) > size_of(best):
             best_name, best = name, blocks
     if best and title and all(block.level != 1 for block in best):
@@ -213,9 +212,14 @@ def _from_data(page: _tree.Page, title: str, *, assigned: bool) -> tuple[str, li
 
 def _words(blocks: list[Block]) -> str:
     """Return the first texts of blocks, enough to recognise a page without content."""
-    sizes = accumulate((len(block.words) for block in blocks), initial=0)  # of those before
-    first = takewhile(lambda sized: sized[1] <= 4 * MOST_CHARS, zip(blocks, sizes, strict=False))
-    return " ".join(block.words for block, _ in first)
+    texts: list[str] = []
+    size = 0
+    for block in blocks:
+        texts.append(block.words)
+        size += len(block.words)
+        if size > 4 * MOST_CHARS:
+            break
+    return " ".join(texts)
 
 
 @dataclass(frozen=True, slots=True)
