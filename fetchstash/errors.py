@@ -10,9 +10,10 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
+from numbers import Integral
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, SupportsIndex, TypeVar, cast, get_args, get_origin
+from typing import Any, ClassVar, Literal, TypeVar, cast, get_args, get_origin
 
 T = TypeVar("T")
 
@@ -261,7 +262,7 @@ def type_checked(target: T) -> T:
 
 _ANYTHING: _Expected = lambda _: True, ""
 _CLASSES: Mapping[Any, tuple[Any, str]] = {
-    int: (SupportsIndex, "a whole number"),
+    int: (Integral, "a whole number"),
     float: (int | float, "a number"),
     str: (str, "a string"),
     bool: (bool, "True or False"),
@@ -307,5 +308,5 @@ def _is(value: Any, classes: Any) -> bool:
 
 def _got(value: Any) -> str:
     """Return a value in words; a longer text may hold a secret, or be a document's."""
-    shown = repr(value) if isinstance(value, str | float | SupportsIndex | None) else ""
+    shown = repr(value) if isinstance(value, str | float | Integral | None) else ""
     return shown if 0 < len(shown) <= 20 else f"of the type {type(value).__name__}"

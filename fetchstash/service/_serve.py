@@ -437,6 +437,7 @@ async def _announce(
     with suppress(OSError):  # the service ended meanwhile
         opened.listen(backlog())  # a worker has said 1, so that it accepts one at a time
     gc.freeze()  # modules stay: a full collection of them would stop every call for 0.1 s
+    gc.set_threshold(10_000, 10, 10)  # at Python's 700, a fortieth of a short call
     ready()
 
 

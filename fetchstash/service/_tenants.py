@@ -180,9 +180,7 @@ class Tenants:
             used = any(known.of_person for known in self._tenants.values())
             await anyio.sleep(EXCHANGE_SECONDS)
             if used and not is_frozen:
-                # The first calls have imported the rest. Modules stay, and a full collection of
-                # them would stop every call for 0.1 s.
-                gc.freeze()
+                gc.freeze()  # the modules that the first calls have imported, too (_serve.py)
                 is_frozen = True
 
     async def close_idle(self, seconds: float) -> None:
