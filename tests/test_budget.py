@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 BUDGET = {
     "bench": (22, 3_330),
     "compare": (11, 1_534),
-    "fetchstash": (4, 968),
+    "fetchstash": (4, 969),
     "fetchstash/cli": (24, 5_850),
     "fetchstash/client": (23, 6_128),
     "fetchstash/config": (4, 1_198),
@@ -22,7 +22,7 @@ BUDGET = {
     "fetchstash/handlers": (88, 22_899),
     "fetchstash/render": (6, 1_223),
     "fetchstash/server": (18, 3_604),
-    "fetchstash/service": (18, 4_790),
+    "fetchstash/service": (18, 4_789),
     "fetchstash/stash": (15, 4_528),
     "fetchstash/store": (28, 8_050),
     "fetchstash/system": (4, 610),
