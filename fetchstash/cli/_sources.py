@@ -163,9 +163,7 @@ async def kept(stash: "Stash", source: Source) -> "Facts":
         return await _by_prefix(stash, source)
     if source.kind == "file":
         raise BadArgument(f"{source.word} is a file.", "Name what {} lists.", Call("list"))
-    from fetchstash.fetch import key_of  # noqa: PLC0415 - heavy
-
-    return await stash.store.get(key_of(source.value))
+    return await stash.store.get(source.value)
 
 
 async def elsewhere(stash: "Stash") -> UnknownRef | None:

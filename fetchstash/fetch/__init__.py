@@ -33,16 +33,14 @@ if TYPE_CHECKING:
     )
     from fetchstash.fetch._robots import site_rules
     from fetchstash.fetch._rules import MAX_RULES, MEANINGS, RULES, TWIN, Match, Rule, matching
-    from fetchstash.fetch._url import host_of, is_below, join_host_port, key_of, normal_url
 
 __all__ = [
     "MAX_RULES", "MEANINGS", "RULES", "TWIN", "Address", "Cached", "FetchLimits", "Fetched",
     "Fetcher", "Gates", "HttpFetcher", "Match", "OriginHeaders", "OwnFields", "Pager", "Progress",
     "Rendered", "Renderer", "Rule", "age_seconds", "browser_fault", "browser_of",
-    "certificate_fault", "fetch_match", "host_of", "is_below", "is_fresh", "join_host_port",
-    "key_of", "landing", "mask_url", "matching", "may_be_fresh", "may_keep", "missing",
-    "missing_chromium", "normal_url", "origin_headers", "pager", "plain", "site_rules",
-    "tls_context", "unused_proxy", "why_not_public",
+    "certificate_fault", "fetch_match", "is_fresh", "landing", "mask_url", "matching",
+    "may_be_fresh", "may_keep", "missing", "missing_chromium", "origin_headers", "pager", "plain",
+    "site_rules", "tls_context", "unused_proxy", "why_not_public",
 ]  # fmt: skip
 
 _MODULES = {
@@ -58,6 +56,5 @@ _MODULES = {
     "_responses": "Pager age_seconds is_fresh landing may_be_fresh may_keep pager",
     "_robots": "site_rules",
     "_rules": "MAX_RULES MEANINGS RULES TWIN Match Rule matching",
-    "_url": "host_of is_below join_host_port key_of normal_url",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -28,7 +28,7 @@ import anyio.from_thread
 import anyio.lowlevel
 
 from fetchstash.errors import FetchFailed, Refused
-from fetchstash.fetch._url import Target
+from fetchstash.text.urls import Target
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network

@@ -15,8 +15,8 @@ from typing import Any, cast
 
 from fetchstash.fetch._coding import decode_beginning
 from fetchstash.fetch._responses import retry_after_seconds
-from fetchstash.fetch._url import Target
 from fetchstash.text.hygiene import clean_line
+from fetchstash.text.urls import Target
 
 EXCERPT_CHARS = 300
 _EXCERPT_BYTES = 64 * 1024

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 
-from fetchstash.fetch._url import BadHost, Target, parse_host
+from fetchstash.text.urls import BadHost, Target, parse_host
 
 # Least that a user agent should keep, and the most that it should (RFC 6265bis, 5.6 and 6.1).
 MAX_PAIR_BYTES = 4_096

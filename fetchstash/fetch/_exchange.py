@@ -28,7 +28,7 @@ from fetchstash.fetch._body import BrokenBody
 from fetchstash.fetch._cookies import Jar
 from fetchstash.fetch._framing import GuardedStream, NotHttp
 from fetchstash.fetch._guard import Guard, tls_context
-from fetchstash.fetch._url import Target
+from fetchstash.text.urls import Target
 
 Reserve = Callable[[str, float], Awaitable[float]]
 """Given a host and the seconds between two requests, how many seconds to wait for the next."""

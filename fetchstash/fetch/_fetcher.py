@@ -37,7 +37,7 @@ from fetchstash.fetch._guard import Proxy, unused_proxy
 from fetchstash.fetch._mask import mask_url
 from fetchstash.fetch._own import OwnFields
 from fetchstash.fetch._policy import Policy
-from fetchstash.fetch._url import Target, is_below, join, parse
+from fetchstash.text.urls import Target, is_below, join, parse
 
 if TYPE_CHECKING:
     from fetchstash.fetch._browser import Browser

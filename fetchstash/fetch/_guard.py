@@ -32,8 +32,8 @@ from fetchstash.fetch._addresses import (
 from fetchstash.fetch._contract import FetchLimits
 from fetchstash.fetch._framing import GuardedStream
 from fetchstash.fetch._policy import Policy
-from fetchstash.fetch._url import Target, join_host_port
 from fetchstash.system import telemetry
+from fetchstash.text.urls import Target, join_host_port
 
 if TYPE_CHECKING:
     from httpcore2 import AsyncNetworkStream

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, cast
 
 from fetchstash.errors import BadArgument, FetchFailed, FetchstashError
 from fetchstash.fetch._cookies import CONTROL, Cookie, Jar
-from fetchstash.fetch._url import Target, parse
+from fetchstash.text.urls import Target, parse
 
 _log = logging.getLogger("fetchstash.fetch")
 

@@ -12,7 +12,7 @@ from fetchstash.errors import BadArgument, Call, Refused
 from fetchstash.fetch._addresses import Address, Machine, Network, plain, why_not_public
 from fetchstash.fetch._contract import FetchLimits
 from fetchstash.fetch._rules import MEANINGS
-from fetchstash.fetch._url import BadHost, Target, join_host_port, parse_host
+from fetchstash.text.urls import BadHost, Target, join_host_port, parse_host
 
 # Names that have a meaning only inside a machine or a network, whatever a resolver answers.
 _INSIDE_NAMES = {

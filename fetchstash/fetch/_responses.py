@@ -19,8 +19,8 @@ from uuid import UUID
 from fetchstash.errors import Call, FetchFailed, FetchstashError, Refused, RobotsRefused, TimedOut
 from fetchstash.fetch._contract import Cached, FetchLimits
 from fetchstash.fetch._mask import mask_url
-from fetchstash.fetch._url import Target, join
 from fetchstash.text.hygiene import clean_line
+from fetchstash.text.urls import Target, join
 
 if TYPE_CHECKING:
     from hishel import CacheOptions

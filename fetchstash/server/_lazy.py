@@ -23,8 +23,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from fetchstash.config import Settings
-from fetchstash.fetch import join_host_port
 from fetchstash.store import AUTO_RUN, project_run, with_run
+from fetchstash.text.urls import join_host_port
 
 if TYPE_CHECKING:
     from fetchstash.fetch import HttpFetcher

@@ -30,9 +30,9 @@ from starlette.routing import Route
 from fetchstash import __version__
 from fetchstash.config import HttpLimits, Settings
 from fetchstash.errors import BadArgument
-from fetchstash.fetch import join_host_port
 from fetchstash.service._listen import bounded_server, host_and_port, listener
 from fetchstash.system import telemetry
+from fetchstash.text.urls import join_host_port
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics import MeterProvider

@@ -29,7 +29,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fetchstash.config import HttpLimits
 from fetchstash.errors import BadArgument
-from fetchstash.fetch import join_host_port
+from fetchstash.text.urls import join_host_port
 
 HEAD_SECONDS = 10.0
 """From the first byte of a request (or the connection) to the end of its head."""

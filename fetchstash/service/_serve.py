@@ -34,7 +34,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from fetchstash.config import HttpLimits, Settings
 from fetchstash.errors import BadArgument, FetchstashError, Internal
-from fetchstash.fetch import HttpFetcher, join_host_port, tls_context
+from fetchstash.fetch import HttpFetcher, tls_context
 from fetchstash.handlers import ExtractLimits, Hints, WorkerPool, route_file, warn_unconfined
 from fetchstash.server import build_server, hide_memory
 from fetchstash.server.tools import tool_specs
@@ -68,6 +68,7 @@ from fetchstash.service.access import (
     verifier as verifier_by,
 )
 from fetchstash.store import DEFAULT_RUN, Objects, open_objects
+from fetchstash.text.urls import join_host_port
 
 _log = logging.getLogger("fetchstash.service")
 

@@ -21,7 +21,6 @@ from fetchstash.fetch import (
     Rendered,
     Renderer,
     browser_of,
-    host_of,
 )
 from fetchstash.handlers import (
     Decision,
@@ -43,6 +42,7 @@ from fetchstash.service._request import AuditLog
 from fetchstash.service._tenant_store import TenantStore
 from fetchstash.stash import Stash, open_stash, with_parts
 from fetchstash.store import ArtifactStore, Turns, open_store
+from fetchstash.text.urls import host_of
 
 _FETCHES, _FETCHES_OF_ONE = 64, 16
 _GREPS = 8

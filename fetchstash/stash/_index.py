@@ -11,11 +11,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from fetchstash.errors import FetchstashError
-from fetchstash.fetch import is_below, mask_url, normal_url
+from fetchstash.fetch import mask_url
 from fetchstash.store import Facts
 from fetchstash.text import clip
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.ranges import Heading
+from fetchstash.text.urls import is_below, normal_url
 
 MOST_KNOWN = 10_000
 """Addresses of one site: pages, failures and what waits."""

@@ -29,7 +29,6 @@ from fetchstash.fetch import (
     age_seconds,
     fetch_match,
     is_fresh,
-    key_of,
     matching,
     may_be_fresh,
     may_keep,
@@ -54,6 +53,7 @@ from fetchstash.store import ArtifactStore, Facts
 from fetchstash.system import run_short, telemetry
 from fetchstash.text.facts import NO_BROWSER
 from fetchstash.text.hygiene import clean_line
+from fetchstash.text.urls import key_of
 
 SITE = "site"
 """The path of the outline of a page's site, which no handler answers."""
@@ -350,7 +350,7 @@ class Intake:
     async def known(self, url: str) -> Facts | None:
         """Return the facts of what a URL gave, None if nothing of it is kept."""
         try:
-            return await self.store.get(key_of(url))
+            return await self.store.get(url)
         except (UnknownRef, ExpiredRef):
             return None
 
@@ -414,9 +414,7 @@ class Intake:
             has_none = "auto" in self.settings.fetch.browser
             facts = replace(facts, rendered=NO_BROWSER if has_none else "")
         try:
-            kept = await self.store.put(
-                raw, extraction.text, facts, extraction.ranges, url=key_of(url)
-            )
+            kept = await self.store.put(raw, extraction.text, facts, extraction.ranges, url=url)
         finally:
             if extraction.text is not None:
                 extraction.text.unlink(missing_ok=True)

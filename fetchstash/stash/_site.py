@@ -30,7 +30,7 @@ from fetchstash.errors import (
     StoreError,
     TimedOut,
 )
-from fetchstash.fetch import Progress, is_below, mask_url, normal_url, site_rules
+from fetchstash.fetch import Progress, mask_url, site_rules
 from fetchstash.handlers import kind_of_name, page_links
 from fetchstash.stash._changes import with_earlier
 from fetchstash.stash._index import MOST_KNOWN, Failed, Index, Page, prefix_of, read_sitemap
@@ -41,6 +41,7 @@ from fetchstash.system.processes import new_file
 from fetchstash.text import clip, tokens
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.ranges import Ranges
+from fetchstash.text.urls import is_below, normal_url
 
 _KEY = "site:"
 """Begins the name of an index in the store, which is no URL that can be fetched."""

@@ -22,7 +22,7 @@ from fetchstash.errors import (
     StoreError,
     type_checked,
 )
-from fetchstash.fetch import Progress, key_of, mask_url
+from fetchstash.fetch import Progress, mask_url
 from fetchstash.stash import _find, _read, _site
 from fetchstash.stash._artifact import Artifact
 from fetchstash.stash._changes import CHANGES
@@ -149,7 +149,7 @@ class Stash:
 
         Of any other artifact it is none.
         """
-        facts = await self.store.get(key_of(ref_or_url))
+        facts = await self.store.get(ref_or_url)
         return tuple(await _site.pages(self.store, facts)) if facts.site else ()
 
     async def add_file(
@@ -225,7 +225,7 @@ class Stash:
 
     async def get(self, ref_or_url: str) -> Artifact:
         """Return an artifact by its reference, or the newest of this run that its URL gave."""
-        facts = await self.store.get(key_of(ref_or_url))
+        facts = await self.store.get(ref_or_url)
         excerpt = Excerpt()
         if facts.extracted_chars is not None:
             excerpt = await self.documents.excerpt(facts, "", self._preview_limit(None))
@@ -240,7 +240,7 @@ class Stash:
         self, ref_or_url: str, offset: int = 0, *, max_chars: int | None = None
     ) -> Slice:
         """Return the stored text from character ``offset`` on."""
-        async with self.documents.opened(key_of(ref_or_url)) as (facts, text):
+        async with self.documents.opened(ref_or_url) as (facts, text):
             self.scans.refuse_scan(facts)
             reader = _read.text_of(facts, text)
             return await _read.from_offset(reader, facts, offset, max_chars)
@@ -271,7 +271,7 @@ class Stash:
 
     async def _stored_part(self, ref_or_url: str, part: Part, max_chars: int | None) -> Slice:
         """Return a part of the stored text, or of the raw bytes where there is none."""
-        async with self.documents.opened(key_of(ref_or_url)) as (facts, text):
+        async with self.documents.opened(ref_or_url) as (facts, text):
             if part.unit == "bytes" and text is None:
                 async with self.raw(facts.artifact_ref) as raw:
                     dump = partial(_read.hex_dump, raw, facts, part, max_chars)
@@ -286,7 +286,7 @@ class Stash:
     ) -> Slice:
         """Return a part that its handler may have to find, or that OCR may have to read."""
         deadline = self._deadline()
-        facts = await self.store.get(key_of(ref_or_url))
+        facts = await self.store.get(ref_or_url)
         path, unit, start, end = part.path, part.unit, part.start, part.end
         unread: int | None = None
         if asks_for(facts, path, CHANGES):
@@ -321,7 +321,7 @@ class Stash:
         A picture of a web page is fetched as ``fetch`` does it, and kept as an artifact of its own.
         Without a path a web page is its screenshot, where a browser is switched on.
         """
-        facts = await self.store.get(key_of(ref_or_url))
+        facts = await self.store.get(ref_or_url)
         if not path and self.intake.renderer and is_web_page(facts):
             return await self.intake.screenshot(facts)
         shown = await self.documents.picture(facts, page, path)
@@ -349,7 +349,7 @@ class Stash:
         """
         _check_list("artifacts", refs_or_urls, 1, MAX_REFS)
         query = GrepQuery(pattern, literal, ignore_case, context, max_matches, offset)
-        return await _find.grep(self.scans, query, [*map(key_of, refs_or_urls)], self._deadline())
+        return await _find.grep(self.scans, query, refs_or_urls, self._deadline())
 
     async def search(
         self, query: str, refs_or_urls: Sequence[str] = (), *, max_results: int = 8
@@ -360,7 +360,7 @@ class Stash:
         of the run's where none is named.
         """
         _check_list("artifacts", refs_or_urls, 0, MAX_REFS)
-        return await _find.search(self.documents, query, [*map(key_of, refs_or_urls)], max_results)
+        return await _find.search(self.documents, query, refs_or_urls, max_results)
 
     async def trace(self, text: str) -> Trace:
         """Return for each sentence of ``text`` the passage of the run that supports it best.
@@ -372,14 +372,14 @@ class Stash:
 
     def raw(self, ref_or_url: str) -> AbstractAsyncContextManager[Path]:
         """Give an artifact's own bytes as a file, valid while the context is open."""
-        return self.store.open_raw(key_of(ref_or_url))
+        return self.store.open_raw(ref_or_url)
 
     async def export(self, ref_or_url: str, target: str | Path, *, raw: bool = False) -> None:
         """Write an artifact's text, or with ``raw`` its own bytes, to a file.
 
         The file is replaced at once or not at all.
         """
-        facts = await self.store.get(key_of(ref_or_url))
+        facts = await self.store.get(ref_or_url)
         ref, target = facts.artifact_ref, Path(target)
         if raw:
             async with self.raw(ref) as source:
@@ -398,11 +398,11 @@ class Stash:
 
     async def pin(self, ref_or_url: str, *, pinned: bool = True) -> None:
         """Keep an artifact whatever its age, or with ``pinned=False`` let retention remove it."""
-        await self.store.pin((await self.store.get(key_of(ref_or_url))).artifact_ref, pinned=pinned)
+        await self.store.pin((await self.store.get(ref_or_url)).artifact_ref, pinned=pinned)
 
     async def delete(self, ref_or_url: str) -> None:
         """Delete an artifact."""
-        await self.store.delete((await self.store.get(key_of(ref_or_url))).artifact_ref)
+        await self.store.delete((await self.store.get(ref_or_url)).artifact_ref)
 
     async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
         """Apply retention now; return what it removed, or would remove."""

@@ -214,6 +214,7 @@ class CatalogReads(ArtifactStore):
 
     def _find(self, ref_or_url: str) -> rows.Row:
         """Return the row of an artifact; under a URL only if it is whole."""
+        ref_or_url = ref_or_url.strip()
         if is_ref(ref_or_url):
             try:
                 # In one statement, which needs no transaction.

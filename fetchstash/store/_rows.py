@@ -19,6 +19,7 @@ from fetchstash.store._text import StrideIndex
 from fetchstash.text import clip
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.ranges import Ranges
+from fetchstash.text.urls import key_of
 
 T = TypeVar("T")
 
@@ -75,6 +76,7 @@ def find(db: Db, ref_or_url: str, view: View) -> Row:
 
     Raises UnknownRef or ExpiredRef.
     """
+    ref_or_url = key_of(ref_or_url)
     if not ref_or_url.startswith(REF_PREFIX):
         condition, names = in_run(view.lists)
         hashes = [_hash(key, ref_or_url) for key in url_keys(db)]
@@ -404,8 +406,11 @@ def naming(db: Db, kind: Kind, sha256: str) -> list[str]:
 
 
 def url_hash(db: Db, url: str) -> bytes:
-    """Return the hash of a URL. It is keyed, as a URL may hold a secret that can be guessed."""
-    return _hash(url_keys(db)[0], url)
+    """Return the hash of a URL, one for all its spellings.
+
+    It is keyed, as a URL may hold a secret that can be guessed.
+    """
+    return _hash(url_keys(db)[0], key_of(url))
 
 
 def _hash(key: bytes, url: str) -> bytes:

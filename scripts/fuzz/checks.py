@@ -30,7 +30,7 @@ with atheris.instrument_imports(include=FUZZED):
         safe_name,
     )
     from fetchstash.fetch._robots import read_robots
-    from fetchstash.fetch._url import join, parse
+    from fetchstash.text.urls import join, parse
 
 
 CODINGS = ("gzip", "deflate", "br", "zstd", "gzip, br", "zstd, gzip")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from fetchstash.fetch._causes import EXCERPT_CHARS, cause_of, excerpt
-from fetchstash.fetch._url import parse
+from fetchstash.text.urls import parse
 
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 SITE = parse("https://site.test/page", 2_000)

@@ -17,7 +17,7 @@ from fetchstash.fetch._cookies import (
     Jar,
     cookie_date,
 )
-from fetchstash.fetch._url import parse
+from fetchstash.text.urls import parse
 from tests.fetch.sending import Make, content
 from tests.loopback import Site
 from tests.public import fetcher_of, proxy_to

@@ -14,7 +14,7 @@ from fetchstash.fetch._addresses import Interfaces, Machine, SystemResolver
 from fetchstash.fetch._browser._proxy import USER, PageProxy
 from fetchstash.fetch._guard import Guard
 from fetchstash.fetch._policy import Policy
-from fetchstash.fetch._url import parse
+from fetchstash.text.urls import parse
 
 pytestmark = pytest.mark.anyio
 Pipe = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from fetchstash.errors import BadArgument, FetchFailed, FetchstashError, Refused
 from fetchstash.fetch import mask_url
-from fetchstash.fetch._url import join, parse
+from fetchstash.text.urls import join, parse
 
 MAX = 8_192
 

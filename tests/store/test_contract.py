@@ -149,6 +149,22 @@ async def test_the_newest_of_a_url_is_found_and_a_url_that_differs_is_not(
         await store.get("https://example.org/?key=3")
 
 
+@pytest.mark.parametrize(
+    "spelled", ["HTTPS://Example.org:443/./a%7eb#x", " https://example.org/a~b "]
+)
+async def test_all_spellings_of_a_url_are_one(open_: Open, put: Put, spelled: str) -> None:
+    store = await open_()
+    kept = await put(store, b"text", url="https://example.org/a%7Eb")
+    other = await put(store, b"other", url="https://example.org/a%2Fb")
+    assert (await store.get(spelled)).artifact_ref == kept.artifact_ref
+    async with store.open_raw(spelled) as raw:
+        assert raw.read_bytes() == b"raw"
+    found = await store.search("text", [spelled], 1)
+    assert [passage.artifact_ref for passage in found.passages] == [kept.artifact_ref]
+    assert (await store.get("https://example.org/a%2fb")).artifact_ref == other.artifact_ref
+    assert (await store.get(f" {kept.artifact_ref}")).artifact_ref == kept.artifact_ref
+
+
 async def test_runs_are_apart_but_a_reference_is_valid_in_each(open_: Open, put: Put) -> None:
     one, other = await open_(run="one"), await open_(run="other")
     facts = await put(one, b"text", url="https://example.org/")

@@ -1,5 +1,6 @@
 """No question that is asked all day costs more because the catalogue is larger."""
 
+import hmac
 import sqlite3
 from typing import Any
 
@@ -7,6 +8,24 @@ import pytest
 
 from fetchstash.store import StoreLimits, open_store
 from tests.store.conftest import Put
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "key", ["https://example.org/a~b?c=%2F", "file:0a/name", "site:http://e.org/"]
+)
+async def test_what_earlier_versions_kept_under_a_url_is_found(
+    limits: StoreLimits, put: Put, key: str
+) -> None:
+    store = await open_store(limits)
+    kept = await put(store, b"text")
+    with sqlite3.connect(limits.folder / "catalog.db") as db:
+        (secret,) = db.execute("SELECT value FROM setting WHERE name = 'url_key'").fetchone()
+        earlier = hmac.digest(secret, key.encode(), "sha256")  # of the normal form, by Stash
+        db.execute("UPDATE artifact SET url_hash = ?", (earlier,))
+    db.close()
+    assert (await store.get(key)).artifact_ref == kept.artifact_ref
+    await store.aclose()
 
 
 @pytest.mark.anyio

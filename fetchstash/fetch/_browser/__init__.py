@@ -26,8 +26,8 @@ from fetchstash.fetch._addresses import Resolver, addresses_of
 from fetchstash.fetch._body import FIRST_PART
 from fetchstash.fetch._contract import Fetcher, FetchLimits, Rendered, Renderer
 from fetchstash.fetch._policy import Policy
-from fetchstash.fetch._url import Target, parse
 from fetchstash.system import processes
+from fetchstash.text.urls import Target, parse
 
 if TYPE_CHECKING:
     from fetchstash.fetch._browser._proxy import Tunnel

@@ -20,7 +20,7 @@ import httpcore2
 from fetchstash.errors import FetchstashError
 from fetchstash.fetch._addresses import target_of
 from fetchstash.fetch._policy import Policy
-from fetchstash.fetch._url import BadHost, Target, parse, parse_host
+from fetchstash.text.urls import BadHost, Target, parse, parse_host
 
 Tunnel = Callable[[Target], Awaitable[httpcore2.AsyncNetworkStream]]
 """Connects to a vetted address of a target. Raises Refused, FetchFailed, httpcore2's errors."""
