@@ -24,6 +24,10 @@ def reached(step: str) -> None:
     """
 
 
+class NotWritable(StoreError):
+    """The folder of a store may not be made, read or written."""
+
+
 REPAIR = Call("repair")
 MAX_SHOWN_URL = 200
 OTHER_FOLDER = Call("setting", {"name": "store.folder", "value": "FOLDER"})
@@ -64,9 +68,9 @@ def private_folder(folder: Path) -> None:
             path.mkdir(mode=0o700, exist_ok=True)
         except FileExistsError:
             break  # said below
-        except (FileNotFoundError, PermissionError) as error:
+        except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
             what = f"The store's folder {folder} cannot be made: {error.strerror}."
-            raise StoreError(what, *_ALLOW) from None
+            raise NotWritable(what, *_ALLOW) from None
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
         raise StoreError(f"{folder} is not a folder.", "Move it away, or {}.", OTHER_FOLDER)
@@ -290,7 +294,7 @@ def _disk_error(error: OSError) -> FetchstashError:
     if error.errno in _FULL:
         return StoreError(f"The disk of the store is full{place}.", *_MAKE_ROOM)
     if error.errno in _FORBIDDEN:
-        return StoreError(f"The store may not be read or written{place}.", *_ALLOW)
+        return NotWritable(f"The store may not be read or written{place}.", *_ALLOW)
     if error.errno in _NO_LOCKS:
         return StoreError("Locks do not work on the disk of the store.", *_MOVE)
     if error.errno == errno.ELOOP:
@@ -308,7 +312,7 @@ def _catalogue_error(error: sqlite3.Error) -> FetchstashError:
     if is_disk_full(error):
         return StoreError("The disk of the store is full.", *_MAKE_ROOM)
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
-        return StoreError("The catalogue of the store may not be read or written.", *_ALLOW)
+        return NotWritable("The catalogue of the store may not be read or written.", *_ALLOW)
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         return StoreError("The catalogue of the store is damaged.", *_REPAIR)
     return StoreError(f"The catalogue of the store failed: {error}.", *_REPAIR)

@@ -1,5 +1,6 @@
 """Open, examine and copy stores: in a folder of this machine, or of a team."""
 
+import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -7,9 +8,10 @@ from functools import partial
 
 from anyio import CancelScope
 
-from fetchstash.errors import BadArgument, FetchstashError, StoreError, UnknownRef
+from fetchstash.errors import BadArgument, FetchstashError, UnknownRef
 from fetchstash.store._catalog_store import CatalogStore
 from fetchstash.store._contract import Finding
+from fetchstash.store._disk import NotWritable
 from fetchstash.store._folder import LocalStore, TemporaryStore
 from fetchstash.store._health import check_folder, repair_folder
 from fetchstash.store._limits import (
@@ -26,13 +28,16 @@ from fetchstash.store._protocol import ArtifactStore
 from fetchstash.store._threads import Threads, Turns
 from fetchstash.system.processes import new_file
 
+_log = logging.getLogger("fetchstash.store")
+
 
 async def open_store(limits: StoreLimits, turns: Turns | None = None) -> ArtifactStore:
     """Open the store that the settings pick, making or migrating it where needed.
 
-    Each grep and each search holds one of ``turns``. Raises BadArgument for a URL that is no store;
-    StoreError for a folder of another user and for a catalogue that is damaged or of a newer
-    version; Busy.
+    Each grep and each search holds one of ``turns``. Where the folder may not be written, an
+    ephemeral run without a name has a temporary one, and the log says so. Raises BadArgument for a
+    URL that is no store; StoreError for a folder of another user and for a catalogue that is
+    damaged or of a newer version; Busy.
     """
     limits = with_run(limits)
     if is_shared(limits):
@@ -44,9 +49,10 @@ async def open_store(limits: StoreLimits, turns: Turns | None = None) -> Artifac
         return await TemporaryStore.open(limits, Threads(turns=turns))
     try:
         return await LocalStore.open(replace(limits, folder=folder), Threads(turns=turns))
-    except StoreError:
+    except NotWritable as error:
         if not is_private(limits):
             raise
+        _log.warning("a temporary folder keeps this run: %s", error.what)
         return await TemporaryStore.open(limits, Threads(turns=turns))
 
 
