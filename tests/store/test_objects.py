@@ -3,8 +3,9 @@
 import os
 import stat
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import anyio
 import pytest
@@ -19,10 +20,13 @@ from fetchstash.store import (
     open_objects,
     open_store,
 )
+from fetchstash.store._counts import Transactions
 from fetchstash.store._objects import FolderObjects
 from tests.store.buckets import empty_place
 
 pytestmark = pytest.mark.anyio
+
+T = TypeVar("T")
 
 
 @pytest.fixture(params=["folder", "memory", "team", "bucket"])
@@ -67,6 +71,34 @@ async def test_moments_reserved_at_once_under_one_key_lie_apart(objects: Objects
     assert 0 < second <= 60 < third <= 120
     assert await objects.counts.reserve("another", 60) == 0
     assert await objects.items() == {}
+
+
+async def test_what_thousands_used_is_added_by_one_statement(objects: Objects) -> None:
+    statements: list[str] = []
+    counts: Any = objects.counts
+    run: Transactions = counts._run
+
+    class Counting:
+        def __init__(self, db: _schema.Db) -> None:
+            self.db, self.dialect = db, db.dialect
+
+        def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> _schema.Cursor:
+            statements.append(sql)
+            return self.db.execute(sql, parameters)
+
+    async def counting(work: Callable[[_schema.Db], T]) -> T:
+        return await run(lambda db: work(Counting(db)))
+
+    counts._run = counting
+    used = {(f"acme/{n}", n % 2): n for n in range(1, 5_001)}
+    assert await counts.add("requests", used, 0, 0) == used
+    assert len(statements) == 3  # what is added, what is dropped, what is read
+    assert await counts.add("requests", used | {("one more", 0): 1}, 0, 0) == {
+        **{key: 2 * n for key, n in used.items()},
+        ("one more", 0): 1,
+    }
+    assert len(statements) == 7
+    assert await counts.add("fetched", {}, 0, 0) == {}
 
 
 @pytest.mark.parametrize("key", ["", "/a", "a/", "a//b", "../a", "a/../b", ".a", "A", "a b", "é"])
