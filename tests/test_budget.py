@@ -24,11 +24,11 @@ BUDGET = {
     "fetchstash/server": (18, 3_604),
     "fetchstash/service": (18, 4_790),
     "fetchstash/stash": (15, 4_528),
-    "fetchstash/store": (28, 8_057),
+    "fetchstash/store": (28, 8_073),
     "fetchstash/system": (4, 610),
     "fetchstash/text": (7, 1_445),
     "scripts": (46, 7_113),
-    "tests": (245, 54_348),
+    "tests": (245, 54_435),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
