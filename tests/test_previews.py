@@ -10,12 +10,13 @@ import pytest
 from PIL import Image
 
 from fetchstash.config import load
-from fetchstash.handlers import ExtractLimits, Hints, handler_named
+from fetchstash.handlers import ExtractLimits, Hints
 from fetchstash.render import Host, View, view_of
 from fetchstash.stash import Excerpt, StoredDocument
 from fetchstash.store import Facts
 from fetchstash.text import PreviewLimits, TruncationInfo, ViewLimits, head_and_tail, picture_size
 from fetchstash.text.ranges import Preview
+from tests.handlers.parts import handler_named
 
 LINES = [f"line {number} of a text" for number in range(1, 10_001)]
 TEXT = "".join(f"{line}\n" for line in LINES)

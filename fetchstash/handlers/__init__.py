@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     )
     from fetchstash.handlers._leads import LEADING, checked_lead, is_picture, page_links, refreshed
     from fetchstash.handlers._limits import ExtractLimits
-    from fetchstash.handlers._media_types import TEXT_MEDIA_TYPES
     from fetchstash.handlers._ocr import ocr_is_installed, ocr_limits
     from fetchstash.handlers._parts import (
         TextParts,
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
         built_in,
         describe,
         format_of,
-        handler_named,
         handler_of,
         kind_of_name,
     )
@@ -55,7 +53,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LEADING",
-    "TEXT_MEDIA_TYPES",
     "ContentKind",
     "DecidedBy",
     "Decision",
@@ -88,7 +85,6 @@ __all__ = [
     "detect_content_kind",
     "family",
     "format_of",
-    "handler_named",
     "handler_of",
     "is_picture",
     "kind_of_name",
@@ -114,10 +110,9 @@ _MODULES = {
     ),
     "_leads": "LEADING checked_lead is_picture page_links refreshed",
     "_limits": "ExtractLimits",
-    "_media_types": "TEXT_MEDIA_TYPES",
     "_ocr": "ocr_is_installed ocr_limits",
     "_reasons": "Reason",
-    "_registry": "built_in describe format_of handler_named handler_of kind_of_name",
+    "_registry": "built_in describe format_of handler_of kind_of_name",
     "_router": "detect_content_kind route_file",
     "_parts": "TextParts blank_page ocr_page ocr_text part_text unmapped_page",
     "_previews": "list_preview",

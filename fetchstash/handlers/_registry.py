@@ -15,7 +15,6 @@ from fetchstash.handlers._contract import (
     Decision,
     Format,
     Handler,
-    PartHandler,
     PartRequest,
     PartText,
     Picture,
@@ -158,16 +157,6 @@ def handler_of(declared: Format) -> Handler:
 def format_of(decision: Decision) -> Format:
     """Return the built-in format that reads a document."""
     return built_in().candidates(decision.kind, decision.media_type)[0]
-
-
-def handler_named(name: str) -> PartHandler:
-    """Return the built-in handler of this name. Raises KeyError where there is none.
-
-    It reads in this process: it is for tests and for documents that the caller wrote. Not every
-    handler has ``part``.
-    """
-    handlers = {handler.name: handler for handler in map(handler_of, built_in().all)}
-    return cast("PartHandler", handlers[name])
 
 
 def kind_of_name(file_name: str) -> ContentKind:

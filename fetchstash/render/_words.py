@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, replace
 
-from fetchstash.errors import Call, Wording, as_method
+from fetchstash.errors import Call, Wording
 
 FRAME_CHARS = 1_200
 """Around the body of one artifact. The longest URL, name and path that are shown fit."""
@@ -81,4 +81,3 @@ class Face:
 
 
 MODEL = Face(as_tool, "maxChars", "refresh=true")
-PROGRAM = Face(as_method, "max_chars", "refresh=True")

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
@@ -62,7 +61,6 @@ _WHOLE_PAGE = "page"
 _MASK = "***"
 _SMALL_PAGE_BYTES = 2**15
 """Of a file that is looked at, and of a page that is read for a lead, without a thread: 2 ms."""
-T = TypeVar("T")
 
 
 def is_web_page(facts: Facts) -> bool:

@@ -22,10 +22,9 @@ from fetchstash.handlers import (
     PartRequest,
     PartText,
     Picture,
-    handler_named,
 )
 from fetchstash.handlers._contract import Render
-from tests.handlers.parts import PAGE_URL, text_part
+from tests.handlers.parts import PAGE_URL, handler_named, text_part
 
 Install = Callable[..., None]
 Save = Callable[[bytes], Path]

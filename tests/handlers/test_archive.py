@@ -16,10 +16,11 @@ import pytest
 from PIL import Image
 
 from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange
-from fetchstash.handlers import ExtractLimits, Hints, PartRequest, PartText, Picture, handler_named
+from fetchstash.handlers import ExtractLimits, Hints, PartRequest, PartText, Picture
 from fetchstash.handlers._xml import XmlRepair
 from fetchstash.handlers._zip import Zip, is_unsafe
 from tests.handlers.conftest import Pack, Read, Save
+from tests.handlers.parts import handler_named
 
 FILES = {"docs/a.txt": b"alpha\nbeta\n", "b.bin": bytes(1_000)}
 LISTING = "Size\tName\n11\tdocs/a.txt\n1000\tb.bin\n"

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import OutOfRange
-from fetchstash.handlers import Decision, Hints, PartRequest, PartText, WorkerPool, handler_named
+from fetchstash.handlers import Decision, Hints, PartRequest, PartText, WorkerPool
 from fetchstash.text import tokens
 from fetchstash.text.ranges import Preview
 from tests.handlers.conftest import Read, Save
+from tests.handlers.parts import handler_named
 
 UNCLOSED = 'a,b\n1,"open\n' + "3,4\n" * 2_000
 PEOPLE = "name,age,town\nann,3,ulm\nbob,4,bonn\ncy,5,kiel\n"

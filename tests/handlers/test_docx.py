@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from fetchstash.errors import NoText
-from fetchstash.handlers import ExtractLimits, Hints, handler_named
+from fetchstash.handlers import ExtractLimits, Hints
 from tests.handlers.conftest import Read, Save, check_facts, reads, unreadable
 from tests.handlers.hostile.documents import packed
+from tests.handlers.parts import handler_named
 
 TYPES = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 W = f'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="{TYPES}"'

@@ -2,9 +2,9 @@
 
 import pytest
 
-from fetchstash.handlers import ExtractLimits, Hints, handler_named
+from fetchstash.handlers import ExtractLimits, Hints
 from tests.handlers.conftest import Read, Save
-from tests.handlers.parts import PROSE
+from tests.handlers.parts import PROSE, handler_named
 
 
 def article(body: str) -> str:

@@ -11,18 +11,11 @@ import pytest
 from PIL import Image, TiffImagePlugin
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange, TooLarge
-from fetchstash.handlers import (
-    Extracted,
-    ExtractLimits,
-    Hints,
-    PartRequest,
-    PartText,
-    Picture,
-    handler_named,
-)
+from fetchstash.handlers import Extracted, ExtractLimits, Hints, PartRequest, PartText, Picture
 from fetchstash.text import PreviewLimits
 from fetchstash.text.facts import DocumentFacts
 from tests.handlers.conftest import PartOf, Save, unreadable
+from tests.handlers.parts import handler_named
 
 
 def encode(image: Image.Image, form: str, **options: object) -> bytes:

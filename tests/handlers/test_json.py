@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange
-from fetchstash.handlers import ExtractLimits, Hints, PartRequest, PartText, handler_named
+from fetchstash.handlers import ExtractLimits, Hints, PartRequest, PartText
 from fetchstash.handlers._data._json import preview
 from fetchstash.handlers._data._json_values import WIDTH, find_keys, has_long_lines, lay_out
 from fetchstash.text import PreviewLimits, tokens
 from tests.handlers.conftest import Read, Save
-from tests.handlers.parts import text_part
+from tests.handlers.parts import handler_named, text_part
 
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 values = st.recursive(

@@ -23,14 +23,7 @@ from PIL import Image
 from fetchstash.config import KEYS, load
 from fetchstash.errors import NoText
 from fetchstash.files import shown_of
-from fetchstash.handlers import (
-    Extraction,
-    ExtractLimits,
-    Hints,
-    PartRequest,
-    Picture,
-    handler_named,
-)
+from fetchstash.handlers import Extraction, ExtractLimits, Hints, PartRequest, Picture
 from fetchstash.handlers._html import _element
 from fetchstash.handlers._html._element import HARMLESS_TAGS, MAX_ATTRIBUTES, MAX_DEPTH, check
 from fetchstash.text import PreviewLimits, tokens
@@ -38,6 +31,7 @@ from fetchstash.text.ranges import Preview
 from tests.handlers.compounds import compound, wide
 from tests.handlers.conftest import Pack, Read, Save
 from tests.handlers.hostile.documents import epub, odf, packed, wasteful, workbook
+from tests.handlers.parts import handler_named
 from tests.handlers.test_archive import part, tar_of
 from tests.handlers.test_more_documents import rtf
 from tests.handlers.test_sheets import Workbook, number, xlsx

@@ -12,18 +12,11 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import NoText, OutOfRange
-from fetchstash.handlers import (
-    ExtractLimits,
-    Hints,
-    PartText,
-    format_of,
-    handler_named,
-    handler_of,
-    route_file,
-)
+from fetchstash.handlers import ExtractLimits, Hints, PartText, format_of, handler_of, route_file
 from tests.handlers.compounds import compound
 from tests.handlers.conftest import Pack, PartOf, Read, Save, check_facts, reads, unreadable
 from tests.handlers.hostile.documents import packed
+from tests.handlers.parts import handler_named
 
 FB2 = """<?xml version="1.0" encoding="windows-1251"?><FictionBook><description><title-info><author><first-name>Ада</first-name>
 <last-name>Л.</last-name></author><book-title>Река</book-title><lang>ru</lang></title-info></description>

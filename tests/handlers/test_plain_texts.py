@@ -19,10 +19,10 @@ from fetchstash.handlers import (
     charset_named,
     decode,
     detect_content_kind,
-    handler_named,
     read_text,
 )
 from tests.handlers.conftest import Read, Save
+from tests.handlers.parts import handler_named
 
 EXTENSIONS = {
     "python": "py", "javascript": "js", "typescript": "ts", "rust": "rs", "c++": "cpp",
@@ -233,8 +233,9 @@ def test_naming_a_binary_leaves_ctypes_alone(save: Save) -> None:
     program = (
         "import ctypes, sys; before = ctypes.CDLL.__init__\n"
         "from pathlib import Path\n"
-        "from fetchstash.handlers import Hints, ExtractLimits, handler_named\n"
-        f"handler_named('binary').extract(Path({str(source)!r}), Hints(), ExtractLimits())\n"
+        "from fetchstash.handlers import ExtractLimits, Hints, built_in, handler_of\n"
+        "binary = next(h for h in map(handler_of, built_in().all) if h.name == 'binary')\n"
+        f"binary.extract(Path({str(source)!r}), Hints(), ExtractLimits())\n"
         "assert ctypes.CDLL.__init__ is before and 'pylibmagic' not in sys.modules"
     )
     subprocess.run([sys.executable, "-P", "-c", program], check=True)

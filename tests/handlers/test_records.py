@@ -20,11 +20,10 @@ from fetchstash.handlers import (
     PartText,
     detect_content_kind,
     format_of,
-    handler_named,
 )
 from fetchstash.text.tokens import count
 from tests.handlers.conftest import Read, Save
-from tests.handlers.parts import text_part
+from tests.handlers.parts import handler_named, text_part
 
 RSS = """<?xml version="1.0"?><rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>Gate news</title>
 <link>https://example.org/</link><description>What the wardens do.</description><language>en</language>

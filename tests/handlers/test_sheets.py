@@ -19,13 +19,12 @@ from fetchstash.handlers import (
     PartRequest,
     PartText,
     format_of,
-    handler_named,
     route_file,
 )
 from fetchstash.text import PreviewLimits, tokens
 from tests.handlers.compounds import compound
 from tests.handlers.conftest import Pack, Read, Save
-from tests.handlers.parts import text_part
+from tests.handlers.parts import handler_named, text_part
 
 Workbook = Callable[..., bytes]
 

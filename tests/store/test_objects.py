@@ -5,7 +5,7 @@ import stat
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import pytest
@@ -20,9 +20,11 @@ from fetchstash.store import (
     open_objects,
     open_store,
 )
-from fetchstash.store._counts import Transactions
 from fetchstash.store._objects import FolderObjects
 from tests.store.buckets import empty_place
+
+if TYPE_CHECKING:
+    from fetchstash.store._counts import Transactions
 
 pytestmark = pytest.mark.anyio
 

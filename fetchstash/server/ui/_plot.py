@@ -91,11 +91,6 @@ class Totals:
     kinds: tuple[Bar, ...]
     hosts: tuple[Bar, ...]
 
-    @property
-    def kept_out(self) -> int:
-        """The tokens of texts that no result has shown."""
-        return max(self.tokens - self.shown, 0)
-
 
 def totals(artifacts: Sequence[Facts], calls: Iterable[Mapping[str, Any]]) -> Totals:
     """Sum up artifacts and the logged calls that showed them. Other calls do not count."""
