@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Part
@@ -188,19 +189,40 @@ class Prose:
         self._is_empty = False
 
 
+LONGEST_REPEATED = 80
+DITTO = "\u2033"
+
+
+def repeated(text: str) -> str:
+    """Return what stands for a text in the other rows that its cell spans, if long a mark."""
+    return text if len(text) <= LONGEST_REPEATED else DITTO
+
+
+@dataclass(slots=True)
+class Cell:
+    """A cell of a table with its paragraphs; ``is_covered``: one above it may reach into it."""
+
+    paragraphs: list[str] = field(default_factory=list[str])
+    width: int = 1
+    height: int = 1
+    is_covered: bool = False
+
+
 class OpenTables:
     """The open tables, the innermost last; the outermost is written to ``prose`` when it ends.
 
-    ``table``, ``row`` and ``cells`` are the names of the elements; ``width`` is how many columns
-    the open cell fills.
+    ``table``, ``row`` and ``cells`` are the names of the elements; ``cell`` is the open one. As in
+    HTML, one that spans columns leaves the others empty, and one that spans rows is repeated in
+    those of its column that it covers.
     """
 
     def __init__(self, prose: Prose, table: str, row: str, *cells: str) -> None:
-        self.width = 1
+        self.cell = Cell()
         self._prose = prose
         self._names = table, row, cells
         self._rows: list[list[list[str]]] = []
-        self._cells: list[list[str]] = []
+        self._around: list[Cell] = []
+        self._spans: list[dict[int, tuple[int, str]]] = []  # by column: rows to come, and the text
 
     def __bool__(self) -> bool:
         return bool(self._rows)
@@ -210,33 +232,45 @@ class OpenTables:
         table, row, cells = self._names
         if name == table:
             self._rows.append([])
-            self._cells.append([])
+            self._spans.append({})
+            self._around.append(self.cell)
         elif name == row and self._rows:
             self._rows[-1].append([])
-        elif name in cells:
-            self.width = 1
-            if self._cells:
-                self._cells[-1] = []
+        if name in {table, *cells}:
+            self.cell = Cell()
 
     def add(self, text: str) -> None:
         """Add a paragraph to the open cell."""
-        self._cells[-1].append(text)
+        self.cell.paragraphs.append(text)
+
+    def skip(self, columns: int) -> None:
+        """Leave columns of the open row empty."""
+        if self._rows and self._rows[-1]:
+            self._rows[-1][-1] += [""] * columns
 
     def end(self, name: str) -> None:
         """Take an end tag; a table within a cell becomes the text of the cell."""
         table, _, cells = self._names
         if name in cells:
             if self._rows and self._rows[-1]:
-                self._rows[-1][-1] += ["\n".join(self._cells[-1]), *[""] * (self.width - 1)]
-                self._cells[-1] = []
-            self.width = 1
+                self._end_cell(self.cell, self._rows[-1][-1], self._spans[-1])
+            self.cell = Cell()
         elif name == table and self._rows:
-            rows = self._rows.pop()
-            self._cells.pop()
+            rows, self.cell = self._rows.pop(), self._around.pop()
+            self._spans.pop()
             if self._rows:
-                self._cells[-1] += [" | ".join(filter(None, row)) for row in rows]
+                self.cell.paragraphs += [" | ".join(filter(None, row)) for row in rows]
             else:
                 self._prose.table(rows)
+
+    def _end_cell(self, cell: Cell, row: list[str], spans: dict[int, tuple[int, str]]) -> None:
+        for text in ("\n".join(cell.paragraphs), *[""] * (cell.width - 1)):
+            left, above = spans.pop(len(row), (0, ""))
+            if not (cell.is_covered and left):
+                left, above = cell.height, repeated(text)
+            if left > 1:
+                spans[len(row)] = left - 1, above
+            row.append(text or (above if cell.is_covered else ""))
 
 
 def table_row(cells: Iterable[str]) -> str:

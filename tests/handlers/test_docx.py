@@ -2,7 +2,8 @@
 
 # ruff: noqa: E501 - a document on one line reads better than in pieces
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import takewhile
 
 import pytest
 
@@ -479,6 +480,100 @@ test_an_unreadable_document_gives_one_clear_line = unreadable("odf", {
     "encrypted": (odf("<text:p>x</text:p>", **{"META-INF/manifest.xml": ENCRYPTED}), "is encrypted"),
     "no content": (packed({"mimetype": "application/vnd.oasis.opendocument.text"}), "holds no document"),
 })  # fmt: skip
+
+
+# --- Cells that span: "^" is a cell that the one above reaches into, "<" one that the left one does.
+
+LONG = "word " * 17
+MERGED = [
+    ["Region", "Year", "Sales"],
+    ["North", "2024", "1"],
+    ["^", "2025", "2"],
+    ["^", "2026", "3"],
+    ["Both", "<", "4"],
+    ["^", "<", "5"],
+    ["West", "All", "<"],
+    [LONG, "2024", "6"],
+    ["^", "2025", "7"],
+    ["South", "2026", "8"],
+]
+
+
+def merged(word: str, row: int, column: int) -> tuple[int, int]:
+    """Return how many rows and columns a cell of MERGED fills, 0 rows for one that is covered."""
+    below = [line[column] for line in MERGED[row + 1 :]]
+    rows = 1 + len(list(takewhile("^".__eq__, below)))
+    columns = 1 + len(list(takewhile("<".__eq__, MERGED[row][column + 1 :])))
+    return 0 if word in {"^", "<"} else rows, columns
+
+
+def merged_docx(word: str, row: int, column: int) -> str:
+    rows, columns = merged(word, row, column)
+    merge = f'<w:vMerge w:val="{"restart" if rows else "continue"}"/>' if rows != 1 else ""
+    properties = f'<w:tcPr><w:gridSpan w:val="{columns}"/>{merge}</w:tcPr>'
+    return f"<w:tc>{properties}{paragraph(word.strip('^'))}</w:tc>" if word != "<" else ""
+
+
+def merged_pptx(word: str, row: int, column: int) -> str:
+    rows, columns = merged(word, row, column)
+    span = f'rowSpan="{rows}" gridSpan="{columns}"' if rows else ""
+    # What covers it may be above and to the left at once.
+    is_below = word == "^" or (word == "<" and MERGED[row][column - 1] == "^")
+    covered = ' vMerge="1"' * is_below + ' hMerge="1"' * (word == "<")
+    return f"<a:tc {span}{covered}>{paragraphs(word.strip('^<'))}</a:tc>"
+
+
+def merged_odf(word: str, row: int, column: int) -> str:
+    rows, columns = merged(word, row, column)
+    span = f'table:number-rows-spanned="{rows}" table:number-columns-spanned="{columns}"'
+    cell = f"<table:table-cell {span}><text:p>{word}</text:p></table:table-cell>"
+    return cell if rows else "<table:covered-table-cell/>"
+
+
+def merged_rows(cell: Callable[[str, int, int], str], name: str) -> str:
+    cells = [[cell(word, n, at) for at, word in enumerate(line)] for n, line in enumerate(MERGED)]
+    return "".join(f"<{name}>{''.join(line)}</{name}>" for line in cells)
+
+
+@pytest.mark.parametrize(
+    ("name", "document"),
+    [
+        ("docx", docx(f"<w:tbl>{merged_rows(merged_docx, 'w:tr')}</w:tbl>")),
+        ("pptx", pptx(f"<a:tbl>{merged_rows(merged_pptx, 'a:tr')}</a:tbl>")),
+        ("odf", odf(f"<table:table>{merged_rows(merged_odf, 'table:table-row')}</table:table>")),
+    ],
+)
+def test_a_value_that_spans_rows_is_repeated_in_them_as_in_html(
+    name: str, document: bytes, read: Read
+) -> None:
+    rows = [line for line in read(name, document)[1].splitlines() if line.startswith("|")]
+    assert [row.strip("| ").split(" | ") for row in [rows[0], *rows[2:]]] == [
+        ["Region", "Year", "Sales"],
+        ["North", "2024", "1"],
+        ["North", "2025", "2"],
+        ["North", "2026", "3"],
+        ["Both", "", "4"],
+        ["Both", "", "5"],
+        ["West", "All"],
+        [LONG.strip(), "2024", "6"],
+        ["\u2033", "2025", "7"],
+        ["South", "2026", "8"],
+    ]
+    assert {row.count("|") for row in rows} == {4}
+
+
+def test_a_row_of_word_that_begins_later_leaves_its_first_columns_empty(read: Read) -> None:
+    late = (
+        '<w:tr><w:trPr><w:gridBefore w:val="1"/></w:trPr><w:tc>' + paragraph("2") + "</w:tc></w:tr>"
+    )
+    body = table(["Name", "Age"]).replace("</w:tbl>", f"{late}</w:tbl>")
+    assert read("docx", docx(body))[1] == "| Name | Age |\n| --- | --- |\n|  | 2 |\n\n"
+
+
+def test_a_cell_around_a_table_keeps_its_columns(read: Read) -> None:
+    wide = f'<w:tcPr><w:gridSpan w:val="2"/></w:tcPr>{table(["x", "y"])}'
+    text = read("docx", docx(table([wide, "C"], ["1", "2", "3"])))[1]
+    assert text.startswith("| x \\| y |  | C |\n")
 
 
 def test_a_cell_that_repeats_a_billion_times_repeats_a_hundred_times(read: Read) -> None:

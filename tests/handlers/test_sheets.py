@@ -107,6 +107,23 @@ def test_each_sheet_is_a_table_of_one_row_a_line(save: Save, xlsx: Workbook) -> 
     assert extracted.facts.structure_info == "People (A1:B3): Name, Age; Secret (A1:A1, hidden): x"
 
 
+def test_merged_cells_keep_their_place_and_count_once(save: Save, xlsx: Workbook) -> None:
+    rows = rows_of(
+        text("A1", "Town") + text("B1", "Year") + text("C1", "Budget"),
+        text("A2", "Rome") + number("B2", 2024) + number("C2", 7),
+        number("B3", 2025),
+        text("A4", "Both years") + number("C4", 5),
+    )
+    merges = "".join(f'<mergeCell ref="{ref}"/>' for ref in ("A2:A3", "C2:C3", "A4:B4"))
+    source = save(xlsx({"Towns": rows}, links=f"<mergeCells>{merges}</mergeCells>"))
+    extracted = handler_named("sheets").extract(source, Hints(), ExtractLimits())
+    assert "".join(part.text for part in extracted.parts or ()) == (
+        "## Towns (A1:C4)\nTown\tYear\tBudget\nRome\t2024\t7\n\t2025\t\nBoth years\t\t5\n\n"
+    )
+    total = text_part("sheets", PartRequest(source=source, path="sum(Budget)")).text
+    assert total.splitlines()[-1] == "12"
+
+
 @pytest.mark.parametrize(
     ("cell", "shown"),
     [

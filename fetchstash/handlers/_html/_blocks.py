@@ -12,7 +12,7 @@ from fetchstash.handlers._html._element import CODE_TAGS, HEADINGS, Element, Nod
 from fetchstash.handlers._html._inline import Inline, code_text, row_elements, rows
 from fetchstash.handlers._html._media import MEDIA, shown
 from fetchstash.handlers._html._tree import Page
-from fetchstash.handlers._prose import fence_for
+from fetchstash.handlers._prose import DITTO, fence_for, repeated
 from fetchstash.text.ranges import Heading
 
 PARAGRAPH, HEADING, CODE, TABLE, MEDIUM = "paragraph", "heading", "code", "table", "medium"
@@ -235,9 +235,6 @@ def _ends_with_break(run: list[Node]) -> bool:
 
 MAX_COLUMNS_SPANNED = 100  # columns that one cell may span, or in which one may span rows
 MAX_HEAD_ROWS = 4  # rows of column names; more are data
-LONGEST_REPEATED = 80
-"""Characters of a value that is repeated where its cell spans; DITTO stands for a longer one."""
-DITTO = "\u2033"
 
 
 def table_lines(table: Element, inline: Inline) -> Iterator[str]:
@@ -300,7 +297,7 @@ class _Grid:
             self._spare += len(text) + 2
             more = self.take(min(_span(cell), self._width) - 1)
             height = _span(cell, "rowspan", 65_534)
-            value = text if len(text) <= LONGEST_REPEATED else DITTO
+            value = repeated(text)
             is_named = is_head and len(value) * more <= self._spare_names
             self._spare_names -= len(value) * more if is_named else 0
             values = [value] + [value if is_named else ""] * more

@@ -31,6 +31,7 @@ _CHANGES = {
 _SCRIPTS = {"superscript": "^", "subscript": "_"}
 _SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": ""}
 _MAX_SPAN = 63  # Word allows no more columns
+_MAX_ROWS = 32_767  # and no more rows
 # The parts beside the text, in the order in which they are written, and their labels.
 _SIDE_PARTS = {
     "footnotes": "",
@@ -204,7 +205,13 @@ class _Reader(TextReader):
             case "tbl" | "tr" | "tc":
                 self._tables.start(name)
             case "gridSpan":
-                self._tables.width = min(number(get("val"), 1), _MAX_SPAN)
+                self._tables.cell.width = min(number(get("val"), 1), _MAX_SPAN)
+            case "vMerge" if get("val") == "restart":
+                self._tables.cell.height = _MAX_ROWS  # to the next that covers nothing
+            case "vMerge":
+                self._tables.cell.is_covered = True
+            case "gridBefore":
+                self._tables.skip(min(number(get("val")), _MAX_SPAN))
             case "comment":
                 author = get("author")
                 self._label = f"Comment by {author}" if author else "Comment"

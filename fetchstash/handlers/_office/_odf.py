@@ -150,7 +150,9 @@ class _Reader:
             case "table-cell" | "covered-table-cell":
                 self._tables.start(name)
                 repeated = number(get("number-columns-repeated"), 1)
-                self._tables.width = min(repeated, _MAX_REPEATS)
+                self._tables.cell.width = min(repeated, _MAX_REPEATS)
+                self._tables.cell.height = number(get("number-rows-spanned"), 1)
+                self._tables.cell.is_covered = name == "covered-table-cell"
             case "page":
                 self.slides.begin()
                 self._pictures = 0

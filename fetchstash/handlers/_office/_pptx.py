@@ -147,6 +147,8 @@ class _Reader(TextReader):
             self._tables.start(name)
         elif name in {"tr", "tc"}:
             self._tables.start(name)
+            self._tables.cell.height = number(get("rowSpan"), 1)
+            self._tables.cell.is_covered = get("vMerge") in {"1", "true"}
 
     def close(self, name: str) -> None:
         if name == "r":
