@@ -12,7 +12,7 @@ from typing import Literal
 
 from fetchstash.cli._words import as_command
 from fetchstash.config import PROFILES, Settings, load
-from fetchstash.errors import FetchstashError, worded
+from fetchstash.errors import Call, FetchstashError, worded
 
 Level = Literal["ok", "note", "warning", "fault"]
 
@@ -121,7 +121,7 @@ async def _store(settings: Settings, *, repair: bool) -> list[Diagnosis]:
         if finding.mended:
             rows.append(Diagnosis("ok", f"store: mended: {finding.what}"))
         else:
-            hint = " `fetchstash doctor --repair` mends that." if finding.mendable else ""
+            hint = f" To mend that, {as_command(Call('repair'))}." if finding.mendable else ""
             step = worded(finding.next_step, finding.calls, as_command)
             rows.append(Diagnosis(finding.level, f"store: {finding.what}", f"{step}{hint}"))
     return rows

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -111,9 +112,6 @@ def command(
                 # The pipe's reader is gone. Without this Python would complain at exit.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 code = 0
-            except OSError as error:
-                system = StoreError(f"The system said: {error}.", "Mend that and try again.")
-                code = failed(system, as_json=as_json)
             sys.exit(code or 0)
 
         shown = {"short_help": short_help, "shows": shows, "settings": settings, "views": views}
@@ -131,6 +129,9 @@ def end_with(command: click.Command, words: Sequence[str], name: str, **context:
         sys.exit(error.exit_code)
     except click.Abort:
         sys.exit(INTERRUPTED)
+    except OSError as error:
+        system = StoreError(f"The system said: {error}.", "Mend that and try again.")
+        sys.exit(failed(system, as_json="--json" in words))
 
 
 def failed(
@@ -151,11 +152,12 @@ def failed(
     if as_model:
         click.echo(safe_line(error_line(error)))
     else:
-        if as_json:
-            named = {"source_url": of} if of else {}
-            print_objects([{**named, "error": error_record(error, as_command)}])
         line = error_line(error, as_command)
         say(f"{about}: {line}" if about else line)
+        if as_json:
+            named = {"source_url": of} if of else {}
+            with suppress(OSError):  # a stdout that is full
+                print_objects([{**named, "error": error_record(error, as_command)}])
         if isinstance(error, BadArgument | OutOfRange):  # what the document has instead
             for line in error.excerpt.splitlines():
                 say(safe_line(line))

@@ -225,9 +225,11 @@ def test_doctor_finds_an_altered_file_and_mends_what_can_be_mended(
     )
     Path(facts["path"]).chmod(0o600)
     Path(facts["path"]).write_text("others")
-    done = run("doctor", code=3)
+    folder = str(Path(facts["path"]).parents[1])
+    done = run("doctor", "--folder", folder, code=3)
     fault = next(line for line in done.stdout.splitlines() if line.startswith("fault "))
     assert fault.startswith("fault    store: ")
+    assert f"To mend that, run `fetchstash doctor --repair --folder {folder}`." in fault
     assert done.stdout.splitlines()[-1] == f"To do first: {fault[9:]}"
     assert {row["level"] for row in run.data("doctor", code=3)} >= {"ok", "fault"}
     run("doctor", "--repair", code=0)

@@ -28,6 +28,17 @@ def test_a_demonstration_whose_reader_goes_away_ends_quietly(run: Terminal) -> N
     assert (done.stdout.count(b"\n"), done.stderr) == (1, b"")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [("--help", b"No space left"), ("config", b"No space left"), ("get @9 --json", b"no @9")],
+)
+def test_a_stdout_that_is_full_is_one_line(words: str, what: bytes, run: Terminal) -> None:
+    line = ["sh", "-c", f"{FETCHSTASH} {words} > /dev/full"]
+    done = subprocess.run(line, capture_output=True, timeout=60, check=False, env=run.env)
+    assert (done.returncode, done.stderr.count(b"\n"), what in done.stderr) == (3, 1, True)
+
+
 @pytest.mark.parametrize("command", ["get", "fetch"])
 def test_the_whole_text_comes_through_a_pipe(command: str, run: Terminal, site: Site) -> None:
     url = site.put("/long.txt", TEXT, "text/plain; charset=utf-8")

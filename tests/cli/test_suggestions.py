@@ -102,7 +102,7 @@ LINES = sorted(set(written()))
 
 def test_the_scan_finds_what_it_is_to_check() -> None:
     assert len(CALLS) >= 20
-    assert {"fetchstash doctor --repair"} <= {*LINES}
+    assert {"fetchstash register --browser"} <= {*LINES}
 
 
 @pytest.mark.parametrize("line", CALLS)
