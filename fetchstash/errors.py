@@ -45,11 +45,10 @@ def as_method(call: Call) -> str:
     if call.action == "setting":
         return f"pass settings={{{arguments['name']!r}: {arguments['value']!r}}} to open_stash"
     if call.action == "repair":
-        return "await stash.repair()"
+        return "call stash.repair()"
     if call.action == "info":
-        return "artifact.outline"
-    is_of_artifact = call.action != "export" and arguments.pop("ref", None)
-    receiver = "artifact" if is_of_artifact else "stash"
+        return "fetchstash.as_shown(artifact.facts)"
+    receiver = "artifact" if call.action != "export" and arguments.pop("ref", None) else "stash"
     written = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
     return f"{receiver}.{call.action}({written})"
 
@@ -68,7 +67,7 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """Return a question with the known name that is near ``wrong``, or "" if none is."""
     import difflib  # noqa: PLC0415 - for mistakes alone
 
-    near = difflib.get_close_matches(wrong[:100], list(known), n=1)
+    near = difflib.get_close_matches(wrong[:100], [name for name in known if name != wrong], n=1)
     return f"Did you mean {near[0]}?" if near else ""
 
 
@@ -226,8 +225,8 @@ _Expected = tuple[Callable[[Any], bool], str]
 def type_checked(target: T) -> T:
     """Return a function that refuses arguments of a wrong type, or a class of such methods.
 
-    A call raises BadArgument for an argument that is not as annotated: of that class, one of the
-    literals, a sequence of such items, or an object with the methods of a Protocol.
+    A call raises BadArgument for a count below its least, and for what is not as annotated: of
+    that class, one of the literals, a sequence of such items, or with the methods of a Protocol.
     """
     if isinstance(target, type):
         for name, method in [*vars(target).items()]:
@@ -246,6 +245,8 @@ def type_checked(target: T) -> T:
             is_right, words = expected.get(name, _ANYTHING)
             if not is_right(value):
                 raise BadArgument(f"{name} is {_got(value)}.", f"It must be {words}.")
+            if name in _LEAST and value is not None and value < _LEAST[name]:
+                raise BadArgument(f"{name} is {value}.", f"It must be {_LEAST[name]} or more.")
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -260,6 +261,8 @@ def type_checked(target: T) -> T:
     return cast("T", call_later if inspect.iscoroutinefunction(function) else call)
 
 
+_LEAST = {"context": 0, "limit": 0, "max_chars": 1, "max_matches": 1, "max_results": 1, "offset": 0}
+"""The least that counts may be, by the names of their parameters."""
 _ANYTHING: _Expected = lambda _: True, ""
 _CLASSES: Mapping[Any, tuple[Any, str]] = {
     int: (Integral, "a whole number"),
@@ -299,11 +302,8 @@ def _expected(hint: Any) -> _Expected:
         members = [member for member in dir(kind) if member[0] != "_"]
         return lambda value: all(hasattr(value, member) for member in members), name
     classes, name = _CLASSES.get(kind, (kind, name))
-    return lambda value: _is(value, classes), name
-
-
-def _is(value: Any, classes: Any) -> bool:
-    return isinstance(value, classes) and (classes is bool or not isinstance(value, bool))
+    is_flag = classes is bool
+    return lambda value: isinstance(value, classes) and isinstance(value, bool) == is_flag, name
 
 
 def _got(value: Any) -> str:

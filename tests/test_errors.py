@@ -62,7 +62,7 @@ PAGES = Call("slice", {"ref": "art_a", "path": None, "unit": "pages", "start": 3
             Call("info", {"ref": "art_a"}),
             'artifact_info(artifact_ref="art_a")',
             "`fetchstash info art_a`",
-            "artifact.outline",
+            "fetchstash.as_shown(artifact.facts)",
         ),
         (
             Call("export", {"ref": "art_a", "target": "a b.bin", "raw": True}),
@@ -75,7 +75,7 @@ PAGES = Call("slice", {"ref": "art_a", "path": None, "unit": "pages", "start": 3
             Call("repair"),
             "the operator can repair the store",
             "run `fetchstash doctor --repair`",
-            "await stash.repair()",
+            "call stash.repair()",
         ),
         (
             Call("setting", {"name": "fetch.allow_hosts", "value": ["a.test:81"]}),
@@ -187,7 +187,12 @@ def test_codes_are_unique() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "question"),
-    [("max_chars", "Did you mean maxChars?"), ("temperature", ""), ("x" * 10_000_000, "")],
+    [
+        ("max_chars", "Did you mean maxChars?"),
+        ("url", ""),
+        ("temperature", ""),
+        ("x" * 10_000_000, ""),
+    ],
 )
 def test_a_question_names_near_values_alone(wrong: str, question: str) -> None:
     assert did_you_mean(wrong, ["maxChars", "focus", "url"]) == question

@@ -169,6 +169,7 @@ def test_a_store_that_keeps_nothing_needs_no_folder_that_can_be_written(tmp_path
     (tmp_path / "notes.txt").write_text("some words\n")
     settings = {"store.folder": f"{os.devnull}/none", "store.ephemeral": True}
     with fetchstash.open_stash_sync(settings) as stash:
+        assert len(repr(stash)) < 200
         assert stash.add_file(tmp_path / "notes.txt").preview == "some words\n"
 
 

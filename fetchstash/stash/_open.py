@@ -193,7 +193,7 @@ class SyncArtifact(StoredDocument):
     raw = _Method(Artifact.raw, _entered)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SyncStash:
     """A Stash whose methods block. ``open_stash_sync`` makes one."""
 

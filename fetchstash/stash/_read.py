@@ -184,33 +184,26 @@ def _char(text: StoredText, ranges: Ranges, heading: Heading) -> int:
 
 def closed(start: int | None, end: int | None, count: int, word: str) -> tuple[int, int]:
     """Resolve a range that counts from 1 and includes both ends; clamp its end."""
-    first, last = 1 if start is None else start, count if end is None else end
-    if first < 1:
-        raise OutOfRange(f"{word.capitalize()} count from 1, and start is {first}.", "Start at 1.")
-    if end is not None and last < first:
-        raise BadArgument(
-            f"start is {first} and end is {last}.", "Give an end at or after the start."
-        )
-    if first > max(count, 1):
-        raise OutOfRange(
-            there_are(count, word, f"start is {first}"),
-            f"Use a start up to {count}." if count else "Leave the start out.",
-        )
-    return first, min(last, count)
+    return _range(start, end, count, word, 1)
 
 
 def half_open(start: int | None, end: int | None, count: int, word: str) -> tuple[int, int]:
     """Resolve a range that counts from 0 and excludes its end."""
-    first, last = start or 0, count if end is None else end
+    return _range(start, end, count, word, 0)
+
+
+def _range(start: int | None, end: int | None, count: int, word: str, base: int) -> tuple[int, int]:
+    first, last = base if start is None else start, count if end is None else end
+    if first < base:
+        what = f"{word.capitalize()} count from {base}, and start is {first}."
+        raise OutOfRange(what, f"Start at {base}.")
     if end is not None and last < first:
-        raise BadArgument(
-            f"start is {first} and end is {last}.", "Give an end at or after the start."
-        )
-    if first > count or (first == count and count):
-        raise OutOfRange(
-            there_are(count, word, f"start is {first}"),
-            f"Use a start under {count}." if count else "Leave the start out.",
-        )
+        what = f"start is {first} and end is {last}."
+        raise BadArgument(what, "Give an end at or after the start.")
+    if first > max(count - 1 + base, base):
+        hint = f"Use a start {'up to' if base else 'under'} {count}."
+        what = there_are(count, word, f"start is {first}")
+        raise OutOfRange(what, hint if count else "Leave the start out.")
     return first, min(last, count)
 
 

@@ -46,7 +46,7 @@ EXPORT_CHARS = 2**20
 _log = logging.getLogger("fetchstash.stash")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 @type_checked
 class Stash:
     """Fetches documents, keeps them as artifacts, and reads them back. ``open_stash`` makes one.
