@@ -660,6 +660,25 @@ def test_an_empty_answer_is_called_empty_and_nothing_else() -> None:
     assert text.splitlines()[1:] == [f"[Empty: {nothing}.]"]
 
 
+def test_a_page_without_text_is_said_to_have_none_once() -> None:
+    facts = replace(REPORT, extracted_chars=None, page_verdict="no_text")
+    text = view_of(HOST, artifact(replace(facts, extraction_error="the page has no text"), "")).text
+    assert text.splitlines()[1] == "Failed to extract text from PDF: the page has no text"
+    assert text.count("has no text") == 1
+
+
+def test_info_leaves_out_what_repeats_another_fact() -> None:
+    same = replace(REPORT, declared_type="application/pdf", text_bytes=REPORT.extracted_chars)
+    text = view_of(HOST, replace(same, final_url=same.source_url)).text
+    other = replace(same, declared_type="text/html", final_url="https://example.org/b")
+    for fact in ("final_url", "declared_type"):
+        assert f"\n{fact}: " not in text
+        assert f"\n{fact}: " in view_of(HOST, other).text
+    assert "\ntext_bytes: " not in text
+    assert "\nunit: " not in text
+    assert "\nunit: rows\n" in view_of(HOST, replace(same, content_kind="csv")).text
+
+
 def test_info_and_listing_stay_within_ten_thousand_characters() -> None:
     outline = tuple(Heading(f"Chapter {n}", 1, "lines", n * 10) for n in range(5_000))
     view = view_of(HOST, replace(REPORT, title="t" * 5_000, outline=outline))

@@ -35,11 +35,8 @@ def info(host: Host, facts: Facts) -> View:
     subject, outline = host.subject(facts), facts.outline
     # The token count prints as TokenCount does, so that an estimate is marked as one.
     tokens = {"text_tokens": None if subject.chars is None else tokens_of(facts)}
-    lines = [
-        f"{key}: {_plain(value)}"
-        for key, value in {**subject.record, **tokens}.items()
-        if _is_known(value) and key != "text_tokens_exact"
-    ]
+    known = {**subject.record, **tokens}
+    lines = [f"{name}: {_plain(known[name])}" for name in known if _says_something(name, known)]
     if outline:
         lines.append("outline:")
         lines += [
@@ -89,9 +86,14 @@ def _bounded(
     return host.fenced(body[: prefix_length(body, room, host.measure)], source, head, calls)
 
 
-def _is_known(value: object) -> bool:
-    is_empty = value == [] or (isinstance(value, Mapping) and not value)
-    return value not in (None, "", False) and not is_empty
+_SAME = {"final_url": "source_url", "declared_type": "media_type", "text_bytes": "extracted_chars"}
+_USUAL = (("unit", "lines"), ("page_word", "pages"), ("text_tokens_exact", True))
+
+
+def _says_something(name: str, facts: Mapping[str, Any]) -> bool:
+    """Return whether a fact is known, is not what another is, and not what it usually is."""
+    value, same = facts[name], facts.get(_SAME.get(name, ""))
+    return value not in (None, "", False, [], {}, same) and (name, value) not in _USUAL
 
 
 def _plain(value: object) -> str:
@@ -243,7 +245,10 @@ def _several(
     """Return the view of several URLs, an error where all failed."""
     rest = iter(facts)
     records = tuple(
-        _failure_record(host, item) if isinstance(item, Failure) else next(rest) for item in items
+        {"source_url": item.url, "error": error_record(host.shown(item.error), host.word)}
+        if isinstance(item, Failure)
+        else next(rest)
+        for item in items
     )
     pictures = tuple(
         picture for item in items if isinstance(item, _Item) for picture in item.pictures
@@ -257,10 +262,6 @@ def _failure_line(host: Host, failure: Failure, limit: int) -> str:
     room = min(limit - len(line) - 3, OF_SEVERAL_CHARS)
     named = f"{line} ({clip_middle(failure.url, room)})" if room > len("https://…") else line
     return clip(named, limit)
-
-
-def _failure_record(host: Host, failure: Failure) -> Mapping[str, Any]:
-    return {"source_url": failure.url, "error": error_record(host.shown(failure.error), host.word)}
 
 
 def _share(

@@ -134,7 +134,8 @@ def condition_lines(subject: Subject, word: Wording) -> list[str]:
     elif error:
         lines.append(f"[{error}]")
     landed, verdict = facts.landed, facts.page_verdict
-    sentences = LANDINGS.get(landed), None if verdict == landed else PAGE_VERDICTS.get(verdict)
+    said = {landed, "no_text" if error else ""}
+    sentences = LANDINGS.get(landed), None if verdict in said else PAGE_VERDICTS.get(verdict)
     lines += [f"[{sentence}]" for sentence in sentences if sentence]
     if what := MEANINGS.get(facts.rule):
         own = Call("read", {"ref": facts.page_ref, "offset": 0})

@@ -311,7 +311,7 @@ def _filled(name: str, value: str) -> str:
             return f"The document is the artifact {value}. "
         return f"Fetch {value} with fetch_content. "
     if name == "question":
-        return f"Then answer: {value}" if value else "Then sum it up."
+        return f'Then answer "{value}".' if value else "Then sum it up."
     if name == "aspect":
         return f" by {value}" if value else ""
     return value

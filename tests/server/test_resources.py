@@ -168,7 +168,10 @@ async def test_the_prompts_take_a_url_or_a_reference(mode: str, connect: Connect
         asked: dict[str, tuple[dict[str, str], list[str]]] = {
             "read_document": (
                 {"document": "https://example.org/a", "question": "Who wrote it?"},
-                ["Fetch https://example.org/a with fetch_content.", "Who wrote it?"],
+                [
+                    "Fetch https://example.org/a with fetch_content.",
+                    'Then answer "Who wrote it?". Say',
+                ],
             ),
             "compare_pages": (
                 {"first": ref, "second": "https://example.org/{b}"},

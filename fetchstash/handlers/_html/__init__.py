@@ -20,14 +20,13 @@ class PageReason(ReasonTable):
         BadArgument,
     )
     PAGE_PICTURES = (
-        "The page has {count} pictures.",
+        "No picture has that number: the page has {count}.",
         'List them with path="images"; take one as "images/1".',
         OutOfRange,
     )
     PAGE_PICTURE_HELD = (
         "This is no picture on the web.", 'List them with path="images".', OutOfRange,
     )  # fmt: skip
-    PAGE_NO_DATA = "The page holds no data.", 'Read it by path="page".', OutOfRange
     PAGE_NO_PART = "The page has no such part.", PAGE_PATHS, OutOfRange
     PAGE_NO_SECTION = "The page has no section of that name.", PAGE_PATHS, OutOfRange
 

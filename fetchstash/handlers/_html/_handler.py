@@ -107,8 +107,6 @@ class HtmlHandler:
             text = _reading.links(reading)
         elif path == "data":
             text = _reading.data(reading)
-            if not text:
-                raise PageReason.PAGE_NO_DATA.error()
         elif path == "images" or path.startswith(PICTURE):
             text = _reading.images(reading, path)
         else:
