@@ -131,6 +131,7 @@ WRONG_FILES = {
         "has an unknown section 'fetsh'. Did you mean fetch?",
     ),
     "key outside a section": ("ports = [80]\n", "has an unknown section 'ports'"),
+    "a section that is no table": ("fetch = 3\n", "'fetch' is a section, not a setting (file"),
     "no TOML": ("[fetch\n", "is not TOML"),
     "a string for a list": ("[fetch]\nports = '80'\n", "fetch.ports is '80' (file"),
     "a float for a whole number": (

@@ -378,13 +378,13 @@ def _of_file(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     for section, values in data.items():
         if section == "tenants":
             continue
-        if section not in sections or not isinstance(values, dict):
-            raise BadArgument(
-                f"The settings file {path} has an unknown section {section!r}.",
-                advice(section, sections),
-            )
-        table = cast("Mapping[str, Any]", values)
-        layer |= {f"{section}.{name}": value for name, value in table.items()}
+        if section not in sections:
+            what = f"The settings file {path} has an unknown section {section!r}."
+            raise BadArgument(what, advice(section, sections))
+        table, is_table = cast("Mapping[str, Any]", values), isinstance(values, dict)
+        layer |= (
+            {f"{section}.{name}": table[name] for name in table} if is_table else {section: table}
+        )
     return {path: value for path, value in layer.items() if path not in _OF_THE_FILE_ALONE}
 
 
