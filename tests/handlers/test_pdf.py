@@ -37,8 +37,8 @@ def three_pages() -> bytes:
     )
 
 
-def scanned(pages: int) -> bytes:
-    """Return a PDF of pages that hold one grey image each and no text."""
+def scanned(pages: int, blank: int = 0) -> bytes:
+    """Return a PDF of pages that hold one grey image each and no text, the first ones nothing."""
     kids = " ".join(f"{5 + index} 0 R" for index in range(pages))
     page = (
         b"<< /Type /Page /Parent 2 0 R /Resources << /XObject << /I 3 0 R >> >> /Contents 4 0 R >>"
@@ -52,7 +52,8 @@ def scanned(pages: int) -> bytes:
         f"<< /Type /Pages /Kids [{kids}] /Count {pages} /MediaBox [0 0 200 200] >>".encode(),
         image,
         stream(b"200 0 0 200 0 0 cm /I Do"),
-        *[page] * pages,
+        *[page.replace(b" /Contents 4 0 R", b"")] * blank,
+        *[page] * (pages - blank),
     ])  # fmt: skip
 
 
@@ -118,6 +119,9 @@ GARBAGE = b"%PDF-1.7\n" + b"\x9c garbage " * 400
 
 test_a_document_without_text_gives_one_clear_line = unreadable("pdf", {
     "scans": (scanned(12), "the document has no text layer: its 12 pages are pictures"),
+    "a scan under a blank cover": (
+        scanned(3, blank=1), "the document has no text layer: its 3 pages are pictures",
+    ),
     "a scan": (scanned(1), "the document has no text layer: its page is a picture"),
     "blank": (make_pdf(["", ""], "t"), "the document has no text: its 2 pages are blank"),
     "password": (encrypted("secret"), "the document is encrypted and opens only with its password"),

@@ -49,6 +49,7 @@ _STREAM = re.compile(rb"stream\r?\n")
 _FIRST, _COUNT = re.compile(rb"/First\s{1,4}(\d{1,10})"), re.compile(rb"/N\s{1,4}(\d{1,10})")
 _LINEARIZED = re.compile(rb"/Linearized\b.{0,200}?/N\s{1,4}(\d{1,7})", re.DOTALL)
 _MAX_REPAIRED = 128 * 2**20
+_MAX_BLANK = 100
 _MAX_DICTIONARY = 16 * 1024
 _MAX_UNPACKED = 64 * 2**20
 _MAX_PAGES = 100_000
@@ -285,17 +286,19 @@ def _has_field(page: "PdfPage") -> bool:
 def _why_no_text(document: "PdfDocument") -> FetchstashError:
     from pypdfium2 import PdfiumError, raw  # noqa: PLC0415 - a heavy import
 
+    count, reasons = len(document), (PdfReason.PDF_BLANK, PdfReason.PDF_BLANK_PAGE)
     try:
-        with closing(document[0]) as page:
-            if any(page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)):
-                reasons = PdfReason.PDF_SCANNED, PdfReason.PDF_SCANNED_PAGE
-            elif any(page.get_objects(max_depth=1)):
-                reasons = PdfReason.PDF_DRAWN, PdfReason.PDF_DRAWN_PAGE
-            else:
-                reasons = PdfReason.PDF_BLANK, PdfReason.PDF_BLANK_PAGE
+        for number in range(min(count, _MAX_BLANK)):  # a cover may be blank
+            with closing(document[number]) as page:
+                if any(page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)):
+                    reasons = PdfReason.PDF_SCANNED, PdfReason.PDF_SCANNED_PAGE
+                elif any(page.get_objects(max_depth=1)):
+                    reasons = PdfReason.PDF_DRAWN, PdfReason.PDF_DRAWN_PAGE
+                else:
+                    continue
+            break
     except PdfiumError:
         reasons = PdfReason.PDF_UNREADABLE, PdfReason.PDF_UNREADABLE_PAGE
-    count = len(document)
     return reasons[1].error() if count == 1 else reasons[0].error(count=count)
 
 
