@@ -104,7 +104,7 @@ def _texts_shown(settings: Settings) -> str:
 
 
 async def _store(settings: Settings, *, repair: bool) -> list[Diagnosis]:
-    from fetchstash.store import bucket_url, check_store, repair_store  # noqa: PLC0415 - the room is heavy
+    from fetchstash.store import bucket_url, check_store  # noqa: PLC0415 - the room is heavy
 
     store = settings.store
     if store.url == "memory:":
@@ -112,7 +112,7 @@ async def _store(settings: Settings, *, repair: bool) -> list[Diagnosis]:
     of_bucket = bucket_url(store.url)
     if not of_bucket and not store.catalog and not store.folder.exists():
         return [_no_store_yet(store.folder)]
-    findings = await (repair_store if repair else check_store)(store)
+    findings = await check_store(store, repair=repair)
     rows: list[Diagnosis] = []
     if not any(finding.level != "note" for finding in findings):
         state = "every row has its bytes" if store.catalog else "every file is as it was put"

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
         copy_store,
         open_store,
         open_whole,
-        repair_store,
         tenants_of,
     )
     from fetchstash.store._protocol import ArtifactStore
@@ -63,8 +62,8 @@ __all__ = [
     "SearchResult", "StoreLimits", "StoredText", "StrideIndex", "TextReader", "Turns", "Usage",
     "View", "bucket_url", "check_store", "compile_pattern", "copy_service", "copy_store",
     "count_matches", "folder_run", "keep_store_facts", "language_of", "new_facts", "open_objects",
-    "open_store", "open_whole", "person_run", "project_of", "project_run", "repair_store",
-    "stamp", "stems", "store_folder", "store_of_tenant", "tenants_of", "with_run", "words",
+    "open_store", "open_whole", "person_run", "project_of", "project_run", "stamp", "stems",
+    "store_folder", "store_of_tenant", "tenants_of", "with_run", "words",
 ]  # fmt: skip
 
 _MODULES = {
@@ -79,8 +78,7 @@ _MODULES = {
     ),
     "_objects": "MemoryObjects Objects open_objects",
     "_open": (
-        "Copied Progress check_store copy_service copy_store open_store open_whole repair_store "
-        "tenants_of"
+        "Copied Progress check_store copy_service copy_store open_store open_whole tenants_of"
     ),
     "_protocol": "ArtifactStore",
     "_threads": "Turns",

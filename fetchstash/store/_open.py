@@ -56,11 +56,6 @@ async def open_store(limits: StoreLimits, turns: Turns | None = None) -> Artifac
         return await TemporaryStore.open(limits, Threads(turns=turns))
 
 
-async def repair_store(limits: StoreLimits) -> tuple[Finding, ...]:
-    """Examine a store, one that cannot be opened too, and mend what can be mended."""
-    return await check_store(limits, repair=True)
-
-
 async def check_store(limits: StoreLimits, *, repair: bool = False) -> tuple[Finding, ...]:
     """Examine a store, one that cannot be opened too, and change nothing, or ``repair`` it."""
     if is_shared(limits):

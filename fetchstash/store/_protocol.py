@@ -45,8 +45,8 @@ class ArtifactStore(Protocol):
     async def get(self, ref_or_url: str) -> Facts:
         """Return the facts of a reference, or of the run's newest artifact under a URL.
 
-        All spellings of a URL are one (RFC 3986, section 6.2.2). A URL whose bytes are lost is
-        unknown, so that fetching it again brings them back.
+        All spellings of a URL are one: ``fetchstash.text.urls.key_of`` says which. A URL whose
+        bytes are lost is unknown, so that fetching it again brings them back.
         """
 
     @abstractmethod

@@ -35,6 +35,7 @@ MODULES = {
     "fetchstash.handlers": "For formats of your own. [Its page](handlers.md#a-format-of-your-own) "
     "has two.",
     "fetchstash.text.ranges": "What a handler says of the parts of a text.",
+    "fetchstash.text.urls": "One key for all spellings of a URL, for stores of your own.",
     "fetchstash.store": "For stores of your own: `open_stash(store=…)`.",
     "fetchstash.fetch": "For fetchers and browsers of your own.",
 }
@@ -46,6 +47,7 @@ CHOSEN = {
         "Part PartRequest PartText Picture Reason Sniffed TextParts list_preview read_text"
     ),
     "fetchstash.text.ranges": "Heading Preview Ranges",
+    "fetchstash.text.urls": "key_of",
     "fetchstash.store": (
         "ArtifactStore Facts Listing StoredText TextReader keep_store_facts new_facts"
     ),

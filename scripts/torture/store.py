@@ -28,7 +28,7 @@ import anyio
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from fetchstash.errors import FetchstashError, UnknownRef
-from fetchstash.store import ALL_RUNS, StoreLimits, check_store, open_store, repair_store
+from fetchstash.store import ALL_RUNS, StoreLimits, check_store, open_store
 from scripts.drive.programs import options
 from scripts.torture.kept import Child, Ledger, dice, read_back, show, sums
 from scripts.torture.store_children import is_half
@@ -97,10 +97,12 @@ async def verify(folder: Path, expected: Iterable[tuple[str, ...]], ledger: Ledg
     faults.extend(f"left in the spool: {path.name}" for path in again.spool.iterdir())
     await again.aclose()
     before = await refs_of(folder)
-    await repair_store(StoreLimits(folder))  # writes what a kill, or a full disk, left unwritten
+    await check_store(
+        StoreLimits(folder), repair=True
+    )  # writes what a kill, or a full disk, left unwritten
     for name in ("catalog.db", "catalog.db-wal", "catalog.db-shm"):
         (folder / name).unlink(missing_ok=True)
-    await repair_store(StoreLimits(folder))
+    await check_store(StoreLimits(folder), repair=True)
     after = await refs_of(folder)
     faults.extend(f"not restored: {ref}" for ref in before - after)
     faults.extend(f"revived: {ref}" for ref in after - before)

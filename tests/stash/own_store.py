@@ -8,6 +8,7 @@ from pathlib import Path
 from fetchstash.errors import NoText, UnknownRef
 from fetchstash.store import ArtifactStore, Facts, Listing, TextReader, keep_store_facts, new_facts
 from fetchstash.text.ranges import Ranges
+from fetchstash.text.urls import key_of
 
 
 class OwnStore(ArtifactStore):
@@ -25,7 +26,7 @@ class OwnStore(ArtifactStore):
         self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
     ) -> Facts:
         facts = new_facts(facts, raw, text)
-        ref = self.refs[url or facts.artifact_ref] = facts.artifact_ref
+        ref = self.refs[key_of(url) or facts.artifact_ref] = facts.artifact_ref
         self.facts[ref] = facts
         if text:
             self.texts[ref] = (text.read_bytes(), ranges)
@@ -33,7 +34,7 @@ class OwnStore(ArtifactStore):
         return facts
 
     async def get(self, ref_or_url: str) -> Facts:
-        ref = self.refs.get(ref_or_url, ref_or_url)
+        ref = self.refs.get(key_of(ref_or_url), ref_or_url)
         if ref not in self.facts:
             raise UnknownRef(f"There is no artifact {ref_or_url}.", "Fetch it.")
         return self.facts[ref]

@@ -71,7 +71,8 @@ async def test_every_tool_runs_on_any_store(
         matches = await tools.pop("artifact_grep")(artifact_ref=ref, pattern="(")
         assert matches.startswith("[bad_pattern] ")
         assert tools == {}
-        artifact = await stash.get(url)
+        artifact = await stash.get(f" {url.replace('http', 'HTTP')}#page")
+        assert artifact.ref == ref
         assert (await artifact.picture(page=2)).media_type.startswith("image/")
         async with artifact.raw() as file:
             assert file.read_bytes() == site.pages["/report.pdf"].body

@@ -10,14 +10,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from fetchstash.store import (
-    ArtifactStore,
-    StoreLimits,
-    _schema,
-    check_store,
-    open_store,
-    repair_store,
-)
+from fetchstash.store import ArtifactStore, StoreLimits, _schema, check_store, open_store
 from tests.store.conftest import put_into
 from tests.store.contents import raw_of
 from tests.store.postgres import server
@@ -98,7 +91,9 @@ async def test_sqlites_backup_and_then_a_copy_of_the_files_restore_a_folder(tmp_
         shutil.copy(limits.folder / "url-key", other)
     await store.aclose()
     restored = StoreLimits(other, run="default")
-    await repair_store(restored)  # which adds what was put after the catalogue was copied
+    await check_store(
+        restored, repair=True
+    )  # which adds what was put after the catalogue was copied
     await whole(restored, before)
 
 

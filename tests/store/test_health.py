@@ -15,15 +15,7 @@ import pytest
 from anyio import from_thread
 
 from fetchstash.errors import ExpiredRef, StoreError, UnknownRef
-from fetchstash.store import (
-    ArtifactStore,
-    Facts,
-    Finding,
-    StoreLimits,
-    check_store,
-    open_store,
-    repair_store,
-)
+from fetchstash.store import ArtifactStore, Facts, Finding, StoreLimits, check_store, open_store
 from fetchstash.store._place import Sidecars
 from tests.store.conftest import Put
 from tests.store.contents import text_of
@@ -40,7 +32,7 @@ async def test_a_sound_store_has_no_finding_and_looking_changes_nothing(
 ) -> None:
     facts = await put(store, b"text")
     assert wrong(await check_store(limits)) == []
-    assert wrong(await repair_store(limits)) == []
+    assert wrong(await check_store(limits, repair=True)) == []
     assert await text_of(store, facts.artifact_ref) == "text"
 
 
@@ -67,7 +59,7 @@ async def test_an_artifact_whose_bytes_are_lost_is_a_fault_and_removed_by_repair
         False,
     )
     assert path.name in finding.what
-    (mended,) = wrong(await repair_store(limits))
+    (mended,) = wrong(await check_store(limits, repair=True))
     assert mended.mended
     assert wrong(await check_store(limits)) == []
     with pytest.raises(ExpiredRef):
@@ -106,7 +98,7 @@ async def test_orphans_are_a_warning_and_moved_to_the_quarantine(
     (finding,) = wrong(await check_store(limits))
     assert (finding.level, "text/stray (3 bytes)" in finding.what) == ("warning", True)
     assert stray.exists()
-    await repair_store(limits)
+    await check_store(limits, repair=True)
     assert not stray.exists()
     assert [path.read_bytes() for path in quarantined(limits)] == [b"123"]
 
@@ -119,7 +111,7 @@ async def test_files_that_others_may_read_are_a_warning_and_made_private(
     Path(facts.path or "").chmod(0o644)
     (finding,) = wrong(await check_store(limits))
     assert (finding.level, finding.next_step) == ("warning", "chmod 600 it.")
-    await repair_store(limits)
+    await check_store(limits, repair=True)
     assert Path(facts.path or "").stat().st_mode & 0o777 == 0o600
 
 
@@ -137,7 +129,7 @@ async def test_files_that_their_user_may_not_write_are_a_fault_and_mended(
         "fault",
         f"Its own user may not read and write {limits.folder / name}.",
     )
-    assert all(finding.mended for finding in wrong(await repair_store(limits)))
+    assert all(finding.mended for finding in wrong(await check_store(limits, repair=True)))
     assert wrong(await check_store(limits)) == []
     assert await text_of(store, facts.artifact_ref) == "text"
 
@@ -158,7 +150,7 @@ async def test_a_lost_or_wrong_record_of_a_file_is_measured_anew(
     assert {finding.artifact_ref for finding in wrong(await check_store(limits))} == {
         facts.artifact_ref
     }
-    await repair_store(limits)
+    await check_store(limits, repair=True)
     assert await text_of(store, facts.artifact_ref) == "ä\n" * 50_000
 
 
@@ -193,7 +185,7 @@ async def test_an_artifact_whose_record_is_damaged_is_restored_or_else_removed(
     assert [finding.artifact_ref for finding in wrong(await check_store(limits))] == [
         lost.artifact_ref
     ]
-    assert [finding.mended for finding in wrong(await repair_store(limits))] == [True]
+    assert [finding.mended for finding in wrong(await check_store(limits, repair=True))] == [True]
     assert wrong(await check_store(limits)) == []
     if sidecar == "sound":
         assert await store.get(lost.artifact_ref) == lost
@@ -268,7 +260,7 @@ async def test_every_page_of_the_catalogue_may_be_damaged_and_no_artifact_is_los
     for number, page in enumerate(pages):
         garbage = random.Random(number).randbytes(4096)
         catalogue.write_bytes(whole[:page] + garbage + whole[page + 4096 :])
-        await repair_store(limits)
+        await check_store(limits, repair=True)
         assert wrong(await check_store(limits)) == []
         await assert_all_kept(limits, kept)
 
@@ -282,7 +274,7 @@ async def test_every_field_of_the_header_may_be_damaged_and_no_artifact_is_lost(
     catalogue = limits.folder / "catalog.db"
     whole = catalogue.read_bytes()
     catalogue.write_bytes(whole[:offset] + b"\xa5\x5a\xff\x7f" + whole[offset + 4 :])
-    findings = wrong(await repair_store(limits))
+    findings = wrong(await check_store(limits, repair=True))
     if any("newer fetchstash" in finding.what for finding in findings):  # it says so, and waits
         catalogue.write_bytes(whole)
     await assert_all_kept(limits, kept)
@@ -306,7 +298,7 @@ async def test_a_catalogue_that_is_lost_is_made_anew_out_of_files_and_sidecars(
     before = sorted(path for path in limits.folder.rglob("*") if path.name != "in-use")
     await check_store(limits)
     assert sorted(path for path in limits.folder.rglob("*") if path.name != "in-use") == before
-    assert any(finding.mended for finding in wrong(await repair_store(limits)))
+    assert any(finding.mended for finding in wrong(await check_store(limits, repair=True)))
     assert wrong(await check_store(limits)) == []
     await assert_all_kept(limits, kept)
 
@@ -323,7 +315,7 @@ async def test_a_log_that_is_damaged_loses_no_artifact(
     unaware = await open_store(damaged)
     assert await unaware.gc() == ()
     await unaware.aclose()
-    await repair_store(damaged)
+    await check_store(damaged, repair=True)
     again = await open_store(damaged)
     for n, facts in enumerate(kept):
         assert await text_of(again, facts.artifact_ref) == f"text {n}"
@@ -347,9 +339,9 @@ async def test_a_store_without_whole_sidecars_gets_them(
     await store.aclose()
     (finding,) = [f for f in await check_store(limits) if "could not be restored" in f.what]
     assert (finding.level, finding.mendable) == ("note", True)
-    await repair_store(limits)
+    await check_store(limits, repair=True)
     (limits.folder / "catalog.db").unlink()
-    await repair_store(limits)
+    await check_store(limits, repair=True)
     again = await open_store(limits)
     assert await again.get("https://example.org/0") == facts
     await again.aclose()
@@ -367,7 +359,9 @@ async def test_a_catalogue_in_use_is_not_rebuilt(
     db.close()
     damage(damaged)
     findings = [
-        finding for finding in await repair_store(limits) if "catalogue is damaged" in finding.what
+        finding
+        for finding in await check_store(limits, repair=True)
+        if "catalogue is damaged" in finding.what
     ]
     assert [finding.mended for finding in findings] == [False]
     assert "Another process has the store open" in findings[0].next_step
@@ -379,7 +373,7 @@ async def test_a_newer_store_is_a_finding(limits: StoreLimits) -> None:
     with sqlite3.connect(limits.folder / "catalog.db") as db:
         db.execute("PRAGMA user_version = 99")
     db.close()
-    (finding,) = wrong(await repair_store(limits))
+    (finding,) = wrong(await check_store(limits, repair=True))
     assert "written by a newer fetchstash" in finding.what
     assert not finding.mended
 
@@ -431,6 +425,6 @@ async def test_a_folder_that_never_was_a_store_is_left_alone(limits: StoreLimits
     precious = limits.folder / "raw" / "photo.raw"
     precious.parent.mkdir(parents=True)
     precious.write_bytes(b"precious")
-    (finding,) = wrong(await repair_store(limits))
+    (finding,) = wrong(await check_store(limits, repair=True))
     assert "is no store" in finding.what
     assert list(limits.folder.rglob("*")) == [precious.parent, precious]

@@ -15,7 +15,7 @@ import pytest
 from anyio import to_thread
 
 from fetchstash.errors import BadArgument, ExpiredRef, StoreError, TooLarge, UnknownRef
-from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store, repair_store
+from fetchstash.store import ArtifactStore, Facts, StoreLimits, check_store, open_store
 from fetchstash.store._threads import Threads
 from fetchstash.text.ranges import Ranges
 from tests.store.conftest import Put
@@ -76,7 +76,9 @@ async def test_a_folder_in_the_place_of_a_file_is_named_and_not_repaired(
     (limits.folder / name).mkdir()
     with pytest.raises(StoreError, match=f"{name} is no file"):
         await open_store(limits)
-    faults = [finding for finding in await repair_store(limits) if finding.level == "fault"]
+    faults = [
+        finding for finding in await check_store(limits, repair=True) if finding.level == "fault"
+    ]
     assert [f"{name} is no file" in finding.what for finding in faults] == [True]
 
 

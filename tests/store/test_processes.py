@@ -8,12 +8,13 @@ import subprocess
 import sys
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
 
-from fetchstash.store import Finding, StoreLimits, check_store, open_store, repair_store
+from fetchstash.store import Finding, StoreLimits, check_store, open_store
 from tests.store.contents import text_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -39,6 +40,8 @@ def write(path):
 
 anyio.run(main)
 """
+
+repair = partial(check_store, repair=True)
 
 
 KILLED_PUT = """
@@ -180,7 +183,7 @@ def test_a_put_that_was_killed_is_no_fault_goes_at_gc_and_is_never_revived(
     assert wrong(anyio.run(check_store, StoreLimits(checked))) == []
 
     repaired = copy_of(killed, "repaired")
-    anyio.run(repair_store, StoreLimits(repaired))
+    anyio.run(repair, StoreLimits(repaired))
     assert anyio.run(refs_of, repaired) == [ref]
     anyio.run(collect, repaired)
     assert files_of(repaired) == files_of(checked)
@@ -188,7 +191,7 @@ def test_a_put_that_was_killed_is_no_fault_goes_at_gc_and_is_never_revived(
     lost = copy_of(killed, "lost")
     for path in lost.glob("catalog.db*"):
         path.unlink()
-    anyio.run(repair_store, StoreLimits(lost))
+    anyio.run(repair, StoreLimits(lost))
     assert anyio.run(refs_of, lost) == [ref]
 
 
@@ -202,10 +205,10 @@ def test_a_put_that_was_killed_after_its_commit_is_an_artifact_and_no_fault(
     assert wrong(anyio.run(check_store, StoreLimits(killed))) == []
     refs = anyio.run(refs_of, killed)
     assert len(refs) == 2
-    anyio.run(repair_store, StoreLimits(killed))
+    anyio.run(repair, StoreLimits(killed))
     for path in killed.glob("catalog.db*"):
         path.unlink()
-    anyio.run(repair_store, StoreLimits(killed))
+    anyio.run(repair, StoreLimits(killed))
     assert anyio.run(refs_of, killed) == refs
 
 

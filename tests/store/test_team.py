@@ -20,7 +20,6 @@ from fetchstash.store import (
     check_store,
     open_objects,
     open_store,
-    repair_store,
     store_of_tenant,
 )
 from fetchstash.store._postgres import connection_url, schema_of
@@ -280,7 +279,7 @@ async def test_repair_removes_the_artifacts_whose_bytes_are_lost_and_no_other(
     store._bytes.remove("raw", lost.sha256)
     (finding,) = await check_store(store._limits)
     assert (finding.level, finding.artifact_ref) == ("fault", lost.artifact_ref)
-    assert [finding.mended for finding in await repair_store(store._limits)] == [True]
+    assert [finding.mended for finding in await check_store(store._limits, repair=True)] == [True]
     assert [facts.artifact_ref for facts in (await store.list()).facts] == [kept.artifact_ref]
 
 
