@@ -94,7 +94,10 @@ def detect_content_kind(
     formats = formats or built_in()
     content_type = next((v for k, v in headers.items() if k.lower() == "content-type"), "")
     declared, charset = _MEDIA_TYPE.match(content_type), _CHARSET.search(content_type)
-    label = _label(declared[1].lower() if declared else "", formats)
+    media_type = declared[1].lower() if declared else ""
+    named = formats.by_label(media_type)
+    shown = named.declared_name(media_type) if named else ""
+    label = _Claim(media_type, named, f"label {shown}")
     charset_label = charset[1].lower() if charset else ""
     routing = _Routing(label, _name(url, formats), charset_label, formats)
     decision = routing.decide(first_bytes, members, complete=complete)
@@ -256,12 +259,6 @@ class _Routing:
     ) -> Decision:
         declared = self.label.media_type
         return Decision(kind, media_type, declared, by, tuple(evidence), mismatch, self.charset)
-
-
-def _label(media_type: str, formats: Formats) -> _Claim:
-    named = formats.by_label(media_type)
-    shown = named.declared_name(media_type) if named else ""
-    return _Claim(media_type, named, f"label {shown}")
 
 
 def _name(url: str, formats: Formats) -> _Claim:

@@ -3,6 +3,7 @@
 import pytest
 
 from fetchstash.handlers import ExtractLimits, Hints
+from fetchstash.handlers._html import _blocks, _repairs, _tree
 from tests.handlers.conftest import Read, Save
 from tests.handlers.parts import PROSE, handler_named
 
@@ -30,6 +31,10 @@ FRAGMENTS = {
     "links become absolute": (
         '<p>See <a href="../tools/key.html#x">the key</a>.</p>',
         "See [the key](https://example.org/tools/key.html#x).",
+    ),
+    "a link whose text reads as a tag keeps it": (
+        '<p>Emits <a href="/gate">&lt;Gate&gt;</a> if 1 <a href="/less">&lt; 2</a>.</p>',
+        "Emits [&lt;Gate>](https://example.org/gate) if 1 [< 2](https://example.org/less).",
     ),
     "a link to the same page stays short": (
         '<p>See <a href="page.html#top">the top</a>.</p>', "See [the top](#top).",
@@ -405,6 +410,51 @@ def test_what_a_class_calls_navigation_is_left_out(
     )
     assert ("Gate number 3" in text) is is_kept
     assert text.count(PROSE.strip()) == 3
+
+
+def test_pages_before_and_after_are_left_out_of_a_page(read_page: Read) -> None:
+    links = "<td><a href=p>Prev</a></td><td>Part II. Gates</td><td><a href=n>Next</a></td>"
+    bar = f"<table><tr><th colspan=3>Gate works</th></tr><tr>{links}</tr></table>"
+    _, text = read_page(f"<body><div class=navheader>{bar}</div>{article('')}")
+    assert text.startswith("# Gate works\n")
+    assert "Prev" not in text
+
+
+def test_the_footer_of_a_short_old_page_is_left_out(read_page: Read) -> None:
+    foot = f"<div class=footer><p>Set by hand. {PROSE}</p></div>"
+    _, text = read_page(f"<h1>Gates</h1><p>Closed on Monday, open on all other days.</p>{foot}")
+    assert text == "# Gates\n\nClosed on Monday, open on all other days.\n"
+    _, text = read_page(foot)
+    assert "Set by hand" in text  # the page has nothing else
+
+
+@pytest.mark.parametrize(
+    ("page", "count"),
+    [
+        ("<div class=post><p>{0}</p></div><div class=post><blockquote><p>{0}</p></blockquote>", 1),
+        ("<div><p>{0}</p></div><pre>open()</pre><div><section><p>{0}</p></section></div>", 2),
+        ("<p>{0}</p><p>And again:</p><p>{0}</p>", 2),
+    ],
+    ids=["a quoted post", "documentation", "a refrain"],
+)
+def test_what_stands_above_is_not_given_again(read_page: Read, page: str, count: int) -> None:
+    said = "Open the lower gate as soon as the mark is reached, and tell the wardens of it."
+    _, text = read_page(f"<main><h1>Gates</h1>{page.format(said)}</main>")
+    assert text.count(said) == count
+
+
+def test_a_short_copy_is_given_again(read_page: Read) -> None:
+    _, text = read_page("<h1>Gates</h1>" + "<div><p>Open</p></div><div><p>Closed</p></div>" * 2)
+    assert text.count("Open") == text.count("Closed") == 2
+
+
+def test_the_lead_below_the_title_of_documentation_is_kept() -> None:
+    lead = "".join(f"<p>Part {n} of what the module is for and who may use it.</p>" for n in "abcd")
+    rest = f"<h3>open()</h3><p>{PROSE}</p><pre>open()</pre>"
+    blocks = _blocks.cut(_tree.parse(f"<main><h1>gates</h1>{lead}{rest}</main>"))
+    keep = [block.words in {"gates", "open()", PROSE.strip()} for block in blocks]
+    _repairs.fill_gaps(blocks, keep)
+    assert all(keep)
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ class _Answer:
             chosen = self._highest(chosen, query.top, query.order.column)
         elif query.top is not None:
             chosen = islice(chosen, abs(query.top))
-        yield self._header() if cells else rows.header()
+        yield csv_line(map(self._title, query.items)) if cells else rows.header()
         for row in chosen:
             yield csv_line([cell(row) for cell in cells]) if cells else rows.line(row)
 
@@ -175,9 +175,6 @@ class _Answer:
         self.kept += 1
         if self.kept > _MAX_KEPT:
             raise DataReason.QUERY_GROUPS.error(limit=_MAX_KEPT)
-
-    def _header(self) -> str:
-        return csv_line(map(self._title, self.query.items))
 
     def _title(self, item: Item) -> str:
         name = self.rows.named(item.column) or item.column

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lark import Lark
 
 _MAX_CHARS = 1_000
+_MEANS = {"avg": "mean", "average": "mean"}
 
 _GRAMMAR = r"""
 start: [what] clause*
@@ -155,11 +156,6 @@ def _start(pieces: list[Any]) -> Query:
     return query
 
 
-def _aggregate(pieces: list[Any]) -> Item:
-    function = str(pieces[0]).lower()
-    return Item({"avg": "mean", "average": "mean"}.get(function, function), pieces[1])
-
-
 def _top(pieces: list[Any]) -> tuple[str, dict[str, Any]]:
     word, count, order = pieces
     most = min(int(count[:9]), 10**9)
@@ -181,7 +177,7 @@ _BUILD: dict[str, Callable[[list[Any]], Any]] = {
     "start": _start,
     "distinct": lambda names: {"items": tuple(Item("", n) for n in names), "is_distinct": True},
     "items": lambda items: {"items": tuple(items)},
-    "aggregate": _aggregate,
+    "aggregate": lambda p: Item(_MEANS.get(name := str(p[0]).lower(), name), p[1]),
     "count": lambda _: Item("count", ""),
     "plain": lambda p: Item("", p[0]),
     "by": lambda columns: ("by", {"by": tuple(columns)}),

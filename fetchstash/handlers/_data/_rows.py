@@ -262,14 +262,11 @@ def table_named(name: str, tables: Sequence[str], filled: Sequence[str]) -> str:
 
 def _listing(error: FetchstashError, names: Sequence[str]) -> FetchstashError:
     """Return ``error`` with the names of what has rows, for the caller's fence."""
-    shown = [_quoted_source(clip(name, _MAX_NAME)) for name in names[:_MAX_NAMES]]
+    clipped = (clip(name, _MAX_NAME) for name in names[:_MAX_NAMES])
+    shown = [n if re.fullmatch(r"/\S*", n) else _quoted(n) for n in clipped]
     if shown:
         error.excerpt = f"Tables: {', '.join(shown)}\nFor example: count from {shown[0]}"
     return error
-
-
-def _quoted_source(name: str) -> str:
-    return name if re.fullmatch(r"/\S*", name) else _quoted(name)
 
 
 def json_rows(text: str, source: str) -> Records:
@@ -283,20 +280,17 @@ def json_rows(text: str, source: str) -> Records:
         return Records(array_items(text, start))
     if text[start : start + 1] == "{" and not source.startswith("$") and "/" not in source[1:]:
         wanted = source.removeprefix("/").replace("~1", "/").replace("~0", "~")
+        of_records = re.compile(r"\[\s*[\[{]")
         found = {
             key: at
             for key, at in members(text, start)
-            if text[at] == "[" and (key == wanted if source else _holds_records(text, at))
+            if text[at] == "[" and (key == wanted if source else of_records.match(text, at))
         }
         if len(found) == 1:
             return Records(array_items(text, *found.values()))
         if found:
             raise which_rows([f"/{key}" for key in found])
     return value_rows(read(text), source)
-
-
-def _holds_records(text: str, at: int) -> bool:
-    return re.compile(r"\[\s*[\[{]").match(text, at) is not None
 
 
 def value_rows(value: Any, source: str) -> Records:

@@ -71,7 +71,7 @@ class Book:
         sheets: dict[str, SheetCells] = {}
         with suppress(NoText):
             for part, name in self._parts.items():
-                if _has_marks(self._package.chunks(part)):
+                if any(map(_MARKS.search, _overlapping(self._package.chunks(part)))):
                     sheets[name] = SheetCells()
                     self._package.read_small(part, sheets[name])
                     sheets[name].resolve_links(self._package, part)
@@ -130,10 +130,6 @@ def _numbered(pattern: re.Pattern[str], package: Package) -> list[str]:
     """Return the first members whose names fit the pattern, in the order of their numbers."""
     names = filter(pattern.fullmatch, package.entries)
     return sorted(names, key=lambda name: int("".join(filter(str.isdecimal, name))))[:_MAX_CHARTS]
-
-
-def _has_marks(chunks: Iterable[bytes]) -> bool:
-    return any(map(_MARKS.search, _overlapping(chunks)))
 
 
 def _overlapping(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -238,6 +238,7 @@ def content(blocks: list[Block], *, is_article: bool = False) -> list[bool]:
     chosen = _choose(with_words)
     _repairs.drop_folds(with_words, chosen)
     _repairs.drop_bars(with_words, chosen)
+    _repairs.drop_copies(with_words, chosen)
     if is_article:
         drop_teasers(with_words, chosen)
     kept = iter(chosen)
@@ -257,6 +258,7 @@ def _choose(blocks: list[Block]) -> list[bool]:
         agreed = MIN_AGREED * size_of(compress(blocks, by_place))
         keep = by_place if size_of(compress(blocks, keep)) < agreed else keep
     if any(block.kind == CODE for block in blocks):
+        _repairs.keep_title(blocks, keep)
         _repairs.fill_gaps(blocks, keep)
     _repairs.keep_tables(blocks, keep)
     _repairs.complete_cards(blocks, keep)

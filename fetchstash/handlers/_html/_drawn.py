@@ -128,7 +128,10 @@ class _Painter:
             parent.children.append(leaf)
             return True
         if inner is not None and heading:
-            tag = f"h{heading[1] or heading[2] or _level(value)}"
+            attributes: Any = value.get("attrs") or value.get("attributes") or value
+            level = attributes.get("level") if is_object(attributes) else 2
+            is_level = isinstance(level, int) and 1 <= level <= 6
+            tag = f"h{heading[1] or heading[2] or (level if is_level else 2)}"
         if inner is None or not tag:
             return False
         element = _new(tag, parent)
@@ -186,12 +189,6 @@ def _new(tag: str, parent: Element, *, first: bool = False) -> Element:
 
 def _is_element(items: list[Any]) -> bool:
     return len(items) >= 4 and items[0] == "$" and is_object(items[3])
-
-
-def _level(node: dict[str, Any]) -> int:
-    attributes: Any = node.get("attrs") or node.get("attributes") or node
-    level = attributes.get("level") if is_object(attributes) else 2
-    return level if isinstance(level, int) and 1 <= level <= 6 else 2
 
 
 def no_text(key: str) -> bool:

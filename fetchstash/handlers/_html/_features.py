@@ -147,7 +147,8 @@ def features(blocks: list[Block]) -> tuple[list[Row], Row]:
         *([-1] * len(no_title)),
         *_page_row(blocks, ends),
     ]
-    signatures = [_signature(block) for block in blocks]
+    kinds = [kind_of(block.parent) for block in blocks]
+    signatures = [(*kind[1:], kind[0].get("class") if kind[0] else "") for kind in kinds]
     alike = {name: math.log1p(count) for name, count in Counter(signatures).items()}
     same_text = Counter(block.words for block in blocks)
     first_h1 = next((number for number, block in enumerate(blocks) if block.level == 1), -1)
@@ -374,9 +375,3 @@ Kind = tuple[Element | None, str, str]
 def kind_of(element: Element) -> Kind:
     """Return what elements of one kind beside each other share: parent, tag and classes."""
     return element.parent, element.tag, element.attributes.get("class", "")
-
-
-def _signature(block: Block) -> tuple[str, str, str]:
-    _, tag, classes = kind_of(block.parent)
-    above = block.parent.parent
-    return tag, classes, above.get("class") if above is not None else ""

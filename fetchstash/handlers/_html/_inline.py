@@ -102,6 +102,7 @@ MAX_LINKED_ALT_CHARS = 100
 _NOT_SHOWN = frozenset(("button", "noscript"))
 # The text of a link that copies the address of a heading. An operator, as in "(.)", is a name.
 _PERMALINK = re.compile(r"(?:_|[^\w(])*$|(?:permalink|link|anchor|\[?edit\]?)$", re.IGNORECASE)
+_TAG_START = re.compile(r"<(?=[a-zA-Z/!?])(?!/?ins>)")  # HTML to Markdown (CommonMark 0.31, 6.6)
 _SPACES = re.compile(r"[ \t\r\n]+")
 _GUTTER = re.compile(
     r"(?:^|[-_ ])(?:linenos?|line-?numbers?(?:-rows)?|lineno-container|gutter|ln)(?:$|[-_ ])"
@@ -140,7 +141,7 @@ class Inline:
     def link(self, text: str, href: str) -> str:
         """Return a Markdown link, or the text alone if the address leads nowhere else."""
         address = self.destination(href) if text else ""
-        return f"[{text}]({address})" if address else text
+        return f"[{_TAG_START.sub('&lt;', text)}]({address})" if address else text
 
     def destination(self, href: str) -> str:
         """Return the address of a link as it stands between parentheses."""

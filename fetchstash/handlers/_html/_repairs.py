@@ -6,6 +6,7 @@ HTML Standard, 4.3; WAI-ARIA 1.2, 5.3.4.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import cache
 from itertools import chain, compress, islice, pairwise
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ _FIXED = names("nav footer menu")  # chrome even on a page that has little else,
 _MIN_OUTSIDE = 0.2
 """Of the page's text. If less stands outside the chrome, only _FIXED chrome is left out."""
 _CHROME_ROLES = names("navigation banner contentinfo complementary search menu menubar dialog")
+_FOOTER = re.compile(r"(?:^|[\s_-])footer(?:$|[\s_-])", re.IGNORECASE)
 _CONTENT = names("main article")
 _TELLING = _CHROME | _CONTENT
 _MIN_SHARE = 0.3
@@ -39,8 +41,8 @@ class Place(NamedTuple):
 _NOWHERE = Place(chrome=False, content=False, fixed=False)
 
 
-def places(blocks: Sequence[Block]) -> list[Place]:
-    """Return where each block stands."""
+def places(blocks: Sequence[Block], *, by_name: bool = False) -> list[Place]:
+    """Return where each block stands. ``by_name``: a class or an id may say "footer", too."""
     known: dict[Element, Place] = {}
     result: list[Place] = []
     for block in blocks:
@@ -51,14 +53,16 @@ def places(blocks: Sequence[Block]) -> list[Place]:
             element = element.parent
         place = known[element] if element is not None else _NOWHERE
         for inner in reversed(chain):
-            place = known[inner] = _inside(inner, place)
+            place = known[inner] = _inside(inner, place, by_name)
         result.append(place)
     return result
 
 
-def _inside(element: Element, around: Place) -> Place:
+def _inside(element: Element, around: Place, by_name: bool) -> Place:
     tag = element.tag
     role = element.get("role")
+    if by_name and _FOOTER.search(f"{element.get('class')} {element.get('id')}"):
+        return Place(chrome=True, content=False, fixed=True)
     if not role and tag not in _TELLING:
         return around
     # The header of an article is its title and author; the footer of a quotation its source.
@@ -90,20 +94,23 @@ def by_rules_alone(blocks: Sequence[Block]) -> list[bool]:
 
     If little stands outside the chrome, the page is a form, and only fixed chrome is left out.
     """
-    where = places(blocks)
-    sizes = [len(block.words) for block in blocks]
-    if sum(compress(sizes, (not place.chrome for place in where))) >= _MIN_OUTSIDE * sum(sizes):
-        return by_rules(blocks, where)
+    where = places(blocks, by_name=True)
+    if all(place.fixed for place in where):  # the class is that of all of the page
+        where = places(blocks)
     outside = [not place.fixed for place in where]
+    text = size_of(block for block, place in zip(blocks, where, strict=True) if not place.chrome)
+    if text > _MIN_OUTSIDE * size_of(compress(blocks, outside)):
+        return by_rules(blocks, where)
     return outside if any(outside) else [True] * len(blocks)
 
 
-TITLE_REACH = 12  # the title is searched in this many blocks above the first kept block
+TITLE_REACH = 20  # the title is searched in this many blocks above the first kept block
 CONTENT_SHARE = 0.5  # of the kept text; an element that holds as much is the content's
 TABLE_REACH = 5  # elements above a table in which the content is searched
 MAX_LINK_SHARE = 0.6  # of a table's text; one with more is navigation
 REGION_REACH = 4  # elements, from the parent of a block up, that hold the region of the block
-MAX_GAP = 3  # blocks in a row that are kept if they stand between kept blocks of the same region
+MAX_GAP, MAX_GAP_CHARS = 3, 80
+"""Blocks in a row, or their characters, that are kept between kept blocks of the same region."""
 CARD_WORDS = 60  # words inside one link that are a card of a product, a post or an event
 BYLINE_WORDS = 12
 MAX_MEDIA = 500  # blocks of pictures that are placed; the listing has all of them
@@ -152,14 +159,20 @@ def keep_tables(blocks: list[Block], keep: list[bool]) -> None:
 
 
 def fill_gaps(blocks: list[Block], keep: list[bool]) -> None:
-    """Keep code, tables, headings and small gaps between kept blocks of one region."""
-    kept = [number for number, is_kept in enumerate(keep) if is_kept]
+    """Keep code, tables, headings and small gaps between kept blocks of one region.
+
+    What stands below its main heading says what it is about, and is kept unless it is a menu.
+    """
+    kept = list(compress(range(len(keep)), keep))
     for before, after in pairwise(kept):
         gap = range(before + 1, after)
         near = blocks[before].parent.nearest(REGION_REACH)
         if gap and not set(near).isdisjoint(blocks[after].parent.outward()):
+            inside = blocks[before + 1 : after]
+            is_text = sum(block.count - 2 * block.linked for block in inside) > 0
+            is_lead = before == kept[0] and blocks[before].level == 1 and is_text
+            is_small = len(gap) <= MAX_GAP or size_of(inside) <= MAX_GAP_CHARS or is_lead
             for number in gap:
-                is_small = len(gap) <= MAX_GAP
                 keep[number] = is_small or blocks[number].kind in {CODE, TABLE, HEADING}
 
 
@@ -207,57 +220,82 @@ def drop_folds(blocks: list[Block], keep: list[bool]) -> None:
                 keep[number] = False
 
 
-_BAR = re.compile(r"(?:^|\s)(?:\w+-)?nav(?:bar|box|igation)?(?:-\w+)?(?:$|\s)", re.IGNORECASE)
+_BAR = re.compile(
+    r"(?:^|\s)(?:\w+-)?nav(?:bar|box|igation|header|footer)?(?:-\w+)?(?:$|\s)", re.IGNORECASE
+)
 
 
 def drop_bars(blocks: list[Block], keep: list[bool]) -> None:
-    """Leave out what a class calls navigation if half of it is links, and it is not the page."""
-    known: dict[Element, bool] = {}
+    """Leave out what a class calls navigation if a third of it is links, and it is not the page."""
+
+    @cache
+    def is_bar(element: Element) -> bool:
+        return _BAR.search(element.get("class")) is not None
+
     held: defaultdict[Element, list[int]] = defaultdict(list)
     for number, block in enumerate(blocks):
-        for element in block.parent.outward():
-            if element not in known:
-                known[element] = _BAR.search(element.get("class")) is not None
-            if known[element]:
-                held[element].append(number)
+        for element in filter(is_bar, block.parent.outward()):
+            held[element].append(number)
     kept = set(compress(range(len(keep)), keep))
     half = sum(block.count for block in blocks) / 2
     for inside in held.values():
         size = sum(blocks[n].count for n in inside)
-        if 2 * sum(blocks[n].linked for n in inside) >= size < half and kept.difference(inside):
+        if 3 * sum(blocks[n].linked for n in inside) >= size < half and kept.difference(inside):
             for number in inside:
                 keep[number] = False
 
 
+LEAST_COPIED = 12  # words in a row that are worth leaving out where they stand again
+
+
+def drop_copies(blocks: list[Block], keep: list[bool]) -> None:
+    """Leave out text that stands above word for word: a quoted post, a copy for small screens.
+
+    Documentation with code says the same of several things on purpose: there only lists of links
+    go. What is said again to the same parent is a refrain.
+    """
+    kept = list(compress(range(len(keep)), keep))
+    has_code = any(blocks[number].kind == CODE for number in kept)
+    places: dict[str, int] = {}
+    at = 0
+    while at < len(kept):
+        above = places.setdefault(blocks[kept[at]].words, at)
+        copied: list[int] = []
+        for step in range(min(at - above, len(kept) - at)):
+            block, before = blocks[kept[at + step]], blocks[kept[above + step]]
+            is_alike = block.words == before.words and not (has_code and block.linked < block.count)
+            if not is_alike or block.parent.parent is before.parent.parent:
+                break
+            copied.append(kept[at + step])
+        is_enough = sum(blocks[number].count for number in copied) >= LEAST_COPIED
+        for number in copied if is_enough else ():
+            keep[number] = False
+        at += len(copied) if is_enough else 1
+
+
 def keep_bylines(blocks: list[Block], keep: list[bool]) -> None:
     """Keep author and date of each post of a thread of which text is kept."""
-    known: dict[Element, bool] = {}
+    is_post = cache(_is_post)
+
+    def post_of(block: Block) -> Element | None:
+        return next(filter(is_post, block.parent.nearest(POST_REACH)), None)
+
     bylines = [
         (number, post)
         for number, block in enumerate(blocks)
         if not keep[number] and block.count <= BYLINE_WORDS
-        if (post := _post(block.parent, known)) is not None and _is_byline(block)
+        if (post := post_of(block)) is not None and _is_byline(block)
     ]
     if not bylines:
         return
-    kept = {_post(block.parent, known) for block in compress(blocks, keep)} - {None}
+    kept = set(map(post_of, compress(blocks, keep))) - {None}
     if len(kept) > 1:
         for number, post in bylines:
             keep[number] = post in kept
 
 
-def _post(element: Element, known: dict[Element, bool]) -> Element | None:
-    """Return the element around that is a post of a thread. ``known`` says which are."""
-    for around in element.nearest(POST_REACH):
-        is_post = known.get(around)
-        if is_post is None:
-            is_post = known[around] = _is_post(around)
-        if is_post:
-            return around
-    return None
-
-
 def _is_post(element: Element) -> bool:
+    """Return whether an element is a post of a thread."""
     attributes = element.attributes
     if "itemtype" in attributes or "itemprop" in attributes:
         kind = element.get("itemtype") + element.get("itemprop")
@@ -288,9 +326,10 @@ def keep_media(blocks: list[Block], keep: list[bool]) -> None:
         figure = next((element for element in near if element.tag == "figure"), None)
         beside = _neighbours(blocks, number, figure)
         around = list(islice((figure or parent).outward(), 1, None))
-        distances = [_distance(around, blocks[n].parent) for n in beside]
-        closest = [n for n, far in zip(beside, distances, strict=True) if far == min(distances)]
-        keep[number] = not beside or any(keep[n] for n in closest)
+        holders = [set(blocks[n].parent.outward()) for n in beside]
+        common = next((e for e in around if any(e in held for held in holders)), None)
+        closest = [n for n, held in zip(beside, holders, strict=True) if common in held]
+        keep[number] = any(keep[n] for n in closest or beside) or not beside
         caption = number + 1
         if keep[number] and figure is not None and caption < len(blocks):
             is_short = blocks[caption].count <= CAPTION_WORDS
@@ -308,9 +347,3 @@ def _neighbours(blocks: list[Block], number: int, figure: Element | None) -> lis
     sides = (range(number - 1, -1, -1), range(number + 1, len(blocks)))
     nearest = (next((n for n in islice(side, NEIGHBOURS) if is_text(n)), -1) for side in sides)
     return [n for n in nearest if n >= 0]
-
-
-def _distance(around: Sequence[Element], other: Element) -> int:
-    """Return how far up in ``around`` the first element stands that holds ``other``, too."""
-    holders = set(other.outward())
-    return next((n for n, element in enumerate(around) if element in holders), len(around))

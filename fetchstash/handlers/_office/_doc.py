@@ -172,7 +172,9 @@ def _read(file: CompoundFile, extracted: Extracted) -> Iterator[Part]:
         end = start + max(length, 0)
         if label is not None:
             for place, content, mark in _split(text, start, min(end, len(text))):
-                at = bisect_right(paragraphs, _fc(pieces, place), key=_start) - 1
+                piece = pieces[max(bisect_right(pieces, place, key=_start) - 1, 0)]
+                fc = piece.fc + (place - piece.start) * piece.width
+                at = bisect_right(paragraphs, fc, key=_start) - 1
                 writer.take(content, mark, paragraphs[at] if at >= 0 else _Look(0), label)
                 yield from writer.prose.full()
         start = end
@@ -299,12 +301,6 @@ def _split(text: str, start: int, end: int) -> Iterator[tuple[int, str, str]]:
         stop = mark.start() if mark else end
         yield min(stop, end - 1), text[start:stop], mark[0] if mark else "\r"
         start = stop + 1
-
-
-def _fc(pieces: Sequence[_Piece], place: int) -> int:
-    index = bisect_right(pieces, place, key=_start) - 1
-    piece = pieces[max(index, 0)]
-    return piece.fc + (place - piece.start) * piece.width
 
 
 @dataclass(slots=True)

@@ -62,7 +62,8 @@ def columns_seen(text_page: "PdfTextPage", text: str, runs: int, rotation: int) 
     A few runs are looked at first: most pages have no table, and this costs a tenth of reading
     them. Cells that are written column by column count as many lines.
     """
-    has_short_lines = _has_short_lines(text)
+    streaks = groupby(len(line) < _SHORT_LINE for line in text.split("\n"))
+    has_short_lines = any(is_short and len(list(of)) >= _SHORT_LINES for is_short, of in streaks)
     if runs < _MIN_RUNS or (runs < text.count("\n") + 3 and not has_short_lines):
         return 0
     rect = _rects(text_page, rotation)
@@ -89,11 +90,6 @@ def columns_seen(text_page: "PdfTextPage", text: str, runs: int, rotation: int) 
         gaps.append((left, right, height, lines))
         most = max(most, lines)
     return most
-
-
-def _has_short_lines(text: str) -> bool:
-    streaks = groupby(len(line) < _SHORT_LINE for line in text.split("\n"))
-    return any(is_short and len(list(lines)) >= _SHORT_LINES for is_short, lines in streaks)
 
 
 def _rects(text_page: "PdfTextPage", rotation: int) -> Callable[[int], Box]:
