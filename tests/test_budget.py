@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 610),
     "fetchstash/text": (7, 1_444),
     "scripts": (46, 7_117),
-    "tests": (245, 54_579),
+    "tests": (245, 54_629),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
