@@ -434,8 +434,9 @@ def test_the_footer_of_a_short_old_page_is_left_out(read_page: Read) -> None:
         ("<div class=post><p>{0}</p></div><div class=post><blockquote><p>{0}</p></blockquote>", 1),
         ("<div><p>{0}</p></div><pre>open()</pre><div><section><p>{0}</p></section></div>", 2),
         ("<p>{0}</p><p>And again:</p><p>{0}</p>", 2),
+        ("<div><p>{0}</p></div><section><h2>North gate</h2><div><p>{0}</p></div></section>", 2),
     ],
-    ids=["a quoted post", "documentation", "a refrain"],
+    ids=["a quoted post", "documentation", "a refrain", "under another heading"],
 )
 def test_what_stands_above_is_not_given_again(read_page: Read, page: str, count: int) -> None:
     said = "Open the lower gate as soon as the mark is reached, and tell the wardens of it."

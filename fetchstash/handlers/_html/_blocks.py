@@ -214,12 +214,10 @@ def _is_line_numbers(code: Element) -> bool:
     cell = next((around for around in islice(code.outward(), 1, None) if around.tag != "div"), None)
     if cell is None or cell.tag != "td" or cell.parent is None:
         return False
-    if cell is list(cell.parent.elements())[-1]:
-        return False
     lines = [line.strip() for line in code.raw().split("\n") if line.strip()]
-    if not all(line.isdecimal() and len(line) < 8 for line in lines):
-        return False
-    return all(int(line) < int(below) for line, below in pairwise(lines))
+    are_numbers = all(line.isdecimal() and len(line) < 8 for line in lines)
+    is_last = cell is list(cell.parent.elements())[-1]
+    return are_numbers and not is_last and all(int(a) < int(b) for a, b in pairwise(lines))
 
 
 def texts(blocks: list[Block]) -> list[Block]:

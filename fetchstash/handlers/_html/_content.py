@@ -88,19 +88,13 @@ def section(blocks: Sequence[Block], body: Element, fragment: str) -> range | No
     if target is None:
         return None
     behind = set(elements[elements.index(target) :])
-    start = next(
-        (
-            number
-            for number, block in enumerate(blocks)
-            if block.parent in behind
-            or any(
-                target in node.outward() or target in node.subtree()
-                for node in block.nodes
-                if not isinstance(node, str)
-            )
-        ),
-        None,
-    )
+
+    def is_there(block: Block) -> bool:
+        inside = (node for node in block.nodes if not isinstance(node, str))
+        held = (target in node.outward() or target in node.subtree() for node in inside)
+        return block.parent in behind or any(held)
+
+    start = next((number for number, block in enumerate(blocks) if is_there(block)), None)
     if start is None:
         return None
     level = blocks[start].level or len(HEADINGS)

@@ -113,6 +113,7 @@ MAX_GAP, MAX_GAP_CHARS = 3, 80
 """Blocks in a row, or their characters, that are kept between kept blocks of the same region."""
 CARD_WORDS = 60  # words inside one link that are a card of a product, a post or an event
 BYLINE_WORDS = 12
+LEAST_COPIED = 12  # words in a row that are worth leaving out where they stand again
 MAX_MEDIA = 500  # blocks of pictures that are placed; the listing has all of them
 NEIGHBOURS = 20  # blocks on either side in which a picture's text is searched
 FIGURE_REACH = 4  # elements above a picture in which its figure is searched
@@ -245,16 +246,18 @@ def drop_bars(blocks: list[Block], keep: list[bool]) -> None:
                 keep[number] = False
 
 
-LEAST_COPIED = 12  # words in a row that are worth leaving out where they stand again
-
-
 def drop_copies(blocks: list[Block], keep: list[bool]) -> None:
     """Leave out text that stands above word for word: a quoted post, a copy for small screens.
 
-    Documentation with code says the same of several things on purpose: there only lists of links
-    go. What is said again to the same parent is a refrain.
+    What is said again under another heading may be of something else, such as the hours of another
+    branch, and documentation with code says the same of several things: there only menus go. What
+    is said again to the same parent is a refrain.
     """
     kept = list(compress(range(len(keep)), keep))
+    under: list[int] = []
+    for number in kept:
+        is_first = not under or blocks[number].kind == HEADING
+        under.append(number if is_first else under[-1])
     has_code = any(blocks[number].kind == CODE for number in kept)
     places: dict[str, int] = {}
     at = 0
@@ -263,14 +266,15 @@ def drop_copies(blocks: list[Block], keep: list[bool]) -> None:
         copied: list[int] = []
         for step in range(min(at - above, len(kept) - at)):
             block, before = blocks[kept[at + step]], blocks[kept[above + step]]
-            is_alike = block.words == before.words and not (has_code and block.linked < block.count)
-            if not is_alike or block.parent.parent is before.parent.parent:
+            if block.words != before.words or block.parent.parent is before.parent.parent:
                 break
             copied.append(kept[at + step])
-        is_enough = sum(blocks[number].count for number in copied) >= LEAST_COPIED
-        for number in copied if is_enough else ():
+        words = sum(blocks[number].count for number in copied)
+        is_menu = 2 * sum(blocks[number].linked for number in copied) >= words
+        is_of_same = not has_code and blocks[under[at]].words == blocks[under[above]].words
+        for number in copied if words >= LEAST_COPIED and (is_menu or is_of_same) else ():
             keep[number] = False
-        at += len(copied) if is_enough else 1
+        at += max(len(copied), 1)
 
 
 def keep_bylines(blocks: list[Block], keep: list[bool]) -> None:
