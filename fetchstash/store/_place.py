@@ -238,9 +238,9 @@ def refuse_foreign(folder: Path) -> None:
     expected = (*_OWN_NAMES, *_BESIDE)
     try:
         foreign = [path.name for path in folder.iterdir() if path.name not in expected]
-    except (FileNotFoundError, NotADirectoryError):
+        blobs = [f"{kind}/{path.name}" for kind in KINDS for path in (folder / kind).glob("*")]
+    except (FileNotFoundError, NotADirectoryError):  # or another process is removing it
         return
-    blobs = [f"{kind}/{path.name}" for kind in KINDS for path in (folder / kind).glob("*")]
     foreign += blobs
     # The catalogue is looked for last, as another process may be making it. An empty one, which a
     # crash of the machine may leave, has no blobs: a new one in its place would hide them.

@@ -228,11 +228,7 @@ _BAR = re.compile(
 
 def drop_bars(blocks: list[Block], keep: list[bool]) -> None:
     """Leave out what a class calls navigation if a third of it is links, and it is not the page."""
-
-    @cache
-    def is_bar(element: Element) -> bool:
-        return _BAR.search(element.get("class")) is not None
-
+    is_bar = cache(_is_bar)
     held: defaultdict[Element, list[int]] = defaultdict(list)
     for number, block in enumerate(blocks):
         for element in filter(is_bar, block.parent.outward()):
@@ -244,6 +240,10 @@ def drop_bars(blocks: list[Block], keep: list[bool]) -> None:
         if 3 * sum(blocks[n].linked for n in inside) >= size < half and kept.difference(inside):
             for number in inside:
                 keep[number] = False
+
+
+def _is_bar(element: Element) -> bool:
+    return _BAR.search(element.get("class")) is not None
 
 
 def drop_copies(blocks: list[Block], keep: list[bool]) -> None:
