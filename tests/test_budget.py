@@ -24,11 +24,11 @@ BUDGET = {
     "fetchstash/server": (18, 3_599),
     "fetchstash/service": (18, 4_790),
     "fetchstash/stash": (15, 4_519),
-    "fetchstash/store": (28, 8_066),
+    "fetchstash/store": (28, 8_064),
     "fetchstash/system": (4, 610),
     "fetchstash/text": (7, 1_444),
     "scripts": (46, 7_117),
-    "tests": (245, 54_630),
+    "tests": (245, 54_628),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 

@@ -76,9 +76,10 @@ def find(db: Db, ref_or_url: str, view: View) -> Row:
 
     Raises UnknownRef or ExpiredRef.
     """
-    ref_or_url = key_of(ref_or_url)
+    ref_or_url = ref_or_url.strip()
     if not ref_or_url.startswith(REF_PREFIX):
         condition, names = in_run(view.lists)
+        ref_or_url = key_of(ref_or_url)
         hashes = [_hash(key, ref_or_url) for key in url_keys(db)]
         marks = ", ".join("?" * len(hashes))
         values = db.execute(
@@ -406,10 +407,7 @@ def naming(db: Db, kind: Kind, sha256: str) -> list[str]:
 
 
 def url_hash(db: Db, url: str) -> bytes:
-    """Return the hash of a URL, one for all its spellings.
-
-    It is keyed, as a URL may hold a secret that can be guessed.
-    """
+    """Return the hash of all spellings of a URL. It is keyed: a secret in it could be guessed."""
     return _hash(url_keys(db)[0], key_of(url))
 
 
