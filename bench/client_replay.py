@@ -12,9 +12,12 @@ before brought; "unseen" those that were not in the request any more, and "lost"
 no reference leads to. Uncached tokens are those after the longest common beginning with the request
 before, as a provider's prompt cache has it; "breaks" counts requests that changed this beginning.
 "cost" counts a cached token as a tenth of an uncached one.
+
+Before that it times the compactions of one long history, in milliseconds of CPU.
 """
 
 import json
+import random
 import re
 import sys
 import time
@@ -33,6 +36,9 @@ FORMAT: Format = "openai_chat"
 IDENTIFIER = re.compile(
     r"(?:[\w.-]+/)+[\w.-]+|\b[A-Z][A-Z0-9]{5,}\b|\b[0-9a-f]{8,}\b|\bhttps?://\S+"
 )
+TEXT = "the request returned a list of files src/main.py 42 0x7f { } value: naïve"
+WINDOW = 200_000
+"""The window in tokens of the long history."""
 FIGURES = "sent uncached cost breaks over broken needed unseen lost cpu_ms"
 
 
@@ -150,9 +156,44 @@ def identifiers(message: str) -> frozenset[str]:
     return frozenset(found for text in texts for found in IDENTIFIER.findall(text))
 
 
+def exchange(call_id: str, result: str) -> list[Any]:
+    """Return a call and its result."""
+    call = {"id": call_id, "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call_id, "content": result},
+    ]
+
+
+def long_history() -> list[Any]:
+    """Return a history of 4.4 MB: results of 2 to 60 KB of words and numbers."""
+    draw = random.Random(8)
+    messages: list[Any] = [{"role": "user", "content": "The task."}]
+    made = 0
+    while made < 4_400_000:
+        result = " ".join(draw.choices([*TEXT.split(), "\n"], k=draw.randint(400, 12_000)))
+        messages += exchange(f"call_{made}", result)
+        made += len(result)
+    return messages
+
+
+def compactions() -> tuple[float, float]:
+    """Return the CPU milliseconds of the first compaction, and the most of ten later ones."""
+    state, history, times = State(), long_history(), list[float]()
+    count_tokens(exchange("a", TEXT), FORMAT)  # the vocabulary is loaded before
+    for number in range(11):
+        started = time.process_time()
+        compact(history, FORMAT, WINDOW, state, window=WINDOW)
+        times.append((time.process_time() - started) * 1000)
+        history += exchange(f"next_{number}", "The result of one more step. " * 40)
+    return times[0], max(times[1:])
+
+
 def main() -> int:
     target = Policy().compaction_target_ratio
     chosen = options(__doc__, "*.json", share=[0.35, 0.5, 0.7], target=target)
+    first, later = compactions()
+    print(f"compaction: first {first:.0f} ms of CPU, later at most {later:.0f}", flush=True)
     files = sorted(chosen.folder.glob("*.json"))
     sides = {"no compaction": nothing, "ours": ours, "LangChain": langchains}
     if peer("langchain", "langchain") is None:

@@ -1,31 +1,26 @@
-"""Print each row of docs/speed.md in one run, with its peer beside it.
+"""Fetching beside bare httpx2: bytes, text, small pages one by one and at once, an unchanged page.
 
-    python -P bench/speed.py [--corpora FOLDER] [--rounds 7] [--small] [--only NAME …]
+    python -P bench/speed.py [--rounds 7] [--small]
 
-Fetching is measured here against bare httpx2: one server on loopback in a process of its own, ours
-and theirs in turns, so that the machine's load falls on both. A ratio is the median of the pairs.
-CPU is of this process and of its workers, in the ticks of the system's clock. The other rows are
-those of the programs beside this one, each run in a process of its own, with the peers that
-requirements/tools locks; a corpus, a peer or a program that cannot be had is said. ``--only`` names
-what to run: "fetching", or programs. Ends with 1 if a goal of fetching is missed or one failed.
+One server on loopback in a process of its own, ours and theirs in turns, so that the machine's load
+falls on both. A ratio is the median of the pairs. CPU is of this process and of its workers, in the
+ticks of the system's clock. The other rows of docs/speed.md are printed by the programs beside this
+one: scripts/ci bench --long runs them all. Ends with 1 if a goal is missed.
 """
 
 import os
 import platform
 import random
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from argparse import Namespace
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from statistics import median
-from threading import Thread
 
 import anyio
 import httpx2
@@ -33,13 +28,10 @@ import httpx2
 from bench._run import cpu_seconds
 from fetchstash import open_stash
 from scripts.drive.programs import options
-from scripts.parts.bench import SHORT, corpus_of, run
 
 WORDS = ("system", "time", "value", "data", "user", "request", "naïve", "server", "page", "1984")
 MEGABYTE = 10**6
 AT_ONCE = 10
-MOST_SECONDS = 330
-"""For one program: one that takes longer must not keep the others from their turn."""
 
 Work = Callable[[], Awaitable[object]]
 Cost = tuple[float, float]
@@ -58,86 +50,99 @@ def page(number: int) -> bytes:
 
 
 def serve() -> None:
-    """Serve pages, bytes and text of any size, in a process of its own; print the port."""
-    server = socket.create_server(("127.0.0.1", 0), backlog=100)
-    print(server.getsockname()[1], flush=True)
+    """Serve /page/N, and /bytes/N and /text/N of N bytes, until killed; print the port."""
     chance = random.Random(1)
     lines = "".join(f"line {n}: {' '.join(chance.choices(WORDS, k=8))}\n" for n in range(5_000))
-    large = {"bytes": bytes(range(256)) * 1024, "text": lines.encode()}
+    large = {
+        "bytes": ("application/octet-stream", bytes(range(256)) * 1024),
+        "text": ("text/plain; charset=utf-8", lines.encode()),
+    }
 
-    def respond(connection: socket.socket) -> None:
-        with connection, suppress(OSError):
-            received = b""
-            while data := connection.recv(65_536):
-                received += data
-                if b"\r\n\r\n" not in received:
-                    continue
-                kind, _, number = received.split()[1].decode().strip("/").partition("/")
-                fields = 'ETag: "1"\r\nCache-Control: no-cache\r\n'
-                if b"if-none-match" in received.lower():
-                    connection.sendall(f"HTTP/1.1 304 Not Modified\r\n{fields}\r\n".encode())
-                elif not number:
-                    connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
-                else:
-                    body = large[kind] if kind in large else page(int(number))
-                    left = int(number) if kind in large else len(body)
-                    types = {"bytes": "application/octet-stream", "text": "text/plain"}
-                    fields += f"Content-Type: {types.get(kind, 'text/html')}; charset=utf-8\r\n"
-                    head = f"HTTP/1.1 200 OK\r\n{fields}Content-Length: {left}\r\n\r\n"
-                    connection.sendall(head.encode())
-                    while left > 0:
-                        left -= connection.send(body[:left])
-                received = b""
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        wbufsize = -1  # the head and a small body in one segment
 
-    while True:
-        Thread(target=respond, args=(server.accept()[0],), daemon=True).start()
+        def do_GET(self) -> None:
+            kind, _, number = self.path.strip("/").partition("/")
+            same = "If-None-Match" in self.headers
+            self.send_response(304 if same else 200 if number else 404)
+            self.send_header("ETag", '"1"')
+            self.send_header("Cache-Control", "no-cache")
+            if same:
+                self.end_headers()
+                return
+            media_type, body = "text/html; charset=utf-8", page(int(number)) if number else b""
+            left = len(body)
+            if kind in large:
+                (media_type, body), left = large[kind], int(number)
+            self.send_header("Content-Type", media_type)
+            self.send_header("Content-Length", str(left))
+            self.end_headers()
+            while left > 0:
+                left -= self.wfile.write(body[:left])
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        print(server.server_port, flush=True)
+        server.serve_forever()
 
 
-class Bench:
-    """Measures ours beside theirs, and prints a row for each piece of work."""
+def row(work: str, figures: str, *goals: tuple[float, float, str]) -> bool:
+    """Print a row; return whether its goals are met: a value, its bound (negative: at least), unit.
+
+    A bound that is met is no more than said.
+    """
+    words: list[str] = []
+    all_met = True
+    for value, bound, unit in goals:
+        met = value >= -bound if bound < 0 else value <= bound
+        all_met = all_met and met
+        goal = f"{'≥' if bound < 0 else '≤'} {abs(bound):g}{'' if met else ', MISSED'}"
+        words.append(f"{value:.2f}{unit} (goal {goal})")
+    print(f"| {work} | {figures} | {'; '.join(words)} |", flush=True)
+    return all_met
+
+
+class Turns:
+    """Runs ours and theirs in turns."""
 
     def __init__(self, server: int, rounds: int) -> None:
-        self._server = server
-        self._rounds = rounds
-        self.missed = 0
+        self._server, self._rounds = server, rounds
 
-    def cpu(self) -> float:
-        """Return the seconds of CPU of this process and its workers, the server's left out."""
-        return cpu_seconds(os.getpid()) - cpu_seconds(self._server)
+    async def _cost(self, work: Work) -> Cost:
+        """Return what a piece of work took, the server's CPU left out."""
 
-    async def cost(self, work: Work) -> Cost:
-        """Do a piece of work; return what it took."""
-        began, cpu = time.perf_counter(), self.cpu()
+        def cpu() -> float:
+            return cpu_seconds(os.getpid()) - cpu_seconds(self._server)
+
+        began, before = time.perf_counter(), cpu()
         await work()
-        return time.perf_counter() - began, self.cpu() - cpu
+        return time.perf_counter() - began, cpu() - before
 
     async def pairs(self, ours: Work, theirs: Work) -> list[tuple[Cost, Cost]]:
-        """Do both in each round, the first one in turn."""
+        """Do both in each round, the first one in turn; return what each took."""
         measured: list[tuple[Cost, Cost]] = []
         for number in range(self._rounds):
-            if number % 2:
-                second = await self.cost(theirs)
-                measured.append((await self.cost(ours), second))
-            else:
-                measured.append((await self.cost(ours), await self.cost(theirs)))
+            works = (theirs, ours) if number % 2 else (ours, theirs)
+            first, second = [await self._cost(work) for work in works]
+            measured.append((second, first) if number % 2 else (first, second))
         return measured
 
-    def row(self, work: str, figures: str, goals: Sequence[tuple[float, float, str]]) -> None:
-        """Print a row. A goal is a value, its bound (negative: at least), and its unit."""
-        words: list[str] = []
-        for value, bound, unit in goals:
-            held = value >= -bound if bound < 0 else value <= bound
-            self.missed += not held
-            goal = f"{'≥' if bound < 0 else '≤'} {abs(bound):g}{'' if held else ', MISSED'}"
-            words.append(f"{value:.2f}{unit} (goal {goal})")
-        print(f"| {work} | {figures} | {'; '.join(words)} |", flush=True)
+
+def medians(measured: Sequence[tuple[Cost, Cost]], what: int) -> tuple[float, float]:
+    """Return the medians of both sides: of the seconds (0) or of the CPU (1)."""
+    ours, theirs = (median(pair[side][what] for pair in measured) for side in (0, 1))
+    return ours, theirs
 
 
-async def fetching(bench: Bench, base: str, *, small: bool) -> None:
-    """Print the rows of fetching."""
+async def fetching(turns: Turns, base: str, *, small: bool) -> bool:
+    """Print the rows; return whether all goals are met."""
     pages = 20 if small else 100
     sizes = (4, 6) if small else (64, 100)
     numbers = iter(range(10**9))
+    good: list[bool] = []
     with tempfile.TemporaryDirectory() as folder:
         limits = {"fetch.allow_hosts": [base.removeprefix("http://")], "store.folder": folder}
         async with open_stash(limits) as stash, httpx2.AsyncClient(timeout=None) as client:
@@ -168,76 +173,41 @@ async def fetching(bench: Bench, base: str, *, small: bool) -> None:
 
             await at_once()  # both workers have started
             await one_by_one(bare)
-            goals = ("bytes", sizes[0], 1.0, 1.1), ("text", sizes[1], 0.8, 2.0)
-            for kind, size, rate, most in goals:
+            for kind, size, rate, most in (
+                ("bytes", sizes[0], 1.0, 1.1),
+                ("text", sizes[1], 0.8, 2.0),
+            ):
                 path = f"{kind}/{size * MEGABYTE}"
-                measured = await bench.pairs(partial(ours, path), partial(bare, path))
-                own, its = (median(pair[side][0] for pair in measured) for side in (0, 1))
-                own_cpu, its_cpu = (median(pair[side][1] for pair in measured) for side in (0, 1))
-                bench.row(
-                    f"{size} MB of {kind}",
-                    f"{size / own:.0f} MB/s, {own_cpu:.2f} s of CPU; bare httpx2 to a file "
-                    f"{size / its:.0f} MB/s, {its_cpu:.2f} s",
-                    (
-                        (median(b[0] / a[0] for a, b in measured), -rate, " × its rate"),
-                        (median(a[1] / max(b[1], 0.01) for a, b in measured), most, " × its CPU"),
-                    ),
-                )
-            measured = await bench.pairs(at_once, partial(one_by_one, ours))
-            each = [median(pair[side][1] for pair in measured) / pages * 1000 for side in (0, 1)]
-            cores = len(os.sched_getaffinity(0))
-            bench.row(
-                f"{AT_ONCE} pages at once",
-                f"{each[0]:.1f} ms of CPU a page; one after the other {each[1]:.1f} ms; "
-                f"{cores} processors",
-                (
-                    (median(b[0] / a[0] for a, b in measured), -1.7, " × as fast"),
-                    (median(a[1] / b[1] for a, b in measured), 1.0, " × the CPU"),
-                ),
-            )
-            measured = await bench.pairs(partial(one_by_one, ours), partial(one_by_one, bare))
-            each = [median(pair[side][1] for pair in measured) / pages * 1000 for side in (0, 1)]
-            what = f"bare httpx2 {each[1]:.1f} ms"
-            bench.row("a small page, kept, with the worker's CPU", what, ((each[0], 15, " ms"),))
+                measured = await turns.pairs(partial(ours, path), partial(bare, path))
+                (own, its), (own_cpu, its_cpu) = medians(measured, 0), medians(measured, 1)
+                figures = f"{size / own:.0f} MB/s, {own_cpu:.2f} s of CPU; bare httpx2 to a file "
+                figures += f"{size / its:.0f} MB/s, {its_cpu:.2f} s"
+                its_rate = median(b[0] / a[0] for a, b in measured), -rate, " × its rate"
+                cpu = median(a[1] / max(b[1], 0.01) for a, b in measured), most, " × its CPU"
+                good.append(row(f"{size} MB of {kind}", figures, its_rate, cpu))
+            measured = await turns.pairs(at_once, partial(one_by_one, ours))
+            own, its = (1_000 * cpu / pages for cpu in medians(measured, 1))
+            figures = f"{own:.1f} ms of CPU a page; one after the other {its:.1f} ms"
+            faster = median(b[0] / a[0] for a, b in measured), -1.7, " × as fast"
+            cpu = median(a[1] / b[1] for a, b in measured), 1.0, " × the CPU"
+            good.append(row(f"{AT_ONCE} pages at once", figures, faster, cpu))
             await stash.fetch(f"{base}/page/0")
-            measured = await bench.pairs(again, partial(one_by_one, bare))
-            each = [median(pair[side][1] for pair in measured) / pages * 1000 for side in (0, 1)]
-            what = f"bare httpx2, which fetches a page, {each[1]:.1f} ms"
-            bench.row("an unchanged page again", what, ((each[0], 3, " ms"),))
-
-
-OTHERS: Mapping[str, Sequence[str]] = {
-    "handlers_html": ("--every", "20"),
-    "client_rewrite": ("--times", "3"),
-    "client_replay": ("--share", "0.5"),
-    "store_put": ("--repeat", "40"),
-    "start": ("--runs", "15"),
-    "store_read": ("--mb", "100"),
-    "handlers_ocr": ("--pages", "1", "--sorts", "2"),
-}
-"""The programs of the other rows, and their arguments."""
-
-
-def others(chosen: Namespace) -> int:
-    """Run the programs of the other rows; return how many failed."""
-    failed = 0
-    for name, arguments in OTHERS.items():
-        if chosen.only and name not in chosen.only:
-            continue
-        given = SHORT[name] if chosen.small else arguments
-        with corpus_of(name, chosen.corpora) as corpus:
-            if corpus is not None:
-                failed += not run(name, [*corpus, *given], MOST_SECONDS)
-    return failed
+            for what, work, goal in (
+                ("a small page, kept, with the worker's CPU", partial(one_by_one, ours), 15),
+                ("an unchanged page again", again, 3),
+            ):
+                measured = await turns.pairs(work, partial(one_by_one, bare))
+                own, its = (1_000 * cpu / pages for cpu in medians(measured, 1))
+                figures = f"bare httpx2, which fetches a page, {its:.1f} ms"
+                good.append(row(what, figures, (own, goal, " ms")))
+    return all(good)
 
 
 def main() -> int:
     """Start the server and print the rows."""
-    chosen = options(__doc__, corpora=Path(), rounds=7, small=False, only=list[str](), serve=False)
+    chosen = options(__doc__, rounds=7, small=False, serve=False)
     if chosen.serve:
         serve()
-    if chosen.only and "fetching" not in chosen.only:
-        return 1 if others(chosen) else 0
     print(
         f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, {os.cpu_count()} processors, Python "
         f"{platform.python_version()}, load {os.getloadavg()[0]:.1f}\n\n"
@@ -248,12 +218,11 @@ def main() -> int:
         assert server.stdout is not None
         try:
             base = f"http://127.0.0.1:{int(server.stdout.readline())}"
-            bench = Bench(server.pid, chosen.rounds)
-            anyio.run(partial(fetching, bench, base, small=chosen.small))
+            turns = Turns(server.pid, chosen.rounds)
+            good = anyio.run(partial(fetching, turns, base, small=chosen.small))
         finally:
             server.kill()
-    failed = 0 if chosen.only == ["fetching"] else others(chosen)
-    return 1 if bench.missed or failed else 0
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

@@ -1,45 +1,68 @@
-"""Run the checks of scripts/fuzz one after the other, each for its share of the time.
+"""Fuzz the parsers of what others wrote: property tests of tests/fetch, guided by coverage.
 
     scripts/ci fuzz [--seconds N] [NAME …]
 
-Each run starts from a fresh seed, which it prints: pass it on as ``-seed=N`` to repeat the run. A
-fuzzer that fails leaves its input in the folder build/, and prints its path. Exit code: how many
-failed. Needs atheris, which the lock has for Linux on x86-64 alone.
+atheris feeds each Hypothesis test its bytes, and keeps those that reach new code. Each begins from
+a fresh seed, which it prints: pass it on as ``--seed N`` to repeat the run. A test that fails
+leaves its input in the folder build/, and prints its path. Exit code: how many failed. Needs
+atheris, which the lock has for Linux on x86-64 alone.
 """
 
 import secrets
 import sys
+from collections.abc import Mapping
+from importlib import import_module
 from importlib.util import find_spec
 
 from scripts.drive.programs import ends_well, options
 from scripts.drive.tools import ROOT
 
-CHECKS = ROOT / "scripts" / "fuzz" / "checks.py"
-NAMES = ("fetch_coding", "fetch_framing", "fetch_headers", "fetch_robots", "fetch_url")
+TESTS: Mapping[str, str] = {
+    "test_any_bytes_are_decoded_or_broken": "test_bodies",
+    "test_any_header_is_read_and_what_comes_of_it_is_clean": "test_causes",
+    "test_any_bytes_in_pieces_are_the_response_that_they_are_at_once": "test_framing",
+    "test_any_robots_txt_is_read": "test_manners",
+    "test_any_text_is_read_or_refused_and_what_was_read_reads_the_same_again": "test_url",
+    "test_any_text_is_taken_and_masking_twice_changes_nothing_more": "test_url",
+}
+"""The tests, and the module of each."""
+FUZZED = ["email", "fetchstash.fetch", "fetchstash.text", "h11", "idna"]
 INPUTS = ROOT / "build"
 GRACE_SECONDS = 180
-"""Time beyond its share after which a fuzzer counts as hanging."""
+"""Time beyond its share after which a test counts as hanging."""
 
 
-def run(name: str, seconds: int) -> bool:
-    """Run one fuzzer and return whether it ended well."""
+def fuzz(name: str, seconds: int, seed: int) -> None:
+    """Fuzz one test in this process, which libFuzzer ends."""
+    import atheris  # noqa: PLC0415 - not everywhere
+
+    with atheris.instrument_imports(include=FUZZED):
+        test = getattr(import_module(f"tests.fetch.{TESTS[name]}"), name)
     # A hang of 30 seconds for one input fails like a crash.
-    given = [f"-max_total_time={seconds}", f"-seed={secrets.randbelow(2**32 - 1) + 1}"]
-    given += [f"-artifact_prefix={INPUTS}/{name}-", "-timeout=30"]
-    command = [sys.executable, "-P", CHECKS, name, *given]
-    title = f"fuzz {name} {' '.join(given[:2])}"
-    return ends_well(title, command, seconds + GRACE_SECONDS, quiet=True)
+    limits = [f"-max_total_time={seconds}", f"-seed={seed}", "-timeout=30"]
+    atheris.Setup(
+        [sys.argv[0], *limits, f"-artifact_prefix={INPUTS}/{name}-"], test.hypothesis.fuzz_one_input
+    )
+    atheris.Fuzz()
 
 
 def main() -> int:
-    """Run all fuzzers, or those that are named; return how many failed."""
-    chosen = options(__doc__, names=NAMES, seconds=120)
+    """Fuzz all of them, or those that are named; return how many failed."""
+    chosen = options(__doc__, names=TESTS, seconds=120, seed=0, alone=False)
     if find_spec("atheris") is None:
         print("SKIPPED: atheris has no wheel for this machine")
         return 0
+    if chosen.alone:
+        fuzz(chosen.names[0], chosen.seconds, chosen.seed)
     INPUTS.mkdir(exist_ok=True)
     share = max(chosen.seconds // len(chosen.names), 1)
-    return sum(not run(name, share) for name in chosen.names)
+    failed = 0
+    for name in chosen.names:
+        seed = chosen.seed or secrets.randbelow(2**32 - 1) + 1
+        given = [name, "--seconds", str(share), "--seed", str(seed)]
+        command = [sys.executable, "-P", __file__, *given, "--alone"]
+        failed += not ends_well(" ".join(given), command, share + GRACE_SECONDS, quiet=True)
+    return failed
 
 
 if __name__ == "__main__":

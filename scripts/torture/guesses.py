@@ -15,9 +15,8 @@ import json
 import random
 import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,6 @@ from scripts.drive.programs import options
 from scripts.torture.kept import dice, put, show
 
 RED, BLUE = "red", "blue"
-GUESSER = "guesser"
 MARKER = "xylophone-of-blue"
 LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 URL = "https://blue.example/secret"
@@ -51,23 +49,10 @@ def guessed(chance: random.Random, foreign: list[str]) -> str:
         return "art_" + "".join(chance.choices(LETTERS, k=26))
     if kind < 0.75:
         return ref[:at] + chance.choice(LETTERS.replace(ref[at], "")) + ref[at + 1 :]
-    return chance.choice(
-        [
-            ref.upper(),
-            ref[:at],
-            ref + chance.choice(LETTERS),
-            f" {ref}",
-            f"{ref}\n",
-            f"{ref}\0",
-            ref[:at] + chance.choice("%*?_[") + ref[at + 1 :],
-            f"art_{BLUE}/{ref}",
-            f"art_../{BLUE}/{ref[4:]}",
-            f"{ref}' OR '1'='1",
-            ref[:at] + "\u0430" + ref[at + 1 :],
-            URL,
-            f"{URL}?{chance.randrange(9)}",
-        ]
-    )
+    forms = [ref.upper(), ref[:at], ref + chance.choice(LETTERS), f" {ref}", f"{ref}\n", f"{ref}\0"]
+    forms += [ref[:at] + between + ref[at + 1 :] for between in (chance.choice("%*?_["), "\u0430")]
+    forms += [f"art_{BLUE}/{ref}", f"art_../{BLUE}/{ref[4:]}", f"{ref}' OR '1'='1"]
+    return chance.choice([*forms, URL, f"{URL}?{chance.randrange(9)}"])
 
 
 def a_call(chance: random.Random, ref: str, own: str) -> tuple[str, dict[str, Any]]:
@@ -105,47 +90,20 @@ def plant(other: TenantStore) -> None:
 
         if name not in ("get", "open_artifact", "open_text"):
             return own
-        vars(self)[name] = run
+        vars(self)[name] = run  # where the store keeps what it passed on once
         return run
 
     TenantStore.__getattr__ = leaky  # type: ignore[method-assign]
 
 
-class Judge:
-    """Looks at each answer to a guess, and counts them by code."""
-
-    def __init__(self, foreign: Sequence[str]) -> None:
-        self.faults: list[str] = []
-        self._codes: Counter[str] = Counter()
-        self._lines: set[str] = set()
-        self._foreign = frozenset(foreign)
-
-    def look(self, tool: str, arguments: dict[str, Any], ref: str, code: str, text: str) -> None:
-        """Note what is wrong with an answer; ``code`` is "" for one that is no error."""
-        self._codes[code or "answered"] += 1
-        if not code:
-            self.faults.append(f"answered: {tool} {arguments}")
-        elif code == "unknown_ref" and ref in self._foreign:
-            self._lines.add(text.replace(ref, "REF"))
-        if MARKER in text.replace(ref, ""):
-            self.faults.append(f"shown: {tool} {arguments}")
-
-    def end(self, heading: str, *, planted: bool) -> None:
-        """Compare what the references of others were answered, and print the counts."""
-        lines = self._lines
-        if len(lines) != 1 and not planted:
-            self.faults.append(f"the references of others have {len(lines)} answers: {lines}")
-        shown = ", ".join(f"{count:,} {code}" for code, count in self._codes.most_common())
-        print(f"{heading}: {shown}", flush=True)
-
-
-async def attack(calls: int, chance: random.Random, folder: Path, *, planted: bool) -> list[str]:
-    """Make all calls; return what was wrong."""
+async def attack(calls: int, seed: int, folder: Path, *, planted: bool) -> list[str]:
+    """Make all calls, and count their answers by code; return what was wrong."""
+    chance, faults = dice(seed), list[str]()
     settings = load({"store.folder": str(folder), "quota.requests_per_minute": 0})
     tenants = Tenants(settings)
     red, other, blue = [
         await tenants.stash(tenant, person_run(name))
-        for tenant, name in ((RED, GUESSER), (RED, "other"), (BLUE, "other"))
+        for tenant, name in ((RED, "guesser"), (RED, "other"), (BLUE, "other"))
     ]
     foreign = [
         await keep(whose, f"{MARKER} {n}\n" * 20, f"{URL}?{n}")
@@ -159,36 +117,38 @@ async def attack(calls: int, chance: random.Random, folder: Path, *, planted: bo
     if planted:
         assert isinstance(blue.store, TenantStore)
         plant(blue.store)
-    judge = Judge(foreign)
+    codes, lines = Counter[str](), set[str]()
     for _ in range(calls):
         ref = guessed(chance, foreign)
         tool, arguments = a_call(chance, ref, own)
-        code = ""
         try:
             view = await answer(red, host, tool_named(tool, specs), arguments)
         except FetchstashError as error:
-            code, text = error.code, error.line() + json.dumps(error.details)
+            codes[error.code] += 1
+            text = error.line() + json.dumps(error.details)
+            if error.code == "unknown_ref" and ref in foreign:
+                lines.add(text.replace(ref, "REF"))
         else:
+            faults.append(f"answered: {tool} {arguments}")
             text = view.text + json.dumps(view.records, default=str)
-        judge.look(tool, arguments, ref, code, text)
+        if MARKER in text.replace(ref, ""):
+            faults.append(f"shown: {tool} {arguments}")
     for tool, arguments in (a_call(chance, own, own) for _ in range(100)):
         await answer(red, host, tool_named(tool, specs), arguments)
-    judge.end(f"{calls:,} guessed references", planted=planted)
-    print("100 calls for its own were answered")
+    if len(lines) != 1 and not planted:
+        faults.append(f"the references of others have {len(lines)} answers: {lines}")
+    shown = ", ".join(f"{count:,} {code}" for code, count in codes.most_common())
+    print(f"{calls:,} guessed references: {shown}; 100 calls for its own were answered")
     await tenants.aclose()
-    return judge.faults
+    return faults
 
 
 def main() -> int:
     """Attack; return the exit code."""
     args = options(__doc__, calls=1_000_000, seed=1, plant=False)
-    start = time.monotonic()
-    chance = dice(args.seed)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "store")
-        faults = anyio.run(lambda: attack(args.calls, chance, place, planted=args.plant))
-    print(f"{time.monotonic() - start:.0f} s")
-    return show(faults)
+        return show(anyio.run(partial(attack, args.calls, args.seed, place, planted=args.plant)))
 
 
 if __name__ == "__main__":

@@ -12,18 +12,19 @@ length costs beside it, and 300 MB more in its worker, and become at most twice 
 code: 0 if all is well.
 """
 
-import asyncio
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
+import anyio
+from mcp import Client
+
 from bench._run import cpu_seconds, family, peak
-from bench.ping import Pings
 from fetchstash.cli.demo._tour import Answer, ask, started
 from fetchstash.cli.demo.site import Document, Site
 from scripts.drive.programs import options
@@ -59,9 +60,8 @@ def files_of(kind: str, length: int) -> Files:
         return texts(length)
     if kind == "pages":
         return {title: ("page.html", page) for title, page in pages(PAGE_LENGTHS * length).items()}
-    made = {"pdfs": pdfs, "documents": documents, "archives": archives, "pictures": pictures}[
-        kind
-    ]()
+    makers = {"pdfs": pdfs, "documents": documents, "archives": archives, "pictures": pictures}
+    made = makers[kind]()
     return {title: ("a.ipynb" if "IPYNB" in title else "", data) for title, data in made.items()}
 
 
@@ -78,59 +78,53 @@ class Ending:
     ping_seconds: float
     max_cpu_seconds: float = MAX_PAGE_SECONDS
 
+    @property
+    def is_page(self) -> bool:
+        """Whether it is a page of HTML."""
+        return self.title.startswith("HTML:")
+
     def is_slow(self) -> bool:
         """Return whether it took more time than it may: others on the machine can cause that."""
-        is_page = self.title.startswith("HTML:")
         return self.ping_seconds > MAX_PING_SECONDS or (
-            is_page and self.cpu_seconds > self.max_cpu_seconds
+            self.is_page and self.cpu_seconds > self.max_cpu_seconds
         )
+
+    def reason(self) -> str:
+        """Return the line that says why there is no text, "" if there is some."""
+        facts = self.answer.facts
+        return str(facts[0]["extraction_error"] if facts else self.answer.text)
+
+    def chars(self) -> int:
+        """Return the characters of its text."""
+        return (self.answer.facts[0]["extracted_chars"] or 0) if self.answer.facts else 0
 
     def faults(self) -> list[str]:
         """Return what is wrong with it."""
-        wrong = [f"ping {self.ping_seconds:.2f} s"] if self.ping_seconds > MAX_PING_SECONDS else []
-        answer = self.answer
-        if not answer.facts:
-            clear = (
-                answer.is_error
-                and "\n" not in answer.text
-                and not answer.text.startswith("[internal]")
-            )
-            return wrong if clear else [*wrong, "no clear line"]
-        error, chars = answer.facts[0]["extraction_error"], answer.facts[0]["extracted_chars"] or 0
-        if answer.is_error or "\n" in error or len(error) > MAX_LINE:
-            wrong.append("no clear line")
-        if self.title.startswith("HTML:"):
-            wrong += [] if chars or answer.facts[0]["content_kind"] != "html" else ["no text"]
-            wrong += (
-                [f"{self.cpu_seconds:.1f} s of CPU"]
-                if self.cpu_seconds > self.max_cpu_seconds
-                else []
-            )
-            wrong += (
-                [f"{self.worker_bytes / 1e6:.0f} MB"] if self.worker_bytes > MAX_PAGE_BYTES else []
-            )
-            wrong += (
-                [f"{chars / self.size:.1f} times as much text"]
-                if chars > MAX_PAGE_GROWTH * self.size
-                else []
-            )
-        return wrong
+        answer, reason, chars = self.answer, self.reason(), self.chars()
+        is_clear = "\n" not in reason and not reason.startswith("[internal]")
+        if answer.facts:
+            is_clear = is_clear and not answer.is_error and len(reason) <= MAX_LINE
+        else:
+            is_clear = is_clear and answer.is_error
+        is_html = bool(answer.facts) and answer.facts[0]["content_kind"] == "html"
+        bounds = [
+            (not is_clear, "no clear line"),
+            (self.ping_seconds > MAX_PING_SECONDS, f"ping {self.ping_seconds:.2f} s"),
+        ]
+        if self.is_page and answer.facts:
+            bounds += [
+                (is_html and not chars, "no text"),
+                (self.cpu_seconds > self.max_cpu_seconds, f"{self.cpu_seconds:.1f} s of CPU"),
+                (self.worker_bytes > MAX_PAGE_BYTES, f"{self.worker_bytes / 1e6:.0f} MB"),
+                (chars > MAX_PAGE_GROWTH * self.size, f"{chars / self.size:.1f} times the text"),
+            ]
+        return [fault for is_broken, fault in bounds if is_broken]
 
     def line(self) -> str:
         """Return it for people."""
-        took = f"{self.seconds:6.2f} s  CPU {self.cpu_seconds:5.2f} s"
-        took += (
-            f"  worker +{self.worker_bytes / 1e6:4.0f} MB  ping {self.ping_seconds * 1e3:4.0f} ms"
-        )
-        facts = (
-            self.answer.facts[0]
-            if self.answer.facts
-            else {"extraction_error": self.answer.text.split("\n", 1)[0]}
-        )
-        said = (
-            facts["extraction_error"]
-            or f"{facts['content_kind']}, {facts['extracted_chars'] or 0:,} characters"
-        )
+        took = f"{self.seconds:6.2f} s  CPU {self.cpu_seconds:5.2f} s  worker "
+        took += f"+{self.worker_bytes / 1e6:4.0f} MB  ping {self.ping_seconds * 1e3:4.0f} ms"
+        said = self.reason().partition("\n")[0] or f"{self.chars():,} characters"
         wrong = self.faults()
         verdict = f"  <-- {', '.join(wrong)}" if wrong else ""
         return f"{'WRONG' if wrong else 'ok   '} {took}  {self.title}: {said}{verdict}"
@@ -141,6 +135,25 @@ def forget_peak(pid: int) -> int:
     with suppress(OSError):
         Path(f"/proc/{pid}/clear_refs").write_text("5")
     return peak(pid)
+
+
+async def slowest_ping(client: Client, work: Callable[[], Awaitable[object]]) -> float:
+    """Ping every 10 ms while ``work`` runs; return the seconds of the slowest answer."""
+    slowest = 0.0
+
+    async def ping() -> None:
+        nonlocal slowest
+        while True:
+            began = time.perf_counter()
+            await client.session.send_ping()
+            slowest = max(slowest, time.perf_counter() - began)
+            await anyio.sleep(0.01)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ping)
+        await work()
+        tasks.cancel_scope.cancel()
+    return slowest
 
 
 async def run(kinds: Sequence[str], length: int, only: str) -> tuple[list[Ending], int]:
@@ -157,57 +170,55 @@ async def run(kinds: Sequence[str], length: int, only: str) -> tuple[list[Ending
             served[path] = Document("text/html" if title.startswith("HTML:") else UNNAMED, data)
             held = max(map(forget_peak, family(server)[1:]), default=0)
             before = sum(map(cpu_seconds, family(server)[1:]))
-            pings, begun = Pings(client), time.perf_counter()
+            begun = time.perf_counter()
             answers: list[Answer] = []
 
             async def work() -> None:
                 answers.append(await ask(client, "fetch_content", url=site.url(path)))
 
-            await pings.beside(work)
+            slowest = await slowest_ping(client, work)
             seconds, workers = time.perf_counter() - begun, family(server)[1:]
             del served[path]
             # A worker that was killed takes its time along.
             cpu = max(sum(map(cpu_seconds, workers)) - before, 0.0)
             grown = max(max(map(peak, workers), default=0) - held, 0)
-            slowest = max(pings.waits, default=0)
             return Ending(title, len(data), answers[0], seconds, cpu, grown, slowest)
 
+        async def judged(title: str, name: str, data: bytes) -> Ending:
+            ending = await fetch(title, name, data)
+            if ending.is_slow() and ending.is_page:
+                page = (ORDINARY * (len(data) // len(ORDINARY))).encode()
+                ordinary = await fetch("HTML: an ordinary page", name, page)
+                print(ordinary.line(), flush=True)
+                most = max(MAX_PAGE_SECONDS, MAX_PAGE_TIMES * ordinary.cpu_seconds)
+                ending = replace(ending, max_cpu_seconds=most)
+            print(ending.line(), flush=True)
+            return ending
+
         for kind in kinds:
-            files = files_of(kind, length)
-            for title, (name, data) in files.items():
+            for title, (name, data) in files_of(kind, length).items():
                 if only not in title:
                     continue
-                for attempt in range(ATTEMPTS):
-                    ending = await fetch(title, name, data)
-                    if ending.is_slow() and title.startswith("HTML:"):
-                        page = (ORDINARY * (len(data) // len(ORDINARY))).encode()
-                        ordinary = await fetch("HTML: an ordinary page", name, page)
-                        print(ordinary.line(), flush=True)
-                        most = max(MAX_PAGE_SECONDS, MAX_PAGE_TIMES * ordinary.cpu_seconds)
-                        ending = replace(ending, max_cpu_seconds=most)
-                    print(ending.line(), flush=True)
-                    if not ending.is_slow() or attempt == ATTEMPTS - 1:
-                        endings.append(ending)
-                        break
+                ending = await judged(title, name, data)
+                for _ in range(ATTEMPTS - 1):
+                    if ending.is_slow():
+                        ending = await judged(title, name, data)
+                endings.append(ending)
         return endings, peak(server)
 
 
 def main() -> int:
     """Parse the arguments, run, and print what all came to."""
     chosen = options(__doc__, names=KINDS, only="", length=2**20)
-    endings, held = asyncio.run(run(chosen.names, chosen.length, chosen.only))
+    endings, held = anyio.run(run, chosen.names, chosen.length, chosen.only)
     wrong = sum(bool(ending.faults()) for ending in endings)
     slowest = max(endings, key=lambda ending: ending.seconds)
     ping = max(ending.ping_seconds for ending in endings)
     small = held < MAX_SERVER_BYTES
-    print(
-        f"{len(endings)} files, {wrong} of them wrong. The slowest took {slowest.seconds:.1f} s: "
-        f"{slowest.title}."
-    )
-    print(
-        f"The slowest ping took {ping * 1e3:.0f} ms. The server held {held / 1e6:.0f} "
-        f"MB{'' if small else ', which is too much'}."
-    )
+    print(f"{len(endings)} files, {wrong} of them wrong.")
+    print(f"The slowest took {slowest.seconds:.1f} s: {slowest.title}.")
+    print(f"The slowest ping took {ping * 1e3:.0f} ms.")
+    print(f"The server held {held / 1e6:.0f} MB{'' if small else ', which is too much'}.")
     return 1 if wrong or not small else 0
 
 

@@ -3,8 +3,12 @@
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given, strategies as st
 
-from fetchstash.fetch._causes import EXCERPT_CHARS, cause_of, excerpt
+from fetchstash.fetch import Cached, age_seconds, is_fresh, may_keep
+from fetchstash.fetch._causes import EXCERPT_CHARS, beginning_of, cause_of, excerpt
+from fetchstash.fetch._coding import codings
+from fetchstash.fetch._responses import conditions, disposition_name, safe_name
 from fetchstash.text.urls import parse
 
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
@@ -186,3 +190,34 @@ def test_an_excerpt_is_the_main_text_of_an_error(body: str, shown: str) -> None:
 )
 def test_an_excerpt_of_a_hostile_body_is_short_and_soon_there(piece: str) -> None:
     assert len(excerpt(piece * (65_536 // len(piece)))) <= EXCERPT_CHARS
+
+
+CACHING = ("age", "cache-control", "date", "expires", "last-modified", "vary", "pragma")
+LIMITS = ("retry-after", "x-ratelimit-remaining", "ratelimit-reset", "www-authenticate")
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=200),
+    st.sets(st.sampled_from(CACHING + LIMITS)),
+    st.integers(300, 999),
+    st.binary(max_size=200),
+)
+def test_any_header_is_read_and_what_comes_of_it_is_clean(
+    value: str, names: set[str], status: int, data: bytes
+) -> None:
+    name = safe_name(disposition_name(f"attachment; filename{value}"))
+    assert len(name) <= 200
+    assert name not in {".", ".."}
+    assert not set(name) & set("/\\\0\r\n")
+    codings(value)
+    may_keep({"cache-control": value})
+    fields = dict.fromkeys(names, value)
+    cached = Cached(NOW, etag=value, last_modified=value, headers=fields)
+    assert all(field.isprintable() for field in conditions(cached, SITE, 0).values())
+    is_fresh(cached)
+    age_seconds(cached, NOW)
+    fields["content-type"] = f"text/plain; charset={value}"
+    body = beginning_of(data, fields)
+    assert cause_of(SITE, status, fields, body, NOW).next_step
+    assert len(excerpt(body)) <= EXCERPT_CHARS
+    excerpt(body).encode()

@@ -20,6 +20,7 @@ import trustme
 from hypothesis import given, strategies as st
 
 from fetchstash.fetch import FetchLimits, HttpFetcher
+from fetchstash.fetch._exchange import joined
 from fetchstash.fetch._framing import Framing, GuardedStream
 
 STRAY = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray"
@@ -53,8 +54,7 @@ def handed_out(received: bytes, sizes: Sequence[int]) -> tuple[bytes, h11.Connec
                 framing.receive(pieces.pop(0))
             parser.receive_data(framing.take())
         elif isinstance(event, h11.Response):
-            headers = {name.decode(): value.decode() for name, value in event.headers}
-            framing.end_head(event.status_code, headers)
+            framing.end_head(event.status_code, joined(event.headers.raw_items()))
         elif isinstance(event, h11.EndOfMessage):
             return framing.held_back + b"".join(pieces), parser
 
@@ -81,6 +81,40 @@ def test_no_chunks_hide_where_a_response_ends(
     held_back, parser = handed_out((head + body + end).encode() + STRAY, [size])
     assert held_back == STRAY
     assert parser.trailing_data[0] == b""
+
+
+def left_at_once(received: bytes) -> bytes | None:
+    """Return what h11 leaves of all bytes at once, None where they are no whole response."""
+    parser = h11.Connection(h11.CLIENT)
+    parser.send(h11.Request(method="GET", target="/", headers=[("Host", "a")]))
+    parser.send(h11.EndOfMessage())
+    parser.receive_data(received)
+    with suppress(h11.RemoteProtocolError):
+        while (event := parser.next_event()) is not h11.NEED_DATA:
+            if isinstance(event, h11.EndOfMessage):
+                return parser.trailing_data[0]
+    return None
+
+
+HEADS = [
+    b"",
+    b"HTTP/1.1 200 OK\r\n",
+    b"HTTP/1.1 103 Early Hints\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+]
+
+
+@given(st.sampled_from(HEADS), st.binary(max_size=300), st.integers(1, 50))
+def test_any_bytes_in_pieces_are_the_response_that_they_are_at_once(
+    head: bytes, received: bytes, size: int
+) -> None:
+    left = None
+    try:
+        with suppress(h11.RemoteProtocolError, IndexError):  # the pieces are no whole response
+            left, _ = handed_out(head + received, [size])
+    except ValueError:  # a header of blanks
+        return
+    assert left == left_at_once(head + received)
 
 
 BLANKS = {

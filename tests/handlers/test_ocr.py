@@ -1,12 +1,10 @@
 """OCR with the real models, confined in a worker, where the extra `ocr` is: scripts/ci extras."""
 
-import random
 from collections.abc import AsyncGenerator, Callable
-from difflib import SequenceMatcher
 from pathlib import Path
 
 import pytest
-from PIL import Image, ImageFilter
+from PIL import Image
 
 from fetchstash.errors import FetchstashError, NoText, OutOfRange
 from fetchstash.handlers import (
@@ -17,7 +15,7 @@ from fetchstash.handlers import (
     ocr_is_installed,
     ocr_limits,
 )
-from tests.scanned import PROSE, page, png, scan
+from tests.scanned import PROSE, accuracy, in_two_columns, noisy, page, png, scan
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -38,33 +36,6 @@ async def reader() -> AsyncGenerator[WorkerPool]:
     pool = WorkerPool(ocr_limits(ExtractLimits()), workers=1)
     yield pool
     await pool.aclose()
-
-
-def accuracy(text: str, expected: str) -> float:
-    """Return the share of the expected words that stand in ``text`` in their order."""
-    words = expected.split()
-    blocks = SequenceMatcher(None, words, text.split(), autojunk=False).get_matching_blocks()
-    return sum(block.size for block in blocks) / len(words)
-
-
-def noisy(picture: Image.Image) -> Image.Image:
-    """Return a picture with specks, grey paper and soft edges."""
-    specks = random.Random(7)
-    spoiled = picture.point([round(35 + level * 0.8) for level in range(256)])  # pyright: ignore[reportUnknownMemberType]
-    for _ in range(spoiled.width * spoiled.height // 150):
-        at = specks.randrange(spoiled.width), specks.randrange(spoiled.height)
-        spoiled.putpixel(at, specks.choice((0, 255)))
-    return spoiled.filter(ImageFilter.GaussianBlur(0.7))
-
-
-def in_two_columns() -> tuple[Image.Image, str]:
-    """Return a page with two columns, and its text in reading order."""
-    whole = Image.new("L", page("").size, 255)
-    texts = [PROSE[: PROSE.index(" It was")], PROSE[PROSE.index("It was") :]]
-    for position, text in enumerate(texts):
-        column = page(text, points=10, width=36).crop((100, 0, 720, whole.height))
-        whole.paste(column, (60 + 590 * position, 0))
-    return whole, " ".join(texts)
 
 
 PAGES: dict[str, tuple[Callable[[], Image.Image], float]] = {
@@ -92,14 +63,14 @@ async def test_the_words_of_a_scanned_page_are_read(
 ) -> None:
     make, least = PAGES[name]
     text, confidence = await read(reader, tmp_path, scan([make()]), PDF)
-    assert accuracy(text, PROSE) >= least
+    assert accuracy(text.split(), PROSE.split()) >= least
     assert confidence > 0.9
 
 
 async def test_two_columns_are_read_one_after_the_other(reader: WorkerPool, tmp_path: Path) -> None:
     picture, expected = in_two_columns()
     text, _ = await read(reader, tmp_path, scan([picture]), PDF)
-    assert accuracy(text, expected) >= 0.9
+    assert accuracy(text.split(), expected.split()) >= 0.9
 
 
 async def test_a_screenshot_with_small_letters_is_read(reader: WorkerPool, tmp_path: Path) -> None:

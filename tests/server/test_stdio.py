@@ -266,7 +266,7 @@ async def test_it_answers_others_while_a_big_page_is_converted(
                     await client.session.list_tools()
                 answered += 1
                 await anyio.sleep(0.01)
-    assert answered > 10  # how soon is for bench/ping.py to say
+    assert answered > 10  # how soon is for scripts/ci torture handlers to say
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux's")

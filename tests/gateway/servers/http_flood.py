@@ -1,11 +1,10 @@
 """A server over streamable HTTP without an SDK, whose one tool answers with as much as is asked.
 
-``http_flood.py json`` or ``http_flood.py events`` prints its URL; the SDK's would hold the result.
+The SDK's would hold the result.
 """
 
 import contextlib
 import json
-import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -81,9 +80,3 @@ def listening(style: str) -> ThreadingHTTPServer:
     """Return a server on a free port of loopback; ``style`` is "json" or "events"."""
     handler = type("Styled", (Handler,), {"events": style == "events"})
     return ThreadingHTTPServer(("127.0.0.1", 0), handler)
-
-
-if __name__ == "__main__":
-    server = listening(sys.argv[1])
-    print(f"http://127.0.0.1:{server.server_port}/mcp", flush=True)  # noqa: T201 - a program
-    server.serve_forever()
