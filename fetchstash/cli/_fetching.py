@@ -77,9 +77,9 @@ def fetch(
             if view.as_json:
                 view.print_json(result)
                 continue
-            error = None if raw else _show.no_text(stash, result.facts)
+            error = None if raw else await _show.no_text(stash, result.facts)
             if error is None:
-                warn(stash, result.facts)
+                await warn(stash, result.facts)
             if raw or (whole and result.facts.extracted_chars is not None):
                 await _write_out(stash, result.facts, output, raw=raw)
             else:
@@ -180,9 +180,9 @@ def get(view: View, words: Sequence[str], offset: int, output: Path | None, raw:
             limit = view.settings.views.max_chars(max_chars, default) if view.model else max_chars
             view.printed(await stash.read(ref, offset, max_chars=limit))
             return
-        if not raw and (error := _show.no_text(stash, facts)):
+        if not raw and (error := await _show.no_text(stash, facts)):
             raise error
-        warn(stash, facts)
+        await warn(stash, facts)
         if raw or not (terminal or max_chars):
             await _write_out(stash, facts, output, raw=raw, offset=offset)
             return

@@ -116,7 +116,7 @@ async def pieces(stash: "Stash", ref: str, offset: int, chars: int) -> AsyncGene
     Raises NoText, OutOfRange.
     """
     async with stash.documents.opened(ref) as (facts, reader):
-        stash.scans.refuse_scan(facts)
+        await stash.scans.refuse_scan(facts)
         if reader is None or offset >= reader.chars:
             yield (await stash.read(ref, offset)).text  # which says what is wrong
             return
@@ -221,9 +221,9 @@ class _Printer:
         from fetchstash.stash import described  # noqa: PLC0415 - heavy
         from fetchstash.store import compile_pattern  # noqa: PLC0415 - as above
 
-        error = _show.no_text(stash, facts)
+        error = await _show.no_text(stash, facts)
         if error is None:
-            warn(stash, facts)
+            await warn(stash, facts)
         elif not described(facts).pictures:  # those may have one by OCR
             raise error
         scanner = Scanner(self._query, compile_pattern(self._query))

@@ -120,7 +120,7 @@ def _why_no_text(facts: "Facts") -> str:
     return " ".join([reason, *_browser_hint(facts)]).removesuffix(".")
 
 
-def no_text(stash: "Stash", facts: "Facts") -> NoText | None:
+async def no_text(stash: "Stash", facts: "Facts") -> NoText | None:
     """Return the one line on a document without text: why, and the commands that show it."""
     from fetchstash.stash import described  # noqa: PLC0415 - heavy
 
@@ -128,7 +128,7 @@ def no_text(stash: "Stash", facts: "Facts") -> NoText | None:
         return None
     reason = _why_no_text(facts)
     what = f"{short_ref(facts.artifact_ref)} has no text{f': {reason}' if reason else ''}."
-    if pages := stash.scans.unread(facts):
+    if pages := await stash.scans.unread(facts):
         return NoText(what, f"{{}} {_does(pages)}.", pages.call)
     ref, target = facts.artifact_ref, safe_line(facts.name).replace("/", "-") or "FILE"
     calls = [
@@ -137,6 +137,8 @@ def no_text(stash: "Stash", facts: "Facts") -> NoText | None:
     ]
     if described(facts).pictures:
         calls.insert(1, Call("picture", {"ref": ref}))
+    if facts.leads_to:
+        calls.insert(0, Call("fetch", {"url": facts.leads_to}))
     return NoText(what, f"Try {' or '.join('{}' for _ in calls)}.", *calls)
 
 

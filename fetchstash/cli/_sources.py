@@ -364,7 +364,7 @@ def report(
     return code
 
 
-def warn(stash: "Stash", facts: "Facts") -> None:
+async def warn(stash: "Stash", facts: "Facts") -> None:
     """Say what is wrong with a document or its text."""
-    for line in (*_show.conditions(facts), *_show.unread(stash.scans.unread(facts))):
+    for line in (*_show.conditions(facts), *_show.unread(await stash.scans.unread(facts))):
         say(f"{short_ref(facts.artifact_ref)}: {line}")

@@ -86,16 +86,15 @@ def checked_lead(
     """Return a worker's verdict on a web page as far as it can be, and where the page leads.
 
     ``charset`` is the router's, ``url`` the address of the page. A page with text leads to its own
-    Markdown, if ``twins`` are wanted. Blocking.
+    Markdown, if ``twins`` are wanted, one without any to its feed, too. Blocking.
     """
-    if verdict not in {"", *LEADING}:
+    if verdict not in {"", "no_text", *LEADING}:
         return verdict, ""
     if not verdict and not (twins and _names_markdown(source)):
         return "", ""
     tags = _read(source, charset, url, REACH)
     if verdict != "leads_on":
-        is_shell = verdict == "empty_shell"
-        return verdict, alternate(tags.links, tags.base, url, twins=twins, feeds=is_shell)
+        return verdict, alternate(tags.links, tags.base, url, twins=twins, feeds=bool(verdict))
     if tags.chars > MOST_TEXT:
         return "", ""
     frames, scripts = (tags.frames, tags.scripts) if tags.is_whole else ([], [])

@@ -225,6 +225,11 @@ def blank_page(number: int) -> str:
     return f"[Page {number}]\n(no text on this page)\n\n"
 
 
+def empty_page(number: int) -> str:
+    """Return the text of page ``number`` (from 1) where nothing is on it."""
+    return f"[Page {number}]\n(an empty page)\n\n"
+
+
 def unmapped_page(number: int) -> str:
     """Return how page ``number`` begins where its font has no usable mapping to characters."""
     return f"[Page {number}]\n{NO_MAPPING}\n"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
+from functools import partial
 from typing import Any
 
 from fetchstash.errors import Call
@@ -136,6 +137,12 @@ class _Item:
         return {**self.subject.record, **more}
 
     @property
+    def lead(self) -> str:
+        """The address that a page without text leads to, "" of any other."""
+        has_text = self.subject.chars is not None
+        return "" if has_text else clip(self.subject.facts.leads_to, _LINE_CHARS)
+
+    @property
     def pictures(self) -> tuple[tuple[bytes, str], ...]:
         image = self.artifact.image
         return ((image.data, image.media_type),) if image else ()
@@ -170,11 +177,14 @@ def _block(
         head.append("[The page has no section of the fragment in its URL.]")
     # A picture is shown, and the line on unread pages has the call for them.
     tail = () if item.pictures or unread else dead_end_calls(subject, word)
-    if subject.facts.page_verdict == "leads_on" and subject.chars is None and not several:
-        leads_to = clip(subject.facts.leads_to, min(limit, _LINE_CHARS))
-        return host.fenced(leads_to, subject.source, tuple(head)), None
+    source_chars = OF_SEVERAL_CHARS if several else SOURCE_CHARS
+    fenced = partial(host.fenced, sentence=not several, source_chars=source_chars)
     if subject.chars is None:
-        return Block((*head, *tail)), None
+        if not item.lead:
+            return Block((*head, *tail)), None
+        if subject.facts.page_verdict != "leads_on":
+            head.append("[The page names its own Markdown or feed. Fetch that.]")
+        return fenced(clip(item.lead, limit), subject.source, tuple(head), tail), None
     shown = item.shown(host, limit)
     if several:
         tail = ()
@@ -183,12 +193,7 @@ def _block(
     if shown.info:
         notice = preview_notice(subject, len(shown.body), with_path=not several)
         head += _notices(item, shown, notice)
-    source_chars = OF_SEVERAL_CHARS if several else SOURCE_CHARS
-    block = host.fenced(
-        shown.body, subject.source, tuple(head), tail,
-        sentence=not several, source_chars=source_chars,
-    )  # fmt: skip
-    return block, shown
+    return fenced(shown.body, subject.source, tuple(head), tail), shown
 
 
 def _notices(item: _Item, shown: Shown, notice: str) -> list[str]:
@@ -269,12 +274,14 @@ def _share(
 ) -> tuple[list[Block], list[Mapping[str, Any]]]:
     """Return the blocks and facts of all, whose bodies share ``room``."""
     with_text = [
-        item for item in items if isinstance(item, _Item) and item.subject.chars is not None
+        item
+        for item in items
+        if isinstance(item, _Item) and (item.lead or item.subject.chars is not None)
     ]
     lengths = [
-        host.measure(text) if len(text) == item.subject.chars else room + 1
+        host.measure(text) if item.lead or len(text) == item.subject.chars else room + 1
         for item in with_text
-        for text in [item.artifact.excerpt.text]
+        for text in [item.lead or item.artifact.excerpt.text]
     ]
     shares = dict(zip(map(id, with_text), _shares(lengths, room), strict=True))
     blocks = [Block((SENTENCE,))] if with_text else []

@@ -279,9 +279,8 @@ def dead_end_calls(subject: Subject, word: Wording) -> tuple[str, ...]:
     if paths := [path for path in _PARTS_OF_NO_PAGE.get(verdict, ()) if path in held]:
         calls = (word(Call("slice", {"ref": subject.ref, "path": path})) for path in paths)
         return (" · ".join(calls),)
-    if verdict == "leads_on":
-        return (word(Call("info", {"ref": subject.ref})),)
-    return calls_without_text(subject, word) if subject.chars is None else ()
+    has_call = subject.chars is not None or verdict == "leads_on"
+    return () if has_call else calls_without_text(subject, word)
 
 
 def calls_without_text(subject: Subject, word: Wording) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ async def grep(scans: Scans, query: GrepQuery, refs: Sequence[str], deadline: fl
                     sites.append(SiteGrep(facts, len(pages)))
                     waiting.extendleft(reversed(pages))
                     continue
-                scans.refuse_scan(facts)
+                await scans.refuse_scan(facts)
                 page = replace(query, offset=skip, max_matches=max(wanted, 1))
                 try:
                     here = await _read.text_of(facts, text).grep(page)
@@ -50,7 +50,7 @@ async def grep(scans: Scans, query: GrepQuery, refs: Sequence[str], deadline: fl
             skipped, left_out = min(skip, here.total), 0
             if number is None and not query.offset:
                 left_out = await documents.count_left_out(facts, query)
-            unread = scans.unread(facts)
+            unread = await scans.unread(facts)
             results.append(
                 ArtifactMatches(facts, groups, skipped, here.total, here.stopped, left_out, unread)
             )

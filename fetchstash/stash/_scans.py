@@ -114,27 +114,27 @@ class Scans:
             )
         return facts
 
-    def refuse_scan(self, facts: Facts) -> None:
+    async def refuse_scan(self, facts: Facts) -> None:
         """Raise NoText for a document whose pages are pictures and were not read."""
-        if facts.extracted_chars is None and (unread := self.unread(facts)):
+        if facts.extracted_chars is None and (unread := await self.unread(facts)):
             advice = f"{{}} shows one. {_MISSING}"
             if self.reader:
                 advice = "{} reads them by OCR."
             what = f"The pages of {facts.artifact_ref} have no text layer."
             raise NoText(what, advice, unread.call)
 
-    def unread(self, facts: Facts) -> Unread | None:
-        """Return how many pages have no text, and the call that shows or reads them.
+    async def unread(self, facts: Facts) -> Unread | None:
+        """Return how many pages have no text, and the call that shows or reads the first ones.
 
-        A few empty pages are no scan, and are not worth a line.
+        A few such pages are no scan, and are not worth a line.
         """
         count, pages = unread_pages(facts), self._pages(facts)
         if not count or is_image(facts) or (facts.ocr_pages is None and count * _FEW < pages):
             return None
-        first = min((facts.ocr_pages or 0) + 1, self._pages(facts))
+        first = next(iter(await self._without_text(facts, 1, self._pages(facts), most=1)), 1)
         ref = facts.artifact_ref
         if self.reader is None:
-            return Unread(count, Call("picture", {"ref": ref, "page": 1}), is_readable=False)
+            return Unread(count, Call("picture", {"ref": ref, "page": first}), is_readable=False)
         last = min(first + 3, self._pages(facts))
         part = {"ref": ref, "unit": "pages", "start": first, "end": last}
         return Unread(count, Call("slice", part), is_readable=True)
@@ -195,19 +195,22 @@ class Scans:
                 if progress:
                     progress(done + 1, len(pages))
 
-    async def _without_text(self, facts: Facts, first: int, last: int) -> list[int]:
-        """Return which of these pages have no text."""
+    async def _without_text(
+        self, facts: Facts, first: int, last: int, *, most: int | None = None
+    ) -> list[int]:
+        """Return which of these pages have no text, the first ``most`` of them."""
         if facts.extracted_chars is None:
             return list(range(first, last + 1))
         if not unread_pages(facts) and not facts.unreadable_pages:
             return []
         async with self.documents.text(facts.artifact_ref) as text:
-            numbered = list(enumerate(text.ranges.pages, start=1))[first - 1 : last]
-            return [
-                number
-                for number, start in numbered
-                if _unread_part(number, await text.read_chars(start, start + _HEAD_CHARS))
-            ]
+            found: list[int] = []
+            for number, start in enumerate(text.ranges.pages[first - 1 : last], start=first):
+                if _unread_part(number, await text.read_chars(start, start + _HEAD_CHARS)):
+                    found.append(number)
+                if len(found) == most:
+                    break
+            return found
 
     async def _keep(self, facts: Facts, texts: Mapping[int, str]) -> Facts:
         """Put pages that were read into the text of the artifact."""

@@ -218,7 +218,7 @@ class Stash:
             excerpt = await self.documents.excerpt(facts, focus, limit)
             if fragment and not focus.strip():
                 excerpt = await self.documents.at_fragment(excerpt, facts, fragment)
-        unread = self.scans.unread(facts)
+        unread = await self.scans.unread(facts)
         return Artifact(facts, self.settings, excerpt, cache, image, unread, stash=self)
 
     # --- reading back -----------------------------------------------------------------------------
@@ -241,7 +241,7 @@ class Stash:
     ) -> Slice:
         """Return the stored text from character ``offset`` on."""
         async with self.documents.opened(ref_or_url) as (facts, text):
-            self.scans.refuse_scan(facts)
+            await self.scans.refuse_scan(facts)
             reader = _read.text_of(facts, text)
             return await _read.from_offset(reader, facts, offset, max_chars)
 
@@ -277,7 +277,7 @@ class Stash:
                     dump = partial(_read.hex_dump, raw, facts, part, max_chars)
                     return await anyio.to_thread.run_sync(dump)
             if part.unit != "bytes":
-                self.scans.refuse_scan(facts)
+                await self.scans.refuse_scan(facts)
             reader = _read.text_of(facts, text)
             return await _read.of_text(reader, facts, part, max_chars)
 
@@ -300,7 +300,7 @@ class Stash:
         elif unit == "pages":
             facts, unread = await self.scans.pages(facts, start, end, max_chars, deadline, progress)
         if unit != "bytes":
-            self.scans.refuse_scan(facts)
+            await self.scans.refuse_scan(facts)
         part = Part(path, unit, start, end if unread is None else unread - 1)
         if _read.answered_by_handler(facts, path):
             try:

@@ -123,7 +123,7 @@ PAGE_VERDICTS = {
     "source.",
     "soft_404": "The page says that it was not found, though its status is not 404. Check the "
     "address.",
-    "leads_on": "The page leads to another address, leads_to in its facts. Fetch that.",
+    "leads_on": "The page leads to another address. Fetch that.",
     "no_text": "The page has no text.",
 }
 """What a web page may be instead of content, and what to do next, by the codes of page_verdict."""

@@ -133,7 +133,7 @@ test_a_document_without_text_gives_one_clear_line = unreadable("pdf", {
 
 
 test_pages_are_read = reads("pdf", {
-    "no text on some": (make_pdf(["", "Text.", ""], "t"), "[Page 1]\n(no text on this page)\n\n[Page 2]\nText.\n\n[Page 3]\n(no text on this page)\n\n"),
+    "nothing on some": (make_pdf(["", "Text.", ""], "t"), "[Page 1]\n(an empty page)\n\n[Page 2]\nText.\n\n[Page 3]\n(an empty page)\n\n"),
     "empty password": (encrypted(""), "[Page 1]\nFirst page.\n\n[Page 2]\nSecond page.\n\n[Page 3]\nThird page.\n\n"),
     "fields of a form": (with_form_field(), "[Page 1]\nName:\nFilled in by hand\n\n"),
     "rotated": (make_pdf(["One line of text."], "R").replace(b"/Parent 2 0 R", b"/Parent 2 0 R /Rotate 90"), "[Page 1]\nOne line of text.\n\n"),

@@ -3,6 +3,7 @@
 import pytest
 
 from fetchstash.render import as_shown
+from fetchstash.render._texts import SENTENCE
 from fetchstash.stash import Stash
 from tests.loopback import Site
 from tests.public import NAME
@@ -98,6 +99,10 @@ async def test_a_page_that_leads_inside_is_shown_and_not_followed(
     url = put(site, "/a", LEADING["a refresh"].format("http://10.0.0.1/x"))
     artifact = await public.fetch(url)
     assert artifact.facts.leads_to == "http://10.0.0.1/x"
+    several = as_shown((artifact, artifact))
+    for shown in (as_shown(artifact), several):
+        assert "[The page leads to another address. Fetch that.]" in shown
+        assert f'source="{url}">\nhttp://10.0.0.1/x\n</untrusted-' in shown
 
 
 @pytest.mark.parametrize("exempted", ["fetch.allow_hosts", "fetch.allow_nets"])
@@ -125,6 +130,23 @@ async def test_a_page_of_scripts_is_followed_to_its_markdown(site: Site, public:
     assert "Open at nine." in await artifact.text()
     assert (artifact.facts.final_url, artifact.facts.page_verdict) == (end, "")
     assert (await public.list()).total == 1
+
+
+@pytest.mark.parametrize(
+    "link", [MARKDOWN, "<link rel=alternate type=application/rss+xml href=/a/f>"]
+)
+async def test_an_empty_page_names_its_markdown_or_feed_and_is_not_followed(
+    link: str, site: Site, public: Stash
+) -> None:
+    url = put(site, "/a", f"<title>t</title>{link}")
+    artifact = await public.fetch(url)
+    assert site.asked == ["/a"]
+    assert (artifact.facts.page_verdict, artifact.facts.extracted_chars) == ("no_text", None)
+    address = NAME + ("/a.md" if link == MARKDOWN else "/a/f")
+    shown = as_shown(artifact)
+    assert f"Fetch that.]\n{SENTENCE}\n<untrusted-" in shown
+    assert f">\n{address}\n</untrusted-" in shown
+    assert artifact.facts.leads_to == address
 
 
 @pytest.mark.parametrize("body", [SHELL.format(MARKDOWN), SHELL.format(""), ""])

@@ -1,15 +1,17 @@
 """Pages without a text layer: read by OCR when they are asked for, each once, and kept."""
 
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
+import pypdf
 import pytest
 from PIL import Image
 
 from fetchstash.cli.demo.site import make_pdf
-from fetchstash.errors import NoText, TooLarge
+from fetchstash.errors import NoText, TooLarge, as_method
 from fetchstash.handlers import Decision, PageText, unmapped_page
 from fetchstash.render import Host, as_shown, view_of
 from fetchstash.stash import Stash
@@ -64,6 +66,15 @@ def opened(open_stash: OpenStash, reader: Reader) -> OpenStash:
         return open_stash(extract__ocr="off", page_reader=reader if ocr else None, **settings)
 
     return open_it
+
+
+def with_scan(texts: list[str], number: int) -> bytes:
+    """Return a PDF of pages with text, and a scan as page ``number`` (from 1)."""
+    writer = pypdf.PdfWriter(clone_from=io.BytesIO(make_pdf(texts, "t")))
+    writer.insert_page(pypdf.PdfReader(io.BytesIO(SCAN)).pages[0], number - 1)
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
 
 
 def hurried(stash: Stash, seconds: float = 0.5) -> Stash:
@@ -238,11 +249,10 @@ async def test_two_calls_that_read_at_once_lose_nothing(
     assert (facts.ocr_pages, facts.pages_without_text) == (3, 1)
 
 
-async def test_a_blank_page_between_texts_is_read_when_it_is_asked_for(
+async def test_a_scan_between_texts_is_read_when_it_is_asked_for(
     opened: OpenStash, site: Site, reader: Reader
 ) -> None:
-    pages = ["first words", "", *["more words " * 20] * 6]
-    pdf = make_pdf(pages, "t")
+    pdf = with_scan(["first words", *["more words " * 20] * 6], 2)
     async with opened(views__inline_threshold=500, views__preview_chars=20) as stash:
         ref = (await stash.fetch(serve(site, pdf))).ref
         assert reader.read == []  # it stands behind the preview
@@ -253,10 +263,33 @@ async def test_a_blank_page_between_texts_is_read_when_it_is_asked_for(
     assert "[Page 2]\n[read by OCR, confidence .93]\nwords of sheet 2\n\n[Page 3]" in part.text
 
 
-async def test_one_blank_page_among_many_is_not_worth_a_line(opened: OpenStash, site: Site) -> None:
-    pdf = make_pdf(["", *["some words"] * 11], "t")
+@pytest.mark.parametrize(
+    "pages", [with_scan(["some words"] * 11, 1), make_pdf(["some words", "", ""], "t")]
+)
+async def test_one_scan_among_many_and_empty_pages_are_not_worth_a_line(
+    opened: OpenStash, site: Site, pages: bytes
+) -> None:
     async with opened(ocr=False) as stash:
-        assert "without a text layer" not in as_shown(await stash.fetch(serve(site, pdf)))
+        assert "without a text layer" not in as_shown(await stash.fetch(serve(site, pages)))
+
+
+async def test_a_document_of_empty_pages_names_no_ocr(opened: OpenStash, site: Site) -> None:
+    async with opened(ocr=False) as stash:
+        shown = as_shown(await stash.fetch(serve(site, make_pdf(["", ""], "t"))))
+    assert "the document has no text: its 2 pages are blank" in shown
+    assert "ocr" not in shown.lower()
+
+
+@pytest.mark.parametrize(
+    ("ocr", "call"), [(False, "page=3"), (True, "start=3, end=4")], ids=["picture", "OCR"]
+)
+async def test_the_call_for_pages_without_text_names_the_first_of_them(
+    opened: OpenStash, site: Site, ocr: bool, call: str
+) -> None:
+    async with opened(ocr=ocr, views__inline_threshold=200, views__preview_chars=20) as stash:
+        artifact = await stash.fetch(serve(site, with_scan(["many words " * 20] * 3, 3)))
+    assert artifact.unread
+    assert call in as_method(artifact.unread.call)
 
 
 async def test_a_page_whose_text_is_garbage_is_read_by_ocr_when_it_is_asked_for(

@@ -34,8 +34,8 @@ class PdfReason(ReasonTable):
     PDF_SCANNED_PAGE = "the document has no text layer: its page is a picture", LOOK
     PDF_DRAWN = "the document has no text: its {count:,} pages are drawn", LOOK
     PDF_DRAWN_PAGE = "the document has no text: its page is drawn", LOOK
-    PDF_BLANK = "the document has no text: its {count:,} pages are blank", LOOK
-    PDF_BLANK_PAGE = "the document has no text: its page is blank", LOOK
+    PDF_BLANK = "the document has no text: its {count:,} pages are blank", KEPT
+    PDF_BLANK_PAGE = "the document has no text: its page is blank", KEPT
 
 
 _HEADER = re.compile(rb"%PDF-\d")

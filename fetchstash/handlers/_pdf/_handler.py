@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fetchstash.errors import FetchstashError, NoText
+from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Part, PartRequest, PartText, Picture
 from fetchstash.handlers._parts import Reading, Streamed, bounded, part_text
 from fetchstash.handlers._pdf import NO_MAPPING, PdfReason, is_garbage, mend
@@ -129,8 +129,9 @@ def _read_document(
         parts = page_parts(map(_only, fallback.texts(count)), extracted)
         first = next(parts, None)
     if first is None:
-        extracted.learn(pages_without_text=count)
-        raise _why_no_text(document)
+        several, one = _why_no_text(document)
+        extracted.learn(pages_without_text=0 if one is PdfReason.PDF_BLANK_PAGE else count)
+        raise one.error() if pages == 1 else several.error(count=pages)
     yield first
     yield from parts
 
@@ -200,14 +201,16 @@ def _open(source: Path) -> "PdfDocument":
         raise
 
 
-def _pages(document: "PdfDocument", count: int, fallback: "_Pypdf") -> Iterator[Sequence[Block]]:
-    """Yield the blocks of the first ``count`` pages. One page is open at a time."""
+def _pages(
+    document: "PdfDocument", count: int, fallback: "_Pypdf"
+) -> Iterator[Sequence[Block] | None]:
+    """Yield the blocks of each page, None of an empty one. One page is open at a time."""
     from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
 
     has_form = _has_form(document)
     images, tables = PageImages() if are_in(fallback.source) else None, PageTables()
 
-    def read(index: int) -> Sequence[Block]:
+    def read(index: int) -> Sequence[Block] | None:
         with closing(document[index]) as page:
             if not has_form or not _has_field(page):
                 return _blocks(page, images, tables)
@@ -228,7 +231,9 @@ def _only(text: str) -> Sequence[Block]:
     return [text] if text else []
 
 
-def _blocks(page: "PdfPage", images: PageImages | None, tables: PageTables) -> Sequence[Block]:
+def _blocks(
+    page: "PdfPage", images: PageImages | None, tables: PageTables
+) -> Sequence[Block] | None:
     """Return the blocks of a page; its pictures stand behind its text, if it has any."""
     with closing(page.get_textpage()) as text_page:
         text = text_page.get_text_bounded()
@@ -243,8 +248,16 @@ def _blocks(page: "PdfPage", images: PageImages | None, tables: PageTables) -> S
         else:
             blocks = tables.blocks(page, text_page, text, runs, in_columns=bool(ordered))
             blocks = blocks or _only(mend(ordered or text))
+    if not blocks and _is_empty(page):
+        return None
     marks = images.marks(page) if images else ""
     return [*blocks, marks] if blocks and marks else blocks
+
+
+def _is_empty(page: "PdfPage") -> bool:
+    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+    return not (any(page.get_objects(max_depth=1)) or raw.FPDFPage_GetAnnotCount(page))
 
 
 def _bounded_count(pages: int, extracted: Reading) -> int:
@@ -283,7 +296,8 @@ def _has_field(page: "PdfPage") -> bool:
     return False
 
 
-def _why_no_text(document: "PdfDocument") -> FetchstashError:
+def _why_no_text(document: "PdfDocument") -> tuple[PdfReason, PdfReason]:
+    """Return the reason in words for several pages, and for one."""
     from pypdfium2 import PdfiumError, raw  # noqa: PLC0415 - a heavy import
 
     count, reasons = len(document), (PdfReason.PDF_BLANK, PdfReason.PDF_BLANK_PAGE)
@@ -292,14 +306,14 @@ def _why_no_text(document: "PdfDocument") -> FetchstashError:
             with closing(document[number]) as page:
                 if any(page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)):
                     reasons = PdfReason.PDF_SCANNED, PdfReason.PDF_SCANNED_PAGE
-                elif any(page.get_objects(max_depth=1)):
-                    reasons = PdfReason.PDF_DRAWN, PdfReason.PDF_DRAWN_PAGE
-                else:
+                elif _is_empty(page):
                     continue
+                else:
+                    reasons = PdfReason.PDF_DRAWN, PdfReason.PDF_DRAWN_PAGE
             break
     except PdfiumError:
         reasons = PdfReason.PDF_UNREADABLE, PdfReason.PDF_UNREADABLE_PAGE
-    return reasons[1].error() if count == 1 else reasons[0].error(count=count)
+    return reasons
 
 
 def _damage(source: Path) -> PdfReason:

@@ -7,7 +7,7 @@ from itertools import cycle, groupby, pairwise
 from typing import TYPE_CHECKING
 
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._parts import blank_page
+from fetchstash.handlers._parts import blank_page, empty_page
 from fetchstash.handlers._pdf import NO_MAPPING, mend
 from fetchstash.handlers._pdf._lines import Row
 from fetchstash.handlers._pdf._objects import (
@@ -191,30 +191,31 @@ def _plain(letters: Sequence[str]) -> str:
     return mend("".join(letters).replace("\0", ""))
 
 
-def page_parts(pages: Iterable[Sequence[Block]], extracted: Extracted) -> Iterator[Part]:
+def page_parts(pages: Iterable[Sequence[Block] | None], extracted: Extracted) -> Iterator[Part]:
     """Yield a part for each page, more for one with tables; nothing if no page has text.
 
+    None stands for a page with nothing on it, which no OCR need look at.
     The rows of a table that goes on over pages follow each other, each page beginning with its
     first row; what else such pages hold comes behind the table.
     """
     writer = _Writer(extracted)
-    waiting = number = 0
-    for blocks in pages:
-        number += 1
+    waiting: list[Part] = []
+    for number, blocks in enumerate(pages, start=1):
         if blocks and isinstance(blocks[0], str) and blocks[0].startswith(NO_MAPPING):
             extracted.learn(
                 unreadable_pages=extracted.facts.unreadable_pages + 1,
                 unreadable_from=extracted.facts.unreadable_from or number,
             )
         if not blocks:
-            waiting += 1
+            text = empty_page(number) if blocks is None else blank_page(number)
+            waiting.append(Part(text, starts_page=True, blank=blocks is not None))
             continue
-        yield from writer.blank(number - waiting, waiting)
-        waiting = 0
+        yield from writer.blank(waiting)
+        waiting = []
         yield from writer.page(number, list(blocks))
     if writer.pages:
         yield from writer.close()
-        yield from writer.blank(number + 1 - waiting, waiting)
+        yield from writer.blank(waiting)
 
 
 @dataclass(slots=True)
@@ -244,12 +245,11 @@ class _Writer:
         self._held: tuple[_Page, Table] | None = None
         self._open: _Open | None = None
 
-    def blank(self, first: int, count: int) -> Iterator[Part]:
-        """Yield ``count`` pages without text."""
-        if count:
+    def blank(self, pages: Sequence[Part]) -> Iterator[Part]:
+        """Yield pages without text."""
+        if pages:
             yield from self.close()
-        for number in range(first, first + count):
-            yield Part(blank_page(number), starts_page=True, blank=True)
+        yield from pages
 
     def page(self, number: int, blocks: list[Block]) -> Iterator[Part]:
         """Yield the parts of a page, and what was held of the page before."""
