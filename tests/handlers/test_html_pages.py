@@ -3,7 +3,8 @@
 # ruff: noqa: E501 - a page on one line reads better than in pieces
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 
@@ -367,3 +368,46 @@ def test_the_text_of_an_article_keeps(read_page: Read, body: str) -> None:
 def test_a_page_that_is_a_list_of_teasers_keeps_them(read_page: Read) -> None:
     _, text = read_page(page(f"<main><h1>News</h1>{cards('x', 'Today')}</main>"))
     assert text.count("Story") == 9
+
+
+UNSPACED = {
+    "Chinese": (
+        "市议会周二投票决定在洪水到来之前修复下游的水闸，此前各方就费用争论了数月之久。",
+        "工程师在四个桥墩中的两个上发现了裂缝，并警告说铁板后面的木头已经开始腐烂。",
+        ("首页", "时政", "财经", "体育", "视频", "评论", "注册", "登录"),
+        "相关新闻",
+        "北方大桥的故事第{}篇：居民昨晚看到了什么",
+    ),
+    "Japanese": (
+        "市議会は火曜日、費用をめぐる数か月の議論の末、洪水の前に下流の水門を修理することを決めた。",
+        "技術者は四つの橋脚のうち二つに亀裂を見つけ、鉄板の裏の木材が腐り始めていると警告した。",
+        ("トップ", "政治", "経済", "スポーツ", "動画", "会員登録", "ログイン"),
+        "関連記事",
+        "北の橋の物語その{}、住民が昨夜見たもの",
+    ),
+    "Thai": (
+        "สภาเมืองลงมติเมื่อวันอังคารให้ซ่อมประตูน้ำด้านล่างก่อนน้ำท่วมหลังจากถกเถียงเรื่องค่าใช้จ่ายมาหลายเดือน",
+        "วิศวกรพบรอยร้าวในตอม่อสองต้นจากสี่ต้นและเตือนว่าไม้ด้านหลังแผ่นเหล็กเริ่มผุพังแล้ว",
+        ("หน้าแรก", "การเมือง", "เศรษฐกิจ", "กีฬา", "วิดีโอ", "สมัครสมาชิก"),
+        "ข่าวที่เกี่ยวข้อง",
+        "เรื่องราวของสะพานทางเหนือตอนที่ {} และสิ่งที่ชาวบ้านเห็น",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", UNSPACED.values(), ids=UNSPACED.keys())
+def test_menus_are_left_out_where_words_have_no_spaces(
+    read_page: Read, words: tuple[Any, ...]
+) -> None:
+    first, second, menu, related, story = words
+
+    def links(names: Iterable[str]) -> str:
+        items = "".join(f"<li><a href=/{n}>{name}</a></li>" for n, name in enumerate(names))
+        return f"<div><ul>{items}</ul></div>"
+
+    article = "".join(f"<p>{n}{first}{second}{first[n:]}</p>" for n in range(12))
+    more = f"<div><h3>{related}</h3>{links(story.format(n) for n in range(8))}</div>"
+    column = f"<div><h1>{first}</h1><div>{article}</div>{more}</div>"
+    _, text = read_page(f"<title>{first}</title><body>{links(menu)}{column}{links(menu)}")
+    assert text.count(second) == 12
+    assert not [name for name in (*menu, related, story.format(3)) if name in text]

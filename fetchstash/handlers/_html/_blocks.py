@@ -31,7 +31,8 @@ class Block:
 
     ``containers`` are the list items, definitions and quotations around it, the outermost first.
     ``link`` is the address of a link around the whole block. ``words`` is its text with white
-    space collapsed, ``count`` their number and ``linked`` that of its words inside links.
+    space collapsed, ``count`` their number, ``linked`` that of its words inside links, and ``size``
+    the letters of all in a script that puts spaces between words.
     """
 
     kind: str
@@ -44,15 +45,38 @@ class Block:
 
     count: int = field(init=False)
     linked: int = field(init=False)
+    size: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.count = self.words.count(" ") + 1 if self.words else 0
+        self.count, unspaced = _words_in(self.words)
+        self.size = len(self.words) + unspaced * _LETTERS
         self.linked = self.count if self.link else min(_linked_words(self.nodes), self.count)
 
 
 def _linked_words(nodes: list[Node]) -> int:
     inside = (node for node in nodes if not isinstance(node, str))
-    return sum(len(e.raw().split()) if e.tag == "a" else _linked_words(e.children) for e in inside)
+    return sum(
+        _words_in(e.text())[0] if e.tag == "a" else _linked_words(e.children) for e in inside
+    )
+
+
+# Scripts that put no space between words, and how many of their characters make about one.
+_UNSPACED = (
+    (re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"), 2),
+    (re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"), 4),
+)
+_LETTERS = 4
+"""By which a word of other scripts is longer: two characters of Chinese say what six letters do."""
+
+
+def _words_in(text: str) -> tuple[int, int]:
+    """Return how many words a text has, its white space collapsed, and how many without a space."""
+    if not text:
+        return 0, 0
+    unspaced = 0
+    if not text.isascii():
+        unspaced = sum(len(script.findall(text)) // size for script, size in _UNSPACED)
+    return text.count(" ") + 1 + unspaced, unspaced
 
 
 def cut(page: Page) -> list[Block]:
@@ -69,8 +93,8 @@ def cut(page: Page) -> list[Block]:
 
 
 def size_of(blocks: Iterable[Block]) -> int:
-    """Return the characters of the words of blocks."""
-    return sum(len(block.words) for block in blocks)
+    """Return the letters of blocks."""
+    return sum(block.size for block in blocks)
 
 
 class _Cutter(NamedTuple):

@@ -53,14 +53,29 @@ GROUPS = {
     "hidden": r"hidden|hide\b|collapse|invisible|print|mobile|sr-only|visually|no-?print|"
     r"noscript",
 }
-# The second group of signs ends a sentence in Chinese and Japanese.
-_SENTENCE_END = re.compile(r"[.!?。！？…][\"'”’)\]]?(?:\s|$)")  # noqa: RUF001
+# After ASCII's the signs of Chinese and Japanese, Hindi, Urdu, Arabic, Burmese and Khmer. Thai and
+# Lao have none: whatever ends in their letters may be a sentence.
+_SENTENCE_END = re.compile(
+    r"(?:[.!?…。！？।۔؟။។][\"'”’)\]]?|[\u0e01-\u0eff])(?:\s|$)"  # noqa: RUF001
+)
 _ENDING = re.compile(
     r"related|recommend|you (?:may|might) (?:also )?(?:like|be)|"
     r"more (?:from|in|on|stories|posts|articles|news)|comments?\b|repl(?:y|ies)|share|follow|"
     r"subscribe|newsletter|latest|popular|trending|recent|read next|up next|see also|"
     r"further reading|about the author|categories|tags|archives?|navigation|menu|search|contact|"
-    r"footer|quick links|sign up|get in touch|also viewed|similar",
+    r"footer|quick links|sign up|get in touch|also viewed|similar|"
+    # German, French, Spanish and Portuguese, Italian, Dutch, Polish, Russian, Turkish
+    r"kommentare|ähnliche|auch interessant|mehr zum|meistgelesen|weitere artikel|teilen|"
+    r"à lire aussi|même sujet|commentaire|partager|les plus lus|derniers articles|"
+    r"relacionad|comentári|comentario|compart|te puede interesar|más leíd|lo más|leia também|"
+    r"leia mais|mais lid|últimas|correlat|leggi anche|commenti|condividi|più letti|gerelateerd|"
+    r"lees ook|reacties|meest gelezen|powiązane|czytaj (?:też|także|również)|komentarz|najnowsze|"
+    r"по теме|похож|читайте также|комментари|поделиться|популярн|ilgili|benzer|yorum|paylaş|"
+    # Arabic, Chinese, Japanese, Korean
+    r"ذات صلة|اقرأ أيضا|التعليقات|الأكثر قراءة|"
+    r"相关|相關|推荐|推薦|评论|評論|分享|热门|熱門|最新|头条|猜你喜欢|下一篇|上一篇|标签|"
+    r"関連|おすすめ|あわせて|人気|ランキング|コメント|シェア|新着|次の記事|前の記事|"
+    r"관련|추천|인기|댓글|공유|많이 본|최신",
     re.IGNORECASE,
 )
 _NEAR = tuple(
@@ -166,7 +181,7 @@ def features(blocks: list[Block]) -> tuple[list[Row], Row]:
             _KINDS[kind],
             _TAGS.get(parent.tag, 0),
             math.log1p(own_words),
-            len(block.words) / (own_words or 1),
+            block.size / (own_words or 1),
             block.linked / (own_words or 1),
             ends[number],
         ]

@@ -84,7 +84,7 @@ def by_rules(blocks: Sequence[Block], where: Sequence[Place]) -> list[bool]:
     if not any(outside):
         return [True] * len(blocks)
     inside = [place.content and not place.chrome for place in where]
-    sizes = [len(block.words) for block in blocks]
+    sizes = [block.size for block in blocks]
     is_marked = sum(compress(sizes, inside)) > _MIN_SHARE * sum(compress(sizes, outside))
     return inside if is_marked else outside
 
@@ -145,7 +145,7 @@ def keep_tables(blocks: list[Block], keep: list[bool]) -> None:
     kept = list(compress(blocks, keep))
     for block in kept:
         for element in islice(block.parent.outward(), 1, None):
-            sizes[element] += len(block.words)
+            sizes[element] += block.size
     enough = CONTENT_SHARE * size_of(kept)
     where = places([blocks[number] for number in candidates])
     for number, place in zip(candidates, where, strict=True):
