@@ -85,6 +85,15 @@ NO_CONTENT = {
         "<h1>This product is no longer available</h1><p>See our other gates.</p>", "soft_404",
     ),
     "nothing": ("<body></body>", "no_text"),
+    "a check in German": ("<h1>Moment</h1><p>Bestätigen Sie, dass Sie kein Roboter sind.</p>", "human_check"),
+    "a check in Chinese": ("<h1>请稍候</h1><p>请完成人机验证后继续。</p>", "human_check"),
+    "a login page in Japanese": ("<h1>ログイン</h1><form><label>メール<input></label><input type=password></form>", "login"),
+    "a login page in Russian": ("<h1>Войти</h1><form><label>Почта<input></label><input type=password></form>", "login"),
+    "consent in Portuguese": ("<p>Usamos cookies.</p><button>Aceitar tudo</button><p>Aceitar tudo ou rejeitar tudo?</p>", "consent_wall"),
+    "consent in Korean": ("<p>쿠키를 사용합니다.</p><p>모두 동의 또는 모두 거부</p>", "consent_wall"),
+    "a paywall in Japanese": (f"<h1>水門</h1><p>{PROSE}</p><p>有料会員限定の記事です。</p><p>この記事は会員限定です。</p>", "paywall"),
+    "not found in Chinese": ("<h1>抱歉，页面不存在</h1><p>您可以返回首页。</p>", "soft_404"),
+    "not found in Polish": ("<h1>Nie znaleziono strony</h1><p>Wróć na stronę główną.</p>", "soft_404"),
 }  # fmt: skip
 
 
@@ -97,6 +106,7 @@ def test_a_page_without_content_gets_a_verdict(read_page: Read, html: str, verdi
 
 CONTENT = {
     "a short page": "<h1>Gate</h1><p>The gate opens at nine.</p>",
+    "a short page in Chinese": "<h1>水闸</h1><p>水闸九点开门，登录后可以预约。</p>",
     "a page with a login form": f"<p>{PROSE * 6}</p><form>Sign in<input type=password></form>",
     "an article about errors": f"<title>What a 404 is</title><h1>Not found</h1><p>{PROSE * 6}</p>",
     "an article that asks for subscriptions": (

@@ -35,20 +35,25 @@ NOT_FOUND_CHARS = 800
 _CHALLENGE = re.compile(
     r"verif(?:y|ying) (?:that )?you are (?:a )?human|checking your browser|are you a robot|"
     r"not a robot|captcha|ray id|enable javascript and cookies to continue|unusual traffic|"
-    r"press (?:and|&) hold|access denied",
+    r"press (?:and|&) hold|access denied|kein roboter|pas un robot|"
+    r"no (?:eres|soy) un robot|não (?:é|sou) um robô|вы не робот|人机验证|安全验证|"
+    r"ロボットではありません|로봇이 아닙니다",
     re.IGNORECASE,
 )
 _CONSENT = re.compile(
     r"before you continue|accept (?:all|cookies)|reject all|"
     r"manage (?:cookies|preferences|options|settings)|cookie (?:policy|settings|preferences)|"
     r"we (?:and our (?:\d+ )?partners )?use cookies|your (?:privacy choices|consent)|consent to|"
-    r"we value your privacy|alle akzeptieren|tout accepter|aceptar todo|"
-    r"accetta tutto|alles accepteren",
+    r"we value your privacy|alle (?:akzeptieren|ablehnen)|tout (?:accepter|refuser)|"
+    r"(?:aceptar|rechazar) todo|(?:accetta|rifiuta) tutto|alles (?:accepteren|weigeren)|"
+    r"(?:aceitar|rejeitar) tud|(?:принять|отклонить) вс|全部(?:接受|拒绝)|(?:接受|拒绝)所有|"
+    r"すべて(?:同意|許可|拒否)|모두 (?:동의|허용|거부)",
     re.IGNORECASE,
 )
 _LOGIN = re.compile(
     r"(?:log|sign) ?in\b|forgot(?:ten)? (?:your )?password|create (?:an )?account|single sign-on|"
-    r"anmelden|se connecter|iniciar sesión|accedi|inloggen",
+    r"anmelden|se connecter|iniciar ses(?:ión|são)|accedi|inloggen|zaloguj|войти|登录|登入|"
+    r"ログイン|로그인",
     re.IGNORECASE,
 )
 _NEEDS_SCRIPTS = re.compile(
@@ -63,7 +68,8 @@ _PAYWALL = re.compile(
     r"already (?:a )?subscribe[rd]|"
     r"(?:for|to|available to) (?:our |paying )?(?:subscribers|members)(?: only)?\b|"
     r"(?:members|subscribers)[- ]only|become a (?:member|subscriber) to|"
-    r"nur für abonnenten|réservé aux abonnés|para suscriptores|per gli abbonati|voor abonnees",
+    r"nur für abonnenten|réservé aux abonnés|para (?:suscriptores|assinantes)|per gli abbonati|"
+    r"voor abonnees|для подписчиков|会员专享|订阅后|会員限定|有料会員|구독자 전용",
     re.IGNORECASE,
 )
 _NOT_FREE = re.compile(r"\"isAccessibleForFree\"\s*:\s*\"?false", re.IGNORECASE)
@@ -73,7 +79,9 @@ _NOT_FOUND = re.compile(
     r"(?:not (?:be )?(?:found|available)|n[o']t (?:be )?found|no longer (?:available|exists?)|"
     r"removed|"
     r"does(?:n.t| not) exist)|not found|404|seite nicht gefunden|page (?:introuvable|non trouvée)|"
-    r"página no encontrada|pagina non trovata|pagina niet gevonden)\b",
+    r"página (?:no|não) encontrada|pagina non trovata|pagina niet gevonden|"
+    r"страница не найдена|nie znaleziono strony)\b|"
+    r"页面(?:不存在|未找到)|找不到.{0,6}页面|ページ(?:が|は)見つかりません|페이지를 찾을 수 없",
     re.IGNORECASE,
 )
 
