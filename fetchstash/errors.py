@@ -63,12 +63,16 @@ def worded(sentence: str, calls: Sequence[Call], word: Wording = as_method) -> s
     return filled[:1].upper() + filled[1:] if clause and not first else filled
 
 
-def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """Return a question with the known name that is near ``wrong``, or "" if none is."""
+def did_you_mean(wrong: str, known: Iterable[str], prefix: str = "") -> str:
+    """Return a question with the known name that is near ``wrong``, or "" if none is.
+
+    ``prefix`` begins all of them, and makes none near.
+    """
     import difflib  # noqa: PLC0415 - for mistakes alone
 
-    near = difflib.get_close_matches(wrong[:100], [name for name in known if name != wrong], n=1)
-    return f"Did you mean {near[0]}?" if near else ""
+    names = [name.removeprefix(prefix) for name in known if name != wrong]
+    near = difflib.get_close_matches(wrong.removeprefix(prefix)[:100], names, n=1)
+    return f"Did you mean {prefix}{near[0]}?" if near else ""
 
 
 class FetchstashError(Exception):
@@ -245,8 +249,8 @@ def type_checked(target: T) -> T:
             is_right, words = expected.get(name, _ANYTHING)
             if not is_right(value):
                 raise BadArgument(f"{name} is {_got(value)}.", f"It must be {words}.")
-            if name in _LEAST and value is not None and value < _LEAST[name]:
-                raise BadArgument(f"{name} is {value}.", f"It must be {_LEAST[name]} or more.")
+            if name in COUNTS and value is not None and value < COUNTS[name][0]:
+                raise BadArgument(f"{name} is {value}.", f"It must be {between(COUNTS[name][0])}.")
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -261,8 +265,25 @@ def type_checked(target: T) -> T:
     return cast("T", call_later if inspect.iscoroutinefunction(function) else call)
 
 
-_LEAST = {"context": 0, "limit": 0, "max_chars": 1, "max_matches": 1, "max_results": 1, "offset": 0}
-"""The least that counts may be, by the names of their parameters."""
+COUNTS: Mapping[str, tuple[int, int | None]] = {
+    "context": (0, 50),
+    "limit": (0, None),
+    "max_chars": (1, None),
+    "max_matches": (1, 1_000),
+    "max_results": (1, 50),
+    "offset": (0, None),
+}
+"""The least and the most that counts may be, by the names of their parameters.
+
+The most holds for tools: a program may ask for more.
+"""
+
+
+def between(low: float, high: float | None = None) -> str:
+    """Return bounds, both included, in words: "1 to 65,535", "1 or more"."""
+    return f"{low:,.10g} or more" if high is None else f"{low:,.10g} to {high:,.10g}"
+
+
 _ANYTHING: _Expected = lambda _: True, ""
 _CLASSES: Mapping[Any, tuple[Any, str]] = {
     int: (Integral, "a whole number"),
@@ -289,6 +310,13 @@ def _expected(hint: Any) -> _Expected:
         return _ANYTHING
     if typing.is_typeddict(kind):
         kind = dict
+    if kind is Mapping:
+        is_key, key = _expected(parts[0])
+
+        def is_mapping(value: Any) -> bool:
+            return isinstance(value, Mapping) and all(map(is_key, cast("Iterable[Any]", value)))
+
+        return is_mapping, f"a mapping, each key {key}"
     if kind is Sequence:
         is_item, item = _expected(*parts)
 

@@ -94,21 +94,29 @@ WRONG = {
         {"FETCHSTASH_FETCH_PORT": "1"},
         "FETCHSTASH_FETCH_PORT is no setting. Did you mean FETCHSTASH_FETCH_PORTS?",
     ),
+    "near none": (
+        {"FETCHSTASH_FOO": "1"},
+        "is no setting. Check its name in docs/configuration.md.",
+    ),
+    "no port": (
+        {"FETCHSTASH_FETCH_PORTS": ""},
+        "is empty (environment variable FETCHSTASH_FETCH_PORTS). Name one or more, such as 80, ",
+    ),
     "not a number": (
         {"FETCHSTASH_FETCH_PORTS": "a"},
         "fetch.ports is ['a'] (environment variable FETCHSTASH_FETCH_PORTS).",
     ),
     "out of bounds": (
         {"FETCHSTASH_FETCH_PORTS": "70000"},
-        "It must be a list, each item a whole number, 1 to 65_535.",
+        "It must be a list, each item a whole number, 1 to 65,535.",
     ),
     "above the ceiling": (
         {"FETCHSTASH_VIEWS_MAX_CHARS_CEILING": "100001"},
-        "It must be a whole number, 200 to 100_000.",
+        "It must be a whole number, 200 to 100,000.",
     ),
     "not a number at all": (
         {"FETCHSTASH_STORE_MAX_AGE_DAYS": "nan"},
-        "It must be a number, at least 0.",
+        "It must be a number, 0 or more.",
     ),
     "no boolean": ({"FETCHSTASH_STORE_EPHEMERAL": "maybe"}, "It must be true or false."),
     "no choice": ({"FETCHSTASH_VIEWS_PROFILE": "vscod"}, "Did you mean vscode?"),

@@ -164,6 +164,11 @@ def test_a_function_refuses_what_it_does_not_take(name: str) -> None:
         getattr(fetchstash, name)(3)
 
 
+def test_a_mapping_of_settings_is_by_their_names() -> None:
+    with pytest.raises(BadArgument, match=r"settings is .* a mapping, each key a string or None"):
+        fetchstash.open_stash_sync({3: 1}).__enter__()  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
+
+
 @pytest.mark.in_process
 def test_a_store_that_keeps_nothing_needs_no_folder_that_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("some words\n")
@@ -202,6 +207,21 @@ def test_a_stash_that_is_closed_says_so(notes: Path) -> None:
     for use in (kept.text, stash.list, lambda: kept.raw().__enter__()):
         with pytest.raises(fetchstash.StoreError, match="The stash is closed"):
             use()
+
+
+@pytest.mark.in_process
+@pytest.mark.usefixtures("environment")
+def test_a_file_that_is_never_left_keeps_no_stash_open(
+    notes: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with fetchstash.open_stash_sync() as stash:
+        never_left, left_late = stash.add_file(notes).raw(), stash.add_file(notes).raw()
+        assert never_left.__enter__().read_bytes() == notes.read_bytes()
+        left_late.__enter__()
+    left_late.__exit__(None, None, None)
+    assert [record.getMessage() for record in caplog.records] == [
+        "A raw() was never left: use each in a `with` block."
+    ]
 
 
 @pytest.mark.in_process

@@ -9,6 +9,7 @@ import click
 from fetchstash.cli import _show
 from fetchstash.cli._grep import pieces
 from fetchstash.cli._options import (
+    Count,
     max_chars_flag,
     output_flag,
     raw_flag,
@@ -165,9 +166,7 @@ async def _write_out(
 
 @command("Print the whole text, or the bytes", views=True)
 @sources_argument()
-@click.option(
-    "--offset", type=click.IntRange(min=0), metavar="N", default=0, help="First character, from 0."
-)
+@click.option("--offset", type=Count(0), metavar="N", default=0, help="First character, from 0.")
 @_flags
 def get(view: View, words: Sequence[str], offset: int, output: Path | None, raw: bool) -> int:
     """Print the whole text of documents, or their bytes; a terminal gets the first 30,000."""

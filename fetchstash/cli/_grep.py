@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fetchstash.cli import _show
-from fetchstash.cli._options import model_max_chars_flag, refresh_flag, sources_argument
+from fetchstash.cli._options import Count, model_max_chars_flag, refresh_flag, sources_argument
 from fetchstash.cli._run import NO_MATCH, View, aside, command, print_objects, print_text
 from fetchstash.cli._sources import Source, found, read_each, warn, with_sources
 from fetchstash.cli._terminal import safe, screen_of, window_cells
 from fetchstash.cli._words import command_line
-from fetchstash.errors import BadPattern, Call, ExpiredRef, FetchstashError, UnknownRef
+from fetchstash.errors import COUNTS, BadPattern, Call, ExpiredRef, FetchstashError, UnknownRef
 
 if TYPE_CHECKING:
     from fetchstash.stash import Stash
@@ -139,24 +139,18 @@ async def hits(stash: "Stash", ref: str, scanner: Scanner) -> AsyncGenerator[Hit
         yield hit
 
 
-@command("Find the lines that match a pattern", views=True)
+@command("Find the lines that match a pattern", example="-i 'tide gauge' @1 *.pdf", views=True)
 @click.argument("pattern")
 @sources_argument()
 @click.option("-F", "--literal", is_flag=True, help="PATTERN is plain text.")
 @click.option("-i", "--ignore-case", is_flag=True, help="Ignore case.")
 @click.option(
-    "-C", "--context", type=click.IntRange(0, 50), metavar="N", help="Lines around a match."
+    "-C", "--context", type=Count(*COUNTS["context"]), metavar="N", help="Lines around a match."
 )
 @click.option(
-    "-m",
-    "--max-matches",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Matches to show of each source.",
+    "-m", "--max-matches", type=Count(1), metavar="N", help="Matches to show of each source."
 )
-@click.option(
-    "--offset", type=click.IntRange(min=0), metavar="N", default=0, help="Matches to skip."
-)
+@click.option("--offset", type=Count(0), metavar="N", default=0, help="Matches to skip.")
 @refresh_flag
 @model_max_chars_flag
 def grep(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fetchstash.cli import _show
-from fetchstash.cli._options import json_flag, sources_argument
+from fetchstash.cli._options import Count, json_flag, sources_argument
 from fetchstash.cli._run import View, aside, command, print_objects, print_text, say, with_stash
 from fetchstash.cli._sources import kept_each, say_where
 from fetchstash.cli._terminal import Column, Meter, screen_of, table
@@ -115,7 +115,7 @@ _refs = sources_argument("REF...")
 
 
 @command("List what is kept, the newest first", shows=["all_runs"], views=True)
-@click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="Artifacts to list.")
+@click.option("-n", "--limit", type=Count(1), metavar="N", help="Artifacts to list.")
 def ls(view: View, limit: int | None) -> None:
     """List what is kept, the newest first; @1, @2 … name it in every command."""
     screen = screen_of()

@@ -26,7 +26,10 @@ _yes = click.option("--yes", is_flag=True, help="Do it. Without this it says wha
 _tenant = click.option("--tenant", required=True, metavar="TENANT", help="Whose person it is.")
 
 
-@command("Copy a store into another: SETTINGS.toml or FOLDER[#TENANT[/PERSON]]")
+@command(
+    "Copy a store into another: SETTINGS.toml or FOLDER[#TENANT[/PERSON]]",
+    example="~/.local/share/fetchstash team.toml#acme/ada",
+)
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
 @json_flag
@@ -99,7 +102,7 @@ def _run(doing: str, work: "Callable[[Progress], Awaitable[T]]") -> T:
         return anyio.run(work, meter.download("artifacts", local=True).read)
 
 
-@command("Copy what a tenant keeps into a folder")
+@command("Copy what a tenant keeps into a folder", example="research ./research")
 @click.argument("tenant", metavar="TENANT")
 @click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
 @json_flag
@@ -140,7 +143,11 @@ def delete_tenant(settings: Settings, tenant: str, yes: bool) -> int | None:
     return _said(f"{tokens} tokens and {kept:,} artifacts of {tenant}", yes=yes)
 
 
-@command("Delete a person: the tokens, artifacts and calls", name="delete")
+@command(
+    "Delete a person: the tokens, artifacts and calls",
+    name="delete",
+    example="ada --tenant research --yes",
+)
 @click.argument("name", metavar="NAME")
 @_tenant
 @_yes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from fetchstash.cli._options import json_flag
+from fetchstash.cli._options import Count, json_flag
 from fetchstash.cli._run import FAILED, aside, command, failed, in_this_folder, print_objects, say
 from fetchstash.cli._terminal import Column, Meter, safe_line, screen_of, table_or_tabs
 from fetchstash.cli._words import as_command
@@ -170,7 +170,7 @@ def register(
 
 
 @command("Look at what is kept, in a browser")
-@click.option("--port", type=click.IntRange(0, 65_535), default=0, help="0: any free one.")
+@click.option("--port", type=Count(0, 65_535), metavar="N", default=0, help="0: any free one.")
 @click.option("--no-browser", is_flag=True, help="Only print the link.")
 def ui(settings: Settings, port: int, no_browser: bool) -> None:
     """Show what agents fetched and what they were shown of it. The link opens one browser, once."""
@@ -198,10 +198,12 @@ def ui(settings: Settings, port: int, no_browser: bool) -> None:
 T = TypeVar("T")
 
 
-@command("Create a token and print it, once")
+@command("Create a token and print it, once", example="--tenant research --name ada --days 30")
 @click.option("--tenant", required=True, metavar="TENANT", help="Whose artifacts it opens.")
 @click.option("--name", required=True, metavar="NAME", help="Who uses it, for lists and logs.")
-@click.option("--days", type=int, default=90, show_default=True, help="Days until it expires.")
+@click.option(
+    "--days", type=Count(1), metavar="N", default=90, help="Days until it expires; else 90."
+)
 @click.option(
     "--scope",
     "scopes",

@@ -22,8 +22,9 @@ from click.shell_completion import (
 from fetchstash.cli._terminal import safe_line
 from fetchstash.cli._words import command_line, short_ref
 from fetchstash.config import KEYS, Key, Settings, load
-from fetchstash.errors import Call
+from fetchstash.errors import Call, between
 from fetchstash.store import ALL_RUNS
+from fetchstash.text import MIN_MAX_CHARS
 
 if TYPE_CHECKING:
     from fetchstash.store import Facts
@@ -134,11 +135,24 @@ def sources_argument(metavar: str = "SOURCE...") -> Callable[[F], F]:
     )
 
 
+class Count(click.IntRange):
+    """A whole number within bounds, which an error names with an example."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            words = f"{value} is no whole number, {between(self.min or 0, self.max)}"
+            option = f"{param.opts[-1]} " if param else ""
+            self.fail(f"{words}. Write one such as {option}{self.min or 1}.", param, ctx)
+
+
 def max_chars_flag(
     help_text: str = "Characters to show at the most, 200 or more.",
 ) -> Callable[[F], F]:
     """Add ``--max-chars``."""
-    return click.option("--max-chars", type=click.IntRange(min=200), metavar="N", help=help_text)
+    return click.option("--max-chars", type=Count(MIN_MAX_CHARS), metavar="N", help=help_text)
 
 
 model_max_chars_flag = max_chars_flag(
@@ -301,6 +315,7 @@ SOURCE_HELP = (
     "SOURCE is a URL, example.com, a file, - for stdin, or what is kept: @1 the newest, @2 …, or "
     "the beginning of a reference."
 )
+REF_HELP = "REF is what is kept: @1 the newest, @2 …, or the beginning of a reference, as ls shows."
 
 _RANGE = re.compile(r"\s*\[[^]]*[<>]=[^]]*\]$")
 """What click says of the numbers that an option takes; a wrong one is told them."""
@@ -309,13 +324,20 @@ _RANGE = re.compile(r"\s*\[[^]]*[<>]=[^]]*\]$")
 class Command(click.Command):
     """A command whose help leaves out the flags of the settings, but for those it ``shows``.
 
-    With ``views`` it takes --as-model and --json.
+    With ``views`` it takes --as-model and --json. The ``example`` ends the help.
     """
 
     def __init__(
-        self, *arguments: Any, shows: Sequence[str], settings: bool, views: bool, **named: Any
+        self,
+        *arguments: Any,
+        example: str,
+        shows: Sequence[str],
+        settings: bool,
+        views: bool,
+        **named: Any,
     ) -> None:
         super().__init__(*arguments, **named)
+        self.example = example
         self._shows = shows
         if views:
             help_text = "Show exactly what a model is shown."
@@ -361,12 +383,15 @@ class Command(click.Command):
             formatter.write_dl(rows)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Say what a SOURCE is, where the command takes one."""
-        metavars = {parameter.metavar or "" for parameter in self.params}
-        if any("SOURCE" in metavar for metavar in metavars):
+        """Say what a SOURCE or a REF is, where the command takes one, and give the example."""
+        metavars = " ".join(parameter.metavar or "" for parameter in self.params)
+        texts = [SOURCE_HELP] if "SOURCE" in metavars else []
+        texts += [REF_HELP] if "REF" in metavars else []
+        texts += [f"Example: {ctx.command_path} {self.example}"] if self.example else []
+        if texts:
             formatter.write_paragraph()
-            formatter.write_text(SOURCE_HELP)
-        super().format_epilog(ctx, formatter)
+        for text in texts:
+            formatter.write_text(text)
 
 
 def _rows(ctx: click.Context, options: Sequence[click.Option]) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ import click
 from fetchstash.cli import _show
 from fetchstash.cli._options import (
     UNITS,
+    Count,
     complete_sources,
     json_flag,
     max_chars_flag,
@@ -38,7 +39,7 @@ from fetchstash.cli._sources import (
 from fetchstash.cli._terminal import Meter, screen_of
 from fetchstash.cli._words import command_line
 from fetchstash.config import Settings
-from fetchstash.errors import FetchstashError
+from fetchstash.errors import COUNTS, FetchstashError
 
 if TYPE_CHECKING:
     from fetchstash.stash import Picture, Stash
@@ -73,7 +74,12 @@ def _save_picture(picture: "Picture", target: Path) -> None:
         file.write(data)
 
 
-@command("Read lines, pages, rows, a sheet, a member …", name="slice", views=True)
+@command(
+    "Read lines, pages, rows, a sheet, a member …",
+    name="slice",
+    example="@1 --unit pages --start 3 --end 4",
+    views=True,
+)
 @click.argument("word", metavar="SOURCE", shell_complete=complete_sources)
 @click.option("--path", default="", help="Heading, sheet, member, JSON pointer, links …")
 @click.option(
@@ -81,15 +87,12 @@ def _save_picture(picture: "Picture", target: Path) -> None:
 )
 @click.option(
     "--start",
-    type=click.IntRange(min=0),
+    type=Count(0),
     metavar="N",
-    help="First line, page or row from 1; else 0.",
+    help="First line, page or row (from 1), char or byte (from 0).",
 )
 @click.option(
-    "--end",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Last line, page or row; else one past it.",
+    "--end", type=Count(0), metavar="N", help="Last line, page or row; char or byte to end before."
 )
 @click.option(
     "--render",
@@ -141,7 +144,12 @@ def slice_(
     return read_each(view, [word], show)
 
 
-@command("Rank passages by the words you look for", shows=["all_runs"], views=True)
+@command(
+    "Rank passages by the words you look for",
+    example="when does the ferry leave --in @1",
+    shows=["all_runs"],
+    views=True,
+)
 @click.argument("words", nargs=-1, required=True, metavar="WORDS...")
 @click.option(
     "--in",
@@ -154,7 +162,7 @@ def slice_(
 @click.option(
     "-n",
     "--max-results",
-    type=click.IntRange(1, 50),
+    type=Count(*COUNTS["max_results"]),
     metavar="N",
     default=8,
     help="Passages to show.",
@@ -216,7 +224,7 @@ def info(view: View, word: str) -> int:
     return read_each(view, [word], show)
 
 
-@command("Find where the sentences of an answer came from", shows=["all_runs"])
+@command("Find where the sentences of an answer came from", example="answer.md", shows=["all_runs"])
 @click.argument("file", type=click.File(encoding="utf-8", errors="replace"))
 @json_flag
 def trace(settings: Settings, file: "TextIO", as_json: bool) -> int | None:

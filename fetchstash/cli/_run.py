@@ -78,14 +78,15 @@ def command(
     short_help: str,
     *,
     name: str | None = None,
+    example: str = "",
     shows: Sequence[str] = (),
     settings: bool = True,
     views: bool = False,
 ) -> Callable[[Callable[..., int | None]], click.Command]:
     """Make a command of a function that returns an exit code. An error becomes a line on stderr.
 
-    The function gets the ``settings`` as read, with ``views`` a View. ``shows`` are those flags of
-    the settings that the command's help shows.
+    The function gets the ``settings`` as read, with ``views`` a View. ``example``: its arguments in
+    an example of the help; ``shows``: the flags of the settings that the help shows.
     """
 
     def decorate(body: Callable[..., int | None]) -> click.Command:
@@ -115,7 +116,7 @@ def command(
             sys.exit(code or 0)
 
         shown = {"short_help": short_help, "shows": shows, "settings": settings, "views": views}
-        return click.command(name, cls=Command, **shown)(run)
+        return click.command(name, cls=Command, example=example, **shown)(run)
 
     return decorate
 

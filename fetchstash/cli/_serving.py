@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from fetchstash.cli._options import Count
 from fetchstash.cli._run import command
 from fetchstash.config import Settings, WrappedServer, load, resolved
 from fetchstash.errors import BadArgument
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     help="Believe X-Forwarded-For and -Proto of this address or network (http.forwarded).",
 )
 @click.option(
-    "--workers", type=click.IntRange(1), help="Serve in so many processes (http.workers)."
+    "--workers", type=Count(1), metavar="N", help="Serve in so many processes (http.workers)."
 )
 def serve(
     settings: Settings, address: str | None, forwarded: tuple[str, ...], workers: int | None

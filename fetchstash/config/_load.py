@@ -33,16 +33,16 @@ from fetchstash.config._servers import (
     tables,
     wrapped_servers,
 )
-from fetchstash.errors import BadArgument, did_you_mean
+from fetchstash.errors import BadArgument, between, did_you_mean
 from fetchstash.fetch import FetchLimits
 from fetchstash.handlers import ExtractLimits
 from fetchstash.store import StoreLimits, bucket_url, store_folder, store_of_tenant
 from fetchstash.text import TRUNCATIONS, PreviewLimits, Truncation, ViewLimits
 
 
-def advice(wrong: str, known: Iterable[str]) -> str:
+def advice(wrong: str, known: Iterable[str], prefix: str = "") -> str:
     """Return the nearest known name as a question, else where to look."""
-    return did_you_mean(wrong, known) or "Check its name in docs/configuration.md."
+    return did_you_mean(wrong, known, prefix) or "Check its name in docs/configuration.md."
 
 
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
@@ -61,6 +61,10 @@ def convert(key: Key, raw: Any, origin: str) -> Any:
     except ValueError:
         what = f"{key.path} is {raw!r} ({origin})."
         raise BadArgument(what, f"It must be {_expected(key)}.") from None
+    if key.item is int and not values:
+        examples = ", ".join(map(str, key.default))
+        what = f"{key.path} is empty ({origin})."
+        raise BadArgument(what, f"Name one or more, such as {examples}, or take it out.")
     for value in values:
         what = f"{key.path} is {value!r} ({origin})."
         if not _within(key, value):
@@ -100,9 +104,7 @@ def _expected(key: Key) -> str:
     words = _WORDS[key.kind] if key.item is None else f"a list, each item {_WORDS[key.item]}"
     if key.choices:
         return f"one of {', '.join(key.choices)}"
-    if key.low is not None and key.high is not None:
-        return f"{words}, {key.low:g} to {key.high:_.0f}"
-    return f"{words}, at least {key.low:g}" if key.low is not None else words
+    return words if key.low is None else f"{words}, {between(key.low, key.high)}"
 
 
 _NAME = re.compile("[a-z0-9][a-z0-9-]{0,62}")
@@ -366,7 +368,7 @@ def _environment_layers(environment: Mapping[str, str]) -> Iterable[tuple[str, M
         key = by_variable.get(name)
         if key is None:
             what = f"The environment variable {name} is no setting."
-            raise BadArgument(what, advice(name, by_variable))
+            raise BadArgument(what, advice(name, by_variable, _PREFIX))
         items = [item.strip() for item in value.split(",") if item.strip()]
         yield f"environment variable {name}", {key.path: items if key.kind is tuple else value}
 
@@ -381,10 +383,11 @@ def _of_file(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
         if section not in sections:
             what = f"The settings file {path} has an unknown section {section!r}."
             raise BadArgument(what, advice(section, sections))
-        table, is_table = cast("Mapping[str, Any]", values), isinstance(values, dict)
-        layer |= (
-            {f"{section}.{name}": table[name] for name in table} if is_table else {section: table}
-        )
+        if isinstance(values, dict):
+            table = cast("Mapping[str, Any]", values)
+            layer |= {f"{section}.{name}": value for name, value in table.items()}
+        else:
+            layer[section] = values
     return {path: value for path, value in layer.items() if path not in _OF_THE_FILE_ALONE}
 
 

@@ -1,5 +1,6 @@
 """Open a Stash, for async code and for other."""
 
+import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import (
@@ -11,6 +12,7 @@ from contextlib import (
 )
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
+from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 import anyio
@@ -101,6 +103,7 @@ async def _close(room: Fetcher | Extractor | PageReader | ArtifactStore) -> None
         await room.aclose()
 
 
+_log = logging.getLogger("fetchstash.stash")
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
@@ -110,10 +113,43 @@ Target_co = TypeVar("Target_co", covariant=True)
 
 @dataclass(slots=True)
 class Portal:
-    """The way into the loop of a stash, until that is closed."""
+    """The way into the loop of a stash, until that is closed. ``entered``: what nobody left yet."""
 
     into_loop: BlockingPortal
     is_closed: bool = False
+    entered: "list[_Entered[Any]]" = field(default_factory=list["_Entered[Any]"])
+
+    def close(self) -> None:
+        """Leave what was entered and not left: the loop waits for it."""
+        self.is_closed = True
+        if self.entered:
+            _log.warning("A raw() was never left: use each in a `with` block.")
+        while self.entered:
+            self.entered[-1].__exit__(None, None, None)
+
+
+@dataclass(eq=False, slots=True)
+class _Entered(AbstractContextManager[R]):
+    """A context of the loop, for a `with` block outside of it."""
+
+    portal: Portal
+    context: AbstractContextManager[R]
+
+    def __enter__(self) -> R:
+        value = self.context.__enter__()
+        self.portal.entered.append(self)
+        return value
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        if self not in self.portal.entered:  # the stash was closed before
+            return None
+        self.portal.entered.remove(self)
+        return self.context.__exit__(kind, error, trace)
 
 
 class _Wrapper(Protocol[Target_co]):
@@ -156,7 +192,7 @@ def _awaited(portal: Portal, work: Awaitable[R]) -> R:
 
 
 def _entered(portal: Portal, context: AbstractAsyncContextManager[R]) -> AbstractContextManager[R]:
-    return portal.into_loop.wrap_async_context_manager(context)
+    return _Entered(portal, portal.into_loop.wrap_async_context_manager(context))
 
 
 def _artifact(portal: Portal, work: Awaitable[Artifact]) -> "SyncArtifact":
@@ -231,11 +267,11 @@ def _blocking(
     def opened_sync(*args: P.args, **kwargs: P.kwargs) -> Generator[SyncStash]:
         with start_blocking_portal() as into_loop:
             portal = Portal(into_loop)
-            with _entered(portal, opened(*args, **kwargs)) as stash:
+            with into_loop.wrap_async_context_manager(opened(*args, **kwargs)) as stash:
                 try:
                     yield SyncStash(stash, portal)
                 finally:
-                    portal.is_closed = True
+                    portal.close()
 
     return opened_sync
 

@@ -153,7 +153,11 @@ def test_exit_codes_say_what_happened(run: Terminal, site: Site) -> None:
     assert run("grep", "nothing", url, code=1).stdout == ""
     run("search", "nothing", code=1)
     assert run("grep", code=2).stdout == ""
-    assert "5 is not in the range" in run("get", url, "--max-chars", "5", code=2).stderr
+    for wrong in ("5", "many"):
+        told = run("get", url, "--max-chars", wrong, code=2).stderr
+        assert (
+            f"{wrong} is no whole number, 200 or more. Write one such as --max-chars 200." in told
+        )
     assert "[refused] " in run("fetch", "http://127.0.0.2/", code=3).stderr
     assert "[unknown_ref] " in run("get", "art_" + "a" * 26, code=3).stderr
     assert "[http_error] " in run("fetch", site.url("/none"), code=3).stderr

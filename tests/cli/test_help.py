@@ -1,6 +1,9 @@
 """Help: short screens, each command with its own options."""
 
 import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -40,6 +43,22 @@ def test_a_command_fits_one_screen_with_its_own_options(name: str) -> None:
     text = "\n".join(lines)
     for flag in ("--allow-host", "--max-artifacts", "--profile"):
         assert flag not in text
+
+
+def with_examples() -> Iterator[Command]:
+    for command in commands.commands.values():
+        inner = command.commands.values() if isinstance(command, click.Group) else [command]
+        yield from (item for item in inner if isinstance(item, Command) and item.example)
+
+
+@pytest.mark.parametrize("command", [*with_examples()], ids=lambda command: command.name)
+def test_an_example_of_the_help_is_a_line_that_the_command_takes(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("answer.md").write_text("It leaves at nine.\n")
+    with command.make_context("it", shlex.split(command.example)) as context:
+        assert command.get_help(context).endswith(f"\nExample: it {command.example}")
 
 
 def test_hosts_are_listed_once_in_the_help_of_register() -> None:

@@ -218,7 +218,7 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
     ("get_search_content", {"artifact_ref": "REF", "offset": True},
      "[bad_argument] offset is true. It must be a whole number."),
     ("get_search_content", {"artifact_ref": "REF", "maxChars": 199},
-     "[bad_argument] maxChars is 199. It must be 200 at the least."),
+     "[bad_argument] maxChars is 199. It must be 200 or more."),
     ("artifact_slice", {"artifact_ref": "REF", "unit": "words"},
      "[bad_argument] unit is 'words'. It must be one of lines, chars, bytes, pages, rows."),
     ("artifact_grep", {"pattern": "x", "artifact_refs": ["REF"] * 11},

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from fetchstash.errors import BadArgument, Call, did_you_mean
+from fetchstash.errors import BadArgument, Call, between, did_you_mean
 from fetchstash.server.tools._specs import Schema, ToolSpec
 from fetchstash.text import clip
 
@@ -211,8 +211,7 @@ def _check(name: str, value: Any, schema: Schema) -> None:
     elif kind == "integer":
         low, high = schema["minimum"], schema.get("maximum")
         if value < low or (high is not None and value > high):
-            bounds = f"from {low} to {high}" if high is not None else f"{low} at the least"
-            raise BadArgument(f"{name} is {value}.", f"It must be {bounds}.")
+            raise BadArgument(f"{name} is {value}.", f"It must be {between(low, high)}.")
     elif kind == "array":
         items = cast("Sequence[Any]", value)
         low, high = schema["minItems"], schema["maxItems"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fetchstash.config import Settings
+from fetchstash.errors import COUNTS
 from fetchstash.text import MIN_MAX_CHARS
 
 if TYPE_CHECKING:
@@ -114,6 +115,11 @@ def _number(
 ) -> Schema:
     bounds = {"minimum": low} | ({"maximum": high} if high is not None else {})
     return _schema("integer", description, default, bounds)
+
+
+def _count(name: str, description: str = "", *, default: int) -> Schema:
+    low, high = COUNTS[name]
+    return _number(description, low=low, high=high, default=default)
 
 
 def _flag(description: str = "") -> Schema:
@@ -258,7 +264,7 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
         "The end of the result says how to read more.",
         {
             "artifact_ref": ref,
-            "offset": _number(default=0),
+            "offset": _count("offset", default=0),
             "maxChars": max_chars(limits.default_max_chars),
         },
         required=("artifact_ref",),
@@ -279,9 +285,9 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
             "artifact_refs": refs,
             "literal": _flag("Plain text, no pattern"),
             "ignore_case": _flag(),
-            "context": _number("Lines around a match", high=50, default=2),
-            "max_matches": _number(low=1, high=1_000, default=30),
-            "offset": _number("Matches to skip", default=0),
+            "context": _count("context", "Lines around a match", default=2),
+            "max_matches": _count("max_matches", default=30),
+            "offset": _count("offset", "Matches to skip", default=0),
             "maxChars": max_chars(limits.short_max_chars),
         },
         required=("pattern",),
@@ -328,7 +334,7 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
         {
             "query": _text(at_most=1_000),
             "artifact_refs": _texts("None: all of this run", item_chars=url_chars),
-            "max_results": _number(low=1, high=50, default=8),
+            "max_results": _count("max_results", default=8),
             "maxChars": max_chars(limits.short_max_chars),
         },
         required=("query",),
