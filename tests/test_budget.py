@@ -13,22 +13,22 @@ ROOT = Path(__file__).parents[1]
 BUDGET = {
     "bench": (17, 2_683),
     "compare": (11, 1_534),
-    "fetchstash": (4, 969),
-    "fetchstash/cli": (24, 5_852),
+    "fetchstash": (4, 997),
+    "fetchstash/cli": (24, 5_889),
     "fetchstash/client": (23, 6_128),
-    "fetchstash/config": (4, 1_198),
+    "fetchstash/config": (4, 1_201),
     "fetchstash/fetch": (21, 5_366),
     "fetchstash/gateway": (14, 3_553),
     "fetchstash/handlers": (87, 22_963),
     "fetchstash/render": (6, 1_229),
-    "fetchstash/server": (18, 3_599),
+    "fetchstash/server": (18, 3_604),
     "fetchstash/service": (18, 4_790),
-    "fetchstash/stash": (15, 4_522),
+    "fetchstash/stash": (15, 4_558),
     "fetchstash/store": (28, 8_064),
     "fetchstash/system": (4, 610),
     "fetchstash/text": (7, 1_444),
     "scripts": (45, 6_888),
-    "tests": (245, 54_801),
+    "tests": (245, 54_852),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
