@@ -5,7 +5,6 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -258,6 +257,8 @@ def line_meant(command: click.Command, name: str, arguments: Sequence[str]) -> s
 
 def near(option: str, own: Sequence[str], others: Sequence[str]) -> list[str]:
     """Return the options that are spelt like a wrong one; those of the settings must be nearer."""
+    from difflib import get_close_matches  # noqa: PLC0415 - for mistakes alone
+
     word = option.lstrip("-")
     for names, cutoff in ((own, _NEAR), (others, _VERY_NEAR)):
         by_word = {name.lstrip("-"): name for name in names if name.startswith("--")}

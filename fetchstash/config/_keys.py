@@ -322,17 +322,17 @@ def profile_of(client_name: str) -> str:
 
 def _keys() -> dict[str, Key]:
     keys = [
-        _key(section, room, item.name, item.metadata["setting"])
+        _key(section, room, item.name, hints[item.name], item.metadata["setting"])
         for section, rooms in DEFAULTS.items()
         for room in rooms
+        for hints in (get_type_hints(room.__class__),)
         for item in fields(room)
         if "setting" in item.metadata
     ]
     return {key.path: key for key in keys}
 
 
-def _key(section: str, room: object, name: str, described: Setting) -> Key:
-    hint = get_type_hints(type(room))[name]
+def _key(section: str, room: object, name: str, hint: Any, described: Setting) -> Key:
     kind, item, choices = hint, None, described.choices
     if get_origin(hint) is tuple:
         kind, item = tuple, get_args(hint)[0]

@@ -6,7 +6,6 @@ from fetchstash.system import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.store._contract import (
-        REF_PREFIX,
         Facts,
         Finding,
         GrepQuery,
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
         ALL_RUNS,
         AUTO_RUN,
         DEFAULT_RUN,
+        REF_PREFIX,
         StoreLimits,
         View,
         bucket_url,
@@ -68,13 +68,13 @@ __all__ = [
 
 _MODULES = {
     "_contract": (
-        "Facts Finding GrepQuery Line Listing Matches Passage REF_PREFIX Removed Run "
+        "Facts Finding GrepQuery Line Listing Matches Passage Removed Run "
         "SearchResult Usage keep_store_facts new_facts stamp"
     ),
     "_counts": "Counts",
     "_limits": (
-        "ALL_RUNS AUTO_RUN DEFAULT_RUN StoreLimits View bucket_url folder_run person_run "
-        "project_of project_run store_folder store_of_tenant with_run"
+        "ALL_RUNS AUTO_RUN DEFAULT_RUN REF_PREFIX StoreLimits View bucket_url folder_run "
+        "person_run project_of project_run store_folder store_of_tenant with_run"
     ),
     "_objects": "MemoryObjects Objects open_objects",
     "_open": (

@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fetchstash.errors import Call
+from fetchstash.store._limits import REF_PREFIX
 from fetchstash.store._text import StrideIndex
 from fetchstash.text.facts import FACTS, DocumentFacts
 from fetchstash.text.ranges import Heading
-
-REF_PREFIX = "art_"
-
 
 _TIMES = ("created_at", "expires_at", "validated_at", "earlier_at")
 _LISTS = (

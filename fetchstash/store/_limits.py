@@ -11,6 +11,8 @@ from urllib.parse import unquote, urlsplit
 from fetchstash.errors import BadArgument
 from fetchstash.text import Setting, setting
 
+REF_PREFIX = "art_"
+
 DEFAULT_RUN = "default"
 AUTO_RUN = "auto"
 """One run for each project (project_run)."""

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from fetchstash.errors import Call, ExpiredRef, StoreError, UnknownRef
 from fetchstash.store._blobs import KINDS, Blob, Kind
-from fetchstash.store._contract import REF_PREFIX, Facts, is_ref
+from fetchstash.store._contract import Facts, is_ref
 from fetchstash.store._disk import REPAIR, not_stored
-from fetchstash.store._limits import ALL_RUNS, DEFAULT_RUN, View
+from fetchstash.store._limits import ALL_RUNS, DEFAULT_RUN, REF_PREFIX, View
 from fetchstash.store._schema import Db
 from fetchstash.store._text import StrideIndex
 from fetchstash.text import clip
