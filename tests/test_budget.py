@@ -14,7 +14,7 @@ BUDGET = {
     "bench": (17, 2_683),
     "compare": (11, 1_534),
     "fetchstash": (4, 997),
-    "fetchstash/cli": (24, 5_889),
+    "fetchstash/cli": (24, 5_890),
     "fetchstash/client": (23, 6_128),
     "fetchstash/config": (4, 1_201),
     "fetchstash/fetch": (21, 5_366),
