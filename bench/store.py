@@ -1,6 +1,6 @@
 """A durable put against a plain program that promises the same; grep beside ripgrep; search.
 
-    python -P bench/store.py [--puts 40] [--mb 100] [--at FOLDER]
+    python -P bench/store.py [--puts 40] [--mb 100]
 
 put writes two files, raw and text, three ways:
 
@@ -14,10 +14,6 @@ put    by way of the spool, and in the catalogue
 
 grep is that of Debian's ripgrep on one thread over the same file, if it is installed; search is
 over a thousand new artifacts. Both have --mb of text.
-
-On ext4 without a journal, making a file takes longer the more inodes of its group were freed in the
-last minutes (recently_deleted in Linux's fs/ext4/ialloc.c). Where tests or an earlier run have just
-deleted thousands of files, measure in a new folder directly under / (--at).
 """
 
 import hashlib
@@ -220,9 +216,9 @@ async def measure(folder: Path, repeat: int, megabytes: int) -> None:
 
 
 def main() -> int:
-    chosen = options(__doc__, puts=40, mb=100, at=Path(tempfile.gettempdir()))
+    chosen = options(__doc__, puts=40, mb=100)
     print(load())
-    with tempfile.TemporaryDirectory(dir=chosen.at) as folder:
+    with tempfile.TemporaryDirectory() as folder:
         anyio.run(measure, Path(folder), chosen.puts, chosen.mb)
     return 0
 

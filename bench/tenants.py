@@ -30,10 +30,9 @@ from typing import Any
 
 from bench._calls import Caller, fetched, timed
 from bench._run import p99
-from fetchstash.cli.demo._tour import command
 from fetchstash.cli.demo.site import HANDBOOK, READINGS, REPORT, Site
 from scripts.drive.programs import options
-from scripts.drive.service import free_port, serving
+from scripts.drive.service import free_port, serving, token_of
 
 BOUND = 2.0
 LINES = 1_000
@@ -141,7 +140,7 @@ async def serving_team(**variables: str) -> AsyncGenerator[Team]:
     with tempfile.TemporaryDirectory() as name:
         port = free_port()
         store = ["--config", os.devnull, "--folder", f"{name}/store"]
-        tokens = {tenant: token_of(tenant, store) for tenant in ("quiet", "flood")}
+        tokens = {tenant: token_of(tenant, *store) for tenant in ("quiet", "flood")}
         async with Site() as site:
             flags = [*store, "--allow-host", f"127.0.0.1:{site.port}"]
             environment = os.environ | variables
@@ -173,13 +172,6 @@ async def measure(title: str, arguments: Namespace, team: Team) -> bool:
         print(f"  {count} × {error}")
     print(f"  p99 beside over alone {ratio:.2f} (bound {BOUND:g}), {errors.total()} errors (0)")
     return ratio <= BOUND and not errors
-
-
-def token_of(tenant: str, store: Sequence[str]) -> str:
-    """Create a token of a tenant."""
-    words = [command(), "token", "create", "--tenant", tenant, "--name", "bench", *store]
-    made = subprocess.run(words, check=True, capture_output=True, text=True)
-    return made.stdout.split()[0]
 
 
 async def all_is_fair(arguments: Namespace) -> bool:

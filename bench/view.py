@@ -1,19 +1,17 @@
 """Time how long the view takes to paint, in Chromium, over many artifacts and long texts.
 
-    python -P bench/view.py [--artifacts 10000] [--megabytes 100] [--times 40] [--first]
+    python -P bench/view.py [--artifacts 10000] [--megabytes 100] [--times 40]
 
 list: another artifact of the list is chosen. text, table: another place of a text and of a CSV of
 so many bytes. tree: a level of a JSON of 15 MB, of which a tree is made. json: a place of the text
 of a JSON of so many bytes. A time is from the action to the frame behind the one that shows its
-result, once the overview stands. ``--first`` lets server and browser run before all else on the
-machine (sched(7), SCHED_RR; needs root), as if it had nothing else to do. Needs Playwright and
-Chromium: the environment that scripts/ci extras makes has them.
+result, once the overview stands. On a busy machine `chrt -r 10` runs server and browser first.
+Needs Playwright and Chromium: the environment that scripts/ci extras makes has them.
 """
 
 import os
 import random
 import shutil
-from functools import partial
 from pathlib import Path
 from statistics import quantiles
 
@@ -77,14 +75,12 @@ async def measure(page: Page, refs: dict[str, str], count: int, times: int) -> N
         )
 
 
-async def main(count: int, size: int, times: int, *, first: bool) -> None:
+async def main(count: int, size: int, times: int) -> None:
     """Make the store, open the view, and measure."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     with quick_folder() as folder:
         refs = await fill(folder, count, size)
         settings = load({"store.folder": str(folder), "store.run": "first"})
-        if first:  # the browser inherits it
-            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(10))
         async with ViewServer.open(settings) as server, async_playwright() as playwright:
             browser = await playwright.chromium.launch(
                 executable_path=chromium, args=["--no-sandbox"]
@@ -98,6 +94,5 @@ async def main(count: int, size: int, times: int, *, first: bool) -> None:
 
 
 if __name__ == "__main__":
-    chosen = options(__doc__, artifacts=10_000, megabytes=100, times=40, first=False)
-    work = partial(main, first=chosen.first)
-    anyio.run(work, chosen.artifacts, chosen.megabytes * 10**6, chosen.times)
+    chosen = options(__doc__, artifacts=10_000, megabytes=100, times=40)
+    anyio.run(main, chosen.artifacts, chosen.megabytes * 10**6, chosen.times)

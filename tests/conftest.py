@@ -41,8 +41,8 @@ With the mark ``in_process`` they read documents without a worker, all else as i
 """
 COSTLY = Path(__file__).with_name("costly.txt")
 """The tests that take long for ``scripts/test --quick``, as ``--measure`` found them."""
-MOST_SECONDS = {"tests/stash": 0.2}
-"""What a case may take of a processor and not be costly: 0.08 s, more where all is composed."""
+MOST_SECONDS = {"tests/stash": 0.12}
+"""What a case may take of a processor and not be costly: 0.05 s, more where all is composed."""
 seconds: dict[str, float] = {}
 processes: list[str] = []
 
@@ -74,18 +74,28 @@ def stay_on_loopback(event: str, arguments: tuple[Any, ...]) -> None:
 sys.addaudithook(stay_on_loopback)
 
 
+# Nothing that collecting the tests makes is garbage: the collector would go through it all again.
+gc.disable()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add options for short runs.
 
     ``--cases N``: of each test's table of cases run N at most, from all over it. ``--cheap``: leave
-    out what COSTLY lists. ``--deal``: let each process read its share of the files alone: to read
-    all takes it as long as the quick tests do (--dist each). ``--measure``: write the list, of the
-    tests that are selected (-n 0).
+    out what COSTLY lists, and what needs PostgreSQL. ``--deal``: let each process read its share of
+    the files alone: to read all takes it as long as the quick tests do (--dist each).
+    ``--measure``: write the list, of the tests that are selected (-n 0).
     """
     parser.addoption("--cases", type=int, default=0)
     parser.addoption("--cheap", action="store_true")
     parser.addoption("--deal", action="store_true")
     parser.addoption("--measure", action="store_true")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the quick tests start no PostgreSQL: the other stores keep the same contract."""
+    if config.option.cheap:
+        os.environ["TESTS_WITHOUT_POSTGRESQL"] = "1"
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -146,14 +156,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the list of costly tests if it is asked for."""
     if session.config.option.measure:
-        over = (n for n, s in seconds.items() if s > MOST_SECONDS.get(n.rpartition("/")[0], 0.08))
+        over = (n for n, s in seconds.items() if s > MOST_SECONDS.get(n.rpartition("/")[0], 0.05))
         COSTLY.write_text("".join(f"{name}\n" for name in sorted(over)), encoding="utf-8")
 
 
 def pytest_collection_finish() -> None:
-    """Let no garbage collection go through all tests and modules again."""
-    gc.collect()
+    """Let no garbage collection go through all tests and modules, from here on either."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

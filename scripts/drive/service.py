@@ -73,6 +73,13 @@ def serving(
         yield process
 
 
+def token_of(tenant: str, *flags: str, environment: Mapping[str, str] = os.environ) -> str:
+    """Create a token of a tenant, as an operator does."""
+    words = [command(), "token", "create", "--tenant", tenant, "--name", "drive", *flags]
+    made = subprocess.run(words, env=environment, check=True, capture_output=True, text=True)
+    return made.stdout.split()[0]
+
+
 @contextmanager
 def served(folder: Path, *flags: str) -> Generator[str]:
     """Serve over HTTP from a store in ``folder``, and yield the URL.

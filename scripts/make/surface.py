@@ -8,7 +8,6 @@ import ast
 import importlib
 import inspect
 import json
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cache
@@ -24,6 +23,7 @@ from fetchstash.errors import FetchstashError
 from fetchstash.server.tools import tool_specs
 from fetchstash.store import Facts
 from fetchstash.store._schema import STEPS
+from scripts.make.tables import wrapped
 
 ADAPTERS = ("anthropic", "google_genai", "langchain", "litellm", "openai", "pydantic_ai")
 MODULES = {
@@ -209,31 +209,15 @@ def signature(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> str:
 
 def lines() -> str:
     """Return the kept list, a line for each promise."""
-    return "\n".join(
-        [
-            *(line for kind in (_tools, _settings, _commands, _codes, _facts) for line in kind()),
-            *_stores(),
-            *_library(),
-            "",
-        ]
-    )
-
-
-def _tools() -> Iterator[str]:
+    kept: list[str] = []
     for spec in tool_specs(load({"ingest.read_roots": ["/"], "ingest.site": True})):
-        yield f"tool {spec.name}"
+        kept.append(f"tool {spec.name}")
         for name, schema in spec.properties.items():
-            kept = {key: value for key, value in schema.items() if key != "description"}
-            yield f"tool {spec.name} {name} {json.dumps(kept, sort_keys=True)}"
-
-
-def _settings() -> Iterator[str]:
+            values = {key: value for key, value in schema.items() if key != "description"}
+            kept.append(f"tool {spec.name} {name} {json.dumps(values, sort_keys=True)}")
     for path, key in KEYS.items():
         flag = f" --{key.flag}" if key.flag else ""
-        yield f"setting {path} = {toml_value(key.default)} {key.variable}{flag}"
-
-
-def _commands() -> Iterator[str]:
+        kept.append(f"setting {path} = {toml_value(key.default)} {key.variable}{flag}")
     for name, command in sorted(commands.commands.items()):
         below = command.commands if isinstance(command, click.Group) else {"": command}
         for word, leaf in sorted(below.items()):
@@ -241,30 +225,19 @@ def _commands() -> Iterator[str]:
             for parameter in leaf.params:
                 if isinstance(parameter, click.Argument) or parameter in leaf.own_options:
                     options = " ".join((*parameter.opts, *parameter.secondary_opts))
-                    yield f"command {f'{name} {word}'.strip()}: {options}"
-
-
-def _codes() -> Iterator[str]:
-    classes = (error for error in vars(errors).values() if isinstance(error, type))
-    found = {error.code for error in classes if issubclass(error, FetchstashError)}
-    yield from (f"error {code}" for code in sorted(found))
-
-
-def _facts() -> Iterator[str]:
-    for field in fields(Facts):
-        yield f"fact {field.name}: {inspect.formatannotation(field.type)}"
-
-
-def _stores() -> Iterator[str]:
-    yield f"store schema {len(STEPS)}"
-
-
-def _library() -> Iterator[str]:
+                    kept.append(f"command {f'{name} {word}'.strip()}: {options}")
+    classes = [error for error in vars(errors).values() if isinstance(error, type)]
+    codes = {error.code for error in classes if issubclass(error, FetchstashError)}
+    kept += [f"error {code}" for code in sorted(codes)]
+    kept += [f"fact {each.name}: {inspect.formatannotation(each.type)}" for each in fields(Facts)]
+    kept.append(f"store schema {len(STEPS)}")
     for module in MODULES:
-        for name in public_names(module):
-            yield f"library {name.path}: {one_line(name.declaration)}"
-            for member in name.members:
-                yield f"library {name.path}.{member.path}: {one_line(member.declaration)}"
+        for public in public_names(module):
+            kept.append(f"library {public.path}: {one_line(public.declaration)}")
+            for member in public.members:
+                path = f"{public.path}.{member.path}"
+                kept.append(f"library {path}: {one_line(member.declaration)}")
+    return "\n".join([*kept, ""])
 
 
 def one_line(text: str) -> str:
@@ -276,7 +249,7 @@ def reference() -> str:
     """Return the page docs/reference.md."""
     parts = [HEAD]
     for module, about in MODULES.items():
-        parts.append(f"## {module}\n" + (f"\n{textwrap.fill(about, 100)}\n" if about else ""))
+        parts.append(f"## {module}\n" + (f"\n{wrapped(about)}\n" if about else ""))
         for name in public_names(module):
             parts.append(f"### {name.path.removeprefix('fetchstash.')}\n")
             parts.append(f"```text\n{folded(name.declaration)}\n```\n")
@@ -291,20 +264,9 @@ def member_line(member: Name) -> str:
     """Return the item of a member in the list of its class."""
     head = f"- `{one_line(member.declaration).removeprefix('def ')}`"
     first = one_line(member.doc.partition("\n\n")[0])
-    text = f"{head}: {first}" if first else head
-    return (
-        textwrap.fill(
-            text, 100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-        )
-        + "\n"
-    )
+    return wrapped(f"{head}: {first}" if first else head, "  ") + "\n"
 
 
 def folded(declaration: str) -> str:
     """Return a declaration in lines of at most 100 columns."""
-    return "\n".join(
-        textwrap.fill(
-            line, 100, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-        )
-        for line in declaration.splitlines()
-    )
+    return "\n".join(wrapped(line, "    ") for line in declaration.splitlines())

@@ -16,7 +16,6 @@ import shutil
 import sys
 import tempfile
 import time
-import venv
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,29 +27,14 @@ from mcp.client.streamable_http import streamable_http_client
 from fetchstash.cli.demo._tour import ask, command
 from fetchstash.cli.demo.site import Site
 from scripts.drive.programs import check, failures, fault_of, options, output_of
-from scripts.drive.service import free_port, running, serving
-from scripts.drive.tools import ROOT
+from scripts.drive.service import free_port, running, serving, token_of
+from scripts.drive.tools import ROOT, debian, python_tool
 
 DEPLOY = ROOT / "deploy"
 UNIT = DEPLOY / "fetchstash.service"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fetchstash" / "deploy"
 EXPOSURE = 1.5
 """The most that `systemd-analyze security` may say; it counts from 0 (safe) to 10."""
 START_SECONDS = 120
-
-
-def unpacked(package: str, program: str) -> str | None:
-    """Return the path of a program, unpacked from Debian's package where it is not installed."""
-    if found := shutil.which(program):
-        return found
-    folder = CACHE / package
-    there = folder / "usr" / "bin" / program
-    if not there.exists() and shutil.which("apt-get"):
-        folder.mkdir(parents=True, exist_ok=True)
-        output_of(["apt-get", "download", package], cwd=folder)
-        for archive in folder.glob("*.deb"):
-            output_of(["dpkg", "-x", archive, folder])
-    return str(there) if there.exists() else None
 
 
 async def fetches(url: str, token: str, page: str) -> str:
@@ -80,31 +64,26 @@ def check_unit() -> None:
 
 def check_prometheus() -> None:
     """Check the rules, scrape a service, and ask every query of the dashboard and the rules."""
-    promtool, prometheus = unpacked("prometheus", "promtool"), unpacked("prometheus", "prometheus")
-    if promtool is None or prometheus is None:
-        print("SKIPPED: Debian's prometheus cannot be had here")
+    if not debian("prometheus", "prometheus"):
         return
-    rules = [promtool, "check", "rules", "--lint=all", "--lint-fatal", DEPLOY / "alerts.yaml"]
+    rules = ["promtool", "check", "rules", "--lint=all", "--lint-fatal", DEPLOY / "alerts.yaml"]
     check("promtool check rules", fault_of(rules))
     with tempfile.TemporaryDirectory() as name:
-        asyncio.run(_check_scraped(Path(name), promtool, prometheus))
+        asyncio.run(_check_scraped(Path(name)))
 
 
-async def _check_scraped(folder: Path, promtool: str, prometheus: str) -> None:
+async def _check_scraped(folder: Path) -> None:
     async with Site() as site:
         environment = os.environ | {
             "FETCHSTASH_STORE_FOLDER": str(folder / "store"),
             "FETCHSTASH_FETCH_ALLOW_HOSTS": f"127.0.0.1:{site.port}",
         }
         page = site.url("/report.pdf")
-        await asyncio.to_thread(_check_queries, folder, promtool, prometheus, environment, page)
+        await asyncio.to_thread(_check_queries, folder, environment, page)
 
 
-def _check_queries(
-    folder: Path, promtool: str, prometheus: str, environment: Mapping[str, str], page: str
-) -> None:
-    made = [command(), "token", "create", "--tenant", "acme", "--name", "alice"]
-    token = output_of(made, env=environment).stdout.strip()
+def _check_queries(folder: Path, environment: Mapping[str, str], page: str) -> None:
+    token = token_of("acme", environment=environment)
     port = free_port()
     scraped, own = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
     environment = {**environment, "FETCHSTASH_HTTP_METRICS": scraped}
@@ -115,7 +94,7 @@ def _check_queries(
         "scrape_configs": [job],
     }
     (folder / "prometheus.yaml").write_text(json.dumps(config), encoding="utf-8")
-    collect = [prometheus, f"--config.file={folder}/prometheus.yaml"]
+    collect = ["prometheus", f"--config.file={folder}/prometheus.yaml"]
     collect += [f"--storage.tsdb.path={folder}/data", f"--web.listen-address={own}"]
     with (
         serving(port, folder / "service.log", environment=environment),
@@ -130,7 +109,7 @@ def _check_queries(
         metrics = folder / "metrics"
         metrics.write_text(httpx2.get(f"http://{scraped}/metrics").text)
         with metrics.open() as text:
-            checked = output_of([promtool, "check", "metrics"], stdin=text)
+            checked = output_of(["promtool", "check", "metrics"], stdin=text)
         # Its naming advice is not OpenTelemetry's; a text that it cannot parse is a fault.
         unreadable = "error while linting" in checked.stderr
         check("promtool check metrics", unreadable and checked.stderr)
@@ -169,22 +148,16 @@ def asked(prometheus: str, query: str) -> list[Any] | None:
 
 def check_kubernetes() -> None:
     """Check the manifests, as they are and as kubectl puts them together, against the schemas."""
-    folder = CACHE / "kubernetes"
-    program = folder / "bin" / "kubernetes-validate"
-    if not program.exists():
-        venv.create(folder, with_pip=True)
-        install = [folder / "bin" / "python", "-m", "pip", "install", "-q", "kubernetes-validate"]
-        if output_of(install).returncode:
-            print("SKIPPED: kubernetes-validate cannot be installed here")
-            return
+    programs = python_tool("checkers")
+    if programs is None:
+        return
+    program = programs / "kubernetes-validate"
     files = DEPLOY / "kubernetes.yaml", DEPLOY / "autoscaler.yaml"
     keeps = "the manifests keep the schemas of Kubernetes"
     check(keeps, fault_of([program, "--strict", *files]))
-    kubectl = unpacked("kubernetes-client", "kubectl")
-    if kubectl is None:
-        print("SKIPPED: kubectl cannot be had here")
+    if not debian("kubectl", "kubernetes-client"):
         return
-    built = output_of([kubectl, "kustomize", DEPLOY])
+    built = output_of(["kubectl", "kustomize", DEPLOY])
     check("kubectl kustomize accepts the kustomization", built.returncode and built.stderr)
     kinds, wanted = (
         sorted(re.findall(r"(?m)^kind: (\w+)", text))

@@ -10,25 +10,19 @@ takes long are many or large inputs: neither depends on the interpreter. Exit co
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from scripts.drive.tools import ROOT, skip, uv_program
 from scripts.parts.checks import DEALT, code_of
 
 PYENV = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-WANTED = (
-    ("the system's Python", (3, 11), ["/usr/bin/python3"]),
-    (
-        "Python 3.13 or newer",
-        (3, 13),
-        [
-            "python3.14",
-            "python3.13",
-            *(str(PYENV / f"{minor}*/bin/python") for minor in ("3.14", "3.13")),
-        ],
-    ),
-)
+WANTED = {
+    "the system's Python": ["/usr/bin/python3"],
+    "Python 3.13 or newer": [
+        *("python3.14", "python3.13"),
+        *map(str, sorted(PYENV.glob("3.1[34]*/bin/python"), reverse=True)),
+    ],
+}
 
 
 def version(python: str) -> tuple[int, ...]:
@@ -41,21 +35,11 @@ def version(python: str) -> tuple[int, ...]:
     return tuple(int(part) for part in done.stdout.split(".") if part.strip().isdigit())
 
 
-def first(candidates: Sequence[str], lowest: tuple[int, ...]) -> str:
-    """Return the first candidate that runs and is new enough, "" if none is."""
-    paths = [
-        str(path)
-        for candidate in candidates
-        for path in (sorted(Path("/").glob(candidate[1:])) if "*" in candidate else [candidate])
-    ]
-    return next((path for path in paths if version(path)[:2] >= lowest), "")
-
-
 def main() -> int:
     """Test on the interpreters that are named, or found; return how many failed."""
     pythons = sys.argv[1:]
-    for name, lowest, candidates in () if pythons else WANTED:
-        if python := first(candidates, lowest):
+    for name, candidates in () if pythons else WANTED.items():
+        if python := next((each for each in candidates if version(each) >= (3, 11)), ""):
             pythons.append(python)
         else:
             skip(name, "no such interpreter is here")

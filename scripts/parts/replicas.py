@@ -24,13 +24,12 @@ from scripts.drive.programs import ends_well, options
 from scripts.drive.tools import ROOT, debian, node_program, postgresql
 from scripts.replicas.machines import Bucket, azurite, ceph
 from scripts.replicas.torture import BUGS
+from scripts.torture.kept import FAULTS_FOUND
 
 TORTURE, NGINX = (str(ROOT / "scripts" / "replicas" / f"{n}.py") for n in ("torture", "nginx"))
 CEPH = ("radosgw", "ceph-mon", "ceph-osd", "ceph-common")
 """Debian's packages."""
 MAX_SECONDS = 1_200
-FAULTS_FOUND = 3
-"""The exit code of a program that found faults: an exception ends with 1."""
 
 PARTS = ("contract", "torture", "nginx")
 

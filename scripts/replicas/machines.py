@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import uuid
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -114,17 +114,18 @@ def azurite(folder: Path, program: str) -> Generator[Bucket]:
 
 
 @contextmanager
-def nginx(folder: Path, servers: str) -> Generator[str]:
-    """Run nginx in front of servers; give its URL."""
+def nginx(folder: Path, ports: Sequence[int]) -> Generator[int]:
+    """Run nginx in front of servers on loopback; give its port."""
     folder.mkdir(parents=True)
     port = free_port()
+    servers = "\n".join(f"server 127.0.0.1:{n} max_fails=1 fail_timeout=1s;" for n in ports)
     text = Path(__file__).with_name("nginx.conf").read_text()
     text = text.replace("{port}", str(port)).replace("{servers}", servers)
     (folder / "nginx.conf").write_text(text)
     program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin") or "nginx"
     command = [program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-g", "daemon off;"]
     with running(command, port, os.environ, folder / "nginx.out"):
-        yield f"http://127.0.0.1:{port}"
+        yield port
 
 
 def make_s3_bucket(endpoint: str, bucket: str) -> None:

@@ -38,10 +38,9 @@ from fetchstash.store import (
 )
 from fetchstash.store._catalog_store import CatalogStore
 from scripts.drive.programs import options
-from scripts.torture.kept import Child, Ledger, dice, put, read_back, say, show, sums
+from scripts.torture.kept import FAULTS_FOUND, Child, Ledger, dice, put, read_back, say, show, sums
 from tests.store.postgres import Server, server
 
-FAULTS_FOUND = 3
 MAX_FROZEN_SECONDS = 16
 """More than a request to the bucket may take: some are given up, and take effect after all."""
 OWNERS = tuple((tenant, person) for tenant in ("acme", "globex") for person in ("ada", "bob"))

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from fetchstash.store import ArtifactStore, Facts
 from fetchstash.text.ranges import Ranges
 
+FAULTS_FOUND = 3
+"""The exit code of a program that found faults: an exception ends with 1."""
 PIPE_BYTES = 2**20
 """What a child may report before anybody reads it: one whose pipe is full stands still."""
 

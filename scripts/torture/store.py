@@ -31,7 +31,7 @@ from fetchstash.errors import FetchstashError, UnknownRef
 from fetchstash.store import ALL_RUNS, StoreLimits, check_store, open_store
 from scripts.drive.programs import options
 from scripts.torture.kept import Child, Ledger, dice, read_back, show, sums
-from scripts.torture.store_children import is_half
+from scripts.torture.store_roles import is_half, play_role
 
 PUT_STEPS = ("measured", "locked", "renamed", "folders_synced", "committed", "put_done")
 GC_STEPS = ("locked", "committed", "unlinked", "gc_done")
@@ -45,8 +45,8 @@ def start(
     folder: Path, ledger: Ledger, role: str, *arguments: str, hold: str = "", more: str = ""
 ) -> Child:
     """Start a process that plays a role. ``hold``: STEP:N, where it stops for good."""
-    program = str(Path(__file__).with_name("store_children.py"))
-    words = [program, role, str(folder), *arguments, "--hold", hold, *more.split()]
+    words = [__file__, "--role", role, "--folder", str(folder), "--hold", hold, *more.split()]
+    words += ["--given", *arguments] if arguments else []
     RUNNING.append(Child(ledger, role, *words))
     return RUNNING[-1]
 
@@ -83,23 +83,17 @@ async def verify(folder: Path, expected: Iterable[tuple[str, ...]], ledger: Ledg
             if await is_half(other, facts):
                 faults.append(f"half: {facts.artifact_ref}")
         await other.gc()
-        strays = [
-            removed.artifact_ref
-            for removed in await other.gc(dry_run=True)
-            if removed.reason == "orphan"
-        ]
-        faults.extend(f"orphan: {stray}" for stray in strays)
+        left = await other.gc(dry_run=True)
+        faults.extend(f"orphan: {one.artifact_ref}" for one in left if one.reason == "orphan")
         await other.aclose()
     await store.aclose()
-    again = await open_store(
-        StoreLimits(folder, run="kept")
-    )  # nobody else has it open now: the spool is swept
+    # Nobody else has it open now: the spool is swept.
+    again = await open_store(StoreLimits(folder, run="kept"))
     faults.extend(f"left in the spool: {path.name}" for path in again.spool.iterdir())
     await again.aclose()
     before = await refs_of(folder)
-    await check_store(
-        StoreLimits(folder), repair=True
-    )  # writes what a kill, or a full disk, left unwritten
+    # Writes what a kill, or a full disk, left unwritten.
+    await check_store(StoreLimits(folder), repair=True)
     for name in ("catalog.db", "catalog.db-wal", "catalog.db-shm"):
         (folder / name).unlink(missing_ok=True)
     await check_store(StoreLimits(folder), repair=True)
@@ -232,25 +226,22 @@ def directed_unlink(folder: Path, ledger: Ledger, *, plant: bool) -> None:
         deleter.wait_for("reached", "unlocked")
     second = start(folder, ledger, "putter", "the raw", "the text", more="--announce")
     second.wait_for("reached", "measured")
+
+    def put_between() -> None:
+        for step in ("folders_synced", "committed"):
+            second.wait_for("reached", step)
+            second.go_on()
+        second.wait_for("kept")
+
+    def delete_on() -> None:
+        deleter.go_on()
+        deleter.wait_for("done")
+
     # With the bug the lock is free, and the put goes through between; else it has to wait.
-    for step in (put_between, delete_on) if plant else (delete_on, put_between):
-        step(deleter, second)
+    for go_on in (put_between, delete_on) if plant else (delete_on, put_between):
+        go_on()
     for child in (deleter, second):
         child.end()
-
-
-def put_between(_: Child, putter: Child) -> None:
-    """Let the put go through."""
-    for step in ("folders_synced", "committed"):
-        putter.wait_for("reached", step)
-        putter.go_on()
-    putter.wait_for("kept")
-
-
-def delete_on(deleter: Child, _: Child) -> None:
-    """Let the delete go on to its end."""
-    deleter.go_on()
-    deleter.wait_for("done")
 
 
 def on_a_full_disk(kills: int, seed: int, ledger: Ledger) -> None:
@@ -312,7 +303,12 @@ def rounds(kills: int, chance: random.Random, ledger: Ledger, *, plant: bool) ->
 
 def main() -> int:
     """Play all of it; return the exit code."""
-    args = options(__doc__, kills=1000, seed=1, plant=False, disk="")
+    args = options(
+        __doc__, kills=1000, seed=1, plant=False, disk="",
+        role="", folder=Path(), given=list[str](), hold="", announce=False,
+    )  # fmt: skip
+    if args.role:
+        play_role(args)
     ledger = Ledger()
     began = time.monotonic()
     if args.disk:

@@ -86,6 +86,8 @@ class Server:
 def new_server() -> Server:
     """Start a server that ends with this process; skip the test where there is none."""
     pytest.importorskip("psycopg", reason="psycopg is in the extra team")
+    if "TESTS_WITHOUT_POSTGRESQL" in os.environ:
+        pytest.skip("the quick tests start no PostgreSQL")
     if not _program("initdb") or not _program("pg_ctl"):
         pytest.skip("PostgreSQL is not installed")
     # A short path, as that of a socket must be, and one that the user postgres can follow.

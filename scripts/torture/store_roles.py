@@ -1,19 +1,16 @@
-"""The processes that torture/store.py kills. Each reports as kept.py says."""
+"""The parts that the processes play which torture/store.py kills. Each reports as kept.py says."""
 
-import argparse
 import hashlib
 import random
 import sys
 import time
+from argparse import Namespace
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
-
-# Tests run it with the wheel alone: the checkout comes last, so that the wheel's fetchstash counts.
-sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from fetchstash.errors import ExpiredRef, StoreError, UnknownRef
 from fetchstash.store import (
@@ -74,9 +71,8 @@ def content(chance: random.Random) -> tuple[bytes, bytes]:
     """Return one of a few documents, so that artifacts share files; half of the texts are new."""
     number = chance.randrange(6)
     text = b"document %d\n" % number * chance.choice([1, 100, 20_000])
-    return b"raw %d " % number * 10_000, text if chance.random() < 0.5 else text + chance.randbytes(
-        8
-    ).hex().encode()
+    new = chance.randbytes(8).hex().encode() if chance.random() < 0.5 else b""
+    return b"raw %d " % number * 10_000, text + new
 
 
 async def writer(folder: Path, seed: int) -> None:
@@ -177,20 +173,8 @@ async def putter(folder: Path, raw: str, text: str) -> None:
     say("kept", (await put(store, *both)).artifact_ref, *sums(*both))
 
 
-ROLES = (writer, patient_writer, early, churner, reader, deleter, collector, putter)
-CHILDREN: dict[str, Any] = {role.__name__: role for role in ROLES}
-
-
-def main() -> None:
-    """Play one part."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("role", choices=CHILDREN)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("arguments", nargs="*")
-    parser.add_argument("--hold", default="", help="STEP:N, where to stop for good")
-    parser.add_argument("--announce", action="store_true", help="report each step")
-    parser.add_argument("--plant", action="store_true", help="put in the bug")
-    args = parser.parse_args()
+def play_role(args: Namespace) -> None:
+    """Play one part, and stop for good at the step STEP:N of ``--hold``."""
     if args.hold:
         last, number = args.hold.split(":")
         hold_at(last, int(number))
@@ -198,9 +182,10 @@ def main() -> None:
         announce_steps()
     if args.plant:
         plant_a_bug()
-    arguments = [int(text) if text.isdigit() else text for text in args.arguments]
-    anyio.run(CHILDREN[args.role], args.folder, *arguments)
+    given = [int(text) if text.isdigit() else text for text in args.given]
+    anyio.run(CHILDREN[args.role], args.folder, *given)
+    sys.exit()
 
 
-if __name__ == "__main__":
-    main()
+ROLES = (writer, patient_writer, early, churner, reader, deleter, collector, putter)
+CHILDREN: dict[str, Any] = {role.__name__: role for role in ROLES}
