@@ -118,7 +118,8 @@ class Prose:
         width = max((len(row) for row in rows), default=0)
         if width <= 1:
             for row in rows:
-                self.paragraph(row[0])
+                if not isinstance(row[0], Repeated):
+                    self.paragraph(row[0])
             return
         self._gap()
         for number, row in enumerate(rows):
@@ -198,6 +199,12 @@ def repeated(text: str) -> str:
     return text if len(text) <= LONGEST_REPEATED else DITTO
 
 
+class Repeated(str):
+    """The text of a cell that spans rows, in another row than its first."""
+
+    __slots__ = ()
+
+
 @dataclass(slots=True)
 class Cell:
     """A cell of a table with its paragraphs; ``is_covered``: one above it may reach into it."""
@@ -213,13 +220,17 @@ class OpenTables:
 
     ``table``, ``row`` and ``cells`` are the names of the elements; ``cell`` is the open one. As in
     HTML, one that spans columns leaves the others empty, and one that spans rows is repeated in
-    those of its column that it covers.
+    those of its column that it covers. Office documents have an element for each covered cell;
+    ``leaves_out``: these leave them out, as HTML does.
     """
 
-    def __init__(self, prose: Prose, table: str, row: str, *cells: str) -> None:
+    def __init__(
+        self, prose: Prose, table: str, row: str, *cells: str, leaves_out: bool = False
+    ) -> None:
         self.cell = Cell()
         self._prose = prose
         self._names = table, row, cells
+        self._leaves_out = leaves_out
         self._rows: list[list[list[str]]] = []
         self._around: list[Cell] = []
         self._spans: list[dict[int, tuple[int, str]]] = []  # by column: rows to come, and the text
@@ -250,7 +261,9 @@ class OpenTables:
 
     def end(self, name: str) -> None:
         """Take an end tag; a table within a cell becomes the text of the cell."""
-        table, _, cells = self._names
+        table, row, cells = self._names
+        if self._leaves_out and name in {row, *cells} and self._rows and self._rows[-1]:
+            self._fill(self._rows[-1][-1], self._spans[-1])
         if name in cells:
             if self._rows and self._rows[-1]:
                 self._end_cell(self.cell, self._rows[-1][-1], self._spans[-1])
@@ -263,6 +276,14 @@ class OpenTables:
             else:
                 self._prose.table(rows)
 
+    def _fill(self, row: list[str], spans: dict[int, tuple[int, str]]) -> None:
+        """Repeat what reaches from above into the next columns of a row."""
+        while len(row) in spans:
+            left, above = spans.pop(len(row))
+            if left > 1:
+                spans[len(row)] = left - 1, above
+            row.append(Repeated(above))
+
     def _end_cell(self, cell: Cell, row: list[str], spans: dict[int, tuple[int, str]]) -> None:
         for text in ("\n".join(cell.paragraphs), *[""] * (cell.width - 1)):
             left, above = spans.pop(len(row), (0, ""))
@@ -270,7 +291,7 @@ class OpenTables:
                 left, above = cell.height, repeated(text)
             if left > 1:
                 spans[len(row)] = left - 1, above
-            row.append(text or (above if cell.is_covered else ""))
+            row.append(text or (Repeated(above) if cell.is_covered else ""))
 
 
 def table_row(cells: Iterable[str]) -> str:

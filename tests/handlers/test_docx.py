@@ -530,6 +530,11 @@ def merged_odf(word: str, row: int, column: int) -> str:
     return cell if rows else "<table:covered-table-cell/>"
 
 
+def merged_jats(word: str, row: int, column: int) -> str:
+    rows, columns = merged(word, row, column)
+    return f'<td rowspan="{rows}" colspan="{columns}">{word}</td>' if rows else ""
+
+
 def merged_rows(cell: Callable[[str, int, int], str], name: str) -> str:
     cells = [[cell(word, n, at) for at, word in enumerate(line)] for n, line in enumerate(MERGED)]
     return "".join(f"<{name}>{''.join(line)}</{name}>" for line in cells)
@@ -541,6 +546,10 @@ def merged_rows(cell: Callable[[str, int, int], str], name: str) -> str:
         ("docx", docx(f"<w:tbl>{merged_rows(merged_docx, 'w:tr')}</w:tbl>")),
         ("pptx", pptx(f"<a:tbl>{merged_rows(merged_pptx, 'a:tr')}</a:tbl>")),
         ("odf", odf(f"<table:table>{merged_rows(merged_odf, 'table:table-row')}</table:table>")),
+        (
+            "xml_text",
+            f"<article><table>{merged_rows(merged_jats, 'tr')}</table></article>".encode(),
+        ),
     ],
 )
 def test_a_value_that_spans_rows_is_repeated_in_them_as_in_html(
@@ -560,6 +569,14 @@ def test_a_value_that_spans_rows_is_repeated_in_them_as_in_html(
         ["South", "2026", "8"],
     ]
     assert {row.count("|") for row in rows} == {4}
+
+
+def test_a_value_that_spans_rows_of_the_only_column_is_said_once(read: Read) -> None:
+    rows = "".join(
+        f"<w:tr><w:tc><w:tcPr><w:vMerge{merge}/></w:tcPr>{paragraph(text)}</w:tc></w:tr>"
+        for merge, text in ((' w:val="restart"', "Opens at nine."), ("", ""), ("", ""))
+    )
+    assert read("docx", docx(f"<w:tbl>{rows}</w:tbl>"))[1] == "Opens at nine.\n\n"
 
 
 def test_a_row_of_word_that_begins_later_leaves_its_first_columns_empty(read: Read) -> None:

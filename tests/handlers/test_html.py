@@ -4,6 +4,7 @@ import pytest
 
 from fetchstash.handlers import ExtractLimits, Hints
 from fetchstash.handlers._html import _blocks, _repairs, _tree
+from fetchstash.handlers._prose import DITTO
 from tests.handlers.conftest import Read, Save
 from tests.handlers.parts import PROSE, handler_named
 
@@ -172,6 +173,10 @@ FRAGMENTS = {
             "| River | Gate | Mark |\n| --- | --- | --- |\n| Lea | Low | 4 |\n| Lea | High | 5 |\n"
             "| Aire | Top | 6 |"
         ),
+    ),
+    "a value that spans many rows leaves all others in their columns": (
+        f"<table><tr><th>It<th>At<tr><td rowspan=40>{'Lea' * 9}<td>0{'<tr><td>1' * 39}</table>",
+        f"| It | At |\n| --- | --- |\n| {'Lea' * 9} | 0 |" + f"\n| {'Lea' * 9} | 1 |" * 39,
     ),
     "a value that spans columns leaves the others empty": (
         (
@@ -578,3 +583,13 @@ def test_text_beyond_the_limit_is_truncated_and_marked(read_page: Read) -> None:
     extracted, text = read_page(article(f"<p>{PROSE}</p>" * 2_000), max_chars=200_000)
     assert extracted.facts.extraction_truncated
     assert 100_000 < len(text) <= 200_000
+
+
+def test_where_too_much_would_be_repeated_marks_keep_the_columns(read: Read) -> None:
+    spanning = f"<td rowspan=300>{'gate ' * 16}" * 5
+    text = read("html", f"<table><tr>{spanning}<td>0{'<tr><td>1' * 299}</table>".encode())[1]
+    rows = [line.split(" | ") for line in text.split("\n") if line.endswith("1 |")]
+    assert {len(row) for row in rows} == {6}
+    assert len(rows) == 299
+    assert rows[-1][0] == f"| {DITTO}"
+    assert len(text) < 10 * 300 * len("<tr><td>1")

@@ -73,6 +73,15 @@ def test_the_format_is_recognised_and_read(save: Save, data: bytes, word: str, t
     assert "".join(part.text for part in extracted.parts or ()) == text
 
 
+def test_rows_of_a_cals_table_that_a_cell_spans_keep_their_columns(read: Read) -> None:
+    table = (
+        b"<article><table><tgroup cols='2'><thead><row><entry>a</entry><entry>b</entry></row></thead>"
+        b"<tbody><row><entry morerows='1'>x</entry><entry>1</entry></row>"
+        b"<row><entry>2</entry></row></tbody></tgroup></table></article>"
+    )
+    assert read("xml_text", table)[1] == "| a | b |\n| --- | --- |\n| x | 1 |\n| x | 2 |\n\n"
+
+
 def test_notes_of_an_outline_stand_below_their_items(read: Read) -> None:
     outline = b"""<opml version="2.0"><body><outline text="Plan" _note="Ask Ada&#10;&#10;by May">
 <outline text="Step" _note="not before noon"/><outline text="" _note="a note alone"/></outline></body></opml>"""

@@ -303,9 +303,9 @@ class _Grid:
         self._spans: dict[int, tuple[int, str]] = {}  # by column: rows to come, and their text
         # A cell that is all of a row may say that it spans a hundred.
         self._width = max((sum(map(_span, row)) for row in rows if len(row) > 1), default=1)
-        # Characters that cells and names may repeat: about as many as were written.
+        # Characters that cells and names may repeat: a few times as many as were written.
         count = sum(map(len, rows))
-        self._spare, self._spare_names = 3 * count, 20 * count
+        self._spare, self._spare_names = 40 * count, 20 * count
 
     def row(self, cells: list[Element], inline: Inline, *, is_head: bool) -> list[str]:
         """Return the texts of a row, one a column; names of columns are repeated in all."""
@@ -342,10 +342,7 @@ class _Grid:
             if left > 1:
                 self._spans[len(texts)] = left - 1, value
             self._spare -= len(value) + 3
-            if self._spare < 0:
-                self._spans.clear()
-                return
-            texts.append(value)
+            texts.append(value if self._spare >= 0 else DITTO)  # no column may move
 
 
 def _span(cell: Element, name: str = "colspan", most: int = MAX_COLUMNS_SPANNED) -> int:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._office import OfficeReason
-from fetchstash.handlers._office._common import learn_metadata
+from fetchstash.handlers._office._common import learn_metadata, number
 from fetchstash.handlers._parts import Beside, BesideParts, Streamed
 from fetchstash.handlers._prose import OpenTables, Prose, read_prose
 from fetchstash.handlers._xml import Node, attribute
@@ -92,6 +92,10 @@ def _chapters(package: Node, folder: str) -> Iterator[str]:
 _CHUNK = 64 * 1024
 _MAX_LEVEL = 6
 
+# Rows and cells of CALS tables, which articles may hold (JATS 1.3, module OASIS); morerows counts
+# those below the first.
+_CALS = {"row": "tr", "entry": "td"}
+_MAX_ROWS, _MAX_SPAN = 1_000, 100
 _SECTIONS = {"section", "sec", "app", "abstract", "ack", "ref-list", "boxed-text"}
 _TITLES = {"title", "article-title", "subtitle"}
 _TAKEN = _TITLES | {"td", "th"}
@@ -140,15 +144,20 @@ class _Reader:
         self._level = 1
         self._skipping = 0
         self._pieces: list[list[str]] = []
-        self._tables = OpenTables(prose, "table", "tr", "td", "th")
+        self._tables = OpenTables(prose, "table", "tr", "td", "th", leaves_out=True)
         self._outlines = 0
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if self._skipping or name in _SKIPPED:
             self._skipping += 1
             return
+        name = _CALS.get(name, name) if self._tables else name
         self._open.append(name)
         self._tables.start(name)
+        if name in {"td", "th"}:
+            rows = attributes.get("rowspan") or str(number(attributes.get("morerows", "")) + 1)
+            self._tables.cell.height = min(number(rows, 1), _MAX_ROWS)
+            self._tables.cell.width = min(number(attributes.get("colspan", ""), 1), _MAX_SPAN)
         if name in _SECTIONS:
             self._level += 1
         elif name in _TAKEN or (name in _BLOCKS and "title" not in self._open[:-1]):
@@ -163,7 +172,7 @@ class _Reader:
         if self._skipping:
             self._skipping -= 1
             return
-        self._open.pop()
+        name = self._open.pop()
         if name in _SECTIONS:
             self._level -= 1
         elif name in _TITLES and self._pieces:
