@@ -19,7 +19,7 @@ BUDGET = {
     "fetchstash/config": (4, 1_201),
     "fetchstash/fetch": (21, 5_366),
     "fetchstash/gateway": (14, 3_553),
-    "fetchstash/handlers": (87, 22_963),
+    "fetchstash/handlers": (87, 22_990),
     "fetchstash/render": (6, 1_229),
     "fetchstash/server": (18, 3_604),
     "fetchstash/service": (18, 4_790),
@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 610),
     "fetchstash/text": (7, 1_444),
     "scripts": (44, 6_684),
-    "tests": (245, 54_864),
+    "tests": (245, 54_905),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
