@@ -316,7 +316,7 @@ def _expected(hint: Any) -> _Expected:
         def is_mapping(value: Any) -> bool:
             return isinstance(value, Mapping) and all(map(is_key, cast("Iterable[Any]", value)))
 
-        return is_mapping, f"a mapping, each key {key}"
+        return is_mapping, f"a mapping by keys, each {key},"
     if kind is Sequence:
         is_item, item = _expected(*parts)
 

@@ -164,8 +164,15 @@ def test_a_function_refuses_what_it_does_not_take(name: str) -> None:
         getattr(fetchstash, name)(3)
 
 
+def test_a_number_is_no_folder() -> None:
+    with pytest.raises(BadArgument, match=r"store\.folder is 3 \(argument\)\. It must be a text\."):
+        fetchstash.open_stash_sync({"store.folder": 3}).__enter__()
+
+
 def test_a_mapping_of_settings_is_by_their_names() -> None:
-    with pytest.raises(BadArgument, match=r"settings is .* a mapping, each key a string or None"):
+    with pytest.raises(
+        BadArgument, match=r"settings is .* a mapping by keys, each a string, or None"
+    ):
         fetchstash.open_stash_sync({3: 1}).__enter__()  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
 
 

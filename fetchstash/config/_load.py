@@ -77,9 +77,10 @@ def convert(key: Key, raw: Any, origin: str) -> Any:
 
 def _scalar(kind: type, raw: Any) -> Any:
     """Return ``raw`` as a bool, int, float or str. Raises ValueError if it is not one."""
-    if kind is str and isinstance(raw, str):
-        return raw
-    if kind is bool:
+    if kind is str:
+        if isinstance(raw, str):
+            return raw
+    elif kind is bool:
         word = str(raw).lower()
         if word in (*_TRUE, *_FALSE):
             return word in _TRUE

@@ -59,11 +59,16 @@ def copy_in(path: Path, within: Sequence[str | Path] | None, copy: Path, max_byt
     _check_place(path, real, roots)
     try:
         # The last name is no link any more; opening a pipe must not wait for its writer.
-        source = os.fdopen(os.open(real, _OPEN_FLAGS), "rb")
+        descriptor = os.open(real, _OPEN_FLAGS)
     except PermissionError as error:
         raise _unreadable(path, error) from None
     except OSError:
         raise missing from None
+    try:
+        source = os.fdopen(descriptor, "rb")
+    except IsADirectoryError:
+        os.close(descriptor)
+        raise BadArgument(f"{path} is a folder.", "Give the path of a file in it.") from None
     with source:
         _check_place(path, _place_of(source, real), roots)
         _check_file(path, os.fstat(source.fileno()), max_bytes, anywhere=roots is None)

@@ -101,6 +101,11 @@ def _rows(text: StoredText, ranges: Ranges, facts: Facts, part: Part, table: Tab
             lines = part.in_unit(facts, "lines")
             raise BadArgument("This part has no table rows.", "Try {}.", lines)
         table = tables[0]
+    is_cut = facts.extraction_truncated and QUERY in described(facts).paths
+    if is_cut and (part.start or 1) > table.rows:
+        query = Call("slice", {"ref": facts.artifact_ref, "path": "from … where … > 0"})
+        what = f"The text has the first {table.rows} rows, and start is {part.start}."
+        raise OutOfRange(what, "A query reads all of them: {}.", query)
     first, last = closed(part.start, part.end, table.rows, "rows")
     begin, end = (text.char_of_line(table.first_line + row) for row in (first - 1, last))
     header = text.chars(_head(text, table), text.char_of_line(table.first_line))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.errors import OutOfRange
+from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers import Decision, Hints, PartRequest, PartText, WorkerPool
 from fetchstash.text import tokens
 from fetchstash.text.ranges import Preview
@@ -128,6 +128,8 @@ def test_columns_are_chosen_by_name_or_number(save: Save) -> None:
     assert found == PartText("town,name\nbonn,bob\nkiel,cy\n", 3)
     with pytest.raises(OutOfRange, match="There is no column 'country'"):
         handler_named("csv").part(PartRequest(source=source, path="country", unit="rows"))
+    with pytest.raises(BadArgument, match="not rendered as an image"):
+        handler_named("csv").part(PartRequest(source=source, path="", render="image"))
 
 
 @pytest.mark.slow

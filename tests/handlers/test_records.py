@@ -343,7 +343,7 @@ def test_each_table_and_its_rows_are_parts(tmp_path: Path) -> None:
 
 
 def test_the_first_thousand_of_many_rows_are_read(read: Read, tmp_path: Path) -> None:
-    _, text = read(
+    extracted, text = read(
         "sqlite",
         database(
             tmp_path,
@@ -353,6 +353,7 @@ def test_the_first_thousand_of_many_rows_are_read(read: Read, tmp_path: Path) ->
     )
     assert text.startswith("## t (2,345 rows, the first 1,000 of them here)\n")
     assert text.endswith("\n999\n1000\n\n")
+    assert extracted.facts.extraction_truncated
 
 
 def test_long_text_is_cut(read: Read, tmp_path: Path) -> None:

@@ -114,6 +114,23 @@ async def test_a_hard_link_to_another_user_s_file_is_refused(
             await stash.add_file(inside / "linked.txt", within=[inside])
 
 
+@posix
+async def test_a_folder_is_said_to_be_one_and_stays_open_nowhere(
+    inside: Path, settings: dict[str, Any]
+) -> None:
+    async with open_stash(settings) as stash:
+        with pytest.raises(BadArgument, match=r"notes is a folder\. Give the path of a file in it"):
+            await stash.add_file(inside / "notes")
+        before = os.dup(0)
+        os.close(before)
+        for _ in range(9):
+            with pytest.raises(BadArgument):
+                await stash.add_file(inside / "notes")
+        after = os.dup(0)
+        os.close(after)
+    assert after == before
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("size", "fits"), [(9, True), (10, True), (11, False)])
 async def test_a_file_is_taken_in_up_to_the_largest_document(

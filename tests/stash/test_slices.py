@@ -166,6 +166,15 @@ async def test_rows_of_the_only_table_need_no_path(stash: Stash, put: Put) -> No
     assert (await stash.slice(ref, unit="rows", start=2)).text == "2\n"
 
 
+async def test_rows_that_the_text_leaves_out_are_named_a_query(stash: Stash, put: Put) -> None:
+    ref = await put(
+        "id\n1\n2\n", Ranges(tables=(Table("", 2, 2, 1),)), extraction_truncated=True,
+        content_kind="spreadsheet", media_type="application/vnd.sqlite3",
+    )  # fmt: skip
+    with pytest.raises(OutOfRange, match=r"first 2 rows, and start is 3.*path='from … where"):
+        await stash.slice(ref, unit="rows", start=3)
+
+
 async def test_an_artifact_without_text_is_a_hex_dump(stash: Stash, put: Put) -> None:
     ref = await put(None, raw=bytes(range(40)))
     with pytest.raises(NoText):

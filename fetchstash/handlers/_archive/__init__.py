@@ -21,7 +21,11 @@ class ArchiveReason(ReasonTable):
     MANY_STREAMS = "the file holds more than {limit:,} compressed streams", KEPT
     LARGE_MEMBER = "the member is larger than {limit:,} bytes", KEPT
     UNREAD_MEMBER = "{name} is not read: {why}.", KEPT
-    NO_MEMBER = "There is no member {name}.", "The archive's text lists them all.", OutOfRange
+    NO_MEMBER = (
+        "There is no member {name}.",
+        'The archive\'s text lists them all; of an archive inside, write "inner.zip!/name".',
+        OutOfRange,
+    )
     LEADS_OUT = "its name leads out of the archive", KEPT
     IS_LINK = "it is a link", KEPT
     IS_FOLDER = "it is a folder", KEPT

@@ -16,6 +16,7 @@ from fetchstash.handlers._data._aggregate import answer
 from fetchstash.handlers._data._rows import Table
 from fetchstash.handlers._parts import Reading, Streamed, part_text
 from fetchstash.handlers._previews import LINE_FEED, TableEnds, table_preview
+from fetchstash.handlers._reasons import Reason
 from fetchstash.text import clip
 from fetchstash.text.facts import is_query
 
@@ -144,6 +145,8 @@ class CsvHandler(Streamed):
 
         Or it is a query over the rows. Raises OutOfRange, BadArgument or TooLarge.
         """
+        if request.render == "image":
+            raise Reason.NOT_A_PICTURE.error()
         _, header, batches, delimiter = _opened(request.source, request.hints)
         names = cells(header, delimiter) if header else []
         read = chain.from_iterable(_split(batch, delimiter) for batch in batches)

@@ -49,7 +49,7 @@ class SqliteHandler(Streamed, TextParts):
             if not items:
                 raise DataReason.DATABASE_EMPTY.error()
             for item in items:
-                yield from _read_item(database, item, counts)
+                yield from _read_item(database, item, counts, extracted)
         extracted.learn(structure_info="; ".join(counts))
 
     def find(self, source: Path, path: str, hints: Hints) -> str:
@@ -117,7 +117,9 @@ def _items(database: sqlite3.Connection) -> list[_Item]:
     return [item for item in items if not item.name.startswith(virtual)] if virtual else items
 
 
-def _read_item(database: sqlite3.Connection, item: _Item, counts: list[str]) -> Iterator[Part]:
+def _read_item(
+    database: sqlite3.Connection, item: _Item, counts: list[str], extracted: Extracted
+) -> Iterator[Part]:
     """Yield a table: title, definition, columns and first rows."""
     title = " ".join(item.name.split())
     heading = Heading(title, 1, "lines", 1)
@@ -130,7 +132,10 @@ def _read_item(database: sqlite3.Connection, item: _Item, counts: list[str]) -> 
             reason = "its rows cannot be read"
     named = f": {', '.join(columns)}" if columns else ""
     counts.append(f"{title} ({reason or count}){named}")
-    more = f", the first {len(rows):,} of them here" if len(rows) == _MAX_ROWS else ""
+    more = ""
+    if len(rows) == _MAX_ROWS and count != counted(_MAX_ROWS, "row"):
+        more = f", the first {_MAX_ROWS:,} of them here"
+        extracted.learn(extraction_truncated=True)
     yield Part(
         f"## {title} ({reason or count}{more})\n{item.definition.strip()}\n\n", headings=(heading,)
     )
