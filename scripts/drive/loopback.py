@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from scripts.drive.speech import DONE, FINAL, Heard, Speech, Step, speech_of
+from tests.client.loopback import Answer, sse
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +123,14 @@ class Loopback:
             _answer(handler, refusal, "application/json", 400)
             return
         with self._lock:
-            answer = self._next(speech, request)
-        if not streamed:
-            _answer(handler, json.dumps(answer).encode(), "application/json")
-            return
-        lines = "".join(
-            (f"event: {name}\n" if name else "") + f"data: {json.dumps(data)}\n\n"
-            for name, data in speech.stream(answer)
-        )
-        _answer(handler, lines.encode(), "text/event-stream")
+            whole, events = self._next(speech, request)
+        if streamed:
+            lines = "".join(sse(*events, named=speech.api.named))
+            _answer(handler, lines.encode(), "text/event-stream")
+        else:
+            _answer(handler, json.dumps(whole).encode(), "application/json")
 
-    def _next(self, speech: Speech, request: Any) -> Any:
+    def _next(self, speech: Speech, request: Any) -> Answer:
         offered = speech.offered(request)
         self.requests.append(request)
         if not offered:  # not started yet, or a side question: a title, how hard it is

@@ -4,7 +4,7 @@ import itertools
 import json
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -118,8 +118,17 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-Said = str | int
-"""What an answer says: a text, or so many calls of the tool ``fetch``."""
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool; its id has the API's own prefix before this one."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+
+
+Said = str | Sequence[ToolCall]
+"""What an answer says: a text, or calls."""
 
 Answer = tuple[dict[str, Any], list[Any]]
 """An answer as a whole, and as events."""
@@ -131,10 +140,10 @@ def _answer(path: str, word: str, streams: bool) -> tuple[int, Any]:
     word, *numbers = word.split()
     api = APIS.get(path.rpartition("/v1")[2], GEMINI)
     status, said = api.answer(word, streams)
-    return status, _with_numbers(said, *numbers) if numbers else said
+    return status, with_numbers(said, *numbers) if numbers else said
 
 
-def _with_numbers(said: Any, size: str, limit: str) -> Any:
+def with_numbers(said: Any, size: str, limit: str) -> Any:
     """Return a refusal with these numbers in the place of those that it always states."""
     text = json.dumps(said).replace("6000", size).replace("2000", limit)
     return json.loads(text)
@@ -154,7 +163,9 @@ class Api:
 
     def answer(self, word: str, streams: bool) -> tuple[int, Any]:
         """Return the status and the body, or the events of the body, that a word stands for."""
-        whole, events = self.write({"call": 1, "calls": 2}.get(word, "Hello."))
+        numbers = itertools.islice(_numbers, {"call": 1, "calls": 2}.get(word, 0))
+        calls = [ToolCall(str(n), "fetch", {"page": n}) for n in numbers]
+        whole, events = self.write(calls or "Hello.")
         if word in {"overflow", "other"}:
             if not (streams and self is APIS["/responses"]):
                 return 400, self.refusal(word)
@@ -167,20 +178,14 @@ class Api:
             events = [*events[: self.late if word == "late" else 1], error("overflow")]
         elif word in {"full", "half"}:
             whole, events = _ended_for_the_window(whole, events, empty=word == "full")
-        return 200, _sse(*events, named=self.named) if streams else whole
+        return 200, sse(*events, named=self.named) if streams else whole
 
 
-def _sse(*events: Any, named: bool = False) -> list[str]:
+def sse(*events: Any, named: bool = False) -> list[str]:
     """Write server-sent events (WHATWG HTML, section 9.2), with names where the API has them."""
     names = ["event: " + event["type"] + "\n" if named else "" for event in events]
     data = [event if isinstance(event, str) else json.dumps(event) for event in events]
     return [f"{name}data: {one}\n\n" for name, one in zip(names, data, strict=True)]
-
-
-def _calls(said: Said) -> list[tuple[int, dict[str, Any]]]:
-    """Return the calls of an answer: a number that is new, and the arguments."""
-    count = said if isinstance(said, int) else 0
-    return [(number, {"page": number}) for number in itertools.islice(_numbers, count)]
 
 
 def _openai_refusal(word: str) -> dict[str, Any]:
@@ -194,13 +199,13 @@ def _openai_refusal(word: str) -> dict[str, Any]:
 
 def _chat(said: Said) -> Answer:
     calls = [
-        {"id": f"call_{number}", "type": "function"}
-        | {"function": {"name": "fetch", "arguments": json.dumps(arguments)}}
-        for number, arguments in _calls(said)
+        {"id": f"call_{call.id}", "type": "function"}
+        | {"function": {"name": call.name, "arguments": json.dumps(call.arguments)}}
+        for call in (said if not isinstance(said, str) else ())
     ]
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": None if calls else ""}]
     deltas += [{"tool_calls": [{"index": n, **call}]} for n, call in enumerate(calls)]
-    deltas += [] if calls else [{"content": "Hel"}, {"content": "lo."}]
+    deltas += [{"content": text} for text in (said[:3], said[3:])] if isinstance(said, str) else []
     message: dict[str, Any] = {"role": "assistant", "content": None if calls else said}
     message |= {"tool_calls": calls} if calls else {}
     reason = "tool_calls" if calls else "stop"
@@ -224,30 +229,38 @@ RESPONSE: dict[str, Any] = {
 
 def _responses(said: Said) -> Answer:
     """Write a message, or reasoning and calls."""
-    text: dict[str, Any] = {"type": "output_text", "text": said, "annotations": []}
-    message = {"type": "message", "id": "m1", "role": "assistant", "content": [text]}
-    items: list[dict[str, Any]] = [message | {"status": "completed"}]
-    events: list[Any] = [{"type": "response.created", "response": RESPONSE}]
-    at = {"item_id": "m1", "output_index": 0, "content_index": 0}
     if isinstance(said, str):
-        begun = message | {"status": "in_progress", "content": []}
-        events += [
-            {"type": "response.output_item.added", "output_index": 0, "item": begun},
-            {"type": "response.content_part.added", "part": text | {"text": ""}} | at,
-            {"type": "response.output_text.delta", "delta": said, "logprobs": []} | at,
-        ]
-    else:
-        calls = _calls(said)
-        items = [{"type": "reasoning", "id": f"rs_{calls[0][0]}", "summary": []}]
-        items += [
-            {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}"}
-            | {"status": "completed", "name": "fetch", "arguments": json.dumps(arguments)}
-            for number, arguments in calls
-        ]
-        for index, item in enumerate(items):
-            kinds = ("response.output_item.added", "response.output_item.done")
-            events += [{"type": kind, "output_index": index, "item": item} for kind in kinds]
-    whole = RESPONSE | {"status": "completed", "output": items}
+        text: dict[str, Any] = {"type": "output_text", "text": said, "annotations": []}
+        message: dict[str, Any] = {"type": "message", "id": "m1", "role": "assistant"}
+        return responded(message | {"status": "completed", "content": [text]})
+    return responded(
+        {"type": "reasoning", "id": f"rs_{said[0].id}", "summary": []},
+        *(
+            {"type": "function_call", "id": f"fc_{call.id}", "call_id": f"call_{call.id}"}
+            | {"status": "completed", "name": call.name, "arguments": json.dumps(call.arguments)}
+            for call in said
+        ),
+    )
+
+
+def responded(*items: dict[str, Any]) -> Answer:
+    """Write items as a response."""
+    events: list[Any] = [{"type": "response.created", "response": RESPONSE}]
+    for index, item in enumerate(items):
+        begun: dict[str, Any] = {**item}
+        if "content" in item:
+            begun |= {"status": "in_progress", "content": []}
+        place = {"output_index": index}
+        events.append({"type": "response.output_item.added", "item": begun} | place)
+        for text in item.get("content", ()):
+            at: dict[str, Any] = {"item_id": item["id"], "content_index": 0} | place
+            said: dict[str, Any] = {"delta": text["text"], "logprobs": []}
+            events += [
+                {"type": "response.content_part.added", "part": text | {"text": ""}} | at,
+                {"type": "response.output_text.delta"} | said | at,
+            ]
+        events.append({"type": "response.output_item.done", "item": item} | place)
+    whole = RESPONSE | {"status": "completed", "output": [*items]}
     events.append({"type": "response.completed", "response": whole})
     return whole, [event | {"sequence_number": n} for n, event in enumerate(events)]
 
@@ -278,10 +291,10 @@ def _anthropic(said: Said) -> Answer:
             {"type": "signature_delta", "signature": "s"},
         ]
         blocks = [(thought, {"thinking": "", "signature": ""}, deltas)]
-        for number, arguments in _calls(said):
-            call = {"type": "tool_use", "id": f"toolu_{number}", "name": "fetch"}
-            delta = {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
-            blocks.append((call | {"input": arguments}, {"input": {}}, [delta]))
+        for call in said:
+            use = {"type": "tool_use", "id": f"toolu_{call.id}", "name": call.name}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(call.arguments)}
+            blocks.append((use | {"input": call.arguments}, {"input": {}}, [delta]))
     reason = "end_turn" if isinstance(said, str) else "tool_use"
     base: dict[str, Any] = {"id": "m1", "type": "message", "role": "assistant", "model": "m"}
     base |= {"usage": {"input_tokens": 1, "output_tokens": 1}}
@@ -312,9 +325,9 @@ def _gemini_refusal(word: str) -> dict[str, Any]:
 
 def _gemini(said: Said) -> Answer:
     parts: list[dict[str, Any]] = [{"text": said}] if isinstance(said, str) else []
-    for _, arguments in _calls(said):
-        call = {"name": "fetch", "args": arguments}
-        parts.append({"functionCall": call, "thoughtSignature": "cw=="})
+    for call in said if not isinstance(said, str) else ():
+        asked = {"name": call.name, "args": call.arguments}
+        parts.append({"functionCall": asked, "thoughtSignature": "cw=="})
 
     def piece(parts: list[Any], **more: str) -> dict[str, Any]:
         return {"candidates": [{"content": {"role": "model", "parts": parts}, "index": 0} | more]}
