@@ -12,7 +12,6 @@ from scripts.drive.programs import ends_well
 from scripts.drive.tools import ROOT
 
 SHORT: Mapping[str, Sequence[str]] = {
-    "guesses": ("--calls", "5000"),
     "handlers": ("--length", "65536"),
     "store": ("--kills", "40"),
 }

@@ -184,6 +184,36 @@ async def test_foreign_expired_and_guessed_references_are_answered_alike_by_the_
         assert work["guessed"]
 
 
+def forms_of(ref: str, url: str) -> list[str]:
+    """Return names near a reference: changed, cut, in other forms, with paths and queries."""
+    half = len(ref) // 2
+    changed = [ref[:half] + char + ref[half + 1 :] for char in "b%*?_[\u0430"]
+    longer = [f"{ref}a", f" {ref}", f"{ref}\n", f"{ref}\0", f"{ref}' OR '1'='1"]
+    places = [f"art_globex/{ref}", f"art_../globex/{ref[4:]}", url, f"{url}?1"]
+    return [ref, ref.upper(), ref[:half], *changed, *longer, *places]
+
+
+@pytest.mark.parametrize("read", [name for name in READS if name != "completion"])
+async def test_no_form_of_a_reference_leads_to_what_another_tenant_keeps(
+    settings: Settings, web: Web, read: str
+) -> None:
+    web.pages |= {f"https://a.example/{n}": f"Secret {n}.\n" for n in range(2)}
+    method, params = READS[read]
+    async with team(settings) as (http, _):
+        foreign = await fetched(http, "globex", "https://a.example/0")
+        own = await fetched(http, "acme", "https://a.example/1")
+        asked = json.dumps(params)
+        if "several" in read:
+            asked = asked.replace("REF", own, 1)
+        for form in forms_of(foreign, "https://a.example/0"):
+            sent = json.loads(asked.replace("REF", json.dumps(form)[1:-1]))
+            if method == "tools/call":
+                sent = {"name": read.split(maxsplit=1)[0], "arguments": sent}
+            answer = json.dumps(await ask(http, "acme", method, sent))
+            assert "unknown_ref" in answer or "bad_argument" in answer, form
+            assert "Secret" not in answer, form
+
+
 async def test_a_store_that_says_more_of_a_reference_is_answered_for_alike() -> None:
     settings = load({"store.url": "memory:"})
     store: Any = await open_store(settings.for_tenant("acme").store)
