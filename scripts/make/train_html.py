@@ -1,10 +1,10 @@
-"""Train the block scorer of the HTML handler and print its scores on sites it has not seen.
+"""Train the block scorer of the HTML handler.
 
     python -P scripts/make/train_html.py CORPUS [--out MODEL.py] [--folds FOLDER] [--pages N]
 
 CORPUS is a folder with index.jsonl (one page a line: set, fold, path, gold), pages/ and gold/;
---pages takes some of them. --out is the model's file, --folds a folder for the held-out models, as
-bench/handlers_html.py reads them; without both only the scores are printed.
+--pages takes some of them. --out is the model's file, --folds a folder for five models, each of
+which has not seen the sites of one fold: bench/handlers_html.py scores them.
 Needs lightgbm and numpy, which are in no lock: use an environment of its own with the package's
 dependencies.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fetchstash.handlers._charset import decode
-from fetchstash.handlers._html import _blocks, _content, _element, _features, _tree
+from fetchstash.handlers._html import _blocks, _element, _features, _tree
 from scripts.drive.programs import options
 
 FOLDS = 5
@@ -55,15 +55,12 @@ Round = Callable[[list[float], float], float]
 
 @dataclass(slots=True)
 class Sample:
-    """A page as numbers: features, labels and words of its blocks, and words of the gold text."""
+    """A page as numbers: its fold, and the features, labels and words of its blocks."""
 
-    documentation: bool
-    family: str
     fold: int
     features: Array
     labels: Array
     sizes: Array
-    gold_size: int
 
 
 def words(text: str) -> list[str]:
@@ -87,19 +84,14 @@ def label(blocks: list[_blocks.Block], gold: str) -> list[float]:
             covered[at : at + GRAM] = b"\1" * GRAM
     labels: list[float] = []
     at = 0
-    for block in tokens:
-        labels.append(sum(covered[at : at + len(block)]) / max(len(block), 1))
-        at += len(block)
+    for own in tokens:
+        labels.append(sum(covered[at : at + len(own)]) / max(len(own), 1))
+        at += len(own)
     lines = {tuple(words(line)) for line in gold.split("\n")}
-    for number, (own, kind) in enumerate(
-        zip(tokens, [block.kind for block in blocks], strict=True)
-    ):
+    for number, block in enumerate(blocks):
         near = labels[max(0, number - 1) : number] + labels[number + 1 : number + 2]
-        if (
-            labels[number] < 0.5
-            and tuple(own) in lines
-            and (kind == _blocks.HEADING or max(near, default=0) >= 0.5)
-        ):
+        is_sure = block.kind == _blocks.HEADING or max(near, default=0) >= 0.5
+        if labels[number] < 0.5 and tuple(tokens[number]) in lines and is_sure:
             labels[number] = 1.0
     return labels
 
@@ -107,86 +99,43 @@ def label(blocks: list[_blocks.Block], gold: str) -> list[float]:
 def read(job: tuple[Path, dict[str, Any]]) -> Sample:
     """Return one page of the corpus as a sample. A job is the corpus and a line of its index."""
     corpus, row = job
-    page = _tree.parse(
-        _element.check(decode(gzip.decompress((corpus / row["path"]).read_bytes())))[0]
-    )
+    text = decode(gzip.decompress((corpus / row["path"]).read_bytes()))
+    page = _tree.parse(_element.check(text)[0])
     gold = json.loads(gzip.decompress((corpus / row["gold"]).read_bytes()))["text"]
     blocks = _blocks.texts(_blocks.cut(page))
     rows, values = _features.features(blocks)
     return Sample(
-        row["set"] == "docs",
-        row["family"],
         row["fold"],
         np.array([[*numbers, *values] for numbers in rows], dtype=np.float32),
         np.array(label(blocks, gold)),
         np.array([len(words(block.words)) for block in blocks], dtype=float),
-        len(words(gold)),
     )
 
 
-class Trainer:
-    """Fits models to the blocks of all pages."""
-
-    def __init__(self, samples: list[Sample]) -> None:
-        self._samples = samples
-        self._labels = np.concatenate([sample.labels for sample in samples])
-        # The score is the mean over pages of F1 in words: each page weighs the same, a long block
-        # more than a short one.
-        self._weights = np.concatenate(
-            [(s.sizes + 2) ** 0.7 / ((s.sizes + 2) ** 0.7).sum() * 100 for s in samples]
-        )
-        self._folds = np.concatenate(
-            [np.full(len(sample.labels), sample.fold) for sample in samples]
-        )
-
-    def fit(self, features: Array, where: Array) -> Model:
-        """Return a model of the blocks selected by the mask ``where``."""
-        data = lightgbm.Dataset(
-            features[where], label=self._labels[where], weight=self._weights[where]
-        )
-        settings = {
-            "objective": "cross_entropy",
-            "num_leaves": 16,
-            "learning_rate": 0.12,
-            "min_data_in_leaf": 300,
-            "lambda_l2": 20,
-            "feature_fraction": 0.3,
-            "bagging_fraction": 0.8,
-            "bagging_freq": 1,
-            "max_bin": 127,
-            "seed": 1,
-            "verbose": -1,
-        }
-        return lightgbm.train(settings, data, TREES)
-
-    def held_out(self, features: Array) -> tuple[Array, list[Model]]:
-        """Return held-out log odds of all blocks, and the models, one a fold."""
-        scores = np.zeros(len(features))
-        models = [self.fit(features, self._folds != fold) for fold in range(FOLDS)]
-        for fold, model in enumerate(models):
-            here = self._folds == fold
-            scores[here] = model.predict(features[here], raw_score=True)
-        return scores, models
-
-    def report(self, scores: Array) -> None:
-        """Print the mean over pages of the word F1 of the kept blocks."""
-        results: dict[str, list[float]] = {"docs": [], "web": []}
-        at = 0
-        for sample in self._samples:
-            keep = np.array(
-                _content.likeliest(
-                    scores[at : at + len(sample.labels)].tolist(), sample.sizes.tolist()
-                )
-            )
-            at += len(sample.labels)
-            right, kept = (sample.sizes * sample.labels * keep).sum(), (sample.sizes * keep).sum()
-            results["docs" if sample.documentation else "web"].append(
-                2 * min(right, sample.gold_size) / max(kept + sample.gold_size, 1)
-            )
-        for kind, values in results.items():
-            low = sum(value < 0.5 for value in values) / max(len(values), 1)
-            line = f"{kind:5} {len(values):5} pages   block F1 {np.mean(values):.4f}"
-            print(f"{line}   below .5 {low:.3f}", flush=True)
+def fit(samples: list[Sample]) -> Model:
+    """Return a model of the blocks of some pages."""
+    # The score is the mean over pages of F1 in words: each page weighs the same, a long block
+    # more than a short one.
+    weights = [(s.sizes + 2) ** 0.7 / ((s.sizes + 2) ** 0.7).sum() * 100 for s in samples]
+    data = lightgbm.Dataset(
+        np.concatenate([sample.features for sample in samples]),
+        label=np.concatenate([sample.labels for sample in samples]),
+        weight=np.concatenate(weights),
+    )
+    settings = {
+        "objective": "cross_entropy",
+        "num_leaves": 16,
+        "learning_rate": 0.12,
+        "min_data_in_leaf": 300,
+        "lambda_l2": 20,
+        "feature_fraction": 0.3,
+        "bagging_fraction": 0.8,
+        "bagging_freq": 1,
+        "max_bin": 127,
+        "seed": 1,
+        "verbose": -1,
+    }
+    return lightgbm.train(settings, data, TREES)
 
 
 def write(path: Path, model: Model) -> None:
@@ -208,7 +157,7 @@ def _written(node: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Train and report."""
+    """Train."""
     chosen = options(__doc__, "index.jsonl", out=Path(), folds=Path(), pages=0)
     corpus: Path = chosen.folder
     rows = [json.loads(line) for line in (corpus / "index.jsonl").read_text("utf-8").splitlines()]
@@ -217,16 +166,13 @@ def main() -> None:
     with Pool() as pool:
         read_all = pool.map(read, [(corpus, row) for row in rows], chunksize=8)
     samples = [sample for sample in read_all if len(sample.labels)]
-    trainer = Trainer(samples)
-    features = np.concatenate([sample.features for sample in samples])
-    scores, models = trainer.held_out(features)
-    trainer.report(scores)
     if chosen.out.name:
-        write(chosen.out, trainer.fit(features, np.ones(len(features), dtype=bool)))
+        write(chosen.out, fit(samples))
     if chosen.folds.name:
         chosen.folds.mkdir(exist_ok=True)
-        for fold, model in enumerate(models):
-            write(chosen.folds / f"{fold}.py", model)
+        for fold in range(FOLDS):
+            unseen = [sample for sample in samples if sample.fold != fold]
+            write(chosen.folds / f"{fold}.py", fit(unseen))
 
 
 if __name__ == "__main__":

@@ -11,10 +11,7 @@ from collections.abc import Mapping, Sequence
 from scripts.drive.programs import ends_well
 from scripts.drive.tools import ROOT
 
-SHORT: Mapping[str, Sequence[str]] = {
-    "handlers": ("--length", "65536"),
-    "store": ("--kills", "40"),
-}
+SHORT: Mapping[str, Sequence[str]] = {"handlers": ("--length", "65536"), "store": ("--kills", "40")}
 """The programs, and their arguments in a short run: fewer rounds, smaller files."""
 
 
