@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 BUDGET = {
-    "bench": (17, 2_666),
+    "bench": (16, 2_613),
     "compare": (11, 1_534),
     "fetchstash": (4, 997),
     "fetchstash/cli": (24, 5_890),
@@ -27,8 +27,8 @@ BUDGET = {
     "fetchstash/store": (28, 8_064),
     "fetchstash/system": (4, 610),
     "fetchstash/text": (7, 1_444),
-    "scripts": (44, 6_684),
-    "tests": (245, 54_941),
+    "scripts": (43, 6_358),
+    "tests": (245, 54_986),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
