@@ -293,7 +293,7 @@ def test_a_server_lists_its_tools_before_it_imports_what_a_call_needs() -> None:
     program = (
         "import sys, fetchstash.server as s; from fetchstash.config import load;"
         " s.serve_stdio, s.build_server(s.LazyStash(load()));"
-        " print(*sorted({'stash', 'render._view', 'fetch._fetcher', 'store._base'}"
+        " print(*sorted({'stash', 'render._view', 'fetch._fetcher', 'store._contract', 'sqlite3'}"
         " & {m.removeprefix('fetchstash.') for m in sys.modules}))"
     )
     words = [sys.executable, "-P", "-c", program]
