@@ -9,7 +9,9 @@ from typing import Any, cast
 
 import anyio
 import mcp_types as types
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from fetchstash import __version__
 from fetchstash.errors import FetchstashError, Internal, Refused, StoreError
 from fetchstash.render import Host, View, as_tool, error_view
 from fetchstash.server._lazy import Context, InputNeeded
@@ -69,6 +71,9 @@ def amount(done: int, total: int | None) -> str:
 def _number(value: float) -> str:
     return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
+
+_IDENTITY = {types.SERVER_INFO_META_KEY: {"name": "fetchstash", "version": __version__}}
+"""Of each result in the 2026 era. The SDK would put the icon into it, too."""
 
 _TAKING_IN = ("fetch_content", "stash_file", "fetch_site")
 _log = logging.getLogger("fetchstash.server")
@@ -132,6 +137,8 @@ async def _answer(
         view, meta = _failure(host, Internal(what, "Try again; the server's log has the details."))
     if announcer and params.name in _TAKING_IN:
         await announcer.fetched(ctx, view.facts)
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        meta |= _IDENTITY
     return _result(view, meta, structured=opener.settings.views.structured)
 
 

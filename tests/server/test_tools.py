@@ -11,6 +11,7 @@ import pytest
 from mcp import Client
 from mcp_types import CallToolResult, TextContent
 
+from fetchstash import __version__
 from fetchstash.cli.demo.site import make_pdf
 from fetchstash.config import load
 from fetchstash.server.tools import tool_specs
@@ -99,6 +100,15 @@ async def test_one_pdf_under_five_labels_gives_the_same_text(
             bodies.add(body_of(text))
     assert len(bodies) == 1
     assert "The number of this page is 210." in bodies.pop()
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_result_repeats_no_icon(mode: str, connect: Connect, site: Site) -> None:
+    async with connect(mode=mode) as client:
+        result = await client.call_tool("fetch_content", {"url": site.put("/a.txt", b"A line.\n")})
+    named = (result.meta or {}).get("io.modelcontextprotocol/serverInfo", {})
+    modern = {"name": "fetchstash", "version": __version__}
+    assert named == (modern if mode == "2026-07-28" else {})
 
 
 def long_text(chars: int) -> str:
