@@ -380,6 +380,29 @@ def test_a_page_that_is_a_list_of_teasers_keeps_them(read_page: Read) -> None:
     assert text.count("Story") == 9
 
 
+@pytest.mark.parametrize(
+    ("title", "said"),
+    [
+        ("Lib: Gate.h File Reference", "Gate.h File Reference"),
+        ("How a gate is built – The Wardens", "How a gate is built"),
+        ("Gates: a history", "Gates: a history"),
+    ],
+)
+def test_what_a_page_is_called_is_its_heading(read_page: Read, title: str, said: str) -> None:
+    body = f"<div><div>{said}<div>in Gates</div></div></div><h2>Use</h2>{BODY}"
+    _, text = read_page(f"<title>{title}</title><body><a href=/>The Wardens</a>{body}")
+    assert text.startswith(f"# {said}\n")
+    _, text = read_page(f"<title>{title}</title><body><h1>Gates</h1>{body}")
+    assert f"# {said}\n" not in text
+
+
+def test_rows_that_keep_others_apart_are_no_rows(read_page: Read) -> None:
+    rows = "<tr><td>void</td><td>open()</td></tr><tr><td colspan=2>&nbsp;</td></tr>"
+    _, text = read_page(f"<h1>Gate</h1><table>{rows * 3}</table>")
+    assert text.count("| void | open() |") == 3
+    assert "|  |  |" not in text
+
+
 UNSPACED = {
     "Chinese": (
         "市议会周二投票决定在洪水到来之前修复下游的水闸，此前各方就费用争论了数月之久。",

@@ -89,7 +89,25 @@ def cut(page: Page) -> list[Block]:
     noscript: list[Block] = []
     for element in page.without_scripts:
         _Cutter(noscript, (), "").cut(element)
-    return noscript + blocks if size_of(noscript) > size_of(blocks) else blocks
+    blocks = noscript + blocks if size_of(noscript) > size_of(blocks) else blocks
+    _find_title(blocks, page.title)
+    return blocks
+
+
+_BETWEEN = re.compile(r": | [|–—·»:-]+ ")  # noqa: RUF001 - a dash between names
+
+
+def _find_title(blocks: list[Block], title: str) -> None:
+    """Make a heading of the block that says what the page's title does, if none is the main one.
+
+    The name of the site stands before or behind it, and is shorter.
+    """
+    if not any(block.level == 1 for block in blocks):
+        names = title, max(_BETWEEN.split(title), key=len)
+        for block in blocks:
+            if block.kind == PARAGRAPH and block.words in names and not block.linked:
+                block.kind, block.level = HEADING, 1
+                return
 
 
 def size_of(blocks: Iterable[Block]) -> int:
@@ -282,6 +300,7 @@ def table_lines(table: Element, inline: Inline) -> Iterator[str]:
         columns = zip_longest(*lines[: len(heads)], fillvalue="")
         names = [" ".join(dict.fromkeys(n for n in c if n not in {"", DITTO})) for c in columns]
         lines[: len(heads)] = [names]
+    lines[1:] = [texts for texts in lines[1:] if any(texts)]  # others keep rows apart
     width = max(map(len, lines), default=0)
     for number, texts in enumerate(lines):
         texts.extend([""] * grid.take(width - len(texts)))
@@ -303,9 +322,10 @@ class _Grid:
         self._spans: dict[int, tuple[int, str]] = {}  # by column: rows to come, and their text
         # A cell that is all of a row may say that it spans a hundred.
         self._width = max((sum(map(_span, row)) for row in rows if len(row) > 1), default=1)
-        # Characters that cells and names may repeat: a few times as many as were written.
+        # Empty cells and the characters that may be repeated: some for each cell that was written.
         count = sum(map(len, rows))
-        self._spare, self._spare_names = 40 * count, 20 * count
+        self._spare, self._spare_names, self._spare_spans = 3 * count, 20 * count, 28 * count
+        self._most_dittos = 20 * count
 
     def row(self, cells: list[Element], inline: Inline, *, is_head: bool) -> list[str]:
         """Return the texts of a row, one a column; names of columns are repeated in all."""
@@ -341,8 +361,12 @@ class _Grid:
             left, value = span
             if left > 1:
                 self._spans[len(texts)] = left - 1, value
-            self._spare -= len(value) + 3
-            texts.append(value if self._spare >= 0 else DITTO)  # no column may move
+            shown = value if len(value) < self._spare_spans else DITTO  # no column may move
+            self._spare_spans -= len(shown) + 3
+            if self._spare_spans < -self._most_dittos:
+                self._spans.clear()
+                return
+            texts.append(shown)
 
 
 def _span(cell: Element, name: str = "colspan", most: int = MAX_COLUMNS_SPANNED) -> int:
