@@ -3,16 +3,17 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain, islice, pairwise, takewhile, zip_longest
+from itertools import chain, islice, pairwise, zip_longest
 from typing import NamedTuple
 
 from fetchstash.handlers._contract import Part
-from fetchstash.handlers._html import _element, _inline
+from fetchstash.handlers._html import _element, _inline, _tables
 from fetchstash.handlers._html._element import CODE_TAGS, HEADINGS, Element, Node
-from fetchstash.handlers._html._inline import Inline, code_text, row_elements, rows
+from fetchstash.handlers._html._inline import Inline, code_text
 from fetchstash.handlers._html._media import MEDIA, shown
+from fetchstash.handlers._html._tables import row_elements, table_lines
 from fetchstash.handlers._html._tree import Page
-from fetchstash.handlers._prose import DITTO, fence_for, repeated
+from fetchstash.handlers._prose import fence_for
 from fetchstash.text.ranges import Heading
 
 PARAGRAPH, HEADING, CODE, TABLE, MEDIUM = "paragraph", "heading", "code", "table", "medium"
@@ -157,11 +158,11 @@ class _Cutter(NamedTuple):
             words = " ".join(code_text(element).split()) if tag == "div" else element.text()
             if words and not _is_line_numbers(element):
                 self._add(CODE, [element], element, words)
-        elif tag == "table" and _inline.code_lines(element) is not None:
+        elif tag == "table" and _tables.code_lines(element) is not None:
             self._add(CODE, [element], element, element.text())
-        elif tag == "table" and _inline.is_data_table(element):
+        elif tag == "table" and _tables.is_data_table(element):
             self._add_table(element)
-        elif tag == "table" and _inline.is_equation(element):
+        elif tag == "table" and _tables.is_equation(element):
             for row in row_elements(element):
                 self._add_paragraph(list(row.elements()), row)
         elif _element.is_read(element) and not (tag == "td" and _inline.is_gutter(element)):
@@ -179,7 +180,7 @@ class _Cutter(NamedTuple):
         part.children += [child for child in table.elements() if child.tag == "caption"]
         is_parted = False
         for row in row_elements(table):
-            heading = _inline.heading_in(row)
+            heading = _tables.heading_in(row)
             if heading is None and not _shows_code(row):
                 part.children.append(row)
                 continue
@@ -271,108 +272,6 @@ def _ends_with_break(run: list[Node]) -> bool:
     """Return whether a run ends with a line break; a second one ends the paragraph."""
     last = next((n for n in reversed(run) if not isinstance(n, str) or n.strip()), "")
     return not isinstance(last, str) and last.tag == "br"
-
-
-MAX_COLUMNS_SPANNED = 100  # columns that one cell may span, or in which one may span rows
-MAX_HEAD_ROWS = 4  # rows of column names; more are data
-
-
-def table_lines(table: Element, inline: Inline) -> Iterator[str]:
-    """Yield the caption and the rows of a table, which have the same number of cells.
-
-    A cell that spans columns leaves the others empty; one that spans rows is repeated in them.
-    Several rows of names become one: "Sales 2024", "Sales 2025".
-    """
-    titles = [element.children for element in table.elements() if element.tag == "caption"][:1]
-    cells = list(rows(table))
-    heads = list(takewhile(_is_head, cells))
-    if not 1 < len(heads) <= min(MAX_HEAD_ROWS, len(cells) - 1):
-        heads = []
-    if heads and len(heads[0]) == 1:  # a title over all columns
-        titles.append(heads.pop(0)[0].children)
-        del cells[0]
-    if not any(_span(cell) > 1 for row in heads[:-1] for cell in row):
-        heads = []  # they name no groups of columns
-    yield from filter(None, (inline.text(nodes, breaks=" ") for nodes in titles))
-    grid = _Grid(cells)
-    lines = [grid.row(row, inline, is_head=n < len(heads)) for n, row in enumerate(cells)]
-    if heads:
-        columns = zip_longest(*lines[: len(heads)], fillvalue="")
-        names = [" ".join(dict.fromkeys(n for n in c if n not in {"", DITTO})) for c in columns]
-        lines[: len(heads)] = [names]
-    lines[1:] = [texts for texts in lines[1:] if any(texts)]  # others keep rows apart
-    width = max(map(len, lines), default=0)
-    for number, texts in enumerate(lines):
-        texts.extend([""] * grid.take(width - len(texts)))
-        yield f"| {' | '.join(texts)} |"
-        if number == 0:
-            yield f"|{' --- |' * len(texts)}"
-
-
-def _is_head(cells: list[Element]) -> bool:
-    """Return whether a row names columns."""
-    in_head = any(element.tag == "thead" for element in islice(cells[0].outward(), 3))
-    return in_head or all(cell.tag == "th" for cell in cells)
-
-
-class _Grid:
-    """Knows which cells of earlier rows reach into the next one."""
-
-    def __init__(self, rows: list[list[Element]]) -> None:
-        self._spans: dict[int, tuple[int, str]] = {}  # by column: rows to come, and their text
-        # A cell that is all of a row may say that it spans a hundred.
-        self._width = max((sum(map(_span, row)) for row in rows if len(row) > 1), default=1)
-        # Empty cells and the characters that may be repeated: some for each cell that was written.
-        count = sum(map(len, rows))
-        self._spare, self._spare_names, self._spare_spans = 3 * count, 20 * count, 28 * count
-        self._most_dittos = 20 * count
-
-    def row(self, cells: list[Element], inline: Inline, *, is_head: bool) -> list[str]:
-        """Return the texts of a row, one a column; names of columns are repeated in all."""
-        texts: list[str] = []
-        for cell in cells:
-            self._take_spans(texts)
-            # Line breaks tell one piece of code from the next.
-            has_code = any(e.tag in CODE_TAGS or _element.is_code(e) for e in cell.descendants())
-            breaks = "<br>" if has_code else " "
-            text = inline.text(cell.children, breaks=breaks).replace("|", "\\|")
-            self._spare += len(text) + 2
-            more = self.take(min(_span(cell), self._width) - 1)
-            height = _span(cell, "rowspan", 65_534)
-            value = repeated(text)
-            is_named = is_head and len(value) * more <= self._spare_names
-            self._spare_names -= len(value) * more if is_named else 0
-            values = [value] + [value if is_named else ""] * more
-            if height > 1 and len(texts) < MAX_COLUMNS_SPANNED:
-                self._spans |= {n: (height - 1, v) for n, v in enumerate(values, len(texts))}
-            texts += [text, *values[1:]]
-        self._take_spans(texts)
-        return texts
-
-    def take(self, cells: int) -> int:
-        """Return how many empty cells may be added, at most ``cells``."""
-        cells = max(min(cells, self._spare // 3), 0)
-        self._spare -= 3 * cells
-        return cells
-
-    def _take_spans(self, texts: list[str]) -> None:
-        """Add the values that reach into this row at its next columns."""
-        while (span := self._spans.pop(len(texts), None)) is not None:
-            left, value = span
-            if left > 1:
-                self._spans[len(texts)] = left - 1, value
-            shown = value if len(value) < self._spare_spans else DITTO  # no column may move
-            self._spare_spans -= len(shown) + 3
-            if self._spare_spans < -self._most_dittos:
-                self._spans.clear()
-                return
-            texts.append(shown)
-
-
-def _span(cell: Element, name: str = "colspan", most: int = MAX_COLUMNS_SPANNED) -> int:
-    """Return how many columns a cell spans, or rows by ``name``."""
-    value = cell.get(name).strip()
-    return max(1, min(int(value), most)) if value.isdecimal() and len(value) < 6 else 1
 
 
 PART_CHARS = 65_536

@@ -1,100 +1,13 @@
-"""Text within a block as Markdown: emphasis, links, code; cells of tables."""
+"""Text within a block as Markdown: emphasis, links, code."""
 
 import re
-from collections.abc import Iterator
 from urllib.parse import urljoin
 
 from fetchstash.handlers._html import _element
-from fetchstash.handlers._html._element import BLOCKS, HEADINGS, Element, Node, is_code, names
+from fetchstash.handlers._html._element import BLOCKS, Element, Node, is_code, names
 from fetchstash.handlers._html._media import MEDIA, labelled, shown
+from fetchstash.handlers._html._tables import code_lines
 from fetchstash.handlers._prose import script
-
-LONGEST_CELL = 1_000  # characters; a longer cell is a column of a layout
-LONGEST_NESTED = 300  # characters of a table inside a cell that is written with the cell
-SHORT_CELL = 200  # characters of a cell that headings may stand beside
-MIN_ROWS_WITH_HEADINGS = 3
-_EQUATION = re.compile(r"eqn|equation", re.IGNORECASE)
-_CODE = re.compile(r"code|highlight|blob|hljs|diff|source|line", re.IGNORECASE)
-_LAYOUT_INSIDE = frozenset(("form", "blockquote", "h1"))
-
-
-def is_data_table(table: Element) -> bool:
-    """Return whether a table holds data and is not the layout of a page."""
-    if table.get("role") in {"presentation", "none"} or is_equation(table):
-        return False
-    headed = has_heads(table)
-    headings = False
-    for element in table.descendants():
-        tag = element.tag
-        if tag in _LAYOUT_INSIDE or (not headed and (tag == "details" or is_code(element))):
-            return False
-        if tag == "table" and (not headed or len(element.text()) > LONGEST_NESTED):
-            return False
-        headings = headings or tag in HEADINGS
-    count = columns = 0
-    most = SHORT_CELL if headings else LONGEST_CELL
-    for row in rows(table):
-        count += 1
-        columns = max(columns, len(row))
-        if not headed and any(len(cell.raw()) > most for cell in row):
-            return False
-    least = 1 if headed else MIN_ROWS_WITH_HEADINGS if headings else 2
-    return count >= least and columns > 1
-
-
-def has_heads(table: Element) -> bool:
-    """Return whether a table has header cells or a caption."""
-    if any(part.tag in {"thead", "caption"} for part in table.elements()):
-        return True
-    return any(cell.tag == "th" for row in rows(table) for cell in row)
-
-
-def is_equation(table: Element) -> bool:
-    """Return whether a table sets one formula and its number, as LaTeXML does."""
-    return _EQUATION.search(table.get("class")) is not None
-
-
-def rows(table: Element) -> Iterator[list[Element]]:
-    """Yield the cells of each row that has cells."""
-    for row in row_elements(table):
-        cells = [cell for cell in row.elements() if cell.tag in {"td", "th"}]
-        if cells:
-            yield cells
-
-
-def row_elements(table: Element) -> Iterator[Element]:
-    """Yield the rows of a table, not those of tables inside it."""
-    for element in table.elements():
-        if element.tag == "tr":
-            yield element
-        elif element.tag in {"thead", "tbody", "tfoot"}:
-            yield from row_elements(element)
-
-
-def heading_in(row: Element) -> Element | None:
-    """Return the heading that is all of a row, None if the row holds anything else."""
-    heading = next((element for element in row.descendants() if element.tag in HEADINGS), None)
-    return heading if heading is not None and heading.text() == row.text() else None
-
-
-def code_lines(table: Element) -> list[str] | None:
-    """Return the lines of code that a table shows beside their numbers, None for other tables."""
-    lines: list[str] = []
-    number = 0
-    for row in rows(table):
-        if len(row) != 2 or row[0].tag == "th":
-            return None
-        label = row[0].text() or row[0].get("data-line-number")
-        if not label.isdecimal() or len(label) > 7 or (lines and int(label) != number + 1):
-            return None
-        number = int(label)
-        lines.append(row[1].raw().strip("\r\n").rstrip())
-    if len(lines) < 2:
-        return None
-    first = next(rows(table))
-    named = " ".join(element.get("class") for element in (table, *first))
-    return lines if _CODE.search(named) else None
-
 
 _STRUCK = frozenset(("del", "s", "strike"))
 _MARKS = {"strong": "**", "b": "**", "em": "*", "i": "*", **dict.fromkeys(_STRUCK, "~~")}

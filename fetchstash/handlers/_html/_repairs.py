@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fetchstash.handlers._html._blocks import CODE, HEADING, MEDIUM, TABLE, Block, size_of
 from fetchstash.handlers._html._element import Element, names
-from fetchstash.handlers._html._inline import has_heads
+from fetchstash.handlers._html._tables import has_heads
 
 _CHROME = names("nav header footer aside form menu search")
 _QUOTING = names("blockquote figure")  # elements whose own header and footer name the source
