@@ -30,7 +30,6 @@ class Keeper(Protocol):
         ...
 
 
-@type_checked
 def context_result(
     profile: str | Truncation = "default",
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
@@ -42,6 +41,14 @@ def context_result(
     file, or one of text.TRUNCATIONS. Raises BadArgument for an unknown profile and for an invalid
     settings file.
     """
+    if callable(profile):
+        what = "context_result takes a profile, and was given a function."
+        raise BadArgument(what, 'Write @context_result("default") above it.')
+    return _decorator(profile)
+
+
+@type_checked
+def _decorator(profile: str | Truncation) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     truncation = profile if isinstance(profile, Truncation) else _profile(profile)
 
     def decorate(tool: Callable[P, Any]) -> Callable[P, Any]:

@@ -326,7 +326,7 @@ def test_more_than_200_lines_are_read_where_they_are_asked_for(tmp_path: Path) -
 
 def test_a_decorator_without_brackets_is_refused_where_it_stands() -> None:
     without: Any = context_result
-    with pytest.raises(BadArgument, match="It must be a string"):
+    with pytest.raises(BadArgument, match=r'Write @context_result\("default"\) above it'):
         without(returning("x"))
 
 

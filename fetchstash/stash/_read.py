@@ -1,5 +1,6 @@
 """Read a part of a document: from its text, or by its handler."""
 
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -16,6 +17,9 @@ from fetchstash.store import ArtifactStore, Facts, StoredText, TextReader
 from fetchstash.text import clip
 from fetchstash.text.facts import QUERY, is_query
 from fetchstash.text.ranges import Heading, Ranges, Table, Unit
+
+_JSONPATH = re.compile(r"(?=.{1,80}\Z)[A-Za-z_]\w*(?:\.\w+|\[(?:\d+|\*)\])+")
+"""A JSONPath without its beginning: ``items[3].name``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +181,10 @@ def _near(path: str, facts: Facts) -> str:
 
     Headings are a document's own words, which stand in no error.
     """
-    return did_you_mean(path, (known for known in described(facts).paths if "*" not in known))
+    paths = described(facts).paths
+    if "$*" in paths and _JSONPATH.fullmatch(path):
+        return f"Did you mean $.{path}?"
+    return did_you_mean(path, (known for known in paths if "*" not in known))
 
 
 def _char(text: StoredText, ranges: Ranges, heading: Heading) -> int:

@@ -288,7 +288,13 @@ SUMS = rows_of(
 
 
 def test_what_a_cell_has_instead_of_a_value_is_shown(read: Read, xlsx: Workbook) -> None:
-    assert read("sheets", xlsx({"S": SUMS}))[1] == (
+    extracted, sheets = read("sheets", xlsx({"S": SUMS}))
+    headings = [heading for part in extracted.parts or () for heading in part.headings]
+    assert [(heading.title, heading.level) for heading in headings] == [
+        ("S", 1),
+        ("Other cells", 1),
+    ]
+    assert sheets == (
         "## S (A1:B6)\nName\tSum\nAda\t4\nBob\t6\nAll\t=SUM(B2:B3) (no value kept)\n#REF!\t#DIV/0!\n\t1\n\n"
         "## Other cells\n\n- S!D9: =Other!A1 (no value kept)\n\n"
     )

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 from mcp import Client
+from PIL import Image
 
 from fetchstash.cli.demo.site import make_pdf
 from tests.loopback import Site
+from tests.scanned import scan as scanned
 from tests.server.conftest import Connect
 from tests.server.test_tools import ERAS, REPORT, call, fail, ref_in
 
@@ -22,6 +24,7 @@ OTHER_NAMES: list[tuple[str, dict[str, Any], str]] = [
     ("artifact_slice", {"ref": "REF", "offset": 20, "limit": 10}, "start=20, end=29"),
     ("get_search_content", {"artifact_ref": "REF", "pages": "5"}, 'unit="pages", start=5, end=5'),
     ("get_search_content", {"url": "URL", "start_index": "9", "max_length": 900}, "offset=9"),
+    ("get_search_content", {"url": "URL", "max_length": 50}, "maxChars=200"),
     ("fetch_content", {"uri": "URL"}, 'fetch_content(url="URL")'),
     ("fetch_content", {"url": "URL", "prompt": "page 7"}, 'focus="page 7"'),
     ("fetch_content", {"url": "URL", "pages": "5"}, 'unit="pages", start=5, end=5'),
@@ -75,7 +78,7 @@ async def test_arguments_by_other_names_get_the_call_that_was_meant_and_it_works
 async def test_a_scanned_pdf_offers_the_picture_of_its_page_or_ocr(
     site: Site, connect: Connect
 ) -> None:
-    scan = make_pdf([""], title="A scan")
+    scan = scanned([Image.new("L", (60, 80), 255)])
     async with connect() as client:
         url = site.put("/scan.pdf", scan, "application/pdf")
         fetched = await call(client, "fetch_content", url=url)

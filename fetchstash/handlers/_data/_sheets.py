@@ -74,7 +74,9 @@ class SheetsHandler(Streamed, TextParts):
                 raise DataReason.SHEETS_EMPTY.error()
             prose = Prose()
             if rest:
-                prose.heading("Other cells", 2)
+                # Of the level of the sheets, so that it is no part of the last one.
+                heading = Heading("Other cells", 1, "lines", 1)
+                yield Part("## Other cells\n\n", headings=(heading,))
             for line in rest:
                 prose.item(line)
             yield from prose.rest()

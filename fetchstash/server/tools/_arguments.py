@@ -136,9 +136,11 @@ def _bounds(value: Any) -> tuple[int, int] | None:
 
 
 def _as_kind(value: Any, schema: Schema) -> Any:
-    """Return a value as the type of the argument, where it is one in words."""
+    """Return a value as the type of the argument, where it is one in words, within its bounds."""
     if schema["type"] == "integer" and isinstance(value, str) and value.strip().isdecimal():
-        return int(value)
+        value = int(value)
+    if schema["type"] == "integer" and _is(value, "integer"):
+        return max(min(value, schema.get("maximum", value)), schema["minimum"])
     if schema["type"] == "boolean" and isinstance(value, str):
         return value.strip().lower() in ("true", "1", "yes")
     if schema["type"] == "array" and isinstance(value, str):
