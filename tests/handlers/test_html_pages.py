@@ -403,6 +403,12 @@ def test_rows_that_keep_others_apart_are_no_rows(read_page: Read) -> None:
     assert "|  |  |" not in text
 
 
+def test_cells_that_set_a_line_of_text_are_one(read_page: Read) -> None:
+    cells = "<td class=memname>#define OPEN</td><td>(</td><td><a href=#g>gate</a></td><td>)</td>"
+    _, text = read_page(f"<h1>Gate</h1><p>{PROSE}</p><table><tr>{cells}</tr></table><p>Opens it.")
+    assert "\n#define OPEN ( [gate](#g) )\n" in text
+
+
 UNSPACED = {
     "Chinese": (
         "市议会周二投票决定在洪水到来之前修复下游的水闸，此前各方就费用争论了数月之久。",

@@ -162,7 +162,7 @@ class _Cutter(NamedTuple):
             self._add(CODE, [element], element, element.text())
         elif tag == "table" and _tables.is_data_table(element):
             self._add_table(element)
-        elif tag == "table" and _tables.is_equation(element):
+        elif tag == "table" and (_tables.is_equation(element) or _tables.is_line(element)):
             for row in row_elements(element):
                 self._add_paragraph(list(row.elements()), row)
         elif _element.is_read(element) and not (tag == "td" and _inline.is_gutter(element)):

@@ -16,6 +16,7 @@ LONGEST_CELL = 1_000  # characters; a longer cell is a column of a layout
 LONGEST_NESTED = 300  # characters of a table inside a cell that is written with the cell
 SHORT_CELL = 200  # characters of a cell that headings may stand beside
 MIN_ROWS_WITH_HEADINGS = 3
+LEAST_OF_LINE, LONGEST_LINE = 3, 300  # cells, and characters, of a line of text
 _EQUATION = re.compile(r"eqn|equation", re.IGNORECASE)
 _CODE = re.compile(r"code|highlight|blob|hljs|diff|source|line", re.IGNORECASE)
 _LAYOUT_INSIDE = frozenset(("form", "blockquote", "h1"))
@@ -55,6 +56,18 @@ def has_heads(table: Element) -> bool:
 def is_equation(table: Element) -> bool:
     """Return whether a table sets one formula and its number, as LaTeXML does."""
     return _EQUATION.search(table.get("class")) is not None
+
+
+def is_line(table: Element) -> bool:
+    """Return whether a table sets a line of text in cells, as Doxygen does with a prototype."""
+    cells = next(rows(table), [])
+    links = (inner for inner in table.descendants() if inner.tag == "a")
+    return (
+        len(cells) >= LEAST_OF_LINE
+        and len(list(rows(table))) == 1
+        and not any(cell.holds_blocks for cell in cells)
+        and 2 * sum(len(link.text()) for link in links) < len(table.text()) <= LONGEST_LINE
+    )
 
 
 def rows(table: Element) -> Iterator[list[Element]]:
