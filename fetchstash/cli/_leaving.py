@@ -110,7 +110,8 @@ def export(settings: Settings, tenant: str, folder: Path, as_json: bool) -> int 
     """Copy all that a tenant keeps into a folder, which is a store: --folder FOLDER reads it."""
     from fetchstash.store import copy_store  # noqa: PLC0415 - heavy
 
-    own = _existing(settings, tenant).store
+    _has_store(settings, tenant)  # raises where there is none
+    own = settings.for_tenant(tenant).store
     target = replace(own, folder=folder.resolve(), url="", catalog="", tenant="")
     return _told(_run("Exporting", lambda read: copy_store(own, target, read)), as_json)
 
@@ -125,7 +126,7 @@ def delete_tenant(settings: Settings, tenant: str, yes: bool) -> int | None:
     """
     from fetchstash.store import open_whole  # noqa: PLC0415 - heavy
 
-    own = _existing(settings, tenant)
+    own = settings.for_tenant(_checked(tenant))
 
     async def work(_: "Progress") -> int:
         async with open_whole(own.store) as store:
@@ -135,7 +136,7 @@ def delete_tenant(settings: Settings, tenant: str, yes: bool) -> int | None:
         return kept
 
     tokens = _revoke(settings, tenant, "", yes=yes)
-    kept = _run("Deleting", work)
+    kept = _run("Deleting", work) if _has_store(settings, tenant, tokens) else 0
     if yes and own.telemetry.event_log:
         log = Path(own.telemetry.event_log)
         for path in log.parent.glob(f"{log.name}*"):
@@ -160,7 +161,7 @@ def delete_person(settings: Settings, name: str, tenant: str, yes: bool) -> int 
     from fetchstash.stash import log_of  # noqa: PLC0415 - as above
     from fetchstash.store import open_whole  # noqa: PLC0415 - as above
 
-    own = _existing(settings, tenant)
+    own = settings.for_tenant(_checked(tenant))
     runs = {person_run(name, issuer) for issuer in ("", settings.oauth.issuer)}
 
     async def work(_: "Progress") -> int:
@@ -177,23 +178,26 @@ def delete_person(settings: Settings, name: str, tenant: str, yes: bool) -> int 
         return kept
 
     tokens = _revoke(settings, tenant, name, yes=yes)
-    kept = _run("Deleting", work)
+    kept = _run("Deleting", work) if _has_store(settings, tenant, tokens) else 0
     if yes and (log := log_of(own)):
         log.forget(lambda call: call.get("run") in runs)
     return _said(f"{tokens} tokens and {kept:,} artifacts of {name} of {tenant}", yes=yes)
 
 
-def _existing(settings: Settings, tenant: str) -> Settings:
-    """Return the settings of a tenant that has a store. Raises BadArgument for any other."""
+def _has_store(settings: Settings, tenant: str, tokens: int = 0) -> bool:
+    """Return whether a tenant has a store. Raises BadArgument where it has neither that nor tokens.
+
+    Who was given ``tokens`` and never used them keeps nothing yet.
+    """
     import anyio  # noqa: PLC0415 - heavy
 
     from fetchstash.store import tenants_of  # noqa: PLC0415 - as above
 
     names = anyio.run(tenants_of, settings.store)
-    if _checked(tenant) not in names:
-        what = f"The tenant {tenant} keeps nothing here."
-        raise BadArgument(what, f"There are {', '.join(names) or 'none'}.")
-    return settings.for_tenant(tenant)
+    if _checked(tenant) in names or tokens:
+        return tenant in names
+    what = f"The tenant {tenant} keeps nothing here."
+    raise BadArgument(what, f"There are {', '.join(names)}." if names else "No tenant does.")
 
 
 def _revoke(settings: Settings, tenant: str, name: str, *, yes: bool) -> int:

@@ -201,9 +201,7 @@ T = TypeVar("T")
 @command("Create a token and print it, once", example="--tenant research --name ada --days 30")
 @click.option("--tenant", required=True, metavar="TENANT", help="Whose artifacts it opens.")
 @click.option("--name", required=True, metavar="NAME", help="Who uses it, for lists and logs.")
-@click.option(
-    "--days", type=Count(1), metavar="N", default=90, help="Days until it expires; else 90."
-)
+@click.option("--days", type=int, metavar="N", default=90, help="Days until it expires; else 90.")
 @click.option(
     "--scope",
     "scopes",

@@ -119,6 +119,19 @@ def test_a_tenant_is_exported_and_deleted(run: Terminal, limits: StoreLimits) ->
     assert "The tenant acme keeps nothing here. There are globex." in missing
 
 
+def test_tokens_that_were_never_used_go_with_their_tenant_or_person(
+    run: Terminal, limits: StoreLimits
+) -> None:
+    for name in ("eve", "kim"):
+        run("token", "create", "--tenant", "initech", "--name", name)
+    done = run("person", "delete", "eve", "--tenant", "initech", "--yes").stderr
+    assert done == "Deleted 1 tokens and 0 artifacts of eve of initech.\n"
+    assert "This would delete 1 tokens" in run("tenant", "delete", "initech", code=3).stderr
+    assert "initech" not in anyio.run(tenants_of, limits)
+    run("tenant", "delete", "initech", "--yes")
+    assert "initech" not in {tenant for tenant, _ in tokens(run)}
+
+
 def test_a_folder_becomes_a_persons_and_a_service_another(
     run: Terminal, limits: StoreLimits
 ) -> None:
