@@ -14,7 +14,7 @@ BUDGET = {
     "bench": (16, 2_613),
     "compare": (11, 1_534),
     "fetchstash": (4, 1_004),
-    "fetchstash/cli": (24, 5_890),
+    "fetchstash/cli": (24, 5_892),
     "fetchstash/client": (23, 6_128),
     "fetchstash/config": (4, 1_202),
     "fetchstash/fetch": (21, 5_366),
@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 610),
     "fetchstash/text": (7, 1_444),
     "scripts": (43, 6_358),
-    "tests": (245, 55_040),
+    "tests": (245, 55_053),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
