@@ -28,9 +28,7 @@ from bench._run import cpu_seconds, family, peak
 from fetchstash.cli.demo._tour import Answer, ask, started
 from fetchstash.cli.demo.site import Document, Site
 from scripts.drive.programs import options
-from tests.handlers.hostile.documents import archives, documents, pdfs, pictures
-from tests.handlers.hostile.pages import pages
-from tests.handlers.hostile.texts import texts
+from tests.handlers.hostile import KINDS, files_of
 
 MAX_PING_SECONDS = 0.5
 MAX_SERVER_BYTES = 150_000_000
@@ -38,8 +36,6 @@ MAX_LINE = 300
 MAX_PAGE_SECONDS, MAX_PAGE_BYTES, MAX_PAGE_GROWTH = 2.0, 300_000_000, 2
 MAX_PAGE_TIMES = 6
 """A page may cost so many times what an ordinary one costs beside it, where that is more."""
-PAGE_LENGTHS = 10
-"""Pages are so much longer than texts."""
 ATTEMPTS = 3
 """A file that took too long is fetched anew: what is ours to mend takes its time each time."""
 ORDINARY = (
@@ -47,22 +43,6 @@ ORDINARY = (
     "<b>something bold</b> and a few more words that say nothing at all.</p>\n"
 )
 UNNAMED = "application/octet-stream"
-
-Files = dict[str, tuple[str, bytes]]
-
-
-KINDS = ("texts", "pages", "pdfs", "documents", "archives", "pictures")
-
-
-def files_of(kind: str, length: int) -> Files:
-    """Return the files of one kind, by their titles, with their names and bytes."""
-    if kind == "texts":
-        return texts(length)
-    if kind == "pages":
-        return {title: ("page.html", page) for title, page in pages(PAGE_LENGTHS * length).items()}
-    makers = {"pdfs": pdfs, "documents": documents, "archives": archives, "pictures": pictures}
-    made = makers[kind]()
-    return {title: ("a.ipynb" if "IPYNB" in title else "", data) for title, data in made.items()}
 
 
 @dataclass(frozen=True, slots=True)

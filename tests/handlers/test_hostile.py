@@ -18,13 +18,13 @@ from fetchstash.handlers import (
     detect_content_kind,
     route_file,
 )
-from tests.handlers.hostile.documents import archives, documents, packed, pdfs, pictures
+from tests.handlers.hostile import KINDS, files_of
+from tests.handlers.hostile.documents import packed
 from tests.handlers.hostile.texts import texts
 
 pytestmark = pytest.mark.long
 
-TEXTS = texts(2**18)
-BINARIES = {"pdfs": pdfs, "documents": documents, "archives": archives, "pictures": pictures}
+LENGTH = 2**18
 
 
 @pytest.fixture
@@ -35,16 +35,12 @@ async def pool() -> AsyncIterator[WorkerPool]:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("kind", ["texts", *BINARIES])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "pages"])
 async def test_each_hostile_file_ends_and_the_next_one_is_read(
     kind: str, pool: WorkerPool, tmp_path: Path
 ) -> None:
-    files = TEXTS
-    if kind in BINARIES:
-        named = BINARIES[kind]().items()
-        files = {case: ("x.ipynb" if "IPYNB" in case else "", data) for case, data in named}
     wrong: dict[str, str] = {}
-    for case, (name, data) in files.items():
+    for case, (name, data) in files_of(kind, LENGTH).items():
         source = tmp_path / "hostile"
         source.write_bytes(data)
         decision = route_file(source, {}, name)
@@ -131,7 +127,7 @@ HOSTILE_HEADS: dict[str, bytes] = {
     "high bytes": b"\x81\x40" * 32_000,
     "NULs": b"\0" * 65_536,
     "text and NULs": b"a\0" * 32_000,
-    **{case: data[:65_536] for case, (_, data) in TEXTS.items()},
+    **{case: data[:65_536] for case, (_, data) in texts(LENGTH).items()},
 }
 
 
