@@ -41,8 +41,8 @@ With the mark ``in_process`` they read documents without a worker, all else as i
 """
 COSTLY = Path(__file__).with_name("costly.txt")
 """The tests that take long for ``scripts/test --quick``, as ``--measure`` found them."""
-MOST_SECONDS = {"tests/stash": 0.12}
-"""What a case may take of a processor and not be costly: 0.05 s, more where all is composed."""
+MOST_SECONDS = {"tests/stash": 0.1}
+"""What a case may take of a processor and not be costly: 0.04 s, more where all is composed."""
 seconds: dict[str, float] = {}
 processes: list[str] = []
 
@@ -156,7 +156,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the list of costly tests if it is asked for."""
     if session.config.option.measure:
-        over = (n for n, s in seconds.items() if s > MOST_SECONDS.get(n.rpartition("/")[0], 0.05))
+        over = (n for n, s in seconds.items() if s > MOST_SECONDS.get(n.rpartition("/")[0], 0.04))
         COSTLY.write_text("".join(f"{name}\n" for name in sorted(over)), encoding="utf-8")
 
 

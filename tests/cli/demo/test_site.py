@@ -78,6 +78,7 @@ def test_the_documents_are_as_large_as_the_demonstration_says(
     assert least <= len(documents()[path].body) < most
 
 
+@pytest.mark.slow
 def test_the_documents_are_the_same_at_each_run() -> None:
     # Whoever changes the contents changes this too, and looks at the demonstration again.
     texts = (content.ARTICLE, content.HANDBOOK, content.STATIONS_JSON, content.READINGS)
