@@ -27,8 +27,8 @@ BUDGET = {
     "fetchstash/store": (28, 8_064),
     "fetchstash/system": (4, 610),
     "fetchstash/text": (7, 1_444),
-    "scripts": (43, 6_358),
-    "tests": (245, 55_053),
+    "scripts": (43, 6_338),
+    "tests": (245, 55_069),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
