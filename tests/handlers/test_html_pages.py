@@ -128,6 +128,9 @@ LEADS_ON = {
     "a lone frame": '<iframe src="/b.html"></iframe><iframe src="/c" width=0></iframe>',
     "frames": '<frameset><frame name=toc src=toc.html><frame name=main src="/b.html"></frameset>',
     "a script": "<script>window.location.href = '/b.html';</script>",
+    "where no scripts run": (
+        "<noscript><meta http-equiv=refresh content='0; url=/b.html'></noscript><p>One moment."
+    ),
     "a script that replaces": '<p>One moment.</p><script>location.replace("/b.html")</script>',
 }
 
@@ -138,6 +141,8 @@ def test_a_page_with_text_says_where_it_leads_to(read_page: Read) -> None:
     assert text.startswith("[The page leads on to another](https://example.org/b.html)\n\n")
     for itself in (PAGE_URL, "#top", "page.html#b"):
         assert "leads on" not in read_page(refresh.format(itself))[1]
+    without = "<noscript><meta http-equiv=refresh content='0; url=/noscript'></noscript><p>"
+    assert "leads on" not in read_page(without + PROSE * 3)[1]
 
 
 @pytest.mark.parametrize("html", LEADS_ON.values(), ids=LEADS_ON.keys())

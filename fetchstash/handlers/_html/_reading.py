@@ -125,9 +125,14 @@ def next_page(page: Page) -> str:
 
 
 def leads_to(page: Page, verdict: str = "leads_on") -> str:
-    """Return the address that a page sends a browser to, "" if none; frames hold no text's."""
-    others = page.frames, [text for _, text in page.script_texts]
-    return _leads.leads_to(page.meta, *(others if verdict == "leads_on" else ([], [])))
+    """Return the address that a page sends a browser to, "" if none.
+
+    A page that has text sends none to what it frames, scripts or says where no scripts run.
+    """
+    if verdict != "leads_on":
+        return _leads.leads_to(page.meta, [], [])
+    scripts = [text for _, text in page.script_texts]
+    return _leads.leads_to([*page.meta, *page.meta_without], page.frames, scripts)
 
 
 MAX_SOURCE_BYTES = 4 * _element.MAX_SOURCE_CHARS

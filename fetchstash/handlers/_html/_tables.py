@@ -60,7 +60,7 @@ def is_equation(table: Element) -> bool:
 
 def is_line(table: Element) -> bool:
     """Return whether a table sets a line of text in cells, as Doxygen does with a prototype."""
-    cells = next(rows(table), [])
+    cells = next(rows(table), list[Element]())
     links = (inner for inner in table.descendants() if inner.tag == "a")
     return (
         len(cells) >= LEAST_OF_LINE

@@ -44,7 +44,7 @@ class Page:
     ``hidden`` counts the elements with text that nobody would see; ``body`` has none of them.
     ``has_tex``: a script writes TeX in the text as formulas. ``without_scripts`` are the noscript
     elements in ``body``, ``media`` the pictures and players. ``script_texts`` are the
-    attributes and texts of its scripts.
+    attributes and texts of its scripts. ``meta_without`` is what holds where these do not run.
     """
 
     body: Element
@@ -52,6 +52,7 @@ class Page:
     title: str = ""
     base: str = ""
     meta: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    meta_without: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     links: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     json_ld: list[str] = field(default_factory=list[str])
     frames: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
@@ -117,14 +118,15 @@ def _depth(root: "LexborNode") -> int:
 
 
 def _add_to_head(node: "LexborNode", page: Page, sheets: list[str]) -> None:
-    attributes = _attributes(node)
+    attributes, around = _attributes(node), node.parent
+    is_for_scripts = around is None or around.tag != "noscript"
     match node.tag:
         case "title":
             page.title = page.title or " ".join(node.text(deep=True).split())
         case "base":
             page.base = page.base or attributes.get("href", "")
         case "meta":
-            page.meta.append(attributes)
+            (page.meta if is_for_scripts else page.meta_without).append(attributes)
         case "link":
             page.links.append(attributes)
         case "script":
@@ -137,8 +139,7 @@ def _add_to_head(node: "LexborNode", page: Page, sheets: list[str]) -> None:
         case "frame" | "iframe" | "embed" | "object" if _is_seen_frame(attributes):
             page.frames += framed(node.tag, attributes)
         case "style":
-            condition, around = attributes.get("media", ""), node.parent
-            is_for_scripts = around is None or around.tag != "noscript"
+            condition = attributes.get("media", "")
             if is_for_scripts and (not condition or media(condition)):
                 text = node.text(deep=True)
                 sheets.append(f"@media {condition} {{{text}}}" if condition else text)
