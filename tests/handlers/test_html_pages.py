@@ -414,6 +414,12 @@ def test_cells_that_set_a_line_of_text_are_one(read_page: Read) -> None:
     assert "\n#define OPEN ( [gate](#g) )\n" in text
 
 
+def test_labels_of_tabs_are_words_of_their_own(read_page: Read) -> None:
+    tabs = "".join(f"<button role=tab aria-controls=p>{name} Gates</button>" for name in "AB")
+    _, text = read_page(f"<h1>Gate</h1><p>{PROSE}</p><div>{tabs}</div><p>{PROSE}")
+    assert "A Gates B Gates" in text
+
+
 UNSPACED = {
     "Chinese": (
         "市议会周二投票决定在洪水到来之前修复下游的水闸，此前各方就费用争论了数月之久。",

@@ -124,10 +124,11 @@ class Inline:
                 text = self.text(node.children, breaks=" ", emphasis=emphasis)
                 out.append(_keep_spaces(node, f"<ins>{text}</ins>") if text else "")
             elif _element.is_read(node):
-                if tag in BLOCKS:
+                is_apart = tag in BLOCKS or tag == "button"
+                if is_apart:
                     out.append(" • " if tag == "li" else " ")
                 self._write(node.children, out, emphasis)
-                if tag in BLOCKS:
+                if is_apart:
                     out.append(" ")
 
     def _write_link(self, node: Element, out: list[str], emphasis: bool) -> None:
