@@ -41,8 +41,7 @@ PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 LOCK_SECONDS = 600
 PARTS = ROOT / "scripts" / "parts"
 PR_SET_PDEATHSIG = 1
-QUIET_SECONDS = 2
-PLAIN_SECONDS = 15
+LINE_SECONDS = 15
 
 
 def say(text: str) -> None:
@@ -51,15 +50,11 @@ def say(text: str) -> None:
 
 
 class Waiting:
-    """What is waited for and for how long, on stderr, from the third second on.
-
-    A terminal has one line that moves and is gone at the end; a file a plain line every 15 s.
-    """
+    """What is waited for and for how long: a line on stderr every 15 s."""
 
     def __init__(self, what: str) -> None:
         """Begin to count the seconds of ``what``."""
         self.what, self.start, self.shown = what, time.monotonic(), 0.0
-        self.moves = sys.stderr.isatty()
 
     @property
     def seconds(self) -> float:
@@ -68,34 +63,17 @@ class Waiting:
 
     def show(self, more: str = "") -> None:
         """Show how far it is, if the last time is long enough ago."""
-        seconds = self.seconds
-        every = QUIET_SECONDS / 4 if self.moves else PLAIN_SECONDS
-        if seconds < QUIET_SECONDS or seconds - self.shown < every:
-            return
-        self.shown = seconds
-        text = f"{self.what} … {seconds:.0f} s{more}"
-        if self.moves:
-            # ECMA-48: to the first column, and erase to the end of the line.
-            width = shutil.get_terminal_size().columns - 1
-            print(f"\r\x1b[K{text[:width]}", end="", file=sys.stderr, flush=True)
-        else:
-            say(text)
-
-    def end(self) -> None:
-        """Take the line away that a terminal still shows."""
-        if self.moves and self.shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        if self.seconds - self.shown >= LINE_SECONDS:
+            self.shown = self.seconds
+            say(f"{self.what} … {self.seconds:.0f} s{more}")
 
     def wait(self, process: "subprocess.Popen[bytes]", more: Callable[[], str] = str) -> int:
         """Wait for a process, show how far it is, and return its exit code."""
         with process:
-            try:
-                while True:
-                    with contextlib.suppress(subprocess.TimeoutExpired):
-                        return process.wait(0.2)
-                    self.show(more())
-            finally:
-                self.end()
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    return process.wait(0.2)
+                self.show(more())
 
 
 def try_lock(file: IO[bytes]) -> bool:

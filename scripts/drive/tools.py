@@ -13,12 +13,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = ROOT / "requirements" / "tools"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fetchstash" / "tools"
-PROGRAMS = "Scripts" if os.name == "nt" else "bin"
 TRIES = 2
 """A registry that does not answer once is asked again."""
 MAX_SECONDS = 600
@@ -33,8 +32,8 @@ def python_tool(name: str) -> Path | None:
     """Return the folder of the programs of an environment, made if need be; None if it cannot."""
     lock = LOCKS / f"{name}.txt"
     folder = CACHE / name
-    programs = folder / PROGRAMS
-    python = programs / ("python.exe" if os.name == "nt" else "python")
+    programs = folder / "bin"
+    python = programs / "python"
     # uv, which installs all the others, is installed by pip.
     installer = python if name == "uv" else Path(uv_program() or "uv")
     pip = ["-m", "pip", "install"] if name == "uv" else ["pip", "install", "--python", str(python)]
@@ -132,9 +131,11 @@ def _made(name: str, folder: Path, lock: Path, steps: list[list[str | Path]]) ->
     """Return whether a folder holds what its lock says; makes it anew if it is out of date."""
     digest = hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()
     stamp = folder / "lock-digest"
+    import fcntl  # noqa: PLC0415 - checks runs on Windows, too, and installs none of these there
+
     folder.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f".{name}.lock").open("ab") as file:  # two parts may want the same tool
-        _wait_for(file)
+        fcntl.flock(file, fcntl.LOCK_EX)
         if stamp.exists() and stamp.read_text() == digest:
             return True
         stamp.unlink(missing_ok=True)
@@ -154,13 +155,6 @@ def _made(name: str, folder: Path, lock: Path, steps: list[list[str | Path]]) ->
     return False
 
 
-def _wait_for(file: IO[bytes]) -> None:
-    if os.name != "nt":
-        import fcntl  # noqa: PLC0415 - POSIX alone has it
-
-        fcntl.flock(file, fcntl.LOCK_EX)
-
-
 def _fault(
     command: Sequence[str | Path],
     folder: Path | None = None,
@@ -176,10 +170,7 @@ def _fault(
             try:
                 said, _ = process.communicate(timeout=MAX_SECONDS)
             except subprocess.TimeoutExpired:
-                if os.name == "nt":
-                    process.kill()
-                else:
-                    os.killpg(process.pid, signal.SIGKILL)  # what npm builds would go on
+                os.killpg(process.pid, signal.SIGKILL)  # what npm builds would go on
                 raise
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)

@@ -64,9 +64,9 @@ class Tests:
 
     OUTCOME = re.compile(rb"^\[gw\d+\] \[ *(\d+)%\] ([A-Z]+) (.*)\n", re.MULTILINE)
 
-    def __init__(self, waiting: Waiting, processes: int = 1) -> None:
+    def __init__(self, processes: int = 1) -> None:
         """Begin at the end of the log. Each of ``processes`` has tests of its own to count."""
-        self.waiting, self.processes = waiting, processes
+        self.processes = processes
         self.read = LOG.stat().st_size
         self.counts: Counter[str] = Counter()
         self.share = 0
@@ -82,7 +82,6 @@ class Tests:
             self.share = int(share) // self.processes
             self.counts[outcome.decode().lower()] += 1
             if outcome in (b"FAILED", b"ERROR"):
-                self.waiting.end()
                 print(f"{outcome.decode()} {name.decode(errors='replace')}", flush=True)
         counted = (f" · {count:,} {outcome}" for outcome, count in self.counts.items())
         return f" · {self.share} %{''.join(counted)}"
@@ -96,7 +95,7 @@ def step(name: str, command: Sequence[str | Path], env: Mapping[str, str] | None
         begin = log.tell()
         process = subprocess.Popen(words, cwd=ROOT, env=env, stdout=log, stderr=log)
     processes = (os.cpu_count() or 1) if "--deal" in words else 1
-    code = waiting.wait(process, Tests(waiting, processes) if "pytest" in words else str)
+    code = waiting.wait(process, Tests(processes) if "pytest" in words else str)
     output = LOG.read_bytes()[begin:].decode(errors="replace")
     report(name, code, waiting.seconds, output)
     return output

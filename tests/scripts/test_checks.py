@@ -15,7 +15,6 @@ from compare._peers import PEERS, Call, named_calls, version
 from compare._report import better, faults, page
 from compare._web import Web, body_of, expand
 from scripts.parts import checks
-from scripts.setup import Waiting
 
 LINES = """\
 [gw0] [ 12%] PASSED tests/test_a.py::test_one
@@ -36,7 +35,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_tests_are_counted_and_a_failed_one_is_named_at_once(
     log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tests = checks.Tests(Waiting("tests"))
+    tests = checks.Tests()
     assert tests() == " · 0 %"
     log.write_text(LINES)
     assert tests() == " · 37 % · 1 passed · 1 failed · 1 skipped"

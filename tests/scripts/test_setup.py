@@ -244,26 +244,15 @@ def test_a_set_up_that_fails_shows_the_end_of_the_log_and_names_it(
     assert err.endswith(".venv.log. Mend the cause, then start this again.\n")
 
 
-@pytest.mark.parametrize("terminal", [True, False], ids=["a terminal", "a file"])
 def test_long_work_shows_that_it_goes_on(
-    checkout: Checkout,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    terminal: bool,
+    checkout: Checkout, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
     waiting = checkout.setup.Waiting("installing")
     waiting.show()
-    assert capsys.readouterr().err == ""
-    for seconds in (3, 4, 20, 21):
+    for seconds in (3, 14, 20, 21):
         waiting.start -= seconds - waiting.seconds
         waiting.show(f" · {seconds} of 21")
-    waiting.end()
-    err = capsys.readouterr().err
-    if terminal:
-        assert err.split("\r\x1b[K")[-2:] == ["installing … 21 s · 21 of 21", ""]
-    else:
-        assert err == "fetchstash: installing … 20 s · 20 of 21\n"
+    assert capsys.readouterr().err == "fetchstash: installing … 20 s · 20 of 21\n"
 
 
 def test_a_new_lock_updates_the_environment(checkout: Checkout) -> None:
