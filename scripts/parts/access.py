@@ -86,13 +86,10 @@ def oauth_of(service: str, account: str, memory: _Memory) -> OAuthClientProvider
     return OAuthClientProvider(service, metadata, memory, redirect, answer)
 
 
-async def call(
-    service: str, tool: str, arguments: dict[str, Any], auth: httpx2.Auth | None, token: str = ""
-) -> str:
+async def call(service: str, tool: str, arguments: dict[str, Any], auth: httpx2.Auth) -> str:
     """Call a tool and return the text of its result."""
-    headers = {"authorization": f"Bearer {token}"} if token else {}
     async with (
-        httpx2.AsyncClient(auth=auth, headers=headers, trust_env=False, timeout=60) as http,
+        httpx2.AsyncClient(auth=auth, trust_env=False, timeout=60) as http,
         Client(streamable_http_client(service, http_client=http)) as client,
     ):
         result = await client.call_tool(tool, arguments)
