@@ -310,21 +310,15 @@ def _expected(hint: Any) -> _Expected:
         return _ANYTHING
     if typing.is_typeddict(kind):
         kind = dict
-    if kind is Mapping:
-        is_key, key = _expected(parts[0])
+    if kind in (Mapping, Sequence):
+        is_item, item = _expected(parts[0])
 
-        def is_mapping(value: Any) -> bool:
-            return isinstance(value, Mapping) and all(map(is_key, cast("Iterable[Any]", value)))
+        def is_filled(value: Any) -> bool:
+            is_kind = isinstance(value, kind) and not isinstance(value, str | bytes)
+            return is_kind and all(map(is_item, cast("Iterable[Any]", value)))
 
-        return is_mapping, f"a mapping by keys, each {key},"
-    if kind is Sequence:
-        is_item, item = _expected(*parts)
-
-        def is_list(value: Any) -> bool:
-            is_right = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-            return is_right and all(map(is_item, cast("Sequence[Any]", value)))
-
-        return is_list, f"a list, each item {item}" if item else "a list"
+        words = "a mapping, each key" if kind is Mapping else "a list, each item"
+        return is_filled, f"{words} {item}" if item else words.partition(",")[0]
     name = f"{'an' if kind.__name__[0] in 'AEIO' else 'a'} {kind.__name__}"
     if getattr(kind, "_is_protocol", False):
         members = [member for member in dir(kind) if member[0] != "_"]

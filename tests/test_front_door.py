@@ -170,9 +170,7 @@ def test_a_number_is_no_folder() -> None:
 
 
 def test_a_mapping_of_settings_is_by_their_names() -> None:
-    with pytest.raises(
-        BadArgument, match=r"settings is .* a mapping by keys, each a string, or None"
-    ):
+    with pytest.raises(BadArgument, match=r"settings is .* a mapping, each key a string or None"):
         fetchstash.open_stash_sync({3: 1}).__enter__()  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
 
 

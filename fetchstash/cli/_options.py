@@ -1,7 +1,6 @@
 """Options and arguments: those that commands share, their completion, help and corrections."""
 
 import os
-import re
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -134,17 +133,23 @@ def sources_argument(metavar: str = "SOURCE...") -> Callable[[F], F]:
     )
 
 
-class Count(click.IntRange):
+class Count(click.ParamType[int]):
     """A whole number within bounds, which an error names with an example."""
+
+    name = "number"
+
+    def __init__(self, low: int, high: int | None = None) -> None:
+        self._low, self._high = low, high
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number."""
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter:
-            words = f"{value} is no whole number, {between(self.min or 0, self.max)}"
-            option = f"{param.opts[-1]} " if param else ""
-            self.fail(f"{words}. Write one such as {option}{self.min or 1}.", param, ctx)
+        with suppress(ValueError):
+            if self._low <= (number := int(value)) <= (self._high or number):
+                return number
+        option = f"{param.opts[-1]} " if param else ""
+        bounds = between(self._low, self._high)
+        what = f"{value} is no whole number, {bounds}. Write one such as {option}{self._low or 1}."
+        raise click.BadParameter(what, ctx, param)
 
 
 def max_chars_flag(
@@ -318,27 +323,17 @@ SOURCE_HELP = (
 )
 REF_HELP = "REF is what is kept: @1 the newest, @2 …, or the beginning of a reference, as ls shows."
 
-_RANGE = re.compile(r"\s*\[[^]]*[<>]=[^]]*\]$")
-"""What click says of the numbers that an option takes; a wrong one is told them."""
-
 
 class Command(click.Command):
     """A command whose help leaves out the flags of the settings, but for those it ``shows``.
 
-    With ``views`` it takes --as-model and --json. The ``example`` ends the help.
+    With ``views`` it takes --as-model and --json. The epilog is the arguments of an example.
     """
 
     def __init__(
-        self,
-        *arguments: Any,
-        example: str,
-        shows: Sequence[str],
-        settings: bool,
-        views: bool,
-        **named: Any,
+        self, *arguments: Any, shows: Sequence[str], settings: bool, views: bool, **named: Any
     ) -> None:
         super().__init__(*arguments, **named)
-        self.example = example
         self._shows = shows
         if views:
             help_text = "Show exactly what a model is shown."
@@ -388,7 +383,7 @@ class Command(click.Command):
         metavars = " ".join(parameter.metavar or "" for parameter in self.params)
         texts = [SOURCE_HELP] if "SOURCE" in metavars else []
         texts += [REF_HELP] if "REF" in metavars else []
-        texts += [f"Example: {ctx.command_path} {self.example}"] if self.example else []
+        texts += [f"Example: {ctx.command_path} {self.epilog}"] if self.epilog else []
         if texts:
             formatter.write_paragraph()
         for text in texts:
@@ -396,8 +391,7 @@ class Command(click.Command):
 
 
 def _rows(ctx: click.Context, options: Sequence[click.Option]) -> list[tuple[str, str]]:
-    rows = (option.get_help_record(ctx) for option in options)
-    return [(flags, _RANGE.sub("", text)) for flags, text in filter(None, rows)]
+    return [row for option in options if (row := option.get_help_record(ctx))]
 
 
 def _print_settings(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -116,7 +116,7 @@ def command(
             sys.exit(code or 0)
 
         shown = {"short_help": short_help, "shows": shows, "settings": settings, "views": views}
-        return click.command(name, cls=Command, example=example, **shown)(run)
+        return click.command(name, cls=Command, epilog=example, **shown)(run)
 
     return decorate
 

@@ -48,7 +48,7 @@ def test_a_command_fits_one_screen_with_its_own_options(name: str) -> None:
 def with_examples() -> Iterator[Command]:
     for command in commands.commands.values():
         inner = command.commands.values() if isinstance(command, click.Group) else [command]
-        yield from (item for item in inner if isinstance(item, Command) and item.example)
+        yield from (item for item in inner if isinstance(item, Command) and item.epilog)
 
 
 @pytest.mark.parametrize("command", [*with_examples()], ids=lambda command: command.name)
@@ -57,8 +57,8 @@ def test_an_example_of_the_help_is_a_line_that_the_command_takes(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("answer.md").write_text("It leaves at nine.\n")
-    with command.make_context("it", shlex.split(command.example)) as context:
-        assert command.get_help(context).endswith(f"\nExample: it {command.example}")
+    with command.make_context("it", shlex.split(command.epilog or "")) as context:
+        assert command.get_help(context).endswith(f"\nExample: it {command.epilog}")
 
 
 def test_hosts_are_listed_once_in_the_help_of_register() -> None:
