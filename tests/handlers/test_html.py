@@ -1,9 +1,11 @@
 """A web page becomes Markdown of its content."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from fetchstash.handlers import ExtractLimits, Hints
-from fetchstash.handlers._html import _blocks, _repairs, _tree
+from fetchstash.handlers._html import _blocks, _content, _repairs, _tree
 from fetchstash.handlers._prose import DITTO
 from tests.handlers.conftest import Read, Save
 from tests.handlers.parts import PROSE, handler_named
@@ -454,13 +456,23 @@ def test_a_short_copy_is_given_again(read_page: Read) -> None:
     assert text.count("Open") == text.count("Closed") == 2
 
 
-def test_the_lead_below_the_title_of_documentation_is_kept() -> None:
+def test_the_lead_below_the_title_of_documentation_and_code_at_its_end_are_kept() -> None:
     lead = "".join(f"<p>Part {n} of what the module is for and who may use it.</p>" for n in "abcd")
     rest = f"<h3>open()</h3><p>{PROSE}</p><pre>open()</pre>"
-    blocks = _blocks.cut(_tree.parse(f"<main><h1>gates</h1>{lead}{rest}</main>"))
+    end = "<h4>Another way</h4><div><div><pre>open(1)</pre></div></div>"
+    blocks = _blocks.cut(_tree.parse(f"<main><h1>gates</h1>{lead}{rest}{end}</main>"))
     keep = [block.words in {"gates", "open()", PROSE.strip()} for block in blocks]
     _repairs.fill_gaps(blocks, keep)
     assert all(keep)
+
+
+@pytest.mark.parametrize(("kind", "is_kept"), [("", True), ("article", False)])
+def test_a_page_that_says_what_it_is_keeps_less(
+    monkeypatch: pytest.MonkeyPatch, kind: str, is_kept: bool
+) -> None:
+    blocks = _blocks.cut(_tree.parse("".join(f"<p>{n} {PROSE}</p>" for n in range(9))))
+    monkeypatch.setattr(_content, "log_odds", Mock(return_value=[2.0] * 8 + [0.0]))
+    assert _content.content(blocks, kind) == [True] * 8 + [is_kept]
 
 
 @pytest.mark.parametrize(

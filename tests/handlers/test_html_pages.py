@@ -24,15 +24,10 @@ HEAD = """<html lang="en-GB"><head><title>Gate works</title>
 
 def test_facts_come_from_the_head(read_page: Read) -> None:
     extracted, _ = read_page(f"{HEAD}<body><h1>Gate works</h1><p>{PROSE}</p><p>{PROSE}</p>")
-    assert (extracted.facts.title, extracted.facts.author, extracted.facts.language) == (
-        "Gate works",
-        "A. Warden",
-        "en-GB",
-    )
-    assert extracted.facts.published == "2026-11-02T08:00:00Z"
-    assert (
-        extracted.facts.structure_info == "site: The Wardens · canonical: https://example.org/gate"
-    )
+    facts = extracted.facts
+    assert (facts.title, facts.author, facts.language) == ("Gate works", "A. Warden", "en-GB")
+    assert facts.published == "2026-11-02T08:00:00Z"
+    assert facts.structure_info == "site: The Wardens · canonical: https://example.org/gate"
 
 
 def test_author_and_date_come_from_linked_data_too(read_page: Read) -> None:
@@ -97,13 +92,6 @@ NO_CONTENT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("html", "verdict"), NO_CONTENT.values(), ids=NO_CONTENT.keys())
-def test_a_page_without_content_gets_a_verdict(read_page: Read, html: str, verdict: str) -> None:
-    extracted, _ = read_page(html)
-    assert extracted.facts.page_verdict == verdict
-    assert verdict in PAGE_VERDICTS
-
-
 CONTENT = {
     "a short page": "<h1>Gate</h1><p>The gate opens at nine.</p>",
     "a short page in Chinese": "<h1>水闸</h1><p>水闸九点开门，登录后可以预约。</p>",
@@ -116,10 +104,16 @@ CONTENT = {
 }
 
 
-@pytest.mark.parametrize("html", CONTENT.values(), ids=CONTENT.keys())
-def test_a_page_with_content_gets_no_verdict(read_page: Read, html: str) -> None:
-    extracted, _ = read_page(html)
-    assert (extracted.facts.page_verdict, extracted.facts.leads_to) == ("", "")
+VERDICTS = NO_CONTENT | {name: (html, "") for name, html in CONTENT.items()}
+
+
+@pytest.mark.parametrize(("html", "verdict"), VERDICTS.values(), ids=VERDICTS.keys())
+def test_only_a_page_without_content_gets_a_verdict(
+    read_page: Read, html: str, verdict: str
+) -> None:
+    facts = read_page(html)[0].facts
+    assert (facts.page_verdict, facts.leads_to) == (verdict, "")
+    assert verdict in {"", *PAGE_VERDICTS}
 
 
 LEADS_ON = {
@@ -340,12 +334,16 @@ WRAPPED = "".join(
 )
 ARCHIVE = "".join(f"<li><a href=/{n}>In the month {n} of 2026 (1{n})</a></li>" for n in range(12))
 ARTICLE = f"<h1>The lower gate</h1>{BODY}"
+SAID = "".join(
+    f"<p>{story}: I saw it, too, and it was a short walk. {PROSE}</p>" for story in STORIES[:3]
+)
 AROUND = {
     "teasers at the end of the article": f"<article>{ARTICLE}{cards('x1', 'More')}</article>",
     "teasers before the article": f"{cards('x2', 'Top stories')}<article>{ARTICLE}</article>",
     "the most read in another column": f"<div>{ARTICLE}</div><div><h4>Most read</h4><ol>{LINKS}</ol></div>",
     "the next stories, each a link": f"<main>{ARTICLE}<div>{WRAPPED}</div></main>",
     "teasers before a text that is a link": f"<article>{ARTICLE}{cards('x1', 'More')}<a href=/s><p>{SENTENCES[1]}</p></a></article>",
+    "comments": f"<main>{ARTICLE}<section class=page-comments>{SAID}</section></main>",
     "an archive": f"<div>{ARTICLE}</div><div><h3>Archive</h3><ul>{ARCHIVE}</ul></div>",
 }  # fmt: skip
 
@@ -378,6 +376,18 @@ INSIDE = {
 @pytest.mark.parametrize("body", INSIDE.values(), ids=INSIDE.keys())
 def test_the_text_of_an_article_keeps(read_page: Read, body: str) -> None:
     assert "Story 1" in read_page(page(f"<main><article>{body}</article></main>"))[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "is_kept"),
+    [("Product", "reviews", False), ("Product", "previews", True), ("Thing", "reviews", True)],
+)
+def test_the_text_of_a_product_has_no_reviews(
+    read_page: Read, kind: str, name: str, is_kept: bool
+) -> None:
+    says = f'<script type="application/ld+json">{{"@type": "{kind}"}}</script>'
+    _, text = read_page(f"{says}<main>{ARTICLE}<div id={name}>{SAID}</div></main>")
+    assert ("Story" in text) is is_kept
 
 
 def test_a_page_that_is_a_list_of_teasers_keeps_them(read_page: Read) -> None:

@@ -6,7 +6,7 @@ scripts/make/train_html.py writes ``_trees.py``; ``model.LICENSE.md`` names the 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import compress
 from operator import not_
 from urllib.parse import unquote
@@ -47,25 +47,18 @@ _NUMBERS = {list(GROUPS).index(group): name for group, name in _NAMED.items()}
 
 def left_out(blocks: Sequence[Block], keep: Sequence[bool]) -> tuple[int, str]:
     """Return the characters of the blocks that are not kept, and those of each region in words."""
-    known: dict[Element, str] = {}
+
+    @cache
+    def region(element: Element | None) -> str:
+        if element is None:
+            return "other"
+        return _named(groups(element)) or region(element.parent)
+
     sizes: Counter[str] = Counter()
     for block in compress(blocks, map(not_, keep)):
-        sizes[_region(block.parent, known)] += len(block.words)
+        sizes[region(block.parent)] += len(block.words)
     named = [f"{name} {size:,}" for name, size in sizes.most_common(MAX_REGIONS)]
     return sizes.total(), ", ".join(named)
-
-
-def _region(element: Element, known: dict[Element, str]) -> str:
-    """Return the name of the region that the nearest element around tells."""
-    chain: list[Element] = []
-    for around in element.outward():
-        if name := known.get(around) or _named(groups(around)):
-            break
-        chain.append(around)
-    else:
-        name = "other"
-    known.update(dict.fromkeys(chain, name))
-    return name
 
 
 @lru_cache(10_000)
@@ -219,21 +212,22 @@ def _shape(block: Block, item: Element) -> tuple[str, str, str]:
 MAX_SCORED = 5_000  # blocks. Rules choose on a longer page: they are cheaper and leave out less
 MIN_SCORED_CHARS = 500  # rules choose on a page with less text: the scorer has too little to go by
 SHORT_PAGE_CHARS = 2_000
+_LESS = 0.5  # log odds of a block on a page that says what it is: the rest is of other things
 MIN_AGREED = 0.75
 """Of what the rules keep of a short page; if the scorer keeps less, the rules choose."""
 
 
-def content(blocks: list[Block], *, is_article: bool = False) -> list[bool]:
+def content(blocks: list[Block], kind: str = "") -> list[bool]:
     """Return which blocks are the content; at least one is if there are any blocks.
 
-    ``is_article``: the page says that it is one, so that teasers around it are of other pages.
+    ``kind`` is what the page says that it is; teasers around an article are of other pages.
     """
     with_words = texts(blocks)
-    chosen = _choose(with_words)
+    chosen = _choose(with_words, kind)
     _repairs.drop_folds(with_words, chosen)
-    _repairs.drop_bars(with_words, chosen)
+    _repairs.drop_around(with_words, chosen, kind)
     _repairs.drop_copies(with_words, chosen)
-    if is_article:
+    if kind == "article":
         drop_teasers(with_words, chosen)
     kept = iter(chosen)
     keep = [block.kind != MEDIUM and next(kept) for block in blocks]
@@ -242,11 +236,12 @@ def content(blocks: list[Block], *, is_article: bool = False) -> list[bool]:
     return keep
 
 
-def _choose(blocks: list[Block]) -> list[bool]:
+def _choose(blocks: list[Block], kind: str) -> list[bool]:
     size = size_of(blocks)
     if len(blocks) > MAX_SCORED or size < MIN_SCORED_CHARS:
         return _repairs.by_rules_alone(blocks)
-    keep = likeliest(log_odds(blocks), [block.count for block in blocks])
+    scores = [score - _LESS if kind else score for score in log_odds(blocks)]
+    keep = likeliest(scores, [block.count for block in blocks])
     if size < SHORT_PAGE_CHARS:
         by_place = _repairs.by_rules_alone(blocks)
         agreed = MIN_AGREED * size_of(compress(blocks, by_place))

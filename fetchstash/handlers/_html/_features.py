@@ -85,7 +85,6 @@ _NEAR = tuple(
     in {"article", "post", "navigation", "header", "footer", "comments", "meta", "form", "contents"}
 )
 """The groups that are features: how many elements above a block one of their words stands."""
-_NOWHERE = (FAR,) * len(_NEAR)
 _KINDS = {PARAGRAPH: 0.0, HEADING: 1.0, CODE: 2.0, TABLE: 3.0}
 _MOST = 60  # blocks; the largest distance that counts
 _LEAST_ITEMS = 3
@@ -294,19 +293,17 @@ def _surrounding_rows(
 def _spans(blocks: list[Block]) -> dict[Element, _Span]:
     """Return for each element around a block its span."""
     spans: dict[Element, _Span] = {}
+    outside = _Span(-1, -1, -1, (FAR,) * len(_NEAR))
+
+    def begin(element: Element, number: int) -> _Span:
+        if element not in spans:
+            above = begin(element.parent, number) if element.parent is not None else outside
+            distances = _inner(above.distances, groups(element))
+            spans[element] = _Span(number, number, above.depth + 1, distances)
+        return spans[element]
+
     for number, block in enumerate(blocks):
-        chain: list[Element] = []
-        element: Element | None = block.parent
-        while element is not None and element not in spans:
-            chain.append(element)
-            element = element.parent
-        above = spans[element] if element is not None else None
-        depth, distances = (above.depth, above.distances) if above is not None else (-1, _NOWHERE)
-        for new in reversed(chain):
-            depth += 1
-            distances = _inner(distances, groups(new))
-            spans[new] = _Span(number, number, depth, distances)
-        spans[block.parent].last = number
+        begin(block.parent, number).last = number
     for element, span in reversed(spans.items()):  # children come before their parent
         if element.parent is not None:
             around = spans[element.parent]

@@ -183,7 +183,7 @@ def read(source: str, url: str) -> Reading:
     page = _tree.parse(source)
     metadata = _scripts.metadata(page)
     blocks = _blocks.cut(page)
-    keep = _content.content(blocks, is_article=metadata.is_article)
+    keep = _content.content(blocks, metadata.kind)
     content = list(compress(blocks, keep))
     verdict = verdict_of(_words(content), _words(blocks), page)
     data_name = ""
@@ -225,14 +225,7 @@ def _from_data(page: _tree.Page, title: str, *, assigned: bool) -> tuple[str, li
 
 def _words(blocks: list[Block]) -> str:
     """Return the first texts of blocks, enough to recognise a page without content."""
-    texts: list[str] = []
-    size = 0
-    for block in blocks:
-        texts.append(block.words)
-        size += len(block.words)
-        if size > 4 * MOST_CHARS:
-            break
-    return " ".join(texts)
+    return " ".join(block.words for block in blocks)[: 4 * MOST_CHARS]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ HTML Standard, 4.3; WAI-ARIA 1.2, 5.3.4.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from itertools import chain, compress, islice, pairwise
 from typing import NamedTuple
 
@@ -43,19 +43,12 @@ _NOWHERE = Place(chrome=False, content=False, fixed=False)
 
 def places(blocks: Sequence[Block], *, by_name: bool = False) -> list[Place]:
     """Return where each block stands. ``by_name``: a class or an id may say "footer", too."""
-    known: dict[Element, Place] = {}
-    result: list[Place] = []
-    for block in blocks:
-        chain: list[Element] = []
-        element: Element | None = block.parent
-        while element is not None and element not in known:
-            chain.append(element)
-            element = element.parent
-        place = known[element] if element is not None else _NOWHERE
-        for inner in reversed(chain):
-            place = known[inner] = _inside(inner, place, by_name)
-        result.append(place)
-    return result
+
+    def of(element: Element | None) -> Place:
+        return _NOWHERE if element is None else _inside(element, place(element.parent), by_name)
+
+    place = cache(of)
+    return [place(block.parent) for block in blocks]
 
 
 def _inside(element: Element, around: Place, by_name: bool) -> Place:
@@ -160,10 +153,14 @@ def keep_tables(blocks: list[Block], keep: list[bool]) -> None:
 
 
 def fill_gaps(blocks: list[Block], keep: list[bool]) -> None:
-    """Keep code, tables, headings and small gaps between kept blocks of one region.
+    """Keep code beside kept text, and code, tables, headings and small gaps between kept blocks.
 
     What stands below its main heading says what it is about, and is kept unless it is a menu.
     """
+    beside = {e for block in compress(blocks, keep) for e in block.parent.nearest(REGION_REACH)}
+    for number, block in enumerate(blocks):
+        if block.kind == CODE and not beside.isdisjoint(block.parent.nearest(REGION_REACH + 1)):
+            keep[number] = True
     kept = list(compress(range(len(keep)), keep))
     for before, after in pairwise(kept):
         gap = range(before + 1, after)
@@ -198,22 +195,19 @@ them say, from which on they are the list of a program, such as all instances of
 
 def drop_folds(blocks: list[Block], keep: list[bool]) -> None:
     """Leave out most of a page that is folded and says the same each time; answers differ."""
-    folds: defaultdict[str, dict[Element, list[int]]] = defaultdict(dict)
-    for number, block in enumerate(blocks):
+    folds: defaultdict[str, set[Element]] = defaultdict(set)
+    for block in blocks:
         fold = block.parent.parent if block.parent.tag == "summary" else None
         if fold is not None and fold.tag == "details" and "open" not in fold.attributes:
-            folds[block.words][fold] = [number]
+            folds[block.words].add(fold)
     for alike in folds.values():
         if len(alike) < LEAST_FOLDS:
             continue
-        for number, block in enumerate(blocks):
-            for element in block.parent.outward():
-                if element in alike:
-                    alike[element].append(number)
-        said = [{w for n in fold for w in blocks[n].words.split()} for fold in alike.values()]
+        inside = _held(blocks, alike.__contains__)
+        said = [{w for n in fold for w in blocks[n].words.split()} for fold in inside]
         often = Counter(chain.from_iterable(said))
         again = (sum(2 * often[word] >= len(said) for word in own) / len(own) for own in said)
-        folded = set(chain.from_iterable(alike.values()))
+        folded = set(chain.from_iterable(inside))
         size = sum(blocks[n].count for n in folded)
         is_most = size >= MOST_FOLDED * sum(block.count for block in blocks)
         if is_most and sum(again) >= MIN_SAID_AGAIN * len(said):
@@ -224,26 +218,43 @@ def drop_folds(blocks: list[Block], keep: list[bool]) -> None:
 _BAR = re.compile(
     r"(?:^|\s)(?:\w+-)?nav(?:bar|box|igation|header|footer)?(?:-\w+)?(?:$|\s)", re.IGNORECASE
 )
+_AROUND = {
+    "article": re.compile(
+        r"(?<![a-z])(?:comments?|disqus|respond|related|recommended|newsletter|sign-?up)(?![a-z])",
+        re.IGNORECASE,
+    ),
+    "product": re.compile(r"(?<!p)review|bazaarvoice|yotpo|judgeme|loox", re.IGNORECASE),
+}
+"""What classes and ids call what stands around an article, and the reviews of a product."""
 
 
-def drop_bars(blocks: list[Block], keep: list[bool]) -> None:
-    """Leave out what a class calls navigation if a third of it is links, and it is not the page."""
-    is_bar = cache(_is_bar)
+def drop_around(blocks: list[Block], keep: list[bool], kind: str) -> None:
+    """Leave out navigation by its name, what stands around an article, and reviews of a product.
+
+    A third of navigation is links. What is left out is less than half of what is kept.
+    """
+    half = sum(block.count for block in compress(blocks, keep)) / 2
+    for name in filter(None, (_BAR, _AROUND.get(kind))):
+        for inside in _held(blocks, cache(partial(_is_named, name))):
+            size = sum(blocks[n].count for n in inside)
+            is_told = name is not _BAR or 3 * sum(blocks[n].linked for n in inside) >= size
+            if is_told and sum(blocks[n].count for n in inside if keep[n]) < half:
+                for number in inside:
+                    keep[number] = False
+
+
+def _is_named(name: re.Pattern[str], element: Element) -> bool:
+    ids = "" if name is _BAR else element.get("id")  # a heading on menus has the id "nav"
+    return name.search(f"{element.get('class')} {ids}") is not None
+
+
+def _held(blocks: list[Block], is_meant: Callable[[Element], bool]) -> list[list[int]]:
+    """Return the numbers of the blocks in each element that is meant."""
     held: defaultdict[Element, list[int]] = defaultdict(list)
     for number, block in enumerate(blocks):
-        for element in filter(is_bar, block.parent.outward()):
+        for element in filter(is_meant, block.parent.outward()):
             held[element].append(number)
-    kept = set(compress(range(len(keep)), keep))
-    half = sum(block.count for block in blocks) / 2
-    for inside in held.values():
-        size = sum(blocks[n].count for n in inside)
-        if 3 * sum(blocks[n].linked for n in inside) >= size < half and kept.difference(inside):
-            for number in inside:
-                keep[number] = False
-
-
-def _is_bar(element: Element) -> bool:
-    return _BAR.search(element.get("class")) is not None
+    return list(held.values())
 
 
 def drop_copies(blocks: list[Block], keep: list[bool]) -> None:

@@ -294,6 +294,7 @@ _DATES = (
     "citation_publication_date",
 )  # fmt: skip
 _INNER_OBJECTS = ("@graph", "mainEntity", "mainEntityOfPage", "video", "audio")
+_PRODUCTS = frozenset(("product", "og:product", "product.item", "Product", "ProductGroup"))
 _SITES = ("og:site_name", "application-name", "twitter:site")
 _DATE = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)?|\d{4}/\d\d/\d\d"
@@ -307,7 +308,7 @@ MAX_JSON_NODES = 2_000
 class Metadata:
     """The metadata of a page, "" for what is missing. ``published`` is an ISO 8601 date or time.
 
-    ``linked_data`` are the objects of its JSON-LD.
+    ``linked_data`` are the objects of its JSON-LD. ``kind`` is "article", "product" or "".
     """
 
     title: str
@@ -319,7 +320,7 @@ class Metadata:
     description: str = ""
     picture: str = ""
     linked_data: tuple[dict[str, Any], ...] = ()
-    is_article: bool = False
+    kind: str = ""
 
 
 def metadata(page: Page) -> Metadata:
@@ -351,15 +352,17 @@ def metadata(page: Page) -> Metadata:
         description=_first(meta, _DESCRIPTIONS) or _said(linked, "description"),
         picture=_first(meta, _PICTURES) or _said(linked, "image", "thumbnailUrl"),
         linked_data=tuple(linked),
-        is_article=_is_article(meta, linked),
+        kind=_kind(meta, linked),
     )
 
 
-def _is_article(meta: dict[str, str], linked: list[dict[str, Any]]) -> bool:
-    """Return whether a page says that it is an article (Open Graph, schema.org)."""
-    if meta.get("og:type", "").lower() == "article" or "article:published_time" in meta:
-        return True
-    return any(str(item.get("@type", "")).endswith(("Article", "BlogPosting")) for item in linked)
+def _kind(meta: dict[str, str], linked: list[dict[str, Any]]) -> str:
+    """Return what a page says that it is (Open Graph, schema.org)."""
+    said = {meta.get("og:type", "").lower(), *(str(item.get("@type", "")) for item in linked)}
+    is_article = any(kind.endswith(("article", "Article", "BlogPosting")) for kind in said)
+    if is_article or "article:published_time" in meta:
+        return "article"
+    return "" if _PRODUCTS.isdisjoint(said) else "product"
 
 
 def _said(linked: list[dict[str, Any]], *names: str) -> str:
