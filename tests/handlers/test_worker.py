@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import stat
 import sys
 from collections.abc import AsyncIterator, Callable, Generator
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.errors import Busy, Internal, NoText, TooLarge
+from fetchstash.errors import Busy, FetchstashError, Internal, NoText, TooLarge
 from fetchstash.handlers import (
     Decision,
     Extraction,
@@ -339,11 +340,12 @@ async def test_a_part_is_text_or_a_picture(bench: Bench) -> None:
     ("what", "error"), [("explain", NoText), ("exit", TooLarge), ("panic", NoText)]
 )
 async def test_a_failed_part_is_an_error_and_the_pool_goes_on(
-    bench: Bench, what: str, error: type[Exception]
+    bench: Bench, what: str, error: type[FetchstashError]
 ) -> None:
     await bench.run("whole")
-    with pytest.raises(error):
+    with pytest.raises(error) as caught:
         await bench.part(what)
+    assert re.fullmatch(r"[A-Z].*\.", caught.value.what)
     assert await bench.part("ab") == PartText("abab", 2)
 
 

@@ -282,6 +282,8 @@ def failure(frame: dict[str, Any], request: PartRequest | None = None) -> Fetchs
     the document says of itself is its excerpt, for a fence.
     """
     error = _cause(frame.get("failed"), request.path if request else "").error()
+    if request and not error.what.endswith("."):  # a reason, which here is a sentence of its own
+        error.what = f"{error.what[:1].upper()}{error.what[1:]}."
     if "excerpt" in frame:
         error.excerpt = Values(frame).text("excerpt", _protocol.MAX_LINE)
     return error
