@@ -166,15 +166,10 @@ _EAST = ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺ
 """Polish, Czech, Slovak, Hungarian, Romanian, Croatian."""
 _BALTIC = ("ąčęėįšųūž", "āčēģīķļņšūž", "äõöüšž")
 _LANGUAGES = {
-    "cp1252": (0.0, _WEST),
-    "cp1250": (0.15, _EAST),
-    "iso8859_2": (0.15, _EAST),
-    "cp1254": (0.15, ("çğıöşüâî",)),
-    "cp1257": (0.15, _BALTIC),
-    "iso8859_3": (0.15, ("ĉĝĥĵŝŭ", "ċġħżàèìòù")),
-    "mac_roman": (0.3, _WEST),
-    "cp850": (0.3, _WEST),
-}
+    "cp1252": (0.0, _WEST), "cp1250": (0.15, _EAST), "iso8859_2": (0.15, _EAST),
+    "cp1254": (0.15, ("çğıöşüâî",)), "cp1257": (0.15, _BALTIC),
+    "iso8859_3": (0.15, ("ĉĝĥĵŝŭ", "ċġħżàèìòù")), "mac_roman": (0.3, _WEST), "cp850": (0.3, _WEST),
+}  # fmt: skip
 """The charsets, how much rarer each is, and the letters beyond ASCII of its languages."""
 
 _SIGNS = frozenset("“”‘’„‚–—…•«»‹›©®™€£§°·¿¡´\xa0\xad")  # noqa: RUF001 - the signs themselves
@@ -249,12 +244,9 @@ _WIDER = {
     "utf-32": "utf-32-le",
 }  # fmt: skip
 _ALIASES = {
-    "x-sjis": "cp932",
-    "ks_c_5601-1987": "cp949",
-    "x-gbk": "gb18030",
-    "x-euc-jp": "euc_jp",
+    "x-sjis": "cp932", "ks_c_5601-1987": "cp949", "x-gbk": "gb18030", "x-euc-jp": "euc_jp",
     "unicode": "utf-16-le",
-}
+}  # fmt: skip
 # Codecs of Python's that are no charsets, or that turn plain ASCII into something else.
 _NO_CHARSETS = {
     "idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "utf-7", "mbcs", "oem",

@@ -64,12 +64,9 @@ _POINTERS = {_EXIF_IFD, _GPS_IFD, 0xA005}
 _LATITUDE, _LONGITUDE = (1, 2), (3, 4)
 _MAX_VALUE = 500
 _SHOWN_TAGS = {
-    "taken": (0x9003, 0x0132),
-    "camera": (0x0110,),
-    "software": (0x0131,),
-    "by": (0x013B,),
+    "taken": (0x9003, 0x0132), "camera": (0x0110,), "software": (0x0131,), "by": (0x013B,),
     "description": (0x010E,),
-}
+}  # fmt: skip
 _QUARTER_TURNS = {5, 6, 7, 8}
 
 

@@ -351,17 +351,10 @@ def _size(comment: Any) -> int:
 _BIG = 60 * 2**20
 
 _SHAPES: Mapping[str, Callable[[v.Answer], v.Sections]] = {
-    "thread+json": thread,
-    "folder+json": folder,
-    "release+json": release,
-    "repository+json": repository,
-    "gist+json": gist,
-    "pypi+json": pypi,
-    "npm+json": npm,
-    "crate+json": crate,
-    "questions+json": questions,
-    "story+json": story,
-}
+    "thread+json": thread, "folder+json": folder, "release+json": release,
+    "repository+json": repository, "gist+json": gist, "pypi+json": pypi, "npm+json": npm,
+    "crate+json": crate, "questions+json": questions, "story+json": story,
+}  # fmt: skip
 
 
 class AnswerHandler(TextParts):

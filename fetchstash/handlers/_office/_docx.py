@@ -34,12 +34,8 @@ _MAX_SPAN = 63  # Word allows no more columns
 _MAX_ROWS = 32_767  # and no more rows
 # The parts beside the text, in the order in which they are written, and their labels.
 _SIDE_PARTS = {
-    "footnotes": "",
-    "endnotes": "",
-    "comments": "Comment",
-    "header": "Header",
-    "footer": "Footer",
-}
+    "footnotes": "", "endnotes": "", "comments": "Comment", "header": "Header", "footer": "Footer",
+}  # fmt: skip
 
 
 class DocxHandler(BesideParts):
