@@ -223,6 +223,12 @@ def test_a_fragment_names_the_section_that_begins_there(page_part: Part, fragmen
     assert page_part(GUIDE, fragment).startswith(SECTIONS[fragment])
 
 
+def test_a_fragment_of_a_post_names_that_post(page_part: Part) -> None:
+    posts = "".join(f"<div id=p{n}><p>Warden {n}</p><p>{n} {PROSE}</div>" for n in range(4))
+    part = page_part(f"<h1>Gates</h1>{posts}", "#p2")
+    assert part == f"Warden 2\n\n2 {PROSE.strip()}\n"
+
+
 def test_a_fragment_that_names_nothing_is_out_of_range(page_part: Part) -> None:
     with pytest.raises(OutOfRange):
         page_part(GUIDE, "#nowhere")

@@ -71,7 +71,7 @@ def section(blocks: Sequence[Block], body: Element, fragment: str) -> range | No
     """Return the numbers of the blocks that a URL's fragment points to, None if it points nowhere.
 
     They go from the element of that id or name (HTML Standard, 7.4.2.3.3) to the next heading of
-    the same level or above.
+    the same level or above. Of one that has no heading, such as a post, its own are taken.
     """
     elements = list(body.subtree())
     names = {fragment, unquote(fragment)}
@@ -93,7 +93,8 @@ def section(blocks: Sequence[Block], body: Element, fragment: str) -> range | No
     level = blocks[start].level or len(HEADINGS)
     following = range(start + 1, len(blocks))
     end = next((n for n in following if 0 < blocks[n].level <= level), len(blocks))
-    return range(start, end)
+    own = sum(target in block.parent.outward() for block in blocks[start:end])
+    return range(start, start + own if own > 1 and not blocks[start].level else end)
 
 
 LEAST_ITEMS = 3
