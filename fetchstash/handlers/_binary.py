@@ -93,6 +93,10 @@ def _sniff_dbf(head: Head) -> Sniffed | None:
 
 
 _DBF_VERSIONS = (0x02, 0x03, 0x04, 0x05, 0x30, 0x31, 0x32, 0x43, 0x7B, 0x83, 0x8B, 0x8E, 0xF5)
+_VISIO = replace(_UNREAD, zip_members=("[Content_Types].xml", "visio/"))
+_VISIO_TYPES = "application/vnd.ms-visio.drawing application/vnd.visio"
+_MOBI, _PUBLISHER = "application/x-mobipocket-ebook", "application/x-mspublisher"
+_DBF = "application/vnd.dbf application/x-dbf"
 _INDESIGN = bytes.fromhex("0606edf5d81d46e5")
 _ONENOTE = bytes.fromhex("e4525c7b8cd8a74daeb15378d02996d3")
 
@@ -137,14 +141,7 @@ FORMATS = (
         b"\xca\xfe\xba\xbe\0\0\0\1",
         b"\xca\xfe\xba\xbe\0\0\0\2",
     ),
-    variant(
-        _UNREAD,
-        "Kindle book (MOBI)",
-        "application/x-mobipocket-ebook",
-        "mobi azw3",
-        b"BOOKMOBI",
-        at=60,
-    ),
+    variant(_UNREAD, "Kindle book (MOBI)", _MOBI, "mobi azw3", b"BOOKMOBI", at=60),
     *family(
         _UNREAD,
         ("OneNote file", "application/onenote application/msonenote", "one", _ONENOTE),
@@ -155,23 +152,7 @@ FORMATS = (
         ("WordPerfect document", "application/vnd.wordperfect", "wpd", b"\xffWPC"),
         ("InDesign document", "application/x-indesign", "indd", _INDESIGN),
     ),
-    variant(
-        _UNREAD,
-        "dBASE table (DBF)",
-        "application/vnd.dbf application/x-dbf",
-        "dbf",
-        sniff=_sniff_dbf,
-        signed=True,
-    ),
-    variant(
-        _UNREAD,
-        "Visio drawing",
-        "application/vnd.ms-visio.drawing application/vnd.visio",
-        "vsdx vsd",
-        zip_members=("[Content_Types].xml", "visio/"),
-        ole_members=("VisioDocument",),
-    ),
-    variant(
-        _UNREAD, "Publisher document", "application/x-mspublisher", "pub", ole_members=("Quill",)
-    ),
+    variant(_UNREAD, "dBASE table (DBF)", _DBF, "dbf", sniff=_sniff_dbf, signed=True),
+    variant(_VISIO, "Visio drawing", _VISIO_TYPES, "vsdx vsd", ole_members=("VisioDocument",)),
+    variant(_UNREAD, "Publisher document", _PUBLISHER, "pub", ole_members=("Quill",)),
 )

@@ -133,16 +133,17 @@ def read_member(pieces: Iterable[bytes], name: str, request: PartRequest) -> Par
             media_type = decision.media_type if known else ""
             reason = Reason.MEMBER_PICTURE if form.pictures else Reason.MEMBER_WITHOUT_TEXT
             raise reason.error(name=name, media_type=media_type)
-        return part_text(_text(extracted.parts, request.limits.max_chars), request)
+        most = request.limits.max_chars
+        return part_text(up_to(most, (part.text for part in extracted.parts))[:most], request)
 
 
-def _text(parts: Iterable[Part], room: int) -> str:
-    """Return the text of a document, up to ``room`` characters."""
+def up_to(chars: int, texts: Iterable[str]) -> str:
+    """Return ``texts`` as one, without those behind the one that reaches ``chars``."""
     pieces: list[str] = []
-    for part in parts:
-        pieces.append(part.text[:room])
-        room -= len(part.text)
-        if room <= 0:
+    for text in texts:
+        pieces.append(text)
+        chars -= len(text)
+        if chars <= 0:
             break
     return "".join(pieces)
 
@@ -220,14 +221,9 @@ _LEGIBLE = 0.5
 """The confidence below which most of a page was not read."""
 
 
-def blank_page(number: int) -> str:
-    """Return the text of page ``number`` (from 1) where it has no text layer."""
-    return f"[Page {number}]\n(no text on this page)\n\n"
-
-
-def empty_page(number: int) -> str:
-    """Return the text of page ``number`` (from 1) where nothing is on it."""
-    return f"[Page {number}]\n(an empty page)\n\n"
+def blank_page(number: int, why: str = "no text on this page") -> str:
+    """Return the text of page ``number`` (from 1) where it has no text layer, or nothing at all."""
+    return f"[Page {number}]\n({why})\n\n"
 
 
 def unmapped_page(number: int) -> str:

@@ -34,21 +34,18 @@ class ArchiveReason(ReasonTable):
     WARC_EMPTY = "the web archive holds no response", KEPT
 
 
+_HERE = "fetchstash.handlers._archive._members:"
+_APK, _JAR = "application/vnd.android.package-archive", ("META-INF/MANIFEST.MF",)
 _ARCHIVE = Format(
     kind="archive",
     word="archive",
-    handler="fetchstash.handlers._archive._members:ArchiveHandler",
+    handler=_HERE + "ArchiveHandler",
     media_types=(),
     signed=True,
     paths=("*",),
 )
-
-
 _WARC = variant(
-    replace(_ARCHIVE, handler="fetchstash.handlers._archive._members:WarcHandler"),
-    "web archive (WARC)",
-    "application/warc",
-    "warc",
+    _ARCHIVE, "web archive (WARC)", "application/warc", "warc", handler=_HERE + "WarcHandler"
 )
 
 
@@ -83,15 +80,7 @@ FORMATS = (
     ),
     variant(_ARCHIVE, "TAR", "application/x-tar", "tar", b"ustar", at=257),
     variant(_ARCHIVE, "archive", "application/x-iso9660-image", "", b"CD001", at=32_769),
-    variant(
-        _ARCHIVE,
-        "APK",
-        "application/vnd.android.package-archive",
-        "",
-        zip_members=("AndroidManifest.xml",),
-    ),
-    variant(
-        _ARCHIVE, "JAR", "application/java-archive", "jar", zip_members=("META-INF/MANIFEST.MF",)
-    ),
+    variant(_ARCHIVE, "APK", _APK, "", zip_members=("AndroidManifest.xml",)),
+    variant(_ARCHIVE, "JAR", "application/java-archive", "jar", zip_members=_JAR),
     variant(_ARCHIVE, "archive", "application/vnd.google-earth.kmz", "", zip_members=("doc.kml",)),
 )

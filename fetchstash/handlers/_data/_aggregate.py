@@ -6,7 +6,7 @@ Numbers are added as decimals, so that prices add up.
 
 import heapq
 import operator as op
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from decimal import Context, Decimal, localcontext
 from functools import partial
@@ -17,6 +17,7 @@ from fetchstash.errors import FetchstashError
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._query import Item, Query, Test, Value, parse
 from fetchstash.handlers._data._rows import Cell, Rows, csv_line, in_order, number
+from fetchstash.handlers._parts import up_to
 from fetchstash.handlers._worker._protocol import MAX_PART_TEXT
 from fetchstash.text import clip
 
@@ -48,7 +49,8 @@ def answer(path: str, open_rows: Callable[[str], Rows]) -> str:
         query = parse(path)
         rows = open_rows(query.source)
         with localcontext(_EXACT):
-            return _bounded(_Answer(query, rows).lines())
+            # More than one answer may hold, so that the cut is said.
+            return up_to(MAX_PART_TEXT + 1, _Answer(query, rows).lines())
     except FetchstashError as error:
         if rows is None and not error.excerpt:
             with suppress(FetchstashError):
@@ -63,18 +65,6 @@ def _rank(numbers: Callable[[str], Decimal | None], text: str, *, lowest: bool) 
     if value is None:
         return int(lowest), Decimal(0), in_order(text)
     return int(not lowest), value, ""
-
-
-def _bounded(lines: Iterable[str]) -> str:
-    """Return lines up to what one answer may hold, and one more, so that the cut is said."""
-    kept: list[str] = []
-    room = MAX_PART_TEXT
-    for line in lines:
-        kept.append(line)
-        room -= len(line)
-        if room < 0:
-            break
-    return "".join(kept)
 
 
 class _Answer:

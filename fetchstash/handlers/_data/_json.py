@@ -12,15 +12,7 @@ from fetchstash.handlers._charset import decode, read_text
 from fetchstash.handlers._contract import Extracted, Hints, Part
 from fetchstash.handlers._data import DataReason, _json_values
 from fetchstash.handlers._data._aggregate import answer
-from fetchstash.handlers._data._json_values import (
-    find_keys,
-    has_long_lines,
-    is_array,
-    is_object,
-    lay_out,
-    value_at,
-    write,
-)
+from fetchstash.handlers._data._json_values import is_array, is_object, lay_out, value_at, write
 from fetchstash.handlers._data._rows import Records, json_rows, value_rows
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import Reading, Streamed, TextParts
@@ -292,8 +284,8 @@ def _describe(extracted: Extracted, text: str, limits: ExtractLimits) -> bool:
 
 
 def _parts(text: str) -> Iterator[Part]:
-    if not has_long_lines(text):
-        yield Part(text, headings=_headings(find_keys(text, MAX_HEADINGS)))
+    if not _json_values.has_long_lines(text):
+        yield Part(text, headings=_headings(_json_values.find_keys(text, MAX_HEADINGS)))
         return
     keys: list[tuple[str, int]] = []
     written, room = 0, MAX_HEADINGS

@@ -13,16 +13,8 @@ from itertools import chain, islice
 from typing import Any
 
 from fetchstash.errors import FetchstashError
-from fetchstash.handlers._data import DataReason
-from fetchstash.handlers._data._json_values import (
-    array_items,
-    is_array,
-    is_object,
-    members,
-    pick,
-    read,
-    write,
-)
+from fetchstash.handlers._data import DataReason, _json_values
+from fetchstash.handlers._data._json_values import array_items, is_array, is_object, pick, write
 from fetchstash.handlers._previews import one_line
 from fetchstash.text import clip
 
@@ -283,14 +275,14 @@ def json_rows(text: str, source: str) -> Records:
         of_records = re.compile(r"\[\s*[\[{]")
         found = {
             key: at
-            for key, at in members(text, start)
+            for key, at in _json_values.members(text, start)
             if text[at] == "[" and (key == wanted if source else of_records.match(text, at))
         }
         if len(found) == 1:
             return Records(array_items(text, *found.values()))
         if found:
             raise which_rows([f"/{key}" for key in found])
-    return value_rows(read(text), source)
+    return value_rows(_json_values.read(text), source)
 
 
 def value_rows(value: Any, source: str) -> Records:

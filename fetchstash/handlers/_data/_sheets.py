@@ -169,12 +169,9 @@ def _read_sheet(
         tail.extend(batch)
         yield Part("\n".join(batch) + "\n", rows=len(batch))
     columns = header.count("\t") + 1
-    tables.append(TableEnds(head, list(tail), count, columns, _cells, "\t", header, title))
+    cells = partial(str.split, sep="\t")
+    tables.append(TableEnds(head, list(tail), count, columns, cells, "\t", header, title))
     yield Part("\n")
-
-
-def _cells(row: str) -> list[str]:
-    return row.split("\t")
 
 
 def _rows(sheet: "CalamineSheet", beside: SheetCells) -> Iterator[str]:

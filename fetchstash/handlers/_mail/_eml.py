@@ -95,9 +95,12 @@ def write(message: email.message.Message, prose: Prose, extracted: Extracted) ->
             "\n".join(f"{name}: {value}" for name in _SHOWN if (value := _header(mail, name)))
         )
         for part in _bodies(mail):
-            extracted.learn(
-                hidden_removed=extracted.facts.hidden_removed + _write_body(part, prose)
-            )
+            text = decode(payload(part), part.get_content_charset() or "")
+            if part.get_content_type() == "text/html":
+                hidden = extracted.facts.hidden_removed + write_markup(text, prose)
+                extracted.learn(hidden_removed=hidden)
+            else:
+                prose.paragraph(text.replace("\r\n", "\n"))
             yield from prose.full()
 
 
@@ -166,15 +169,6 @@ def _attachment(message: email.message.Message, name: str, path: str) -> email.m
         if attached == name:
             return part
     raise MailReason.NO_ATTACHMENT.error(name=path)
-
-
-def _write_body(part: email.message.Message, prose: Prose) -> int:
-    """Write a body and return how many hidden elements were removed."""
-    text = decode(payload(part), part.get_content_charset() or "")
-    if part.get_content_type() != "text/html":
-        prose.paragraph(text.replace("\r\n", "\n"))
-        return 0
-    return write_markup(text, prose)
 
 
 def write_markup(text: str, prose: Prose) -> int:

@@ -49,7 +49,12 @@ class MsgHandler(Streamed, MemberParts):
             "Date": date,
         }
         prose.paragraph("\n".join(f"{name}: {value}" for name, value in headers.items() if value))
-        _write_body(message, prose, extracted)
+        if (body := _text(message, _BODY)).strip():
+            prose.paragraph(body.replace("\r\n", "\n"))
+        elif markup := decode(message.read(f"__substg1.0_{_HTML}0102")) or _text(message, _HTML):
+            extracted.learn(hidden_removed=write_markup(markup, prose))
+        elif (_RTF,) in message.streams:
+            extracted.fail(MailReason.MAIL_RTF.cause())
         attachments = list(_attachments(message))
         extracted.learn(members=len(attachments))
         if attachments:
@@ -86,16 +91,6 @@ def _text(message: CompoundFile, tag: str, storage: str = "") -> str:
     if wide:
         return wide.decode("utf-16-le", "replace").rstrip("\0")
     return decode(message.read(*path, f"__substg1.0_{tag}001E")).rstrip("\0")
-
-
-def _write_body(message: CompoundFile, prose: Prose, extracted: Extracted) -> None:
-    """Write the body: the text, or else the HTML; say so if there is only compressed RTF."""
-    if (body := _text(message, _BODY)).strip():
-        prose.paragraph(body.replace("\r\n", "\n"))
-    elif markup := decode(message.read(f"__substg1.0_{_HTML}0102")) or _text(message, _HTML):
-        extracted.learn(hidden_removed=write_markup(markup, prose))
-    elif (_RTF,) in message.streams:
-        extracted.fail(MailReason.MAIL_RTF.cause())
 
 
 def _recipients(message: CompoundFile) -> dict[str, str]:

@@ -33,6 +33,7 @@ _SLIDE_TYPES = " ".join(
 )
 _ODF = "application/vnd.oasis.opendocument"
 _WORD = "application/vnd.ms-word.document.macroenabled.12"
+_PPT = "application/vnd.ms-powerpoint"
 _POWERPOINT = "application/vnd.ms-powerpoint.presentation.macroenabled.12"
 # Parts of an Office Open XML package (ECMA-376, part 2); macros change the format.
 _PACKAGE = "[Content_Types].xml"
@@ -79,6 +80,8 @@ _RTF = replace(_DOCUMENT, handler=_HERE + "_rtf:RtfHandler", sniff=_sniff_rtf)
 _XML_TEXT = replace(_DOCUMENT, handler=_HERE + "_books:XmlTextHandler", is_markup=True)
 # Pages, Numbers and Keynote store a snapshot of Apple's objects.
 _IWORK = replace(_DOCUMENT, handler=UnreadHandler, signed=True)
+_APPLE = " ".join(f"application/vnd.apple.{n}" for n in ("iwork", "pages", "numbers", "keynote"))
+_OBJECTS = ("Index/Document.iwa",)
 
 
 FORMATS = (
@@ -101,30 +104,12 @@ FORMATS = (
     variant(_XML_TEXT, "FictionBook", _FB2, "fb2"),
     variant(_XML_TEXT, "OPML outline", _OPML, "opml"),
     variant(_XML_TEXT, "JATS article", _JATS, sniff=_sniff_books),
-    variant(
-        _IWORK,
-        "iWork document",
-        " ".join(f"application/vnd.apple.{n}" for n in ("iwork", "pages", "numbers", "keynote")),
-        "pages numbers key",
-        zip_members=("Index/Document.iwa",),
-    ),
-    *(
-        variant(_IWORK, "iWork document", f"application/x-iwork-{name}", zip_members=(member,))
-        for name, member in (
-            ("package", "Index.zip"),
-            ("pages", "index.xml"),
-            ("keynote", "index.apxl"),
-        )
-    ),
+    variant(_IWORK, "iWork document", _APPLE, "pages numbers key", zip_members=_OBJECTS),
+    variant(_IWORK, "iWork document", "application/x-iwork-package", zip_members=("Index.zip",)),
+    variant(_IWORK, "iWork document", "application/x-iwork-pages", zip_members=("index.xml",)),
+    variant(_IWORK, "iWork document", "application/x-iwork-keynote", zip_members=("index.apxl",)),
     variant(_OLE, "DOC", "application/msword", "doc", ole_members=("WordDocument",)),
-    variant(
-        _OLE,
-        "PPT",
-        "application/vnd.ms-powerpoint",
-        "ppt",
-        ole_members=("PowerPoint Document",),
-        page_word="slides",
-    ),
+    variant(_OLE, "PPT", _PPT, "ppt", ole_members=("PowerPoint Document",), page_word="slides"),
     variant(_OLE, "document of Word before 97", "application/x-msword-before-97", "", *OLD_WORD),
     variant(
         _OLE,

@@ -9,16 +9,8 @@ from pathlib import Path
 
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._html._media import latex
-from fetchstash.handlers._office import OfficeReason
-from fetchstash.handlers._office._common import (
-    PLAIN,
-    Look,
-    Runs,
-    Slides,
-    learn_metadata,
-    number,
-    write_odf_chart,
-)
+from fetchstash.handlers._office import OfficeReason, _common
+from fetchstash.handlers._office._common import PLAIN, Look, Runs, Slides, number
 from fetchstash.handlers._parts import Beside, BesideParts
 from fetchstash.handlers._prose import OpenTables, Prose, read_prose
 from fetchstash.handlers._reasons import Reason
@@ -50,7 +42,7 @@ class OdfHandler(BesideParts):
             if "content.xml" not in members:
                 raise OfficeReason.NO_DOCUMENT.error()
             prose = Prose()
-            learn_metadata(members.whole_tree("meta.xml"), extracted, "creation-date")
+            _common.learn_metadata(members.whole_tree("meta.xml"), extracted, "creation-date")
             reader = _Reader(prose, beside, members)
             yield from read_prose(members.chunks("content.xml"), reader, prose)
             for text in _margins(members.tree("styles.xml", MAX_MEMBER)):
@@ -302,7 +294,7 @@ class _Reader:
 
     def _write_charts(self) -> None:
         while self._charts and not self._tables:
-            write_odf_chart(self._charts.pop(0), self._prose)
+            _common.write_odf_chart(self._charts.pop(0), self._prose)
 
     def _write_picture(self, frame: _Frame) -> None:
         member = frame.picture.removeprefix("./")

@@ -7,7 +7,7 @@ from itertools import cycle, groupby, pairwise
 from typing import TYPE_CHECKING
 
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._parts import blank_page, empty_page
+from fetchstash.handlers._parts import blank_page
 from fetchstash.handlers._pdf import NO_MAPPING, mend
 from fetchstash.handlers._pdf._lines import Row
 from fetchstash.handlers._pdf._objects import (
@@ -207,7 +207,7 @@ def page_parts(pages: Iterable[Sequence[Block] | None], extracted: Extracted) ->
                 unreadable_from=extracted.facts.unreadable_from or number,
             )
         if not blocks:
-            text = empty_page(number) if blocks is None else blank_page(number)
+            text = blank_page(number, "an empty page") if blocks is None else blank_page(number)
             waiting.append(Part(text, starts_page=True, blank=blocks is not None))
             continue
         yield from writer.blank(waiting)

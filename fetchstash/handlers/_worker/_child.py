@@ -268,12 +268,9 @@ def part(choice: _plugins.Choice, request: PartRequest) -> dict[str, Any]:
         built_in = _registry.format_of(choice.decision)
         answer = _registry.read_part(_registry.handler_of(built_in), request)
     if isinstance(answer, Picture):
-        return {
-            "picture": base64.b64encode(answer.data).decode("ascii"),
-            "media_type": answer.media_type,
-            "width": answer.width,
-            "height": answer.height,
-        }
+        data = base64.b64encode(answer.data).decode("ascii")
+        size = {"width": answer.width, "height": answer.height}
+        return {"picture": data, "media_type": answer.media_type, **size}
     text, most = answer.text, protocol.MAX_PART_TEXT
     return {"text": clean(text[:most]).text, "total": answer.total, "cut": len(text) > most}
 

@@ -15,18 +15,6 @@ import stat
 import struct
 import sys
 from collections.abc import Iterable
-from ctypes import (
-    CDLL,
-    byref,
-    c_char_p,
-    c_int32,
-    c_long,
-    c_uint32,
-    c_uint64,
-    c_ushort,
-    get_errno,
-    sizeof,
-)
 from pathlib import Path
 
 # System calls 444 to 446 have the same number on every architecture.
@@ -49,7 +37,7 @@ READ = _READ_FILE | _READ_DIR
 CHANGE = READ | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _TRUNCATE
 _OF_A_FILE = _READ_FILE | _WRITE_FILE | _TRUNCATE
 
-libc = CDLL(None, use_errno=True)
+libc = ctypes.CDLL(None, use_errno=True)
 
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 _CLONE_THREAD = 0x10000
@@ -143,12 +131,12 @@ _FIRST_UNKNOWN = 470
 
 
 class _Ruleset(ctypes.Structure):
-    _fields_ = (("files", c_uint64), ("network", c_uint64), ("scopes", c_uint64))
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("files", "network", "scopes"))
 
 
 class _Rule(ctypes.Structure):
     _pack_ = 1
-    _fields_ = (("rights", c_uint64), ("folder", c_int32))
+    _fields_ = (("rights", ctypes.c_uint64), ("folder", ctypes.c_int32))
 
 
 def check_files() -> int:
@@ -166,8 +154,8 @@ def restrict_files(rules: Iterable[tuple[Path, int]]) -> None:
     ruleset = _Ruleset(
         handled, _TCP if known >= 4 else 0, _ABSTRACT_SOCKETS_AND_SIGNALS if known >= 6 else 0
     )
-    size = 8 if known < 4 else 16 if known < 6 else sizeof(_Ruleset)
-    descriptor = _checked(_call(_CREATE_RULESET, byref(ruleset), size, 0))
+    size = 8 if known < 4 else 16 if known < 6 else ctypes.sizeof(_Ruleset)
+    descriptor = _checked(_call(_CREATE_RULESET, ctypes.byref(ruleset), size, 0))
     try:
         for path, rights in rules:
             _allow(descriptor, path, rights & handled)
@@ -195,8 +183,8 @@ def drop_capabilities() -> None:
     What is kept reads Python's folders where they are another user's, and Landlock bounds it.
     Raises OSError.
     """
-    header = (c_uint32 * 2)(_CAPABILITY_VERSION, 0)
-    held = (c_uint32 * 6)()
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    held = (ctypes.c_uint32 * 6)()
     _checked(libc.capget(header, held))
     for number in range(6):
         held[number] &= _KEPT_CAPABILITIES if number < 3 else 0
@@ -211,23 +199,23 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
     try:
         if not stat.S_ISDIR(os.fstat(folder).st_mode):
             rights &= _OF_A_FILE
-        _checked(_call(_ADD_RULE, ruleset, _PATH_BENEATH, byref(_Rule(rights, folder)), 0))
+        _checked(_call(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(_Rule(rights, folder)), 0))
     finally:
         os.close(folder)
 
 
 def _call(number: int, *arguments: object) -> int:
-    return int(libc.syscall(c_long(number), *arguments))
+    return int(libc.syscall(ctypes.c_long(number), *arguments))
 
 
 def _checked(result: int) -> int:
     if result < 0:
-        raise OSError(get_errno(), os.strerror(get_errno()))
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return result
 
 
 class _Program(ctypes.Structure):
-    _fields_ = (("length", c_ushort), ("instructions", c_char_p))
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
 def check_calls() -> None:
@@ -248,7 +236,7 @@ def restrict_calls() -> None:
     code = _filter(os.getpid())
     program = _Program(len(code) // 8, code)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
-        _PR_SET_SECCOMP, _MODE_FILTER, byref(program), 0, 0
+        _PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(program), 0, 0
     ):
         raise OSError(ctypes.get_errno(), "the kernel refuses a seccomp filter")
 

@@ -22,14 +22,8 @@ from typing import Any, TypeVar
 
 from fetchstash.errors import Internal
 from fetchstash.handlers._limits import ExtractLimits
+from fetchstash.handlers._worker import _protocol as protocol
 from fetchstash.handlers._worker._confine import confined_command, missing
-from fetchstash.handlers._worker._protocol import (
-    LENGTH_BYTES,
-    ProtocolError,
-    body_length,
-    decode,
-    encode,
-)
 from fetchstash.system import SMALL_BYTES, processes, telemetry
 from fetchstash.system.processes import remove_tree
 from fetchstash.text.hygiene import clean_line
@@ -242,7 +236,7 @@ class Worker:
         try:
             async with asyncio.timeout(START_SECONDS):
                 ready = await self._receive()
-        except (ProtocolError, EOFError, TimeoutError) as error:
+        except (protocol.ProtocolError, EOFError, TimeoutError) as error:
             self.end()
             next_step = f"Run `{' '.join(self._command)}` to see why."
             raise Internal("A worker process did not start.", next_step) from error
@@ -266,7 +260,7 @@ class Worker:
         try:
             try:
                 async with asyncio.timeout(wall_seconds):
-                    self._process.stdin.write(encode(request | inside))
+                    self._process.stdin.write(protocol.encode(request | inside))
                     await self._process.stdin.drain()
                     while "sound" not in (frame := await self._receive()):
                         if on_report:
@@ -276,7 +270,7 @@ class Worker:
             except TimeoutError:
                 unit = "second" if wall_seconds == 1 else "seconds"
                 raise _died("time", f"it took longer than {wall_seconds:g} {unit}") from None
-            except ProtocolError:
+            except protocol.ProtocolError:
                 raise _died("protocol", "its reader sent what is no answer") from None
             except (EOFError, OSError):
                 raise _died(*await self._cause_of_death()) from None
@@ -340,8 +334,8 @@ class Worker:
 
     async def _receive(self) -> dict[str, Any]:
         assert self._process.stdout is not None
-        prefix = await self._process.stdout.readexactly(LENGTH_BYTES)
-        return decode(await self._process.stdout.readexactly(body_length(prefix)))
+        prefix = await self._process.stdout.readexactly(protocol.LENGTH_BYTES)
+        return protocol.decode(await self._process.stdout.readexactly(protocol.body_length(prefix)))
 
     async def _cause_of_death(self) -> tuple[str, str]:
         """Return why the process ended, as a code and in words."""
