@@ -19,7 +19,7 @@ BUDGET = {
     "fetchstash/config": (4, 1_202),
     "fetchstash/fetch": (21, 5_366),
     "fetchstash/gateway": (14, 3_553),
-    "fetchstash/handlers": (88, 22_998),
+    "fetchstash/handlers": (88, 22_880),
     "fetchstash/render": (6, 1_217),
     "fetchstash/server": (18, 3_602),
     "fetchstash/service": (18, 4_790),
