@@ -350,6 +350,7 @@ AROUND = {
     "the next stories, each a link": f"<main>{ARTICLE}<div>{WRAPPED}</div></main>",
     "teasers before a text that is a link": f"<article>{ARTICLE}{cards('x1', 'More')}<a href=/s><p>{SENTENCES[1]}</p></a></article>",
     "comments": f"<main>{ARTICLE}<section class=page-comments>{SAID}</section></main>",
+    "a panel": f"<main>{ARTICLE}<div class='x modal-body'>{SAID}</div></main>",
     "an archive": f"<div>{ARTICLE}</div><div><h3>Archive</h3><ul>{ARCHIVE}</ul></div>",
 }  # fmt: skip
 

@@ -215,26 +215,25 @@ def drop_folds(blocks: list[Block], keep: list[bool]) -> None:
                 keep[number] = False
 
 
-_BAR = re.compile(
-    r"(?:^|\s)(?:\w+-)?nav(?:bar|box|igation|header|footer)?(?:-\w+)?(?:$|\s)", re.IGNORECASE
-)
+_BAR = re.compile(r"(?:^|\s)(?:\w+-)?nav(?:bar|box|igation|header|footer)?(?:-\w+)?(?:$|\s)")
+_PANEL = r"(?<![a-z])(?:related|modal|popup|dropdown|disclaimer)(?![a-z])"
 _AROUND = {
+    "": re.compile(_PANEL),
     "article": re.compile(
-        r"(?<![a-z])(?:comments?|disqus|respond|related|recommended|newsletter|sign-?up)(?![a-z])",
-        re.IGNORECASE,
+        rf"{_PANEL}|(?<![a-z])(?:comments?|disqus|respond|recommended|newsletter|sign-?up)(?![a-z])"
     ),
-    "product": re.compile(r"(?<!p)review|bazaarvoice|yotpo|judgeme|loox", re.IGNORECASE),
+    "product": re.compile(rf"{_PANEL}|(?<!p)review|bazaarvoice|yotpo|judgeme|loox"),
 }
-"""What classes and ids call what stands around an article, and the reviews of a product."""
+"""What classes and ids call what stands around the text, by what the page says that it is."""
 
 
 def drop_around(blocks: list[Block], keep: list[bool], kind: str) -> None:
-    """Leave out navigation by its name, what stands around an article, and reviews of a product.
+    """Leave out navigation, panels, comments on an article and reviews of a product by their names.
 
     A third of navigation is links. What is left out is less than half of what is kept.
     """
     half = sum(block.count for block in compress(blocks, keep)) / 2
-    for name in filter(None, (_BAR, _AROUND.get(kind))):
+    for name in (_BAR, _AROUND[kind]):
         for inside in _held(blocks, cache(partial(_is_named, name))):
             size = sum(blocks[n].count for n in inside)
             is_told = name is not _BAR or 3 * sum(blocks[n].linked for n in inside) >= size
@@ -245,7 +244,7 @@ def drop_around(blocks: list[Block], keep: list[bool], kind: str) -> None:
 
 def _is_named(name: re.Pattern[str], element: Element) -> bool:
     ids = "" if name is _BAR else element.get("id")  # a heading on menus has the id "nav"
-    return name.search(f"{element.get('class')} {ids}") is not None
+    return name.search(f"{element.get('class')} {ids}".lower()) is not None
 
 
 def _held(blocks: list[Block], is_meant: Callable[[Element], bool]) -> list[list[int]]:
