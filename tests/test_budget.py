@@ -19,7 +19,7 @@ BUDGET = {
     "fetchstash/config": (4, 1_202),
     "fetchstash/fetch": (21, 5_366),
     "fetchstash/gateway": (14, 3_553),
-    "fetchstash/handlers": (88, 22_880),
+    "fetchstash/handlers": (88, 22_879),
     "fetchstash/render": (6, 1_217),
     "fetchstash/server": (18, 3_602),
     "fetchstash/service": (18, 4_790),
@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 610),
     "fetchstash/text": (7, 1_444),
     "scripts": (43, 6_286),
-    "tests": (245, 55_096),
+    "tests": (245, 55_097),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
