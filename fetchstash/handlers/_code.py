@@ -192,20 +192,14 @@ _WORDS = {
 }  # fmt: skip
 # Media types of a language besides ``text/x-LANGUAGE``.
 _MEDIA_TYPES = {
-    "css": "text/css",
-    "diff": "text/x-patch",
-    "graphql": "application/graphql",
+    "css": "text/css", "diff": "text/x-patch", "graphql": "application/graphql",
     "javascript": "text/javascript application/javascript application/x-javascript"
     " text/ecmascript application/ecmascript",
-    "json5": "application/json5",
-    "perl": "application/x-perl",
-    "php": "application/x-httpd-php",
-    "python": "application/x-python-code",
-    "shell": "application/x-sh application/x-shellscript",
-    "sql": "application/sql",
-    "typescript": "application/typescript application/x-typescript",
+    "json5": "application/json5", "perl": "application/x-perl", "php": "application/x-httpd-php",
+    "python": "application/x-python-code", "shell": "application/x-sh application/x-shellscript",
+    "sql": "application/sql", "typescript": "application/typescript application/x-typescript",
     "webassembly": "application/wasm-text",
-}
+}  # fmt: skip
 
 
 def _format_of(language: str) -> Format:

@@ -167,7 +167,6 @@ def _opened(source: Path) -> Generator["Image.Image"]:
 
 
 def _is_heif(source: Path) -> bool:
-    """Return whether a file is HEIF."""
     with source.open("rb") as file:
         head = file.read(12)
     return head[4:8] == b"ftyp" and head[8:12] in _HEIF_BRANDS

@@ -281,7 +281,6 @@ def _boxes(pixels: Pixels) -> list[Any]:
 
 
 def _size(box: Any) -> tuple[float, float]:
-    """Return width and height of a box."""
     a, b, c, _ = (tuple(map(float, corner)) for corner in box)
     return math.dist(a, b), math.dist(b, c)
 

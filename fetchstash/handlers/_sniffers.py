@@ -206,6 +206,9 @@ def sniff_yaml(head: Head) -> Sniffed | None:
     return Sniffed("application/yaml", "begins as YAML", full=False)
 
 
+_TABLES = {"\t": "text/tab-separated-values", ",": "text/csv", ";": "text/csv"}
+
+
 def sniff_csv(head: Head) -> Sniffed | None:
     """Recognise tables (RFC 4180): at least four lines of three cells, all of the same number."""
     lines = [re.sub(r'"[^"]*(?:""[^"]*)*"(?!")', "", line) for line in head.text.splitlines()]
@@ -214,11 +217,7 @@ def sniff_csv(head: Head) -> Sniffed | None:
     lines = [line for line in lines if line.strip()]
     if len(lines) < 4:
         return None
-    for delimiter, media_type in (
-        ("\t", "text/tab-separated-values"),
-        (",", "text/csv"),
-        (";", "text/csv"),
-    ):
+    for delimiter, media_type in _TABLES.items():
         cells = lines[0].count(delimiter)
         if (
             cells >= 2

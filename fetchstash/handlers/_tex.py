@@ -8,13 +8,11 @@ from collections.abc import Iterator
 
 from fetchstash.handlers._xml import Node
 
-_FUNCTIONS = frozenset(
-    (
-        "arccos", "arcsin", "arctan", "arg", "cos", "cosh", "cot", "det", "dim", "exp", "gcd",
-        "hom", "inf", "ker", "lg", "lim", "ln", "log", "max", "min", "mod", "Pr", "sec", "sin",
-        "sinh", "sup", "tan", "tanh",
-    )
-)  # fmt: skip
+_FUNCTIONS = frozenset((
+    "arccos", "arcsin", "arctan", "arg", "cos", "cosh", "cot", "det", "dim", "exp", "gcd", "hom",
+    "inf", "ker", "lg", "lim", "ln", "log", "max", "min", "mod", "Pr", "sec", "sin", "sinh", "sup",
+    "tan", "tanh",
+))  # fmt: skip
 _ACCENTS = {
     "\u00af": "overline", "\u203e": "overline", "^": "hat", "\u02c6": "hat", "~": "tilde",
     "\u02dc": "tilde", "\u2192": "vec", "\u20d7": "vec", "\u02d9": "dot", ".": "dot",

@@ -97,7 +97,6 @@ class _Answer:
         rows.check()
 
     def _picked(self, chosen: Iterator[Any]) -> Iterator[str]:
-        """Yield rows, or some of their columns."""
         query, rows = self.query, self.rows
         cells = [rows.cell(item.column) for item in query.items]
         if query.top is not None and query.order:
@@ -193,7 +192,6 @@ class _Answer:
         return lambda: _Sum(cell, read, mean=item.function == "mean")
 
     def _predicate(self, test: Test) -> Callable[[Any], bool]:
-        """Return whether a row passes a test."""
         inner = [self._predicate(part) for part in test.inner]
         match test.operator:
             case "and":

@@ -283,7 +283,6 @@ def _text(stream: bytes, pieces: Sequence[_Piece], runs: Sequence[_Look]) -> tup
 
 
 def _hidden(runs: Sequence[_Look], piece: _Piece, length: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of a piece that are hidden."""
     last = piece.fc + length * piece.width
     index = max(bisect_right(runs, piece.fc, key=_start) - 1, 0)
     while index < len(runs) and runs[index].start < last:

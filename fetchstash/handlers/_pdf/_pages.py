@@ -153,7 +153,6 @@ class PageTables:
 
 
 def _tables(words: list[Word], ruled: Sequence[Grid], horizontal: Sequence[Rule]) -> list[Table]:
-    """Return the tables that ``words`` make."""
     tables: list[Table] = []
     for grid in ruled:
         inside = [word for word in words if grid.holds(word)]
