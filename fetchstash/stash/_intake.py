@@ -251,12 +251,9 @@ class Intake:
             page = facts
             try:
                 fetched = await self.fetcher.fetch(
-                    facts.leads_to,
-                    self.store.spool,
-                    after=fetched,
-                    seconds=call.seconds_left,
-                    within=call.within,
-                )
+                    facts.leads_to, self.store.spool,
+                    after=fetched, seconds=call.seconds_left, within=call.within,
+                )  # fmt: skip
                 facts = await self._keep(fetched, call)
             except FetchstashError:
                 break  # the page stays, and names the address
@@ -308,12 +305,9 @@ class Intake:
             raise BadArgument(what, "Try {}.", again)
         limits = self.settings.context
         rendered = await self.renderer.render(
-            facts.final_url,
-            self.store.spool,
-            seconds=self.settings.fetch.deadline_seconds,
-            edge=limits.max_image_edge_px,
-            max_bytes=limits.max_image_size_bytes,
-        )
+            facts.final_url, self.store.spool, seconds=self.settings.fetch.deadline_seconds,
+            edge=limits.max_image_edge_px, max_bytes=limits.max_image_size_bytes,
+        )  # fmt: skip
         try:
             data = await anyio.to_thread.run_sync(rendered.path.read_bytes)
         finally:

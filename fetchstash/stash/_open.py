@@ -12,7 +12,6 @@ from contextlib import (
 )
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
-from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 import anyio
@@ -140,16 +139,11 @@ class _Entered(AbstractContextManager[R]):
         self.portal.entered.append(self)
         return value
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
+    def __exit__(self, *raised: Any) -> bool | None:  # noqa: PYI036 - they are passed on
         if self not in self.portal.entered:  # the stash was closed before
             return None
         self.portal.entered.remove(self)
-        return self.context.__exit__(kind, error, trace)
+        return self.context.__exit__(*raised)
 
 
 class _Wrapper(Protocol[Target_co]):

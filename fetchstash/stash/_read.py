@@ -63,9 +63,8 @@ def span(text: StoredText, ranges: Ranges, facts: Facts, part: Part) -> Span:
         return Span(begin + first, begin + last, first, last, stop - begin)
     if part.unit == "bytes":
         if part.path:
-            raise BadArgument(
-                "Bytes are counted in the whole text.", "Try {}.", part.in_unit(facts, "chars")
-            )
+            chars = part.in_unit(facts, "chars")
+            raise BadArgument("Bytes are counted in the whole text.", "Try {}.", chars)
         return _bytes(text, part)
     if part.unit == "rows":
         return _rows(text, ranges, facts, part, table)
@@ -96,11 +95,9 @@ def _rows(text: StoredText, ranges: Ranges, facts: Facts, part: Part, table: Tab
     if table is None:
         tables = [] if part.path else list(ranges.tables)
         if len(tables) > 1:
-            raise BadArgument(
-                f"There are {len(tables)} tables here.",
-                "Name one as the path; {} lists them.",
-                Call("info", {"ref": facts.artifact_ref}),
-            )
+            info = Call("info", {"ref": facts.artifact_ref})
+            what = f"There are {len(tables)} tables here."
+            raise BadArgument(what, "Name one as the path; {} lists them.", info)
         if not tables:
             lines = part.in_unit(facts, "lines")
             raise BadArgument("This part has no table rows.", "Try {}.", lines)
@@ -336,19 +333,10 @@ def of_value(value: PartText, facts: Facts, part: Part) -> Slice:
         what = f"This part is not counted in {part.unit}."
         raise BadArgument(what, "Try {}.", part.in_unit(facts, "lines"))
     return Slice(
-        facts,
-        body,
-        total=len(body),
-        unit=part.unit,
-        start=first,
-        end=last,
-        count=count,
-        char=char,
-        path=part.path,
-        char_path=part.path,
-        header=header,
+        facts, body, total=len(body), unit=part.unit, start=first, end=last, count=count,
+        char=char, path=part.path, char_path=part.path, header=header,
         cut_at=len(text) if value.cut else None,
-    )
+    )  # fmt: skip
 
 
 def _beyond_the_cut(facts: Facts, part: Part, count: int, *, is_table: bool) -> OutOfRange:
@@ -374,16 +362,9 @@ def hex_dump(raw: Path, facts: Facts, part: Part, max_chars: int | None) -> Slic
         for at, row in rows
     )
     return Slice(
-        facts,
-        text,
-        total=-(-(last - first) // _HEX_ROW) * _HEX_LINE,
-        unit="bytes",
-        start=first,
-        end=last,
-        count=facts.size_bytes,
-        char=0,
-        bytes_per_line=_HEX_ROW,
-    )
+        facts, text, total=-(-(last - first) // _HEX_ROW) * _HEX_LINE, unit="bytes", start=first,
+        end=last, count=facts.size_bytes, char=0, bytes_per_line=_HEX_ROW,
+    )  # fmt: skip
 
 
 def _printable(row: bytes) -> str:
@@ -392,6 +373,5 @@ def _printable(row: bytes) -> str:
 
 def past_the_matches(offset: int, total: int) -> OutOfRange:
     """Return the error for a grep whose offset is behind the last match."""
-    return OutOfRange(
-        there_are(total, "matches", f"offset is {offset}"), f"Use an offset under {total}."
-    )
+    what = there_are(total, "matches", f"offset is {offset}")
+    return OutOfRange(what, f"Use an offset under {total}.")

@@ -7,7 +7,7 @@ see it from then on.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -104,14 +104,12 @@ class Scans:
 
     async def image(self, facts: Facts, deadline: float) -> Facts:
         """Read the text of an image. Raises NoText where it has none or it cannot be read."""
-        ref = facts.artifact_ref
         if facts.extracted_chars is None and self.reader:
             facts = await self._read(facts, _Wanted(1, 1, deadline, at_least=1), None)
         if facts.extracted_chars is None:
-            picture = Call("picture", {"ref": ref})
-            raise NoText(
-                "The text of this image was not read.", f"{{}} shows it. {_MISSING}", picture
-            )
+            picture = Call("picture", {"ref": facts.artifact_ref})
+            what = "The text of this image was not read."
+            raise NoText(what, f"{{}} shows it. {_MISSING}", picture)
         return facts
 
     async def refuse_scan(self, facts: Facts) -> None:
@@ -131,11 +129,11 @@ class Scans:
         count, pages = unread_pages(facts), self._pages(facts)
         if not count or is_image(facts) or (facts.ocr_pages is None and count * _FEW < pages):
             return None
-        first = next(iter(await self._without_text(facts, 1, self._pages(facts), most=1)), 1)
+        first = next(iter(await self._without_text(facts, 1, pages, most=1)), 1)
         ref = facts.artifact_ref
         if self.reader is None:
             return Unread(count, Call("picture", {"ref": ref, "page": first}), is_readable=False)
-        last = min(first + 3, self._pages(facts))
+        last = min(first + 3, pages)
         part = {"ref": ref, "unit": "pages", "start": first, "end": last}
         return Unread(count, Call("slice", part), is_readable=True)
 
@@ -238,9 +236,7 @@ class Scans:
         if is_image(facts):
             return Ranges(), ""
         blanks = [blank_page(number) for number in range(1, self._pages(facts) + 1)]
-        starts = [0]
-        for blank in blanks[:-1]:
-            starts.append(starts[-1] + len(blank))
+        starts = accumulate(map(len, blanks[:-1]), initial=0)
         return Ranges(pages=tuple(starts)), "".join(blanks)
 
     def _with_pages(

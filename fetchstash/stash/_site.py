@@ -7,7 +7,7 @@ which vets it, asks robots.txt, and follows no redirect that leads out of the si
 
 import heapq
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -280,16 +280,9 @@ class _Crawl:
             canonical, links = await anyio.to_thread.run_sync(read)
         canonical = normal_url(canonical)
         own = canonical if is_below(canonical, prefix) and canonical != prefix else ""
-        return [own, *self._pages_among(links)]
-
-    def _pages_among(self, links: Iterable[str]) -> Iterator[str]:
-        for link in links:
-            url = normal_url(link)
-            is_page = is_below(url, self.index.prefix) and not _NO_PAGE.search(
-                url.partition("?")[0]
-            )
-            if is_page and mask_url(url) == url:
-                yield url
+        below = (url for url in map(normal_url, links) if is_below(url, prefix))
+        pages = (url for url in below if not _NO_PAGE.search(url.partition("?")[0]))
+        return [own, *(url for url in pages if mask_url(url) == url)]
 
     def _learn(self, urls: Iterable[str], depth: int) -> None:
         """Put addresses that are new behind those that wait."""

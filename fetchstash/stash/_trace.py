@@ -79,14 +79,11 @@ class Origin:
         if self.passage and self.facts:
             facts = self.facts
             data["passage"] = {
-                "artifact_ref": facts.artifact_ref,
-                "url": facts.final_url,
+                "artifact_ref": facts.artifact_ref, "url": facts.final_url,
                 "title": facts.title or facts.name or facts.final_url,
-                "fetched_at": facts.to_json()["created_at"],
-                "first_line": self.passage.first_line,
-                "last_line": self.passage.last_line,
-                "text": self.passage.text,
-            }
+                "fetched_at": facts.to_json()["created_at"], "first_line": self.passage.first_line,
+                "last_line": self.passage.last_line, "text": self.passage.text,
+            }  # fmt: skip
         names = ("time", "server", "tool", "asked", "how")
         data["shown"] = [{name: getattr(call, name) for name in names} for call in self.shown]
         return data
@@ -370,10 +367,8 @@ def _compared(
 async def trace(documents: Documents, text: str) -> Trace:
     """Return the origins of the sentences; see Stash."""
     language = language_of(text)
-    found = [
-        (start, sentence, _words_of(sentence, language)) for start, sentence in sentences(text)
-    ]
-    found = [item for item in found if len(item[2].weights) > 1]
+    every = ((at, sentence, _words_of(sentence, language)) for at, sentence in sentences(text))
+    found = [item for item in every if len(item[2].weights) > 1]
     if len(text) > MAX_CHARS or len(found) > MAX_SENTENCES:
         what = f"A trace takes {MAX_CHARS:,} characters and {MAX_SENTENCES} sentences at most."
         raise TooLarge(what, "Give the text in parts.")

@@ -214,8 +214,11 @@ class Slice:
         A unit that did not fit by itself goes on in characters.
         """
         ref, units = self.facts.artifact_ref, self.units
-        if self.is_whole:
-            return self._unread_pages
+        if self.is_whole and self.unread is None:
+            return None
+        if self.is_whole:  # there was no time for the pages from ``unread`` on
+            part = {"unit": "pages", "start": self.unread, "end": self.asked_end}
+            return Call("slice", {"ref": ref, "path": self.path or None, **part})
         if self.by == "read":
             return Call("read", {"ref": ref, "offset": self.start + units})
         if units or self.unit in ("chars", "bytes"):
@@ -225,14 +228,6 @@ class Slice:
             start, end = self.char + len(self.text), self.char + self.total
         part = {"ref": ref, "path": path or None, "unit": unit, "start": start, "end": end}
         return Call("slice", part)
-
-    @property
-    def _unread_pages(self) -> Call | None:
-        """The call that reads the pages that there was no time for."""
-        if self.unread is None:
-            return None
-        part = {"unit": "pages", "start": self.unread, "end": self.asked_end}
-        return Call("slice", {"ref": self.facts.artifact_ref, "path": self.path or None, **part})
 
     def cut(self, limit: int, measure: Measure = len) -> "Slice":
         """Return it cut at the last whole line, page or row that fits ``limit``.
