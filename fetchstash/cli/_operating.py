@@ -235,13 +235,9 @@ def list_tokens(settings: Settings, as_json: bool) -> None:
         print_objects([record.listed() for record in records])
         return
     columns = (
-        Column("id"),
-        Column("tenant", least=6),
-        Column("name", least=6),
-        Column("scopes"),
-        Column("created", from_width=70),
-        Column("expires"),
-    )
+        Column("id"), Column("tenant", least=6), Column("name", least=6), Column("scopes"),
+        Column("created", from_width=70), Column("expires"),
+    )  # fmt: skip
     rows = [
         (r.id, r.tenant, r.name, ",".join(r.scopes), r.created[:10], r.expires[:10])
         for r in records

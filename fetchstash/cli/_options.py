@@ -10,12 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import click
-from click.shell_completion import (
-    BashComplete,
-    CompletionItem,
-    add_completion_class,
-    split_arg_string,
-)
+from click import shell_completion as completion
+from click.shell_completion import CompletionItem
 
 from fetchstash.cli._terminal import safe_line
 from fetchstash.cli._words import command_line, short_ref
@@ -51,8 +47,8 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 """
 
 
-@add_completion_class
-class _Bash(BashComplete):
+@completion.add_completion_class
+class _Bash(completion.BashComplete):
     source_template = _BASH
 
     def source(self) -> str:
@@ -62,7 +58,7 @@ class _Bash(BashComplete):
     def get_completion_args(self) -> tuple[list[str], str]:
         """Return the whole words of the line, and the one that is being typed."""
         line = os.environ["COMP_WORDS"]
-        words = split_arg_string(line)[1:]
+        words = completion.split_arg_string(line)[1:]
         typed = "" if not words or line[-1:].isspace() else words.pop()
         return words, typed
 
@@ -237,13 +233,9 @@ def take_settings(parameters: dict[str, Any], environment: dict[str, str]) -> Se
 
 
 _TOOLS = {
-    "fetch": "fetch_content",
-    "get": "get_search_content",
-    "grep": "artifact_grep",
-    "slice": "artifact_slice",
-    "search": "artifact_search",
-    "info": "artifact_info",
-}
+    "fetch": "fetch_content", "get": "get_search_content", "grep": "artifact_grep",
+    "slice": "artifact_slice", "search": "artifact_search", "info": "artifact_info",
+}  # fmt: skip
 _INFORMS = ("-h", "--help", "--help-settings")
 _SWITCHES = ("literal", "ignore_case", "refresh")
 _NEAR, _VERY_NEAR = 0.6, 0.8
