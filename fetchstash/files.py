@@ -72,8 +72,7 @@ class FileType(Enum):
     @property
     def extension(self) -> str:
         """The extension of a file of this type, with its dot."""
-        extension: str = self.value[0]
-        return extension
+        return str(self.value[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,8 +240,7 @@ async def _text(
     ends: tuple[int, int] | None,
     offset: int | None,
 ) -> FileExtractionResult:
-    structured_tokens = _Room(limits.preview).tokens
-    preview = replace(limits.preview, structured_tokens=structured_tokens)
+    preview = replace(limits.preview, structured_tokens=_Room(limits.preview).tokens)
     pool = WorkerPool(replace(limits, preview=preview), workers=1)
     hints = Hints(name=path.name, charset=decision.charset)
     try:
@@ -271,9 +269,8 @@ def _from_offset(
     rest = text[offset : offset + limits.max_total_output]
     lines = rest.split("\n", limits.max_lines)
     room = rest.removesuffix(lines[-1]) if len(lines) > limits.max_lines else rest
-    fits = largest(
-        len(room), lambda length: tokens.count(room[:length]).tokens <= limits.max_tokens_per_file
-    )
+    most = limits.max_tokens_per_file
+    fits = largest(len(room), lambda length: tokens.count(room[:length]).tokens <= most)
     end = offset + fits
     if end < len(text):
         end = text.rfind("\n", offset, end) + 1 or end
@@ -285,23 +282,16 @@ def _from_offset(
         tokens.TokenCount(extraction.tokens, extraction.tokens_exact),
         total_output_limit_reached=fits == limits.max_total_output,
     )
-    next_offset = end if end < len(text) else None
-    return FileExtractionResult(
-        content, success=True, truncation_info=info, next_offset=next_offset
-    )
+    after = end if end < len(text) else None
+    return FileExtractionResult(content, success=True, truncation_info=info, next_offset=after)
 
 
 class _Room:
-    """The room for a text beside the line that says how much is shown.
-
-    Very small limits leave no room for that line.
-    """
+    """The room for a text beside the line that says how much is shown, if limits leave any."""
 
     def __init__(self, limits: PreviewLimits) -> None:
-        self.with_line = (
-            limits.max_tokens_per_file > 4 * LINE_TOKENS
-            and limits.max_total_output > 4 * LINE_CHARS
-        )
+        has_tokens = limits.max_tokens_per_file > 4 * LINE_TOKENS
+        self.with_line = has_tokens and limits.max_total_output > 4 * LINE_CHARS
         self.tokens = limits.max_tokens_per_file - LINE_TOKENS * self.with_line
         self.chars = limits.max_total_output - LINE_CHARS * self.with_line
         self.chars_ended_it = False
@@ -331,23 +321,18 @@ def shown_of(
     room = _Room(limits)
     preview = extraction.ranges.preview
     previews = () if ends else (preview, preview.without_sample())
-    shown_preview = next(
-        (candidate for candidate in previews if candidate.text and room.fits(candidate.whole)), None
-    )
-    body = shown_preview.whole if shown_preview else ""
-    if not shown_preview:
-        body, shown = head_and_tail(
-            lines, lines, len(lines), most, limits.max_line_length, room.fits
-        )
+    fitting = (preview for preview in previews if preview.text and room.fits(preview.whole))
+    if shown_preview := next(fitting, None):
+        body = shown_preview.whole
+    else:
+        width = limits.max_line_length
+        body, shown = head_and_tail(lines, lines, len(lines), most, width, room.fits)
         shown_preview = Preview(lines_shown=shown)
     total = tokens.TokenCount(extraction.tokens, extraction.tokens_exact)
     info = TruncationInfo.of(
-        shown_preview,
-        len(lines),
-        tokens.count(body),
-        total,
+        shown_preview, len(lines), tokens.count(body), total,
         total_output_limit_reached=room.chars_ended_it,
-    )
+    )  # fmt: skip
     return (f"{info.line()}\n{body}" if room.with_line else body), info
 
 

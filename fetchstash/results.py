@@ -91,12 +91,8 @@ def _shorten(result: Any, truncation: Truncation, ctx: Any) -> Any:
         return result
     path = _write(content, file_type, ctx)
     limits = load(environment=os.environ).extract
-    preview = replace(
-        limits.preview,
-        max_tokens_per_file=truncation.max_preview_tokens,
-        rows_head=truncation.rows_head,
-        rows_tail=truncation.rows_tail,
-    )
+    rows = {"rows_head": truncation.rows_head, "rows_tail": truncation.rows_tail}
+    preview = replace(limits.preview, max_tokens_per_file=truncation.max_preview_tokens, **rows)
     file = read_within(path, replace(limits, preview=preview), _ends(result, truncation))
     shown = file.content
     if not isinstance(shown, str):
@@ -163,13 +159,9 @@ def _json(value: Any, indent: int | None = None) -> str:
 
 
 def _is_json(text: str) -> bool:
-    if text.lstrip()[:1] not in {"{", "["}:
-        return False
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
+    with suppress(ValueError, RecursionError):
+        return text.lstrip()[:1] in {"{", "["} and isinstance(json.loads(text), dict | list)
+    return False
 
 
 def _write(content: str | bytes, file_type: FileType, ctx: Any) -> Path:

@@ -6,13 +6,5 @@ from fetchstash.server.ui._text import Person
 from fetchstash.server.ui._timeline import costs, took
 
 __all__ = [
-    "Person",
-    "Totals",
-    "ViewServer",
-    "costs",
-    "origins",
-    "plot",
-    "took",
-    "totals",
-    "view_html",
-]
+    "Person", "Totals", "ViewServer", "costs", "origins", "plot", "took", "totals", "view_html",
+]  # fmt: skip
