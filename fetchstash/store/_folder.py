@@ -163,9 +163,13 @@ class LocalStore(CatalogStore):
                 change.renewed.version = self._catalog.version()
             for record in records:
                 sidecars.write(record)
+            try:
+                self._catalog.check_current(db)
+            except StoreError:  # the folder is another's by now: take back what was written there
+                sidecars.remove(change.written)
+                raise
             # An artifact is safe by now: a failure here is gc's to report.
             with contextlib.suppress(OSError) if files else nullcontext():
-                self._catalog.check_current(db)
                 for kind, sha256 in change.unnamed:
                     self._blobs.remove(kind, sha256)
             if not files:

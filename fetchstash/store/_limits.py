@@ -12,7 +12,6 @@ from fetchstash.errors import BadArgument
 from fetchstash.text import Setting, setting
 
 REF_PREFIX = "art_"
-
 DEFAULT_RUN = "default"
 AUTO_RUN = "auto"
 """One run for each project (project_run)."""

@@ -132,6 +132,7 @@ class Place:
         self.blobs = Blobs(self.path)
         self.sidecars = Sidecars(self.path)
         self.catalog = Catalog(self.path / "catalog.db", self.path / "lock")
+        self._leases = self.path / "leases"
         self._run = ephemeral_run
         self._opening = Lock()
         self._lease: Presence | None = None
@@ -177,10 +178,6 @@ class Place:
         self.blobs.make_folders()
         self.sidecars.make_folder()
         private_folder(self._leases)
-
-    @property
-    def _leases(self) -> Path:
-        return self.path / "leases"
 
     def _take_lease(self) -> None:
         """Hold the lease of an ephemeral run, so that others do not take it for abandoned."""

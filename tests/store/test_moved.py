@@ -4,10 +4,13 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import anyio
 import pytest
 
 from fetchstash.errors import StoreError, UnknownRef
-from fetchstash.store import ArtifactStore, StoreLimits, open_store
+from fetchstash.store import ArtifactStore, StoreLimits, _disk, open_store
+from fetchstash.store._place import Sidecars
+from fetchstash.store._schema import Record
 from tests.store.conftest import Put
 from tests.store.contents import text_of
 
@@ -47,6 +50,41 @@ async def test_two_stores_meet_in_the_folder_that_one_of_them_made_again(
     assert await text_of(other, ours.artifact_ref) == "ours"
     assert await text_of(store, theirs.artifact_ref) == "theirs"
     await other.aclose()
+
+
+@pytest.mark.parametrize("when", ["reached", "write"])
+async def test_a_put_whose_folder_is_anothers_by_its_end_leaves_nothing_there(
+    store: ArtifactStore,
+    limits: StoreLimits,
+    put: Put,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    when: str,
+) -> None:
+    async def other() -> None:
+        await (await open_store(limits)).aclose()
+
+    def make_another() -> None:  # in a thread of the store
+        monkeypatch.undo()
+        limits.folder.rename(tmp_path / "elsewhere")
+        anyio.run(other)
+
+    def reached(step: str) -> None:
+        if step == "committed":
+            make_another()
+
+    def write(sidecars: Sidecars, record: Record) -> None:
+        make_another()
+        sidecars.write(record)
+
+    if when == "reached":
+        monkeypatch.setattr(_disk, "reached", reached)
+    else:
+        monkeypatch.setattr(Sidecars, "write", write)
+    with pytest.raises(StoreError, match="moved or deleted"):
+        await put(store, b"on its way")
+    assert list((limits.folder / "facts").iterdir()) == []
+    assert [path.name for path in (tmp_path / "elsewhere" / "raw").iterdir()] != []
 
 
 async def test_a_catalogue_that_is_replaced_is_opened_anew(
