@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from threading import Lock
 
-# Scripts that put no space between words: Thai to Myanmar, Khmer, kana, Han, Hangul.
-_UNSPACED = (
-    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-    r"\uf900-\ufaff\U00020000-\U0003ffff"
-)
+from fetchstash.text.hygiene import KANA_AND_HAN, SOUTHEAST
+
+_UNSPACED = rf"{SOUTHEAST}{KANA_AND_HAN}\uac00-\ud7af"  # the last is Hangul
 # Characters that separate words: white space; ASCII, Latin-1, general, CJK and full-width
 # punctuation; arrows and drawings. Letters, digits and the marks of every script are left.
 _SEPARATORS = (

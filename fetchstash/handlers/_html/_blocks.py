@@ -14,6 +14,7 @@ from fetchstash.handlers._html._media import MEDIA, shown
 from fetchstash.handlers._html._tables import row_elements, table_lines
 from fetchstash.handlers._html._tree import Page
 from fetchstash.handlers._prose import fence_for
+from fetchstash.text.hygiene import KANA_AND_HAN, SOUTHEAST
 from fetchstash.text.ranges import Heading
 
 PARAGRAPH, HEADING, CODE, TABLE, MEDIUM = "paragraph", "heading", "code", "table", "medium"
@@ -61,11 +62,8 @@ def _linked_words(nodes: list[Node]) -> int:
     )
 
 
-# Scripts that put no space between words, and how many of their characters make about one.
-_UNSPACED = (
-    (re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"), 2),
-    (re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"), 4),
-)
+# How many characters make about one word.
+_UNSPACED = (re.compile(f"[{KANA_AND_HAN}]"), 2), (re.compile(f"[{SOUTHEAST}]"), 4)
 _LETTERS = 4
 """By which a word of other scripts is longer: two characters of Chinese say what six letters do."""
 
