@@ -49,6 +49,9 @@ MAX_CALLS = 512
 BODY_SECONDS = 30.0
 """Within which a client must have sent its request."""
 
+DROPPED_BYTES, DROP_SECONDS = 2**26, 10.0
+"""At most so much of a body that is too long is read and dropped, for so long."""
+
 PING_SECONDS = 15.0
 """A proxy closes a connection on which nothing comes for a minute."""
 
@@ -74,7 +77,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 class _Refusal(Exception):
     """A request that is not passed on, and the answer to it."""
 
-    def __init__(self, response: Response) -> None:
+    def __init__(self, response: ASGIApp) -> None:
         self.response = response
 
 
@@ -243,7 +246,8 @@ class Endpoint:
         try:
             tenants.admit(tenant, person)
         except (OverQuota, Busy) as error:
-            telemetry.count("quota_refusals", tenant=tenants.label(tenant))
+            label = _request.tenant_label(tenants.settings, tenant)
+            telemetry.count("quota_refusals", tenant=label)
             if not await tenants.queue.refused(tenant):
                 seconds = str(error.details["retry_after_seconds"])
                 answer_429 = reply(429, error, headers={"retry-after": seconds})
@@ -296,12 +300,23 @@ class Endpoint:
 
     async def _message(self, scope: Scope, receive: Receive) -> "_Message | None":
         """Return the message of a request, None if the client went away. Raises _Refusal."""
-        try:
-            body = await self._body(scope, receive)
-        except (TooLarge, TimedOut) as error:
-            status = 413 if isinstance(error, TooLarge) else 408
-            raise _Refusal(reply(status, error, headers={"connection": "close"})) from None
-        return None if body is None else _message(body)
+        limit, closing = self._http.max_body_bytes, {"connection": "close"}
+        declared = Headers(scope=scope).get("content-length", "")
+        size = int(declared[:20]) if declared.isdecimal() else 0
+        body = bytearray()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(BODY_SECONDS):
+                while max(size, len(body)) <= limit:
+                    part = await receive()
+                    if part["type"] != "http.request":
+                        return None
+                    body += part.get("body", b"")
+                    if not part.get("more_body", False) and len(body) <= limit:
+                        return _message(bytes(body))
+                long = TooLarge(f"A request has at most {limit} bytes.", "Send a shorter one.")
+                raise _Refusal(partial(_read_on, reply(413, long, headers=closing)))
+        late = f"The request did not come within {BODY_SECONDS:.0f} seconds."
+        raise _Refusal(reply(408, TimedOut(late, "Send it again."), headers=closing))
 
     async def _pass_on(
         self,
@@ -357,29 +372,6 @@ class Endpoint:
             running.cancel()
         return running is not None
 
-    async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
-        """Return the body of a request, None if the client went away. Raises TooLarge, TimedOut."""
-        limit = self._http.max_body_bytes
-        too_large = TooLarge(f"A request has at most {limit} bytes.", "Send a shorter one.")
-        declared = Headers(scope=scope).get("content-length", "")
-        if declared.isdecimal() and int(declared[:20]) > limit:
-            raise too_large
-        body = bytearray()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(BODY_SECONDS):
-                while True:
-                    message = await receive()
-                    if message["type"] != "http.request":
-                        return None
-                    body += message.get("body", b"")
-                    if len(body) > limit:
-                        raise too_large
-                    if not message.get("more_body", False):
-                        return bytes(body)
-        raise TimedOut(
-            f"The request did not come within {BODY_SECONDS:.0f} seconds.", "Send it again."
-        )
-
     async def _cancellable(
         self, call: Call, passed_on: Callable[[], Awaitable[None]], scope: Scope, answer: _Answer
     ) -> None:
@@ -393,6 +385,23 @@ class Endpoint:
                     del self._calls[call]
         if cancelling.cancelled_caught:
             await answer.cancelled(call[2], scope)
+
+
+async def _read_on(response: Response, _: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request whose body goes on, and drop that before the connection is closed.
+
+    Most clients send all before they read, and bytes that are unread at the end would reset the
+    connection and lose them the answer (RFC 9112, section 9.6).
+    """
+    start = {"type": "http.response.start", "status": response.status_code}
+    await send({**start, "headers": response.raw_headers})
+    await send({"type": "http.response.body", "body": response.body, "more_body": True})
+    left, goes_on = DROPPED_BYTES, True
+    with anyio.move_on_after(DROP_SECONDS):
+        while left > 0 and goes_on:
+            part = await receive()
+            left, goes_on = left - len(part.get("body", b"")), part.get("more_body", False)
+    await send({"type": "http.response.body", "body": b""})
 
 
 _Message = tuple[dict[str, Any], bytes]

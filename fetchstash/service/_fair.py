@@ -132,9 +132,7 @@ class RequestQueue:
         try:
             yield begin
         finally:
-            own.persons[person] -= 1
-            if not own.persons[person]:
-                del own.persons[person]
+            own.persons -= Counter([person])  # which drops what is 0
             own.last = asyncio.get_running_loop().time()
             if beginning:
                 beginning.end()
@@ -344,9 +342,7 @@ class FairLimiter:
         self._tenants[tenant] = self._tenants.pop(tenant, own)
 
     def _end(self, tenant: str, own: _Calls, person: str) -> None:
-        own.persons[person] -= 1
-        if not own.persons[person]:
-            del own.persons[person]
+        own.persons -= Counter([person])
         self._running -= 1
         self._forget(tenant, own)
         while self._running < self._slots:

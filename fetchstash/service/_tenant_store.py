@@ -58,10 +58,8 @@ class TenantStore:
         self, raw: Path, text: Path | None, facts: Facts, ranges: Ranges, *, url: str = ""
     ) -> Facts:
         """Keep two files of the spool. Raises OverQuota, and then leaves none of them."""
-        size = 0
         files = [anyio.Path(path) for path in (raw, text) if path]
-        for file in files:
-            size += (await file.stat()).st_size
+        size = sum([(await file.stat()).st_size for file in files])
         try:
             await self.check_room(size)
         except BaseException:

@@ -23,7 +23,7 @@ from fetchstash.render import Host
 from fetchstash.server import Answers, Context
 from fetchstash.service._fair import RequestQueue
 from fetchstash.service._quota import EXCHANGE_SECONDS, Quotas, limits_of
-from fetchstash.service._request import REFUSAL, AuditLog, client_of, principal_of, tenant_label
+from fetchstash.service._request import REFUSAL, AuditLog, client_of, principal_of
 from fetchstash.service._work import OfPerson, SharedLimits, open_service_stash
 from fetchstash.stash import Stash
 from fetchstash.system import telemetry
@@ -104,9 +104,6 @@ class Tenants:
 
     def forget_roots(self) -> None:
         """Do nothing: no client's folders are asked for."""
-
-    def label(self, tenant: str) -> str:
-        return tenant_label(self.settings, tenant)
 
     def admit(self, tenant: str, person: str = "") -> None:
         """Count a request. Raises OverQuota, and Busy where too many of them are here.

@@ -1,16 +1,19 @@
 """A service for each test, with a store of its own."""
 
+import ssl
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+import trustme
 from mcp.server.transport_security import TransportSecuritySettings
 
-from fetchstash.config import Settings, load
+from fetchstash.config import HttpLimits, Settings, load
 from fetchstash.service import Tenants, build_app, for_clients_elsewhere
 from tests.service.asgi import HOST, Service, running
+from tests.service.sockets import Tls
 
 
 @pytest.fixture
@@ -28,3 +31,14 @@ def service(settings: Settings) -> Service:
         return running(build_app(source, security, **parts))
 
     return opened
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> Tls:
+    authority = trustme.CA()
+    issued = authority.issue_cert("localhost")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    cert.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+    key.write_bytes(issued.private_key_pem.bytes())
+    trusting = ssl.create_default_context(cadata=authority.cert_pem.bytes().decode())
+    return Tls(HttpLimits(tls_cert=str(cert), tls_key=str(key)), trusting)

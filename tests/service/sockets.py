@@ -1,8 +1,10 @@
 """A service in this process, on a real socket."""
 
 import socket
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -12,6 +14,14 @@ from starlette.types import Receive, Scope, Send
 
 from fetchstash.config import HttpLimits, Settings
 from fetchstash.service import Tenants, _endpoint, _listen, build_app, security_of, server_of
+
+
+@dataclass
+class Tls:
+    """A certificate for localhost, and what a client needs that trusts it."""
+
+    limits: HttpLimits
+    trusting: ssl.SSLContext
 
 
 def set_bound(monkeypatch: pytest.MonkeyPatch, name: str, value: float) -> None:

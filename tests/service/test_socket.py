@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 
 import anyio
@@ -21,7 +22,7 @@ from fetchstash.service._exports import serving_metrics
 from fetchstash.service._listen import Joined
 from tests.loopback import Site
 from tests.service.pages import Hanging, calling
-from tests.service.sockets import listening, serving, set_bound
+from tests.service.sockets import Tls, listening, serving, set_bound
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -211,6 +212,45 @@ async def test_a_client_that_sends_its_body_too_slowly_is_told_so(
         answer = await ended(port, slow)
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b"[timeout] " in answer
+
+
+@pytest.mark.parametrize("declares", [True, False])
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
+async def test_a_client_that_sends_too_much_reads_why(
+    secure: bool, declares: bool, settings: Settings, tls: Tls
+) -> None:
+    http = tls.limits if secure else settings.http
+    body, headers = b" " * 2**24, {"Connection": "close", "Content-Type": "application/json"}
+
+    def post(port: int) -> tuple[int, bytes]:
+        """Send all before reading, as most clients do."""
+        client = HTTPConnection("localhost", port, timeout=60)
+        if secure:
+            client = HTTPSConnection("localhost", port, context=tls.trusting, timeout=60)
+        client.request("POST", "/mcp", body if declares else iter([body]), headers)
+        answer = client.getresponse()
+        return answer.status, answer.read()
+
+    async with listening(replace(settings, http=http)) as port:
+        status, answer = await anyio.to_thread.run_sync(post, port)
+    assert status == 413
+    assert b"[too_large] A request has at most 1048576 bytes. Send a shorter one." in answer
+
+
+@pytest.mark.parametrize("bound", ["DROPPED_BYTES", "DROP_SECONDS"])
+async def test_the_rest_of_a_body_that_is_too_long_is_not_read_forever(
+    bound: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_bound(monkeypatch, bound, 0.2)
+    sent = b"x" * 2**20 if bound == "DROPPED_BYTES" else b"{"
+
+    async with listening(settings) as port:
+
+        async def much(stream: SocketStream) -> None:
+            await stream.send(HEAD % port + b"Content-Length: 1000000000\r\n\r\n" + sent)
+
+        with anyio.fail_after(5):
+            assert (await ended(port, much)).startswith(b"HTTP/1.1 413 ")
 
 
 class Endless:

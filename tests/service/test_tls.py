@@ -4,41 +4,18 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx2
 import pytest
-import trustme
 from anyio.abc import ByteStream, SocketStream
 from anyio.streams.tls import TLSStream
 
-from fetchstash.config import HttpLimits
 from fetchstash.service._listen import HEAD_SECONDS
-from tests.service.sockets import echo, serving, set_bound
+from tests.service.sockets import Tls, echo, serving, set_bound
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
-
-
-@dataclass
-class Tls:
-    """A certificate for localhost, and what a client needs that trusts it."""
-
-    limits: HttpLimits
-    trusting: ssl.SSLContext
-
-
-@pytest.fixture
-def tls(tmp_path: Path) -> Tls:
-    authority = trustme.CA()
-    issued = authority.issue_cert("localhost")
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    cert.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
-    key.write_bytes(issued.private_key_pem.bytes())
-    trusting = ssl.create_default_context(cadata=authority.cert_pem.bytes().decode())
-    return Tls(HttpLimits(tls_cert=str(cert), tls_key=str(key)), trusting)
 
 
 async def test_it_speaks_tls_with_its_own_certificate(tls: Tls) -> None:
