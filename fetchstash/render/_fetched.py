@@ -60,7 +60,7 @@ def listing(host: Host, page: Listing) -> View:
     run, total = page.run, page.total
     if not total:
         fetch = host.word(Call("fetch", {"url": "https://…"}))
-        return View((Block((f"[Run {run}: no artifacts yet.]", fetch)),))
+        return View((Block((f"[Run {run}: no artifacts yet.]", f"To fetch one: {fetch}")),))
     subjects = [host.subject(facts) for facts in page.facts]
     lines = [
         f"{reference_line(subject)[1:-1]}, {clip(subject.source, 120)}" for subject in subjects

@@ -32,6 +32,7 @@ from fetchstash.service import _request
 from fetchstash.service._request import PRINCIPAL, REFUSAL, SESSION_HEADER, new_session, reply
 from fetchstash.service._tenants import Tenants
 from fetchstash.service.access import (
+    FOR_MORE,
     LOCAL,
     Principal,
     Rejected,
@@ -335,10 +336,8 @@ class Endpoint:
                 # The client can log in again for more (MCP's authorization: step-up).
                 raise _Refusal(self._rejection(rejected)) from None
             # Nobody can widen a token of our own, or a role: its model is told, as by any tool.
-            scope[REFUSAL] = Refused(
-                "This token may read what is kept, and fetch nothing.",
-                "Whoever runs the service can give a token of the scope fetch.",
-            )
+            what = "This token may read what is kept, and fetch nothing."
+            scope[REFUSAL] = Refused(what, f"{FOR_MORE.capitalize()}.")
         session = Headers(scope=scope).get(SESSION_HEADER, "")
         stream = self._stream_for(message)
         again = _replay(written, receive)

@@ -165,9 +165,8 @@ class BoundedProtocol(H11Protocol):
         self._reading = self._later(READ_SECONDS)
 
     def resume_writing(self) -> None:
-        if self._reading is not None:
+        if self._reading:
             self._reading.cancel()
-            self._reading = None
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -203,11 +203,9 @@ class ObservedCalls(ServerMiddleware[Any]):
             span.set_attribute("mcp.protocol.version", ctx.protocol_version)
             try:
                 result = await self._audited(ctx, call_next, record)
-            except MCPError as error:
-                record.code = str(error.code)
-                raise
             except BaseException as error:
-                record.code = type(error).__name__
+                code = error.code if isinstance(error, MCPError) else type(error).__name__
+                record.code = str(code)
                 raise
             finally:
                 facts |= {"error.type": record.code} if record.code else {}

@@ -17,14 +17,15 @@ from typing import Any
 import anyio
 
 from fetchstash.config import QuotaLimits, Settings
-from fetchstash.errors import Busy, FetchstashError, Internal
+from fetchstash.errors import Busy, Call, FetchstashError, Internal
 from fetchstash.handlers import WorkerPool
-from fetchstash.render import Host
+from fetchstash.render import MODEL, Host, as_tool
 from fetchstash.server import Answers, Context
 from fetchstash.service._fair import RequestQueue
 from fetchstash.service._quota import EXCHANGE_SECONDS, Quotas, limits_of
 from fetchstash.service._request import REFUSAL, AuditLog, client_of, principal_of
 from fetchstash.service._work import OfPerson, SharedLimits, open_service_stash
+from fetchstash.service.access import FETCH, FOR_MORE, grants_scopes
 from fetchstash.stash import Stash
 from fetchstash.system import telemetry
 from fetchstash.system.processes import processors
@@ -39,6 +40,14 @@ _MOST_PERSONS = 1_000
 
 _log = logging.getLogger("fetchstash.service")
 _WARM_POOLS = 8
+
+
+def _as_reading_tool(call: Call) -> str:
+    """Word a next step for a token that may only read, and can get no more by itself."""
+    return FOR_MORE if call.action in ("fetch", "fetch_site") else as_tool(call)
+
+
+_READER = replace(MODEL, word=_as_reading_tool)
 
 
 @dataclass(slots=True)
@@ -88,8 +97,11 @@ class Tenants:
 
     def host(self, ctx: Context) -> Host:
         """Return the host that asks. Nobody over HTTP shares our file system."""
-        settings = self._tenant(principal_of(ctx).tenant).settings
-        return Host(settings.views_for(client_of(ctx)), False, settings.context)
+        principal = principal_of(ctx)
+        settings = self._tenant(principal.tenant).settings
+        can_get_more = principal.issuer and grants_scopes(settings.oauth)
+        face = MODEL if principal.may(FETCH) or can_get_more else _READER
+        return Host(settings.views_for(client_of(ctx)), False, settings.context, face)
 
     async def get(self, ctx: Context, answers: Answers = None) -> Stash:  # noqa: ARG002 - none asked
         """Return the Stash of the request's principal. Raises Busy and OverQuota."""
@@ -136,13 +148,10 @@ class Tenants:
         """
         known, person = self._tenant(tenant), person if self._apart else ""
         if known.of_person is None:
-            known.users += 1
-            try:
+            with self.entered(tenant):
                 async with known.lock:
                     if known.of_person is None:
                         known.of_person = await self._open(tenant, known)
-            finally:
-                known.users -= 1
         known.last = anyio.current_time()
         stash = known.stashes.pop(person, None) or known.of_person(person)
         known.stashes[person] = stash
@@ -155,10 +164,9 @@ class Tenants:
             raise Internal("The service is ending.", "Try again: another will answer.")
         await self._make_room()
         opened, settings = AsyncExitStack(), known.settings
-        with self._logging(settings):
-            of_person, known.pools = await opened.enter_async_context(
-                open_service_stash(tenant, settings, self._shared, self._audit)
-            )
+        of_person, known.pools = await opened.enter_async_context(
+            open_service_stash(tenant, settings, self._shared, self._audit)
+        )
         known.opened = opened
         return of_person
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -178,7 +179,7 @@ class TenantWork:
                 finally:
                     self.shared.quotas.fetched(self._bytes, received)
             facts |= {
-                "final_host": _host(fetched.final_url),
+                "final_host": urlsplit(fetched.final_url).netloc,
                 "address": fetched.address,
                 "status": fetched.status,
                 "bytes": fetched.size_bytes,
@@ -239,16 +240,11 @@ class TenantWork:
                 )
             status = await anyio.Path(page.path).stat()
             self.shared.quotas.fetched(self._bytes, status.st_size)
-            facts |= {"final_host": _host(page.url), "path": page.path}
+            facts |= {"final_host": urlsplit(page.url).netloc, "path": page.path}
         return page
 
     async def aclose(self) -> None:
         """Do nothing: who opened the parts closes them."""
-
-
-def _host(url: str) -> str:
-    """Return the host of a URL that was fetched."""
-    return url.partition("://")[2].partition("/")[0].partition("?")[0]
 
 
 OfPerson = Callable[[str], Stash]
@@ -269,10 +265,8 @@ async def open_service_stash(
         turns = Turns(*(partial(kind.slot, tenant) for kind in (shared.greps, shared.searches)))
         store = await open_store(settings.store, turns)
         opened.push_async_callback(_close, store)
-        pool, most = (
-            partial(WorkerPool, folder=store.spool, niceness=_NICENESS),
-            shared.conversions.most,
-        )
+        pool = partial(WorkerPool, folder=store.spool, niceness=_NICENESS)
+        most = shared.conversions.most
         conversions = min(settings.quota.concurrent_conversions or most, most)
         pools = [pool(settings.extract, workers=conversions)]
         if settings.extract.ocr == "auto" and ocr_is_installed():

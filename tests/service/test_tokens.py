@@ -19,6 +19,7 @@ from tests.service.asgi import Service, mcp_client
 
 pytestmark = pytest.mark.anyio
 
+URL = "https://example.org"
 MODES = ("legacy", "2026-07-28")
 METADATA = "https://fetch.example.org/.well-known/oauth-protected-resource/mcp"
 PATH = "/.well-known/oauth-protected-resource"
@@ -182,15 +183,17 @@ async def test_a_token_of_ours_that_may_only_read_gets_one_line_from_a_tool_that
     async with service(verifier=own) as http:
         http.headers["authorization"] = f"Bearer {token}"
         async with mcp_client(http, mode) as client:
-            assert not (await client.call_tool("artifact_info", {})).is_error
-            refused = await client.call_tool("fetch_content", {"url": "https://example.org"})
+            listed = await client.call_tool("artifact_info", {})
+            read = await client.call_tool("get_search_content", {"artifact_ref": URL})
+            refused = await client.call_tool("fetch_content", {"url": URL})
+    assert not listed.is_error
     assert refused.is_error
-    (part,) = refused.content
-    assert isinstance(part, TextContent)
-    assert part.text == (
-        "[refused] This token may read what is kept, and fetch nothing. "
-        "Whoever runs the service can give a token of the scope fetch."
-    )
+    parts = [*listed.content, *read.content, *refused.content]
+    none, unknown, line = [part.text for part in parts if isinstance(part, TextContent)]
+    more = "hoever runs the service can give a token of the scope fetch"
+    assert none.endswith(f": no artifacts yet.]\nTo fetch one: w{more}")
+    assert unknown.endswith(f"Nothing is stored under this URL. Fetch it first: w{more}.")
+    assert line == f"[refused] This token may read what is kept, and fetch nothing. W{more}."
 
 
 async def test_a_token_without_any_scope_of_ours_may_not_even_list(

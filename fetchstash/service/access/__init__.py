@@ -9,6 +9,7 @@ from fetchstash.service.access._oauth import count_keys, verifier
 from fetchstash.service.access._own import OwnTokens, TokenRecord
 from fetchstash.service.access._principal import (
     FETCH,
+    FOR_MORE,
     LOCAL,
     READ,
     SCOPES,
@@ -26,6 +27,7 @@ from fetchstash.service.access._principal import (
 
 __all__ = [
     "FETCH",
+    "FOR_MORE",
     "LOCAL",
     "READ",
     "SCOPES",

@@ -150,10 +150,7 @@ class Issuer:
 
     async def _read_keys(self) -> list[Mapping[str, Any]]:
         async with self._asked() as client:
-            place = (await self._metadata(client)).get("jwks_uri")
-            if not isinstance(place, str) or not is_safe(place):
-                raise self._failed("names no jwks_uri that is https")
-            document = await self._document(client, "GET", place)
+            document = await self._document(client, "GET", await self._place(client, "jwks_uri"))
         keys: Any = (document or {}).get("keys")
         if not isinstance(keys, list):
             raise self._failed("has no keys at its jwks_uri")
@@ -179,10 +176,7 @@ class Issuer:
         user, secret = (quote(part, safe="") for part in self._client)  # RFC 6749, section 2.3.1
         async with self._asking, self._asked() as client:
             if not self._introspection:
-                place = (await self._metadata(client)).get("introspection_endpoint")
-                if not isinstance(place, str) or not is_safe(place):
-                    raise self._failed("names no introspection_endpoint that is https")
-                self._introspection = place
+                self._introspection = await self._place(client, "introspection_endpoint")
             form = {"token": token, "token_type_hint": "access_token"}
             said = await self._document(
                 client, "POST", self._introspection, data=form, auth=(user, secret)
@@ -223,8 +217,8 @@ class Issuer:
         except TimeoutError:
             raise self._failed("does not answer") from None
 
-    async def _metadata(self, client: "httpx2.AsyncClient") -> Mapping[str, Any]:
-        """Return the issuer's metadata (RFC 8414, section 3, and OpenID Connect Discovery)."""
+    async def _place(self, client: "httpx2.AsyncClient", name: str) -> str:
+        """Return a URL that the issuer's metadata names (RFC 8414, 3; OpenID Connect Discovery)."""
         parts = urlsplit(self._url)
         origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
         places = (
@@ -238,7 +232,9 @@ class Issuer:
                 # RFC 8414, section 3.3: metadata of another issuer must not be used.
                 if document.get("issuer") != self._url:
                     raise self._failed("calls itself otherwise in its metadata")
-                return document
+                if is_safe(url := str(document.get(name))):
+                    return url
+                raise self._failed(f"names no {name} that is https")
         raise self._failed("publishes no metadata")
 
     async def _document(

@@ -19,6 +19,9 @@ READ_TOOLS = frozenset(
 )
 """The tools that read what is kept. Every other one needs the scope "fetch"."""
 
+FOR_MORE = "whoever runs the service can give a token of the scope fetch"
+"""What a token that may only read is told in place of a call that fetches."""
+
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
 Reason = Literal[
