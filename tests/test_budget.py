@@ -22,13 +22,13 @@ BUDGET = {
     "fetchstash/handlers": (88, 22_856),
     "fetchstash/render": (6, 1_217),
     "fetchstash/server": (18, 3_587),
-    "fetchstash/service": (18, 4_790),
+    "fetchstash/service": (18, 4_789),
     "fetchstash/stash": (15, 4_517),
     "fetchstash/store": (28, 8_062),
     "fetchstash/system": (4, 610),
     "fetchstash/text": (7, 1_447),
     "scripts": (43, 6_286),
-    "tests": (245, 55_176),
+    "tests": (245, 55_179),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
