@@ -699,7 +699,10 @@ def test_a_listing_that_is_cut_says_so_whatever_its_sources_are_called() -> None
 
 def test_an_empty_run_says_what_to_do() -> None:
     view: View = view_of(HOST, Listing("default", (), 0))
-    assert view.text == '[Run default: no artifacts yet.]\nTo fetch one: fetch_content(url="https://…")'
+    assert (
+        view.text
+        == '[Run default: no artifacts yet.]\nTo fetch one: fetch_content(url="https://…")'
+    )
 
 
 @pytest.mark.parametrize(
