@@ -9,7 +9,7 @@ from fetchstash.handlers import Decision, Hints, PartRequest, PartText, WorkerPo
 from fetchstash.text import tokens
 from fetchstash.text.ranges import Preview
 from tests.handlers.conftest import Read, Save
-from tests.handlers.parts import handler_named
+from tests.handlers.parts import handler_named, text_part
 
 UNCLOSED = 'a,b\n1,"open\n' + "3,4\n" * 2_000
 PEOPLE = "name,age,town\nann,3,ulm\nbob,4,bonn\ncy,5,kiel\n"
@@ -88,6 +88,35 @@ def test_a_cell_has_a_type(read: Read, cell: str, kind: str) -> None:
 )
 def test_a_row_is_a_line(read: Read, source: str, text: str) -> None:
     assert read("csv", source.encode())[1] == text
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "third"),
+    [
+        pytest.param(
+            'name\tkind\n"Salt" mill\tb\n"open\tc\n5"\td\n', None, '"open', id="a quote that opens"
+        ),
+        pytest.param('name\tkind\n"a\tb\nc"\td\n', None, 'c"', id="each line has all cells"),
+        pytest.param(
+            'name\tkind\nx\tsee:"a\ny\tsee:"b\n', None, "y", id="behind what parts no cells"
+        ),
+        pytest.param('"x\ty\n1\t2\n3\t4"\n', None, "3", id="in the header"),
+        pytest.param(
+            'name\tkind\nx\t"two\nlines"\ny\t"a\tb"\n',
+            'name\tkind\nx\t"two⏎lines"\ny\t"a\tb"\n', "y", id="as Excel quotes",
+        ),
+    ],
+)  # fmt: skip
+def test_a_quote_in_a_table_of_tabs_is_a_sign_unless_all_rows_are_well_formed_with_it(
+    read: Read, save: Save, source: str, text: str | None, third: str
+) -> None:
+    tabs = "text/tab-separated-values"
+    assert read("csv", source.encode(), media_type=tabs)[1] == (text or source)
+    asked = PartRequest(
+        source=save(source.encode()), path="1", unit="rows", start=2, end=2,
+        hints=Hints(media_type=tabs),
+    )  # fmt: skip
+    assert text_part("csv", asked).text.splitlines()[-1] == third
 
 
 def test_the_facts_say_rows_columns_and_types(read: Read) -> None:

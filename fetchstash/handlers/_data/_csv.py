@@ -4,8 +4,7 @@ import csv
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import chain, islice, repeat, zip_longest
 from pathlib import Path
 
@@ -43,18 +42,38 @@ _TYPES = (
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The delimiter of cells; ``header``: the first row names the columns."""
+    """The delimiter of cells; ``header``: the first row names the columns.
+
+    ``width`` is the usual number of cells of a row; ``quoted``: quotes hold delimiters and lines.
+    """
 
     delimiter: str
     header: bool
+    width: int
+    quoted: bool = True
+
+    def cells(self, line: str) -> list[str]:
+        """Return the cells of a row (RFC 4180, section 2); a malformed row is one cell."""
+        return _cells(line, self.delimiter) if self.quoted else line.split(self.delimiter)
+
+    def rows(self, lines: list[str]) -> list[list[str]]:
+        """Return the cells of rows, in one step where all are well formed.
+
+        A line holds no line end, so that there are fewer rows only if a quote was left open.
+        """
+        try:
+            rows = list(csv.reader(lines, delimiter=self.delimiter)) if self.quoted else []
+        except csv.Error:
+            rows = []
+        return rows if len(rows) == len(lines) else list(map(self.cells, lines))
 
 
-def cells(line: str, delimiter: str) -> list[str]:
-    """Return the cells of a row (RFC 4180, section 2); a malformed row is one cell."""
+def _cells(line: str, delimiter: str, *, strict: bool = False) -> list[str]:
+    """Return the cells of a row with quotes; of a malformed one itself, if ``strict`` none."""
     try:
-        return next(iter(csv.reader([line], delimiter=delimiter)), list[str]())
+        return next(iter(csv.reader([line], delimiter=delimiter, strict=strict)), list[str]())
     except csv.Error:
-        return [line]
+        return [] if strict else [line]
 
 
 def find_dialect(lines: Sequence[str], *, tabs: bool = False) -> Dialect:
@@ -64,12 +83,13 @@ def find_dialect(lines: Sequence[str], *, tabs: bool = False) -> Dialect:
         delimiter = "\t"
     else:
         delimiter = max(_DELIMITERS, key=lambda d: _agreement(sample, d))
-    return Dialect(delimiter, _has_header([cells(line, delimiter) for line in sample]))
+    width = _agreement(sample, delimiter)[1]
+    return Dialect(delimiter, _has_header([_cells(line, delimiter) for line in sample]), width)
 
 
 def _agreement(lines: Sequence[str], delimiter: str) -> tuple[float, int]:
     """Return the share of rows with the most usual number of cells, and that number (0: one)."""
-    widths = [len(cells(line, delimiter)) for line in lines]
+    widths = [len(_cells(line, delimiter)) for line in lines]
     usual = max(set(widths), key=widths.count, default=1)
     return (round(widths.count(usual) / len(widths), 1), usual) if usual > 1 else (0, 0)
 
@@ -113,10 +133,10 @@ class CsvHandler(Streamed):
 
     def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
         """Yield the header, then the rows unchanged, one a line."""
-        before, header, batches, delimiter = _opened(source, extracted.hints)
+        before, header, batches, dialect = _opened(source, extracted.hints)
         limits = extracted.limits.preview
         rows = next(batches)
-        split = partial(cells, delimiter=delimiter)
+        split, delimiter = dialect.cells, dialect.delimiter
         widths = (len(split(row)) for row in [header, *rows[:_TYPE_ROWS]] if row)
         columns = max(widths, default=0)
         if rows or header or before:
@@ -147,9 +167,9 @@ class CsvHandler(Streamed):
         """
         if request.render == "image":
             raise Reason.NOT_A_PICTURE.error()
-        _, header, batches, delimiter = _opened(request.source, request.hints)
-        names = cells(header, delimiter) if header else []
-        read = chain.from_iterable(_split(batch, delimiter) for batch in batches)
+        _, header, batches, dialect = _opened(request.source, request.hints)
+        names, delimiter = dialect.cells(header) if header else [], dialect.delimiter
+        read = chain.from_iterable(map(dialect.rows, batches))
         first = list(islice(read, 1))
         rows = chain(first, read)
 
@@ -173,32 +193,43 @@ def _joined_cells(row: Sequence[str], chosen: Sequence[int], delimiter: str) -> 
     return delimiter.join(row[c] if c < len(row) else "" for c in chosen) + "\n"
 
 
-def _split(lines: list[str], delimiter: str) -> list[list[str]]:
-    """Return the rows of lines as ``cells`` does for each, in one step where all are well formed.
-
-    A line holds no line end, so that there are fewer rows only if a quote was left open.
-    """
-    try:
-        rows = list(csv.reader(lines, delimiter=delimiter))
-    except csv.Error:
-        rows = []
-    return rows if len(rows) == len(lines) else [cells(line, delimiter) for line in lines]
-
-
-def _opened(source: Path, hints: Hints) -> tuple[list[str], str, Iterator[list[str]], str]:
-    """Return Excel's own line ("sep=;"), the header, the rows in batches, and the delimiter.
+def _opened(source: Path, hints: Hints) -> tuple[list[str], str, Iterator[list[str]], Dialect]:
+    """Return Excel's own line ("sep=;"), the header, the rows in batches, and the dialect.
 
     The header is "" where there is none.
     """
-    batches = filter(None, one_row_a_line(read_text(source, hints.charset)))
+    batches = filter(None, _one_row_a_line(read_text(source, hints.charset)))
     rows = next(batches, list[str]())
     before = [rows.pop(0)] if rows and rows[0].lower().startswith("sep=") else []
     dialect = find_dialect(rows, tabs=hints.media_type == _TSV)
-    header = rows.pop(0) if dialect.header else ""
-    return before, header, chain([rows], batches), dialect.delimiter
+    if dialect.delimiter == "\t" and not _has_quoted_cells(source, hints, dialect.width):
+        lines = (chunk.split("\n") for chunk in read_text(source, hints.charset))
+        batches = filter(None, (list(filter(None, batch)) for batch in lines))
+        rows = next(batches, list[str]())[len(before) :]
+        header = _has_header([row.split("\t") for row in rows[:_SAMPLE_ROWS]])
+        dialect = replace(dialect, header=header, quoted=False)
+    first = rows.pop(0) if dialect.header else ""
+    return before, first, chain([rows], batches), dialect
 
 
-def one_row_a_line(chunks: Iterator[str]) -> Iterator[list[str]]:
+def _has_quoted_cells(source: Path, hints: Hints, width: int) -> bool:
+    """Return whether the quotes of a file of tabs hold cells, as Excel writes them.
+
+    IANA's text/tab-separated-values has no quotes: they are signs of the text unless each row is
+    well formed with them and has ``width`` cells, and its lines by themselves do not.
+    """
+    for rows in _one_row_a_line(read_text(source, hints.charset)):
+        for row in rows:
+            lines = row.split(LINE_FEED)
+            if '"' in row and (
+                len(_cells(row, "\t", strict=True)) != width
+                or (len(lines) > 1 and all(line.count("\t") == width - 1 for line in lines))
+            ):
+                return False
+    return True
+
+
+def _one_row_a_line(chunks: Iterator[str]) -> Iterator[list[str]]:
     """Yield the rows of a table in batches, without empty ones, each on one line."""
     open_lines: list[str] = []
     for chunk in chunks:
