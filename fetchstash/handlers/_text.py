@@ -51,7 +51,6 @@ FORMATS = tuple(
         ("text", "text/org", "org"),
         ("text", "text/x-bibtex", "bib"),
         ("text", "text/vtt", "vtt"),
-        ("vCard", "text/vcard", "vcf"),
         ("text", "application/x-tex", "tex"),
         ("text", "application/x-subrip", "srt"),
         ("text", "application/x-pem-file", "pem"),

@@ -172,6 +172,49 @@ def test_a_part_is_an_entry_unfolded_and_without_escapes(save: Save, path: str) 
     )
 
 
+PICTURE = "iVBORw0KGgoAAAANSUhEUgAA" * 10  # 180 bytes
+
+
+FILE = (
+    'ATTACH;X-NAME="a: long name of a file\\, with 2 signs";FMTTYPE=application/pdf;'
+    "ENCODING=BASE64;VALUE=BINARY:"
+)
+
+
+def folded(line: str) -> str:
+    return "\n ".join(line[n : n + 60] for n in range(0, len(line), 60))
+
+
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [
+        (folded(f"PHOTO:data:image/png;base64,{PICTURE}"), "PHOTO:(image/png, 180 bytes)"),
+        (
+            folded(f"item1.LOGO;TYPE=PNG;ENCODING=b:{PICTURE}"),
+            "item1.LOGO;TYPE=PNG;ENCODING=b:(image/png, 180 bytes)",
+        ),
+        (
+            "PHOTO;PNG;ENCODING=BASE64:\n" + PICTURE.replace("A", "A\n"),
+            "PHOTO;PNG;ENCODING=BASE64:(image, 180 bytes)\n",
+        ),
+        (folded(f"{FILE}{PICTURE}"), f"{FILE}(application/pdf, 180 bytes)"),
+        ("PHOTO:https://example.org/a.png", "PHOTO:https://example.org/a.png"),
+        ("NOTE:ENCODING=b:\n  two\n lines", "NOTE:ENCODING=b:\n  two\n lines"),
+    ],
+    ids=["data URI", "vCard 3", "vCard 2.1", "folded parameters", "address", "words"],
+)
+@pytest.mark.parametrize("name", ["vcard", "ics"])
+def test_a_picture_of_a_card_or_a_calendar_is_told_by_type_and_size(
+    read: Read, name: str, line: str, note: str
+) -> None:
+    source = "BEGIN:VCARD\nFN:Ann\n{}\nEND:VCARD\nBEGIN:VEVENT\n{}\nSUMMARY:A\nEND:VEVENT"
+    extracted, text = read(name, source.format(line, line).encode())
+    assert text == source.format(note, note)
+    if name == "ics":  # its lines are those of the text
+        start = extracted.facts.outline[0].start
+        assert text.split("\n")[start - 1] == "BEGIN:VEVENT"
+
+
 def test_an_entry_that_is_not_there_and_a_picture_are_errors(save: Save) -> None:
     source = save(CALENDAR.encode())
     with pytest.raises(OutOfRange, match="the calendar has 2"):

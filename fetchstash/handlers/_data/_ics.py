@@ -1,4 +1,7 @@
-"""Calendars (iCalendar, RFC 5545): kept as they are; entries become outline and parts."""
+"""Calendars (iCalendar, RFC 5545), whose entries become outline and parts, and cards (RFC 6350).
+
+Their text is kept as it is, but for pictures, sounds and keys in it.
+"""
 
 import re
 from collections import Counter
@@ -27,6 +30,56 @@ _TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?$")
 _ZONE = re.compile(r";TZID=\"?([^\";]{1,60})", re.IGNORECASE)
 _ESCAPED = re.compile(r"\\([\\;,nN])")
 
+# Where a value in base64 begins: behind a data URI (RFC 6350, section 6.2.4) or the parameter that
+# says so (RFC 5545, section 3.2.7; vCard 2.1 and 3.0). A card of 2.1 does not fold its lines.
+_VALUE = re.compile(
+    r"((?:[\w-]{1,60}\.)?([\w-]{1,60})((?:;[^:;\"\n]*(?:\"[^\"\n]*\"[^:;\"\n]*)*)*)):"
+    r"(?:data:([^;,\n]{0,100})[^,\n]{0,200};base64\\?,)?",
+    re.IGNORECASE,
+)
+_IN_BASE64 = re.compile(r";(?:ENCODING=\"?B(?:ASE64)?\"?|BASE64)(?:;|$)", re.IGNORECASE)
+_BASE64_LINE = re.compile(r"[ \t].*\n?|[A-Za-z0-9+/=]+\n?")
+_MEDIA_TYPE = re.compile(r";(?:FMT|MEDIA)?TYPE=\"?([\w.+/-]{1,100})", re.IGNORECASE)
+_FAMILIES = {"PHOTO": "image", "LOGO": "image", "SOUND": "audio"}
+_LINES_OF_PARAMETERS = 8
+_LINE, _FOLD = re.compile(r"[^\n]*\n|[^\n]+"), re.compile(r"\n[ \t]")
+
+
+def without_media(chunks: Iterable[str]) -> Iterator[str]:
+    """Yield a text with media type and size in the place of each value in base64."""
+    begun, size = "", 0  # what stands before the value, "" outside of one; its characters
+    held: list[str] = []  # the lines of a property that may yet come to a value
+    for chunk in chunks:
+        kept: list[str] = []
+        for line in _LINE.findall(chunk):
+            if begun and _BASE64_LINE.fullmatch(line):
+                size += len(line.strip())
+                continue
+            kept += [f"{begun}, {size * 3 // 4:,} bytes)\n"] if begun else []
+            is_folded = line[0] in " \t"
+            if not is_folded or len(held) == _LINES_OF_PARAMETERS:
+                kept += held
+                held = []
+            if is_folded and not held:
+                kept.append(line)
+                continue
+            held.append(line)
+            begun, size = _begun(_FOLD.sub("", "".join(held)))
+            held = [] if begun else held
+        yield "".join(kept)
+    yield f"{begun}, {size * 3 // 4:,} bytes)\n" if begun else "".join(held)
+
+
+def _begun(line: str) -> tuple[str, int]:
+    """Return what stands before a value in base64, with its media type, and the value's length."""
+    value = _VALUE.match(line)
+    if value is None or (value[4] is None and not _IN_BASE64.search(value[3])):
+        return "", 0
+    named, family = _MEDIA_TYPE.search(value[3]), _FAMILIES.get(value[2].upper(), "")
+    kind = (value[4] or (named[1] if named else "")).lower()
+    kind = "/".join(filter(None, (family, kind))) if "/" not in kind else kind
+    return f"{value[1]}:({kind or 'data'}", len(line[value.end() :].strip())
+
 
 @dataclass(slots=True)
 class _Entry:
@@ -52,14 +105,24 @@ class _Entry:
         return " · ".join(filter(None, (when, self.title, place)))
 
 
+class CardHandler(Streamed):
+    """Reads cards of addresses."""
+
+    name = "vcard"
+
+    def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
+        """Yield the text."""
+        yield from map(Part, without_media(read_text(source, extracted.hints.charset)))
+
+
 class IcsHandler(Streamed, TextParts):
     """Reads calendars."""
 
     name = "ics"
 
     def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
-        """Yield the text as it is; its entries become the outline and the preview."""
-        yield from map(Part, read_text(source, extracted.hints.charset))
+        """Yield the text; its entries become the outline and the preview."""
+        yield from map(Part, without_media(read_text(source, extracted.hints.charset)))
         outline: list[Heading] = []
         rows: list[str] = []
         counts: Counter[str] = Counter()
@@ -87,7 +150,7 @@ def _entries(source: Path, hints: Hints) -> Iterator[_Entry]:
     """Yield the entries of a calendar, the last even if it is cut short."""
     entry: _Entry | None = None
     depth = 0
-    for number, line in _lines(read_text(source, hints.charset)):
+    for number, line in _lines(without_media(read_text(source, hints.charset))):
         match = _PROPERTY.match(line)
         if not match:
             continue
