@@ -207,6 +207,9 @@ def sniff_yaml(head: Head) -> Sniffed | None:
 
 
 _TABLES = {"\t": "text/tab-separated-values", ",": "text/csv", ";": "text/csv"}
+_FIGURE = re.compile(r"\W*\d[\W\d]*")
+_SENTENCE_END = re.compile(r"[^\W\d_]{3}[.!?](?:\s|$)")
+_MOST_WORDS = 2.5  # of the cells of a table whose delimiters are followed by a space, on average
 
 
 def sniff_csv(head: Head) -> Sniffed | None:
@@ -223,9 +226,27 @@ def sniff_csv(head: Head) -> Sniffed | None:
             cells >= 2
             and all(line.count(delimiter) == cells for line in lines)
             and not any(line[0] in " \t" for line in lines)
+            and (delimiter == "\t" or not _is_prose(lines, delimiter))
         ):
             return Sniffed(media_type, f"{len(lines)} lines of {cells + 1} cells", full=False)
     return None
+
+
+def _is_prose(lines: list[str], delimiter: str) -> bool:
+    """Return whether lines are sentences: a space behind most delimiters, and no column of figures.
+
+    Of the rest, which may be names and words, many words or ends of sentences tell.
+    """
+    rows = [line.split(delimiter) for line in lines]
+    behind = [cell for row in rows for cell in row[1:] if cell]
+    if 2 * sum(cell[0] == " " for cell in behind) <= len(behind):
+        return False
+    figures = (filter(_FIGURE.fullmatch, column) for column in zip(*rows, strict=True))
+    if any(2 * len(list(column)) > len(rows) for column in figures):
+        return False
+    words = sum(len(line.split()) for line in lines)
+    ends = sum(bool(_SENTENCE_END.search(line)) for line in lines)
+    return words > _MOST_WORDS * sum(map(len, rows)) or 4 * ends > len(rows)
 
 
 def looks_like(kind: ContentKind, head: str) -> bool:
