@@ -397,6 +397,26 @@ def test_the_text_of_a_product_has_no_reviews(
     assert ("Story" in text) is is_kept
 
 
+ITEM = 'itemscope itemtype="https://schema.org/Product"'
+
+
+@pytest.mark.parametrize(
+    ("around", "is_kept"),
+    [
+        (f"<main {ITEM}><h1>Key</h1>{{}}</main>", False),
+        ('<main vocab="http://schema.org/" typeof="Offer Product">{}</main>', False),
+        (f"<main>{{}}<p {ITEM}>A lock beside it</p></main>", True),
+        ("<main itemtype=https://schema.org/Article><h1>Key</h1>{}</main>", True),
+    ],
+    ids=["microdata", "RDFa", "another", "article"],
+)
+def test_a_product_is_known_by_the_item_of_the_page(
+    read_page: Read, around: str, is_kept: bool
+) -> None:
+    _, text = read_page(around.format(f"{ARTICLE}<div id=reviews>{SAID}</div>"))
+    assert ("Story" in text) is is_kept
+
+
 def test_a_page_that_is_a_list_of_teasers_keeps_them(read_page: Read) -> None:
     _, text = read_page(page(f"<main><h1>News</h1>{cards('x', 'Today')}</main>"))
     assert text.count("Story") == 9

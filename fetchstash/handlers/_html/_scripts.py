@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from fetchstash.handlers._data._json_values import is_array, is_object
+from fetchstash.handlers._html._element import Element
 from fetchstash.handlers._html._tree import Page
 
 MAX_CHARS = 8_000_000  # of the scripts that are read
@@ -299,6 +300,7 @@ _SITES = ("og:site_name", "application-name", "twitter:site")
 _DATE = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)?|\d{4}/\d\d/\d\d"
 )
+_TYPE = re.compile(r"[^\s/#:]+(?=\s|$)")
 VALUE_CHARS = 300
 MAX_JSON_LD = 500_000
 MAX_JSON_NODES = 2_000
@@ -352,17 +354,37 @@ def metadata(page: Page) -> Metadata:
         description=_first(meta, _DESCRIPTIONS) or _said(linked, "description"),
         picture=_first(meta, _PICTURES) or _said(linked, "image", "thumbnailUrl"),
         linked_data=tuple(linked),
-        kind=_kind(meta, linked),
+        kind=_kind(meta, linked, page.body),
     )
 
 
-def _kind(meta: dict[str, str], linked: list[dict[str, Any]]) -> str:
-    """Return what a page says that it is (Open Graph, schema.org)."""
+def _kind(meta: dict[str, str], linked: list[dict[str, Any]], body: Element) -> str:
+    """Return what a page says that it is (Open Graph, schema.org).
+
+    Of microdata a product is believed: themes of documentation call all pages articles.
+    """
     said = {meta.get("og:type", "").lower(), *(str(item.get("@type", "")) for item in linked)}
     is_article = any(kind.endswith(("article", "Article", "BlogPosting")) for kind in said)
     if is_article or "article:published_time" in meta:
         return "article"
-    return "" if _PRODUCTS.isdisjoint(said) else "product"
+    return "product" if not _PRODUCTS.isdisjoint(said) or _is_of_product(body) else ""
+
+
+def _is_of_product(body: Element) -> bool:
+    """Return whether the item of a product holds the main heading or half of the text of a page.
+
+    Items are in microdata (HTML Standard, 5.2.2) or RDFa (RDFa Core 1.1, section 5).
+    """
+    item = next(filter(_is_product, body.subtree()), None)
+    heading = next((element for element in body.descendants() if element.tag == "h1"), body)
+    return item is not None and (
+        any(map(_is_product, heading.outward())) or 2 * len(item.raw()) >= len(body.raw())
+    )
+
+
+def _is_product(element: Element) -> bool:
+    types = element.get("itemtype") or element.get("typeof")
+    return bool(types) and not _PRODUCTS.isdisjoint(_TYPE.findall(types))
 
 
 def _said(linked: list[dict[str, Any]], *names: str) -> str:
