@@ -234,7 +234,7 @@ def drop_around(blocks: list[Block], keep: list[bool], kind: str) -> None:
     """
     half = sum(block.count for block in compress(blocks, keep)) / 2
     for name in (_BAR, _AROUND[kind]):
-        for inside in _held(blocks, cache(partial(_is_named, name))):
+        for inside in _held(blocks, partial(_is_named, name)):
             size = sum(blocks[n].count for n in inside)
             is_told = name is not _BAR or 3 * sum(blocks[n].linked for n in inside) >= size
             if is_told and sum(blocks[n].count for n in inside if keep[n]) < half:
@@ -249,9 +249,17 @@ def _is_named(name: re.Pattern[str], element: Element) -> bool:
 
 def _held(blocks: list[Block], is_meant: Callable[[Element], bool]) -> list[list[int]]:
     """Return the numbers of the blocks in each element that is meant."""
+
+    @cache
+    def meant(element: Element | None) -> tuple[Element, ...]:
+        if element is None:
+            return ()
+        around = meant(element.parent)
+        return (element, *around) if is_meant(element) else around
+
     held: defaultdict[Element, list[int]] = defaultdict(list)
     for number, block in enumerate(blocks):
-        for element in filter(is_meant, block.parent.outward()):
+        for element in meant(block.parent):
             held[element].append(number)
     return list(held.values())
 

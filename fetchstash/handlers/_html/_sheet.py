@@ -93,7 +93,7 @@ class StyleSheet:
         self._known: dict[tuple[str, str, str], _Rules] = {}
         self._merged: dict[tuple[int, ...], Style] = {}
         self._shown: set[str] = set()
-        matters = _style.MAY_MATTER.search if complete else _style.may_hide
+        matters = _style.may_matter if complete else _style.may_hide
         for order, rule in enumerate(rule for source in sources for rule in rules(source)):
             declared = rule.declarations
             if ("color:" in declared and "backgr" in declared) or matters(declared):

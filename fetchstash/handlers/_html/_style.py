@@ -20,6 +20,7 @@ _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _STRING = re.compile(
     r"\"(?<!\\\")[^\"\\\n]*(?:\\.[^\"\\\n]*)*\"|'(?<!\\')[^'\\\n]*(?:\\.[^'\\\n]*)*'"
 )
+_MARKS = frozenset("{};")
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})[ \t\n\r\f]?|([^\n\r\f0-9a-fA-F]))")
 _WIDTH = re.compile(r"\((min-|max-)?width(:|<=?|>=?)([\d.]+)(px|em|rem)\)")
 _WIDTH_LAST = re.compile(r"\(([\d.]+)(px|em|rem)(<=?|>=?)width\)")
@@ -65,7 +66,7 @@ def rules(source: str) -> Iterator[Rule]:
     """Yield the style rules of a style sheet, those inside at-rules and nested rules too."""
     source = _COMMENT.sub(" ", source[:MAX_SHEET_CHARS])
     # Braces and semicolons in a string would end a rule or a declaration.
-    source = _STRING.sub(lambda m: m[0] if not set("{};").intersection(m[0]) else '""', source)
+    source = _STRING.sub(lambda m: m[0] if _MARKS.isdisjoint(m[0]) else '""', source)
     open_rules: list[tuple[str, int, list[str]]] = []
     for piece in source.split("}"):
         *opened, text = piece.split("{")
@@ -244,19 +245,23 @@ _TINY = re.compile(r"(?:0*\.\d+|[01](?:\.\d+)?)(?:px|pt)|0*\.?0*(?:em|rem|%|vw|v
 _FONT_OF_ZERO = re.compile(r"(?:[^;]*,)?0(?:px|pt|em|%)?[/,]")
 _RELATIVE = re.compile(r"[\d.]+(?:em|%)|inherit|smaller|larger")
 _NO_BACKGROUND = frozenset(("none", "initial", "unset", "inherit", "0", "0,0"))
-MAY_MATTER = re.compile(
-    r"display|visib|opacity|colo|backgr|font|-\d\d|\d{4}|calc|100%|\d{3}vw|overflow|scale|rotate|"
-    r"clip|filter|mask|text-security|z-index|position|isolation|\\",
-    re.IGNORECASE,
-)
-"""Found in all declarations that decide whether text is seen."""
 # The first letters alone pass over most of a text: that halves the time.
+_MAY_MATTER = re.compile(
+    r"(?=[dvocbf0-9rmtsipz\-\\])(?:"
+    r"display|visib|opacity|colo|backgr|font|-\d\d|\d{4}|calc|100%|\d{3}vw|overflow|scale|rotate|"
+    r"clip|filter|mask|text-security|z-index|position|isolation|\\)"
+)
 _MAY_HIDE = re.compile(
     r"(?=[dvofict0-9srm\-\\])(?:"
     r"display|visib|opacity|font-size\s*:\s*[01.]|font\s*:[^;]*\b0|-\d\d|\d{4}|calc\(\s*-|indent|"
     r"\d{3}vw|overflow[^;]*(?:hidden|clip)|scale|rotate|clip-path|clip\s*:|mask|fill-color|"
     r"text-security|\\)"
 )
+
+
+def may_matter(declarations: str) -> bool:
+    """Return whether declarations may decide whether text is seen."""
+    return _MAY_MATTER.search(declarations.lower()) is not None
 
 
 def may_hide(declarations: str) -> bool:
@@ -290,7 +295,7 @@ def hides(style: Style) -> bool:
 
 def read_style(declarations: str) -> Style | None:
     """Return what declarations say, None if they say nothing of whether text is seen."""
-    if not MAY_MATTER.search(declarations):
+    if not may_matter(declarations):
         return None
     text = compact(declarations)
     style: Style = {}

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from fetchstash.handlers._html import _hidden, _media
 from fetchstash.handlers._html._element import BLOCKS, Element, names
@@ -156,10 +156,10 @@ def _is_seen_frame(attributes: dict[str, str]) -> bool:
 
 
 def _attributes(node: "LexborNode") -> dict[str, str]:
-    attributes = node.attributes
+    attributes: dict[str, Any] = node.attributes
     if None in attributes.values():
         return {name: value or "" for name, value in attributes.items()}
-    return cast("dict[str, str]", attributes)
+    return attributes
 
 
 class _Copy:
