@@ -19,7 +19,7 @@ BUDGET = {
     "fetchstash/config": (4, 1_180),
     "fetchstash/fetch": (21, 5_366),
     "fetchstash/gateway": (14, 3_553),
-    "fetchstash/handlers": (88, 22_994),
+    "fetchstash/handlers": (88, 23_006),
     "fetchstash/render": (6, 1_217),
     "fetchstash/server": (18, 3_587),
     "fetchstash/service": (18, 4_789),
