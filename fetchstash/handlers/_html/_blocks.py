@@ -165,7 +165,7 @@ class _Cutter(NamedTuple):
                 self._add_paragraph(list(row.elements()), row)
         elif _element.is_read(element) and not (tag == "td" and _inline.is_gutter(element)):
             inside = self
-            if tag in _ITEMS:
+            if tag in _ITEMS and not (tag == "blockquote" and _is_indent(element)):
                 inside = _Cutter(self.blocks, (*self.containers, element), self.link)
             elif tag == "a":
                 inside = _Cutter(self.blocks, self.containers, element.get("href") or self.link)
@@ -213,6 +213,14 @@ class _Cutter(NamedTuple):
                 self._add(MEDIUM, run, parent, "")
             case _:
                 pass
+
+
+def _is_indent(quote: Element) -> bool:
+    """Return whether a quotation sets a table, another or all of a cell apart, as Scribble does."""
+    around = quote.parent
+    held = [child for child in quote.children if not (isinstance(child, str) and child.isspace())]
+    is_frame = all(not isinstance(e, str) and e.tag in {"table", "blockquote"} for e in held)
+    return is_frame or (around is not None and around.tag == "td" and around.children == [quote])
 
 
 def _column_names(table: Element) -> Element | None:

@@ -24,6 +24,7 @@ BLOCKS = names(
 """Block-level elements: each begins a line of its own."""
 CODE_TAGS = frozenset(("code", "tt", "kbd", "samp"))
 _OF_CODE = frozenset(("line", "foldopen", "ttc"))
+_OF_SCRIBBLE = frozenset(("RktBlk", "SCodeFlow", "SVerbatim", "prototype"))
 _HOLDS_CODE = re.compile(r"code|fragment|highlight|listing|syntax", re.IGNORECASE)
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
@@ -114,10 +115,13 @@ def is_read(element: Element) -> bool:
 
 
 def is_code(element: Element) -> bool:
-    """Return whether an element is a block of code: a ``pre``, or a ``div`` of one ``div`` a line.
+    """Return whether an element is a block of code: a ``pre``, or one of an element a line.
 
-    Doxygen writes ``div.fragment > div.line``, SyntaxHighlighter ``td.code > div > div.line``.
+    Doxygen writes ``div.fragment > div.line``, SyntaxHighlighter ``td.code > div > div.line``, and
+    Scribble tables and quotations.
     """
+    if element.tag in {"table", "blockquote"}:
+        return not _OF_SCRIBBLE.isdisjoint(element.classes())
     if element.tag != "div":
         return element.tag == "pre"
     for first in element.children:

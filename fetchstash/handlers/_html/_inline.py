@@ -206,7 +206,7 @@ def code_text(code: Element) -> str:
     in the lines of a ``div``; a ``code`` has only the line breaks of its ``br``.
     """
     pieces: list[str] = []
-    if code.tag == "table":
+    if code.tag == "table" and not _element.is_code(code):
         pieces.append("\n".join(code_lines(code) or ()))
     elif code.tag == "div":
         for line in _element.lines_of_code(code):
@@ -229,7 +229,7 @@ def _write_verbatim(element: Element, out: list[str], *, folds: bool = False) ->
             out.append("\n")
         elif child.tag in _NOT_SHOWN or is_gutter(child):
             continue
-        elif child.tag in BLOCKS:
+        elif child.tag in BLOCKS and child.tag != "td":
             _begin_line(out)
             _write_verbatim(child, out, folds=folds and child.tag != "pre")
             _begin_line(out)
