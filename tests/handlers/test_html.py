@@ -292,6 +292,30 @@ FRAGMENTS = {
         ),
         "Gate\n\n```\nif (dry)\n  open();\n```",
     ),
+    "code of one table row a line is a block, and what sets it apart no quotation": (
+        (
+            '<blockquote class="SCodeFlow"><table class="RktBlk"><tr><td>&gt;&nbsp;(<a href=/o>open'
+            '</a></td></tr><tr><td><table class="RktBlk"><tr><td>&nbsp;&nbsp;low)</td></tr></table>'
+            "</td></tr><tr><td>&nbsp;</td></tr><tr><td><p>12</p></td></tr></table></blockquote>"
+        ),
+        "```\n> (open\n  low)\n\n12\n```",
+    ),
+    "cells of a line of code stand in it": (
+        (
+            '<blockquote><table class="boxed"><tr><td><blockquote><p>procedure</p><table '
+            'class="prototype"><tr><td>(open</td><td>&nbsp;</td><td>gate</td></tr><tr><td>&nbsp;'
+            "</td><td>&nbsp;</td><td>[day])</td></tr></table></blockquote></td></tr></table>"
+            "</blockquote>"
+        ),
+        "procedure\n\n```\n(open gate\n  [day])\n```",
+    ),
+    "a quotation in quotations is marked once": (
+        (
+            "<blockquote><blockquote><p>Open it.</p></blockquote></blockquote>"
+            "<blockquote><p>So</p><blockquote>shut</blockquote></blockquote>"
+        ),
+        "> Open it.\n\n> So\n\n> > shut",
+    ),
     "lines of a poem are no code": (
         '<div class="line-block"><div class="line">Low gate</div><div class=line>High</div></div>',
         "Low gate\n\nHigh",
@@ -417,6 +441,16 @@ def test_what_a_class_calls_navigation_is_left_out(
     )
     assert ("Gate number 3" in text) is is_kept
     assert text.count(PROSE.strip()) == 3
+
+
+def test_a_menu_in_a_cell_beside_the_text_is_left_out(read_page: Read) -> None:
+    menu = (
+        f"<b>Gates</b><ul>{''.join(f'<li><a href=/{n}>Gate {n}</a></li>' for n in range(9))}</ul>"
+    )
+    for cell, count in ((menu, 0), (f"<h2>Gates</h2>{menu}", 9)):
+        _, text = read_page(f"<table><tr><td>{cell}</td><td><p>{PROSE}</p></td></tr></table>")
+        assert text.count("](https://example.org/") == count
+        assert PROSE.strip() in text
 
 
 def test_pages_before_and_after_are_left_out_of_a_page(read_page: Read) -> None:

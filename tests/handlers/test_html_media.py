@@ -80,6 +80,8 @@ NOT_SHOWN = {
     "a decoration": "<p>A<img src=/line.png alt=''></p>",
     "a presentation": "<p>A<img src=/i.png alt='The low gate' role=presentation></p>",
     "a picture without a word on it": "<p>A<img src=/DSC_0012.jpg alt='DSC_0012.jpg'></p>",
+    "a sign that opens a list": "<p><img src=/plus.png alt=+>A</p>",
+    "a mark of an item": "<p><img src=/dot.png alt=' • '>A</p>",
     "data in the page": "<p>A<img src='data:image/png;base64,AA' alt='The low gate'></p>",
     "a thumbnail of what a link leads to": (
         "<a href=/story><img src=/thumb.jpg alt='The low gate'><h3>The gate is open</h3></a>"

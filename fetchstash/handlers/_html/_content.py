@@ -227,6 +227,7 @@ def content(blocks: list[Block], kind: str = "") -> list[bool]:
     chosen = _choose(with_words, kind)
     _repairs.drop_folds(with_words, chosen)
     _repairs.drop_around(with_words, chosen, kind)
+    _repairs.drop_menus(with_words, chosen)
     _repairs.drop_copies(with_words, chosen)
     if kind == "article":
         drop_teasers(with_words, chosen)

@@ -182,8 +182,11 @@ _TRACKER = re.compile(
     r"/(?:pixel|beacon|collect|track)(?:[/.?]|$)|img\.shields\.io",
     re.IGNORECASE,
 )
-_FILE_NAME = re.compile(
-    r"(?:image|img|photo|picture|untitled|dsc)?[\s\d_-]*|\S+\.[a-z]{3,4}", re.IGNORECASE
+# The name of a file, and the signs of buttons and items.
+_NO_LABEL = re.compile(
+    r"(?:image|img|photo|picture|untitled|dsc)?[\s\d_-]*|\S+\.[a-z]{3,4}|"
+    r"[\s!-/:-@\[-`{-~•·▪»›–—]+",  # noqa: RUF001 - signs
+    re.IGNORECASE,
 )
 _PLAYERS = re.compile(
     r"(?:https?:)?//(?:[\w-]+\.)*(?:youtube(?:-nocookie)?\.com/embed/|player\.vimeo\.com/|"
@@ -243,7 +246,7 @@ def labelled(element: Element) -> tuple[str, str]:
     source = _source(element)
     if element.tag == "img":
         alt = " ".join(element.get("alt").split())[:MAX_ALT_CHARS]
-        return "" if _FILE_NAME.fullmatch(alt) else alt, source
+        return "" if _NO_LABEL.fullmatch(alt) else alt, source
     is_sound = element.tag == "audio" or (element.tag == "iframe" and _SOUNDS.search(source))
     title = " ".join((element.get("title") or element.get("aria-label")).split())[:MAX_ALT_CHARS]
     about = ", ".join(filter(None, (title, element.get("data-duration"))))

@@ -242,6 +242,36 @@ def drop_around(blocks: list[Block], keep: list[bool], kind: str) -> None:
                     keep[number] = False
 
 
+MENU_LINKS, MIN_LINKED, LEAST_BESIDE = 5, 0.75, 20
+"""Links of a menu in a cell, their share of its words, and the words of text beside it."""
+
+
+def drop_menus(blocks: list[Block], keep: list[bool]) -> None:
+    """Leave out cells that list links beside a cell of text, as pages laid out in tables do.
+
+    A cell with a heading is no menu.
+    """
+    held: defaultdict[Element, list[Block]] = defaultdict(list)
+    for block in blocks:
+        for cell in block.parent.outward():
+            if cell.tag == "td":
+                held[cell].append(block)
+    unlinked = {cell: sum(b.count - b.linked for b in inside) for cell, inside in held.items()}
+    beside: Counter[Element | None] = Counter()
+    for cell, words in unlinked.items():
+        beside[cell.parent] = max(beside[cell.parent], words)
+    menus = {
+        block
+        for cell, inside in held.items()
+        if max(LEAST_BESIDE - 1, unlinked[cell]) < beside[cell.parent]
+        and unlinked[cell] <= (1 - MIN_LINKED) * sum(block.count for block in inside)
+        and all(block.kind != HEADING for block in inside)
+        and sum(element.tag == "a" for element in cell.descendants()) >= MENU_LINKS
+        for block in inside
+    }
+    keep[:] = [kept and block not in menus for block, kept in zip(blocks, keep, strict=True)]
+
+
 def _is_named(name: re.Pattern[str], element: Element) -> bool:
     ids = "" if name is _BAR else element.get("id")  # a heading on menus has the id "nav"
     return name.search(f"{element.get('class')} {ids}".lower()) is not None
