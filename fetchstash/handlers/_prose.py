@@ -114,16 +114,15 @@ class Prose:
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         """Add a table whose first row is its header; a single column becomes paragraphs."""
-        rows = [row for row in rows if any(cell.strip() for cell in row)]
-        width = max((len(row) for row in rows), default=0)
+        rows = list(filter(_says_more, rows))
+        width = max((n for row in rows for n, cell in enumerate(row, 1) if cell.strip()), default=0)
         if width <= 1:
             for row in rows:
-                if not isinstance(row[0], Repeated):
-                    self.paragraph(row[0])
+                self.paragraph(row[0])
             return
         self._gap()
         for number, row in enumerate(rows):
-            self._add(table_row([*row, *[""] * (width - len(row))]))
+            self._add(table_row([*row[:width], *[""] * (width - len(row))]))
             if not number:
                 self._add("|" + " --- |" * width)
 
@@ -205,6 +204,11 @@ class Repeated(str):
     __slots__ = ()
 
 
+def _says_more(row: Sequence[str]) -> bool:
+    """Return whether a row holds more than what reaches into it from above."""
+    return any(cell.strip() and not isinstance(cell, Repeated) for cell in row)
+
+
 @dataclass(slots=True)
 class Cell:
     """A cell of a table with its paragraphs; ``is_covered``: one above it may reach into it."""
@@ -272,7 +276,8 @@ class OpenTables:
             rows, self.cell = self._rows.pop(), self._around.pop()
             self._spans.pop()
             if self._rows:
-                self.cell.paragraphs += [" | ".join(filter(None, row)) for row in rows]
+                said = filter(_says_more, rows)
+                self.cell.paragraphs += [" | ".join(filter(None, row)) for row in said]
             else:
                 self._prose.table(rows)
 
@@ -287,11 +292,12 @@ class OpenTables:
     def _end_cell(self, cell: Cell, row: list[str], spans: dict[int, tuple[int, str]]) -> None:
         for text in ("\n".join(cell.paragraphs), *[""] * (cell.width - 1)):
             left, above = spans.pop(len(row), (0, ""))
-            if not (cell.is_covered and left):
+            is_covered = cell.is_covered and left > 0  # and what it holds is not shown
+            if not is_covered:
                 left, above = cell.height, repeated(text)
             if left > 1:
                 spans[len(row)] = left - 1, above
-            row.append(text or (Repeated(above) if cell.is_covered else ""))
+            row.append(Repeated(above) if is_covered else text)
 
 
 def table_row(cells: Iterable[str]) -> str:

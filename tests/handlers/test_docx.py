@@ -571,12 +571,25 @@ def test_a_value_that_spans_rows_is_repeated_in_them_as_in_html(
     assert {row.count("|") for row in rows} == {4}
 
 
-def test_a_value_that_spans_rows_of_the_only_column_is_said_once(read: Read) -> None:
+@pytest.mark.parametrize(
+    ("columns", "covered", "around", "text"),
+    [
+        (1, "", "{}", "Opens at nine.\n\n"),
+        (1, "Opens at nine.", "{}", "Opens at nine.\n\n"),
+        (2, "", "{}", "Opens at nine.\n\n"),
+        (1, "", table(["<w:p/>{}", "x"]), "| Opens at nine. | x |\n| --- | --- |\n\n"),
+    ],
+    ids=["empty below", "said below", "two columns as one", "in a cell"],
+)
+def test_a_value_that_spans_rows_of_the_only_column_is_said_once(
+    read: Read, columns: int, covered: str, around: str, text: str
+) -> None:
     rows = "".join(
-        f"<w:tr><w:tc><w:tcPr><w:vMerge{merge}/></w:tcPr>{paragraph(text)}</w:tc></w:tr>"
-        for merge, text in ((' w:val="restart"', "Opens at nine."), ("", ""), ("", ""))
+        f'<w:tr><w:tc><w:tcPr><w:gridSpan w:val="{columns}"/><w:vMerge{merge}/></w:tcPr>'
+        f"{paragraph(said)}</w:tc></w:tr>"
+        for merge, said in ((' w:val="restart"', "Opens at nine."), ("", covered), ("", ""))
     )
-    assert read("docx", docx(f"<w:tbl>{rows}</w:tbl>"))[1] == "Opens at nine.\n\n"
+    assert read("docx", docx(around.format(f"<w:tbl>{rows}</w:tbl>")))[1] == text
 
 
 def test_a_row_of_word_that_begins_later_leaves_its_first_columns_empty(read: Read) -> None:

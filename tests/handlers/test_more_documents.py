@@ -73,13 +73,16 @@ def test_the_format_is_recognised_and_read(save: Save, data: bytes, word: str, t
     assert "".join(part.text for part in extracted.parts or ()) == text
 
 
-def test_rows_of_a_cals_table_that_a_cell_spans_keep_their_columns(read: Read) -> None:
+def test_rows_and_columns_of_a_cals_table_that_a_cell_spans_keep_their_places(read: Read) -> None:
     table = (
-        b"<article><table><tgroup cols='2'><thead><row><entry>a</entry><entry>b</entry></row></thead>"
-        b"<tbody><row><entry morerows='1'>x</entry><entry>1</entry></row>"
-        b"<row><entry>2</entry></row></tbody></tgroup></table></article>"
+        b"<article><table><tgroup cols='3'><colspec colname='a'/><colspec colname='b'/>"
+        b"<colspec colname='c'/><thead><row><entry namest='a' nameend='b'>ab</entry>"
+        b"<entry>c</entry></row></thead><tbody><row><entry morerows='1'>x</entry>"
+        b"<entry>1</entry><entry>2</entry></row><row><entry>3</entry><entry>4</entry></row>"
+        b"</tbody></tgroup></table></article>"
     )
-    assert read("xml_text", table)[1] == "| a | b |\n| --- | --- |\n| x | 1 |\n| x | 2 |\n\n"
+    rows = "| ab |  | c |\n| --- | --- | --- |\n| x | 1 | 2 |\n| x | 3 | 4 |\n\n"
+    assert read("xml_text", table)[1] == rows
 
 
 def test_notes_of_an_outline_stand_below_their_items(read: Read) -> None:

@@ -93,7 +93,7 @@ _CHUNK = 64 * 1024
 _MAX_LEVEL = 6
 
 # Rows and cells of CALS tables, which articles may hold (JATS 1.3, module OASIS); morerows counts
-# those below the first.
+# those below the first, namest and nameend name the first and the last column.
 _CALS = {"row": "tr", "entry": "td"}
 _MAX_ROWS, _MAX_SPAN = 1_000, 100
 _SECTIONS = {"section", "sec", "app", "abstract", "ack", "ref-list", "boxed-text"}
@@ -146,6 +146,7 @@ class _Reader:
         self._pieces: list[list[str]] = []
         self._tables = OpenTables(prose, "table", "tr", "td", "th", leaves_out=True)
         self._outlines = 0
+        self._columns: dict[str, int] = {}  # of the table, by name
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if self._skipping or name in _SKIPPED:
@@ -157,7 +158,14 @@ class _Reader:
         if name in {"td", "th"}:
             rows = attributes.get("rowspan") or str(number(attributes.get("morerows", "")) + 1)
             self._tables.cell.height = min(number(rows, 1), _MAX_ROWS)
-            self._tables.cell.width = min(number(attributes.get("colspan", ""), 1), _MAX_SPAN)
+            ends = (attributes.get(end, "") for end in ("namest", "nameend"))
+            first, last = (self._columns.get(end, 0) for end in ends)
+            columns = max(number(attributes.get("colspan", ""), 1), last - first + 1)
+            self._tables.cell.width = min(columns, _MAX_SPAN)
+        elif name == "tgroup":
+            self._columns = {}
+        elif name == "colspec" and attributes.get("colname"):
+            self._columns[attributes["colname"]] = len(self._columns)
         if name in _SECTIONS:
             self._level += 1
         elif name in _TAKEN or (name in _BLOCKS and "title" not in self._open[:-1]):
