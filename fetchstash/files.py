@@ -31,7 +31,7 @@ from fetchstash.handlers import (
     kind_of_name,
     route_file,
 )  # fmt: skip
-from fetchstash.text import PreviewLimits, TruncationInfo, head_and_tail, largest, tokens
+from fetchstash.text import PreviewLimits, TruncationInfo, counted, head_and_tail, largest, tokens
 from fetchstash.text.ranges import Preview
 
 __all__ = [
@@ -161,7 +161,7 @@ def read_file_as_string(
     result = read_file(path, max_tokens, offset=offset, max_lines=max_lines)
     content = result.content
     if isinstance(content, BinaryContent):
-        return f"[{path}: {content.mime_type}, {len(content.data)} bytes]"
+        return f"[{path}: {content.mime_type}, {counted(len(content.data), 'byte')}]"
     if content is None:
         return f"[Error reading {path}: {result.error_message}]"
     if result.next_offset is None:
@@ -230,7 +230,7 @@ async def _without_text(
     if decision.media_type.startswith("audio/") and size <= limits.preview.max_image_size_bytes:
         sound = await asyncio.to_thread(path.read_bytes)
         return FileExtractionResult(BinaryContent(sound, decision.media_type), success=True)
-    return _failure(f"it is {decision.media_type} of {size} bytes, which is no text")
+    return _failure(f"it is {decision.media_type} of {counted(size, 'byte')}, which is no text")
 
 
 async def _text(
@@ -265,7 +265,7 @@ def _from_offset(
 ) -> FileExtractionResult:
     """Return the text from ``offset`` on: whole lines, or a piece of the first if it is longer."""
     if offset < 0 or (offset >= len(text) and offset):
-        return _failure(f"it has {len(text)} characters, and the offset is {offset}")
+        return _failure(f"it has {counted(len(text), 'character')}, and the offset is {offset}")
     rest = text[offset : offset + limits.max_total_output]
     lines = rest.split("\n", limits.max_lines)
     room = rest.removesuffix(lines[-1]) if len(lines) > limits.max_lines else rest

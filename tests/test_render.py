@@ -276,7 +276,7 @@ def test_a_source_cannot_leave_its_attribute() -> None:
 
 
 def test_max_chars_under_200_is_refused() -> None:
-    with pytest.raises(BadArgument, match="the least is 200"):
+    with pytest.raises(BadArgument, match="The least is 200 characters"):
         view_of(HOST, artifact(REPORT, "x"), 199)
 
 
@@ -709,7 +709,8 @@ def test_an_empty_run_says_what_to_do() -> None:
     ("count", "words"),
     [
         (0, "0 bytes"),
-        (1_023, "1023 bytes"),
+        (1, "1 byte"),
+        (1_023, "1,023 bytes"),
         (1_024, "1 KB"),
         (626_688, "612 KB"),
         (2_000_000, "1.9 MB"),

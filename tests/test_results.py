@@ -345,5 +345,5 @@ def test_a_string_that_is_not_all_ends_with_the_offset_to_read_on_from(tmp_path:
     assert read_file_as_string(path).endswith("line\n[Read on with offset=0.]")
     assert read_file_as_string(path, offset=0).endswith("line\n[Read on with offset=1000.]")
     assert read_file_as_string(path, offset=4_495) == "line\n"
-    beyond = f"[Error reading {path}: it has 4500 characters, and the offset is 4500]"
+    beyond = f"[Error reading {path}: it has 4,500 characters, and the offset is 4500]"
     assert read_file_as_string(path, offset=4_500) == beyond

@@ -13,6 +13,7 @@ from typing import Literal
 from fetchstash.cli._words import as_command
 from fetchstash.config import PROFILES, Settings, load
 from fetchstash.errors import Call, FetchstashError, worded
+from fetchstash.text import counted
 
 Level = Literal["ok", "note", "warning", "fault"]
 
@@ -144,8 +145,8 @@ async def _provider(settings: Settings) -> Diagnosis:
         count = await count_keys(settings)
     except FetchstashError as error:
         return Diagnosis("fault", f"tokens: {error.what}", error.next_step)
-    keys = f"{count} key{'' if count == 1 else 's'}"
-    return Diagnosis("ok" if count else "fault", f"tokens: {settings.oauth.issuer} has {keys}")
+    what = f"tokens: {settings.oauth.issuer} has {counted(count, 'key')}"
+    return Diagnosis("ok" if count else "fault", what)
 
 
 async def _worker(settings: Settings) -> list[Diagnosis]:

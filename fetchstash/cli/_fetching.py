@@ -21,6 +21,7 @@ from fetchstash.cli._sources import Source, each, fetched, read_each, report, wa
 from fetchstash.cli._terminal import Meter, safe_line, screen_of
 from fetchstash.cli._words import as_command, short_ref
 from fetchstash.errors import BadArgument, Call, FetchstashError, NoText
+from fetchstash.text import counted
 
 if TYPE_CHECKING:
     from fetchstash.render import Value
@@ -139,7 +140,7 @@ def _preview(view: View, artifact: "Artifact", no_text: NoText | None, *, first:
             say("No passage has a word of the focus.")
         if artifact.excerpt.partly:
             say("Only the beginning of the text could be searched for the focus in time.")
-        amount = f"A preview of {_show.counted(facts.extracted_chars, 'characters')}. Next:"
+        amount = f"A preview of {counted(facts.extracted_chars, 'character')}. Next:"
         click.echo("\n" + screen.style(amount, "dim"))
         steps = _show.next_steps(screen, _show.after_preview(artifact), pipe="less")
         click.echo("\n".join(steps))

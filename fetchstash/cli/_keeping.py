@@ -23,6 +23,7 @@ from fetchstash.cli._words import command_line, short_ref
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, Call
 from fetchstash.store import ALL_RUNS, with_run
+from fetchstash.text import counted
 
 if TYPE_CHECKING:
     from fetchstash.stash import Listing, Stash
@@ -208,7 +209,7 @@ def gc(settings: Settings, dry_run: bool, as_json: bool) -> None:
     if rows:
         click.echo("\n".join(table(screen_of(), columns, rows)))
     total = sum(item.size_bytes for item in removed)
-    say(f"{len(removed)} {'would go' if dry_run else 'removed'}, {total:,} bytes.")
+    say(f"{len(removed)} {'would go' if dry_run else 'removed'}, {counted(total, 'byte')}.")
 
 
 @command("Sum up what was fetched, by kind and host", shows=["all_runs"])

@@ -14,6 +14,7 @@ from fetchstash.cli._terminal import Meter
 from fetchstash.config import Settings, load
 from fetchstash.errors import BadArgument, UnknownRef
 from fetchstash.store import ALL_RUNS, StoreLimits, person_run, store_of_tenant
+from fetchstash.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -60,7 +61,7 @@ def _told(done: "Copied", as_json: bool) -> int | None:
     if as_json:
         print_objects([{"copied": done.copied, "there": done.there, "lost": done.lost}])
     else:
-        say(f"{done.copied:,} artifacts copied, {done.there:,} were there already.")
+        say(f"{counted(done.copied, 'artifact')} copied, {done.there:,} were there already.")
     if done.lost:
         say(f"{done.lost:,} were left out: their bytes are lost. fetchstash doctor names them.")
     return FAILED if done.lost else None
@@ -141,7 +142,7 @@ def delete_tenant(settings: Settings, tenant: str, yes: bool) -> int | None:
         log = Path(own.telemetry.event_log)
         for path in log.parent.glob(f"{log.name}*"):
             path.unlink()
-    return _said(f"{tokens} tokens and {kept:,} artifacts of {tenant}", yes=yes)
+    return _said(tokens, kept, tenant, yes=yes)
 
 
 @command(
@@ -181,7 +182,7 @@ def delete_person(settings: Settings, name: str, tenant: str, yes: bool) -> int 
     kept = _run("Deleting", work) if _has_store(settings, tenant, tokens) else 0
     if yes and (log := log_of(own)):
         log.forget(lambda call: call.get("run") in runs)
-    return _said(f"{tokens} tokens and {kept:,} artifacts of {name} of {tenant}", yes=yes)
+    return _said(tokens, kept, f"{name} of {tenant}", yes=yes)
 
 
 def _has_store(settings: Settings, tenant: str, tokens: int = 0) -> bool:
@@ -213,7 +214,8 @@ def _revoke(settings: Settings, tenant: str, name: str, *, yes: bool) -> int:
     return with_tokens(settings, work)
 
 
-def _said(what: str, *, yes: bool) -> int | None:
+def _said(tokens: int, kept: int, whose: str, *, yes: bool) -> int | None:
+    what = f"{counted(tokens, 'token')} and {counted(kept, 'artifact')} of {whose}"
     say(f"Deleted {what}." if yes else f"This would delete {what}. Add --yes to do it.")
     return None if yes else FAILED
 

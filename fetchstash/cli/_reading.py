@@ -40,6 +40,7 @@ from fetchstash.cli._terminal import Meter, screen_of
 from fetchstash.cli._words import command_line
 from fetchstash.config import Settings
 from fetchstash.errors import COUNTS, FetchstashError
+from fetchstash.text import counted
 
 if TYPE_CHECKING:
     from fetchstash.stash import Picture, Stash
@@ -200,12 +201,12 @@ def search(view: View, words: Sequence[str], places: Sequence[str], max_results:
             else:
                 print_text(f"{passages}\n" if passages.best_first else "")
         if passages.pending:
-            said = f"{_show.counted(passages.pending, 'texts')} not searched yet"
+            said = f"{counted(passages.pending, 'text')} not searched yet"
             say(f"{said}: `{command_line(passages.next)}`." if passages.next else f"{said}.")
         elif not (passages.searched or refs):
             await say_where(stash)
         elif not passages.best_first:
-            aside(f"No passage of {_show.counted(passages.searched, 'artifacts')} has these words.")
+            aside(f"No passage of {counted(passages.searched, 'artifact')} has these words.")
         return code or (None if passages.best_first else NO_MATCH)
 
     return with_sources(view.settings, places, work)
@@ -240,7 +241,7 @@ def trace(settings: Settings, file: "TextIO", as_json: bool) -> int | None:
     else:
         click.echo("\n".join(_show.origins(screen_of(), traced)))
     if traced.pending:
-        say(f"{_show.counted(traced.pending, 'texts')} not searched yet: ask again.")
+        say(f"{counted(traced.pending, 'text')} not searched yet: ask again.")
     if not traced.is_logged:
         aside("No log of calls is kept here: what a model was shown is not known.")
     return None if all(origin.is_supported for origin in traced) else NO_MATCH

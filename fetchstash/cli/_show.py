@@ -19,6 +19,7 @@ from fetchstash.cli._terminal import (
 )
 from fetchstash.cli._words import age, as_command, command_line, short_ref
 from fetchstash.errors import Call, NoText
+from fetchstash.text import counted
 from fetchstash.text.facts import LANDINGS, NO_BROWSER, PAGE_VERDICTS, QUERY
 from fetchstash.text.tokens import TokenCount
 
@@ -50,18 +51,13 @@ def described_in_words(facts: "Facts") -> list[str]:
     if facts.width is not None and facts.height is not None and facts.pages is None:
         words.append(f"{facts.width}×{facts.height} px")
     counts = (
-        (facts.page_word, facts.pages), ("sheets", facts.sheets), ("members", facts.members),
-        ("rows", facts.rows),
+        (facts.page_word.removesuffix("s"), facts.pages), ("sheet", facts.sheets),
+        ("member", facts.members), ("row", facts.rows),
     )  # fmt: skip
     words += [counted(count, word) for word, count in counts if count is not None][:1]
     if facts.extracted_chars is not None:
-        words.append(counted(facts.extracted_chars, "characters"))
+        words.append(counted(facts.extracted_chars, "character"))
     return words
-
-
-def counted(count: int, plural: str) -> str:
-    """Return "1 page", "1,200 pages"."""
-    return f"{count:,} {plural.removesuffix('s') if count == 1 else plural}"
 
 
 def is_prose(facts: "Facts") -> bool:
@@ -88,12 +84,12 @@ def conditions(facts: "Facts") -> list[str]:
         lines.append(verdict)
     lines += _browser_hint(facts)
     if (facts.items_total or 0) > (facts.items or 0):
-        lines.append(f"{facts.items or 0:,} of {facts.items_total:,} items are here.")
+        lines.append(f"{facts.items or 0:,} of {counted(facts.items_total or 0, 'item')} here.")
     if facts.next_url and facts.items is not None:
         lines.append(f"The next page: {as_command(Call('fetch', {'url': facts.next_url}))}")
     if facts.unreadable_pages:
         picture = Call("picture", {"ref": facts.artifact_ref, "page": facts.unreadable_from})
-        pages = counted(facts.unreadable_pages, "pages")
+        pages = counted(facts.unreadable_pages, "page")
         lines.append(f"{pages} in a font that does not say its letters: {as_command(picture)}.")
     if facts.incomplete:
         lines.append(f"It is {_lack(facts)}.")
@@ -144,7 +140,7 @@ def unread(pages: "Unread | None") -> list[str]:
     """Return a line for pages without text, with the command that reads or shows them."""
     if pages is None:
         return []
-    count = counted(pages.pages, "pages")
+    count = counted(pages.pages, "page")
     return [f"{count} without a text layer: {as_command(pages.call)} {_does(pages)}."]
 
 
@@ -212,7 +208,7 @@ def listed(screen: Screen, artifacts: Sequence["Facts"], first: int = 1) -> list
             f"@{number}",
             short_ref(facts.artifact_ref),
             _age(facts.created_at),
-            f"{facts.members} pages" if facts.site else size(facts.size_bytes),
+            counted(facts.members or 0, "page") if facts.site else size(facts.size_bytes),
             safe_line(described(facts).word),
             Link(safe_line(facts.title or facts.name), facts.final_url),
             safe_line(urlsplit(facts.final_url).netloc) or "file",
@@ -390,7 +386,7 @@ def printed(screen: Screen, rows: Sequence[Row], tools: Costs, shown: int | None
         lines += [*table(screen, [Column("tool", least=8), *heads], costs), ""]
     whole = sum(row.tokens for row in rows if row.group == "kind")
     together = TokenCount(whole, all(row.tokens_exact for row in rows))
-    lines.append(f"All texts together: {together:,} tokens.")
+    lines.append(f"Tokens of all texts together: {together:,}.")
     if shown is None:
         lines.append("No call of a model is logged for them.")
     else:

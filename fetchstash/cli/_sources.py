@@ -19,6 +19,7 @@ from fetchstash.cli._words import age, as_command, short_ref
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, Call, FetchstashError, TooLarge, UnknownRef
 from fetchstash.store import ALL_RUNS, project_of
+from fetchstash.text import counted
 
 if TYPE_CHECKING:
     from fetchstash.cli._terminal import Download
@@ -175,8 +176,7 @@ async def elsewhere(stash: "Stash") -> UnknownRef | None:
         return None
     folder = project_of(run)
     here = f"this folder, {folder}" if folder else f"the run {run!r}"
-    others = f"{count:,} artifact{'s are' if count > 1 else ' is'} kept for others"
-    what = f"Nothing is kept for {here}; {others}."
+    what = f"Nothing is kept for {here}; for others {counted(count, 'artifact')}."
     return UnknownRef(what, "{} lists all.", Call("list", {"all_runs": True}))
 
 

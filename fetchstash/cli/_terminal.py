@@ -15,6 +15,7 @@ from unicodedata import category, east_asian_width
 from urllib.parse import quote
 
 from fetchstash.text import clip_middle
+from fetchstash.text.facts import clock
 
 # Controls but line feed and tab (ECMA-48), and what changes direction (UTS 55, section 3). The
 # stored text is free of them; names, messages and stores of others may not be.
@@ -339,11 +340,11 @@ class Meter:
         so_far = f", {count - len(running)} of {count}" if count > 1 else ""
         received = sum(download.done for download in self._downloads)
         amount = f", {_size(received)}" if received else ""
-        return clip_cells(f"{self._doing}{so_far}{amount}, {_clock(now - self._started)}", width)
+        return clip_cells(f"{self._doing}{so_far}{amount}, {clock(now - self._started)}", width)
 
     def _line_of(self, download: Download, now: float, width: int) -> str:
         name = clip_middle(download.name, min(_NAME_CELLS, max(width - _BESIDE_A_NAME, 8)))
-        waited = _clock(now - download.started)
+        waited = clock(now - download.started)
         if download.pages[0]:
             done, total = download.pages
             of = f" of {total:,}" if total else ""
@@ -351,10 +352,10 @@ class Meter:
         if download.local:
             return f"{name}: reading, {waited}"
         if not download.samples:
-            most = f" of at most {_clock(self._give_up)}" if self._give_up else ""
+            most = f" of at most {clock(self._give_up)}" if self._give_up else ""
             return f"{name}: no answer yet, {waited}{most}"
         if download.done == download.total:
-            since = _clock(now - download.samples[-1][0])
+            since = clock(now - download.samples[-1][0])
             return f"{name}: {_size(download.done)} received, reading, {since}"
         return _transfer(name, download, now, width)
 
@@ -363,8 +364,8 @@ def _transfer(name: str, download: Download, now: float, width: int) -> str:
     rate = download.rate(now)
     speed = f"{_size(int(rate))}/s" if rate >= 1 else "stalled"
     if not download.total:
-        return f"{name}  {_size(download.done)}  {speed}  {_clock(now - download.started)}"
-    left = f"{_clock((download.total - download.done) / rate)} left" if rate >= 1 else ""
+        return f"{name}  {_size(download.done)}  {speed}  {clock(now - download.started)}"
+    left = f"{clock((download.total - download.done) / rate)} left" if rate >= 1 else ""
     amounts = f"{_size(download.done)} of {_size(download.total)}"
     text = "  ".join(filter(None, (amounts, speed, left)))
     room = width - cells(name) - cells(text) - 4
@@ -383,13 +384,6 @@ def _size(count: int) -> str:
     from fetchstash.render import size  # noqa: PLC0415 - heavy
 
     return size(count)
-
-
-def _clock(seconds: float) -> str:
-    """Return a time as a clock shows it: 0:07, 12:30, 1:02:03."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def _write(text: str) -> None:

@@ -86,7 +86,8 @@ def shrink(draft: Draft, goal: int, before: int, *, for_retry: bool) -> Report:
     draft.reapply()
     draft.stub_unavoidable(goal)
     results = draft.free_parts("result", LARGE_TOKENS)
-    draft.stub_until(goal, sorted(results, key=_is_light), 2)
+    kinds = {part.place: facts_of(plain(part.value)).content_kind for part in results}
+    draft.stub_until(goal, sorted(results, key=lambda p: kinds[p.place] not in HEAVY_KINDS), 2)
     draft.stub_until(goal, draft.free_parts("call", LARGE_TOKENS), 1)
     if for_retry and draft.size > goal:
         draft.stub_until(goal, draft.free_texts(), 3)
@@ -94,10 +95,6 @@ def shrink(draft: Draft, goal: int, before: int, *, for_retry: bool) -> Report:
         draft.stub_critical(goal)
     draft.stub_latest(goal)
     return replace(draft.report(before, goal), unshrinkable=draft.unshrinkable())
-
-
-def _is_light(part: Part) -> bool:
-    return facts_of(plain(part.value)).content_kind not in HEAVY_KINDS
 
 
 def tier_of(size: int, budget: int, policy: Policy) -> Tier:
@@ -278,11 +275,8 @@ def transcript(all_parts: Sequence[Part], instead: Mapping[Place, str] | None = 
 
 
 def _heading(part: Part) -> str:
-    return (
-        f"[{part.role} calls {part.name.replace(']', ' ')[:100]}]"
-        if part.kind == "call"
-        else f"[{part.role}]"
-    )
+    calls = f" calls {part.name.replace(']', ' ')[:100]}" if part.kind == "call" else ""
+    return f"[{part.role}{calls}]"
 
 
 Summarizer = Callable[[str], "str | Awaitable[str]"]

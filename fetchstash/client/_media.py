@@ -25,7 +25,7 @@ from math import ceil
 from typing import Any, Literal
 
 from fetchstash.client._streams import a_string, is_collection, is_object
-from fetchstash.text import picture_size
+from fetchstash.text import counted, picture_size
 
 BYTES_PER_PAGE = 50_000
 """Of a document in which no page can be counted."""
@@ -110,7 +110,7 @@ class Media:
     @property
     def label(self) -> str:
         """The words that replace it in a text."""
-        size = f", {self.size_bytes} bytes" if self.data else ""
+        size = f", {counted(self.size_bytes, 'byte')}" if self.data else ""
         return f"({self.media_type or 'file'}{size})"
 
 

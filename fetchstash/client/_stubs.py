@@ -19,6 +19,7 @@ from fetchstash.client._policy import Merge, Message, Offload, Policy, content_h
 from fetchstash.client._sizes import OnEvent, context_window, emit, json_tokens
 from fetchstash.client._streams import an_object, is_list, is_object
 from fetchstash.errors import type_checked
+from fetchstash.text import counted
 
 HEAD_CHARS = 4_000
 """How much of a result is read: facts stand at its head."""
@@ -224,7 +225,7 @@ def history_stub(text: str, role: str, offload: Offload | None) -> str:
     kept = keep(offload, text, f"{role} message")
     began = first_sentence(text)
     begun = f" It began: {began}" if began else ""
-    return f"(Earlier {role} message of {len(text)} characters{kept.clause}.{begun})"
+    return f"(Earlier {role} message of {counted(len(text), 'character')}{kept.clause}.{begun})"
 
 
 def media_stub(value: Any) -> str | None:
@@ -263,9 +264,12 @@ def as_value(part: Part, stub: Mapping[str, Any] | str) -> Any:
             return dict(stub) if is_object(part.value) else text
 
 
+def _size(text: str) -> str:
+    return f"{counted(len(text), 'character')}, {counted(text.count(chr(10)) + 1, 'line')}"
+
+
 def _summary(text: str, tool: str, line: str, kept: Kept) -> str:
-    lines = text.count(chr(10)) + 1
-    what = line or f"Result of {tool or 'a tool'}: {len(text)} characters, {lines} lines."
+    what = line or f"Result of {tool or 'a tool'}: {_size(text)}."
     began = "" if line else first_sentence(text)
     how = " Call the tool again if it is needed."
     if kept.ref:
@@ -284,19 +288,19 @@ def first_sentence(text: str) -> str:
 
 def _shortened(value: Any, kept: str) -> Any:
     if isinstance(value, str):
-        return value if len(value) <= LONG_VALUE_CHARS else f"({len(value)} characters{kept})"
+        return value if len(value) <= LONG_VALUE_CHARS else f"({len(value):,} characters{kept})"
     if is_object(value):
         shortened = {key: _shortened(inner, kept) for key, inner in value.items()}
         # Many short values are a document, too.
         return (
             shortened
             if len(as_json(shortened)) <= LONG_OBJECT_CHARS
-            else f"({len(value)} entries, {len(as_json(value))} characters{kept})"
+            else f"({counted(len(value), 'key')}, {len(as_json(value)):,} characters{kept})"
         )
     if is_list(value):
         whole = as_json(value)
         if len(whole) > 2 * LONG_VALUE_CHARS:
-            return f"({len(value)} items, {len(whole)} characters{kept})"
+            return f"({counted(len(value), 'item')}, {len(whole):,} characters{kept})"
         return [_shortened(inner, kept) for inner in value]
     return value
 
@@ -334,7 +338,7 @@ def merged_text(count: int, all_parts: Sequence[Part], kept: str = "") -> str:
         for part in quotable
         if part.kind == "text" and part.role == "user"
     ]
-    lines = [f"(Earlier part of this conversation: {count} messages{kept}."]
+    lines = [f"(Earlier part of this conversation: {counted(count, 'message')}{kept}."]
     if tools:
         named = ", ".join(f"{name} {times}x" for name, times in tools.most_common(QUOTED))
         lines.append(f"Tools were called: {named}.")
@@ -429,13 +433,13 @@ def structure_info(result: Any) -> str:
         with suppress(ValueError, RecursionError):
             data = json.loads(result)
         if isinstance(data, str):
-            return f"text of {len(result)} characters, {result.count(chr(10)) + 1} lines"
+            return f"text of {_size(result)}"
     if is_object(data):
-        return f"object of {len(data)} keys, among them {_names(data)}"
+        return f"object of {counted(len(data), 'key')}, among them {_names(data)}"
     if is_list(data):
         first = data[0] if data else None
         keys = f", the first with the keys {_names(first)}" if is_object(first) else ""
-        return f"array of {len(data)} items{keys}"
+        return f"array of {counted(len(data), 'item')}{keys}"
     return type(data).__name__
 
 
@@ -453,7 +457,7 @@ def _clean(args: Mapping[str, Any]) -> dict[str, Any]:
         text = value if isinstance(value, str) else as_json(value)
         plain = "".join(character for character in text if character.isprintable())
         if len(plain) > MAX_ARGUMENT_CHARS:
-            plain = f"({len(plain)} characters)"
+            plain = f"({len(plain):,} characters)"
         room -= len(plain) + len(str(name))
         if room < 0:
             break

@@ -104,7 +104,7 @@ def next_target(exchange: "Exchange", hops: int, max_hops: int, max_chars: int) 
 def check_count(redirects: int, limit: int) -> None:
     """Raise FetchFailed if so many ``redirects`` are too many."""
     if redirects > limit:
-        what = f"There were more than {limit} redirects."
+        what = f"The URL leads through more redirects than {limit}."
         raise FetchFailed(what, "Look for the document under another URL.", redirects=limit)
 
 

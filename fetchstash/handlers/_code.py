@@ -10,6 +10,7 @@ from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import Format, Head, Hints, Part, Sniffed
 from fetchstash.handlers._parts import Reading, Streamed
 from fetchstash.handlers._prose import MAX_HEADINGS, find_headings
+from fetchstash.text import counted
 from fetchstash.text.ranges import Heading
 
 LANGUAGES: Mapping[str, str] = MappingProxyType({
@@ -244,7 +245,7 @@ class MarkdownHandler(Streamed):
                 extracted.learn(title=headings[0].title)
             yield Part(chunk, headings=tuple(headings))
         more = " or more" if sections == MAX_HEADINGS else ""
-        extracted.learn(structure_info=f"{sections:,} headings{more}" if sections else "")
+        extracted.learn(structure_info=f"{counted(sections, 'heading')}{more}" if sections else "")
 
 
 def sniff_markdown(head: Head) -> Sniffed | None:

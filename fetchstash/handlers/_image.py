@@ -25,7 +25,7 @@ from fetchstash.handlers._contract import (
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import bounded, part_text
 from fetchstash.handlers._reasons import KEPT, Reason, ReasonTable
-from fetchstash.text import clip
+from fetchstash.text import clip, counted
 from fetchstash.text.facts import DocumentFacts
 
 
@@ -207,7 +207,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, bytes):
         stripped = value.strip(b"\0 ")
         is_text = bool(stripped) and stripped.isascii() and stripped.decode("ascii").isprintable()
-        value = stripped.decode("ascii") if is_text else f"({len(value):,} bytes)"
+        value = stripped.decode("ascii") if is_text else f"({counted(len(value), 'byte')})"
     elif isinstance(value, tuple):
         value = ", ".join(map(str, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return clip(" ".join(str(value).replace("\0", " ").split()), _MAX_VALUE)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from fetchstash.text import PreviewLimits, clip, largest, split
+from fetchstash.text import PreviewLimits, clip, counted, largest, split
 from fetchstash.text.ranges import Preview
 from fetchstash.text.tokens import count
 
@@ -118,12 +118,12 @@ def _shown(tables: Sequence[TableEnds], bounds: _Bounds, limits: PreviewLimits) 
         cut += sum(cells for _, cells in shown)
         rows = [row for row, _ in shown]
         if left_out:
-            rows.insert(len(begin), f"… {left_out} more row{'s' if left_out > 1 else ''} …")
+            rows.insert(len(begin), f"… {counted(left_out, 'more row')} …")
         lines += rows
     rest = tables[bounds.tables :]
     lines += [""] * bool(rest) + [clip(table.title, _MAX_TITLE) for table in rest[: bounds.titles]]
     if len(rest) > bounds.titles:
-        lines.append(f"… {len(rest) - bounds.titles} more tables …")
+        lines.append(f"… {counted(len(rest) - bounds.titles, 'more table')} …")
     columns = tables[0].columns if len(tables) == 1 else None
     return Preview(
         "\n".join(lines),

@@ -14,7 +14,7 @@ from string import Formatter
 from typing import Any
 
 from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange, TooLarge
-from fetchstash.text import clip
+from fetchstash.text import clip, counted
 
 MAX_QUOTED = 60
 
@@ -122,7 +122,7 @@ class Reason(ReasonTable):
         BadArgument,
     )
     BEHIND_END = (
-        "This part has {total:,} {unit}.", "Take a start of at most {last}.", OutOfRange,
+        "This part has no {unit} behind {total:,}.", "Take a start of at most {last}.", OutOfRange,
     )  # fmt: skip
     LARGE_PICTURE = (
         "The picture does not fit the bound even as a thumbnail.",
@@ -167,7 +167,7 @@ class Reason(ReasonTable):
 
     # Pictures of documents, and what their text leaves out
     DOCUMENT_PICTURES = (
-        "The document has {count} pictures.",
+        "The document has {count:picture}.",
         'List them with path="images"; take one as "images/1".',
         OutOfRange,
     )
@@ -228,6 +228,13 @@ class Cause:
         return {name: _shown(name, value) for name, value in self.values.items()}
 
 
+class _Number(int):
+    """A number whose format may be a noun: ``{count:page}`` is "1 page" or "2 pages"."""
+
+    def __format__(self, form: str) -> str:
+        return counted(self, form) if form[-1:].isalpha() else super().__format__(form)
+
+
 def quoted(argument: str) -> str:
     """Return a name or a path that the caller gave, for an error: quoted, within 60 characters."""
     return repr(clip(argument, MAX_QUOTED))
@@ -237,14 +244,14 @@ def _shown(name: str, value: Value) -> int | str:
     """Return a value as it may stand outside the fence: by a table, or as the caller gave it."""
     if isinstance(value, ReasonTable):
         return value.what
-    if isinstance(value, int) or name == "unit":
-        return value
+    if isinstance(value, int):
+        return _Number(value)
     if name in _UNKNOWN:
         if not value or (name != "media_type" and not is_known(name, value)):
             return _UNKNOWN[name]
         extra = LIBRARIES.get(value) if name == "library" else ""
         return f"{value}: install fetchstash[{extra}]" if extra else value
-    return quoted(value)
+    return value if name == "unit" else quoted(value)
 
 
 def is_known(name: str, value: str) -> bool:

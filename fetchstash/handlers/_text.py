@@ -7,6 +7,7 @@ from pathlib import Path
 from fetchstash.handlers._charset import long_lines, read_text
 from fetchstash.handlers._contract import Format, Part, family
 from fetchstash.handlers._parts import Reading, Streamed
+from fetchstash.text import counted
 
 # A line of a log begins with its time (ISO 8601, syslog, the Common Log Format) or carries a level.
 _LOG_LINE = re.compile(
@@ -34,7 +35,7 @@ class TextHandler(Streamed):
             lines += chunk.count("\n") + (not chunk.endswith("\n"))
             longest = max([longest, *long_lines(chunk, _LONG_LINE)])
         if longest > _LONG_LINE:
-            info = f"{lines:,} lines, the longest of {longest:,} characters"
+            info = f"{counted(lines, 'line')}, the longest of {longest:,} characters"
             extracted.learn(structure_info=info)
         if lines > _LOG_SAMPLE and sum(map(bool, map(_LOG_LINE.match, first))) * 2 > len(first):
             extracted.learn(structure_info=f"log of {lines:,} lines")

@@ -12,12 +12,7 @@ from typing import Protocol
 from xml.parsers import expat
 
 from fetchstash.handlers._reasons import Reason
-
-
-def counted(count: int, noun: str, plural: str = "") -> str:
-    """Return a count with its noun: "1 entry", "1,200 entries"; the plural adds an s by default."""
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
-
+from fetchstash.text import counted
 
 _MAX_DEPTH = 1_000
 # expat parses an incomplete tag again with each chunk: one of megabytes takes quadratic time.

@@ -14,7 +14,6 @@ from fetchstash.render._texts import (
     SOURCE_CHARS,
     Subject,
     condition_lines,
-    counted,
     dead_end_calls,
     facts_line,
     follow_up_calls,
@@ -26,7 +25,7 @@ from fetchstash.render._view import FACTS_AT_MOST, Block, Host, View, error_line
 from fetchstash.render._words import FRAME_CHARS_OF_SEVERAL
 from fetchstash.stash import Failure, Listing, Picture, Shown, StoredDocument, shown_of, tokens_of
 from fetchstash.store import Facts
-from fetchstash.text import clip, clip_middle, prefix_length, whole_lines
+from fetchstash.text import clip, clip_middle, counted, prefix_length, whole_lines
 
 _LINE_CHARS = 300
 

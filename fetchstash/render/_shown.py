@@ -6,7 +6,6 @@ from fetchstash.render._texts import (
     OF_SEVERAL_CHARS,
     SENTENCE,
     SOURCE_CHARS,
-    counted,
     truncation_notice,
     unread_lines,
 )
@@ -24,7 +23,7 @@ from fetchstash.stash import (
     passages_body,
 )
 from fetchstash.store import Facts
-from fetchstash.text import clip_middle
+from fetchstash.text import clip_middle, counted
 
 _CONTEXT_LINES = 20
 """Lines around the best passage that the next call reads."""

@@ -9,7 +9,7 @@ from fetchstash.errors import Call, Wording
 from fetchstash.fetch import MEANINGS
 from fetchstash.stash import CacheUse, Unread
 from fetchstash.store import Facts
-from fetchstash.text import clip_middle
+from fetchstash.text import clip_middle, counted
 from fetchstash.text.facts import LANDINGS, NO_BROWSER, PAGE_VERDICTS, QUERY, clock
 
 
@@ -74,16 +74,11 @@ NOT_IN_A_SOURCE = re.compile(r'[^\S ]|["<>`]')
 def size(count: int) -> str:
     """Return bytes for people: 812 bytes, 612 KB, 1.9 MB (of 1,024)."""
     if count < 1024:
-        return f"{count} bytes"
+        return counted(count, "byte")
     units = (("KB", 2**10), ("MB", 2**20), ("GB", 2**30))
     unit, scale = next(u for u in units if count < u[1] * 1023.5 or u[0] == "GB")
     amount = count / scale
     return f"{amount:.1f} {unit}" if unit != "KB" and amount < 10 else f"{amount:.0f} {unit}"
-
-
-def counted(count: int, word: str) -> str:
-    """Return "1 artifact", "2 artifacts"."""
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def name_of(facts: Facts, limit: int) -> str:
@@ -91,6 +86,10 @@ def name_of(facts: Facts, limit: int) -> str:
     plain = _NOT_IN_A_NAME.sub("-", facts.name)
     words = _WORD.findall(plain.rpartition(".")[0] or plain)
     return f'"{clip_middle(plain, limit - 2)}"' if len(words) > 1 else clip_middle(plain, limit)
+
+
+def _chars(count: int) -> str:
+    return counted(count, "char", digits="d")
 
 
 def facts_line(subject: Subject, name_chars: int = NAME_CHARS) -> str:
@@ -101,7 +100,7 @@ def facts_line(subject: Subject, name_chars: int = NAME_CHARS) -> str:
     line = f"[Fetched {facts.word} artifact: {', '.join(filter(None, parts))}."
     if subject.chars is not None:
         truncated = str(facts.extraction_truncated).lower()
-        line += f" Extracted {subject.chars} chars (truncated={truncated})."
+        line += f" Extracted {_chars(subject.chars)} (truncated={truncated})."
     return f"{line} Use artifact_ref={subject.ref} for targeted follow-up.]"
 
 
@@ -111,7 +110,7 @@ def reference_line(subject: Subject) -> str:
     length = "" if facts.site else size(facts.size_bytes)
     parts = [f"{subject.ref}: {facts.word}", length, _dimension(facts)]
     if subject.chars is not None:
-        parts.append(f"{subject.chars} chars")
+        parts.append(_chars(subject.chars))
     line = ", ".join(filter(None, parts))
     room = min(REFERENCE_LINE_CHARS - len(line) - 4, OF_SEVERAL_CHARS)
     return f"[{line}, {name_of(facts, room)}]"
@@ -181,7 +180,8 @@ def _list_lines(subject: Subject, word: Wording) -> list[str]:
     if facts.last_page and parts:
         parts.append(f"the last page is {facts.last_page}")
     if total and total > (items or 0):
-        parts.append(f"{items} of {total} items are here" if items else f"{total} items in all")
+        in_all = counted(total, "item")
+        parts.append(f"{items} of {in_all} here" if items else f"{in_all} in all")
     return [f"[{'; '.join(parts)}]"] if parts else []
 
 

@@ -19,6 +19,7 @@ from fetchstash.server._resources import Announcer
 from fetchstash.server.tools import Reports, ToolSpec, answer, tool_named
 from fetchstash.stash import with_views
 from fetchstash.system import telemetry
+from fetchstash.text import counted
 
 _SECONDS = 0.1
 _UNITS = ((2**30, "GB"), (2**20, "MB"), (2**10, "KB"), (1, "bytes"))
@@ -52,13 +53,10 @@ def reports_to(send: Send) -> Reports:
             of = f" of {total}" if total else ""
             report(before + done, before + total if total else None, f"reading page {done}{of}")
 
-    def fetched(done: int, total: int | None) -> None:
-        report(done, total, f"fetched {done} of {total} URLs")
+    def fetched(noun: str, done: int, total: int | None) -> None:
+        report(done, total, f"fetched {done} of {counted(total or 0, noun)}")
 
-    def page_kept(done: int, total: int | None) -> None:
-        report(done, total, f"fetched {done} of {total} pages")
-
-    return Reports(received, read, fetched, page_kept)
+    return Reports(received, read, partial(fetched, "URL"), partial(fetched, "page"))
 
 
 def amount(done: int, total: int | None) -> str:

@@ -26,7 +26,7 @@ from fetchstash.errors import (
 from fetchstash.server._lazy import Context
 from fetchstash.server._listing import VIEW_URI, view_resource
 from fetchstash.store import REF_PREFIX
-from fetchstash.text import clip, clip_middle
+from fetchstash.text import clip, clip_middle, counted
 
 if TYPE_CHECKING:
     from fetchstash.stash import Stash
@@ -132,7 +132,7 @@ def age(then: datetime, now: datetime) -> str:
     seconds = max(int((now - then).total_seconds()), 0)
     for length, unit in _AGES:
         if count := seconds // length:
-            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+            return f"{counted(count, unit)} ago"
     return "just now"
 
 

@@ -123,9 +123,8 @@ def fail(span: trace.Span, code: str) -> None:
 def trace_names() -> dict[str, str]:
     """Return the ids of the current span for a line of a log, {} where there is none."""
     here = trace.get_current_span().get_span_context()
-    if not here.is_valid:
-        return {}
-    return {"trace_id": f"{here.trace_id:032x}", "span_id": f"{here.span_id:016x}"}
+    names = {"trace_id": f"{here.trace_id:032x}", "span_id": f"{here.span_id:016x}"}
+    return names if here.is_valid else {}
 
 
 def _watch_process(provider: "MeterProvider") -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from fetchstash.errors import Call, FetchstashError, OverQuota
 from fetchstash.store import Counts, MemoryObjects
+from fetchstash.text import counted
 
 EXCHANGE_SECONDS = 5
 _STEP = EXCHANGE_SECONDS
@@ -96,7 +97,7 @@ class Quotas:
                 if total < limit:
                     break
             wait = _bounded(freed_at * _STEP - now, 60 + 2 * _STEP)
-            what = f"{whose} may send {limit:,} requests a minute, and have."
+            what = f"{whose} may send {counted(limit, 'request')} a minute, and have."
             raise OverQuota(what, f"Try again in {wait} s.", retry_after_seconds=wait)
 
     async def pace(self, host: str, seconds: float) -> float:
@@ -123,7 +124,7 @@ class Quotas:
             used = self._fetched.of(name, day)
             if limit and used >= limit:
                 wait = _bounded((day + 1) * _DAY - now, _DAY)
-                what = f"{_whose(name, limits)} may fetch {limit:,} bytes a day, and have "
+                what = f"{_whose(name, limits)} may fetch {counted(limit, 'byte')} a day, and have "
                 what += f"fetched {used:,}."
                 step = f"Try again in {_length(wait)}; what is kept can be read."
                 raise OverQuota(what, step, retry_after_seconds=wait)

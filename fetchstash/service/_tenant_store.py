@@ -15,7 +15,7 @@ from fetchstash.errors import Call, ExpiredRef, UnknownRef
 from fetchstash.service._quota import over_stored
 from fetchstash.store import ALL_RUNS, REF_PREFIX, ArtifactStore, Facts, Usage, View
 from fetchstash.system import telemetry
-from fetchstash.text import clip
+from fetchstash.text import clip, counted
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.ranges import Ranges
 
@@ -99,11 +99,11 @@ class TenantStore:
         artifacts = kept.artifacts + len(pending)
         wait = kept.first_expiry - datetime.now(UTC).timestamp()
         if most_bytes and held + size > most_bytes:
-            what = f"{whose} keep {held:,} bytes, this would be {size:,} more, and you may keep "
+            what = f"{whose} keep {counted(held, 'byte')}, this would be {size:,} more, and you "
             value = math.ceil((held + size) / part)
-            raise over_stored(f"{what}{most_bytes:,}.", wait, "quota.stored_bytes", value)
+            raise over_stored(f"{what}may keep {most_bytes:,}.", wait, "quota.stored_bytes", value)
         if most and artifacts >= most:
-            what = f"{whose} keep {artifacts:,} artifacts, as many as you may."
+            what = f"{whose} keep {counted(artifacts, 'artifact')}, as many as you may."
             value = math.ceil((artifacts + 1) / part)
             raise over_stored(what, wait, "quota.artifacts", value)
 

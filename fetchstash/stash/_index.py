@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from fetchstash.errors import FetchstashError
 from fetchstash.fetch import mask_url
 from fetchstash.store import Facts
-from fetchstash.text import clip
+from fetchstash.text import clip, counted
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.ranges import Heading
 from fetchstash.text.urls import is_below, normal_url
@@ -119,7 +119,7 @@ class Index:
     def summary(self) -> str:
         """The numbers of pages, failures and addresses that wait."""
         failures = sum(failed.code != "duplicate" for failed in self.failed.values())
-        parts = [f"{len(self.pages):,} pages by {self.source or 'links'}"]
+        parts = [f"{counted(len(self.pages), 'page')} by {self.source or 'links'}"]
         parts += [f"{failures:,} failed"] if failures else []
         parts += [f"{len(self.waiting):,} not fetched yet"] if self.waiting else []
         return ", ".join(parts)

@@ -14,7 +14,7 @@ from fetchstash.handlers import PartText
 from fetchstash.stash._facts import described
 from fetchstash.stash._values import Slice
 from fetchstash.store import ArtifactStore, Facts, StoredText, TextReader
-from fetchstash.text import clip
+from fetchstash.text import clip, counted
 from fetchstash.text.facts import QUERY, is_query
 from fetchstash.text.ranges import Heading, Ranges, Table, Unit
 
@@ -105,7 +105,7 @@ def _rows(text: StoredText, ranges: Ranges, facts: Facts, part: Part, table: Tab
     is_cut = facts.extraction_truncated and QUERY in described(facts).paths
     if is_cut and (part.start or 1) > table.rows:
         query = Call("slice", {"ref": facts.artifact_ref, "path": "from … where … > 0"})
-        what = f"The text has the first {table.rows} rows, and start is {part.start}."
+        what = f"The text ends at row {table.rows}, and start is {part.start}."
         raise OutOfRange(what, "A query reads all of them: {}.", query)
     first, last = closed(part.start, part.end, table.rows, "rows")
     begin, end = (text.char_of_line(table.first_line + row) for row in (first - 1, last))
@@ -219,8 +219,8 @@ def _range(start: int | None, end: int | None, count: int, word: str, base: int)
 def there_are(count: int, word: str, asked: str) -> str:
     """Return "There are 8 lines, and start is 9."; ``word`` is a plural, ``asked`` a clause."""
     one = word.removesuffix("es" if word == "matches" else "s")
-    there = f"There is 1 {one}" if count == 1 else f"There are {count} {word}"
-    return f"{there}, and {asked}."
+    are = "is" if count == 1 else "are"
+    return f"There {are} {counted(count, one, word, digits='d')}, and {asked}."
 
 
 _HEX_ROW = 16
@@ -341,7 +341,7 @@ def of_value(value: PartText, facts: Facts, part: Part) -> Slice:
 
 def _beyond_the_cut(facts: Facts, part: Part, count: int, *, is_table: bool) -> OutOfRange:
     """Return the error for a part that begins where the worker had stopped reading."""
-    what = f"Only the first {count} {part.unit} of what this path names can be read."
+    what = f"What this path names can be read up to {part.unit.removesuffix('s')} {count}."
     if not is_table:
         return OutOfRange(what, f"Use a start up to {count}.")
     place = {"unit": part.unit, "start": part.start, "end": part.end}

@@ -38,7 +38,7 @@ from fetchstash.stash._intake import Intake
 from fetchstash.stash._read import beginning
 from fetchstash.store import ArtifactStore, Facts
 from fetchstash.system.processes import new_file
-from fetchstash.text import clip, tokens
+from fetchstash.text import clip, counted, tokens
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.ranges import Ranges
 from fetchstash.text.urls import is_below, normal_url
@@ -323,7 +323,7 @@ class _Crawl:
         """Return why no further page is fetched, "" if one may be."""
         most_bytes = self.intake.settings.ingest.site_bytes
         if len(self.index.pages) >= self.most and self.queue:
-            return f"{self.most:,} pages are there, which is the limit"
+            return f"the limit of {counted(self.most, 'page')} is reached"
         if self.received >= most_bytes:
             return f"{most_bytes:,} bytes were fetched, which is the limit"
         if self.asked >= 2 * self.most + _MOST_FAILURES:
@@ -421,7 +421,7 @@ class _Crawl:
                 members=len(index.pages),
                 structure_info=index.summary,
                 evidence=index.evidence,
-                incomplete=f"{left:,} addresses are not fetched: {reason}" if left else "",
+                incomplete=f"{counted(left, 'page')} not fetched: {reason}" if left else "",
                 outline=outline,
                 text_tokens=tokens.estimate(text),
                 text_tokens_exact=False,

@@ -7,7 +7,7 @@ from typing import Literal
 from fetchstash.errors import Call, FetchstashError
 from fetchstash.stash._facts import described
 from fetchstash.store import Facts, GrepQuery, Line, Passage
-from fetchstash.text import Measure, largest, prefix_length, utf8_length, window
+from fetchstash.text import Measure, counted, largest, prefix_length, utf8_length, window
 from fetchstash.text.ranges import Unit
 
 
@@ -403,8 +403,8 @@ class Listing:
 
 def summary(facts: Facts) -> str:
     """Return an artifact in one line."""
-    size = f"{facts.members} pages" if facts.site else f"{facts.size_bytes} bytes"
+    size = counted(facts.members or 0, "page") if facts.site else counted(facts.size_bytes, "byte")
     words = [described(facts).word, facts.name, size]
     if facts.extracted_chars is not None:
-        words.append(f"{facts.extracted_chars} characters")
+        words.append(counted(facts.extracted_chars, "character"))
     return f"{facts.artifact_ref}: {', '.join(filter(None, words))}"

@@ -30,6 +30,7 @@ from fetchstash.store._disk import (
 )
 from fetchstash.store._place import Sidecars, refuse_folders, refuse_foreign
 from fetchstash.store._schema import Record
+from fetchstash.text import counted
 
 LIST = "list.txt"
 NOT_DAMAGE = (
@@ -319,11 +320,11 @@ class _Store:
             if not self._is_rebuilt and self._sound(kind, name):
                 left += 1
                 continue
-            what = f"The file {kind}/{name} ({size} bytes) belongs to no artifact."
+            what = f"The file {kind}/{name} ({counted(size, 'byte')}) belongs to no artifact."
             finding = Finding("warning", what, "Repair moves it to the quarantine; gc removes it.")
             yield Ailment(finding, partial(self._set_orphan_aside, kind, name))
         if left:
-            what = f"{left} files belong to no artifact, as a put that was ended leaves them."
+            what = f"{counted(left, 'file')} without an artifact, left by a put that was ended."
             yield Ailment(Finding("note", what, "The next gc removes them."))
 
     def _set_orphan_aside(self, kind: Kind, name: str) -> None:
@@ -340,7 +341,7 @@ class _Store:
             missing.intersection_update(rows.refs(db))
             missing = {ref for ref in missing if not self._has_sidecar(db, ref)}
         if missing:
-            what = f"{len(missing)} artifacts could not be restored if the catalogue were lost."
+            what = f"Without its catalogue the store loses {counted(len(missing), 'artifact')}."
             finding = Finding("note", what, "Repair writes down their facts beside it.")
             yield Ailment(finding, partial(self._write_sidecars, missing))
 
@@ -378,6 +379,6 @@ class _Store:
     def _quarantined(self) -> Iterator[Ailment]:
         files = [path for path in self._quarantine.glob("*") if path.name != LIST]
         if files:
-            size = sum(path.stat().st_size for path in files)
-            what = f"The quarantine holds {len(files)} files of {size} bytes: {self._quarantine}."
+            size = counted(sum(path.stat().st_size for path in files), "byte")
+            what = f"The quarantine {self._quarantine} has {counted(len(files), 'file')}, {size}."
             yield Ailment(Finding("note", what, "Read list.txt in it, then remove the folder."))

@@ -177,8 +177,8 @@ async def _check_room(
 ) -> None:
     kept, size = await other.usage(), (await one.usage()).bytes
     if kept.artifacts + artifacts > target.max_artifacts:
-        what = f"The store keeps {kept.artifacts:,} artifacts, {artifacts:,} would come, and "
-        what += f"store.max_artifacts is {target.max_artifacts:,}."
+        most, here = f"store.max_artifacts is {target.max_artifacts:,}", kept.artifacts
+        what = f"{most}; {here:,} are here, and {artifacts:,} would come."
         raise BadArgument(what, "Raise store.max_artifacts.")
     if artifacts and kept.artifacts == 0 and size > target.max_total_bytes:
         what = f"{size:,} bytes would come, and store.max_total_bytes is "

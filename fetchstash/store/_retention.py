@@ -53,11 +53,8 @@ CLOCK_SECONDS = 60
 
 def usage(db: Db, run: str) -> Usage:
     """Return what a run keeps, pinned artifacts too, and when the first of it expires."""
-    first = (
-        db.execute("SELECT min(expires_at) FROM artifact WHERE pinned = 0")
-        if run == ALL_RUNS
-        else db.execute("SELECT min(expires_at) FROM artifact WHERE run = ?", (run,))
-    )
+    which, of = ("pinned = 0", ()) if run == ALL_RUNS else ("run = ?", (run,))
+    first = db.execute(f"SELECT min(expires_at) FROM artifact WHERE {which}", of)  # noqa: S608
     return Usage(*rows.kept(db, run), first.fetchone()[0] or 0.0)
 
 
@@ -94,7 +91,7 @@ def report(removed: Iterable[Removed]) -> None:
     for reason, setting in (("count", "store.max_artifacts"), ("bytes", "store.max_total_bytes")):
         refs = [item.artifact_ref for item in removed if item.reason == reason]
         if refs:
-            _log.warning("%d artifacts were evicted before their dates: %s.", len(refs), setting)
+            _log.warning("Artifacts evicted before their dates: %d, for %s.", len(refs), setting)
             telemetry.count("evictions", len(refs), limit=setting)
 
 

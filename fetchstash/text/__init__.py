@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         ViewLimits,
         clip,
         clip_middle,
+        counted,
         head_and_tail,
         json_length,
         largest,
@@ -39,6 +40,7 @@ __all__ = [
     "ViewLimits",
     "clip",
     "clip_middle",
+    "counted",
     "head_and_tail",
     "json_length",
     "largest",
@@ -52,11 +54,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "_limits": (
-        "MIN_MAX_CHARS Measure PreviewLimits Setting TRUNCATIONS Truncation ViewLimits clip "
-        "clip_middle head_and_tail json_length largest picture_size prefix_length setting "
-        "split utf8_length whole_lines window"
-    ),
+    "_limits": " ".join(name for name in __all__ if name != "TruncationInfo"),
     "tokens": "TruncationInfo",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

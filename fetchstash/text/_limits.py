@@ -92,6 +92,14 @@ def split(number: int, head: int, tail: int) -> tuple[int, int]:
     return first, number - first
 
 
+def counted(count: float, noun: str, plural: str = "", digits: str = ",") -> str:
+    """Return a count with its noun: "1 page", "1,200 pages"; the plural adds an s by default.
+
+    ``digits`` is the format of the number.
+    """
+    return f"{count:{digits}} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 def head_and_tail(
     head: Sequence[str],
     tail: Sequence[str],
@@ -114,7 +122,7 @@ def head_and_tail(
 
     def joined(begin: Sequence[str], end: Sequence[str], count: int) -> str:
         left_out = total - count
-        between = [f"… {left_out} more line{'s' if left_out > 1 else ''} …"] if left_out else []
+        between = [f"… {counted(left_out, 'more line')} …"] if left_out else []
         return "\n".join([*begin, *between, *end])
 
     def lines(number: int, width: int) -> str:
@@ -268,10 +276,8 @@ class ViewLimits:
     def max_chars(self, asked: int | None, default: int) -> int:
         """Return the limit of a body as applied. Raises BadArgument below 200."""
         if asked is not None and asked < MIN_MAX_CHARS:
-            raise BadArgument(
-                f"{asked} characters are too few; the least is {MIN_MAX_CHARS}.",
-                "Ask for more, or leave the limit out.",
-            )
+            what = f"The least is {MIN_MAX_CHARS} characters, and {asked:,} were asked for."
+            raise BadArgument(what, "Ask for more, or leave the limit out.")
         return min(default if asked is None else asked, self.max_chars_ceiling)
 
 

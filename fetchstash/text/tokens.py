@@ -16,6 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from fetchstash.text import counted
 from fetchstash.text.ranges import Preview
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ _PIECE = re.compile(
 _LISTED = 2**17
 """Characters up to which the pieces are counted as a list, which takes half the time."""
 
-_UNITS = ("rows", "columns", "lines")
+_UNITS = ("row", "column", "line")
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,19 +262,13 @@ class TruncationInfo:
 
     def line(self) -> str:
         """Return it as a line: ``[Shown: 30 of 5000 rows, 1 cell cut, 480 of ≈20100 tokens.]``."""
-        pairs = [
-            (name, getattr(self, f"{name}_shown"), getattr(self, f"total_{name}"))
-            for name in _UNITS
-        ]
-        parts = [
-            f"{shown} of {total} {name}"
-            for name, shown, total in pairs
-            if shown is not None and total is not None
-        ]
+        parts = list[str]()
+        for name in _UNITS:
+            shown, total = getattr(self, f"{name}s_shown"), getattr(self, f"total_{name}s")
+            if shown is not None and total is not None:
+                parts.append(f"{shown} of {counted(total, name, digits='d')}")
         if self.cells_truncated:
-            parts.append(
-                f"{self.cells_truncated} cell{'s' if self.cells_truncated > 1 else ''} cut"
-            )
+            parts.append(f"{counted(self.cells_truncated, 'cell')} cut")
         shown = TokenCount(self.tokens_shown, self.tokens_shown_exact)
         total = TokenCount(self.total_tokens, self.total_tokens_exact)
         return f"[Shown: {', '.join([*parts, f'{shown} of {total} tokens'])}.]"

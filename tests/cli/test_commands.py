@@ -93,7 +93,7 @@ def test_from_another_folder_it_is_said_what_is_kept_for_others_and_what_lists_i
         run("fetch", site.put(f"/{number}", f"text {number}", "text/plain"))
     store, run.folder = run.folder, run.folder / "elsewhere"
     run.folder.mkdir()
-    here = f"othing is kept for this folder, {run.folder}; 2 artifacts are kept for others."
+    here = f"othing is kept for this folder, {run.folder}; for others 2 artifacts."
     line = f"{here} `fetchstash ls --all-runs` lists all.\n"
     for words in (["ls"], ["ls", "--json"]):
         done = run(*words)

@@ -83,7 +83,7 @@ def test_a_person_is_deleted_with_tokens_pins_and_calls_and_nobody_else(
     run: Terminal, limits: StoreLimits
 ) -> None:
     words = ["person", "delete", "ada", "--tenant", "acme"]
-    what = "2 tokens and 1 artifacts of ada of acme"
+    what = "2 tokens and 1 artifact of ada of acme"
     assert run(*words, code=3).stderr == f"This would delete {what}. Add --yes to do it.\n"
     assert titles(limits, "acme") == {"ada of acme", "bob of acme"}
     assert run(*words, "--yes").stderr == f"Deleted {what}.\n"
@@ -125,8 +125,8 @@ def test_tokens_that_were_never_used_go_with_their_tenant_or_person(
     for name in ("eve", "kim"):
         run("token", "create", "--tenant", "initech", "--name", name)
     done = run("person", "delete", "eve", "--tenant", "initech", "--yes").stderr
-    assert done == "Deleted 1 tokens and 0 artifacts of eve of initech.\n"
-    assert "This would delete 1 tokens" in run("tenant", "delete", "initech", code=3).stderr
+    assert done == "Deleted 1 token and 0 artifacts of eve of initech.\n"
+    assert "This would delete 1 token " in run("tenant", "delete", "initech", code=3).stderr
     assert "initech" not in anyio.run(tenants_of, limits)
     run("tenant", "delete", "initech", "--yes")
     assert "initech" not in {tenant for tenant, _ in tokens(run)}

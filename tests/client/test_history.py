@@ -140,7 +140,7 @@ def test_an_extraction_prompt_compacts_large_tool_arguments_even_where_all_would
     assert report.tier == "normal"
     assert prose(300) not in prompt
     assert '"path":"a.md"' in prompt
-    assert "(9000 characters, kept as art_" in prompt
+    assert "(9,000 characters, kept as art_" in prompt
     assert events["extractor.prompt"]["extractor_compacted_fields"] == 1
     assert events["extractor.prompt"]["extractor_prompt_chars"] == len(prompt)
 
@@ -181,7 +181,7 @@ def test_the_protected_parts_of_a_request_are_bounded_in_an_extraction_prompt() 
     assert HistoryCompactor().count_tokens([said("user", prompt)]) < 2_000
     assert "task1 task2" not in prompt
     assert "page1 page2" not in prompt
-    assert "[user]\n(Earlier user message of 30000 characters, kept as art_" in prompt
+    assert "[user]\n(Earlier user message of 30,000 characters, kept as art_" in prompt
 
 
 @pytest.mark.anyio

@@ -121,7 +121,7 @@ def test_a_medium_costs_what_its_provider_documents(name: str) -> None:
 
 
 def test_a_label_says_of_what_type_and_size_a_medium_is() -> None:
-    assert strip_media(AUDIO)[0] == "(audio/wav, 960000 bytes)"
+    assert strip_media(AUDIO)[0] == "(audio/wav, 960,000 bytes)"
 
 
 def of_user(block: Any) -> list[Any]:
@@ -258,7 +258,7 @@ def test_a_stub_of_a_result_with_a_picture_keeps_its_text_and_no_base64() -> Non
     assert report.fits
     (whole,) = kept.texts.values()
     assert whole.startswith("What is seen.")
-    assert "(image/png, 200029 bytes)" in whole
+    assert "(image/png, 200,029 bytes)" in whole
     assert PICTURE[:100] not in str(sent)
 
 

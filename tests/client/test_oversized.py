@@ -136,7 +136,7 @@ def test_the_arguments_in_a_stub_are_bounded_and_clean_too() -> None:
     }
     shown = stub_oversized(prose(20_000), ToolCall("1", "f", args), 1_000)["toolInfo"]["toolArgs"]
     assert shown["url"] == "https://a.example/[0m"
-    assert shown["body"] == "(5000 characters)"
+    assert shown["body"] == "(5,000 characters)"
     assert len(json.dumps(shown)) < 1_500
 
 

@@ -154,7 +154,7 @@ def test_large_arguments_go_last_and_keep_their_parameters() -> None:
     sent, _ = rewrite(history, "openai_chat", 100, Policy(offload=Kept()))
     arguments = json.loads(sent[2]["tool_calls"][0]["function"]["arguments"])
     assert arguments["path"] == "a.py"
-    assert arguments["content"].startswith("(9000 characters, kept as art_")
+    assert arguments["content"].startswith("(9,000 characters, kept as art_")
 
 
 def test_the_same_content_is_stubbed_once_however_often_it_stands_there() -> None:

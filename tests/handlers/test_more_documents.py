@@ -13,6 +13,7 @@ import pytest
 
 from fetchstash.errors import NoText, OutOfRange
 from fetchstash.handlers import ExtractLimits, Hints, PartText, format_of, handler_of, route_file
+from fetchstash.handlers._pdf import PdfReason
 from tests.handlers.compounds import compound
 from tests.handlers.conftest import Pack, PartOf, Read, Save, check_facts, reads, unreadable
 from tests.handlers.hostile.documents import packed
@@ -454,3 +455,26 @@ def test_a_document_of_an_office_before_97_is_named_and_says_that_it_is_not_read
     assert (decision.kind, declared.name(decision.media_type)) == ("office_doc", word)
     with pytest.raises(NoText, match=f"{word.partition(' ')[2]} are not read"):
         handler_named("old_office").extract(source, Hints(), ExtractLimits())
+
+
+@pytest.mark.parametrize(
+    ("handler", "data", "words"),
+    [
+        ("json", b'{"a": [1]}', "object of 1 key: a"),
+        ("json", b"[7]", "array of 1 item"),
+        ("jsonl", b'{"a": 1}\n', "1 record: a"),
+        ("markdown", b"# A\n", "1 heading"),
+        ("xml", b"<a/>", "root a, depth 1, 1 element: a 1"),
+        ("archive", gzip.compress(b"x"), "1 member, 0 bytes unpacked"),
+    ],
+)
+def test_one_of_a_kind_is_worded_in_the_singular(
+    read: Read, handler: str, data: bytes, words: str
+) -> None:
+    assert read(handler, data)[0].facts.structure_info == words
+
+
+def test_a_reason_with_a_count_of_one_is_worded_in_the_singular() -> None:
+    at_one, at_two = (PdfReason.PDF_SCANNED.cause(count=count).words() for count in (1, 2_000))
+    assert at_one.endswith("pictures of 1 page")
+    assert at_two.endswith("pictures of 2,000 pages")

@@ -118,12 +118,12 @@ GARBAGE = b"%PDF-1.7\n" + b"\x9c garbage " * 400
 
 
 test_a_document_without_text_gives_one_clear_line = unreadable("pdf", {
-    "scans": (scanned(12), "the document has no text layer: its 12 pages are pictures"),
+    "scans": (scanned(12), "the document has no text layer, only pictures of 12 pages"),
     "a scan under a blank cover": (
-        scanned(3, blank=1), "the document has no text layer: its 3 pages are pictures",
+        scanned(3, blank=1), "the document has no text layer, only pictures of 3 pages",
     ),
-    "a scan": (scanned(1), "the document has no text layer: its page is a picture"),
-    "blank": (make_pdf(["", ""], "t"), "the document has no text: its 2 pages are blank"),
+    "a scan": (scanned(1), "the document has no text layer, only pictures of 1 page"),
+    "blank": (make_pdf(["", ""], "t"), "the document has no text, only 2 blank pages"),
     "password": (encrypted("secret"), "the document is encrypted and opens only with its password"),
     "empty": (b"", "the file is empty"),
     "cut short": (GARBAGE, "the file is cut short: not one page can be read"),
@@ -253,7 +253,7 @@ def test_the_pages_before_the_cut_are_read_and_the_loss_is_reported(read: Read) 
     assert text.startswith("[Page 1]\nThis is page 1 of twenty.\n")
     pages = text.count("[Page ")
     assert 5 < pages < 20
-    lost = f"the file is cut short: {pages} pages were found in it"
+    lost = f"the file is cut short: {pages} pages found in it"
     check_facts(extracted, pages=pages, extraction_truncated=True, extraction_error=lost)
 
 
@@ -292,7 +292,7 @@ def test_a_linearized_file_says_how_many_pages_it_had(read: Read) -> None:
     header = b"99 0 obj\n<</Linearized 1/L 9999/O 3/E 500/N 137/T 9000>>\nendobj\n"
     cut = WHOLE[: len(WHOLE) // 2].replace(b"\n", b"\n" + header, 1)
     facts = read("pdf", cut)[0].facts
-    lost = f"the file is cut short: {facts.pages} of its 137 pages were found in it"
+    lost = f"the file is cut short: {facts.pages} of its 137 pages found in it"
     assert facts.extraction_error == lost
 
 

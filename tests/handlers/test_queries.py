@@ -28,7 +28,7 @@ SALES = """id,region,price,"Unit price",day,paid
 3,EU,n/a,,2023-05-05,1
 4,,5,"3,0",2024-03-03,5
 """
-NOT_A_NUMBER = "# 1 of 4 cells of price are no numbers and left out\n"
+NOT_A_NUMBER = "# left out, no numbers: 1 of 4 cells of price\n"
 
 
 def ask(source: Path, handler: str, path: str) -> str:
@@ -47,7 +47,7 @@ def ask(source: Path, handler: str, path: str) -> str:
         ("Min(day), avg(id), average(id)", "min(day),mean(id),mean(id)\n2023-05-05,2.5,2.5\n"),
         ("min(price), max(price)", f"{NOT_A_NUMBER}min(price),max(price)\n5,20.20\n"),
         ('sum("unit price")', "sum(Unit price)\n6.75\n"),
-        ("sum(3) by 2 top 1", "# 1 of 4 cells of 3 are no numbers and left out\n2,sum(3)\nUS,20.20\n"),
+        ("sum(3) by 2 top 1", "# left out, no numbers: 1 of 4 cells of 3\n2,sum(3)\nUS,20.20\n"),
         ("count(region), distinct(region)", "count(region),distinct(region)\n3,2\n"),
         ("distinct region", 'region\nEU\nUS\n""\n'),
         ("id where region = 'EU'", "id\n1\n3\n"),
@@ -112,7 +112,7 @@ RECORDS: list[Any] = [
         (RECORDS, "where n > 2", '{"state": "closed", "n": 2.5, "ok": true}\n'),
         ({"a": RECORDS}, "count from $.a[?@.state=='open']", "count\n2\n"),
         ([[1, "a"], [2, "b"]], "2 where 1 > 1", "2\nb\n"),
-        ([1, 2.5, "x"], "max(value)", "# 1 of 3 cells of value are no numbers and left out\nmax(value)\n2.5\n"),
+        ([1, 2.5, "x"], "max(value)", "# left out, no numbers: 1 of 3 cells of value\nmax(value)\n2.5\n"),
         ({"a": 1}, "count", "count\n1\n"),
     ],
 )  # fmt: skip
@@ -157,7 +157,7 @@ def test_the_tables_of_a_database_are_named_behind_from(tmp_path: Path) -> None:
         connection.commit()
     expected = '"na ""me",sum(x)\né,0.3\n'
     assert ask(database, "sqlite", 'sum(x) by "na ""me" from one') == expected
-    assert ask(database, "sqlite", "raw where x > 0 top 1 from ONE") == "raw\n(1 bytes)\n"
+    assert ask(database, "sqlite", "raw where x > 0 top 1 from ONE") == "raw\n(1 byte)\n"
     with pytest.raises(BadArgument, match="2 tables") as several:
         ask(database, "sqlite", "count")
     for name in ("three", '"t; DROP TABLE one"', '"t"" UNION SELECT 1"'):
@@ -275,7 +275,7 @@ def test_numbers_of_any_size_add_up() -> None:
     text = answer("sum(n), max(n)", lambda _: Table(rows, ["n"]))
     assert len(text) < 6_000
     deep = [{"a": int("9" * 4_000)}, {"a": float("inf")}, {"a": float("nan")}]
-    assert "# 2 of 3 cells" in answer("sum(a)", lambda _: Records(deep))
+    assert "numbers: 2 of 3 cells" in answer("sum(a)", lambda _: Records(deep))
 
 
 @pytest.mark.slow

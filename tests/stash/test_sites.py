@@ -146,7 +146,7 @@ async def test_an_endless_calendar_ends_at_the_limit_of_pages_behind_the_other_p
         assert len(paths) == 12
         assert {"/cal/", "/cal/one", "/cal/two"} <= set(paths[:7])
         assert "/cal/three" in paths  # behind the months that came before it was known
-        assert "12 pages are there, which is the limit" in index.facts.incomplete
+        assert "the limit of 12 pages is reached" in index.facts.incomplete
         assert "[To go on: " in as_shown(index)
     async with open_stash(**BOUNDS, ingest__site_pages=15) as stash:
         index = await stash.fetch_site(site.url("/cal/"))
@@ -291,7 +291,7 @@ async def test_what_was_cut_goes_on_where_it_ended_and_asks_for_nothing_twice(
         monkeypatch.undo()
         facts = next(facts for facts in (await stash.list()).facts if facts.site)
         reason = "300 s have passed" if end == "out of time" else "it is not all fetched yet"
-        assert facts.incomplete == f"5 addresses are not fetched: {reason}"
+        assert facts.incomplete == f"5 pages not fetched: {reason}"
         site.pages["/docs/7.html"] = slow
         index = await stash.fetch_site(site.url("/docs/"))
         assert await listed(stash, index) == paths

@@ -262,7 +262,7 @@ async def test_the_body_of_an_api_names_the_next_page(shape: str, stash: Stash, 
     assert artifact.facts.next_url == site.url("/list?page=2")
     call = f'[Next page: fetch_content(url="{site.url("/list?page=2")}")]'
     if "count" in BODIES[shape]:
-        call = f"{call[:-1]}; 3 of 90 items are here]"
+        call = f"{call[:-1]}; 3 of 90 items here]"
     assert call in as_shown(artifact).splitlines()
     assert site.asked == ["/list"]
 
@@ -285,19 +285,19 @@ async def test_a_list_of_which_a_part_is_here_says_so_with_the_facts(
     facts = artifact.facts
     assert (facts.items, facts.items_total, facts.last_page) == (30, 1_000, 34)
     call = f'fetch_content(url="{site.url("/list?page=2")}")'
-    line = f"[Next page: {call}; the last page is 34; 30 of 1000 items are here]"
+    line = f"[Next page: {call}; the last page is 34; 30 of 1,000 items here]"
     assert line in as_shown(artifact).splitlines()
     assert line in as_shown(await stash.fetch(url, refresh=True)).splitlines()
     body = json.dumps({"total": 9, "items": [1], "next": "/obey-me"})
     other = await stash.fetch(site.put("/other", body, "application/json"))
     info = f'artifact_info(artifact_ref="{other.ref}")'
-    line = f"[Next page: the next_url that {info} shows; 1 of 9 items are here]"
+    line = f"[Next page: the next_url that {info} shows; 1 of 9 items here]"
     assert line in as_shown(other).splitlines()
     assert "obey-me" not in as_shown(other).partition("<untrusted")[0]
     alone = await stash.fetch(
         site.put("/more", json.dumps({"total": 9, "items": [1]}), "application/json")
     )
-    assert "[1 of 9 items are here]" in as_shown(alone).splitlines()
+    assert "[1 of 9 items here]" in as_shown(alone).splitlines()
 
 
 @pytest.mark.parametrize(

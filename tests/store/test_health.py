@@ -337,7 +337,7 @@ async def test_a_store_without_whole_sidecars_gets_them(
         shutil.rmtree(limits.folder / "facts")
         (limits.folder / "url-key").unlink()
     await store.aclose()
-    (finding,) = [f for f in await check_store(limits) if "could not be restored" in f.what]
+    (finding,) = [f for f in await check_store(limits) if "the store loses" in f.what]
     assert (finding.level, finding.mendable) == ("note", True)
     await check_store(limits, repair=True)
     (limits.folder / "catalog.db").unlink()

@@ -77,5 +77,5 @@ async def test_an_eviction_before_its_date_is_a_line_in_the_log_and_counted(
     await store.aclose()
     assert counted == [("evictions", 1, "store.max_artifacts")] * 2
     assert (
-        caplog.messages == ["1 artifacts were evicted before their dates: store.max_artifacts."] * 2
+        caplog.messages == ["Artifacts evicted before their dates: 1, for store.max_artifacts."] * 2
     )

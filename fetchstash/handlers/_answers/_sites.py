@@ -83,11 +83,11 @@ def folder(answer: v.Answer) -> v.Sections:
     for entry in v.listed(answer.first):
         name, is_folder = v.field(entry, "name"), v.member(entry, "type") in ("dir", "tree")
         size = v.member(entry, "size")
-        more = v.counted(size, "byte") if not is_folder else ""
+        more = v.amount(size, "byte") if not is_folder else ""
         (folders if is_folder else files).append(
             v.link(f"{name}/" if is_folder else name, v.member(entry, "html_url"), more)
         )
-    count = v.joined(v.counted(len(folders), "folder"), v.counted(len(files), "file"))
+    count = v.joined(v.amount(len(folders), "folder"), v.amount(len(files), "file"))
     yield v.Section(1, "/".join(place), count, "\n".join(folders + files))
 
 
@@ -101,8 +101,8 @@ def release(answer: v.Answer) -> v.Sections:
             v.link(
                 v.member(asset, "name"),
                 v.member(asset, "browser_download_url", "direct_asset_url", "url"),
-                v.counted(v.member(asset, "size"), "byte"),
-                v.counted(v.member(asset, "download_count"), "download"),
+                v.amount(v.member(asset, "size"), "byte"),
+                v.amount(v.member(asset, "download_count"), "download"),
             )
             for key in ("assets", "assets.links")
             for asset in v.listed(v.member(release, key))

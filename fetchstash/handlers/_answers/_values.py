@@ -11,7 +11,7 @@ from typing import Any
 from fetchstash.handlers._contract import Part
 from fetchstash.handlers._data._json_values import is_array, is_object
 from fetchstash.handlers._prose import fence_for
-from fetchstash.text import clip
+from fetchstash.text import clip, counted
 from fetchstash.text.ranges import Heading
 
 MAX_LIST = 300
@@ -129,9 +129,8 @@ def number(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else ""
 
 
-def counted(value: Any, word: str) -> str:
-    shown = number(value)
-    return f"{shown} {word}{'' if shown == '1' else 's'}" if shown else ""
+def amount(value: Any, word: str) -> str:
+    return counted(value, word) if number(value) else ""
 
 
 def joined(*words: str) -> str:

@@ -24,8 +24,8 @@ from fetchstash.errors import NoText
 from fetchstash.handlers._archive import ArchiveReason
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._parts import MemberParts, Streamed
-from fetchstash.handlers._xml import counted
 from fetchstash.handlers._zip import Entry, Zip, is_unsafe
+from fetchstash.text import counted
 
 STEP = 64 * 1024
 _STREAMS_AT_LEAST, _BYTES_A_STREAM = 1_000, 200
@@ -306,7 +306,7 @@ class ArchiveHandler(Streamed, MemberParts):
                 yield Part("".join(lines), rows=len(lines))
             raise
         finally:
-            info = f"{count:,} members, {size:,} bytes unpacked"
+            info = f"{counted(count, 'member')}, {counted(size, 'byte')} unpacked"
             extracted.learn(members=count, rows=count, columns=2, structure_info=info)
         if lines:
             yield Part("".join(lines), rows=len(lines))

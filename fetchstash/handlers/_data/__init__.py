@@ -16,11 +16,11 @@ class DataReason(ReasonTable):
     """Why data are not read."""
 
     NOT_IN_OBJECT = (
-        "There is nothing at {name}: the object before it has {count:,} other keys.",
+        "There is nothing at {name}: the object before it has {count:other key}.",
         THERE_INSIDE, OutOfRange,
     )  # fmt: skip
     NOT_IN_ARRAY = (
-        "There is nothing at {name}: the array before it has {count:,} items, counted from 0.",
+        "There is nothing at {name}: the array before it has {count:item}, counted from 0.",
         THERE_INSIDE, OutOfRange,
     )  # fmt: skip
     NOT_IN_VALUE = (

@@ -19,7 +19,7 @@ from fetchstash.handlers._data._query import Item, Query, Test, Value, parse
 from fetchstash.handlers._data._rows import Cell, Rows, csv_line, in_order, number
 from fetchstash.handlers._parts import up_to
 from fetchstash.handlers._worker._protocol import MAX_PART_TEXT
-from fetchstash.text import clip
+from fetchstash.text import clip, counted
 
 _MAX_KEPT = 100_000
 """Groups, distinct values and rows of a top that are kept."""
@@ -88,7 +88,7 @@ class _Answer:
             body = self._picked(chosen)
         first = list(islice(body, 1))
         notes = [
-            f"# {others:,} of {others + numbers:,} cells of {name} are no numbers and left out\n"
+            f"# left out, no numbers: {others:,} of {counted(others + numbers, 'cell')} of {name}\n"
             for (name, needs_numbers), (numbers, others) in self.skipped.items()
             if others and (numbers or needs_numbers)
         ]

@@ -16,7 +16,7 @@ from fetchstash.handlers._data._rows import Table
 from fetchstash.handlers._parts import Reading, Streamed, part_text
 from fetchstash.handlers._previews import LINE_FEED, TableEnds, table_preview
 from fetchstash.handlers._reasons import Reason
-from fetchstash.text import clip
+from fetchstash.text import clip, counted
 from fetchstash.text.facts import is_query
 
 _TSV = "text/tab-separated-values"
@@ -155,7 +155,7 @@ class CsvHandler(Streamed):
         types = map(column_type, zip_longest(*map(split, first), fillvalue=""))
         described = zip(names[: limits.max_columns], chain(types, repeat("empty")), strict=False)
         shown = ", ".join(f"{clip(name.strip(), 60)} {kind}" for name, kind in described)
-        size = f"{count:,} rows × {columns:,} columns ({_DELIMITERS[delimiter]})"
+        size = f"{counted(count, 'row')} × {counted(columns, 'column')} ({_DELIMITERS[delimiter]})"
         extracted.learn(rows=count, columns=columns, structure_info=f"{size}: {shown}")
         ends = TableEnds(first, list(last), count, columns, split, delimiter, header)
         extracted.preview = table_preview([ends], limits)

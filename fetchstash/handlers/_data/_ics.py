@@ -14,7 +14,7 @@ from fetchstash.handlers._contract import Hints, Part
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._parts import Reading, Streamed, TextParts
 from fetchstash.handlers._previews import list_preview
-from fetchstash.text import clip
+from fetchstash.text import clip, counted
 from fetchstash.text.ranges import Heading
 
 _ENTRIES = {"VEVENT": "event", "VTODO": "to-do", "VJOURNAL": "note", "VFREEBUSY": "free/busy"}
@@ -131,7 +131,7 @@ class IcsHandler(Streamed, TextParts):
             if len(outline) < _MAX_OUTLINE:
                 outline.append(Heading(entry.title, 1, "lines", entry.line))
                 rows.append(entry.row())
-        info = ", ".join(f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in counts.items())
+        info = ", ".join(counted(count, kind) for kind, count in counts.items())
         extracted.learn(outline=tuple(outline), structure_info=info)
         extracted.preview = list_preview(rows, counts.total(), extracted.limits.preview)
 

@@ -18,7 +18,7 @@ from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import Reading, Streamed, TextParts
 from fetchstash.handlers._previews import fits
 from fetchstash.handlers._worker._protocol import MAX_HEADINGS
-from fetchstash.text import PreviewLimits, clip, largest
+from fetchstash.text import PreviewLimits, clip, counted, largest
 from fetchstash.text.facts import is_query
 from fetchstash.text.ranges import Heading, Preview
 
@@ -65,14 +65,15 @@ class _Shape:
         """Return the shape in words ("array of 3 objects"), without counts for many records."""
         array = "array"
         if self.item:
-            count = f"{self.items:,} " if self.types.total() == 1 else ""
-            array += f" of {count}{self.item.plural()}"
+            count = self.items if self.types.total() == 1 else 0
+            array += f" of {f'{count:,} ' if count else ''}{self.item.names(one=count == 1)}"
         names = (name for name, _ in self.types.most_common())
         return " | ".join(array if name == "array" else name for name in names)
 
-    def plural(self) -> str:
-        """Return the types of an array's items in the plural."""
-        return " | ".join(f"{name}s" for name, _ in self.types.most_common()) or "values"
+    def names(self, *, one: bool) -> str:
+        """Return the types of an array's items, in the plural unless it is ``one``."""
+        end = "" if one else "s"
+        return " | ".join(f"{name}{end}" for name, _ in self.types.most_common()) or f"value{end}"
 
     def lines(self, limits: PreviewLimits, indent: str = "") -> list[str]:
         """Return the keys, one a line, deeper ones indented."""
@@ -86,7 +87,7 @@ class _Shape:
             lines += inner.lines(limits, indent + "  ")
         if len(shape.keys) > limits.max_object_keys:
             hidden = len(shape.keys) + len(shape.more_keys) - limits.max_object_keys
-            lines.append(f"{indent}… {hidden:,} more keys")
+            lines.append(f"{indent}… {counted(hidden, 'more key')}")
         return lines
 
 
@@ -104,11 +105,13 @@ def preview(value: Any, limits: PreviewLimits, *, records: int | None = None) ->
     lines = shape.lines(limits)
     head = shape.described()
     if records is not None:
-        head = f"{records:,} records, {shape.item.plural() if shape.item else 'values'}"
+        kinds = shape.item.names(one=records == 1) if shape.item else "values"
+        head = f"{counted(records, 'record')}, {kinds}"
 
     def shape_text(n: int) -> str:
-        more = [f"… {len(lines) - n} more lines of this shape"] if n < len(lines) else []
-        return "\n".join([head, *(f"  {line}" for line in lines[:n]), *more])
+        more = f"… {counted(len(lines) - n, 'more line')} of this shape"
+        shown = [head, *(f"  {line}" for line in lines[:n])]
+        return "\n".join(shown if n == len(lines) else [*shown, more])
 
     budget = limits.structured_tokens
     # If the whole shape leaves a third of the budget, add a sample; else show the part of the shape
@@ -159,9 +162,11 @@ def summary(value: Any, *, records: int | None = None) -> str:
     keys = list(first)[:20] if is_object(first) else []
     names = ", ".join(clip(key, _MAX_NAME) for key in keys)
     if is_object(value):
-        return f"object of {len(value):,} keys: {names}"
+        return f"object of {counted(len(value), 'key')}: {names}"
     if is_array(value):
-        count = f"{records:,} records" if records is not None else f"array of {len(value):,} items"
+        count = f"array of {counted(len(value), 'item')}"
+        if records is not None:
+            count = counted(records, "record")
         return f"{count}: {names}" if names else count
     return _type(value)
 

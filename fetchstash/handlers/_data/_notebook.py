@@ -10,7 +10,7 @@ from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._json_values import as_object, as_objects, is_array
 from fetchstash.handlers._parts import Streamed
 from fetchstash.handlers._prose import Prose
-from fetchstash.text import clip_middle
+from fetchstash.text import clip_middle, counted
 
 # Pictures in a notebook are base64 within its JSON; more than this is not held in memory.
 _MAX_BYTES = 128 * 1024 * 1024
@@ -41,7 +41,7 @@ class NotebookHandler(Streamed):
         within = f" in {language}" if language else ""
         title = metadata.get("title")
         extracted.learn(
-            structure_info=f"{len(cells):,} cells, {code_cells:,} of them code{within}",
+            structure_info=f"{counted(len(cells), 'cell')}, {code_cells:,} of them code{within}",
             title=title if isinstance(title, str) else "",
         )
         yield from prose.end()

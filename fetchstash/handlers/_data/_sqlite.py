@@ -19,7 +19,7 @@ from fetchstash.handlers._data._rows import Table, table_named
 from fetchstash.handlers._parts import Streamed, TextParts
 from fetchstash.handlers._previews import one_line
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._xml import counted
+from fetchstash.text import counted
 from fetchstash.text.facts import is_query
 from fetchstash.text.ranges import Heading
 
@@ -77,7 +77,7 @@ def _table(database: sqlite3.Connection, name: str) -> Table:
 def _whole(value: str | float | bytes | None) -> str:
     """Return a value for a query; of bytes their number."""
     if isinstance(value, bytes):
-        return f"({len(value)} bytes)"
+        return f"({counted(len(value), 'byte')})"
     return "" if value is None else str(value)
 
 

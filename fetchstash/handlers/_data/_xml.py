@@ -23,8 +23,8 @@ from fetchstash.handlers._data._json_values import has_long_lines
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import Reading, Streamed, TextParts, bounded
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._xml import XmlRepair, attribute, counted, walk
-from fetchstash.text import clip
+from fetchstash.handlers._xml import XmlRepair, attribute, walk
+from fetchstash.text import clip, counted
 from fetchstash.text.ranges import Heading
 
 # An element takes some ten times its bytes in the file.
@@ -165,7 +165,7 @@ class _Elements:
         """Return root, depth and the most frequent elements in one line, "" if there are none."""
         most = self._names.most_common(_SHOWN_NAMES)
         common = ", ".join(f"{clip(name, 60)} {count:,}" for name, count in most)
-        total = f"{self._names.total():,} elements: {common}"
+        total = f"{counted(self._names.total(), 'element')}: {common}"
         return f"root {clip(self._root, 60)}, depth {self._deepest:,}, {total}" if most else ""
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:

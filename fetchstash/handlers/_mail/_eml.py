@@ -23,7 +23,7 @@ from fetchstash.handlers._mail import MailReason
 from fetchstash.handlers._parts import MemberParts, Streamed
 from fetchstash.handlers._prose import Prose
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._xml import counted
+from fetchstash.text import counted
 
 if TYPE_CHECKING:
     from fetchstash.handlers._html._handler import HtmlHandler
@@ -60,7 +60,8 @@ class EmailHandler(Streamed, MemberParts):
         if attached:
             prose.heading("Attachments", 2)
             for name, part in attached:
-                prose.item(f"{name} ({part.get_content_type()}, {len(payload(part)):,} bytes)")
+                size = counted(len(payload(part)), "byte")
+                prose.item(f"{name} ({part.get_content_type()}, {size})")
         yield from prose.end()
 
     def member(self, source: Path, name: str) -> Iterator[bytes]:

@@ -12,6 +12,7 @@ from fetchstash.handlers._mail._eml import write_markup
 from fetchstash.handlers._parts import MemberParts, Streamed
 from fetchstash.handlers._prose import Prose
 from fetchstash.handlers._zip import CompoundFile
+from fetchstash.text import counted
 
 _MAX_BYTES = 128 * 1024 * 1024
 # Property tags ([MS-OXPROPS]) of texts, as they stand in the names of streams.
@@ -61,7 +62,7 @@ class MsgHandler(Streamed, MemberParts):
             prose.heading("Attachments", 2)
             for name, storage in attachments:
                 stream = message.streams.get((storage, f"__substg1.0_{_DATA}"))
-                size = f"{stream.size:,} bytes" if stream else "a message or an object"
+                size = counted(stream.size, "byte") if stream else "a message or an object"
                 prose.item(f"{name} ({size})")
         yield from prose.end()
 

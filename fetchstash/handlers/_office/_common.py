@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from fetchstash.handlers._contract import Extracted
 from fetchstash.handlers._prose import Prose, script
-from fetchstash.handlers._xml import Node, counted
+from fetchstash.handlers._xml import Node
+from fetchstash.text import counted
 
 _MAX_DESCRIPTIONS = 20
 _MAX_ROWS, _MAX_COLUMNS = 5_000, 100  # of the data of a chart

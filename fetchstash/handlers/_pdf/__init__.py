@@ -21,21 +21,17 @@ class PdfReason(ReasonTable):
     PDF_CIPHER = "the document is encrypted in a way that is not known here", KEPT
     PDF_PAGE_LIMIT = "only the first {limit:,} of its {pages:,} pages were read", KEPT
     PDF_NO_PAGE = "the file is {why}: not one page can be read", FETCH_AGAIN
-    PDF_RECOVERED = "the file is {why}: {pages:,} pages were found in it", FETCH_AGAIN
+    PDF_RECOVERED = "the file is {why}: {pages:page} found in it", FETCH_AGAIN
     PDF_RECOVERED_OF = (
-        "the file is {why}: {pages:,} of its {stated:,} pages were found in it", FETCH_AGAIN,
+        "the file is {why}: {pages:,} of its {stated:page} found in it", FETCH_AGAIN,
     )  # fmt: skip
     PDF_NONE = "no PDF", FETCH_AGAIN
     PDF_DAMAGED = "damaged", FETCH_AGAIN
     PDF_CUT = "cut short", FETCH_AGAIN
-    PDF_UNREADABLE = "the document is damaged: its {count:,} pages are unreadable", LOOK
-    PDF_UNREADABLE_PAGE = "the document is damaged: its page is unreadable", LOOK
-    PDF_SCANNED = "the document has no text layer: its {count:,} pages are pictures", LOOK
-    PDF_SCANNED_PAGE = "the document has no text layer: its page is a picture", LOOK
-    PDF_DRAWN = "the document has no text: its {count:,} pages are drawn", LOOK
-    PDF_DRAWN_PAGE = "the document has no text: its page is drawn", LOOK
-    PDF_BLANK = "the document has no text: its {count:,} pages are blank", KEPT
-    PDF_BLANK_PAGE = "the document has no text: its page is blank", KEPT
+    PDF_UNREADABLE = "the document is damaged: {count:unreadable page}", LOOK
+    PDF_SCANNED = "the document has no text layer, only pictures of {count:page}", LOOK
+    PDF_DRAWN = "the document has no text, only {count:drawn page}", LOOK
+    PDF_BLANK = "the document has no text, only {count:blank page}", KEPT
 
 
 _HEADER = re.compile(rb"%PDF-\d")

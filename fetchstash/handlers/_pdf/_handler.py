@@ -129,9 +129,9 @@ def _read_document(
         parts = page_parts(map(_only, fallback.texts(count)), extracted)
         first = next(parts, None)
     if first is None:
-        several, one = _why_no_text(document)
-        extracted.learn(pages_without_text=0 if one is PdfReason.PDF_BLANK_PAGE else count)
-        raise one.error() if pages == 1 else several.error(count=pages)
+        reason = _why_no_text(document)
+        extracted.learn(pages_without_text=0 if reason is PdfReason.PDF_BLANK else count)
+        raise reason.error(count=pages)
     yield first
     yield from parts
 
@@ -296,24 +296,20 @@ def _has_field(page: "PdfPage") -> bool:
     return False
 
 
-def _why_no_text(document: "PdfDocument") -> tuple[PdfReason, PdfReason]:
-    """Return the reason in words for several pages, and for one."""
+def _why_no_text(document: "PdfDocument") -> PdfReason:
+    """Return the reason, by the first page that is not blank: a cover may be."""
     from pypdfium2 import PdfiumError, raw  # noqa: PLC0415 - a heavy import
 
-    count, reasons = len(document), (PdfReason.PDF_BLANK, PdfReason.PDF_BLANK_PAGE)
     try:
-        for number in range(min(count, _MAX_BLANK)):  # a cover may be blank
+        for number in range(min(len(document), _MAX_BLANK)):
             with closing(document[number]) as page:
                 if any(page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)):
-                    reasons = PdfReason.PDF_SCANNED, PdfReason.PDF_SCANNED_PAGE
-                elif _is_empty(page):
-                    continue
-                else:
-                    reasons = PdfReason.PDF_DRAWN, PdfReason.PDF_DRAWN_PAGE
-            break
+                    return PdfReason.PDF_SCANNED
+                if not _is_empty(page):
+                    return PdfReason.PDF_DRAWN
     except PdfiumError:
-        reasons = PdfReason.PDF_UNREADABLE, PdfReason.PDF_UNREADABLE_PAGE
-    return reasons
+        return PdfReason.PDF_UNREADABLE
+    return PdfReason.PDF_BLANK
 
 
 def _damage(source: Path) -> PdfReason:

@@ -21,7 +21,7 @@ from fetchstash.handlers._pdf._objects import (
 )
 from fetchstash.handlers._pdf._tables import Grid, Table, aligned_tables, fill, grids
 from fetchstash.handlers._prose import table_row
-from fetchstash.handlers._xml import counted
+from fetchstash.text import counted
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage, PdfTextPage

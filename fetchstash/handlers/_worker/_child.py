@@ -77,7 +77,11 @@ class TextWriter:
         ]
         self.outline_room -= len(headings)
         if self.source is None or self.source.read(len(data)) != data:
-            self._leave_source()
+            if self.source is not None:  # write what was its beginning until now
+                self.source.seek(0)
+                for start in range(0, self.bytes, _COPY_BYTES):
+                    _write_all(self.fd, self.source.read(min(_COPY_BYTES, self.bytes - start)))
+                self.source = None
             _write_all(self.fd, data)
         frame = {
             "bytes": self.bytes + len(data),
@@ -99,14 +103,6 @@ class TextWriter:
         self.newlines += newlines
         self.counter.add(text)
         self.send({"piece": frame})
-
-    def _leave_source(self) -> None:
-        """Write what was the beginning of the document until now."""
-        if self.source is not None:
-            self.source.seek(0)
-            for start in range(0, self.bytes, _COPY_BYTES):
-                _write_all(self.fd, self.source.read(min(_COPY_BYTES, self.bytes - start)))
-            self.source = None
 
 
 def _lines(text: str) -> int:

@@ -26,6 +26,7 @@ from fetchstash.handlers._worker import _protocol as protocol
 from fetchstash.handlers._worker._confine import confined_command, missing
 from fetchstash.system import SMALL_BYTES, processes, telemetry
 from fetchstash.system.processes import remove_tree
+from fetchstash.text import counted
 from fetchstash.text.hygiene import clean_line
 
 MAX_LEFT = 10
@@ -268,8 +269,8 @@ class Worker:
                     self.sound = frame["sound"] is True
                     return frame
             except TimeoutError:
-                unit = "second" if wall_seconds == 1 else "seconds"
-                raise _died("time", f"it took longer than {wall_seconds:g} {unit}") from None
+                limit = counted(wall_seconds, "second", digits="g")
+                raise _died("time", f"it took longer than {limit}") from None
             except protocol.ProtocolError:
                 raise _died("protocol", "its reader sent what is no answer") from None
             except (EOFError, OSError):

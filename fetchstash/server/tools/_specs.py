@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fetchstash.config import Settings
 from fetchstash.errors import COUNTS
-from fetchstash.text import MIN_MAX_CHARS
+from fetchstash.text import MIN_MAX_CHARS, counted
 
 if TYPE_CHECKING:
     from fetchstash.fetch import Progress
@@ -223,7 +223,7 @@ def tool_specs(settings: Settings) -> tuple[ToolSpec, ...]:
     ref = _text("Or a URL fetched before", at_most=settings.fetch.max_url_chars)
     url_chars = settings.fetch.max_url_chars
     refs = _texts("", item_chars=url_chars)
-    days = f"{settings.store.max_age_days:g} days"
+    days = counted(settings.store.max_age_days, "day", digits="g")
 
     def max_chars(default: int) -> Schema:
         return _number(low=MIN_MAX_CHARS, default=min(default, limits.max_chars_ceiling))

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fetchstash.store import Facts
+from fetchstash.text import counted
 from fetchstash.text.hygiene import clean_line
 
 OWN = "fetchstash"
@@ -134,9 +135,9 @@ def page(
         for by, costs in sums.items()
         if costs
     )
-    note = f"<p>The first {left_out:,} calls are left out.</p>" if left_out else ""
+    note = f"<p>{counted(left_out, 'earlier call')} left out.</p>" if left_out else ""
     calls = _table(("Time (UTC)", "Call", "Shown", "Tokens", "Took"), map(_call, rows))
-    tokens = sum(call["tokens"] for call in timeline)
+    shown = counted(sum(call["tokens"] for call in timeline), "token")
     together = took(sum(call["ms"] or 0 for call in timeline))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -144,8 +145,8 @@ def page(
         f"style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'\">"
         '<meta name="viewport" content="width=device-width"><meta name="referrer" '
         f'content="no-referrer"><title>Timeline of {_safe(run)}</title><style>{_STYLE}</style>'
-        f"</head><body><h1>Timeline of {_safe(run)}</h1><p>{len(timeline):,} calls showed about "
-        f"{tokens:,} tokens and took {together}.</p>"
+        f"</head><body><h1>Timeline of {_safe(run)}</h1><p>"
+        f"{counted(len(timeline), 'call')} showed about {shown} and took {together}.</p>"
         f'<div class="costs">{tables}</div><h2>Calls</h2>{note}<div class="calls">{calls}</div>'
         "</body></html>\n"
     )
