@@ -104,7 +104,7 @@ def test_from_another_folder_it_is_said_what_is_kept_for_others_and_what_lists_i
         assert run(*words, code=3).stderr == f"[unknown_ref] There is no {words[1]}: n{line}"
     assert " ".join(plain(run.on_terminal("ls")).split()) == f"N{line}".strip()
     assert len(run("ls", "--all-runs").stdout.splitlines()) == 2
-    assert "kept for the run 'x'; 2 artifacts" in run("ls", "--run", "x").stderr
+    assert "kept for the run 'x'; for others 2 artifacts" in run("ls", "--run", "x").stderr
     run.folder = store
     assert run("ls").stderr == ""
 
