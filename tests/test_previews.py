@@ -62,7 +62,7 @@ def test_a_text_is_shown_by_its_first_and_last_lines_to_the_bound() -> None:
     assert lines[: between - 1] == LINES[: between - 1]
     assert LINES[between - 1].startswith(lines[between - 1].removesuffix("…"))
     assert lines[between + 1 :] == LINES[between + 1 - len(lines) :]
-    assert lines[between] == f"… {10_000 - len(lines) + 1:,} more lines …"
+    assert lines[between] == f"… {10_000 - len(lines) + 1} more lines …"
     assert said(found).startswith(f"[Shown: {len(lines) - 1} of 10000 lines, ≈")
     assert found.text.endswith("offset=0)")
 
@@ -180,7 +180,7 @@ def test_as_many_lines_of_each_end_are_shown_as_there_may_be(head: int, tail: in
     shown, count = head_and_tail(LINES, LINES, len(LINES), (head, tail), 99, lambda _: True)
     assert shown.split("\n") == [
         *LINES[:head],
-        f"… {10_000 - head - tail:,} more lines …",
+        f"… {10_000 - head - tail} more lines …",
         *LINES[len(LINES) - tail :],
     ]
     assert count == head + tail

@@ -118,7 +118,7 @@ def _shown(tables: Sequence[TableEnds], bounds: _Bounds, limits: PreviewLimits) 
         cut += sum(cells for _, cells in shown)
         rows = [row for row, _ in shown]
         if left_out:
-            rows.insert(len(begin), f"… {counted(left_out, 'more row')} …")
+            rows.insert(len(begin), f"… {counted(left_out, 'more row', digits='d')} …")
         lines += rows
     rest = tables[bounds.tables :]
     lines += [""] * bool(rest) + [clip(table.title, _MAX_TITLE) for table in rest[: bounds.titles]]

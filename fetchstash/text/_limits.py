@@ -122,7 +122,7 @@ def head_and_tail(
 
     def joined(begin: Sequence[str], end: Sequence[str], count: int) -> str:
         left_out = total - count
-        between = [f"… {counted(left_out, 'more line')} …"] if left_out else []
+        between = [f"… {counted(left_out, 'more line', digits='d')} …"] if left_out else []
         return "\n".join([*begin, *between, *end])
 
     def lines(number: int, width: int) -> str:

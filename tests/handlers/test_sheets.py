@@ -161,7 +161,7 @@ def test_many_rows_come_in_batches_and_the_preview_shows_both_ends(
     parts: list[Part] = list(extracted.parts or ())
     assert [part.rows for part in parts] == [0, 1_000, 1_000, 500, 0]
     assert (extracted.facts.rows, extracted.facts.columns) == (2_500, 1)
-    assert extracted.preview.text == "## S (A1:A2501)\nRow\n2\n3\n… 2,497 more rows …\n2501"
+    assert extracted.preview.text == "## S (A1:A2501)\nRow\n2\n3\n… 2497 more rows …\n2501"
     assert (extracted.preview.rows_shown, extracted.preview.total_rows) == (3, 2_500)
 
 
