@@ -504,9 +504,20 @@ def test_the_lead_below_the_title_of_documentation_and_code_at_its_end_are_kept(
 def test_a_page_that_says_what_it_is_keeps_less(
     monkeypatch: pytest.MonkeyPatch, kind: str, is_kept: bool
 ) -> None:
-    blocks = _blocks.cut(_tree.parse("".join(f"<p>{n} {PROSE}</p>" for n in range(9))))
+    text = "".join(f"<p>{n} {PROSE}</p>" for n in range(8))
+    blocks = _blocks.cut(_tree.parse(f"{text}<div>8 {PROSE}</div>"))
     monkeypatch.setattr(_content, "log_odds", Mock(return_value=[2.0] * 8 + [0.0]))
     assert _content.content(blocks, kind) == [True] * 8 + [is_kept]
+
+
+def test_bodies_of_posts_are_kept_together_and_signatures_left_out_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    post = "<article><p>{0} {1}</p><div class=signature>Warden {0} of the gate</div></article>"
+    page = _tree.parse("".join(post.format(n, PROSE) for n in range(4)))
+    scores = [3.0, -3.0, 3.0, 0.5, -1.0, -3.0, 3.0, -3.0]
+    monkeypatch.setattr(_content, "log_odds", Mock(return_value=scores))
+    assert _content.content(_blocks.cut(page)) == [True, False] * 4
 
 
 @pytest.mark.parametrize(

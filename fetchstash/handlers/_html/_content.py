@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import compress
-from operator import not_
+from operator import mul, not_
 from urllib.parse import unquote
 
 from fetchstash.handlers._html import _features, _repairs
@@ -168,6 +168,33 @@ def _is_title(block: Block) -> bool:
     )
 
 
+LEAST_ALIKE = 3  # blocks at one place of a template
+PLACE_REACH = 5  # elements above a block whose tags and classes say its place
+
+
+def at_places(blocks: list[Block], scores: list[float]) -> list[float]:
+    """Return the scores; blocks at one place of a page's template have their mean, by words.
+
+    The bodies of posts, the bylines above them and the labels of fields are content, or are not.
+    """
+
+    @cache
+    def place(element: Element) -> tuple[tuple[str, str], ...]:
+        return tuple((e.tag, e.get("class")) for e in element.nearest(PLACE_REACH))
+
+    alike: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+    for number, block in enumerate(blocks):
+        alike[block.kind, bool(block.link), place(block.parent)].append(number)
+    averaged = list(scores)
+    for numbers in alike.values():
+        if len(numbers) >= LEAST_ALIKE:
+            words = [blocks[number].count + 1 for number in numbers]
+            mean = sum(map(mul, words, map(scores.__getitem__, numbers))) / sum(words)
+            for number in numbers:
+                averaged[number] = mean
+    return averaged
+
+
 MIN_SISTERS, MIN_KEPT = 5, 0.9  # items of a list of which text is kept, and their share
 MAX_CLASSES = 10  # of an element
 
@@ -242,7 +269,8 @@ def _choose(blocks: list[Block], kind: str) -> list[bool]:
     size = size_of(blocks)
     if len(blocks) > MAX_SCORED or size < MIN_SCORED_CHARS:
         return _repairs.by_rules_alone(blocks)
-    scores = [score - _LESS if kind else score for score in log_odds(blocks)]
+    less = _LESS if kind else 0
+    scores = [score - less for score in at_places(blocks, log_odds(blocks))]
     keep = likeliest(scores, [block.count for block in blocks])
     if size < SHORT_PAGE_CHARS:
         by_place = _repairs.by_rules_alone(blocks)
