@@ -195,7 +195,7 @@ def folded(line: str) -> str:
         ),
         (
             "PHOTO;PNG;ENCODING=BASE64:\n" + PICTURE.replace("A", "A\n"),
-            "PHOTO;PNG;ENCODING=BASE64:(image, 180 bytes)\n",
+            "PHOTO;PNG;ENCODING=BASE64:(image, 180 bytes)",
         ),
         (folded(f"{FILE}{PICTURE}"), f"{FILE}(application/pdf, 180 bytes)"),
         ("PHOTO:https://example.org/a.png", "PHOTO:https://example.org/a.png"),

@@ -120,11 +120,6 @@ def column_type(cells_of_column: Iterable[str]) -> str:
 _MAX_ROW_LINES, _MAX_ROW_CHARS = 1_000, 4_000_000
 _TYPE_ROWS = 1_000
 
-_CELL_QUOTE = re.compile(r'(?:^|[,;\t|:])"')
-# The rest of a quoted cell, with doubled quotes in it (RFC 4180, section 2). ``re`` keeps some
-# hundred bytes for each repetition, so their number is bounded.
-_QUOTED = re.compile(r'[^"]*(?:""[^"]*){0,1000}("(?!"))?')
-
 
 class CsvHandler(Streamed):
     """Reads tables whose cells are separated by commas, tabs, semicolons or the like."""
@@ -263,15 +258,12 @@ def _joined(lines: list[str]) -> tuple[list[str], list[str]]:
 
 def _ends_in_cell(line: str) -> bool:
     """Return whether a quoted cell is open at the end of ``line``, for any delimiter."""
-    at = 0
-    while opening := _CELL_QUOTE.search(line, at):
-        at = opening.end()
-        while (rest := _QUOTED.match(line, at)) and not rest[1]:
-            at = rest.end()
-            if at == len(line):
+    for delimiter in (d for d in _DELIMITERS if f'{d}"' in d + line):
+        try:
+            next(csv.reader([line], delimiter=delimiter, strict=True))
+        except csv.Error as error:
+            if "expected after" not in str(error):  # text behind the quote that ends a cell
                 return True
-        assert rest is not None
-        at = rest.end()
     return False
 
 

@@ -30,55 +30,40 @@ _TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?$")
 _ZONE = re.compile(r";TZID=\"?([^\";]{1,60})", re.IGNORECASE)
 _ESCAPED = re.compile(r"\\([\\;,nN])")
 
-# Where a value in base64 begins: behind a data URI (RFC 6350, section 6.2.4) or the parameter that
-# says so (RFC 5545, section 3.2.7; vCard 2.1 and 3.0). A card of 2.1 does not fold its lines.
+# A property with the lines that go on with it: folded ones, and in a card of vCard 2.1 those that
+# hold base64 alone. Possessive: ``re`` would keep some hundred bytes for each line.
+_LINES = re.compile(r"[^\n]*+(?:\n(?:[ \t][^\n]*+|[A-Za-z0-9+/=]*+(?![^\n])))*+\n?")
+# A value in base64 follows a data URI (RFC 6350, section 6.2.4) or a parameter that says so
+# (RFC 5545, section 3.2.7; vCard 2.1 and 3.0).
 _VALUE = re.compile(
     r"((?:[\w-]{1,60}\.)?([\w-]{1,60})((?:;[^:;\"\n]*(?:\"[^\"\n]*\"[^:;\"\n]*)*)*)):"
     r"(?:data:([^;,\n]{0,100})[^,\n]{0,200};base64\\?,)?",
     re.IGNORECASE,
 )
 _IN_BASE64 = re.compile(r";(?:ENCODING=\"?B(?:ASE64)?\"?|BASE64)(?:;|$)", re.IGNORECASE)
-_BASE64_LINE = re.compile(r"[ \t].*\n?|[A-Za-z0-9+/=]+\n?")
 _MEDIA_TYPE = re.compile(r";(?:FMT|MEDIA)?TYPE=\"?([\w.+/-]{1,100})", re.IGNORECASE)
 _FAMILIES = {"PHOTO": "image", "LOGO": "image", "SOUND": "audio"}
-_LINES_OF_PARAMETERS = 8
-_LINE, _FOLD = re.compile(r"[^\n]*\n|[^\n]+"), re.compile(r"\n[ \t]")
+_MAX_PARAMETERS = 2_000  # characters
 
 
 def without_media(chunks: Iterable[str]) -> Iterator[str]:
     """Yield a text with media type and size in the place of each value in base64."""
-    begun, size = "", 0  # what stands before the value, "" outside of one; its characters
-    held: list[str] = []  # the lines of a property that may yet come to a value
+    kept = ""
     for chunk in chunks:
-        kept: list[str] = []
-        for line in _LINE.findall(chunk):
-            if begun and _BASE64_LINE.fullmatch(line):
-                size += len(line.strip())
-                continue
-            kept += [f"{begun}, {size * 3 // 4:,} bytes)\n"] if begun else []
-            is_folded = line[0] in " \t"
-            if not is_folded or len(held) == _LINES_OF_PARAMETERS:
-                kept += held
-                held = []
-            if is_folded and not held:
-                kept.append(line)
-                continue
-            held.append(line)
-            begun, size = _begun(_FOLD.sub("", "".join(held)))
-            held = [] if begun else held
-        yield "".join(kept)
-    yield f"{begun}, {size * 3 // 4:,} bytes)\n" if begun else "".join(held)
+        *properties, kept = filter(None, _LINES.findall(kept + chunk))
+        yield "".join(map(_without_media, properties))
+    yield _without_media(kept)
 
 
-def _begun(line: str) -> tuple[str, int]:
-    """Return what stands before a value in base64, with its media type, and the value's length."""
-    value = _VALUE.match(line)
+def _without_media(lines: str) -> str:
+    value = _VALUE.match(re.sub(r"\n[ \t]", "", lines[:_MAX_PARAMETERS]))
     if value is None or (value[4] is None and not _IN_BASE64.search(value[3])):
-        return "", 0
+        return lines
     named, family = _MEDIA_TYPE.search(value[3]), _FAMILIES.get(value[2].upper(), "")
     kind = (value[4] or (named[1] if named else "")).lower()
     kind = "/".join(filter(None, (family, kind))) if "/" not in kind else kind
-    return f"{value[1]}:({kind or 'data'}", len(line[value.end() :].strip())
+    size = len("".join(lines.split())) - len("".join(value[0].split()))
+    return f"{value[1]}:({kind or 'data'}, {size * 3 // 4:,} bytes)\n"
 
 
 @dataclass(slots=True)

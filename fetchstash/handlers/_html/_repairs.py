@@ -203,7 +203,7 @@ def drop_folds(blocks: list[Block], keep: list[bool]) -> None:
     for alike in folds.values():
         if len(alike) < LEAST_FOLDS:
             continue
-        inside = _held(blocks, alike.__contains__)
+        inside = list(_held(blocks, alike.__contains__).values())
         said = [{w for n in fold for w in blocks[n].words.split()} for fold in inside]
         often = Counter(chain.from_iterable(said))
         again = (sum(2 * often[word] >= len(said) for word in own) / len(own) for own in said)
@@ -234,7 +234,7 @@ def drop_around(blocks: list[Block], keep: list[bool], kind: str) -> None:
     """
     half = sum(block.count for block in compress(blocks, keep)) / 2
     for name in (_BAR, _AROUND[kind]):
-        for inside in _held(blocks, partial(_is_named, name)):
+        for inside in _held(blocks, partial(_is_named, name)).values():
             size = sum(blocks[n].count for n in inside)
             is_told = name is not _BAR or 3 * sum(blocks[n].linked for n in inside) >= size
             if is_told and sum(blocks[n].count for n in inside if keep[n]) < half:
@@ -251,25 +251,20 @@ def drop_menus(blocks: list[Block], keep: list[bool]) -> None:
 
     A cell with a heading is no menu.
     """
-    held: defaultdict[Element, list[Block]] = defaultdict(list)
-    for block in blocks:
-        for cell in block.parent.outward():
-            if cell.tag == "td":
-                held[cell].append(block)
-    unlinked = {cell: sum(b.count - b.linked for b in inside) for cell, inside in held.items()}
+    held = _held(blocks, lambda element: element.tag == "td")
+    unlinked = {c: sum(blocks[n].count - blocks[n].linked for n in held[c]) for c in held}
     beside: Counter[Element | None] = Counter()
     for cell, words in unlinked.items():
         beside[cell.parent] = max(beside[cell.parent], words)
-    menus = {
-        block
-        for cell, inside in held.items()
-        if max(LEAST_BESIDE - 1, unlinked[cell]) < beside[cell.parent]
-        and unlinked[cell] <= (1 - MIN_LINKED) * sum(block.count for block in inside)
-        and all(block.kind != HEADING for block in inside)
-        and sum(element.tag == "a" for element in cell.descendants()) >= MENU_LINKS
-        for block in inside
-    }
-    keep[:] = [kept and block not in menus for block, kept in zip(blocks, keep, strict=True)]
+    for cell, inside in held.items():
+        if (
+            max(LEAST_BESIDE - 1, unlinked[cell]) < beside[cell.parent]
+            and unlinked[cell] <= (1 - MIN_LINKED) * sum(blocks[n].count for n in inside)
+            and all(blocks[n].kind != HEADING for n in inside)
+            and sum(element.tag == "a" for element in cell.descendants()) >= MENU_LINKS
+        ):
+            for number in inside:
+                keep[number] = False
 
 
 def _is_named(name: re.Pattern[str], element: Element) -> bool:
@@ -277,7 +272,7 @@ def _is_named(name: re.Pattern[str], element: Element) -> bool:
     return name.search(f"{element.get('class')} {ids}".lower()) is not None
 
 
-def _held(blocks: list[Block], is_meant: Callable[[Element], bool]) -> list[list[int]]:
+def _held(blocks: list[Block], is_meant: Callable[[Element], bool]) -> dict[Element, list[int]]:
     """Return the numbers of the blocks in each element that is meant."""
 
     @cache
@@ -291,7 +286,7 @@ def _held(blocks: list[Block], is_meant: Callable[[Element], bool]) -> list[list
     for number, block in enumerate(blocks):
         for element in meant(block.parent):
             held[element].append(number)
-    return list(held.values())
+    return held
 
 
 def drop_copies(blocks: list[Block], keep: list[bool]) -> None:
