@@ -302,7 +302,11 @@ def choose_charset(sample: bytes, label: str = "", declared: str = "") -> str:
     if sample.isascii():
         # ISO 2022 and HZ use ASCII bytes alone; their escapes show them.
         return next(
-            (c for c in [*candidates, *_SEVEN_BIT] if c in _SEVEN_BIT and _shifts(sample, c)),
+            (
+                c
+                for c in [*candidates, *_SEVEN_BIT]
+                if c in _SEVEN_BIT and _SEVEN_BIT[c] in sample and not _errors(sample, c)
+            ),
             "utf-8",
         )
     if _is_utf8(sample, claimed="utf-8" in candidates):
@@ -340,10 +344,6 @@ def read_text(source: Path, label: str = "") -> Iterator[str]:
                 has_cr = "\r" in part  # found ten times as fast as CR LF is replaced
                 yield part.replace("\r\n", "\n").replace("\r", "\n") if has_cr else part
             data, rest = following, text[end:]
-
-
-def _shifts(sample: bytes, charset: str) -> bool:
-    return _SEVEN_BIT[charset] in sample and _errors(sample, charset) == 0
 
 
 def _is_utf8(sample: bytes, *, claimed: bool) -> bool:

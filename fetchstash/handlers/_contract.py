@@ -192,14 +192,6 @@ class Handler(Protocol):
         ...
 
 
-class PartHandler(Handler, Protocol):
-    """A handler that answers requests for a part, too."""
-
-    def part(self, request: PartRequest) -> PartText | Picture:
-        """Return the part that was asked for. Raises OutOfRange, BadArgument or NoText."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Extraction(DocumentFacts):
     """The worker's answer, checked: the facts, and a file of text.

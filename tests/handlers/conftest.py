@@ -96,12 +96,10 @@ def part(save: Save) -> PartOf:
 def read_page(save: Save) -> Read:
     """Extract a web page; return the facts and the whole text."""
 
-    def run(
-        html: str | bytes, *, url: str = PAGE_URL, charset: str = "", max_chars: int = 1_000_000
-    ) -> tuple[Extracted, str]:
+    def run(html: str | bytes, *, url: str = PAGE_URL, charset: str = "") -> tuple[Extracted, str]:
         data = html if isinstance(html, bytes) else html.encode("utf-8", "surrogatepass")
         hints = Hints(url=url, charset=charset)
-        found = handler_named("html").extract(save(data), hints, ExtractLimits(max_chars=max_chars))
+        found = handler_named("html").extract(save(data), hints, ExtractLimits())
         return found, "".join(part.text for part in found.parts or ())
 
     return run

@@ -1,12 +1,9 @@
 """What tests of web pages and of parts share."""
 
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
-from fetchstash.handlers import PartRequest, PartText, built_in
+from fetchstash.handlers import Handler, PartRequest, PartText, Picture, built_in
 from fetchstash.handlers._registry import handler_of
-
-if TYPE_CHECKING:
-    from fetchstash.handlers._contract import PartHandler
 
 PAGE_URL = "https://example.org/guide/page.html"
 PROSE = (
@@ -15,7 +12,11 @@ PROSE = (
 ) * 3
 
 
-def handler_named(name: str) -> "PartHandler":
+class PartHandler(Handler, Protocol):
+    def part(self, request: PartRequest) -> PartText | Picture: ...
+
+
+def handler_named(name: str) -> PartHandler:
     """Return the built-in handler of a name, to read in this process. Some have no ``part``."""
     handlers = {handler.name: handler for handler in map(handler_of, built_in().all)}
     return cast("PartHandler", handlers[name])

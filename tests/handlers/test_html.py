@@ -636,12 +636,6 @@ def test_the_outline_gives_the_lines_of_the_headings_in_each_part(save: Save) ->
     assert sum(len(part.headings) for part in parts) == 601
 
 
-def test_text_beyond_the_limit_is_truncated_and_marked(read_page: Read) -> None:
-    extracted, text = read_page(article(f"<p>{PROSE}</p>" * 2_000), max_chars=200_000)
-    assert extracted.facts.extraction_truncated
-    assert 100_000 < len(text) <= 200_000
-
-
 def test_where_too_much_would_be_repeated_marks_keep_the_columns(read: Read) -> None:
     spanning = f"<td rowspan=300>{'gate ' * 16}" * 5
     text = read("html", f"<table><tr>{spanning}<td>0{'<tr><td>1' * 299}</table>".encode())[1]

@@ -204,7 +204,8 @@ def test_a_text_ends_at_max_chars(tmp_path: Path, more: int) -> None:
     text = tmp_path / "text"
     text.touch()
     sent: list[dict[str, Any]] = []
-    assert extract(Extracted([Part("x" * (LIMIT + more))]), text, LIMIT, sent.append)
+    parts = [Part("x\n"), Part("x" * (LIMIT + more - 2)), Part("")]
+    assert extract(Extracted(parts), text, LIMIT, sent.append)
     assert text.stat().st_size == min(LIMIT + more, LIMIT)
     assert sent[-1]["done"]["extraction_truncated"] is (more > 0)
 

@@ -173,7 +173,10 @@ class _Cutter(NamedTuple):
 
     def _add_table(self, table: Element) -> None:
         """Add a table of data; a row that is a heading or shows code parts it in two."""
-        head = _column_names(table)
+        head: Element | None = next(row_elements(table))
+        is_head = all(cell.tag == "th" for cell in head.elements())
+        if not is_head or len(head.text()) > LONGEST_NAMES or _shows_code(head):
+            head = None  # it does not name the columns in few words
         part = Element("table", table.attributes, table.parent)
         part.children += [child for child in table.elements() if child.tag == "caption"]
         is_parted = False
@@ -221,13 +224,6 @@ def _is_indent(quote: Element) -> bool:
     held = [child for child in quote.children if not (isinstance(child, str) and child.isspace())]
     is_frame = all(not isinstance(e, str) and e.tag in {"table", "blockquote"} for e in held)
     return is_frame or (around is not None and around.tag == "td" and around.children == [quote])
-
-
-def _column_names(table: Element) -> Element | None:
-    """Return the first row if it names the columns in few words."""
-    row = next(row_elements(table))
-    is_head = all(cell.tag == "th" for cell in row.elements())
-    return row if is_head and len(row.text()) <= LONGEST_NAMES and not _shows_code(row) else None
 
 
 def _shows_code(row: Element) -> bool:

@@ -1,7 +1,7 @@
 """Read HTML pages as Markdown of their content."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain, compress
 from operator import not_
 from pathlib import Path
@@ -41,11 +41,11 @@ class HtmlHandler:
 
     def extract(self, source: Path, hints: Hints, limits: ExtractLimits) -> Extracted:
         """Return the content of a page as Markdown; its headings become the outline."""
+        del limits  # the text is cut behind the handler
         text, cut = _reading.load(source, hints.charset)
         if "<" not in text and text.strip():  # plain text labelled HTML: keep its lines
-            plain = Extracted(None, DocumentFacts(extraction_truncated=cut))
-            plain.parts = _bounded(iter([Part(text.rstrip("\n") + "\n")]), limits, plain)
-            return plain
+            plain = Part(text.rstrip("\n") + "\n")
+            return Extracted([plain], DocumentFacts(extraction_truncated=cut))
         reading = _reading.read(text, hints.url)
         page, metadata, verdict = reading.page, reading.metadata, reading.verdict
         left_out_chars, left_out = _content.left_out(reading.blocks, reading.keep)
@@ -83,7 +83,7 @@ class HtmlHandler:
             head += "\n" if reading.content else ""
             parts = chain([Part(head, headings=(title,) if metadata.title else ())], parts)
             extracted.preview = Preview()
-        extracted.parts = _bounded(parts, limits, extracted)
+        extracted.parts = parts
         return extracted
 
     def part(self, request: PartRequest) -> PartText:
@@ -200,20 +200,6 @@ def _links(block: _blocks.Block) -> int:
     if not block.count or block.linked * 5 < block.count * 4:
         return 0
     return sum(element.tag == "a" for element in _element.elements_in(block.nodes))
-
-
-def _bounded(parts: Iterator[Part], limits: ExtractLimits, extracted: Extracted) -> Iterator[Part]:
-    """Yield the parts up to the most characters; the last is cut there."""
-    max_chars = limits.max_chars
-    for part in parts:
-        if len(part.text) > max_chars:
-            extracted.learn(extraction_truncated=True)
-            text = part.text[:max_chars]
-            lines = text.count("\n") + 1
-            yield Part(text, headings=tuple(h for h in part.headings if h.start <= lines))
-            return
-        max_chars -= len(part.text)
-        yield part
 
 
 def _facts(reading: Reading) -> str:

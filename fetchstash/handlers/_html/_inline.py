@@ -113,7 +113,9 @@ class Inline:
             elif tag in _element.CODE_TAGS:
                 self._write_code(node, out)
             elif tag in _MARKS and (emphasis or tag in _STRUCK):
-                self._write_marked(node, out, _MARKS[tag])
+                text, mark = self.text(node.children, breaks=" ", emphasis=False), _MARKS[tag]
+                is_marked = text and mark not in text
+                out.append(_keep_spaces(node, f"{mark}{text}{mark}") if is_marked else text)
             elif tag in MEDIA:
                 out.append(self.medium(node) if emphasis else "")
             elif is_code(node):
@@ -155,10 +157,6 @@ class Inline:
             self._write(node.children, out, emphasis=False)
         else:
             out.append(_keep_spaces(node, _code_spans(code_text(node))))
-
-    def _write_marked(self, node: Element, out: list[str], mark: str) -> None:
-        text = self.text(node.children, breaks=" ", emphasis=False)
-        out.append(_keep_spaces(node, f"{mark}{text}{mark}") if text and mark not in text else text)
 
     def _write_script(self, node: Element, out: list[str], emphasis: bool) -> None:
         """Write ``x^2``, ``10^{-3}``, ``CO_2``; references and endings of ordinals as they are."""

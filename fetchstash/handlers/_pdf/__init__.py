@@ -84,7 +84,8 @@ def mend(text: str) -> str:
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\ufffe" in text or "\x02" in text:
-        text = _MARKED_BREAK.sub(_join_marked, text)
+        # The rest of the word comes before the line end; Jean-Paul keeps the hyphen.
+        text = _MARKED_BREAK.sub(lambda m: f"{'-'[m[1][:1].islower() :]}{m[1]}\n", text)
     if "-\n" in text or "\u00ad" in text:
         text = _PLAIN_BREAK.sub(lambda match: f"{match[1]}\n", text)
     for ligature, letters in _LIGATURES.items():
@@ -94,13 +95,6 @@ def mend(text: str) -> str:
     if "\n\n\n" in text:
         text = _EMPTY_LINES.sub("\n\n", text)
     return text.strip("\n")
-
-
-def _join_marked(match: re.Match[str]) -> str:
-    """Return the rest of a broken word, then the line end; keep the hyphen of Jean-Paul."""
-    rest = match[1]
-    hyphen = "" if rest[:1].islower() else "-"
-    return f"{hyphen}{rest}\n"
 
 
 NO_MAPPING = "(what follows is no text: its font has no usable mapping to characters)"
