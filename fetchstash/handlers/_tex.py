@@ -56,29 +56,20 @@ def under(base: str, mark: str) -> str:
     return f"{base.strip()}_{group(mark)}" if is_big else f"\\underset{{{mark}}}{{{base}}}"
 
 
-def under_and_over(base: str, down: str, up: str) -> str:
-    """Return a base with limits under and over it."""
-    return f"{base.strip()}_{group(down)}^{group(up)}"
-
-
 def fraction(top: str, bottom: str) -> str:
     """Return a fraction."""
     return f"\\frac{{{top}}}{{{bottom}}}"
 
 
-def superscript(base: str, up: str) -> str:
+def scripts(base: str, down: str = "", up: str = "") -> str:
+    """Return a base with an index or a limit under it, with an exponent or one over it, or both."""
+    down, up = f"_{group(down)}" if down else "", f"^{group(up)}" if up else ""
+    return f"{whole(base).strip()}{down}{up}"
+
+
+def power(base: str, up: str) -> str:
     """Return a base with an exponent."""
-    return f"{whole(base)}^{group(up)}"
-
-
-def subscript(base: str, down: str) -> str:
-    """Return a base with an index."""
-    return f"{whole(base)}_{group(down)}"
-
-
-def both_scripts(base: str, down: str, up: str) -> str:
-    """Return a base with an index and an exponent."""
-    return f"{whole(base)}_{group(down)}^{group(up)}"
+    return scripts(base, "", up)
 
 
 def root(base: str, index: str) -> str:
@@ -137,12 +128,8 @@ def _latex(node: Node) -> str:
                     return f"{whole(top)}/{whole(bottom)}"
                 case _:
                     return fraction(top, bottom)
-        case "sSup":
-            return superscript(part("e"), part("sup"))
-        case "sSub":
-            return subscript(part("e"), part("sub"))
-        case "sSubSup":
-            return both_scripts(part("e"), part("sub"), part("sup"))
+        case "sSup" | "sSub" | "sSubSup":
+            return scripts(part("e"), part("sub"), part("sup"))
         case "sPre":
             return f"{{}}_{group(part('sub'))}^{group(part('sup'))}{part('e')}"
         case "rad":
@@ -150,9 +137,7 @@ def _latex(node: Node) -> str:
             hidden = setting("degHide", "0") in _ON
             return root(base, degree) if degree and not hidden else f"\\sqrt{{{base}}}"
         case "nary":
-            sign, down, up = setting("chr", "\u222b"), part("sub"), part("sup")
-            sign += f"_{group(down)}" if down else ""
-            sign += f"^{group(up)}" if up else ""
+            sign = scripts(setting("chr", "\u222b"), part("sub"), part("sup"))
             return f"{sign} {part('e')}"
         case "d":
             begin, end = setting("begChr", "("), setting("endChr", ")")

@@ -173,10 +173,10 @@ class _Cutter(NamedTuple):
 
     def _add_table(self, table: Element) -> None:
         """Add a table of data; a row that is a heading or shows code parts it in two."""
-        head: Element | None = next(row_elements(table))
-        is_head = all(cell.tag == "th" for cell in head.elements())
-        if not is_head or len(head.text()) > LONGEST_NAMES or _shows_code(head):
-            head = None  # it does not name the columns in few words
+        first = next(row_elements(table))
+        names_columns = all(cell.tag == "th" for cell in first.elements())
+        is_head = names_columns and len(first.text()) <= LONGEST_NAMES and not _shows_code(first)
+        head = first if is_head else None
         part = Element("table", table.attributes, table.parent)
         part.children += [child for child in table.elements() if child.tag == "caption"]
         is_parted = False

@@ -152,13 +152,13 @@ _TOKENS: dict[str, Callable[[str], str]] = {
 
 _LAYOUTS: dict[str, tuple[int, Callable[..., str]]] = {
     "mfrac": (2, _tex.fraction),
-    "msup": (2, _tex.superscript),
-    "msub": (2, _tex.subscript),
-    "msubsup": (3, _tex.both_scripts),
+    "msup": (2, _tex.power),
+    "msub": (2, _tex.scripts),
+    "msubsup": (3, _tex.scripts),
     "mroot": (2, _tex.root),
     "mover": (2, _tex.over),
     "munder": (2, _tex.under),
-    "munderover": (3, _tex.under_and_over),
+    "munderover": (3, _tex.scripts),
 }
 
 
