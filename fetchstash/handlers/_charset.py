@@ -301,14 +301,10 @@ def choose_charset(sample: bytes, label: str = "", declared: str = "") -> str:
     candidates = [charset_named(label), charset_named(declared)]
     if sample.isascii():
         # ISO 2022 and HZ use ASCII bytes alone; their escapes show them.
-        return next(
-            (
-                c
-                for c in [*candidates, *_SEVEN_BIT]
-                if c in _SEVEN_BIT and _SEVEN_BIT[c] in sample and not _errors(sample, c)
-            ),
-            "utf-8",
-        )
+        for charset in (c for c in [*candidates, *_SEVEN_BIT] if c in _SEVEN_BIT):
+            if _SEVEN_BIT[charset] in sample and _errors(sample, charset) == 0:
+                return charset
+        return "utf-8"
     if _is_utf8(sample, claimed="utf-8" in candidates):
         return "utf-8"
     named = [charset for charset in candidates if charset not in {"", "utf-8"}]

@@ -92,7 +92,7 @@ class MemberParts(ABC):
     """Base of handlers whose parts are documents: a subclass finds a member, this reads it."""
 
     @abstractmethod
-    def member(self, source: Path, name: str) -> Iterator[bytes]:
+    def member(self, request: PartRequest, name: str) -> Iterator[bytes]:
         """Yield the content of a member in pieces.
 
         Raises OutOfRange if there is no such member, NoText if it is not read.
@@ -108,7 +108,7 @@ class MemberParts(ABC):
         if request.path.count(_WITHIN) > _MAX_NESTING:
             raise Reason.NESTED_MEMBERS.error(limit=_MAX_NESTING)
         name, _, within = request.path.partition(_WITHIN)
-        pieces = self.member(request.source, name)
+        pieces = self.member(request, name)
         return read_member(pieces, name, replace(request, path=within))
 
 

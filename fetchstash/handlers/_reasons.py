@@ -133,7 +133,10 @@ class Reason(ReasonTable):
     NOTHING_THERE = "There is nothing at {name}.", THERE, OutOfRange
 
     # Documents in documents
-    MEMBER_WITHOUT_TEXT = "{name} has no text: it is {media_type}.", KEPT
+    MEMBER_WITHOUT_TEXT = (
+        "{name} has no text: it is {media_type}.",
+        "To have its bytes, save the whole file (fetchstash get --raw -o FILE) and unpack it.",
+    )
     MEMBER_PICTURE = "{name} has no text: it is {media_type}.", 'Use render="image".'
     MEMBER_WANTED = (
         "This has members.", "Name one of them as path; its text lists them.", BadArgument,

@@ -398,3 +398,29 @@ def test_well_formed_xml_stays_unchanged() -> None:
         repair = XmlRepair()
         assert "".join(repair([RIGHT[:at], RIGHT[at:]])) == RIGHT
         assert repair.summary() == ""
+
+
+@pytest.mark.parametrize("squeeze", [gzip.compress, bz2.compress, lzma.compress, zstd])
+@pytest.mark.parametrize(
+    ("name", "url", "inner"),
+    [
+        ("page.html.GZ", "", "page.html"),
+        ("page.html.xz", "https://a.test/page.html.xz", "page.html"),
+        ("export", "https://a.test/export?of=1", "export"),
+        ("a.test", "https://a.test/", "content"),
+        ("", "", "content"),
+    ],
+)
+def test_what_was_packed_alone_is_named_after_its_file(
+    save: Save, squeeze: Callable[[bytes], bytes], name: str, url: str, inner: str
+) -> None:
+    source, hints = save(squeeze(b"<!doctype html><p>Gates open.</p>")), Hints(name=name, url=url)
+    handler = handler_named("archive")
+    rows = handler.extract(source, hints, ExtractLimits()).parts or ()
+    assert "".join(row.text for row in rows).endswith(f"\t{inner}\n")
+    assert part(source, inner, hints=hints) == PartText("Gates open.\n", 1)
+
+
+def test_a_member_without_text_says_how_its_bytes_are_had(save: Save, pack: Pack) -> None:
+    with pytest.raises(NoText, match=r"'a\.bin' has no text.*get --raw -o FILE.* and unpack it"):
+        part(save(pack({"a.bin": bytes(range(256))})), "a.bin")

@@ -10,6 +10,7 @@ a web archive (WARC, ISO 28500) are its responses.
 import bz2
 import io
 import lzma
+import re
 import sys
 import tarfile
 import zlib
@@ -19,11 +20,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
+from urllib.parse import urlsplit
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._archive import ArchiveReason
-from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._parts import MemberParts, Streamed
+from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest
+from fetchstash.handlers._parts import MemberParts, Reading, Streamed
 from fetchstash.handlers._zip import Entry, Zip, is_unsafe
 from fetchstash.text import counted
 
@@ -114,6 +116,7 @@ _FORMATS: tuple[tuple[tuple[bytes, ...], Callable[[], Any]], ...] = (
 # read.
 MAX_UNPACKED = 512 * 1024 * 1024
 MAX_MEMBER = 64 * 1024 * 1024
+_PACKED = re.compile(r"\.(?:gz|bz2|xz|zst)$", re.IGNORECASE)
 _BROKEN = (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error, ValueError)
 
 
@@ -130,7 +133,7 @@ class Member:
     refused: ArchiveReason | None = None
 
 
-def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
+def _walk(source: Path, hints: Hints) -> Iterator[tuple[Member, Iterator[bytes]]]:
     """Yield each member with its content, which must be read before the next member."""
     with source.open("rb") as file:
         head = file.read(512)
@@ -147,7 +150,7 @@ def _walk(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
             if _is_tar(stream.peek(512)):
                 yield from _tar_members(stream, None if content else size)
             else:
-                yield Member(_inner_name(head), None), _pieces(stream)
+                yield Member(_inner_name(head, hints), None), _pieces(stream)
 
 
 def _zip_members(source: Path) -> Iterator[tuple[Member, Iterator[bytes]]]:
@@ -231,13 +234,17 @@ def _is_zip_at_end(file: IO[bytes]) -> bool:
     return b"PK\x05\x06" in file.read()
 
 
-def _inner_name(head: bytes) -> str:
-    """Return the name in a gzip header (RFC 1952, section 2.3.1), "content" if there is none."""
+def _inner_name(head: bytes, hints: Hints) -> str:
+    """Return the name in a gzip header (RFC 1952, section 2.3.1), else the file's without .gz.
+
+    A URL without a last segment gives its host as the name of the file, which is none here.
+    """
+    names = [_PACKED.sub("", hints.name), "content"]
+    if hints.name == urlsplit(hints.url).hostname:
+        names.pop(0)
     if head.startswith(b"\x1f\x8b") and head[3:4] == b"\x08":
-        name = head[10 : head.find(b"\0", 10)].decode("latin-1")
-        if name and not is_unsafe(name):
-            return name
-    return "content"
+        names.insert(0, head[10 : head.find(b"\0", 10)].decode("latin-1"))
+    return next(name for name in names if name and not is_unsafe(name))
 
 
 def _pieces(stream: "IO[bytes] | _Capped") -> Iterator[bytes]:
@@ -285,7 +292,7 @@ class ArchiveHandler(Streamed, MemberParts):
 
     name = "archive"
 
-    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
+    def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
         """Yield a table of members, one a row: size and name.
 
         Raises NoText for a file that cannot be read, behind the members that could be.
@@ -294,7 +301,7 @@ class ArchiveHandler(Streamed, MemberParts):
         lines: list[str] = []
         yield Part("Size\tName\n", table="", columns=2)
         try:
-            for member, _ in _walk(source):
+            for member, _ in _walk(source, extracted.hints):
                 count += 1
                 size += member.size or 0
                 lines.append(_line(member))
@@ -311,12 +318,12 @@ class ArchiveHandler(Streamed, MemberParts):
         if lines:
             yield Part("".join(lines), rows=len(lines))
 
-    def member(self, source: Path, name: str) -> Iterator[bytes]:
+    def member(self, request: PartRequest, name: str) -> Iterator[bytes]:
         """Yield the content of a member in pieces.
 
         Raises OutOfRange if there is no such member, NoText if it is not read.
         """
-        for member, content in _walk(source):
+        for member, content in _walk(request.source, request.hints):
             if member.name == name:
                 if member.refused:
                     raise ArchiveReason.UNREAD_MEMBER.error(name=name, why=member.refused)
@@ -370,11 +377,11 @@ class WarcHandler(Streamed, MemberParts):
         yield Part("".join(rows), table=title, columns=5, rows=held)
         extracted.learn(members=count, structure_info=counted(count, "response"))
 
-    def member(self, source: Path, name: str) -> Iterator[bytes]:
+    def member(self, request: PartRequest, name: str) -> Iterator[bytes]:
         """Yield the content of a response. Raises OutOfRange if there is no such one."""
-        for number, record in enumerate(_responses(source), start=1):
+        for number, record in enumerate(_responses(request.source), start=1):
             if name in {str(number), record.address}:
-                with source.open("rb") as file:
+                with request.source.open("rb") as file:
                     file.seek(record.start)
                     data = file.read(min(record.size, MAX_MEMBER))
                 yield _decoded(data, record.codings)

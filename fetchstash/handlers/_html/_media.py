@@ -135,16 +135,10 @@ def latex(math: _MathNode) -> str:
     return f"${tex}$" if tex else ""
 
 
-def _operator(text: str) -> str:
-    return (
-        f" {text} " if text in {"=", "<", ">", "\u2264", "\u2265"} else _OPERATORS.get(text, text)
-    )
-
-
 _TOKENS: dict[str, Callable[[str], str]] = {
     "mi": _tex.identifier,
     "mn": str,
-    "mo": _operator,
+    "mo": lambda text: f" {text} " if text in {*"=<>\u2264\u2265"} else _OPERATORS.get(text, text),
     "ms": _tex.prose,
     "mtext": _tex.prose,
 }

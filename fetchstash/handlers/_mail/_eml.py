@@ -64,9 +64,9 @@ class EmailHandler(Streamed, MemberParts):
                 prose.item(f"{name} ({part.get_content_type()}, {size})")
         yield from prose.end()
 
-    def member(self, source: Path, name: str) -> Iterator[bytes]:
+    def member(self, request: PartRequest, name: str) -> Iterator[bytes]:
         """Yield the content of an attachment. Raises OutOfRange if there is none of that name."""
-        yield payload(_attachment(_load(source), name, name))
+        yield payload(_attachment(_load(request.source), name, name))
 
 
 def _load(source: Path) -> email.message.Message:
@@ -247,14 +247,14 @@ class MboxHandler(Streamed, MemberParts):
         extracted.learn(pages=count, members=members, structure_info=counted(count, "mail"))
         yield from prose.end()
 
-    def member(self, source: Path, name: str) -> Iterator[bytes]:
+    def member(self, request: PartRequest, name: str) -> Iterator[bytes]:
         """Yield the content of an attachment, "3/name" for one of the third mail.
 
         Raises OutOfRange if there is none of that name.
         """
         number, _, attached = name.partition("/")
         if number.isdecimal() and 1 <= int(number) <= _MAX_MAILS:
-            for raw in islice(mails(source), int(number) - 1, int(number)):
+            for raw in islice(mails(request.source), int(number) - 1, int(number)):
                 yield payload(_attachment(parse(raw), attached, name))
                 return
         raise MailReason.NO_ATTACHMENT.error(name=name)

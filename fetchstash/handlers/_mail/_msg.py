@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fetchstash.handlers._charset import decode
-from fetchstash.handlers._contract import Extracted, Part
+from fetchstash.handlers._contract import Extracted, Part, PartRequest
 from fetchstash.handlers._mail import MailReason
 from fetchstash.handlers._mail._eml import write_markup
 from fetchstash.handlers._parts import MemberParts, Streamed
@@ -66,9 +66,9 @@ class MsgHandler(Streamed, MemberParts):
                 prose.item(f"{name} ({size})")
         yield from prose.end()
 
-    def member(self, source: Path, name: str) -> Iterator[bytes]:
+    def member(self, request: PartRequest, name: str) -> Iterator[bytes]:
         """Yield the content of an attachment. Raises OutOfRange if there is none of that name."""
-        message = _open(source)
+        message = _open(request.source)
         for attached, storage in _attachments(message):
             if attached == name:
                 yield message.read(storage, f"__substg1.0_{_DATA}")
