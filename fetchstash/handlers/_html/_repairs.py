@@ -275,13 +275,13 @@ def _is_named(name: re.Pattern[str], element: Element) -> bool:
 def _held(blocks: list[Block], is_meant: Callable[[Element], bool]) -> dict[Element, list[int]]:
     """Return the numbers of the blocks in each element that is meant."""
 
-    @cache
-    def meant(element: Element | None) -> tuple[Element, ...]:
+    def those_around(element: Element | None) -> tuple[Element, ...]:
         if element is None:
             return ()
         around = meant(element.parent)
         return (element, *around) if is_meant(element) else around
 
+    meant = cache(those_around)
     held: defaultdict[Element, list[int]] = defaultdict(list)
     for number, block in enumerate(blocks):
         for element in meant(block.parent):
