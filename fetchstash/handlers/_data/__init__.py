@@ -129,7 +129,6 @@ _XML = replace(_JSON, kind="xml", handler=_HERE + "_xml:XmlHandler", paths=("/*"
 _FEED = replace(_XML, handler=_HERE + "_xml:FeedHandler")
 _SVG = replace(_XML, kind="image", handler=_HERE + "_xml:SvgHandler", is_text=False, is_markup=True)
 _CALENDAR = replace(_XML, kind="text", handler=_HERE + "_ics:IcsHandler")
-_CARD = replace(_CALENDAR, handler=_HERE + "_ics:CardHandler", paths=())
 _TABLE = replace(
     _XML, kind="csv", handler=_HERE + "_csv:CsvHandler", paths=("*", QUERY), unit="rows"
 )
@@ -196,5 +195,5 @@ FORMATS = (
     variant(_UNREAD, "Parquet file", _PARQUET, "parquet", b"PAR1"),
     variant(_NOTEBOOK, "notebook", "application/x-ipynb+json", "ipynb"),
     variant(_CALENDAR, "calendar", "text/calendar", "ics", sniff=_sniff_calendar),
-    variant(_CARD, "vCard", "text/vcard text/x-vcard", "vcf"),
+    variant(_CALENDAR, "vCard", "text/vcard text/x-vcard", "vcf", paths=()),
 )

@@ -90,18 +90,8 @@ class _Entry:
         return " · ".join(filter(None, (when, self.title, place)))
 
 
-class CardHandler(Streamed):
-    """Reads cards of addresses."""
-
-    name = "vcard"
-
-    def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
-        """Yield the text."""
-        yield from map(Part, without_media(read_text(source, extracted.hints.charset)))
-
-
 class IcsHandler(Streamed, TextParts):
-    """Reads calendars."""
+    """Reads calendars, and cards, which have no entries."""
 
     name = "ics"
 
