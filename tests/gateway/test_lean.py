@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.memory import Line, Server, gateway, names, tools
+from tests.gateway.memory import Server, gateway, names, tools
+from tests.gateway.test_shortening import called
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
@@ -43,12 +44,6 @@ def files() -> Server:
     listed = {"tools": [TOOL, PAGE, {"name": "stop", "inputSchema": {"type": "object"}}]}
     called = {"content": [{"type": "text", "text": "read"}]}
     return Server("files", {"tools/list": listed, "tools/call": called})
-
-
-async def called(host: Line, tool: str, **arguments: Any) -> dict[str, Any]:
-    answer = await host.call("tools/call", {"name": tool, "arguments": arguments})
-    result: dict[str, Any] = answer["result"]
-    return result
 
 
 async def test_a_long_tool_is_listed_short_and_its_whole_schema_can_be_asked_for() -> None:

@@ -1,9 +1,7 @@
 """Nothing that a document or its server wrote stands outside the fence, but the file's name."""
 
 import asyncio
-import io
 import re
-import zipfile
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import pytest
 from mcp import Client
 
 from fetchstash.cli.demo.site import make_pdf
+from tests.handlers.hostile.documents import packed
 from tests.loopback import Site
 from tests.server.conftest import Connect
 from tests.server.hostile_worker import ATTACKS, TEXT
@@ -23,14 +22,6 @@ WINDOW = 13
 PIECES = {MARK[at : at + WINDOW] for at in range(len(MARK) - WINDOW + 1)}
 FENCE = re.compile(r"<untrusted-(\w+) source=\"[^\n]*\">\n.*?\n</untrusted-\1>", re.DOTALL)
 LONG = "\nA line of text that is no instruction." * 500
-
-
-def zipped(members: dict[str, str], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", method) as container:
-        for name, content in members.items():
-            container.writestr(name, content)
-    return out.getvalue()
 
 
 def unknown_method(data: bytes) -> bytes:
@@ -72,11 +63,11 @@ DOCUMENTS: dict[str, tuple[bytes | str, str]] = {
     "unheard-of code": (f"text{LONG}", f"text/x-{MARK}"),
     "unheard-of JSON": ('{"a": 1}', f"application/{MARK}+json"),
     "a charset": (f"text{LONG}", f"text/plain; charset={MARK}"),
-    "an archive": (zipped({f"{MARK}.txt": MARK, f"../{MARK}": MARK}), "application/zip"),
-    "an archive of an unknown method": (unknown_method(zipped({MARK: MARK})), "application/zip"),
-    "a document": (zipped(DOCX), "application/zip"),
-    "a document of an unknown method": (unknown_method(zipped(DOCX)), ""),
-    "a book of an unknown method": (unknown_method(zipped(EPUB)), "application/epub+zip"),
+    "an archive": (packed({f"{MARK}.txt": MARK, f"../{MARK}": MARK}), "application/zip"),
+    "an archive of an unknown method": (unknown_method(packed({MARK: MARK})), "application/zip"),
+    "a document": (packed(DOCX), "application/zip"),
+    "a document of an unknown method": (unknown_method(packed(DOCX)), ""),
+    "a book of an unknown method": (unknown_method(packed(EPUB)), "application/epub+zip"),
     "a page": (PAGE, "text/html"),
     "a page without content": (f"<html><title>{MARK}</title><script>{MARK}</script>", "text/html"),
     "a table": (f"{MARK},b,c\n" + f"{MARK},2,3\n" * 999, "text/csv"),

@@ -1,7 +1,6 @@
 """What is no message of MCP is answered in one line, and nothing of it is handled."""
 
 import json
-from collections.abc import AsyncGenerator
 from typing import Any
 
 import httpx2
@@ -54,20 +53,6 @@ async def test_what_is_no_message_is_answered_in_one_line(
     assert (problem["id"], problem["error"]["code"]) == (request_id, number)
     assert problem["error"]["message"].startswith("[bad_argument] ")
     assert "\n" not in problem["error"]["message"]
-
-
-@pytest.mark.parametrize("declared", [True, False])
-async def test_a_request_over_the_limit_is_refused(service: Service, declared: bool) -> None:
-    async def pieces() -> AsyncGenerator[bytes]:
-        for _ in range(17):
-            yield b" " * 2**16
-
-    async with service() as http:
-        content = b" " * 17 * 2**16 if declared else pieces()
-        answer = await http.post("/mcp", content=content, headers=HEADERS)
-    assert answer.status_code == 413
-    line = "[too_large] A request has at most 1048576 bytes. Send a shorter one."
-    assert answer.json()["error"]["message"] == line
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "HEAD"])

@@ -22,7 +22,7 @@ from fetchstash.service._exports import serving_metrics
 from fetchstash.service._listen import Joined
 from tests.loopback import Site
 from tests.service.pages import Hanging, calling
-from tests.service.sockets import Tls, listening, serving, set_bound
+from tests.service.sockets import Tls, echo, listening, serving, set_bound
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -261,10 +261,7 @@ class Endless:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await receive()
-            await send({"type": "lifespan.startup.complete"})
-            await receive()
-            await send({"type": "lifespan.shutdown.complete"})
+            await echo(scope, receive, send)
             return
         await send({"type": "http.response.start", "status": 200, "headers": []})
         async with anyio.create_task_group() as tasks:
