@@ -105,6 +105,10 @@ def test_a_row_is_a_line(read: Read, source: str, text: str) -> None:
             'name\tkind\nx\t"two\nlines"\ny\t"a\tb"\n',
             'name\tkind\nx\t"two⏎lines"\ny\t"a\tb"\n', "y", id="as Excel quotes",
         ),
+        pytest.param(
+            'name\tkind\nx\tsee:"a\ny\t"two\nlines"\nz\tsee:"b\n',
+            'name\tkind\nx\tsee:"a\ny\t"two⏎lines"\nz\tsee:"b\n', "y", id="beside signs",
+        ),
     ],
 )  # fmt: skip
 def test_a_quote_in_a_table_of_tabs_is_a_sign_unless_all_rows_are_well_formed_with_it(

@@ -68,12 +68,12 @@ class Dialect:
         return rows if len(rows) == len(lines) else list(map(self.cells, lines))
 
 
-def _cells(line: str, delimiter: str, *, strict: bool = False) -> list[str]:
-    """Return the cells of a row with quotes; of a malformed one itself, if ``strict`` none."""
+def _cells(line: str, delimiter: str) -> list[str]:
+    """Return the cells of a row with quotes (RFC 4180, section 2); a malformed row is one cell."""
     try:
-        return next(iter(csv.reader([line], delimiter=delimiter, strict=strict)), list[str]())
+        return next(iter(csv.reader([line], delimiter=delimiter)), list[str]())
     except csv.Error:
-        return [] if strict else [line]
+        return [line]
 
 
 def find_dialect(lines: Sequence[str], *, tabs: bool = False) -> Dialect:
@@ -118,6 +118,7 @@ def column_type(cells_of_column: Iterable[str]) -> str:
 
 # Bounds of a row: an unclosed quote would make one cell of the rest of the file.
 _MAX_ROW_LINES, _MAX_ROW_CHARS = 1_000, 4_000_000
+_CELL_QUOTE = re.compile(r'(?:^|[,;\t|:])"')
 _TYPE_ROWS = 1_000
 
 
@@ -197,12 +198,12 @@ def _opened(source: Path, hints: Hints) -> tuple[list[str], str, Iterator[list[s
     rows = next(batches, list[str]())
     before = [rows.pop(0)] if rows and rows[0].lower().startswith("sep=") else []
     dialect = find_dialect(rows, tabs=hints.media_type == _TSV)
-    if dialect.delimiter == "\t" and not _has_quoted_cells(source, hints, dialect.width):
-        lines = (chunk.split("\n") for chunk in read_text(source, hints.charset))
-        batches = filter(None, (list(filter(None, batch)) for batch in lines))
+    if dialect.delimiter == "\t":
+        dialect = replace(dialect, quoted=_has_quoted_cells(source, hints, dialect.width))
+        parted_by = "\t" if dialect.quoted else ""
+        batches = filter(None, _one_row_a_line(read_text(source, hints.charset), parted_by))
         rows = next(batches, list[str]())[len(before) :]
-        header = _has_header([row.split("\t") for row in rows[:_SAMPLE_ROWS]])
-        dialect = replace(dialect, header=header, quoted=False)
+        dialect = replace(dialect, header=_has_header(dialect.rows(rows[:_SAMPLE_ROWS])))
     first = rows.pop(0) if dialect.header else ""
     return before, first, chain([rows], batches), dialect
 
@@ -213,31 +214,44 @@ def _has_quoted_cells(source: Path, hints: Hints, width: int) -> bool:
     IANA's text/tab-separated-values has no quotes: they are signs of the text unless each row is
     well formed with them and has ``width`` cells, and its lines by themselves do not.
     """
-    for rows in _one_row_a_line(read_text(source, hints.charset)):
-        for row in rows:
-            lines = row.split(LINE_FEED)
-            if '"' in row and (
-                len(_cells(row, "\t", strict=True)) != width
-                or (len(lines) > 1 and all(line.count("\t") == width - 1 for line in lines))
-            ):
+    of_row: list[str] = []
+
+    def lines() -> Iterator[str]:
+        for chunk in read_text(source, hints.charset):
+            for line in filter(None, chunk.split("\n") if '"' in chunk else ()):
+                of_row.append(line)
+                yield line
+
+    try:
+        for cells in csv.reader(lines(), delimiter="\t", strict=True):
+            fits = len(cells) == width or not any('"' in line for line in of_row)
+            if not fits or (len(of_row) > 1 and all(n.count("\t") == width - 1 for n in of_row)):
                 return False
+            of_row.clear()
+    except csv.Error:
+        return False
     return True
 
 
-def _one_row_a_line(chunks: Iterator[str]) -> Iterator[list[str]]:
-    """Yield the rows of a table in batches, without empty ones, each on one line."""
+def _one_row_a_line(
+    chunks: Iterator[str], delimiters: Iterable[str] = _DELIMITERS
+) -> Iterator[list[str]]:
+    """Yield the rows of a table in batches, without empty ones, each on one line.
+
+    A quoted cell stands behind one of ``delimiters`` (none: no cell is quoted).
+    """
     open_lines: list[str] = []
     for chunk in chunks:
         was_open, lines = bool(open_lines), open_lines + chunk.removesuffix("\n").split("\n")
         open_lines = []
         if was_open or '"' in chunk:
-            lines, open_lines = _joined(lines)
+            lines, open_lines = _joined(lines, delimiters)
         yield [line for line in lines if line]
     if open_lines:
         yield [line for line in open_lines if line]
 
 
-def _joined(lines: list[str]) -> tuple[list[str], list[str]]:
+def _joined(lines: list[str], delimiters: Iterable[str]) -> tuple[list[str], list[str]]:
     """Join the lines of each row; return the rows, and the lines of an unfinished last one."""
     rows: list[str] = []
     at = 0
@@ -245,7 +259,7 @@ def _joined(lines: list[str]) -> tuple[list[str], list[str]]:
         end = at + 1
         # Quotes come in pairs (RFC 4180, section 2): an odd number leaves a cell open, or one is a
         # mark of inches.
-        if lines[at].count('"') % 2 and _ends_in_cell(lines[at]):
+        if lines[at].count('"') % 2 and _ends_in_cell(lines[at], delimiters):
             reach = range(end, min(len(lines), at + _MAX_ROW_LINES))
             if closing := next((n for n in reach if lines[n].count('"') % 2), 0):
                 end = closing + 1
@@ -256,9 +270,11 @@ def _joined(lines: list[str]) -> tuple[list[str], list[str]]:
     return rows, []
 
 
-def _ends_in_cell(line: str) -> bool:
-    """Return whether a quoted cell is open at the end of ``line``, for any delimiter."""
-    for delimiter in (d for d in _DELIMITERS if f'{d}"' in d + line):
+def _ends_in_cell(line: str, delimiters: Iterable[str]) -> bool:
+    """Return whether a quoted cell is open at the end of ``line``, for one of the delimiters."""
+    if not _CELL_QUOTE.search(line):  # as a mark of inches
+        return False
+    for delimiter in (d for d in delimiters if f'{d}"' in d + line):
         try:
             next(csv.reader([line], delimiter=delimiter, strict=True))
         except csv.Error as error:
