@@ -44,12 +44,11 @@ _TYPES = (
 class Dialect:
     """The delimiter of cells; ``header``: the first row names the columns.
 
-    ``width`` is the usual number of cells of a row; ``quoted``: quotes hold delimiters and lines.
+    ``quoted``: quotes hold delimiters and lines.
     """
 
     delimiter: str
     header: bool
-    width: int
     quoted: bool = True
 
     def cells(self, line: str) -> list[str]:
@@ -83,8 +82,7 @@ def find_dialect(lines: Sequence[str], *, tabs: bool = False) -> Dialect:
         delimiter = "\t"
     else:
         delimiter = max(_DELIMITERS, key=lambda d: _agreement(sample, d))
-    width = _agreement(sample, delimiter)[1]
-    return Dialect(delimiter, _has_header([_cells(line, delimiter) for line in sample]), width)
+    return Dialect(delimiter, _has_header([_cells(line, delimiter) for line in sample]))
 
 
 def _agreement(lines: Sequence[str], delimiter: str) -> tuple[float, int]:
@@ -199,7 +197,7 @@ def _opened(source: Path, hints: Hints) -> tuple[list[str], str, Iterator[list[s
     before = [rows.pop(0)] if rows and rows[0].lower().startswith("sep=") else []
     dialect = find_dialect(rows, tabs=hints.media_type == _TSV)
     if dialect.delimiter == "\t":
-        dialect = replace(dialect, quoted=_has_quoted_cells(source, hints, dialect.width))
+        dialect = replace(dialect, quoted=_has_quoted_cells(source, hints))
         parted_by = "\t" if dialect.quoted else ""
         batches = filter(None, _one_row_a_line(read_text(source, hints.charset), parted_by))
         rows = next(batches, list[str]())[len(before) :]
@@ -208,23 +206,25 @@ def _opened(source: Path, hints: Hints) -> tuple[list[str], str, Iterator[list[s
     return before, first, chain([rows], batches), dialect
 
 
-def _has_quoted_cells(source: Path, hints: Hints, width: int) -> bool:
+def _has_quoted_cells(source: Path, hints: Hints) -> bool:
     """Return whether the quotes of a file of tabs hold cells, as Excel writes them.
 
     IANA's text/tab-separated-values has no quotes: they are signs of the text unless each row is
-    well formed with them and has ``width`` cells, and its lines by themselves do not.
+    well formed with them and as wide as the first, and its lines by themselves are not.
     """
     of_row: list[str] = []
+    width = 0
 
     def lines() -> Iterator[str]:
         for chunk in read_text(source, hints.charset):
-            for line in filter(None, chunk.split("\n") if '"' in chunk else ()):
+            for line in filter(None, chunk.split("\n") if '"' in chunk or not width else ()):
                 of_row.append(line)
                 yield line
 
     try:
         for cells in csv.reader(lines(), delimiter="\t", strict=True):
-            fits = len(cells) == width or not any('"' in line for line in of_row)
+            width = width or len(cells)
+            fits = len(cells) == width > 1 or not any('"' in line for line in of_row)
             if not fits or (len(of_row) > 1 and all(n.count("\t") == width - 1 for n in of_row)):
                 return False
             of_row.clear()
