@@ -44,6 +44,8 @@ def copy(settings: Settings, source: str, target: str, as_json: bool) -> int | N
     from fetchstash.store import copy_service, copy_store  # noqa: PLC0415 - heavy
 
     one, of_one, run = _place(settings, source)
+    if not (one.url or one.folder.is_dir()):  # a wrong word would be an empty store
+        raise BadArgument(f"There is no folder {one.folder}.", "Name the store to copy from.")
     other, of_other, into = _place(settings, target)
     if one == other and (of_one, run) == (of_other, into):
         raise BadArgument("FROM and TO are the same store.", "Name another one.")
@@ -76,6 +78,9 @@ def _place(settings: Settings, word: str) -> tuple[StoreLimits, str, str]:
         if not place.is_file():
             raise BadArgument(f"There is no settings file {name}.", "Name one, or a folder.")
         settings = load({}, os.environ, place)
+    elif "://" in name:
+        what = f"{name[:80]} is an address, and no folder or settings file."
+        raise BadArgument(what, "Name a settings file with it as store.url, and store.catalog.")
     else:
         limits = replace(settings.store, folder=place.resolve(), url="", catalog="")
         settings = replace(settings, store=limits)

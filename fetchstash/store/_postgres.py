@@ -42,6 +42,7 @@ _MOST_NAME = 63
 """Bytes of a name in PostgreSQL."""
 
 _SCHEMES = ("postgresql", "postgres")
+_NO_ADDRESS = "store.catalog is no address of a database."
 _RETRIED = "Try again in a minute; then look at store.catalog and at the database."
 
 
@@ -52,17 +53,14 @@ def connection_url(catalog: str) -> str:
     """
     parts = urlsplit(catalog)
     if parts.scheme not in _SCHEMES or not parts.path.strip("/"):
-        what = "store.catalog is no address of a database."
-        raise BadArgument(what, "Set it to postgresql://USER@HOST/DATABASE.")
+        raise BadArgument(_NO_ADDRESS, "Set it to postgresql://USER@HOST/DATABASE.")
     names, at, host = parts.netloc.rpartition("@")
     user, colon, password = names.partition(":")
     if colon:
-        kind, _, name = password.partition(":")
-        if kind != "env" or not re.fullmatch(r"\w+", name):
-            what = "store.catalog holds a password."
+        if not (named := re.fullmatch(r"env:(\w+)", password)):
             step = "Name a variable: postgresql://USER:env:NAME@HOST/DATABASE, or set PGPASSFILE."
-            raise BadArgument(what, step)
-        if name not in os.environ:
+            raise BadArgument("store.catalog holds a password.", step)
+        if (name := named[1]) not in os.environ:
             what = f"store.catalog names the variable {name}, which is not set."
             raise BadArgument(what, f"Set {name} to the password of the database.")
         password = quote(os.environ[name], safe="")
@@ -342,6 +340,8 @@ def _failure(error: "psycopg.Error") -> StoreError | Busy:
         return StoreError(what, "Correct the user or the password of store.catalog.")
     if 'database "' in text and "does not exist" in text:
         return StoreError("There is no such database.", "Make it, or correct store.catalog.")
+    if re.search(r"invalid (URI|port|\w+ value)", text):  # libpq refuses its own address
+        return StoreError(_NO_ADDRESS, "Correct its port, or what stands behind its `?`.")
     if isinstance(error, OperationalError | PoolTimeout | TooManyRequests):
         return CatalogDown("The store's database does not answer.", _RETRIED)
     state = f" ({error.sqlstate})" if error.sqlstate else ""

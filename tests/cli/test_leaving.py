@@ -153,6 +153,9 @@ def test_a_folder_becomes_a_persons_and_a_service_another(
     assert titles(StoreLimits(whole), "globex") == {"ada of globex", "bob of globex"}
     assert "are the same store" in run("store", "copy", str(own), str(own), code=2).stderr
     assert "no settings file" in run("store", "copy", "none.toml", str(own), code=2).stderr
+    assert "no folder" in run("store", "copy", f"{own}s", str(back), code=2).stderr
+    assert "is an address" in run("store", "copy", "s3://old/team", str(back), code=2).stderr
+    assert not (run.folder / "owns").exists()
     assert "no name of a tenant" in run("store", "copy", f"{own}#A", str(back), code=2).stderr
 
 

@@ -386,6 +386,15 @@ def test_a_password_comes_from_the_environment(
     assert "secret" not in error.value.line()
 
 
+@pytest.mark.parametrize("wrong", ["&foo=bar", "&sslmode=bogus", "&port=nine"])
+async def test_an_address_that_libpq_cannot_read_is_no_failure_of_the_database(
+    wrong: str, tmp_path: Path
+) -> None:
+    catalog = f"postgresql:///stash?host={tmp_path}{wrong}"
+    with pytest.raises(StoreError, match="no address of a database"):
+        await open_store(StoreLimits(tmp_path, catalog=catalog))
+
+
 async def test_without_psycopg_one_line_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
