@@ -14,7 +14,7 @@ BUDGET = {
     "bench": (16, 2_613),
     "compare": (11, 1_534),
     "fetchstash": (4, 967),
-    "fetchstash/cli": (24, 5_837),
+    "fetchstash/cli": (24, 5_842),
     "fetchstash/client": (23, 6_126),
     "fetchstash/config": (4, 1_180),
     "fetchstash/fetch": (21, 5_366),
@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 610),
     "fetchstash/text": (7, 1_446),
     "scripts": (43, 6_286),
-    "tests": (245, 55_357),
+    "tests": (245, 55_369),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
