@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 610),
     "fetchstash/text": (7, 1_446),
     "scripts": (43, 6_286),
-    "tests": (245, 55_369),
+    "tests": (245, 55_371),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
