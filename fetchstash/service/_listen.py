@@ -399,8 +399,3 @@ def check_exposure(http: HttpLimits, host: str, *, asks_for_tokens: bool) -> Non
             f"{host} is no name that a request can have, and http.hosts names none.",
             'Name the hosts of the service: http.hosts = ["stash.example.org"].',
         )
-
-
-def sends_tokens_in_clear(http: HttpLimits, host: str) -> bool:
-    """Return whether tokens reach ``host`` unencrypted, and no proxy in front is named."""
-    return not (http.tls_cert or http.forwarded or is_loopback(host))

@@ -13,7 +13,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -50,10 +50,10 @@ from fetchstash.service._listen import (
     check_names,
     host_and_port,
     invalid_now,
+    is_loopback,
     listener,
     protocol_of,
     security_of,
-    sends_tokens_in_clear,
 )
 from fetchstash.service._observed import HostCheck, Observed, ObservedCalls, log_to
 from fetchstash.service._quota import Quotas
@@ -242,6 +242,17 @@ async def verifier_of(settings: Settings, objects: Objects) -> Verifier | None:
     return known if settings.oauth.issuer or await OwnTokens(objects).were_made() else None
 
 
+def warnings_of(settings: Settings, host: str) -> Iterator[str]:
+    """Yield what an operator should hear at the start, before it harms anybody."""
+    http, store = settings.http, settings.store
+    if http.tls_cert and (reason := invalid_now(http.tls_cert)):
+        yield f"Clients will refuse the certificate {http.tls_cert}: {reason}."
+    if not (http.tls_cert or http.forwarded or is_loopback(host)):
+        yield f"Tokens reach {host} in clear: set http.tls_cert, or name a proxy in http.forwarded."
+    if store.catalog and not store.url:
+        yield f"No other machine sees the bytes in {store.folder}: name a place in store.url."
+
+
 async def serve_http(settings: Settings, address: str, announce: Callable[[str], None]) -> None:
     """Serve until SIGTERM, SIGINT or SIGHUP, and let calls in flight end.
 
@@ -255,20 +266,14 @@ async def serve_http(settings: Settings, address: str, announce: Callable[[str],
     workers = worker_count(settings)
     check_names(http)
     check_certificate(http)
-    if http.tls_cert and (reason := invalid_now(http.tls_cert)):
-        _log.warning("Clients will refuse the certificate %s: %s.", http.tls_cert, reason)
     check_tenants(settings)
     settings = for_clients_elsewhere(settings)
     objects = await open_objects(settings.store)
     asks_for_tokens = await verifier_of(settings, objects) is not None
     await objects.aclose()
     check_exposure(http, host, asks_for_tokens=asks_for_tokens)
-    if sends_tokens_in_clear(http, host):
-        _log.warning(
-            "Tokens reach %s unencrypted. Set http.tls_cert and http.tls_key, or name the proxy "
-            "that ends TLS in http.forwarded.",
-            host,
-        )
+    for warning in warnings_of(settings, host):
+        _log.warning("%s", warning)
     opened = listener(host, port)
     AuditLog.of(http.audit_log)
     warn_unconfined(settings.extract)

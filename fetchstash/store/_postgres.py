@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from fetchstash.errors import BadArgument, Busy, StoreError
-from fetchstash.store._schema import POSTGRES, STEPS, CatalogDown, Cursor, take_steps
+from fetchstash.store._schema import POSTGRES, STEPS, CatalogDown, Cursor, refuse_newer, take_steps
 
 if TYPE_CHECKING:
     import psycopg
@@ -38,10 +38,6 @@ _MIGRATION_SECONDS = 3600
 _SILENT_SECONDS = 5.0
 """After a BEGIN that was not answered, calls fail at once for so long: all would wait in line."""
 
-_MOST_NAME = 63
-"""Bytes of a name in PostgreSQL."""
-
-_SCHEMES = ("postgresql", "postgres")
 _NO_ADDRESS = "store.catalog is no address of a database."
 _RETRIED = "Try again in a minute; then look at store.catalog and at the database."
 
@@ -52,7 +48,7 @@ def connection_url(catalog: str) -> str:
     A password can also come from libpq's own variables, and from a file (``passfile=``).
     """
     parts = urlsplit(catalog)
-    if parts.scheme not in _SCHEMES or not parts.path.strip("/"):
+    if parts.scheme not in {"postgresql", "postgres"} or not parts.path.strip("/"):
         raise BadArgument(_NO_ADDRESS, "Set it to postgresql://USER@HOST/DATABASE.")
     names, at, host = parts.netloc.rpartition("@")
     user, colon, password = names.partition(":")
@@ -71,7 +67,7 @@ def connection_url(catalog: str) -> str:
 def schema_of(tenant: str) -> str:
     """Return the schema of a tenant, of the store of all for ""."""
     name = f"fetchstash-{tenant}" if tenant else "fetchstash"
-    if len(name) > _MOST_NAME:
+    if len(name) > 63:  # bytes, the most that PostgreSQL takes
         name = f"fetchstash-{hashlib.sha256(tenant.encode()).hexdigest()[:48]}"
     return name
 
@@ -174,10 +170,12 @@ class Database:
     def changing(self) -> Generator[Connection]:
         """Lend a connection for changes of rows. The changes of a tenant happen one by one.
 
-        The lock is the row of totals, so that no two changes wait for each other in a circle.
+        The lock is the row that says which schema this is, so that no two changes wait for each
+        other in a circle, and none is made to a schema that another replica has migrated since.
         """
         with self.connection() as db:
-            db.execute("SELECT artifacts FROM total FOR UPDATE")
+            taken = db.execute("SELECT value FROM setting WHERE name = 'schema' FOR UPDATE")
+            refuse_newer(int(bytes(taken.fetchone()[0])))
             yield db
 
     @contextlib.contextmanager

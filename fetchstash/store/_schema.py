@@ -260,11 +260,8 @@ STEPS: tuple[Callable[[Db], None], ...] = (
 )  # fmt: skip
 
 
-def take_steps(db: Db, taken: int) -> Generator[int]:
-    """Take the steps after ``taken``; yield the number of each, to be kept by the engine.
-
-    Raises StoreError for a catalogue of a newer fetchstash.
-    """
+def refuse_newer(taken: int) -> None:
+    """Raise StoreError for a catalogue of a newer fetchstash, which took more steps."""
     if taken > len(STEPS):
         schemas = f"schema {taken}, this one knows {len(STEPS)}"
         raise StoreError(
@@ -272,6 +269,14 @@ def take_steps(db: Db, taken: int) -> Generator[int]:
             "Upgrade fetchstash, or {}.",
             OTHER_FOLDER,
         )
+
+
+def take_steps(db: Db, taken: int) -> Generator[int]:
+    """Take the steps after ``taken``; yield the number of each, to be kept by the engine.
+
+    Raises StoreError as ``refuse_newer`` does.
+    """
+    refuse_newer(taken)
     for number, step in enumerate(STEPS[taken:], start=taken + 1):
         step(db)
         yield number

@@ -26,9 +26,8 @@ from fetchstash.service._listen import (
     host_and_port,
     invalid_now,
     listener,
-    sends_tokens_in_clear,
 )
-from fetchstash.service._serve import check_tenants
+from fetchstash.service._serve import check_tenants, warnings_of
 from tests.cli.terminal import Terminal
 from tests.loopback import Site
 from tests.server.test_stdio import FETCHSTASH, flags
@@ -188,16 +187,21 @@ def test_an_address_beyond_loopback_and_a_proxy_before_it_need_tokens(
 
 
 @pytest.mark.parametrize(
-    ("named", "host", "clear"),
+    ("named", "host", "warning"),
     [
-        ({}, "192.0.2.1", True),
-        ({}, "127.0.0.1", False),
-        ({"forwarded": ("10.0.0.1",)}, "192.0.2.1", False),
-        ({"tls_cert": "cert.pem"}, "192.0.2.1", False),
+        ({}, "192.0.2.1", "Tokens reach 192.0.2.1 in clear"),
+        ({}, "127.0.0.1", ""),
+        ({"http.forwarded": ["10.0.0.1"]}, "192.0.2.1", ""),
+        ({"http.forwarded": ["10.0.0.1"], "store.catalog": "postgresql://h/d"}, "::", "No other"),
+        ({"store.catalog": "postgresql://h/d", "store.url": "s3://stash"}, "127.0.0.1", ""),
     ],
 )
-def test_tokens_without_tls_are_warned_of(named: dict[str, Any], host: str, clear: bool) -> None:
-    assert sends_tokens_in_clear(replace(HttpLimits(), **named), host) is clear
+def test_what_harms_a_team_is_warned_of_at_the_start(
+    named: dict[str, Any], host: str, warning: str
+) -> None:
+    warnings = list(warnings_of(load(named, {}), host))
+    assert len(warnings) == bool(warning)
+    assert "".join(warnings).startswith(warning)
 
 
 @pytest.mark.parametrize(

@@ -221,12 +221,16 @@ async def test_replicas_that_start_at_once_make_one_schema(open_: Open, put: Put
         assert await text_of(store, facts.artifact_ref) == "text"
 
 
-async def test_an_older_replica_refuses_a_newer_schema(open_: Open) -> None:
+async def test_an_older_replica_refuses_a_newer_schema_also_when_it_is_open(
+    open_: Open, put: Put
+) -> None:
     store = await open_()
     newer = len(STEPS) + 1
     run(store, f"UPDATE setting SET value = '{newer}' WHERE name = 'schema'")
     with pytest.raises(StoreError, match="newer fetchstash"):
         await open_()
+    with pytest.raises(StoreError, match="newer fetchstash"):
+        await put(store, b"of an older replica")
 
 
 async def test_a_word_after_the_part_that_is_indexed_is_found(
