@@ -24,11 +24,11 @@ BUDGET = {
     "fetchstash/server": (18, 3_586),
     "fetchstash/service": (18, 4_789),
     "fetchstash/stash": (15, 4_517),
-    "fetchstash/store": (28, 8_060),
+    "fetchstash/store": (28, 8_063),
     "fetchstash/system": (4, 610),
     "fetchstash/text": (7, 1_446),
     "scripts": (43, 6_286),
-    "tests": (245, 55_371),
+    "tests": (245, 55_379),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
