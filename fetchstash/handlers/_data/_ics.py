@@ -30,9 +30,9 @@ _TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?$")
 _ZONE = re.compile(r";TZID=\"?([^\";]{1,60})", re.IGNORECASE)
 _ESCAPED = re.compile(r"\\([\\;,nN])")
 
-# A property with the lines that go on with it: folded ones, and in a card of vCard 2.1 those that
-# hold base64 alone. Possessive: ``re`` would keep some hundred bytes for each line.
-_LINES = re.compile(r"[^\n]*+(?:\n(?:[ \t][^\n]*+|[A-Za-z0-9+/=]*+(?![^\n])))*+\n?")
+# The end of a property: the next line does not go on with it, as folded lines do, and in a card of
+# vCard 2.1 those that hold base64 alone.
+_END = re.compile(r"\n(?![ \t]|[A-Za-z0-9+/=]*(?![^\n]))")
 # A value in base64 follows a data URI (RFC 6350, section 6.2.4) or a parameter that says so
 # (RFC 5545, section 3.2.7; vCard 2.1 and 3.0).
 _VALUE = re.compile(
@@ -48,11 +48,17 @@ _MAX_PARAMETERS = 2_000  # characters
 
 def without_media(chunks: Iterable[str]) -> Iterator[str]:
     """Yield a text with media type and size in the place of each value in base64."""
-    kept = ""
+    held, tail = list[str](), ""  # of a property: its lines, and the last of them
     for chunk in chunks:
-        *properties, kept = filter(None, _LINES.findall(kept + chunk))
-        yield "".join(map(_without_media, properties))
-    yield _without_media(kept)
+        *ended, tail = _END.split(tail + chunk)
+        if ended:
+            ended[0] = "".join((*held, ended[0]))
+            held.clear()
+            yield "".join(_without_media(f"{lines}\n") for lines in ended)
+        before, feed, last = tail.rpartition("\n")
+        held += (before, "" if feed else last)
+        tail = feed and feed + last
+    yield _without_media("".join((*held, tail)))
 
 
 def _without_media(lines: str) -> str:

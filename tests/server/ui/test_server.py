@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -532,6 +533,9 @@ async def test_the_log_of_calls_is_private_and_an_ephemeral_run_leaves_none(tmp_
         await ask(stash, "stash_file", path=str(path))
     assert log.stat().st_mode & 0o777 == 0o600
     assert "Some words" not in log.read_text()
+    shutil.rmtree(log.parent)  # a call that ends later leaves nothing of what was deleted
+    LoggedCall(load(values, {}), "stash_file", {"path": str(path)}).failed(TimeoutError())
+    assert not log.parent.exists()
 
 
 async def test_the_plot_is_a_picture_that_names_hosts_as_text(tmp_path: Path) -> None:
