@@ -19,7 +19,7 @@ BUDGET = {
     "fetchstash/config": (4, 1_180),
     "fetchstash/fetch": (21, 5_366),
     "fetchstash/gateway": (14, 3_553),
-    "fetchstash/handlers": (88, 23_028),
+    "fetchstash/handlers": (88, 23_035),
     "fetchstash/render": (6, 1_215),
     "fetchstash/server": (18, 3_586),
     "fetchstash/service": (18, 4_789),

@@ -337,9 +337,15 @@ class Format:
 
     def facts(self, media_type: str) -> dict[str, Any]:
         """Return the facts of a document that its format alone decides."""
-        names = ("is_text", "paths", "unit", "page_word", "pictures")
-        own = {name: getattr(self, name) for name in names}
-        return {"content_kind": self.kind, "word": self.name(media_type), **own}
+        return {
+            "content_kind": self.kind,
+            "word": self.name(media_type),
+            "is_text": self.is_text,
+            "paths": self.paths,
+            "unit": self.unit,
+            "page_word": self.page_word,
+            "pictures": self.pictures,
+        }
 
     def name(self, media_type: str) -> str:
         """Return the word for a document of this media type: "PNG image".

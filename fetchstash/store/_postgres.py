@@ -338,7 +338,7 @@ def _failure(error: "psycopg.Error") -> StoreError | Busy:
         return StoreError(what, "Correct the user or the password of store.catalog.")
     if 'database "' in text and "does not exist" in text:
         return StoreError("There is no such database.", "Make it, or correct store.catalog.")
-    if re.search(r"invalid (URI|port|\w+ value)", text):  # libpq refuses its own address
+    if not error.sqlstate and re.search(r"invalid (URI|port|\w+ value)", text):  # libpq's own word
         return StoreError(_NO_ADDRESS, "Correct its port, or what stands behind its `?`.")
     if isinstance(error, OperationalError | PoolTimeout | TooManyRequests):
         return CatalogDown("The store's database does not answer.", _RETRIED)

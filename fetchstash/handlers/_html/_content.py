@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import compress
-from operator import mul, not_
+from operator import not_
 from urllib.parse import unquote
 
 from fetchstash.handlers._html import _features, _repairs
@@ -189,7 +189,8 @@ def at_places(blocks: list[Block], scores: list[float]) -> list[float]:
     for numbers in alike.values():
         if len(numbers) >= LEAST_ALIKE:
             words = [blocks[number].count + 1 for number in numbers]
-            mean = sum(map(mul, words, map(scores.__getitem__, numbers))) / sum(words)
+            weighted = (scores[n] * size for n, size in zip(numbers, words, strict=True))
+            mean = sum(weighted) / sum(words)
             for number in numbers:
                 averaged[number] = mean
     return averaged

@@ -376,10 +376,10 @@ def _is_of_product(body: Element) -> bool:
     Items are in microdata (HTML Standard, 5.2.2) or RDFa (RDFa Core 1.1, section 5).
     """
     item = next(filter(_is_product, body.subtree()), None)
+    if item is None:
+        return False
     heading = next((element for element in body.descendants() if element.tag == "h1"), body)
-    return item is not None and (
-        any(map(_is_product, heading.outward())) or 2 * len(item.raw()) >= len(body.raw())
-    )
+    return any(map(_is_product, heading.outward())) or 2 * len(item.raw()) >= len(body.raw())
 
 
 def _is_product(element: Element) -> bool:
