@@ -34,7 +34,7 @@ _GROWTH_UNASKED = 32 * 2**20
 _PIECES_AT_FIRST = 16
 _PIECES_A_CALL = 64  # of 64 KiB: a call takes some 10 ms, so that a fetch can be cancelled
 
-_BATCH_BYTES = 512 * 1024  # enough to be worth one trip to a worker thread
+_BATCH_BYTES = 2 * 2**20  # enough to be worth one trip to a worker thread
 _SMALL_CHUNK_BYTES = 16 * 1024
 _LAST_WRITE_SECONDS = 0.2
 _PROGRESS_SECONDS = 0.1

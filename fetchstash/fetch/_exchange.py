@@ -81,6 +81,7 @@ class Gates:
 _MAX_CONNECTIONS = 100
 _KEPT_CONNECTIONS = 20
 _KEPT_SECONDS = 15
+_LARGE_BYTES = 4 * 2**20  # above it, another connection costs less than what is copied
 # Chunks of one byte that lie in one buffer would block the event loop until the last of them.
 _YIELD_SECONDS = 0.01
 _TINY_CHUNKS = 50_000
@@ -154,7 +155,7 @@ class Exchange:
         chunks = tiny = 0
         yielded_at = time.monotonic()
         try:
-            async for chunk in cast("AsyncIterable[bytes]", self._response.stream):
+            async for chunk in self._pieces():
                 self._yielded += len(chunk)
                 yield chunk
                 chunks += 1
@@ -170,6 +171,21 @@ class Exchange:
             raise BrokenBody("its chunked framing is broken") from None
         except (httpcore2.NetworkError, httpcore2.TimeoutException, OSError):
             raise BrokenBody("the connection broke") from None
+
+    async def _pieces(self) -> AsyncGenerator[bytes]:
+        """Yield the body: a large one, of known length, straight from its connection.
+
+        h11 would copy it three times. As it never sees the end, the connection is closed then.
+        """
+        if self._stream.left < _LARGE_BYTES:
+            async for piece in cast("AsyncIterable[bytes]", self._response.stream):
+                yield piece
+            return
+        while left := self._stream.left:
+            piece = await self._stream.read(left)
+            if not piece:
+                raise BrokenBody("the connection closed before its end")
+            yield piece
 
     async def aclose(self) -> None:
         """Return the connection to the pool if the body was read to its end, else close it."""

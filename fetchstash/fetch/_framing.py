@@ -50,7 +50,7 @@ class Framing:
         self._in_head = True
         self._chunked = False
         self._by_line = False
-        self._left: int | None = None
+        self.left: int | None = None
 
     @property
     def held_back(self) -> bytes:
@@ -66,10 +66,10 @@ class Framing:
         length = headers.get("content-length", "").partition(",")[0].strip()
         self._in_head = self._by_line = False
         self._tail = b"\n"
-        self._left = 0 if status in {204, 304} else int(length) if length else None
-        self._chunked = "transfer-encoding" in headers and self._left != 0
+        self.left = 0 if status in {204, 304} else int(length) if length else None
+        self._chunked = "transfer-encoding" in headers and self.left != 0
         if self._chunked:
-            self._left = None
+            self.left = None
 
     def receive(self, data: bytes) -> None:
         """Add received bytes."""
@@ -97,10 +97,10 @@ class Framing:
             return match.end() - len(before) if match else len(self._rest)
         if self._chunked:
             return self._end_of_line() if self._by_line else self._last_chunk()
-        if self._left is None:
+        if self.left is None:
             return len(self._rest)
-        end = min(self._left, len(self._rest))
-        self._left -= end
+        end = min(self.left, len(self._rest))
+        self.left -= end
         return end
 
     def _last_chunk(self) -> int:
@@ -156,6 +156,11 @@ class GuardedStream(httpcore2.AsyncNetworkStream):
     def is_spoiled(self) -> bool:
         """Say whether the connection must not be used for another request."""
         return self._must_close or bool(self._framing.held_back)
+
+    @property
+    def left(self) -> int:
+        """Return the bytes of the body that were not read yet, 0 if its length is not known."""
+        return self._framing.left or 0
 
     def end_head(self, status: int, headers: Mapping[str, str]) -> None:
         """Expect the body that this head announces."""

@@ -31,6 +31,7 @@ pytestmark = pytest.mark.anyio
 
 INCOMPLETE = {
     "short": (b"Content-Length: 100\r\n\r\nhello", "the connection closed before its end"),
+    "large": (b"Content-Length: 9999999\r\n\r\nhello", "the connection closed before its end"),
     "chunked, cut off": (
         b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n9\r\nwor",
         "the connection closed before its end",
@@ -269,15 +270,16 @@ async def test_events_during_the_write_of_a_batch_arrive_in_order(site: Site, fe
         assert fetched.sha256 == hashlib.sha256(body).hexdigest()
 
 
+@pytest.mark.parametrize("length", [b"", b"Content-Length: 9999999\r\n"])
 async def test_cancelling_closes_the_socket_at_once_and_leaves_no_file(
-    site: Site, fetcher: Make, tmp_path: Path
+    length: bytes, site: Site, fetcher: Make, tmp_path: Path
 ) -> None:
     begun, closed = threading.Event(), threading.Event()
 
     def script(handler: BaseHTTPRequestHandler) -> None:
         handler.close_connection = True
-        # A file is made for the first half megabyte, or for a whole body.
-        handler.connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + bytes(600_000))
+        # A file is made for the first two megabytes, or for a whole body.
+        handler.connection.sendall(b"HTTP/1.1 200 OK\r\n" + length + b"\r\n" + bytes(2_500_000))
         begun.set()
         handler.connection.settimeout(5)
         if handler.connection.recv(1) == b"":

@@ -23,6 +23,8 @@ from fetchstash.fetch import FetchLimits, HttpFetcher
 from fetchstash.fetch._exchange import joined
 from fetchstash.fetch._framing import Framing, GuardedStream
 
+# It is read past the parser.
+LARGE = b"HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\n\r\n" + bytes(5_000_000)
 STRAY = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray"
 RESPONSES = {
     "length": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
@@ -210,7 +212,7 @@ def serving(
 @pytest.mark.anyio
 @pytest.mark.parametrize("secured", [False, True], ids=["plain", "TLS"])
 @pytest.mark.parametrize("together", [False, True], ids=["apart", "together"])
-@pytest.mark.parametrize("response", RESPONSES.values(), ids=RESPONSES)
+@pytest.mark.parametrize("response", [*RESPONSES.values(), LARGE], ids=[*RESPONSES, "large"])
 async def test_bytes_after_a_body_answer_no_other_fetch(
     response: bytes, together: bool, secured: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
