@@ -36,7 +36,7 @@ from fetchstash.text.ranges import Heading, Preview, Ranges, Table, Unit
 MAX_PAGES = 100_000
 MAX_TABLES = 10_000
 MAX_PICTURE_CHARS = 2**24
-CHUNK_BYTES = 2**20
+CHUNK_BYTES = 2**16  # larger ones take twice the time, for memory that is new each time
 
 MAX_WORD, MAX_FORMATS = 40, 200
 PICTURE_TYPES = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8\xff"}
