@@ -35,7 +35,7 @@ _PIECE_BYTES = 2**20
 
 COMMAND = (sys.executable, "-P", "-m", "fetchstash.handlers._worker._child")
 START_SECONDS = 30
-MAX_JOBS = 200
+MAX_JOBS = 1_000
 # After the end of the pipe the exit status is a moment away; killing at once would lose it.
 EXIT_GRACE_SECONDS = 1
 
