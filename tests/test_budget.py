@@ -17,9 +17,9 @@ BUDGET = {
     "fetchstash/cli": (24, 5_842),
     "fetchstash/client": (23, 6_126),
     "fetchstash/config": (4, 1_180),
-    "fetchstash/fetch": (21, 5_366),
+    "fetchstash/fetch": (21, 5_387),
     "fetchstash/gateway": (14, 3_553),
-    "fetchstash/handlers": (88, 23_035),
+    "fetchstash/handlers": (88, 23_038),
     "fetchstash/render": (6, 1_215),
     "fetchstash/server": (18, 3_586),
     "fetchstash/service": (18, 4_789),
@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 610),
     "fetchstash/text": (7, 1_446),
     "scripts": (43, 6_286),
-    "tests": (245, 55_383),
+    "tests": (245, 55_387),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
