@@ -43,6 +43,13 @@ Begin = Callable[[bool, Entered], Awaitable[None]]
 """Waits until a request may begin. Is given whether that takes long, and what waiting enters."""
 
 
+def _leave(persons: Counter[str], person: str) -> None:
+    """Take one off. A person that has none is forgotten, as persons are counted."""
+    persons[person] -= 1
+    if not persons[person]:
+        del persons[person]
+
+
 @dataclass(slots=True)
 class _Waiting:
     """A request that waits to begin: whoever is ``due`` first is next of its person."""
@@ -132,7 +139,7 @@ class RequestQueue:
         try:
             yield begin
         finally:
-            own.persons -= Counter([person])  # which drops what is 0
+            _leave(own.persons, person)
             own.last = asyncio.get_running_loop().time()
             if beginning:
                 beginning.end()
@@ -342,7 +349,7 @@ class FairLimiter:
         self._tenants[tenant] = self._tenants.pop(tenant, own)
 
     def _end(self, tenant: str, own: _Calls, person: str) -> None:
-        own.persons -= Counter([person])
+        _leave(own.persons, person)
         self._running -= 1
         self._forget(tenant, own)
         while self._running < self._slots:
