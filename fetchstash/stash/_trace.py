@@ -110,9 +110,12 @@ class Trace:
 
 
 def log_of(settings: Settings) -> LineLog | None:
-    """Return the log of a store, None for a store without a folder."""
+    """Return the log of a store, None for a store without a folder.
+
+    A tenant that is deleted while a call runs gets no folder again.
+    """
     folder = store_folder(settings.store)
-    return None if folder is None else LineLog(folder / "calls.jsonl", LOG_BYTES)
+    return None if folder is None else LineLog(folder / "calls.jsonl", LOG_BYTES, needs_folder=True)
 
 
 def logged_calls(settings: Settings) -> Generator[dict[str, Any]]:

@@ -28,10 +28,14 @@ _lock = Lock()  # a line must not go to the number of another file, opened after
 
 @dataclass(frozen=True, slots=True)
 class LineLog:
-    """A log, and the file ``NAME.1`` before it: both within ``max_bytes``."""
+    """A log, and the file ``NAME.1`` before it: both within ``max_bytes``.
+
+    A folder that is missing is made, unless this ``needs_folder``: then nothing is written.
+    """
 
     path: Path
     max_bytes: int
+    needs_folder: bool = False
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Append one line. A log that cannot be written fails nothing else."""
@@ -67,6 +71,8 @@ class LineLog:
         try:
             return append(self.path, line, most=most) is not None
         except FileNotFoundError:
+            if self.needs_folder:
+                raise
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             return append(self.path, line, most=most) is not None
 

@@ -77,7 +77,7 @@ class LoggedCall:
         """Append the call to the log. An ephemeral run leaves no trace."""
         settings, store = self.settings, self.settings.store
         log = log_of(settings) if settings.telemetry.call_log and not store.ephemeral else None
-        if log is None or not log.path.parent.is_dir():  # deleted meanwhile, as tenants are
+        if log is None:
             return
         asked = {
             name: "***" if is_secret_name(name) else _clipped(item)
