@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from threading import Lock
 
-from fetchstash.text.hygiene import KANA_AND_HAN, SOUTHEAST
+from fetchstash.text.hygiene import HANGUL, KANA_AND_HAN, SOUTHEAST
 
-_UNSPACED = rf"{SOUTHEAST}{KANA_AND_HAN}\uac00-\ud7af"  # the last is Hangul
+_UNSPACED = f"{SOUTHEAST}{KANA_AND_HAN}{HANGUL}"
 # Characters that separate words: white space; ASCII, Latin-1, general, CJK and full-width
 # punctuation; arrows and drawings. Letters, digits and the marks of every script are left.
 _SEPARATORS = (

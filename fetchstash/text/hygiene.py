@@ -57,8 +57,9 @@ _PICTOGRAPHS = (
 )
 # Scripts that put no space between words: Thai to Myanmar and Khmer; kana and Han.
 SOUTHEAST = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-KANA_AND_HAN = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+KANA_AND_HAN = f"\u3040-\u30ff{_HAN}"
+HANGUL = "\uac00-\ud7af"
 _MONGOLIAN = "\u1800-\u180a\u1810-\u18af"
 _RIGHT_TO_LEFT = "\u0590-\u060b\u060d-\u061b\u061d-\u08ff\ufb1d-\ufdcf\ufdf0-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
 # Cursive and Indic scripts: ZWJ joins and ZWNJ separates their letters (The Unicode Standard,

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from fetchstash.text import counted
+from fetchstash.text.hygiene import HANGUL, KANA_AND_HAN
 from fetchstash.text.ranges import Preview
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ _loading = threading.Lock()
 
 # A typical o200k token: a word or nine letters of it, three digits, an ideograph, three letters of
 # another script, some punctuation, white space.
-_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_IDEOGRAPHS = f"{KANA_AND_HAN}{HANGUL}"
 _PIECE = re.compile(
     rf" ?[A-Za-z]{{1,9}}|[0-9]{{1,3}}|[{_IDEOGRAPHS}]|[^\W0-9_A-Za-z{_IDEOGRAPHS}]{{1,3}}"
     r"| ?(?:[^\w\s]|_){1,3}|\n\s*|\s+"
