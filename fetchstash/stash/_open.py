@@ -116,7 +116,9 @@ class Portal:
 
     into_loop: BlockingPortal
     is_closed: bool = False
-    entered: "list[_Entered[Any]]" = field(default_factory=list["_Entered[Any]"])
+    entered: list[AbstractContextManager[Any]] = field(
+        default_factory=list[AbstractContextManager[Any]]
+    )
 
     def close(self) -> None:
         """Leave what was entered and not left: the loop waits for it."""
@@ -125,25 +127,6 @@ class Portal:
             _log.warning("A raw() was never left: use each in a `with` block.")
         while self.entered:
             self.entered[-1].__exit__(None, None, None)
-
-
-@dataclass(eq=False, slots=True)
-class _Entered(AbstractContextManager[R]):
-    """A context of the loop, for a `with` block outside of it."""
-
-    portal: Portal
-    context: AbstractContextManager[R]
-
-    def __enter__(self) -> R:
-        value = self.context.__enter__()
-        self.portal.entered.append(self)
-        return value
-
-    def __exit__(self, *raised: Any) -> bool | None:  # noqa: PYI036 - they are passed on
-        if self not in self.portal.entered:  # the stash was closed before
-            return None
-        self.portal.entered.remove(self)
-        return self.context.__exit__(*raised)
 
 
 class _Wrapper(Protocol[Target_co]):
@@ -186,7 +169,19 @@ def _awaited(portal: Portal, work: Awaitable[R]) -> R:
 
 
 def _entered(portal: Portal, context: AbstractAsyncContextManager[R]) -> AbstractContextManager[R]:
-    return _Entered(portal, portal.into_loop.wrap_async_context_manager(context))
+    """Return a context of the loop for a `with` block outside: leaving it again does nothing."""
+
+    @contextmanager
+    def entered() -> Generator[R]:
+        with portal.into_loop.wrap_async_context_manager(context) as value:
+            portal.entered.append(own)
+            try:
+                yield value
+            finally:
+                portal.entered.remove(own)
+
+    own = entered()
+    return own
 
 
 def _artifact(portal: Portal, work: Awaitable[Artifact]) -> "SyncArtifact":
