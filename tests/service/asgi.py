@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 
 import anyio
 import httpx2
@@ -13,6 +14,16 @@ from fetchstash.service.access import Principal, Rejected
 
 HOST = "127.0.0.1:8080"
 URL = f"http://{HOST}"
+
+
+@dataclass
+class Clock:
+    """A clock that a test sets; it starts at no special time."""
+
+    seconds: float = 1_000.0
+
+    def __call__(self) -> float:
+        return self.seconds
 
 
 class Tokens:

@@ -12,13 +12,32 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from fetchstash.config import HttpLimits, Settings, load
 from fetchstash.service import Tenants, build_app, for_clients_elsewhere
-from tests.service.asgi import HOST, Service, running
+from tests.loopback import Site
+from tests.service.access.provider import Provider
+from tests.service.asgi import HOST, Clock, Service, running
 from tests.service.sockets import Tls
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return for_clients_elsewhere(load({"store.folder": str(tmp_path / "store")}))
+def settings(site: Site, tmp_path: Path) -> Settings:
+    values = {
+        "store.folder": str(tmp_path / "store"),
+        "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
+        "fetch.respect_robots": False,
+        "extract.confine": "auto",
+        "ingest.read_roots": [str(tmp_path)],
+    }
+    return for_clients_elsewhere(load(values))
+
+
+@pytest.fixture
+def provider(site: Site) -> Provider:
+    return Provider(site)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture

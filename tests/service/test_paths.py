@@ -9,24 +9,10 @@ from mcp import Client, MCPError
 from mcp_types import PromptReference
 
 from fetchstash.cli.demo.site import make_pdf
-from fetchstash.config import Settings, load
-from fetchstash.service import for_clients_elsewhere
 from tests.loopback import Site
 from tests.service.asgi import Service, mcp_client
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
-
-
-@pytest.fixture
-def settings(site: Site, tmp_path: Path) -> Settings:
-    values = {
-        "store.folder": str(tmp_path / "store"),
-        "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
-        "fetch.respect_robots": False,
-        "extract.confine": "auto",
-        "ingest.read_roots": [str(tmp_path)],
-    }
-    return for_clients_elsewhere(load(values))
 
 
 async def sent_by(client: Client, *urls: str) -> list[str]:

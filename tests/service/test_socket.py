@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from http.client import HTTPConnection, HTTPSConnection
-from pathlib import Path
 
 import anyio
 import h11
@@ -16,8 +15,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Implementation, TextContent
 from starlette.types import Receive, Scope, Send
 
-from fetchstash.config import Settings, load
-from fetchstash.service import exports, for_clients_elsewhere
+from fetchstash.config import Settings
+from fetchstash.service import exports
 from fetchstash.service._exports import serving_metrics
 from fetchstash.service._listen import Joined
 from tests.loopback import Site
@@ -27,17 +26,6 @@ from tests.service.sockets import Tls, echo, listening, serving, set_bound
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 ERAS = ("legacy", "2026-07-28")
-
-
-@pytest.fixture
-def settings(site: Site, tmp_path: Path) -> Settings:
-    values = {
-        "store.folder": str(tmp_path / "store"),
-        "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
-        "fetch.respect_robots": False,
-        "extract.confine": "auto",
-    }
-    return for_clients_elsewhere(load(values))
 
 
 @pytest.mark.parametrize("era", ERAS)

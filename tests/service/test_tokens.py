@@ -13,7 +13,6 @@ from fetchstash.errors import StoreError
 from fetchstash.service import for_clients_elsewhere, verifier_of
 from fetchstash.service.access import OwnTokens, Rejected, verifier
 from fetchstash.store import MemoryObjects
-from tests.loopback import Site
 from tests.service.access.provider import AUDIENCE, Provider
 from tests.service.asgi import Service, mcp_client
 
@@ -24,11 +23,6 @@ MODES = ("legacy", "2026-07-28")
 METADATA = "https://fetch.example.org/.well-known/oauth-protected-resource/mcp"
 PATH = "/.well-known/oauth-protected-resource"
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-
-
-@pytest.fixture
-def provider(site: Site) -> Provider:
-    return Provider(site)
 
 
 @pytest.fixture

@@ -31,28 +31,9 @@ from tests.service.access.provider import (
     private_key,
     public_pem,
 )
+from tests.service.asgi import Clock
 
 pytestmark = pytest.mark.anyio
-
-
-class Clock:
-    """A clock that a test sets; it starts at no special time."""
-
-    def __init__(self) -> None:
-        self.seconds = 1_000.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
-@pytest.fixture
-def provider(site: Site) -> Provider:
-    return Provider(site)
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 def tokens_of(provider: Provider, clock: Clock | None = None, **changes: Any) -> OAuthTokens:

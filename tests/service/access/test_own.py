@@ -14,21 +14,12 @@ from fetchstash.errors import BadArgument, StoreError
 from fetchstash.service.access import OwnTokens, Principal, Rejected
 from fetchstash.store import MemoryObjects, Objects
 from tests.service.access.floods import turned_away
+from tests.service.asgi import Clock
 
 PREFIX, KEYS = "fstash_", "tokens/"  # of tokens, and of their records
 pytestmark = pytest.mark.anyio
 
 DAY = 86_400.0
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-
-    def __call__(self) -> float:
-        return self.seconds
 
 
 class Counting:
@@ -69,11 +60,6 @@ class Counting:
 @pytest.fixture
 def objects() -> Counting:
     return Counting(MemoryObjects())
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(1_000.0)
 
 
 @pytest.fixture
