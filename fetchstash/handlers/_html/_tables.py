@@ -161,10 +161,10 @@ class _Grid:
         self._spans: dict[int, tuple[int, str]] = {}  # by column: rows to come, and their text
         # A cell that is all of a row may say that it spans a hundred.
         self._width = max((sum(map(_span, row)) for row in rows if len(row) > 1), default=1)
-        # Empty cells and the characters that may be repeated: some for each cell that was written.
+        # Characters of empty cells and of repeated values: some for each cell that was written.
         count = sum(map(len, rows))
-        self._spare, self._spare_names, self._spare_spans = 3 * count, 20 * count, 28 * count
-        self._most_dittos = 20 * count
+        self._spare, self._spare_values = 3 * count, 48 * count
+        self._reserve = 20 * count  # of the second, for marks in place of values
 
     def row(self, cells: list[Element], inline: "Inline", *, is_head: bool) -> list[str]:
         """Return the texts of a row, one a column; names of columns are repeated in all."""
@@ -179,8 +179,8 @@ class _Grid:
             more = self.take(min(_span(cell), self._width) - 1)
             height = _span(cell, "rowspan", 65_534)
             value = repeated(text)
-            is_named = is_head and len(value) * more <= self._spare_names
-            self._spare_names -= len(value) * more if is_named else 0
+            is_named = is_head and len(value) * more <= self._spare_values - self._reserve
+            self._spare_values -= len(value) * more if is_named else 0
             values = [value] + [value if is_named else ""] * more
             if height > 1 and len(texts) < MAX_COLUMNS_SPANNED:
                 self._spans |= {n: (height - 1, v) for n, v in enumerate(values, len(texts))}
@@ -200,9 +200,10 @@ class _Grid:
             left, value = span
             if left > 1:
                 self._spans[len(texts)] = left - 1, value
-            shown = value if len(value) < self._spare_spans else DITTO  # no column may move
-            self._spare_spans -= len(shown) + 3
-            if self._spare_spans < -self._most_dittos:
+            is_short = len(value) < self._spare_values - self._reserve
+            shown = value if is_short else DITTO  # no column may move
+            self._spare_values -= len(shown) + 3
+            if self._spare_values < 0:
                 self._spans.clear()
                 return
             texts.append(shown)
