@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fetchstash.client import Format, Policy, Recovery, learned_windows, orphans
+from fetchstash.client import Format, Policy, Recovery, orphans
 from tests.client import sdks
 from tests.client.conversations import medium
 from tests.client.fakes import Kept, prose
@@ -162,7 +162,6 @@ async def pydantic_ai(url: str) -> str:
 async def test_a_hard_conversation_goes_on_to_its_answer(
     loop: Callable[[str], Awaitable[str]], key: str, fmt: Format
 ) -> None:
-    learned_windows.clear()
     with Loopback(*SCRIPT, limit=LIMIT) as provider:
         assert await loop(provider.url) == "Hello."
     assert len(provider.bodies) == len(SCRIPT) + provider.refused

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from fetchstash.client import Policy, Recovery, learned_windows
+from fetchstash.client import Policy, Recovery
 from tests.client.conversations import render
 from tests.client.fakes import conversation, prose, tokens_of
 from tests.client.loopback import Loopback
@@ -28,11 +28,6 @@ from tests.client.sdks import (
 )
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("default")]
-
-
-@pytest.fixture(autouse=True)
-def forget() -> None:
-    learned_windows.clear()
 
 
 def cured(provider: Loopback) -> bool:

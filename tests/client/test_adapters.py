@@ -45,12 +45,6 @@ def reports(case: Case) -> bool:
     return not (case.streams and "responses" in case.way)
 
 
-@pytest.fixture(autouse=True)
-def forget() -> None:
-    """Forget the windows that other tests learned: a port may be given twice."""
-    learned_windows.clear()
-
-
 @pytest.fixture(params=marked(CASES))
 def case(request: pytest.FixtureRequest) -> Case:
     one: Case = request.param

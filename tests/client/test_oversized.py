@@ -18,7 +18,6 @@ from fetchstash.client import (
     Request,
     ToolCall,
     context_window,
-    learned_windows,
     orphans,
     rewrite,
     stub_oversized,
@@ -237,11 +236,6 @@ def test_a_program_that_never_closes_its_offload_ends(tmp_path: Path) -> None:
 
 MODEL = Request((), model="some-model", endpoint="https://provider.example/v1")
 REFUSAL = "prompt is too long: 6000 tokens > 5000 maximum"
-
-
-@pytest.fixture(autouse=True)
-def forget() -> None:
-    learned_windows.clear()
 
 
 def sent(

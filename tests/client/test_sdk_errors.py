@@ -125,7 +125,6 @@ def test_an_error_that_repeats_its_sentence_is_read_as_the_sentence(
 def test_the_window_that_a_repeated_sentence_teaches_is_the_one_it_states(
     shape: Callable[[int, str], Said],
 ) -> None:
-    learned_windows.clear()
     request = Request(conversation(prose(400_000)), model="m", endpoint=shape.__name__)
     answers = iter([shape(400, AZURE), "good"])
 

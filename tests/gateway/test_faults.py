@@ -12,6 +12,10 @@ from tests.gateway.test_shortening import refs, texts
 
 pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
+_PYTHON, *_WORDS = plain("legacy")
+PLAIN_TABLE = (
+    f"[wrap.servers.plain]\ncommand = {json.dumps(_PYTHON)}\nargs = {json.dumps(_WORDS)}\n"
+)
 FLOOD_BYTES, MOST_KB = 60_000_000, 30_000
 """A result, and what the gateway's memory may grow by: no place may hold even half of it."""
 
@@ -46,12 +50,7 @@ async def test_a_server_that_ends_in_the_middle_of_a_long_result_leaves_no_part_
 
 @both_eras
 async def test_a_silent_server_is_given_up_after_its_own_time(wrapped: Wrapped, mode: str) -> None:
-    python, *rest = plain("legacy")
-    settings = (
-        f"[wrap.servers.plain]\ncommand = {json.dumps(python)}\nargs = {json.dumps(rest)}\n"
-        "timeout = 3\n"
-    )
-    async with wrapped(mode, settings=settings) as client:
+    async with wrapped(mode, settings=f"{PLAIN_TABLE}timeout = 3\n") as client:
         result = await client.call_tool("hang", {})
     assert result.is_error
     assert texts(result) == (
@@ -62,11 +61,7 @@ async def test_a_silent_server_is_given_up_after_its_own_time(wrapped: Wrapped, 
 async def test_a_command_that_is_not_there_is_told_of_and_the_rest_is_served(
     wrapped: Wrapped, tmp_path: Path
 ) -> None:
-    python, *rest = plain("legacy")
-    settings = (
-        f"[wrap.servers.plain]\ncommand = {json.dumps(python)}\nargs = {json.dumps(rest)}\n"
-        '[wrap.servers.missing]\ncommand = "no-such-command-here"\n'
-    )
+    settings = f'{PLAIN_TABLE}[wrap.servers.missing]\ncommand = "no-such-command-here"\n'
     async with wrapped("legacy", settings=settings) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
     assert "echo" in names
@@ -110,11 +105,7 @@ def peak_of_gateway(_: Client) -> int:
 async def test_the_secrets_of_a_server_are_not_in_the_log(
     wrapped: Wrapped, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    python, *rest = plain("legacy")
-    settings = (
-        f"[wrap.servers.plain]\ncommand = {json.dumps(python)}\nargs = {json.dumps(rest)}\n"
-        '[wrap.servers.plain.env]\nSECRET = "hush-hush-hush\\nhush-hush"\n'
-    )
+    settings = f'{PLAIN_TABLE}[wrap.servers.plain.env]\nSECRET = "hush-hush-hush\\nhush-hush"\n'
     async with wrapped("legacy", settings=settings) as client:
         result: Any = await client.call_tool("environment", {})
     assert texts(result) == "hush-hush-hush\nhush-hush"

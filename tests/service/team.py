@@ -87,6 +87,14 @@ async def call(
     return result
 
 
+async def fetched(http: httpx2.AsyncClient, tenant: str, url: str) -> str:
+    """Fetch a page as a tenant, and return its reference."""
+    result = await call(http, tenant, "fetch_content", url=url)
+    assert not result.get("isError"), result
+    ref: str = result["_meta"]["fetchstash/artifact"][0]["artifact_ref"]
+    return ref
+
+
 def text_of(result: Mapping[str, Any]) -> str:
     """Return the text of a tool's result."""
     return "\n".join(str(block["text"]) for block in result["content"])

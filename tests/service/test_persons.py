@@ -18,7 +18,7 @@ from fetchstash.service.access import FETCH, READ, Principal
 from fetchstash.store import View, open_store, person_run, store_of_tenant
 from tests.service.asgi import Tokens
 from tests.service.sockets import serving
-from tests.service.team import Web, ask, call, text_of, web_of
+from tests.service.team import Web, ask, call, fetched, text_of, web_of
 from tests.store.postgres import server
 
 pytestmark = pytest.mark.anyio
@@ -63,13 +63,6 @@ async def served(settings: Settings) -> AsyncGenerator[tuple[httpx2.AsyncClient,
         async with httpx2.AsyncClient(base_url=base, timeout=60) as http:
             yield http, tenants
     await tenants.aclose()
-
-
-async def kept(http: httpx2.AsyncClient, who: str, url: str) -> str:
-    result = await call(http, who, "fetch_content", url=url)
-    assert not result.get("isError"), result
-    ref: str = result["_meta"]["fetchstash/artifact"][0]["artifact_ref"]
-    return ref
 
 
 # By which tools and methods somebody looks: those that list, and those that are given a name.
@@ -129,8 +122,8 @@ async def test_a_person_sees_of_another_what_the_tenant_shares_and_no_more(
         listed = await ask(http, "ada", "tools/list", {})
         tools = {tool["name"] for tool in listed["result"]["tools"]} - {"fetch_content"}
         assert tools <= {READS[name]("")[0] for name in READS}, "each tool is tried"
-        ref = await kept(http, "ada", URL)
-        other = await kept(http, "bob", OTHER)
+        ref = await fetched(http, "ada", URL)
+        other = await fetched(http, "bob", OTHER)
         for who in PEOPLE:
             is_own, is_here = who in ("ada", "ada-again"), who != "eve"
             sees = is_own or (is_here and share == "all")
@@ -154,7 +147,7 @@ async def test_a_person_sees_of_another_what_the_tenant_shares_and_no_more(
                 both = {"query": "zebra", "artifact_refs": [other, ref]}
                 assert "Ada" not in (await answer(http, who, ("artifact_search", both)))[1]
         if share == "none":  # what another fetched is fetched anew
-            again = await kept(http, "bob", URL)
+            again = await fetched(http, "bob", URL)
             assert again != ref
             assert ref not in (await answer(http, "bob", LISTS["artifact_info"]))[1]
         stashes = {name: await tenants.stash("acme", PEOPLE[name].run) for name in ("ada", "bob")}
@@ -167,7 +160,7 @@ async def test_deletion_and_clean_up_by_one_person_neither_reach_nor_name_anothe
 ) -> None:
     settings = configured(tmp_path, engine)
     async with served(settings) as (http, tenants):
-        own, ref = await kept(http, "bob", OTHER), await kept(http, "ada", URL)
+        own, ref = await fetched(http, "bob", OTHER), await fetched(http, "ada", URL)
         bob = await tenants.stash("acme", PEOPLE["bob"].run)
         for change in (bob.delete, bob.pin, bob.store.touch):
             with pytest.raises(UnknownRef):
@@ -229,7 +222,7 @@ async def test_what_persons_have_together_is_the_tenants_quota(tmp_path: Path) -
     values: dict[str, Any] = {"quota.person_part": 0.6, "quota.artifacts": 3}
     async with served(configured(tmp_path, **values)) as (http, _):
         for who, url in (("ada", URL), ("ada", OTHER), ("bob", URL)):
-            await kept(http, who, url)
+            await fetched(http, who, url)
         refused = await call(http, "bob", "fetch_content", url=OTHER)
         assert "You and the others of your tenant keep 3 artifacts" in text_of(refused)
 

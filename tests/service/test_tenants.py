@@ -10,7 +10,6 @@ from typing import Any, Self
 from unittest import mock
 
 import anyio
-import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings as examples, strategies as st
 
@@ -22,7 +21,7 @@ from fetchstash.service.access._principal import is_tenant
 from fetchstash.store import open_objects, open_store
 from fetchstash.store._folder import LocalStore
 from tests.service.asgi import mcp_client
-from tests.service.team import Web, ask, call, copied, of, team, text_of, web_of
+from tests.service.team import Web, ask, call, copied, fetched, of, team, text_of, web_of
 
 pytestmark = pytest.mark.anyio
 GUESSED = "art_" + "a" * 26
@@ -45,14 +44,6 @@ def configured(folder: Path, text: str = "", **values: Any) -> Settings:
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return configured(tmp_path)
-
-
-async def fetched(http: httpx2.AsyncClient, tenant: str, url: str) -> str:
-    """Fetch a page as a tenant, and return its reference."""
-    result = await call(http, tenant, "fetch_content", url=url)
-    assert not result.get("isError"), result
-    ref: str = result["_meta"]["fetchstash/artifact"][0]["artifact_ref"]
-    return ref
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

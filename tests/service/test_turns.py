@@ -160,8 +160,8 @@ async def request(queue: RequestQueue, tenant: str, person: str = "") -> AsyncGe
 class Requests:
     """Requests that last until they are ended."""
 
-    def __init__(self, queue: RequestQueue) -> None:
-        self.queue = queue
+    def __init__(self) -> None:
+        self.queue = RequestQueue(100)
         self.begun: list[str] = []
         self._tasks: dict[str, tuple[asyncio.Task[None], asyncio.Event]] = {}
 
@@ -198,28 +198,29 @@ class Requests:
 
 
 @pytest.fixture
-def never_passes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def requests(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Requests]:
     """Let no request be taken for one that waits."""
     monkeypatch.setattr(_fair, "_BEGUN_SECONDS", 1_000)
+    it = Requests()
+    yield it
+    await it.end_all()
 
 
 async def test_of_a_tenant_that_is_alone_a_few_requests_begin_at_a_time_in_order(
-    never_passes_on: None,
+    requests: Requests,
 ) -> None:
-    requests, few = Requests(RequestQueue(100)), _fair.AT_ONCE
+    few = _fair.AT_ONCE
     names = [f"{number}" for number in range(few + 3)]
     await requests.come("a", *names)
     assert requests.begun == names[:few]
     for number in range(3):
         await requests.end(names[number])
         assert requests.begun == names[: few + number + 1]
-    await requests.end_all()
 
 
 async def test_beside_another_a_tenants_requests_begin_one_after_the_other(
-    never_passes_on: None,
+    requests: Requests,
 ) -> None:
-    requests = Requests(RequestQueue(100))
     await requests.come("a", "a1")
     await requests.come("b", "b1", "b2", "b3")
     assert requests.begun == ["a1", "b1"]
@@ -234,9 +235,8 @@ async def test_beside_another_a_tenants_requests_begin_one_after_the_other(
 
 
 async def test_requests_of_one_person_do_not_begin_before_those_of_another(
-    never_passes_on: None,
+    requests: Requests,
 ) -> None:
-    requests = Requests(RequestQueue(100))
     await requests.come("a/ada", *"1234")
     assert requests.begun == ["1", "2", "3", "4"], "a person that is alone"
     await requests.come("a/ada", *"567890")
@@ -252,23 +252,20 @@ async def test_requests_of_one_person_do_not_begin_before_those_of_another(
 
 
 async def test_a_long_request_lets_short_ones_pass_for_a_while(
-    never_passes_on: None, monkeypatch: pytest.MonkeyPatch
+    requests: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    requests, few = Requests(RequestQueue(100)), _fair.AT_ONCE
+    few = _fair.AT_ONCE
     await requests.come("a", *(f"{number}" for number in range(few)), "long 1", "short 1")
     monkeypatch.setattr(_fair, "LATER_SECONDS", 0)
     await requests.come("a", "long 2", "short 2")
     for number in range(few):
         await requests.end(f"{number}")
     assert requests.begun[few:] == ["short 1", "long 2", "short 2", "long 1"]
-    await requests.end_all()
 
 
-async def test_a_long_request_begins_at_once_where_none_waits(never_passes_on: None) -> None:
-    requests = Requests(RequestQueue(100))
+async def test_a_long_request_begins_at_once_where_none_waits(requests: Requests) -> None:
     await requests.come("a", "long")
     assert requests.begun == ["long"]
-    await requests.end_all()
 
 
 async def test_a_person_leaves_the_others_a_slot_and_who_has_the_fewest_is_next() -> None:
@@ -285,34 +282,29 @@ async def test_a_person_leaves_the_others_a_slot_and_who_has_the_fewest_is_next(
 
 
 async def test_a_request_that_waits_for_something_else_lets_the_next_begin(
-    monkeypatch: pytest.MonkeyPatch,
+    requests: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_fair, "_BEGUN_SECONDS", 0)
-    requests = Requests(RequestQueue(100))
     await requests.come("a", "a1")
     await requests.come("b", "b1", "b2")
     while "b2" not in requests.begun:  # noqa: ASYNC110 - a timer of the loop
         await asyncio.sleep(0)
-    await requests.end_all()
 
 
 async def test_while_the_loop_is_late_the_next_does_not_begin(
-    monkeypatch: pytest.MonkeyPatch,
+    requests: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_fair, "_BEGUN_SECONDS", 0)
     monkeypatch.setattr(_fair, "_LATE_SECONDS", -1_000)  # always
-    requests = Requests(RequestQueue(100))
     await requests.come("a", "a1")
     await requests.come("b", "b1", "b2")
     assert requests.begun == ["a1", "b1"]
     monkeypatch.setattr(_fair, "_LATE_SECONDS", 1_000)
-    await requests.end_all()
 
 
 async def test_a_request_that_is_cancelled_in_line_does_not_keep_its_place(
-    never_passes_on: None,
+    requests: Requests,
 ) -> None:
-    requests = Requests(RequestQueue(100))
     await requests.come("a", "a1")
     await requests.come("b", "b1", "b2", "b3")
     await requests.cancel("b2")
@@ -375,9 +367,8 @@ async def test_the_tenant_with_more_requests_than_another_is_the_greedy_one() ->
 
 
 async def test_a_greedy_tenant_lets_the_loop_go_between_two_of_its_requests(
-    never_passes_on: None, monkeypatch: pytest.MonkeyPatch
+    requests: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    requests = Requests(RequestQueue(100))
     later: list[Any] = []
 
     def call_later(seconds: float, *call: Any) -> None:
@@ -394,4 +385,3 @@ async def test_a_greedy_tenant_lets_the_loop_go_between_two_of_its_requests(
     pass_on(*arguments)
     await requests.settle()
     assert requests.begun == ["a1", "b1", "b2"]
-    await requests.end_all()

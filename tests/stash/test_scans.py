@@ -1,6 +1,8 @@
 """Pages without a text layer: read by OCR when they are asked for, each once, and kept."""
 
 import io
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,9 @@ pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 SCAN = scan([Image.new("L", (60, 80), 255)] * 4)
 PICTURE = png(Image.new("L", (60, 80), 200))
 HINT = "The operator can install fetchstash[ocr]"
+
+
+Scanned = Callable[[], AbstractAsyncContextManager[tuple[Stash, str]]]
 
 
 class Reader:
@@ -66,6 +71,18 @@ def opened(open_stash: OpenStash, reader: Reader) -> OpenStash:
         return open_stash(extract__ocr="off", page_reader=reader if ocr else None, **settings)
 
     return open_it
+
+
+@pytest.fixture
+def scanned(opened: OpenStash, site: Site) -> Scanned:
+    """Return a function that opens a Stash and fetches a scan of four pages."""
+
+    @asynccontextmanager
+    async def fetch_it() -> AsyncGenerator[tuple[Stash, str]]:
+        async with opened() as stash:
+            yield stash, (await stash.fetch(serve(site, SCAN))).ref
+
+    return fetch_it
 
 
 def with_scan(texts: list[str], number: int) -> bytes:
@@ -124,11 +141,8 @@ async def test_each_page_is_read_once_and_kept_across_a_restart(
         assert [finding for finding in await stash.check() if finding.level == "fault"] == []
 
 
-async def test_what_was_read_is_found_by_grep_search_and_read(
-    opened: OpenStash, site: Site
-) -> None:
-    async with opened() as stash:
-        ref = (await stash.fetch(serve(site, SCAN))).ref
+async def test_what_was_read_is_found_by_grep_search_and_read(scanned: Scanned) -> None:
+    async with scanned() as (stash, ref):
         assert (await stash.grep("sheet 3", [ref])).total == 1
         assert "sheet" in str(await stash.search("sheet", [ref]))
         assert (await stash.read(ref)).total == (await stash.get(ref)).facts.extracted_chars
@@ -155,11 +169,10 @@ async def test_pages_that_there_is_no_time_for_follow_in_the_next_call(
 
 
 async def test_each_slice_reads_a_page_though_its_time_is_over_until_all_are_read(
-    opened: OpenStash, site: Site, reader: Reader
+    scanned: Scanned, reader: Reader
 ) -> None:
     reader.fail = {1, 2, 3, 4}
-    async with opened() as stash:
-        ref = (await stash.fetch(serve(site, SCAN))).ref
+    async with scanned() as (stash, ref):
         reader.fail.clear()
         reader.read.clear()
         late, start, texts = hurried(stash, seconds=0), 1, list[str]()
@@ -180,11 +193,10 @@ async def test_an_image_is_read_though_the_time_of_the_call_is_over(
         assert "sheet 1" in (await hurried(stash, seconds=0).slice(ref, path="text")).text
 
 
-async def test_progress_counts_pages(opened: OpenStash, site: Site, reader: Reader) -> None:
+async def test_progress_counts_pages(scanned: Scanned, reader: Reader) -> None:
     reader.fail = {1}
     reports: list[tuple[int, int | None]] = []
-    async with opened() as stash:
-        ref = (await stash.fetch(serve(site, SCAN))).ref
+    async with scanned() as (stash, ref):
 
         def report(done: int, total: int | None) -> None:
             reports.append((done, total))
@@ -193,24 +205,18 @@ async def test_progress_counts_pages(opened: OpenStash, site: Site, reader: Read
     assert reports == [(1, 3), (2, 3), (3, 3)]
 
 
-async def test_a_page_that_fails_leaves_the_others(
-    opened: OpenStash, site: Site, reader: Reader
-) -> None:
+async def test_a_page_that_fails_leaves_the_others(scanned: Scanned, reader: Reader) -> None:
     reader.fail = {2}
-    async with opened() as stash:
-        ref = (await stash.fetch(serve(site, SCAN))).ref
+    async with scanned() as (stash, ref):
         assert "sheet 1" in (await stash.read(ref)).text
         with pytest.raises(TooLarge, match="Page 2"):
             await stash.slice(ref, unit="pages", start=2, end=3)
         assert "sheet 3" in (await stash.slice(ref, unit="pages", start=3, end=3)).text
 
 
-async def test_a_cancelled_slice_keeps_what_it_read(
-    opened: OpenStash, site: Site, reader: Reader
-) -> None:
+async def test_a_cancelled_slice_keeps_what_it_read(scanned: Scanned, reader: Reader) -> None:
     reader.fail, reader.hang = {1}, {3}
-    async with opened() as stash:
-        ref = (await stash.fetch(serve(site, SCAN))).ref
+    async with scanned() as (stash, ref):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(lambda: stash.slice(ref, unit="pages", start=2, end=3))
             await reader.hanging.wait()
@@ -220,11 +226,10 @@ async def test_a_cancelled_slice_keeps_what_it_read(
 
 
 async def test_a_page_without_print_is_said_to_be_and_not_read_again(
-    opened: OpenStash, site: Site, reader: Reader
+    scanned: Scanned, reader: Reader
 ) -> None:
     reader.blank = {1, 2, 3, 4}
-    async with opened() as stash:
-        ref = (await stash.fetch(serve(site, SCAN))).ref
+    async with scanned() as (stash, ref):
         part = await stash.slice(ref, unit="pages", start=2, end=2)
     assert part.text == "[Page 2]\n[read by OCR: no text]\n\n"
     assert reader.read == [1, 2, 3, 4]
@@ -376,10 +381,9 @@ async def test_without_the_extra_the_picture_and_the_extra_are_named(
 
 
 async def test_a_scan_is_read_although_no_call_named_pages(
-    opened: OpenStash, site: Site, reader: Reader
+    scanned: Scanned, reader: Reader
 ) -> None:
     reader.fail = {1}
-    async with opened() as stash:
-        ref = (await stash.fetch(serve(site, SCAN))).ref
+    async with scanned() as (stash, ref):
         with pytest.raises(NoText, match="reads them by OCR"):
             await stash.read(ref)

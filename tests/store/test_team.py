@@ -113,19 +113,24 @@ async def test_a_put_waits_for_the_sweep_of_its_bytes_and_writes_them_anew(
     assert await raw_of(one, kept[0].artifact_ref) == b"raw"
 
 
+def end_at(last: str, ending: pytest.MonkeyPatch) -> None:
+    """Let every put end early, at this step."""
+
+    def reached(step: str) -> None:
+        if step == last:
+            raise OSError
+
+    ending.setattr(_disk, "reached", reached)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("last", ["claimed", "written"])
 async def test_a_put_that_ends_early_shows_nothing_and_its_bytes_go(
     open_: Open, put: Put, monkeypatch: pytest.MonkeyPatch, last: str
 ) -> None:
     store = await open_()
-
-    def reached(step: str) -> None:
-        if step == last:
-            raise OSError
-
     with monkeypatch.context() as ending:
-        ending.setattr(_disk, "reached", reached)
+        end_at(last, ending)
         with pytest.raises(StoreError):
             await put(store, b"text", b"raw", url="https://example.org/")
     assert (await store.list()).total == 0
@@ -143,13 +148,8 @@ async def test_a_claim_that_was_left_behind_takes_no_bytes_that_an_artifact_name
 ) -> None:
     store = await open_(cache_bytes=0)
     facts = await put(store, b"text", b"raw")
-
-    def reached(step: str) -> None:
-        if step == "claimed":
-            raise OSError
-
     with monkeypatch.context() as ending:
-        ending.setattr(_disk, "reached", reached)
+        end_at("claimed", ending)
         with pytest.raises(StoreError):
             await put(store, b"text", b"raw")
     let_time_pass(store)

@@ -41,6 +41,14 @@ def tokens_of(provider: Provider, clock: Clock | None = None, **changes: Any) ->
     return OAuthTokens(limits, Issuer(limits.issuer, clock=clock or Clock()))
 
 
+@pytest.fixture
+async def tokens(provider: Provider, clock: Clock) -> OAuthTokens:
+    """Return what has verified a token, and so read the provider's keys."""
+    tokens = tokens_of(provider, clock)
+    await tokens.verify(provider.token())
+    return tokens
+
+
 async def reason(tokens: OAuthTokens, token: str) -> str:
     with pytest.raises(Rejected) as caught:
         await tokens.verify(token)
@@ -290,10 +298,8 @@ async def test_a_clock_that_differs_by_half_a_minute_does_no_harm(provider: Prov
 
 
 async def test_a_forged_key_does_not_use_up_the_look_up_of_a_new_one(
-    provider: Provider, clock: Clock
+    provider: Provider, tokens: OAuthTokens
 ) -> None:
-    tokens = tokens_of(provider, clock)
-    await tokens.verify(provider.token())
     for _ in range(50):
         assert await reason(tokens, provider.token(header={"kid": "forged"})) == "key"
     assert provider.site.asked.count("/keys") == 2
@@ -305,10 +311,8 @@ async def test_a_forged_key_does_not_use_up_the_look_up_of_a_new_one(
 
 @pytest.mark.long
 async def test_random_keys_cause_ten_reads_a_minute_and_no_rejection_of_what_is_not_known(
-    provider: Provider, clock: Clock
+    provider: Provider, tokens: OAuthTokens, clock: Clock
 ) -> None:
-    tokens = tokens_of(provider, clock)
-    await tokens.verify(provider.token())
     for number in range(10):
         assert await reason(tokens, provider.token(header={"kid": f"k{number}"})) == "key"
     for number in range(10, 50):
@@ -324,10 +328,8 @@ async def test_random_keys_cause_ten_reads_a_minute_and_no_rejection_of_what_is_
 
 
 async def test_an_unknown_key_is_no_rejection_while_keys_cannot_be_looked_up(
-    provider: Provider, clock: Clock
+    provider: Provider, tokens: OAuthTokens
 ) -> None:
-    tokens = tokens_of(provider, clock)
-    await tokens.verify(provider.token())
     provider.add("second", "ES256")
     provider.site.put("/keys", "down", status=503)
     for _ in range(3):
@@ -349,10 +351,8 @@ async def test_a_key_that_is_withdrawn_holds_no_longer_than_ten_minutes(
 
 
 async def test_the_keys_hold_for_an_hour_while_the_provider_is_down(
-    provider: Provider, clock: Clock
+    provider: Provider, tokens: OAuthTokens, clock: Clock
 ) -> None:
-    tokens = tokens_of(provider, clock)
-    await tokens.verify(provider.token())
     provider.site.put("/keys", "down", status=503)
     clock.seconds += 3_000
     await tokens.verify(provider.token())
