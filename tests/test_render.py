@@ -615,14 +615,14 @@ def test_search_shows_where_each_passage_stands() -> None:
 
 def test_a_search_that_is_not_complete_says_the_call_that_goes_on() -> None:
     assert view_of(HOST, ranked(searched=12, pending=4)).text == (
-        "[No passage has a word of the query yet, out of 12 artifacts, 4 texts not searched yet: "
-        'artifact_search(query="tide").]'
+        "[No passage has a word of the query yet, out of 12 artifacts, 4 texts not searched whole "
+        'yet: artifact_search(query="tide").]'
     )
 
 
 def test_a_search_with_passages_names_no_call_that_would_show_them_again() -> None:
     found = replace(ranked((1, 1, "tide"), pending=2), next=None)
-    assert "out of 1 artifact, 2 texts not searched yet: they are being indexed]" in str(
+    assert "out of 1 artifact, 2 texts not searched whole yet: they are being indexed]" in str(
         view_of(HOST, found).text
     )
 

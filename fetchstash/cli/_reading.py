@@ -201,7 +201,7 @@ def search(view: View, words: Sequence[str], places: Sequence[str], max_results:
             else:
                 print_text(f"{passages}\n" if passages.best_first else "")
         if passages.pending:
-            said = f"{counted(passages.pending, 'text')} not searched yet"
+            said = f"{counted(passages.pending, 'text')} not searched whole yet"
             say(f"{said}: `{command_line(passages.next)}`." if passages.next else f"{said}.")
         elif not (passages.searched or refs):
             await say_where(stash)
@@ -241,7 +241,7 @@ def trace(settings: Settings, file: "TextIO", as_json: bool) -> int | None:
     else:
         click.echo("\n".join(_show.origins(screen_of(), traced)))
     if traced.pending:
-        say(f"{counted(traced.pending, 'text')} not searched yet: ask again.")
+        say(f"{counted(traced.pending, 'text')} not searched whole yet: ask again.")
     if not traced.is_logged:
         aside("No log of calls is kept here: what a model was shown is not known.")
     return None if all(origin.is_supported for origin in traced) else NO_MATCH

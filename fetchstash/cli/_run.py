@@ -16,7 +16,7 @@ from fetchstash.cli._options import Command, take_settings
 from fetchstash.cli._terminal import safe, safe_line, screen_of, wrapped
 from fetchstash.cli._words import as_command
 from fetchstash.config import Settings
-from fetchstash.errors import BadArgument, FetchstashError, OutOfRange, StoreError
+from fetchstash.errors import BadArgument, FetchstashError, HttpError, StoreError
 from fetchstash.store import AUTO_RUN, folder_run
 
 if TYPE_CHECKING:
@@ -145,13 +145,13 @@ def failed(
 ) -> int:
     """Say what failed, and about what, and return its exit code.
 
-    To a model the line is the result. As data it is an object of its own on stdout, which names
-    the source that it is ``of``.
+    To a model that is the result. As data it is an object of its own on stdout, which names the
+    source that it is ``of``.
     """
-    from fetchstash.render import error_line, error_record  # noqa: PLC0415 - heavy
+    from fetchstash.render import Host, error_line, error_record, error_view  # noqa: PLC0415 - heavy
 
     if as_model:
-        click.echo(safe_line(error_line(error)))
+        print_text(f"{error_view(Host(), error).text}\n")
     else:
         line = error_line(error, as_command)
         say(f"{about}: {line}" if about else line)
@@ -159,9 +159,9 @@ def failed(
             named = {"source_url": of} if of else {}
             with suppress(OSError):  # a stdout that is full
                 print_objects([{**named, "error": error_record(error, as_command)}])
-        if isinstance(error, BadArgument | OutOfRange):  # what the document has instead
-            for line in error.excerpt.splitlines():
-                say(safe_line(line))
+        said = "The answer begins: " if isinstance(error, HttpError) else ""
+        for line in error.excerpt.splitlines():  # of others, what the document has instead
+            say(said + line)
     return USAGE if isinstance(error, BadArgument) else FAILED
 
 

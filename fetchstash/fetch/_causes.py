@@ -278,7 +278,7 @@ def _words_of(body: str) -> str:
         inner = _table(table.get("errors") or table.get("error"))
         table = inner or table
     words = [table[name] for name in _WORDS_OF_ERRORS if isinstance(table.get(name), str)]
-    return ": ".join(dict.fromkeys(words))
+    return ": ".join(dict.fromkeys(words)).replace(".: ", ". ")
 
 
 def _table(value: object) -> dict[str, Any]:

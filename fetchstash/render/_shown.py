@@ -165,7 +165,7 @@ def search(host: Host, passages: Passages, max_chars: int | None = None) -> View
     facts = tuple(subject.record for subject in subjects.values())[:FACTS_AT_MOST]
     out_of = counted(passages.searched, "artifact")
     if passages.pending:
-        out_of += f", {counted(passages.pending, 'text')} not searched yet"
+        out_of += f", {counted(passages.pending, 'text')} not searched whole yet"
         going_on = host.face.continuation(passages.next, {}, ()) if passages.next else ""
         out_of += f": {going_on or 'they are being indexed'}"
     left_out = [

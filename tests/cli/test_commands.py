@@ -160,7 +160,8 @@ def test_exit_codes_say_what_happened(run: Terminal, site: Site) -> None:
         )
     assert "[refused] " in run("fetch", "http://127.0.0.2/", code=3).stderr
     assert "[unknown_ref] " in run("get", "art_" + "a" * 26, code=3).stderr
-    assert "[http_error] " in run("fetch", site.url("/none"), code=3).stderr
+    assert "[http_error] " in (told := run("fetch", site.url("/none"), code=3).stderr)
+    assert told.splitlines()[1:] == ["The answer begins: not here"]
     assert "No such command" in run("fetsh", code=2).stderr
 
 

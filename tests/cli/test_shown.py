@@ -10,6 +10,7 @@ from PIL import Image
 import fetchstash
 from fetchstash.cli import cells
 from fetchstash.cli.demo.site import documents
+from fetchstash.config import load
 from tests.cli.terminal import Terminal, plain
 from tests.loopback import Site
 
@@ -57,10 +58,10 @@ NONCE = re.compile(r"untrusted-[0-9a-f]{8}")
 def test_as_model_shows_exactly_what_the_tools_answer(run: Terminal, site: Site) -> None:
     url = site.put("/long.txt", TEXT, "text/plain")
     ref = run.ref(url)
-    settings = {"store.folder": run.env["FETCHSTASH_STORE_FOLDER"], "store.run": "test"}
+    none = site.url("/none")
 
     async def answers() -> list[str]:
-        async with fetchstash.open_stash(settings) as stash:
+        async with fetchstash.open_stash(load(environment=run.env)) as stash:
             tools = {tool.__name__: tool for tool in fetchstash.tool_functions(stash)}
             return [
                 await tools["get_search_content"](artifact_ref=ref),
@@ -69,6 +70,7 @@ def test_as_model_shows_exactly_what_the_tools_answer(run: Terminal, site: Site)
                 await tools["artifact_search"](artifact_refs=[ref], query="line 77"),
                 await tools["artifact_info"](artifact_ref=ref),
                 await tools["get_search_content"](artifact_ref=ref, offset=200_000),
+                await tools["fetch_content"](url=none),
             ]
 
     for arguments, answer in zip(
@@ -79,11 +81,13 @@ def test_as_model_shows_exactly_what_the_tools_answer(run: Terminal, site: Site)
             ["search", "line", "77", "--in", url],
             ["info", "@1"],
             ["get", url, "--offset", "200000"],
+            ["fetch", none],
         ),
         anyio.run(answers),
         strict=True,
     ):
-        shown = run(*arguments, "--as-model", code=3 if "200000" in arguments else 0).stdout
+        code = 3 if none in arguments or "200000" in arguments else 0
+        shown = run(*arguments, "--as-model", code=code).stdout
         assert NONCE.sub("", shown) == NONCE.sub("", f"{answer}\n"), arguments
     assert run("fetch", url, "--as-model").stdout.startswith("[Fetched text artifact: long.txt, ")
     assert run("ls", "--as-model").stdout.startswith("[Run ")

@@ -137,6 +137,7 @@ MENU = "<nav id=n><a href=/1>Part 1</a></nav><Footer>Imprint</footer>"
     [
         ('{"message": "Bad credentials", "status": "401"}', "Bad credentials"),
         ('{"type": "about:blank", "title": "No", "detail": "Why not."}', "No: Why not."),
+        ('{"title": "No credit.", "detail": "It costs 50."}', "No credit. It costs 50."),
         ('{"errors": [{"message": "Over\\u202e capacity", "code": 130}]}', "Over capacity"),
         ('{"error": {"code": "x", "message": "y"}}', "x: y"),
         (
