@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 616),
     "fetchstash/text": (7, 1_448),
     "scripts": (43, 6_286),
-    "tests": (245, 55_307),
+    "tests": (245, 55_313),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 

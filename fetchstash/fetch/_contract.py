@@ -194,7 +194,7 @@ class Fetcher(Protocol):
 
         Raises BadArgument, Refused (details: host, port, address; private, what it is, if a person
         may be asked to allow it), RobotsRefused, HttpError (details: status, retry_after_seconds;
-        an excerpt of at most 500 characters), FetchFailed, TimedOut, TooLarge or StoreError, and
+        an excerpt of at most 300 characters), FetchFailed, TimedOut, TooLarge or StoreError, and
         then leaves no file.
         """
         ...
