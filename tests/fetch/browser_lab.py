@@ -10,26 +10,19 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-import fetchstash
+from tests.fetch.lab import FETCHSTASH, loopback_device, set_up, target
 
-FETCHSTASH = str(Path(fetchstash.__file__).parents[1])
+CHECKOUT = str(Path(__file__).parents[2])
 PAGE = "93.184.216.34"
-_ROUTES = (
-    ("ip", "link", "set", "lo", "up"),
-    ("ip", "route", "add", "local", "0.0.0.0/0", "dev", "lo"),
-    ("ip", "-6", "route", "add", "local", "::/0", "dev", "lo"),
-)
 HOSTS = (
     "127.0.0.1", "127.1", "0x7f000001", "2130706433", "0.0.0.0", "[::1]", "[::ffff:10.0.0.1]",
     "[64:ff9b::a00:1]", "[fd00::1]", "localhost", "10.0.0.1", "172.16.0.1", "192.168.1.1",
@@ -112,7 +105,7 @@ def why_no_lab() -> str:
 
 def run_lab(hosts: Sequence[str] = HOSTS, **limits: Any) -> dict[str, Any]:
     """Render pages that try these hosts in a lab, under limits of fetch; return what happened."""
-    paths = ":".join(path for path in (FETCHSTASH, *sys.path) if path)
+    paths = ":".join(path for path in (FETCHSTASH, *sys.path, CHECKOUT) if path)
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": paths}
     with tempfile.TemporaryDirectory() as folder:
         command = ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc"]
@@ -133,28 +126,16 @@ class Witness(threading.Thread):
         super().__init__(daemon=True)
         self.seen: set[tuple[str, str, int]] = set()
         self.asked: set[str] = set()
-        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**24)
-        self._socket.bind(("lo", 0))
+        self._socket = loopback_device()
 
     def run(self) -> None:
         while True:
-            frame = self._socket.recv(200)
-            packet = frame[14:]
-            if frame[12:14] == b"\x08\x00":
-                kind, address, rest = packet[9], packet[16:20], packet[(packet[0] & 15) * 4 :]
-            elif frame[12:14] == b"\x86\xdd":
-                kind, address, rest = packet[6], packet[24:40], packet[40:]
-            else:
-                continue
-            port = int.from_bytes(rest[2:4], "big")
-            if kind == socket.IPPROTO_TCP and rest[13] & 0x12 == 0x02:
-                self.seen.add(("tcp", str(ip_address(address)), port))
-            elif kind == socket.IPPROTO_UDP and port == 53:
-                name = re.sub(rb"[\x00-\x20]", b".", rest[20:].partition(b"\0")[0])
+            kind, address, port, part = target(self._socket.recv(200))
+            if kind == "udp" and port == 53:
+                name = re.sub(rb"[\x00-\x20]", b".", part[20:].partition(b"\0")[0])
                 self.asked.add(name.strip(b".").decode("latin-1"))
-            elif kind == socket.IPPROTO_UDP:
-                self.seen.add(("udp", str(ip_address(address)), port))
+            elif kind:
+                self.seen.add((kind, address, port))
 
 
 def serve(pages: dict[str, str]) -> None:
@@ -237,15 +218,8 @@ async def render(hosts: list[str], limits: dict[str, Any], folder: Path) -> dict
 
 def inside() -> None:
     (hosts, limits), folder = json.loads(sys.argv[1]), Path(sys.argv[2])
-    for route in _ROUTES:
-        subprocess.run(route, check=True)
-    (folder / "hosts").write_text(
-        "127.0.0.1 localhost\n::1 localhost\n10.0.0.9 inside.test\nfd00::9 inside.test\n"
-    )
-    (folder / "resolv.conf").write_text("nameserver 127.0.0.53\noptions timeout:1 attempts:1\n")
-    for name in ("resolv.conf", "hosts"):
-        command = ("mount", "--bind", str(folder / name), str(Path("/etc", name).resolve()))
-        subprocess.run(command, check=True)
+    names = "127.0.0.1 localhost\n::1 localhost\n10.0.0.9 inside.test\nfd00::9 inside.test\n"
+    set_up(folder, names, 1)
     print(json.dumps(asyncio.run(render(hosts, limits, folder))))  # noqa: T201 - the answer
 
 

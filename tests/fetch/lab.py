@@ -101,13 +101,34 @@ def is_safe(row: Row, result: Row) -> bool:
     return not result["fetched"] or row.get("category") == "rebinding"
 
 
+def loopback_device() -> socket.socket:
+    """Return a socket that sees every packet on the loopback device."""
+    device = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+    device.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**24)
+    device.bind(("lo", 0))
+    return device
+
+
+def target(frame: bytes) -> tuple[str, str, int, bytes]:
+    """Return where a frame goes, and its UDP or TCP part: "tcp" only for an attempt to connect."""
+    packet = frame[14:]
+    if frame[12:14] == b"\x08\x00":
+        protocol, address, part = packet[9], packet[16:20], packet[(packet[0] & 15) * 4 :]
+    elif frame[12:14] == b"\x86\xdd":
+        protocol, address, part = packet[6], packet[24:40], packet[40:]
+    else:
+        return "", "", 0, b""
+    kind = "udp" if protocol == socket.IPPROTO_UDP else ""
+    if protocol == socket.IPPROTO_TCP and part[13] & 0x12 == 0x02:  # SYN without ACK
+        kind = "tcp"
+    return kind, str(ip_address(address)), int.from_bytes(part[2:4], "big"), part
+
+
 class Sniffer:
     """Sees every TCP connection attempt on the loopback device."""
 
     def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**24)
-        self._socket.bind(("lo", 0))
+        self._socket = loopback_device()
         self._socket.setblocking(False)
 
     def attempts(self) -> list[str]:
@@ -115,18 +136,11 @@ class Sniffer:
         attempts: dict[str, None] = {}
         while True:
             try:
-                frame = self._socket.recv(200)
+                kind, address, port, _ = target(self._socket.recv(200))
             except BlockingIOError:
                 return list(attempts)
-            packet = frame[14:]
-            if frame[12:14] == b"\x08\x00" and packet[9] == socket.IPPROTO_TCP:
-                address, tcp = packet[16:20], packet[(packet[0] & 15) * 4 :]
-            elif frame[12:14] == b"\x86\xdd" and packet[6] == socket.IPPROTO_TCP:
-                address, tcp = packet[24:40], packet[40:]
-            else:
-                continue
-            if tcp[13] & 0x12 == 0x02:  # SYN without ACK
-                attempts[f"{ip_address(address)} {int.from_bytes(tcp[2:4], 'big')}"] = None
+            if kind == "tcp":
+                attempts[f"{address} {port}"] = None
 
 
 async def fetch_row(fetcher: Any, row: Row, sniffer: Sniffer, folder: Path) -> Row:
@@ -207,19 +221,26 @@ async def fetch_rows(rows: list[Row]) -> None:
     await extractor.aclose()
 
 
+def set_up(folder: Path, hosts: str, timeout: int, own: Iterable[str] = ()) -> None:
+    """Make every address local, ``own`` ones too, and names those of ``hosts`` and the lab."""
+    addresses = [("ip", "address", "add", address, "dev", "lo") for address in own]
+    for words in (*_ROUTES, *addresses):
+        subprocess.run(words, check=True)
+    resolver = f"nameserver 127.0.0.53\noptions timeout:{timeout} attempts:1\n"
+    for name, text in (("resolv.conf", resolver), ("hosts", hosts)):
+        (folder / name).write_text(text)
+        command = ("mount", "--bind", str(folder / name), str(Path("/etc", name).resolve()))
+        subprocess.run(command, check=True)
+
+
 def inside() -> None:
     """Set up the namespace, start the servers, and fetch."""
     import anyio
 
     rows: list[Row] = json.loads(Path(sys.argv[1]).read_text())
-    own = [
-        ("ip", "address", "add", address, "dev", "lo")
-        for row in rows
-        for address in row.get("own", ())
-    ]
-    for words in (*_ROUTES, *own):
-        subprocess.run(words, check=True)
     folder = Path(sys.argv[1]).parent
+    hosts = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
+    set_up(folder, hosts, 30, [address for row in rows for address in row.get("own", ())])
     names: dict[str, list[str]] = {}
     vectors: dict[str, str] = {}
     for number, row in enumerate(rows):
@@ -229,11 +250,6 @@ def inside() -> None:
             vectors[row["host"]] = row["url"]
     (folder / "names.json").write_text(json.dumps(names))
     (folder / "vectors.json").write_text(json.dumps(vectors))
-    (folder / "resolv.conf").write_text("nameserver 127.0.0.53\noptions timeout:30 attempts:1\n")
-    (folder / "hosts").write_text("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n")
-    for name in ("resolv.conf", "hosts"):
-        place = Path("/etc", name).resolve()
-        subprocess.run(["mount", "--bind", str(folder / name), str(place)], check=True)
     program = Path(__file__).with_name("lab_servers.py")
     files = folder / "names.json", folder / "ca.pem", folder / "vectors.json"
     command = [sys.executable, "-P", *map(str, (program, *files))]
