@@ -149,8 +149,8 @@ class _Handler(BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionError):
             self.close_connection = True
 
-    do_HEAD = do_GET  # noqa: N815 - the library's name
-    do_POST = do_GET  # noqa: N815
+    do_HEAD = do_GET
+    do_POST = do_GET
 
     def _serve(self) -> None:
         address = self.connection.getsockname()[0].removeprefix("::ffff:")

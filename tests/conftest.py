@@ -5,11 +5,10 @@ import gc
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +20,7 @@ from hypothesis import settings
 # installed goes before the checkout's.
 sys.path.append(str(Path(__file__).parents[1]))
 
-from tests.loopback import Page, Site
+from tests.loopback import Page, Quiet, Site, serving
 
 # The same examples in every run, however slow the machine is; --hypothesis-profile=default looks
 # for new ones.
@@ -223,7 +222,7 @@ def site() -> Generator[Site]:
     """Serve a site for one test."""
     it = Site()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -240,18 +239,8 @@ def site() -> Generator[Site]:
                 self.end_headers()
                 self.wfile.write(page.body)
 
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    it.port = server.server_address[1]
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.002})
-    thread.start()
-    yield it
-    server.shutdown()
-    server.server_close()
-    thread.join(5)
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as it.port:
+        yield it
 
 
 @pytest.fixture

@@ -1,17 +1,16 @@
 """A site over TLS on loopback, with a certificate that nobody knows."""
 
 import ssl
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import trustme
 
+from tests.loopback import serving
+
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
     def handle_error(self, request: object, client_address: object) -> None:
         pass  # a client that does not trust us hangs up
 
@@ -26,9 +25,5 @@ def serving_tls(handler: type[BaseHTTPRequestHandler]) -> Generator[tuple[int, t
     server.socket = context.wrap_socket(
         server.socket, server_side=True, do_handshake_on_connect=False
     )
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.002})
-    thread.start()
-    yield server.server_address[1], authority
-    server.shutdown()
-    server.server_close()
-    thread.join(5)
+    with serving(server) as port:
+        yield port, authority

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from scripts.drive.speech import DONE, FINAL, Heard, Speech, Step, speech_of
 from tests.client.loopback import Answer, sse
+from tests.loopback import Quiet
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Loopback:
     def __enter__(self) -> Self:
         loopback = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Quiet):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
@@ -61,9 +62,6 @@ class Loopback:
 
             def do_HEAD(self) -> None:
                 loopback.serve_page(self)
-
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-                pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+from tests.loopback import Quiet
+
 OVERFLOW = (
     "This model's maximum context length is 2000 tokens. "
     "However, your messages resulted in 6000 tokens."
@@ -81,7 +83,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_=-]{1000,}")
 
 
 def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             loopback.bodies.append(body)
@@ -111,9 +113,6 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
                 loopback.released_in_time = loopback.released.wait(20)
                 text = "".join(answer[holds:])
             self.wfile.write(text.encode())
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - base class
-            pass
 
     return Handler
 

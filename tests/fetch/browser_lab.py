@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fetch.lab import FETCHSTASH, loopback_device, set_up, target
+from tests.loopback import Quiet
 
 CHECKOUT = str(Path(__file__).parents[2])
 PAGE = "93.184.216.34"
@@ -140,11 +141,11 @@ class Witness(threading.Thread):
 
 def serve(pages: dict[str, str]) -> None:
     """Serve the pages at PAGE, port 80; ``/to/URL`` redirects."""
-    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+    from http.server import ThreadingHTTPServer
     from socketserver import TCPServer
     from urllib.parse import unquote
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_GET(self) -> None:
             if self.path.startswith("/to/"):
                 self.send_response(302)
@@ -159,9 +160,6 @@ def serve(pages: dict[str, str]) -> None:
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-            pass
 
     class Server(ThreadingHTTPServer):
         server_bind = TCPServer.server_bind  # HTTPServer's looks up its own name

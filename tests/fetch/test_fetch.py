@@ -19,7 +19,7 @@ from fetchstash import fetch
 from fetchstash.errors import BadArgument, FetchFailed, FetchstashError, HttpError
 from fetchstash.fetch import Cached, certificate_fault
 from tests.fetch.sending import OK, Fetch, content, raw, sends
-from tests.loopback import Site
+from tests.loopback import Quiet, Site
 from tests.tls import serving_tls
 
 pytestmark = pytest.mark.anyio
@@ -159,12 +159,9 @@ async def test_no_error_holds_a_secret_of_the_url(site: Site, fetch: Fetch, path
 def secure_site() -> Generator[tuple[int, trustme.CA]]:
     """Serve over TLS on loopback, with a certificate of an authority that nobody knows."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_GET(self) -> None:
             sends(OK + f"\r\n{self.headers['Host']}".encode())(self)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-            pass
 
     with serving_tls(Handler) as served:
         yield served

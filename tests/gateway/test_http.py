@@ -4,11 +4,10 @@ import json
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Generator, Iterable
 from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,6 +18,7 @@ from tests.gateway.conftest import Wrapped, both_eras
 from tests.gateway.servers.http_flood import ABOUT, TOOLS, listening
 from tests.gateway.test_faults import FLOOD_BYTES, MOST_KB, peak_of_gateway
 from tests.gateway.test_shortening import refs, texts
+from tests.loopback import Quiet, serving
 
 pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
@@ -79,9 +79,8 @@ async def test_short_results_pass_and_long_ones_are_kept(
 
 @pytest.mark.parametrize("style", ["json", "events"])
 async def test_a_flood_goes_to_disk_and_not_to_memory(wrapped: Wrapped, style: str) -> None:
-    with listening(style) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        flags = ("--url", f"http://127.0.0.1:{server.server_port}/mcp")
+    with serving(listening(style)) as port:
+        flags = ("--url", f"http://127.0.0.1:{port}/mcp")
         async with wrapped("legacy", flags=flags) as client:
             await client.call_tool("flood", {"size": 1_000_000})
             before = peak_of_gateway(client)
@@ -91,12 +90,11 @@ async def test_a_flood_goes_to_disk_and_not_to_memory(wrapped: Wrapped, style: s
             found = await client.call_tool(
                 "artifact_grep", {"artifact_ref": ref, "pattern": "the last line", "literal": True}
             )
-        server.shutdown()
     assert "the last line" in texts(found)
     assert after - before < MOST_KB
 
 
-class Scripted(BaseHTTPRequestHandler):
+class Scripted(Quiet):
     """A server of one tool, whose answers are the event streams in ``streams``, one a call.
 
     It forgets its session after ``calls`` of them.
@@ -145,18 +143,13 @@ class Scripted(BaseHTTPRequestHandler):
         for piece in pieces:
             self.wfile.write(piece.encode())
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-        """Say nothing."""
-
 
 @contextmanager
 def scripted(streams: list[Iterable[str]], calls: int = -1) -> Generator[tuple[str, str]]:
     """Serve on loopback, and yield the flags for the gateway."""
     handler = type("Once", (Scripted,), {"streams": streams, "calls": calls})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield "--url", f"http://127.0.0.1:{server.server_port}/mcp"
-        server.shutdown()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as port:
+        yield "--url", f"http://127.0.0.1:{port}/mcp"
 
 
 DONE = '{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"done"}]}}'
@@ -216,18 +209,13 @@ async def test_a_comment_without_end_is_not_held(wrapped: Wrapped) -> None:
 async def test_why_a_server_cannot_be_reached_is_said_in_one_line(
     wrapped: Wrapped, tmp_path: Path, status: int, reason: str
 ) -> None:
-    class Refusing(BaseHTTPRequestHandler):
+    class Refusing(Quiet):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["content-length"]))
             self.send_error(status)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        port = server.server_port if status else 9  # discard (RFC 863): nobody listens
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Refusing)) as served:
+        port = served if status else 9  # discard (RFC 863): nobody listens
         async with wrapped("legacy", flags=("--url", f"http://127.0.0.1:{port}/mcp")) as client:
             await client.list_tools()
-        server.shutdown()
     assert f"[127.0.0.1] fetchstash: {reason}\n" in (tmp_path / "stderr").read_text()

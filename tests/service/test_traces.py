@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from threading import Event, Thread, current_thread
 from typing import Any
 
@@ -20,6 +20,7 @@ from fetchstash import __version__
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument
 from fetchstash.service import exports
+from tests.loopback import Quiet, serving
 from tests.service.asgi import URL, Service, mcp_client
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +51,7 @@ class Collector(ThreadingHTTPServer):
         return {span.name: span for scope in scopes for span in scope.spans}
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet):
     def do_POST(self) -> None:
         assert isinstance(self.server, Collector)
         assert self.path == "/v1/traces"
@@ -60,9 +61,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.bodies.append(gzip.decompress(body) if is_gzip else body)
         self.send_response(200)
         self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
-        pass
 
 
 @pytest.fixture(autouse=True)
@@ -79,12 +77,11 @@ def client_without_spans(monkeypatch: pytest.MonkeyPatch) -> None:
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     for name in ("OTEL_SERVICE_NAME", "OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER"):
         monkeypatch.delenv(name, raising=False)
-    with Collector() as server:
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.endpoint)
-        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    server = Collector()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.endpoint)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with serving(server):
         yield server
-        server.shutdown()
 
 
 def attributes(span: Span) -> dict[str, Any]:

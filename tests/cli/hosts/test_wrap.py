@@ -1,9 +1,8 @@
 """The servers of a host are put behind the gateway, in place, and brought back."""
 
 import json
-import threading
 import tomllib
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from fetchstash.errors import BadArgument
 from tests.cli.hosts.conftest import settings
 from tests.gateway.conftest import FETCHSTASH, plain
 from tests.gateway.servers.http_flood import ABOUT
+from tests.loopback import Quiet, serving
 
 START = ["/opt/bin/fetchstash", "serve"]
 ENTRIES: dict[str, dict[str, Any]] = {
@@ -444,7 +444,7 @@ async def test_one_gateway_runs_each_server_with_its_own_variables_and_without_o
             assert block.model_dump()["text"] == f"of {name}"
 
 
-class Remote(BaseHTTPRequestHandler):
+class Remote(Quiet):
     """A server over HTTP of one tool, which is offered to who has the token."""
 
     def do_POST(self) -> None:
@@ -467,19 +467,15 @@ class Remote(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_error(405)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-        """Say nothing."""
-
 
 @pytest.mark.long
 @pytest.mark.anyio
 async def test_a_wrapped_server_over_http_gets_its_headers(env: Environment) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Remote) as remote:
-        threading.Thread(target=remote.serve_forever, args=(0.02,), daemon=True).start()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Remote)) as port:
         file = settings(
             env,
             "codex",
-            f'[mcp_servers.w]\nurl = "http://127.0.0.1:{remote.server_port}/mcp"\n'
+            f'[mcp_servers.w]\nurl = "http://127.0.0.1:{port}/mcp"\n'
             'bearer_token_env_var = "TOKEN"\nhttp_headers = { X-User = "tool_of_ann" }\n',
         )
         wrap(HOSTS["codex"], (), [FETCHSTASH, "serve"], env)
@@ -490,5 +486,4 @@ async def test_a_wrapped_server_over_http_gets_its_headers(env: Environment) -> 
         server = StdioServerParameters(command=wrapped["command"], args=wrapped["args"], env=own)
         async with Client(server, mode="legacy") as client:
             tools = (await client.list_tools()).tools
-        remote.shutdown()
     assert "tool_of_ann" in [tool.name for tool in tools]

@@ -6,8 +6,10 @@ The SDK's would hold the result.
 import contextlib
 import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
+
+from tests.loopback import Quiet
 
 PIECE = "some words and more\\n" * 3_000
 ABOUT: dict[str, Any] = {
@@ -32,7 +34,7 @@ def answer(request: dict[str, Any]) -> Iterator[str]:
         yield 'the last line"}]}' + end
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(Quiet):
     """Answers each message on its own."""
 
     protocol_version = "HTTP/1.1"
@@ -67,9 +69,6 @@ class Handler(BaseHTTPRequestHandler):
         """Take a client that closes in the middle, as at its end, for one that is done."""
         with contextlib.suppress(ConnectionError):
             super().handle()
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-        """Say nothing."""
 
     def _write(self, text: str) -> None:
         data = text.encode()

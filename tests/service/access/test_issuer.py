@@ -2,9 +2,7 @@
 
 import json
 from collections.abc import Generator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trustme
@@ -12,6 +10,7 @@ import trustme
 from fetchstash.errors import FetchFailed
 from fetchstash.fetch import FetchLimits
 from fetchstash.service.access._issuer import Issuer
+from tests.loopback import Quiet
 from tests.service.access.provider import jwk, private_key
 from tests.tls import serving_tls
 
@@ -23,7 +22,7 @@ def provider() -> Generator[tuple[int, trustme.CA]]:
     """Serve a provider over TLS on loopback, with a certificate that nobody knows."""
     public = jwk(private_key("ES256"), "ES256", "k")
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_GET(self) -> None:
             issuer = f"https://{self.headers['Host']}"
             metadata = {"issuer": issuer, "jwks_uri": f"{issuer}/keys"}
@@ -31,9 +30,6 @@ def provider() -> Generator[tuple[int, trustme.CA]]:
             self.send_response(200)
             self.end_headers()
             self.wfile.write(json.dumps(document).encode())
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-            pass
 
     with serving_tls(Handler) as served:
         yield served
