@@ -27,8 +27,8 @@ BUDGET = {
     "fetchstash/store": (28, 8_063),
     "fetchstash/system": (4, 616),
     "fetchstash/text": (7, 1_448),
-    "scripts": (43, 6_286),
-    "tests": (245, 55_313),
+    "scripts": (43, 6_284),
+    "tests": (245, 55_279),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
