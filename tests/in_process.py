@@ -25,6 +25,9 @@ class InProcess:
     def __init__(self, limits: ExtractLimits, **_: Any) -> None:
         self._limits = limits
 
+    def prepare(self) -> None:
+        pass
+
     async def extract(
         self, source: Path, decision: Decision, hints: Hints, folder: Path, **_: Any
     ) -> Extraction:

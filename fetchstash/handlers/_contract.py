@@ -229,6 +229,10 @@ class PageReader(Protocol):
 class Extractor(Protocol):
     """Runs handlers in worker processes, under limits, off the event loop."""
 
+    def prepare(self) -> None:
+        """Have a worker started while a document is on its way, where that gains time."""
+        ...
+
     async def extract(
         self,
         source: Path,

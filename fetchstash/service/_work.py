@@ -193,6 +193,9 @@ class TenantWork:
         with self.audit.fetching(url, stored=True):
             await self.fetcher.check(url, final_url)
 
+    def prepare(self) -> None:
+        """Start nothing: a worker is started in a slot (see Extractor)."""
+
     async def extract(
         self,
         source: Path,

@@ -155,6 +155,8 @@ class Intake:
             known = await self.known(url)
             if known and known.rule in self.settings.fetch.rules_off:
                 known = None
+            if known is None:  # else it may be unchanged
+                self.extractor.prepare()
             call = _Call(deadline, progress, on_page, within, kinds, known)
             facts, use = await self._now(url, call, refresh=refresh)
             return await with_earlier(self.store, facts, known), use

@@ -25,6 +25,7 @@ from fetchstash.handlers import (
     WorkerPool,
 )
 from fetchstash.handlers._contract import Render
+from fetchstash.handlers._worker._process import Worker
 from fetchstash.text.ranges import Heading, Table
 from tests.handlers.conftest import install
 
@@ -385,6 +386,36 @@ async def test_a_job_waits_for_a_worker_and_then_is_busy(own: Bench) -> None:
     results = await asyncio.gather(*jobs, return_exceptions=True)
     assert any(isinstance(result, Busy) for result in results)
     assert any(isinstance(result, Extraction) for result in results)
+
+
+async def test_a_worker_that_is_started_ahead_reads_the_next_documents(
+    own: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Worker] = []
+    start = Worker.start
+
+    async def counted(*arguments: Any) -> Worker:
+        started.append(await start(*arguments))
+        return started[-1]
+
+    monkeypatch.setattr(Worker, "start", counted)
+    own.pool.prepare()
+    for _ in range(2):
+        own.pool.prepare()
+        assert text_of(await own.run("whole"))
+    assert [worker.jobs for worker in started] == [2]
+
+
+@pytest.mark.parametrize("turns", [0, 1, 50])
+async def test_a_pool_that_ends_while_it_starts_a_worker_leaves_nothing(
+    turns: int, tmp_path: Path
+) -> None:
+    pool = WorkerPool(LIMITS, folder=tmp_path)
+    pool.prepare()
+    for _ in range(turns):
+        await asyncio.sleep(0.001)
+    await pool.aclose()
+    await until(lambda: not list(tmp_path.iterdir()))
 
 
 async def test_a_worker_is_kept_for_the_next_document_and_ended_when_idle(own: Bench) -> None:

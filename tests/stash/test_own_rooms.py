@@ -166,9 +166,13 @@ async def test_artifact_info_asks_the_bucket_for_nothing(tmp_path: Path, objects
 
 
 class Recorder(InProcess):
-    """Remembers how much time an extraction was given."""
+    """Remembers how much time an extraction was given, and how often it was to prepare for one."""
 
     seconds: float | None = None
+    prepared = 0
+
+    def prepare(self) -> None:
+        self.prepared += 1
 
     async def extract(
         self, *arguments: Any, seconds: float | None = None, **more: Any
@@ -185,3 +189,14 @@ async def test_an_extraction_has_what_the_fetch_left_of_the_deadline(
         await stash.fetch(site.put("/a.txt", "one", "text/plain"))
     assert pool.seconds is not None
     assert 1 <= pool.seconds <= 30
+
+
+async def test_a_worker_is_started_while_a_new_page_comes_and_not_for_one_that_may_be_unchanged(
+    site: Site, open_stash: OpenStash
+) -> None:
+    pool = Recorder(ExtractLimits())
+    url = site.put("/a.txt", "one", "text/plain", headers={"ETag": '"1"'})
+    async with open_stash(extractor=pool) as stash:
+        for _ in range(2):
+            await stash.fetch(url, refresh=True)
+    assert pool.prepared == 1

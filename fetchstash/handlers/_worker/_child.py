@@ -26,7 +26,7 @@ from fetchstash.handlers._worker import _plugins, _protocol as protocol
 from fetchstash.handlers._worker._confine import confine, is_worn_out, job_limits, limit_process
 from fetchstash.text import PreviewLimits, clip
 from fetchstash.text.hygiene import clean, clean_encoded, clean_line
-from fetchstash.text.tokens import Counter
+from fetchstash.text.tokens import Counter, preload
 
 Send = Callable[[dict[str, Any]], None]
 
@@ -145,6 +145,9 @@ def main() -> None:
 
     send({"ready": os.getpid(), "missing": missing})
     while (job := protocol.read_frame(requests)) is not None:
+        if job["do"] == "preload":
+            preload()
+            continue
         if not run(job, send):
             return
         gc.collect()

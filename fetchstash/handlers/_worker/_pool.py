@@ -70,6 +70,20 @@ class WorkerPool:
         self._closed = False
         self._says_unconfined = False
         self._timer: asyncio.TimerHandle | None = None
+        self._preparing: asyncio.Task[None] | None = None
+
+    def prepare(self) -> None:
+        """Start a worker for the next job, unless one is idle or no more may run."""
+        is_coming = self._preparing and not self._preparing.done()
+        if not (is_coming or self._idle or self._free.locked()):
+            self._preparing = asyncio.create_task(self._prepare())
+
+    async def _prepare(self) -> None:
+        async with self._free:
+            with contextlib.suppress(FetchstashError):  # the job will meet the same, and tell
+                worker = await self._start(None, None)
+                worker.preload()
+                self._keep(worker)
 
     async def extract(
         self,
@@ -224,6 +238,9 @@ class WorkerPool:
         self._closed = True
         if self._timer:
             self._timer.cancel()
+        if self._preparing:
+            self._preparing.cancel()
+            await asyncio.wait([self._preparing])
         for worker in self._all:
             worker.kill()
         await asyncio.gather(*(worker.gone() for worker in self._all))
@@ -255,6 +272,8 @@ class WorkerPool:
         """
         telemetry.adjust("queue", 1, queue="workers")
         try:
+            if self._preparing and not self._preparing.done():
+                await asyncio.wait([self._preparing])
             with telemetry.timed("wait", queue="workers"):
                 async with asyncio.timeout(WAIT_JOBS * self._limits.wall_seconds):
                     await self._free.acquire()
@@ -276,16 +295,20 @@ class WorkerPool:
                 worker.kill()
                 raise
             finally:
-                if worker.fit and not self._closed:
-                    self._idle.append(worker)
-                else:
-                    worker.end()
-                if self._timer:
-                    self._timer.cancel()
-                loop = asyncio.get_running_loop()
-                self._timer = loop.call_later(self._idle_seconds, self.end_idle)
+                self._keep(worker)
         finally:
             self._free.release()
+
+    def _keep(self, worker: Worker) -> None:
+        """Keep a worker for another job if it is fit, and end those that are idle for long."""
+        if worker.fit and not self._closed:
+            self._idle.append(worker)
+        else:
+            worker.end()
+        if self._timer:
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._idle_seconds, self.end_idle)
 
     async def _take_idle(self, source: Path | None, text: Path | None) -> Worker | None:
         """Return an idle worker that can read ``source``, and end one that cannot in its place."""

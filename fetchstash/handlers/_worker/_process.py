@@ -249,6 +249,11 @@ class Worker:
             raise
         self.unconfined = [clean_line(str(line)[:200]) for line in ready.get("missing", ())]
 
+    def preload(self) -> None:
+        """Have it load what each text needs while its first document is on its way."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(protocol.encode({"do": "preload"}))
+
     async def job(
         self, request: dict[str, Any], wall_seconds: float, on_report: OnReport | None = None
     ) -> dict[str, Any]:
