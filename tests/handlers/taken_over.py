@@ -24,7 +24,8 @@ def write(data):
         view = view[os.write(1, view):]
 
 def receive():
-    return json.loads(sys.stdin.buffer.read(int.from_bytes(sys.stdin.buffer.read(4), "big")))
+    job = json.loads(sys.stdin.buffer.read(int.from_bytes(sys.stdin.buffer.read(4), "big")))
+    return receive() if job["do"] == "preload" else job
 
 FACTS = {
     "title": "", "language": "", "author": "", "published": "", "pages": None,
