@@ -1,7 +1,6 @@
 """What a person sees on a terminal, at the width that it has."""
 
 import re
-from io import BytesIO
 
 import anyio
 import pytest
@@ -13,6 +12,7 @@ from fetchstash.cli.demo.site import documents
 from fetchstash.config import load
 from tests.cli.terminal import Terminal, plain
 from tests.loopback import Site
+from tests.scanned import png
 
 pytestmark = pytest.mark.long
 
@@ -166,9 +166,7 @@ def test_matches_on_a_terminal_fit_a_line_and_each_source_has_its_title(
 
 
 def test_a_document_without_text_is_opened_or_shown_as_a_picture(run: Terminal, site: Site) -> None:
-    data = BytesIO()
-    Image.new("RGB", (40, 30), "red").save(data, "PNG")
-    url = site.put("/red.png", data.getvalue(), "image/png")
+    url = site.put("/red.png", png(Image.new("RGB", (40, 30), "red")), "image/png")
     shown = plain(run.on_terminal("fetch", url))
     short = run.ref(url)[4:11]
     assert "PNG image · " in shown

@@ -21,6 +21,7 @@ from fetchstash.server import listed_tools
 from fetchstash.stash import logged_calls
 from tests.gateway.conftest import Shared, Wrapped, any_mix, both_eras, plain
 from tests.gateway.memory import Line, Message, Server, gateway, initialize, tools
+from tests.scanned import png
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
@@ -122,9 +123,7 @@ async def test_many_links_to_resources_are_kept_as_lines() -> None:
 
 @pytest.mark.parametrize("edge", [40, 2_000], ids=["within the bounds", "too large"])
 async def test_a_picture_read_as_a_resource_stays_a_picture(edge: int) -> None:
-    file = io.BytesIO()
-    Image.effect_noise((edge, edge), 50).save(file, "PNG")
-    blob = base64.b64encode(file.getvalue()).decode()
+    blob = base64.b64encode(png(Image.effect_noise((edge, edge), 50))).decode()
     contents = [{"uri": "data://a", "mimeType": "image/png", "blob": blob}]
     pictures = Server("pictures", {"resources/read": {"contents": contents}}, threshold=500)
     async with connected(pictures) as (host, _):
@@ -301,9 +300,7 @@ async def test_text_and_structured_copies_are_one_artifact(
 @pytest.mark.slow
 @pytest.mark.long
 async def test_a_large_picture_is_bounded_and_kept(shared: Shared) -> None:
-    file = io.BytesIO()
-    Image.effect_noise((3_000, 2_000), 50).save(file, "PNG")
-    data = base64.b64encode(file.getvalue()).decode()
+    data = base64.b64encode(png(Image.effect_noise((3_000, 2_000), 50))).decode()
     client = await shared("legacy", "legacy")
     result = await client.call_tool("image", {"data": data})
     [picture] = [block for block in result.content if isinstance(block, types.ImageContent)]
@@ -352,13 +349,12 @@ async def test_long_sound_and_embedded_resources_become_artifacts(shared: Shared
 
 @pytest.mark.slow
 async def test_base64_may_have_line_breaks(shared: Shared) -> None:
-    file = io.BytesIO()
-    Image.effect_noise((2_000, 1_500), 100).save(file, "PNG")
+    data = png(Image.effect_noise((2_000, 1_500), 100))
     client = await shared("legacy", "legacy")
-    arguments = {"data": base64.encodebytes(file.getvalue()).decode()}
+    arguments = {"data": base64.encodebytes(data).decode()}
     result = await client.call_tool("image", arguments)
-    assert len(file.getvalue()) > 2_500_000  # more than one piece
-    assert (result.meta or {})["fetchstash/artifact"][0]["size_bytes"] == len(file.getvalue())
+    assert len(data) > 2_500_000  # more than one piece
+    assert (result.meta or {})["fetchstash/artifact"][0]["size_bytes"] == len(data)
     assert "2000×1500 px" in texts(result)
 
 

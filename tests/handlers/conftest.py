@@ -111,8 +111,7 @@ def page_part(save: Save) -> Callable[..., str]:
 
     def run(html: str, path: str, *, url: str = PAGE_URL, render: Render = "text") -> str:
         source = save(html.encode())
-        request = PartRequest(source=source, path=path, hints=Hints(url=url), render=render)
-        return text_part("html", request).text
+        return text_part("html", source, path, hints=Hints(url=url), render=render).text
 
     return run
 

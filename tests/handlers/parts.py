@@ -1,6 +1,7 @@
 """What tests of web pages and of parts share."""
 
-from typing import Protocol, cast
+from pathlib import Path
+from typing import Any, Protocol, cast
 
 from fetchstash.handlers import Handler, PartRequest, PartText, Picture, built_in
 from fetchstash.handlers._registry import handler_of
@@ -22,8 +23,8 @@ def handler_named(name: str) -> PartHandler:
     return cast("PartHandler", handlers[name])
 
 
-def text_part(name: str, request: PartRequest) -> PartText:
+def text_part(name: str, source: Path, path: str = "", **asked: Any) -> PartText:
     """Return the part of a document that the handler of this name answers with."""
-    part = handler_named(name).part(request)
+    part = handler_named(name).part(PartRequest(source=source, path=path, **asked))
     assert isinstance(part, PartText)
     return part

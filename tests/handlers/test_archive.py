@@ -21,6 +21,7 @@ from fetchstash.handlers._xml import XmlRepair
 from fetchstash.handlers._zip import Zip, is_unsafe
 from tests.handlers.conftest import Pack, Read, Save
 from tests.handlers.parts import handler_named
+from tests.scanned import png
 
 FILES = {"docs/a.txt": b"alpha\nbeta\n", "b.bin": bytes(1_000)}
 LISTING = "Size\tName\n11\tdocs/a.txt\n1000\tb.bin\n"
@@ -83,9 +84,8 @@ def test_one_compressed_file_is_one_member(save: Save) -> None:
 def test_a_member_is_read_as_a_document_of_its_own(
     save: Save, pack: Pack, make: Callable[..., bytes] | None
 ) -> None:
-    picture = io.BytesIO()
-    Image.new("RGB", (30, 20)).save(picture, "PNG")
-    source = save((make or pack)(FILES | {"p.png": picture.getvalue()}))
+    picture = png(Image.new("RGB", (30, 20)))
+    source = save((make or pack)(FILES | {"p.png": picture}))
     assert part(source, "docs/a.txt", start=2, end=2) == PartText("beta\n", 2)
     shown = part(source, "p.png", render="image")
     assert isinstance(shown, Picture)

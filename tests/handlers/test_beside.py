@@ -2,23 +2,19 @@
 
 # ruff: noqa: E501 - a document on one line reads better than in pieces
 
-import io
-
 import pytest
 from PIL import Image
 
 from fetchstash.errors import BadArgument, OutOfRange
 from fetchstash.handlers import PartText, Picture
 from tests.handlers.conftest import Pack, PartOf, Read
+from tests.scanned import png
 
 TYPES = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 W = f'xmlns:w="w" xmlns:r="{TYPES}" xmlns:wp="wp" xmlns:a="a" xmlns:c="c"'
 
 
-def png(width: int = 60, height: int = 40) -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", (width, height), "red").save(out, "PNG")
-    return out.getvalue()
+RED = png(Image.new("RGB", (60, 40), "red"))
 
 
 def relations(**targets: str) -> str:
@@ -61,7 +57,7 @@ def docx(pack: Pack) -> bytes:
         {
             "word/document.xml": f"<w:document {W}><w:body>{runs}</w:body></w:document>",
             "word/_rels/document.xml.rels": rels,
-            "word/media/a.png": png(),
+            "word/media/a.png": RED,
             "word/charts/chart1.xml": CHART,
         }
     )
@@ -79,7 +75,7 @@ def pptx(pack: Pack) -> bytes:
         "ppt/_rels/presentation.xml.rels": relations(slide="slides/slide1.xml"),
         "ppt/slides/slide1.xml": slide,
         "ppt/slides/_rels/slide1.xml.rels": relations(image="../media/a.png", chart="../charts/chart1.xml", comments="../comments/comment1.xml"),
-        "ppt/media/a.png": png(), "ppt/charts/chart1.xml": CHART, "ppt/comments/comment1.xml": comments,
+        "ppt/media/a.png": RED, "ppt/charts/chart1.xml": CHART, "ppt/comments/comment1.xml": comments,
     })  # fmt: skip
 
 
@@ -106,7 +102,7 @@ def odt(pack: Pack) -> bytes:
         {
             "content.xml": content,
             "styles.xml": styles,
-            "Pictures/a.png": png(),
+            "Pictures/a.png": RED,
             "Object 1/content.xml": chart,
         }
     )
@@ -118,7 +114,7 @@ def epub(pack: Pack) -> bytes:
         "META-INF/container.xml": '<container><rootfiles><rootfile full-path="OPS/book.opf"/></rootfiles></container>',
         "OPS/book.opf": package,
         "OPS/text/one.xhtml": '<html><body><p>One</p><img src="../img/a.png" alt="A red box"/></body></html>',
-        "OPS/img/a.png": png(),
+        "OPS/img/a.png": RED,
     })  # fmt: skip
 
 

@@ -116,11 +116,9 @@ def test_a_quote_in_a_table_of_tabs_is_a_sign_unless_all_rows_are_well_formed_wi
 ) -> None:
     tabs = "text/tab-separated-values"
     assert read("csv", source.encode(), media_type=tabs)[1] == (text or source)
-    asked = PartRequest(
-        source=save(source.encode()), path="1", unit="rows", start=2, end=2,
-        hints=Hints(media_type=tabs),
-    )  # fmt: skip
-    assert text_part("csv", asked).text.splitlines()[-1] == third
+    rows = {"unit": "rows", "start": 2, "end": 2, "hints": Hints(media_type=tabs)}
+    part = text_part("csv", save(source.encode()), "1", **rows)
+    assert part.text.splitlines()[-1] == third
 
 
 def test_the_facts_say_rows_columns_and_types(read: Read) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fetchstash.errors import BadArgument, FetchstashError, NoText, OutOfRange
-from fetchstash.handlers import ExtractLimits, Hints, PartRequest, PartText
+from fetchstash.handlers import ExtractLimits, Hints, PartText
 from fetchstash.handlers._data._json import preview
 from fetchstash.handlers._data._json_values import WIDTH, find_keys, has_long_lines, lay_out
 from fetchstash.text import PreviewLimits, tokens
@@ -175,7 +175,7 @@ def test_a_part_is_found_by_pointer_or_path(save: Save, path: str, expected: str
     source = save(
         b'{"items": [{"name": "one", "n": 1.10}, {"name": "two", "n": 2}], "a/b": 1, "m~n": 8, "": "empty"}'
     )
-    assert text_part("json", PartRequest(source=source, path=path)).text == expected
+    assert text_part("json", source, path).text == expected
 
 
 @pytest.mark.parametrize(
@@ -192,13 +192,13 @@ def test_a_part_is_found_by_pointer_or_path(save: Save, path: str, expected: str
 )
 def test_a_missing_part_gives_one_clear_line(save: Save, path: str, error: type[Exception]) -> None:
     with pytest.raises(error) as raised:
-        text_part("json", PartRequest(source=save(b'{"items": [1]}'), path=path))
+        text_part("json", save(b'{"items": [1]}'), path)
     assert "\n" not in str(raised.value)
 
 
 def test_lines_of_a_part_are_counted_inside_of_it(save: Save) -> None:
     source = save(json.dumps({"items": [{"id": i, "t": "x" * 50} for i in range(100)]}).encode())
-    found = text_part("json", PartRequest(source=source, path="/items", start=78, end=79))
+    found = text_part("json", source, "/items", start=78, end=79)
     assert found == PartText(
         "".join(f'  {{"id": {i}, "t": "{"x" * 50}"}},\n' for i in (76, 77)), 102
     )
@@ -210,7 +210,7 @@ def test_invalid_json_is_kept_and_has_no_paths(read: Read, save: Save) -> None:
     assert (text, found.facts.structure_info) == (source, "")
     assert found.facts.extraction_error.startswith("This is not valid JSON: it is kept")
     with pytest.raises(NoText):
-        text_part("json", PartRequest(source=save(source.encode()), path="/a"))
+        text_part("json", save(source.encode()), "/a")
 
 
 @pytest.mark.long
@@ -258,8 +258,8 @@ def test_a_preview_of_json_lines_counts_all_records(read: Read) -> None:
 
 def test_a_record_of_json_lines_is_found_by_its_index(save: Save) -> None:
     source = save(b'{"a": 1}\n{"a": 2}\nbroken\n')
-    assert text_part("jsonl", PartRequest(source=source, path="/1/a")).text == "2\n"
-    assert text_part("jsonl", PartRequest(source=source, path="$[*].a")).text == "[1, 2]\n"
+    assert text_part("jsonl", source, "/1/a").text == "2\n"
+    assert text_part("jsonl", source, "$[*].a").text == "[1, 2]\n"
 
 
 @pytest.mark.parametrize("text", ['"words"', "42", "null", "[]"])
@@ -290,7 +290,7 @@ services:
 
 def part(source: Path, path: str, media_type: str = "application/yaml") -> str:
     hints = Hints(media_type=media_type)
-    return text_part("yaml", PartRequest(source=source, path=path, hints=hints)).text
+    return text_part("yaml", source, path, hints=hints).text
 
 
 @pytest.mark.parametrize(
@@ -399,10 +399,6 @@ CATALOGUE = """\
 """.encode("latin-1")
 
 
-def part_of_xml_values(source: Path, path: str) -> str:
-    return text_part("xml", PartRequest(source=source, path=path)).text
-
-
 @pytest.mark.parametrize(
     ("path", "matches"),
     [
@@ -419,27 +415,25 @@ def part_of_xml_values(source: Path, path: str) -> str:
     ],
 )
 def test_a_path_names_elements_attributes_and_texts(save: Save, path: str, matches: str) -> None:
-    assert part_of_xml_values(save(CATALOGUE), path) == matches
+    assert text_part("xml", save(CATALOGUE), path).text == matches
 
 
 def test_an_element_that_is_one_long_line_comes_on_lines(save: Save) -> None:
     source = save(b"<r><list>" + b"<item>some words</item>" * 20 + b"</list></r>")
-    assert part_of_xml_values(source, "/r/list").count("\n") == 21
+    assert text_part("xml", source, "/r/list").text.count("\n") == 21
 
 
 def test_the_label_decides_the_charset(save: Save) -> None:
     source = save("<r><a>Łódź</a></r>".encode("iso-8859-2"))
     hints = Hints(charset="iso-8859-2")
-    part_text = text_part("xml", PartRequest(source=source, path="/r/a/text()", hints=hints))
-    assert part_text.text == "Łódź\n"
+    assert text_part("xml", source, "/r/a/text()", hints=hints).text == "Łódź\n"
 
 
 def test_a_feed_has_paths_of_elements_too(save: Save) -> None:
     feed = (
         b"<rss><channel><item><title>A</title></item><item><title>B</title></item></channel></rss>"
     )
-    part_text = text_part("feed", PartRequest(source=save(feed), path="//item[2]/title/text()"))
-    assert part_text.text == "B\n"
+    assert text_part("feed", save(feed), "//item[2]/title/text()").text == "B\n"
 
 
 @pytest.mark.parametrize(
@@ -459,9 +453,9 @@ def test_a_path_without_a_match_gives_one_clear_line(
     save: Save, data: bytes, path: str, error: type[FetchstashError], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        part_of_xml_values(save(data), path)
+        text_part("xml", save(data), path)
 
 
 def test_no_picture_is_made_of_an_svg(save: Save) -> None:
     with pytest.raises(BadArgument, match="not rendered"):
-        text_part("xml", PartRequest(source=save(b"<svg/>"), render="image"))
+        text_part("xml", save(b"<svg/>"), render="image")

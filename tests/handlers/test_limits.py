@@ -3,7 +3,6 @@
 # ruff: noqa: E501 - a hostile file on one line reads better than in pieces
 
 import gzip
-import io
 import json
 import random
 import struct
@@ -35,6 +34,7 @@ from tests.handlers.parts import handler_named
 from tests.handlers.test_archive import part, tar_of
 from tests.handlers.test_more_documents import rtf
 from tests.handlers.test_sheets import Workbook, number, xlsx
+from tests.scanned import png
 
 LIMIT = 12
 WIDE = PreviewLimits(structured_tokens=100_000)
@@ -138,13 +138,8 @@ def noise(width: int, height: int) -> Image.Image:
 
 
 def shown(save: Callable[[bytes], Path], image: Image.Image, limits: PreviewLimits) -> Picture:
-    out = io.BytesIO()
-    image.save(out, "PNG")
-    found = handler_named("image").part(
-        PartRequest(
-            source=save(out.getvalue()), render="image", limits=ExtractLimits(preview=limits)
-        )
-    )
+    asked: dict[str, Any] = {"render": "image", "limits": ExtractLimits(preview=limits)}
+    found = handler_named("image").part(PartRequest(source=save(png(image)), **asked))
     assert isinstance(found, Picture)
     return found
 

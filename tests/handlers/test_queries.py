@@ -32,7 +32,7 @@ NOT_A_NUMBER = "# left out, no numbers: 1 of 4 cells of price\n"
 
 
 def ask(source: Path, handler: str, path: str) -> str:
-    return text_part(handler, PartRequest(source=source, path=path, unit="chars")).text
+    return text_part(handler, source, path, unit="chars").text
 
 
 @pytest.mark.parametrize(

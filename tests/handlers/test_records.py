@@ -13,14 +13,7 @@ from typing import Any
 import pytest
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
-from fetchstash.handlers import (
-    ExtractLimits,
-    Hints,
-    PartRequest,
-    PartText,
-    detect_content_kind,
-    format_of,
-)
+from fetchstash.handlers import ExtractLimits, Hints, detect_content_kind, format_of
 from fetchstash.text.tokens import count
 from tests.handlers.conftest import Read, Save
 from tests.handlers.parts import handler_named, text_part
@@ -139,10 +132,6 @@ END:VCALENDAR
 """.replace("\n", "\r\n")
 
 
-def part(source: Path, path: str, **asked: object) -> PartText:
-    return text_part("ics", PartRequest(source=source, path=path, **asked))  # type: ignore[arg-type]
-
-
 def test_a_calendar_is_kept_and_its_entries_are_outline_and_preview(read: Read) -> None:
     extracted, text = read("ics", CALENDAR.encode())
     assert text == CALENDAR.replace("\r\n", "\n")
@@ -159,7 +148,7 @@ def test_a_calendar_is_kept_and_its_entries_are_outline_and_preview(read: Read) 
 
 @pytest.mark.parametrize("path", ["/1", "/one@example.org"])
 def test_a_part_is_an_entry_unfolded_and_without_escapes(save: Save, path: str) -> None:
-    assert part(save(CALENDAR.encode()), path).text == (
+    assert text_part("ics", save(CALENDAR.encode()), path).text == (
         "UID: one@example.org\n"
         'DTSTART;TZID="Europe/Berlin": 2026-05-01 10:00 Europe/Berlin\n'
         "SUMMARY: Board meeting, with a long title; folded\n"
@@ -216,9 +205,9 @@ def test_a_picture_of_a_card_or_a_calendar_is_told_by_type_and_size(
 def test_an_entry_that_is_not_there_and_a_picture_are_errors(save: Save) -> None:
     source = save(CALENDAR.encode())
     with pytest.raises(OutOfRange, match="the calendar has 2"):
-        part(source, "/3")
+        text_part("ics", source, "/3")
     with pytest.raises(BadArgument):
-        part(source, "/1", render="image")
+        text_part("ics", source, "/1", render="image")
 
 
 def test_a_calendar_is_recognised_by_its_first_line() -> None:

@@ -12,15 +12,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.errors import FetchstashError, NoText, OutOfRange
-from fetchstash.handlers import (
-    ExtractLimits,
-    Hints,
-    Part,
-    PartRequest,
-    PartText,
-    format_of,
-    route_file,
-)
+from fetchstash.handlers import ExtractLimits, Hints, Part, PartText, format_of, route_file
 from fetchstash.text import PreviewLimits, tokens
 from tests.handlers.compounds import compound
 from tests.handlers.conftest import Pack, Read, Save
@@ -120,7 +112,7 @@ def test_merged_cells_keep_their_place_and_count_once(save: Save, xlsx: Workbook
     assert "".join(part.text for part in extracted.parts or ()) == (
         "## Towns (A1:C4)\nTown\tYear\tBudget\nRome\t2024\t7\n\t2025\t\nBoth years\t\t5\n\n"
     )
-    total = text_part("sheets", PartRequest(source=source, path="sum(Budget)")).text
+    total = text_part("sheets", source, "sum(Budget)").text
     assert total.splitlines()[-1] == "12"
 
 
@@ -310,15 +302,15 @@ def test_a_workbook_of_formulas_whose_values_were_not_kept_is_no_empty_one(
 def test_formulas_are_read_by_path_with_their_values(save: Save, xlsx: Workbook) -> None:
     source = save(xlsx({"S": SUMS, "Other": rows_of(formula("A1", "S!B2", "4"))}))
     other = "Other!A1: =S!B2 → 4\n"
-    part = text_part("sheets", PartRequest(source=source, path="formulas"))
+    part = text_part("sheets", source, "formulas")
     assert part.text == (
         "S!B2: =A9*2 → 4\nS!B3: as B2, moved → 6\nS!B4: =SUM(B2:B3) (no value kept)\n"
         f"S!B5: =1/0 → #DIV/0!\nS!A6: =T(A9) → \nS!D9: =Other!A1 (no value kept)\n{other}"
     )
-    part = text_part("sheets", PartRequest(source=source, path="formulas/Other"))
+    part = text_part("sheets", source, "formulas/Other")
     assert part == PartText(other, 1)
     with pytest.raises(OutOfRange, match="no formulas at 'formulas/None'"):
-        text_part("sheets", PartRequest(source=source, path="formulas/None"))
+        text_part("sheets", source, "formulas/None")
 
 
 @pytest.mark.parametrize("path", ["formulas", "formulas/S"])
@@ -351,19 +343,16 @@ def test_very_many_formulas_are_shown_up_to_a_limit_that_is_named(
 
 
 def test_a_query_reads_the_sheet_that_it_names_below_its_title(save: Save, xlsx: Workbook) -> None:
-    def ask(source: Path, query: str) -> str:
-        return text_part("sheets", PartRequest(source=source, path=query)).text
-
     title, header = text("A1", "Sales of 2024"), text("A2", "town") + text("B2", "sum")
     rows = [text(f"A{n}", f"t{n % 2}") + number(f"B{n}", n / 10) for n in (3, 4, 5)]
     first = rows_of(title, header, *rows)
     source = save(xlsx({"One": first, "Empty": ""}))
-    assert ask(source, "sum(sum) by town") == "town,sum(sum)\nt1,0.8\nt0,0.4\n"
+    assert text_part("sheets", source, "sum(sum) by town").text == "town,sum(sum)\nt1,0.8\nt0,0.4\n"
     source = save(xlsx({"One": first, "Two b": first}))
-    assert ask(source, 'count from "two B"') == "count\n3\n"
+    assert text_part("sheets", source, 'count from "two B"').text == "count\n3\n"
     for query in ("count", "count from three"):
         with pytest.raises(FetchstashError) as caught:
-            ask(source, query)
+            text_part("sheets", source, query)
         assert caught.value.excerpt == 'Tables: One, "Two b"\nFor example: count from One'
 
 
