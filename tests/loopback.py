@@ -62,6 +62,11 @@ class Site:
         self.pages[path] = Page(body.encode() if isinstance(body, str) else body, headers, **more)
         return self.url(path)
 
+    def settings(self, **given: Any) -> dict[str, Any]:
+        """Return settings with which it may be fetched, and ``given`` ones: "__" is a dot."""
+        own = {"fetch.allow_hosts": [f"127.0.0.1:{self.port}"], "fetch.respect_robots": False}
+        return own | {name.replace("__", "."): value for name, value in given.items()}
+
     def url(self, path: str) -> str:
         """Return the URL of a path."""
         return f"http://127.0.0.1:{self.port}{path}"

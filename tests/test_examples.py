@@ -19,6 +19,7 @@ from fetchstash.config import load
 from scripts.drive.loopback import Loopback
 from scripts.drive.speech import Step
 from tests.loopback import Site
+from tests.server.test_stdio import flags as flags_of
 
 pytestmark = pytest.mark.slow
 
@@ -41,13 +42,7 @@ def run(name: str, *arguments: str, environment: Mapping[str, str] | None = None
 
 @pytest.fixture
 def flags(site: Site, tmp_path: Path) -> list[str]:
-    return [
-        "--allow-host",
-        f"127.0.0.1:{site.port}",
-        "--no-respect-robots",
-        "--folder",
-        str(tmp_path / "store"),
-    ]
+    return flags_of(site, tmp_path)
 
 
 @pytest.mark.long

@@ -112,18 +112,21 @@ def test_an_error_is_recognised_by_its_code_and_not_by_its_text(
     assert "secret" not in log.read_text()
 
 
+def points_of(readings: InMemoryMetricReader) -> dict[str, Any]:
+    """Return the points of each metric."""
+    data = readings.get_metrics_data()
+    assert data
+    metrics = data.resource_metrics[0].scope_metrics[0].metrics
+    return {metric.name: metric.data.data_points for metric in metrics}
+
+
 def test_counters_add_up_by_their_attributes(
     exporters: tuple[InMemorySpanExporter, InMemoryMetricReader],
 ) -> None:
     telemetry.count("bytes_in", 100)
     telemetry.count("bytes_in", 23)
     telemetry.count("refusals", code="robots")
-    data = exporters[1].get_metrics_data()
-    assert data is not None
-    found: dict[str, Any] = {
-        metric.name: metric.data.data_points
-        for metric in data.resource_metrics[0].scope_metrics[0].metrics
-    }
+    found = points_of(exporters[1])
     assert [(point.value, dict(point.attributes)) for point in found["fetchstash.fetched"]] == [
         (123, {})
     ]
@@ -222,12 +225,7 @@ def test_providers_of_a_service_take_what_the_process_would_get(
     telemetry.adjust("queue", 7)
     assert [span.name for span in spans.get_finished_spans()] == ["extract"]
     assert not exporters[0].get_finished_spans()
-    data = readings.get_metrics_data()
-    assert data is not None
-    points: dict[str, Any] = {
-        metric.name: metric.data.data_points[0]
-        for metric in data.resource_metrics[0].scope_metrics[0].metrics
-    }
+    points = {name: of_metric[0] for name, of_metric in points_of(readings).items()}
     assert points["fetchstash.queue.length"].value == 1
     assert points["fetchstash.queue.wait.duration"].sum == 0.2
     assert points["fetchstash.queue.wait.duration"].explicit_bounds == telemetry.SECONDS

@@ -113,17 +113,18 @@ def test_of_several_urls_one_that_fails_makes_the_exit_code_and_the_others_are_s
     assert "[http_error]" in done.stdout
 
 
+def piped(run: Terminal, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start a command whose output goes into pipes."""
+    pipe = subprocess.PIPE
+    command = [FETCHSTASH, *arguments]
+    return subprocess.Popen(command, env=run.env, cwd=run.folder, stdout=pipe, stderr=pipe)
+
+
 def test_a_reader_that_goes_away_ends_the_command_quietly(run: Terminal, site: Site) -> None:
     url = site.put("/long.txt", TEXT * 20, "text/plain; charset=utf-8")
     run("fetch", url, "-o", "out.txt")
     for arguments in (["get", url], ["grep", "line", url], ["slice", url, "--json"]):
-        with subprocess.Popen(
-            [FETCHSTASH, *arguments],
-            env=run.env,
-            cwd=run.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        ) as process:
+        with piped(run, *arguments) as process:
             assert process.stdout
             assert process.stderr
             process.stdout.read(10)
@@ -278,13 +279,7 @@ def test_a_pipe_shows_no_progress_and_an_interrupt_says_nothing(run: Terminal, s
         handler.rfile.read(1)
 
     url = site.put("/silent", script=say_nothing)
-    with subprocess.Popen(
-        [FETCHSTASH, "fetch", url],
-        env=run.env,
-        cwd=run.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
+    with piped(run, "fetch", url) as process:
         assert asked.wait(SECONDS)
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=SECONDS) == (b"", b"")

@@ -27,12 +27,7 @@ def connect(site: Site, store_settings: dict[str, str]) -> Connect:
         client_info: Implementation | None = None,
         **settings: Any,
     ) -> AsyncGenerator[Client]:
-        values = {
-            "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
-            "fetch.respect_robots": False,
-            **store_settings,
-            **{name.replace("__", "."): value for name, value in settings.items()},
-        }
+        values = site.settings(**store_settings, **settings)
         server = build_server(LazyStash(load(values), local=local))
         async with Client(server, mode=mode, client_info=client_info) as client:
             yield client

@@ -25,14 +25,8 @@ FETCHSTASH = shutil.which("fetchstash", path=str(Path(sys.executable).parent)) o
 
 
 def flags(site: Site, tmp_path: Path, *more: str) -> list[str]:
-    return [
-        "--allow-host",
-        f"127.0.0.1:{site.port}",
-        "--no-respect-robots",
-        "--folder",
-        str(tmp_path / "store"),
-        *more,
-    ]
+    allowed = ["--allow-host", f"127.0.0.1:{site.port}", "--no-respect-robots"]
+    return [*allowed, "--folder", str(tmp_path / "store"), *more]
 
 
 @asynccontextmanager

@@ -20,14 +20,8 @@ from tests.service.sockets import Tls
 
 @pytest.fixture
 def settings(site: Site, tmp_path: Path) -> Settings:
-    values = {
-        "store.folder": str(tmp_path / "store"),
-        "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
-        "fetch.respect_robots": False,
-        "extract.confine": "auto",
-        "ingest.read_roots": [str(tmp_path)],
-    }
-    return for_clients_elsewhere(load(values))
+    own = {"store__folder": str(tmp_path / "store"), "ingest__read_roots": [str(tmp_path)]}
+    return for_clients_elsewhere(load(site.settings(**own, extract__confine="auto")))
 
 
 @pytest.fixture

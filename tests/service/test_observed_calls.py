@@ -13,6 +13,7 @@ from fetchstash.config import Settings, load
 from fetchstash.service import AuditLog
 from fetchstash.system import telemetry
 from tests.service.team import Web, ask, call, of, team, web_of
+from tests.test_telemetry import points_of
 
 pytestmark = pytest.mark.anyio
 PAGE = "https://a.example/plan?token=abc"
@@ -67,10 +68,7 @@ async def test_calls_are_measured_by_tool_and_code_and_quotas_by_tenants_of_the_
             for who in ["acme", "flood"] * 8:
                 message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
                 await http.post("/mcp", json=message, headers=of(who))
-    data = readings.get_metrics_data()
-    assert data
-    metrics = data.resource_metrics[0].scope_metrics[0].metrics
-    points = {metric.name: metric.data.data_points for metric in metrics}
+    points = points_of(readings)
     calls: dict[tuple[object, ...], int] = {}
     for point in points["mcp.server.operation.duration"]:
         assert isinstance(point, HistogramDataPoint)
@@ -88,11 +86,7 @@ async def test_calls_are_measured_by_tool_and_code_and_quotas_by_tenants_of_the_
     )
     refused = [point.attributes for point in points["fetchstash.quota.refusals"]]
     assert refused == [{"tenant": "acme"}, {"tenant": "other"}]
-    stored = {
-        str((point.attributes or {})["operation"]) for point in points["fetchstash.store.duration"]
-    }
+    stored = {point.attributes["operation"] for point in points["fetchstash.store.duration"]}
     assert stored >= {"get", "put"}
-    queues = {
-        str((point.attributes or {})["queue"]) for point in points["fetchstash.queue.wait.duration"]
-    }
+    queues = {point.attributes["queue"] for point in points["fetchstash.queue.wait.duration"]}
     assert queues >= {"fetches", "conversions"}

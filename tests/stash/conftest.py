@@ -28,12 +28,7 @@ def open_stash(site: Site, store_settings: dict[str, str]) -> OpenStash:
     @asynccontextmanager
     async def opened(**settings: Any) -> AsyncGenerator[Stash]:
         own = {name: settings.pop(name) for name in ROOMS & settings.keys()}
-        values = {
-            "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
-            "fetch.respect_robots": False,
-            **store_settings,
-            **{name.replace("__", "."): value for name, value in settings.items()},
-        }
+        values = site.settings(**store_settings, **settings)
         async with open_with(values, **own) as stash:
             yield stash
 

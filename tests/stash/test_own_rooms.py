@@ -45,15 +45,11 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> ArtifactStore
 async def test_every_tool_runs_on_any_store(
     store: ArtifactStore, site: Site, tmp_path: Path
 ) -> None:
-    settings = {
-        "fetch.allow_hosts": [f"127.0.0.1:{site.port}"],
-        "fetch.respect_robots": False,
-        "ingest.read_roots": [str(tmp_path)],
-        "store.folder": str(tmp_path / "calls"),  # of the log of calls; the store is its own
-    }
+    # The folder is that of the log of calls; the store is its own.
+    places = {"ingest.read_roots": [str(tmp_path)], "store.folder": str(tmp_path / "calls")}
     url = site.put("/report.pdf", make_pdf(PAGES, title="A report"), "application/pdf")
     (tmp_path / "data.json").write_text('{"depth": {"unit": "m", "value": 12}}')
-    async with open_stash(settings, store=store) as stash:
+    async with open_stash(site.settings(**places), store=store) as stash:
         tools: dict[str, Any] = {tool.__name__: tool for tool in tool_functions(stash)}
         fetched = await tools.pop("fetch_content")(url=url, maxChars=500)
         match = re.search(r"art_[a-z2-7]{26}", fetched)

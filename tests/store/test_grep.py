@@ -4,6 +4,7 @@ import itertools
 import re
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -250,14 +251,8 @@ def test_a_large_pattern_is_given_up_before_it_is_compiled_whole(
     assert memory == [2_880_000]
 
 
-@pytest.mark.long
-@pytest.mark.anyio
-@pytest.mark.parametrize("pattern", ["x{9}$", r"((x{1,30}){1,30})y", r"\pL{1,9}é$"])
-@pytest.mark.parametrize("text", [b"x" * 4_000_000, b"xx\n" * 1_000_000], ids=["line", "lines"])
-async def test_re2_never_gets_more_than_a_piece_at_a_time(
-    text: bytes, pattern: str, open_text: OpenText, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    longest = 0
+def watch_searches(patch: pytest.MonkeyPatch, on_search: Callable[[int], None]) -> None:
+    """Call ``on_search`` with the size of what RE2 is to search, before each search."""
     compile_ = re2.compile
 
     class Watched:
@@ -266,13 +261,23 @@ async def test_re2_never_gets_more_than_a_piece_at_a_time(
             self.programsize = self._compiled.programsize
 
         def search(self, data: bytes, start: int, stop: int) -> Any:
-            nonlocal longest
-            longest = max(longest, stop - start)
+            on_search(stop - start)
             return self._compiled.search(data, start, stop)
 
-    monkeypatch.setattr(re2, "compile", Watched)
+    patch.setattr(re2, "compile", Watched)
+
+
+@pytest.mark.long
+@pytest.mark.anyio
+@pytest.mark.parametrize("pattern", ["x{9}$", r"((x{1,30}){1,30})y", r"\pL{1,9}é$"])
+@pytest.mark.parametrize("text", [b"x" * 4_000_000, b"xx\n" * 1_000_000], ids=["line", "lines"])
+async def test_re2_never_gets_more_than_a_piece_at_a_time(
+    text: bytes, pattern: str, open_text: OpenText, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = list[int]()
+    watch_searches(monkeypatch, sizes.append)
     await (await open_text(text)).grep(GrepQuery(pattern))
-    assert 0 < longest <= 64 * 2**10
+    assert 0 < max(sizes) <= 64 * 2**10
 
 
 @pytest.mark.anyio
@@ -299,19 +304,11 @@ async def test_greps_that_are_cancelled_stop_and_hold_nobody_up(
 ) -> None:
     running, released = threading.Semaphore(0), threading.Event()
 
-    compile_ = re2.compile
+    def hold(_: int) -> None:
+        running.release()
+        released.wait(60)
 
-    class Slow:
-        def __init__(self, *arguments: Any) -> None:
-            self._compiled = compile_(*arguments)
-            self.programsize = self._compiled.programsize
-
-        def search(self, data: bytes, start: int, stop: int) -> Any:
-            running.release()
-            released.wait(60)
-            return self._compiled.search(data, start, stop)
-
-    monkeypatch.setattr(re2, "compile", Slow)
+    watch_searches(monkeypatch, hold)
     reader = await open_text(b"x\n" * 1000)
     async with anyio.create_task_group() as tasks:
         for _ in range(8):

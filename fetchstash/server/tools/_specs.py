@@ -209,11 +209,8 @@ async def _artifact_info(stash: "Stash", arguments: Arguments, _: Reports) -> "V
 
 
 async def _stash_file(stash: "Stash", arguments: Arguments, _: Reports) -> "Value":
-    focus, limit, roots = (
-        arguments["focus"],
-        arguments["maxChars"],
-        stash.settings.ingest.read_roots,
-    )
+    focus, limit = arguments["focus"], arguments["maxChars"]
+    roots = stash.settings.ingest.read_roots
     return await stash.add_file(arguments["path"], within=roots, focus=focus, max_chars=limit)
 
 

@@ -70,10 +70,6 @@ class TokenRecord:
         del facts["hash"]
         return facts
 
-    def is_expired(self, now: float) -> bool:
-        """Return whether the time is over at ``now``, in seconds since 1970."""
-        return now >= datetime.fromisoformat(self.expires).timestamp()
-
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -130,7 +126,7 @@ class OwnTokens:
         # Compared in any case, and in the same time however much of it is right.
         if not hmac.compare_digest(hashed, record.hash if record else "0" * 64) or record is None:
             raise Rejected("unknown", "The token is unknown, or was revoked.")
-        if record.is_expired(self._now()):
+        if self._now() >= datetime.fromisoformat(record.expires).timestamp():
             raise Rejected("expired", "The token has expired.")
         return Principal(record.tenant, record.name, frozenset(record.scopes), token=record.id)
 
