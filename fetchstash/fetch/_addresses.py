@@ -205,27 +205,18 @@ class Resolver(Protocol):
     """Looks up names."""
 
     async def look_up(self, host: str) -> list[Address]:
-        """Return all addresses of ``host``, best first; none where only the proxy knows them.
-
-        Raises FetchFailed and Refused.
-        """
+        """Return all addresses of ``host``, best first. Raises FetchFailed and Refused."""
         ...
 
 
-async def addresses_of(target: Target, resolver: Resolver) -> list[Address]:
-    """Return the addresses that ``target`` leads to; a numeric one needs no look-up."""
+async def addresses_of(target: Target, resolver: Resolver | None) -> list[Address]:
+    """Return the addresses that ``target`` leads to; a numeric one needs no look-up.
+
+    Without a resolver the proxy looks names up (fetch.proxy_resolves), and none is known here.
+    """
     if target.address is not None:
         return [plain(target.host)]
-    return await resolver.look_up(target.host)
-
-
-class ProxyResolves:
-    """Looks no name up: the operator says that the proxy does (fetch.proxy_resolves)."""
-
-    async def look_up(self, host: str) -> list[Address]:
-        """Return no address, so that none is vetted."""
-        del host
-        return []
+    return await resolver.look_up(target.host) if resolver else []
 
 
 class SystemResolver:

@@ -73,11 +73,11 @@ class Decoder:
         if self._members >= _MAX_MEMBERS:
             raise BrokenCoding(f"has more than {_MAX_MEMBERS} {self.members_are}")
         self._members += 1
-        self._member = self._new(data)
+        self._member = self._new()
         return data
 
-    def _new(self, data: bytes) -> Any:
-        """Return the decompressor of a member that begins with ``data``."""
+    def _new(self) -> Any:
+        """Return the decompressor of a member."""
         raise NotImplementedError
 
     def _decode(self, data: bytes) -> Iterator[bytes]:
@@ -107,8 +107,7 @@ class _Gzip(Decoder):
                 return b""
         return super()._begin(data)
 
-    def _new(self, data: bytes) -> Any:
-        del data
+    def _new(self) -> Any:
         return zlib.decompressobj(16 + zlib.MAX_WBITS)
 
 
@@ -122,12 +121,13 @@ class _Deflate(Decoder):
         if len(data) < 2:
             self._head = data
             return b""
-        return super()._begin(data)
-
-    def _new(self, data: bytes) -> Any:
         # RFC 1950, section 2.2
         has_header = data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
-        return zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+        self._window_bits = zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS
+        return super()._begin(data)
+
+    def _new(self) -> Any:
+        return zlib.decompressobj(self._window_bits)
 
 
 class _Brotli(Decoder):
@@ -135,8 +135,7 @@ class _Brotli(Decoder):
 
     name, has_large_window = "br", True
 
-    def _new(self, data: bytes) -> Any:
-        del data
+    def _new(self) -> Any:
         import brotli  # noqa: PLC0415 -- most bodies need one decoder or none
 
         self.error = brotli.error
@@ -158,8 +157,7 @@ class _Zstd(Decoder):
 
     name, members_are, has_large_window = "zstd", "zstd frames", True
 
-    def _new(self, data: bytes) -> Any:
-        del data
+    def _new(self) -> Any:
         if sys.version_info >= (3, 14):
             from compression import zstd  # noqa: PLC0415 -- most bodies need one decoder or none
         else:

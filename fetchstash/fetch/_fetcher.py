@@ -20,13 +20,7 @@ import anyio.to_thread
 
 from fetchstash.errors import Call, FetchFailed, FetchstashError, HttpError, Refused, RobotsRefused
 from fetchstash.fetch import _responses as responses, _robots as robots
-from fetchstash.fetch._addresses import (
-    Interfaces,
-    ProxyResolves,
-    Resolver,
-    SystemResolver,
-    addresses_of,
-)
+from fetchstash.fetch._addresses import Interfaces, Resolver, SystemResolver, addresses_of
 from fetchstash.fetch._body import Workers, read_beginning, spool_body
 from fetchstash.fetch._causes import beginning_of, cause_of, excerpt
 from fetchstash.fetch._coding import ACCEPT_ENCODING, decode_beginning
@@ -67,8 +61,7 @@ class HttpFetcher:
         self._proxy = Proxy.of(limits)
         self._gates = gates or Gates(limits.per_host_concurrency, limits.per_host_rate)
         self._own = OwnFields(limits.headers)
-        by_proxy = ProxyResolves() if limits.proxy_resolves else SystemResolver()
-        self._resolver = resolver or by_proxy
+        self._resolver = resolver or (None if limits.proxy_resolves else SystemResolver())
         self._agent = limits.user_agent or f"fetchstash/{_version()}"
         self._interfaces = Interfaces()
         self._connections: Connections | None = None

@@ -164,10 +164,10 @@ def _anyio_backend() -> httpcore2.AsyncNetworkBackend:
 
 @dataclass(eq=False)
 class Guard(httpcore2.AsyncNetworkBackend):
-    """The network backend of our connection pool."""
+    """The network backend of our connection pool. It connects to no Unix socket."""
 
     policy: Policy
-    resolver: Resolver
+    resolver: Resolver | None
     interfaces: Interfaces
     max_header_bytes: int
     proxy: Proxy | None = None
@@ -210,21 +210,6 @@ class Guard(httpcore2.AsyncNetworkBackend):
         finally:
             telemetry.count("connections", outcome=outcome)
         return stream
-
-    async def connect_unix_socket(
-        self,
-        path: str,
-        timeout: float | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        """Raise Refused: a Unix socket is no public server."""
-        del path, timeout, socket_options
-        what = "Sockets in the file system are not fetched from."
-        raise Refused(what, "Give an http or https URL.")
-
-    async def sleep(self, seconds: float) -> None:
-        """Sleep."""
-        await anyio.sleep(seconds)
 
     async def _dial(self, address: Address, port: int) -> httpcore2.AsyncNetworkStream:
         """Connect to a vetted address, directly or by proxy, and check the peer's address."""

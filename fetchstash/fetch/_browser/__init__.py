@@ -112,7 +112,7 @@ class Browser:
         self,
         limits: FetchLimits,
         policy: Policy,
-        resolver: Resolver,
+        resolver: Resolver | None,
         tunnel: "Callable[[Policy], Tunnel]",
     ) -> None:
         """Take the rules of the fetcher, and what makes a way to connect by some rules."""
