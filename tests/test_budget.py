@@ -17,7 +17,7 @@ BUDGET = {
     "fetchstash/cli": (24, 5_842),
     "fetchstash/client": (23, 6_126),
     "fetchstash/config": (4, 1_180),
-    "fetchstash/fetch": (21, 5_387),
+    "fetchstash/fetch": (21, 5_354),
     "fetchstash/gateway": (14, 3_553),
     "fetchstash/handlers": (88, 23_074),
     "fetchstash/render": (6, 1_215),
