@@ -31,10 +31,15 @@ SHORT: Mapping[str, Sequence[str]] = {
     "store": ("--puts", "3", "--mb", "5"),
     "store_costs": ("--artifacts", "1000", "--tenants", "20"),
     "tenants": ("--seconds", "1", "--turns", "1"),
+    "where": ("--pages", "20", "--every", "200"),
 }
 """The arguments of a short run."""
 
-CORPORA: Mapping[str, str] = {"client_replay": "transcripts", "handlers_html": "html"}
+CORPORA: Mapping[str, str] = {
+    "client_replay": "transcripts",
+    "handlers_html": "html",
+    "where": "html",
+}
 """The corpora that a benchmark cannot do without, by their names in the folder."""
 
 ELSEWHERE: Mapping[str, str] = {
