@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 BUDGET = {
-    "bench": (16, 2_613),
+    "bench": (17, 2_803),
     "compare": (11, 1_534),
     "fetchstash": (4, 967),
     "fetchstash/cli": (24, 5_842),
@@ -27,7 +27,7 @@ BUDGET = {
     "fetchstash/store": (28, 8_063),
     "fetchstash/system": (4, 616),
     "fetchstash/text": (7, 1_449),
-    "scripts": (43, 6_284),
+    "scripts": (43, 6_289),
     "tests": (245, 55_207),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
