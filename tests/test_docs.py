@@ -17,7 +17,6 @@ from fetchstash.cli import Command, commands
 from fetchstash.cli.demo.site import make_pdf
 from fetchstash.cli.hosts._servers import HOSTS
 from fetchstash.config import KEYS, load
-from fetchstash.errors import FetchstashError
 from fetchstash.server.tools import tool_specs
 from fetchstash.stash import Artifact, Stash
 from fetchstash.store import Facts
@@ -33,11 +32,6 @@ PAGES = [
 ]
 EVERY = load({"ingest.read_roots": ["/"], "ingest.site": True})
 TOOLS = {spec.name: spec for spec in tool_specs(EVERY)}
-CODES = {
-    error.code
-    for error in vars(errors).values()
-    if isinstance(error, type) and issubclass(error, FetchstashError)
-}
 LEAVES = {
     name: [*command.commands.values()] if isinstance(command, click.Group) else [command]
     for name, command in commands.commands.items()
@@ -135,7 +129,7 @@ def test_every_tool_and_argument_has_a_description() -> None:
 
 
 def test_every_error_code_has_a_heading() -> None:
-    assert headings("errors.md") - {"Errors"} == CODES
+    assert headings("errors.md") - {"Errors"} == surface.error_codes()
 
 
 def test_every_command_has_a_heading() -> None:

@@ -207,6 +207,12 @@ def signature(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> str:
     return f"{before} {name}({ast.unparse(node.args)}){returns}"
 
 
+def error_codes() -> set[str]:
+    """Return the code of every error."""
+    classes = [error for error in vars(errors).values() if isinstance(error, type)]
+    return {error.code for error in classes if issubclass(error, FetchstashError)}
+
+
 def lines() -> str:
     """Return the kept list, a line for each promise."""
     kept: list[str] = []
@@ -226,9 +232,7 @@ def lines() -> str:
                 if isinstance(parameter, click.Argument) or parameter in leaf.own_options:
                     options = " ".join((*parameter.opts, *parameter.secondary_opts))
                     kept.append(f"command {f'{name} {word}'.strip()}: {options}")
-    classes = [error for error in vars(errors).values() if isinstance(error, type)]
-    codes = {error.code for error in classes if issubclass(error, FetchstashError)}
-    kept += [f"error {code}" for code in sorted(codes)]
+    kept += [f"error {code}" for code in sorted(error_codes())]
     kept += [f"fact {each.name}: {inspect.formatannotation(each.type)}" for each in fields(Facts)]
     kept.append(f"store schema {len(STEPS)}")
     for module in MODULES:

@@ -13,9 +13,9 @@ import pytest
 
 from fetchstash.cli import main
 from fetchstash.store import Facts, StoreLimits, open_store
-from fetchstash.text.ranges import Ranges
 from tests.cli.terminal import Terminal
 from tests.loopback import Site
+from tests.store.conftest import put_into
 
 
 class Opener:
@@ -38,9 +38,7 @@ def kept(folder: Path, **facts: str) -> str:
 
     async def put() -> str:
         store = await open_store(StoreLimits(folder, run="default"))
-        raw = store.spool / "raw"
-        raw.write_bytes(b"bytes")
-        ref = (await store.put(raw, None, Facts(**facts), Ranges())).artifact_ref  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        ref = (await put_into(store, None, b"bytes", Facts(**facts))).artifact_ref  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         await store.aclose()
         return ref
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.fetch.lab import FETCHSTASH, loopback_device, set_up, target
+from tests.fetch.lab import FETCHSTASH, loopback_device, run_inside, set_up, target
 from tests.loopback import Quiet
 
 CHECKOUT = str(Path(__file__).parents[2])
@@ -107,17 +107,11 @@ def why_no_lab() -> str:
 def run_lab(hosts: Sequence[str] = HOSTS, **limits: Any) -> dict[str, Any]:
     """Render pages that try these hosts in a lab, under limits of fetch; return what happened."""
     paths = ":".join(path for path in (FETCHSTASH, *sys.path, CHECKOUT) if path)
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": paths}
+    namespace = ("unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc")
     with tempfile.TemporaryDirectory() as folder:
-        command = ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc"]
-        command += [sys.executable, "-P", str(Path(__file__)), json.dumps([hosts, limits]), folder]
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, env=environment, cwd=folder
-        )
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
+        words = __file__, json.dumps([hosts, limits]), folder
+        (result,) = run_inside(namespace, paths, folder, *words)
+    return dict(result)
 
 
 class Witness(threading.Thread):

@@ -66,14 +66,19 @@ def why_no_lab() -> str:
 
 def run_lab(rows: Iterable[Row]) -> list[Row]:
     """Fetch each row's ``url`` in a lab, and return the results."""
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": FETCHSTASH}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.json")
         path.write_text(json.dumps(list(rows)))
-        command = [*_NAMESPACE, sys.executable, "-P", str(Path(__file__)), str(path)]
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, env=environment, cwd=folder
-        )
+        return run_inside(_NAMESPACE, FETCHSTASH, folder, __file__, str(path))
+
+
+def run_inside(namespace: Iterable[str], paths: str, folder: str, *program: str) -> list[Any]:
+    """Run a program in a namespace, and return the lines of JSON that it prints."""
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": paths}
+    command = [*namespace, sys.executable, "-P", *program]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=environment, cwd=folder
+    )
     if done.returncode:
         raise RuntimeError(done.stderr)
     return [json.loads(line) for line in done.stdout.splitlines()]

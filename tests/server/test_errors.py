@@ -16,20 +16,15 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from fetchstash import errors
-from fetchstash.errors import FetchstashError
 from fetchstash.stash import Stash
+from scripts.make.surface import error_codes
 from tests.loopback import Site
 from tests.server.conftest import Connect
 from tests.server.test_tools import REPORT, call, facts_of, ref_in, text_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
-CODES = {
-    error.code
-    for error in vars(errors).values()
-    if isinstance(error, type) and issubclass(error, FetchstashError)
-} - {"server_failed", "quota"}  # of the gateway, of a service
+CODES = error_codes() - {"server_failed", "quota"}  # of the gateway, of a service
 PROVOKED: dict[str, Callable[..., Any]] = {}
 
 

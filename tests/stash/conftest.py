@@ -12,6 +12,7 @@ from fetchstash.store import Facts
 from fetchstash.text.ranges import Ranges
 from tests.loopback import Site
 from tests.public import fetcher_of, proxy_to
+from tests.store.conftest import put_into
 
 Put = Callable[..., Awaitable[str]]
 OpenStash = Callable[..., Any]
@@ -77,13 +78,7 @@ def put(stash: Stash) -> Put:
     async def keep(
         text: str | None, ranges: Ranges | None = None, *, raw: bytes = b"raw", **facts: Any
     ) -> str:
-        source, words = stash.store.spool / "raw", stash.store.spool / "text"
-        source.write_bytes(raw)
-        if text is not None:
-            words.write_bytes(text.encode())
-        kept = await stash.store.put(
-            source, words if text is not None else None, Facts(**facts), ranges or Ranges()
-        )
-        return kept.artifact_ref
+        words = None if text is None else text.encode()
+        return (await put_into(stash.store, words, raw, Facts(**facts), ranges)).artifact_ref
 
     return keep

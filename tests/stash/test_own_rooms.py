@@ -18,12 +18,12 @@ from fetchstash.render import Host
 from fetchstash.server.tools import answer, tool_functions, tool_specs
 from fetchstash.stash import Stash, open_stash
 from fetchstash.store import ArtifactStore, Facts, StoreLimits, open_store
-from fetchstash.text.ranges import Ranges
 from tests.in_process import InProcess
 from tests.loopback import Site
 from tests.stash.conftest import OpenStash
 from tests.stash.own_store import OwnStore
 from tests.store.buckets import Recorded, every_bucket_is, new_objects
+from tests.store.conftest import put_into
 from tests.store.postgres import server
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
@@ -124,10 +124,7 @@ async def elsewhere(folder: Path, text: bytes) -> AsyncGenerator[tuple[Stash, st
         StoreLimits(folder / name, "s3://bucket", run="default", catalog=catalog) for name in "12"
     )
     store = await open_store(one)
-    raw, words = store.spool / "raw", store.spool / "text"
-    raw.write_bytes(b"raw")
-    words.write_bytes(text)
-    facts = await store.put(raw, words, Facts(content_kind="text"), Ranges())
+    facts = await put_into(store, text, facts=Facts(content_kind="text"))
     await store.aclose()
     store = await open_store(other)
     async with open_stash({"store.folder": str(folder)}, store=store) as stash:

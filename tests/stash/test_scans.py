@@ -22,6 +22,7 @@ from fetchstash.text.ranges import Heading, Ranges, Table
 from tests.loopback import Page, Site
 from tests.scanned import png, scan
 from tests.stash.conftest import OpenStash
+from tests.store.conftest import put_into
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
@@ -306,11 +307,9 @@ async def test_a_page_whose_text_is_garbage_is_read_by_ocr_when_it_is_asked_for(
         unreadable_from=1, pictures=True, word="PDF",
     )  # fmt: skip
     async with opened() as stash:
-        raw, words = stash.store.spool / "raw", stash.store.spool / "text"
-        raw.write_bytes(b"%PDF-1.4")
-        words.write_text(f"{first}[Page 2]\nplain\n\n")
-        ranges = Ranges(pages=(0, len(first)))
-        ref = (await stash.store.put(raw, words, facts, ranges)).artifact_ref
+        text, ranges = f"{first}[Page 2]\nplain\n\n", Ranges(pages=(0, len(first)))
+        kept = await put_into(stash.store, text.encode(), b"%PDF-1.4", facts, ranges)
+        ref = kept.artifact_ref
         part = await stash.slice(ref, unit="pages")
         facts = (await stash.get(ref)).facts
     assert reader.read == [1]
@@ -329,10 +328,8 @@ async def test_headings_and_tables_behind_a_page_move_with_their_lines(opened: O
         outline=(Heading("Head", 1, "lines", 5),), pictures=True, word="PDF",
     )  # fmt: skip
     async with opened() as stash:
-        raw, words = stash.store.spool / "raw", stash.store.spool / "text"
-        raw.write_bytes(b"%PDF-1.4")
-        words.write_text(text)
-        ref = (await stash.store.put(raw, words, facts, ranges)).artifact_ref
+        kept = await put_into(stash.store, text.encode(), b"%PDF-1.4", facts, ranges)
+        ref = kept.artifact_ref
         await stash.slice(ref, unit="pages", start=1, end=1)
         assert (await stash.slice(ref, path="Head", start=1, end=1)).text == "# Head\n"
         assert (await stash.slice(ref, unit="rows", start=1, end=1)).text == "| 1 |\n"

@@ -10,16 +10,9 @@ import anyio
 import pytest
 
 from fetchstash.errors import StoreError
-from fetchstash.store import (
-    ArtifactStore,
-    Facts,
-    SearchResult,
-    StoreLimits,
-    _threads as pool,
-    open_store,
-)
-from fetchstash.text.ranges import Ranges
+from fetchstash.store import ArtifactStore, SearchResult, StoreLimits, _threads as pool, open_store
 from tests.store.buckets import empty_place
+from tests.store.conftest import put_into
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 LINES = 12_000
@@ -36,12 +29,8 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 async def put(store: ArtifactStore, lines: int = LINES) -> str:
-    raw, text = store.spool / "raw", store.spool / "text"
-    raw.write_bytes(os.urandom(8))
-    text.write_text(
-        "".join(f"line {n} of things about topic{n * 7919 % lines}\n" for n in range(lines))
-    )
-    return (await store.put(raw, text, Facts(), Ranges())).artifact_ref
+    numbered = (f"line {n} of things about topic{n * 7919 % lines}\n" for n in range(lines))
+    return (await put_into(store, "".join(numbered).encode(), os.urandom(8))).artifact_ref
 
 
 def found(result: SearchResult) -> list[tuple[int, int, str]]:

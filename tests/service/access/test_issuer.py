@@ -35,15 +35,21 @@ def provider() -> Generator[tuple[int, trustme.CA]]:
         yield served
 
 
-async def test_keys_are_taken_from_a_provider_whose_certificate_is_known(
+@pytest.fixture
+def trusted_port(
     provider: tuple[int, trustme.CA], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> int:
+    """Let everybody know the provider's certificate."""
     port, authority = provider
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    assert await Issuer(f"https://localhost:{port}").count() == 1
+    return port
+
+
+async def test_keys_are_taken_from_a_provider_whose_certificate_is_known(trusted_port: int) -> None:
+    assert await Issuer(f"https://localhost:{trusted_port}").count() == 1
     with pytest.raises(FetchFailed, match=r"cannot be reached: .*certificate"):
-        await Issuer(f"https://127.0.0.1:{port}").count()  # the name of another
+        await Issuer(f"https://127.0.0.1:{trusted_port}").count()  # the name of another
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_not_believed(
@@ -59,13 +65,10 @@ async def test_a_provider_that_is_not_there_is_an_error_and_soon() -> None:
 
 
 async def test_a_proxy_of_the_environment_is_not_used(
-    provider: tuple[int, trustme.CA], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trusted_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    port, authority = provider
-    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    assert await Issuer(f"https://localhost:{port}").count() == 1
+    assert await Issuer(f"https://localhost:{trusted_port}").count() == 1
     by_proxy = FetchLimits(proxy="http://127.0.0.1:9")
     with pytest.raises(FetchFailed, match="cannot be reached: "):
-        await Issuer(f"https://localhost:{port}", fetch=by_proxy).count()
+        await Issuer(f"https://localhost:{trusted_port}", fetch=by_proxy).count()
