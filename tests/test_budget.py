@@ -27,8 +27,8 @@ BUDGET = {
     "fetchstash/store": (28, 8_063),
     "fetchstash/system": (4, 616),
     "fetchstash/text": (7, 1_449),
-    "scripts": (43, 6_289),
-    "tests": (245, 55_207),
+    "scripts": (43, 6_293),
+    "tests": (245, 55_169),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
