@@ -80,7 +80,7 @@ class WorkerPool:
 
     async def _prepare(self) -> None:
         async with self._free:
-            with contextlib.suppress(FetchstashError):  # the job will meet the same, and tell
+            with contextlib.suppress(FetchstashError, OSError):  # the job meets the same, and tells
                 worker = await self._start(None, None)
                 worker.preload()
                 self._keep(worker)
