@@ -28,14 +28,12 @@ _lock = Lock()  # a line must not go to the number of another file, opened after
 
 @dataclass(frozen=True, slots=True)
 class LineLog:
-    """A log, and the file ``NAME.1`` before it: both within ``max_bytes``.
-
-    A folder that is missing is made, unless this ``needs_folder``: then nothing is written.
-    """
+    """A log, and the file ``NAME.1`` before it: both within ``max_bytes``."""
 
     path: Path
     max_bytes: int
     needs_folder: bool = False
+    """Whether nothing is written where its folder is missing; otherwise that is made."""
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Append one line. A log that cannot be written fails nothing else."""
