@@ -25,7 +25,7 @@ BUDGET = {
     "fetchstash/service": (18, 4_795),
     "fetchstash/stash": (15, 4_517),
     "fetchstash/store": (28, 8_063),
-    "fetchstash/system": (4, 616),
+    "fetchstash/system": (4, 614),
     "fetchstash/text": (7, 1_449),
     "scripts": (43, 6_293),
     "tests": (245, 55_169),
