@@ -31,6 +31,7 @@ def get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
     monkeypatch.setattr(HttpFetcher, "fetch", fetch)
     monkeypatch.setattr(WorkerPool, "extract", copied)
+    monkeypatch.setattr(WorkerPool, "prepare", lambda _: None)
     monkeypatch.setenv("FETCHSTASH_STORE_FOLDER", str(tmp_path / "store"))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
