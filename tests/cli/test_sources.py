@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -31,7 +32,7 @@ def get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
     monkeypatch.setattr(HttpFetcher, "fetch", fetch)
     monkeypatch.setattr(WorkerPool, "extract", copied)
-    monkeypatch.setattr(WorkerPool, "prepare", lambda _: None)
+    monkeypatch.setattr(WorkerPool, "prepare", Mock())
     monkeypatch.setenv("FETCHSTASH_STORE_FOLDER", str(tmp_path / "store"))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
