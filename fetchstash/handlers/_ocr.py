@@ -266,6 +266,8 @@ def _engine() -> Any:
             "Global.log_level": "critical",
             "Global.use_cls": False,  # it turns upright lines over; see _is_upside_down
             "Global.max_side_len": MAX_EDGE,
+            "Det.limit_type": "max",  # else it enlarges strips and buttons once more
+            "Det.limit_side_len": MAX_EDGE,
             "Rec.rec_batch_num": 1,  # six at a time take half as much memory again, and no less CPU
             # A second thread spins while it waits, which doubles the CPU on a busy machine.
             "EngineConfig.onnxruntime.intra_op_num_threads": 1,
