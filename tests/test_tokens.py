@@ -4,6 +4,7 @@
 
 import gzip
 import importlib.resources
+import importlib.util
 import os
 import random
 import subprocess
@@ -178,4 +179,16 @@ def test_a_vocabulary_that_cannot_be_read_gives_an_estimate(
         raise EOFError
 
     monkeypatch.setattr(gzip, "decompress", broken)
+    assert tokens._load.__wrapped__() is None
+
+
+def test_a_tiktoken_without_this_vocabulary_gives_an_estimate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = importlib.util.find_spec("bisect")
+
+    def find(_: str) -> object:
+        return other
+
+    monkeypatch.setattr(importlib.util, "find_spec", find)
     assert tokens._load.__wrapped__() is None

@@ -200,7 +200,7 @@ def _load() -> "tiktoken.Encoding | None":
         spec.loader.exec_module(declarations)
         vars(declarations)["load_tiktoken_bpe"] = _ranks
         return tiktoken.Encoding(**declarations.o200k_base())
-    except (ImportError, OSError, ValueError, EOFError):
+    except (ImportError, AttributeError, OSError, ValueError, EOFError):
         return None
 
 
