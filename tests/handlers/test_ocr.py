@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from fetchstash.errors import FetchstashError, NoText, OutOfRange
 from fetchstash.handlers import (
@@ -77,6 +77,23 @@ async def test_a_screenshot_with_small_letters_is_read(reader: WorkerPool, tmp_p
     picture = page("Settings\nThe server is not running", dpi=72, points=12).crop((0, 0, 400, 120))
     text, _ = await read(reader, tmp_path, png(picture.convert("RGBA")), PNG)
     assert text.split() == ["Settings", "The", "server", "is", "not", "running"]
+
+
+@pytest.mark.parametrize("ink", [20, 180])
+async def test_small_print_below_a_page_is_read(
+    ink: int, reader: WorkerPool, tmp_path: Path
+) -> None:
+    picture, footer = page(), "Harbour office, quay 4, room 17"
+    letters = ImageFont.load_default(12)
+    ImageDraw.Draw(picture).text((200, 1_680), footer, ink, font=letters)
+    text, _ = await read(reader, tmp_path, png(picture), PNG)
+    assert text.endswith(footer)
+
+
+async def test_a_page_of_small_print_is_read(reader: WorkerPool, tmp_path: Path) -> None:
+    picture = page(points=6, dpi=170, width=130)
+    text, _ = await read(reader, tmp_path, png(picture), PNG)
+    assert accuracy(text.split(), PROSE.split()) >= 0.97
 
 
 async def test_a_blank_page_has_no_text(reader: WorkerPool, tmp_path: Path) -> None:
