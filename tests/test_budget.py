@@ -19,7 +19,7 @@ BUDGET = {
     "fetchstash/config": (4, 1_180),
     "fetchstash/fetch": (21, 5_354),
     "fetchstash/gateway": (14, 3_553),
-    "fetchstash/handlers": (88, 23_076),
+    "fetchstash/handlers": (88, 23_111),
     "fetchstash/render": (6, 1_215),
     "fetchstash/server": (18, 3_583),
     "fetchstash/service": (18, 4_795),
@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 614),
     "fetchstash/text": (7, 1_449),
     "scripts": (43, 6_293),
-    "tests": (245, 55_185),
+    "tests": (245, 55_202),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
