@@ -1,5 +1,6 @@
 """``import fetchstash``: what it gives, how little it costs, and its errors for a wrong call."""
 
+import gc
 import inspect
 import os
 import re
@@ -47,8 +48,8 @@ def test_all_equals_the_visible_names() -> None:
 
 @pytest.mark.slow
 def test_importing_it_imports_no_room_and_no_library() -> None:
-    program = (  # those two come from the standard library
-        "import importlib, sys, typing; before = set(sys.modules); import fetchstash; "
+    program = (  # these come from the standard library
+        "import gc, importlib, sys, typing; before = set(sys.modules); import fetchstash; "
         "print(*sorted(set(sys.modules) - before))"
     )
     command = [sys.executable, "-P", "-c", program]
@@ -270,6 +271,25 @@ def test_the_table_of_a_room_has_its_public_names_and_no_other(name: str) -> Non
     assert all(hasattr(room, name) for name in names)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = room.nothing
+
+
+def test_no_garbage_is_collected_while_a_room_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = tmp_path / "a_room"
+    room.mkdir()
+    (room / "__init__.py").write_text(
+        "from fetchstash.system import lazy_names\n"
+        "__getattr__ = lazy_names(__name__, {'_inner': 'COLLECTS', '_broken': 'WORSE'})\n"
+    )
+    (room / "_inner.py").write_text("import gc\nCOLLECTS = gc.isenabled()\n")
+    (room / "_broken.py").write_text("raise ValueError\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    a_room = import_module("a_room")
+    assert not a_room.COLLECTS
+    with pytest.raises(ValueError):  # noqa: PT011 - its own
+        _ = a_room.WORSE
+    assert gc.isenabled()
 
 
 @pytest.mark.slow

@@ -16,9 +16,10 @@ from fetchstash.cli._options import (
     refresh_flag,
     sources_argument,
 )
+from fetchstash.cli._progress import Meter
 from fetchstash.cli._run import FAILED, View, aside, command, print_text, say, write
 from fetchstash.cli._sources import Source, each, fetched, read_each, report, warn, with_sources
-from fetchstash.cli._terminal import Meter, safe_line, screen_of
+from fetchstash.cli._terminal import safe_line, screen_of
 from fetchstash.cli._words import as_command, short_ref
 from fetchstash.errors import BadArgument, Call, FetchstashError, NoText
 from fetchstash.text import counted

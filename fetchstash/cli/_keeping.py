@@ -16,9 +16,10 @@ import click
 
 from fetchstash.cli import _show
 from fetchstash.cli._options import Count, json_flag, sources_argument
+from fetchstash.cli._progress import Meter
 from fetchstash.cli._run import View, aside, command, print_objects, print_text, say, with_stash
 from fetchstash.cli._sources import kept_each, say_where
-from fetchstash.cli._terminal import Column, Meter, screen_of, table
+from fetchstash.cli._terminal import Column, screen_of, table
 from fetchstash.cli._words import command_line, short_ref
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, Call

@@ -9,8 +9,8 @@ import click
 
 from fetchstash.cli._operating import with_tokens
 from fetchstash.cli._options import json_flag
+from fetchstash.cli._progress import Meter
 from fetchstash.cli._run import FAILED, command, print_objects, say
-from fetchstash.cli._terminal import Meter
 from fetchstash.config import Settings, load
 from fetchstash.errors import BadArgument, UnknownRef
 from fetchstash.store import ALL_RUNS, StoreLimits, person_run, store_of_tenant

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from fetchstash.cli._options import Count, json_flag
+from fetchstash.cli._progress import Meter
 from fetchstash.cli._run import FAILED, aside, command, failed, in_this_folder, print_objects, say
-from fetchstash.cli._terminal import Column, Meter, safe_line, screen_of, table_or_tabs
+from fetchstash.cli._terminal import Column, safe_line, screen_of, table_or_tabs
 from fetchstash.cli._words import as_command
 from fetchstash.cli.hosts._servers import HOSTS, Environment, Host
 from fetchstash.config import KEYS, Settings, example_file, toml_value

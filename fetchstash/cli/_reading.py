@@ -17,6 +17,7 @@ from fetchstash.cli._options import (
     model_max_chars_flag,
     refresh_flag,
 )
+from fetchstash.cli._progress import Meter
 from fetchstash.cli._run import (
     NO_MATCH,
     View,
@@ -36,7 +37,7 @@ from fetchstash.cli._sources import (
     say_where,
     with_sources,
 )
-from fetchstash.cli._terminal import Meter, screen_of
+from fetchstash.cli._terminal import screen_of
 from fetchstash.cli._words import command_line
 from fetchstash.config import Settings
 from fetchstash.errors import COUNTS, FetchstashError

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from fetchstash.cli import _show
+from fetchstash.cli._progress import Meter
 from fetchstash.cli._run import View, aside, failed, say, with_stash
-from fetchstash.cli._terminal import Meter, safe_line, screen_of
+from fetchstash.cli._terminal import safe_line, screen_of
 from fetchstash.cli._words import age, as_command, short_ref
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, Call, FetchstashError, TooLarge, UnknownRef
@@ -22,7 +23,7 @@ from fetchstash.store import ALL_RUNS, project_of
 from fetchstash.text import counted
 
 if TYPE_CHECKING:
-    from fetchstash.cli._terminal import Download
+    from fetchstash.cli._progress import Download
     from fetchstash.stash import Artifact, Stash
     from fetchstash.store import ArtifactStore, Facts
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from fetchstash.cli._progress import Meter
 from fetchstash.cli._terminal import (
     Column,
     Link,
-    Meter,
     Screen,
     cells,
     clip_cells,

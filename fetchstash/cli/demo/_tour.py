@@ -19,7 +19,8 @@ import anyio
 from mcp import Client, StdioServerParameters
 from mcp_types import TextContent
 
-from fetchstash.cli._terminal import Column, Meter, Screen, screen_of, table
+from fetchstash.cli._progress import Meter
+from fetchstash.cli._terminal import Column, Screen, screen_of, table
 from fetchstash.cli.demo import site as content
 from fetchstash.cli.demo.site import Site
 from fetchstash.errors import Internal
