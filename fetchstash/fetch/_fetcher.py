@@ -385,6 +385,7 @@ class HttpFetcher:
     ) -> Fetched:
         """Spool the body of a response, and describe both. Raises what the contract names."""
         final_url, masked_url = exchange.target.text, mask_url(url)
+        is_same = exchange.status == HTTPStatus.NOT_MODIFIED and exchange.is_conditional
         fetched = Fetched(
             path=None,
             url=url,
@@ -400,11 +401,12 @@ class HttpFetcher:
             left_origin=exchange.left_origin,
             address=exchange.address,
             cookies=exchange.jar,
+            not_modified=is_same,
         )
-        if exchange.status == HTTPStatus.NOT_MODIFIED and exchange.is_conditional:
+        if is_same:
             # It has no body (RFC 9110, section 15.4.5). Read to its end, the connection is kept.
             await read_beginning(exchange, 0, deadline)
-            return replace(fetched, not_modified=True)
+            return fetched
         if exchange.status >= HTTPStatus.BAD_REQUEST or exchange.status == HTTPStatus.NOT_MODIFIED:
             raise await self._http_error(url, exchange, deadline)
         spool, incomplete = await spool_body(

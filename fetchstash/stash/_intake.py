@@ -173,15 +173,16 @@ class Intake:
             return await self.store.touch(known.artifact_ref), CacheUse(age)
         if not call.within and (by_rule := await self._by_rule(url, cached, call)):
             return by_rule
-        # A page that gave its Markdown is asked for by what it said itself.
-        page = await self.known(known.page_ref) if known and known.page_ref else known
-        cached = cached_of(page) if page else None
+        asked = call
+        if known and known.page_ref:  # one that gave its Markdown is asked for by what it said
+            page = await self.known(known.page_ref)
+            asked, cached = replace(call, known=page), cached_of(page) if page else None
         with telemetry.span("fetch"):
             fetched = await self.fetcher.fetch(
                 url, self.store.spool, cached=cached, progress=call.progress,
                 seconds=call.seconds_left, within=call.within,
             )  # fmt: skip
-        facts, use = await self._taken(fetched, replace(call, known=page))
+        facts, use = await self._taken(fetched, asked)
         if known and use:
             same = facts.artifact_ref == known.artifact_ref
             return facts if same else await self.store.touch(known.artifact_ref), use

@@ -70,6 +70,7 @@ class CatalogReads(ArtifactStore):
         # References read since the last change, in order: their use is recorded with the next.
         self._read: dict[str, None] = {}
         self._kept: dict[str, Known] = {}  # of the artifacts read last
+        self._led: dict[str, tuple[str, object]] = {}  # what URLs led to, at which version
 
     @property
     def spool(self) -> Path:

@@ -237,7 +237,7 @@ class CatalogStore(CatalogReads):
 
     def seen_from(self, view: View) -> Self:
         other = copy(self)
-        other._view, other._kept = view, {}  # noqa: SLF001 - a copy of this
+        other._view, other._kept, other._led = view, {}, {}  # noqa: SLF001 - a copy of this
         return other
 
     @in_thread

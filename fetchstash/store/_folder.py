@@ -27,7 +27,7 @@ from fetchstash.errors import StoreError
 from fetchstash.store import _disk as disk, _retention as retention, _rows as rows
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import Catalog, Connection, settle, transaction
-from fetchstash.store._catalog_reads import Known, Search
+from fetchstash.store._catalog_reads import KEPT, Known, Search
 from fetchstash.store._catalog_store import NO_FILES, CatalogStore, Change
 from fetchstash.store._contract import Facts, Finding, Removed, SearchResult
 from fetchstash.store._disk import MIN_FREE_BYTES, is_full, locked_now, no_text, translate_errors
@@ -81,11 +81,17 @@ class LocalStore(CatalogStore):
         return await threads.run(lambda: cls(limits, threads))
 
     async def get(self, ref_or_url: str) -> Facts:  # type: ignore[override] # as in_thread says
-        known = self._unchanged(ref_or_url)
-        if known and known.facts:
-            self._read[ref_or_url] = None
+        ref, version = self._led.get(ref_or_url, (ref_or_url, None))
+        known = self._unchanged(ref)
+        holds = known and (version is None or (version == known.version and self._has_files(known)))
+        if known and known.facts and holds:
+            self._read[ref] = None
             return known.facts
         return await super().get(ref_or_url)
+
+    def _has_files(self, known: Known) -> bool:
+        raw, text = self._blobs.path("raw", known.row.raw), known.row.text
+        return raw.exists() and (text is None or self._blobs.path("text", text).exists())
 
     async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
         """Return the facts, and the text. What was read before and is as it was needs no thread."""
@@ -113,8 +119,11 @@ class LocalStore(CatalogStore):
     def _find(self, ref_or_url: str) -> rows.Row:
         version = self._catalog.version()
         row = super()._find(ref_or_url)
-        if ref_or_url == row.ref:
-            self._known(row).version = version
+        self._known(row).version = version
+        if ref_or_url != row.ref and version is not None:
+            if len(self._led) >= KEPT:
+                self._led.clear()
+            self._led[ref_or_url] = row.ref, version
         return row
 
     @property
@@ -151,6 +160,7 @@ class LocalStore(CatalogStore):
                     for blob in blobs:
                         rows.insert_blob(db, blob)
                     made = work(change)
+                    before = self._catalog.version() if change.renewed else None
                     sidecars.remove(change.forgotten)
                     records = [rows.record(db, ref) for ref in change.written]
             except BaseException:
@@ -160,7 +170,10 @@ class LocalStore(CatalogStore):
                         self._withdraw(db, blobs)
                 raise
             if change.renewed:  # nobody else has changed anything since
-                change.renewed.version = self._catalog.version()
+                ref, version = change.renewed.row.ref, self._catalog.version()
+                change.renewed.version = version
+                same = [url for url, led in list(self._led.items()) if led == (ref, before)]
+                self._led.update(dict.fromkeys(same, (ref, version)))
             for record in records:
                 sidecars.write(record)
             try:

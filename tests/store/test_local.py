@@ -356,6 +356,36 @@ async def test_what_was_read_and_was_not_changed_needs_no_thread_and_a_change_is
             await read(kept.artifact_ref)
 
 
+async def test_a_url_is_answered_without_a_thread_until_it_leads_elsewhere_or_a_file_is_lost(
+    store: ArtifactStore, limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, kept = "https://example.org/page", await put(store, b"old", url="https://example.org/page")
+    await store.get(url)
+    await store.touch(kept.artifact_ref)  # a change, but one that leads the URL nowhere else
+    runs: list[object] = []
+    run = Threads.run
+
+    def noted(self: Threads, work: Callable[[], object]) -> Awaitable[object]:
+        runs.append(work)
+        return run(self, work)
+
+    monkeypatch.setattr(Threads, "run", noted)
+    assert (await store.get(url)).artifact_ref == kept.artifact_ref
+    assert not runs
+    other = await open_store(limits)
+    new = await put(other, b"new", url=url)
+    await store.get(kept.artifact_ref)  # what it led to is known anew, and where it leads is not
+    await store.touch(kept.artifact_ref)
+    await store.touch(new.artifact_ref)
+    assert (await store.get(url)).artifact_ref == new.artifact_ref
+    assert (await store.get(url)).artifact_ref == new.artifact_ref
+    for file in limits.folder.glob(f"*/{new.sha256}"):
+        file.unlink()
+    with pytest.raises(UnknownRef, match="is lost"):
+        await store.get(url)
+    await other.aclose()
+
+
 @posix
 async def test_a_store_of_a_killed_process_that_keeps_nothing_goes_with_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
