@@ -45,8 +45,8 @@ ENVIRONMENT = (
     "SYSTEMROOT", "TEMP", "TMP", "TMPDIR",
 )  # fmt: skip
 # glibc gives back memory above these at once, and getting it anew takes a third of the time that a
-# long text takes (mallopt(3)).
-_MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(2**24), "MALLOC_TRIM_THRESHOLD_": str(2**24)}
+# long text takes, and a tenth of OCR. More than this it does not take (mallopt(3)).
+_MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**25)}
 
 # A host without a console would see one open for each worker on Windows.
 NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
