@@ -208,7 +208,7 @@ _LOW = 15
 """Pixels in that picture: a line of 9 points on A4 is 16 high, and lower ones can be missed."""
 _EDGE = 20
 _STRAY_EDGES = 50
-"""Steps of so many levels of grey outside the lines in that picture: clean pages have none, and
+"""Steps of so many levels of a colour outside the lines in that picture: clean pages have none, and
 thirty pale words of 7 pixels in the whole one, which were not found, had 129."""
 _BLANK = 12
 """Levels of grey, of 256, that paper without print has at the most."""
@@ -304,7 +304,7 @@ def _boxes(pixels: Pixels) -> list[Any]:
 def _edges_outside(pixels: Pixels, boxes: Sequence[Any]) -> int:
     """Return how many pixels differ from their left neighbour, outside the lines of text."""
     np = _numpy()
-    edges = np.abs(np.diff(pixels.min(axis=2).astype(np.int16), axis=1)) > _EDGE
+    edges = np.abs(np.diff(pixels.astype(np.int16), axis=1)).max(axis=2) > _EDGE
     for box in boxes:
         (left, top), (right, bottom) = box.min(axis=0).astype(int), box.max(axis=0).astype(int)
         edges[max(top - 2, 0) : bottom + 3, max(left - 2, 0) : right + 3] = False

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 import pytest
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 from fetchstash.errors import FetchstashError, NoText, OutOfRange
 from fetchstash.handlers import (
@@ -79,12 +79,16 @@ async def test_a_screenshot_with_small_letters_is_read(reader: WorkerPool, tmp_p
     assert text.split() == ["Settings", "The", "server", "is", "not", "running"]
 
 
-@pytest.mark.parametrize("ink", [20, 180])
+@pytest.mark.parametrize(
+    ("paper", "ink", "pixels"),
+    [("white", (20, 20, 20), 12), ("white", (180, 180, 180), 12), ("black", (0, 0, 110), 11)],
+)
 async def test_small_print_below_a_page_is_read(
-    ink: int, reader: WorkerPool, tmp_path: Path
+    paper: str, ink: tuple[int, int, int], pixels: int, reader: WorkerPool, tmp_path: Path
 ) -> None:
-    picture, footer = page(), "Harbour office, quay 4, room 17"
-    letters = ImageFont.load_default(12)
+    picture, footer = page().convert("RGB"), "Harbour office, quay 4, room 17"
+    picture = picture if paper == "white" else ImageOps.invert(picture)
+    letters = ImageFont.load_default(pixels)
     ImageDraw.Draw(picture).text((200, 1_680), footer, ink, font=letters)
     text, _ = await read(reader, tmp_path, png(picture), PNG)
     assert text.endswith(footer)
