@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 621),
     "fetchstash/text": (7, 1_449),
     "scripts": (43, 6_293),
-    "tests": (245, 55_252),
+    "tests": (245, 55_256),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
