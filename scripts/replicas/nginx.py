@@ -270,7 +270,8 @@ async def drain(replica: Replica, promises: Promises, web: Web, token: str) -> s
     asked.cancel()
     start = time.monotonic()
     replica.process.terminate()
-    while not await asyncio.to_thread(is_draining, replica.port):  # noqa: ASYNC110 - a process
+    # Each of its processes drains as soon as its loop turns, and any of them answers a probe.
+    while not all([await asyncio.to_thread(is_draining, replica.port) for _ in range(5)]):
         await asyncio.sleep(0.1)
     refusals: list[str] = []
     for client in (idle, late):
