@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -271,7 +272,8 @@ async def drain(replica: Replica, promises: Promises, web: Web, token: str) -> s
     start = time.monotonic()
     replica.process.terminate()
     # Each of its processes drains as soon as its loop turns, and any of them answers a probe.
-    while not all([await asyncio.to_thread(is_draining, replica.port) for _ in range(5)]):
+    probe = partial(asyncio.to_thread, is_draining, replica.port)
+    while not all([await probe() for _ in range(5)]):  # noqa: ASYNC110 - processes
         await asyncio.sleep(0.1)
     refusals: list[str] = []
     for client in (idle, late):
