@@ -21,7 +21,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -271,9 +270,7 @@ async def drain(replica: Replica, promises: Promises, web: Web, token: str) -> s
     asked.cancel()
     start = time.monotonic()
     replica.process.terminate()
-    # Each of its processes drains as soon as its loop turns, and any of them answers a probe.
-    probe = partial(asyncio.to_thread, is_draining, replica.port)
-    while not all([await probe() for _ in range(5)]):  # noqa: ASYNC110 - processes
+    while not await asyncio.to_thread(is_draining, replica.port):  # noqa: ASYNC110 - a process
         await asyncio.sleep(0.1)
     refusals: list[str] = []
     for client in (idle, late):
@@ -295,14 +292,20 @@ async def drain(replica: Replica, promises: Promises, web: Web, token: str) -> s
 
 
 def is_draining(port: int) -> bool:
-    """Return whether a replica says that it takes no more calls. Raises OSError."""
-    probe = HTTPConnection("127.0.0.1", port, timeout=GRACE_SECONDS)
-    try:
-        probe.request("GET", "/readyz")
-        answer = probe.getresponse()
-        return answer.status == 503 and b"shutting down" in answer.read()
-    finally:
-        probe.close()
+    """Return whether all processes of a replica say that they take no more calls. Raises OSError.
+
+    Each drains as soon as its loop turns, and any of them may answer a probe.
+    """
+    for _ in range(5):
+        probe = HTTPConnection("127.0.0.1", port, timeout=GRACE_SECONDS)
+        try:
+            probe.request("GET", "/readyz")
+            answer = probe.getresponse()
+            if answer.status != 503 or b"shutting down" not in answer.read():
+                return False
+        finally:
+            probe.close()
+    return True
 
 
 async def play(url: str, endpoint: str, seconds: float, clients: int, folder: Path) -> list[str]:
