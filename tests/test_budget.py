@@ -27,7 +27,7 @@ BUDGET = {
     "fetchstash/store": (28, 8_077),
     "fetchstash/system": (4, 621),
     "fetchstash/text": (7, 1_449),
-    "scripts": (43, 6_296),
+    "scripts": (43, 6_299),
     "tests": (245, 55_256),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
