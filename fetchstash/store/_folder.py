@@ -83,15 +83,22 @@ class LocalStore(CatalogStore):
     async def get(self, ref_or_url: str) -> Facts:  # type: ignore[override] # as in_thread says
         ref, version = self._led.get(ref_or_url, (ref_or_url, None))
         known = self._unchanged(ref)
-        holds = known and (version is None or (version == known.version and self._has_files(known)))
-        if known and known.facts and holds:
+        facts = known.facts if known and version in (None, known.version) else None
+        if known and facts and (version is None or self._is_whole(known.row, facts)):
             self._read[ref] = None
-            return known.facts
+            return facts
         return await super().get(ref_or_url)
 
-    def _has_files(self, known: Known) -> bool:
-        raw, text = self._blobs.path("raw", known.row.raw), known.row.text
-        return raw.exists() and (text is None or self._blobs.path("text", text).exists())
+    def _is_whole(self, row: rows.Row, facts: Facts) -> bool:
+        """Return whether the files of an artifact look as they did."""
+        try:
+            is_whole = self._blobs.path("raw", row.raw).stat().st_size == facts.size_bytes
+            if blob := row.text_blob:
+                status = self._blobs.path("text", blob.sha256).stat()
+                is_whole &= (status.st_size, status.st_mtime_ns) == (blob.size, blob.modified_ns)
+        except (OSError, StoreError):
+            return False
+        return is_whole
 
     async def open_artifact(self, ref_or_url: str) -> tuple[Facts, TextReader | None]:
         """Return the facts, and the text. What was read before and is as it was needs no thread."""

@@ -356,7 +356,7 @@ async def test_what_was_read_and_was_not_changed_needs_no_thread_and_a_change_is
             await read(kept.artifact_ref)
 
 
-async def test_a_url_is_answered_without_a_thread_until_it_leads_elsewhere_or_a_file_is_lost(
+async def test_a_url_is_answered_without_a_thread_until_it_leads_elsewhere_or_a_file_is_altered(
     store: ArtifactStore, limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, kept = "https://example.org/page", await put(store, b"old", url="https://example.org/page")
@@ -379,8 +379,15 @@ async def test_a_url_is_answered_without_a_thread_until_it_leads_elsewhere_or_a_
     await store.touch(new.artifact_ref)
     assert (await store.get(url)).artifact_ref == new.artifact_ref
     assert (await store.get(url)).artifact_ref == new.artifact_ref
-    for file in limits.folder.glob(f"*/{new.sha256}"):
-        file.unlink()
+    text = Path(new.path or "")
+    text.write_bytes(text.read_bytes() + b"more")
+    with pytest.raises(UnknownRef, match="is lost"):  # it is fetched anew then
+        await store.get(url)
+    await other.delete(new.artifact_ref)
+    await store.get(url)
+    await other.touch(kept.artifact_ref)
+    await store.get(url)
+    next(limits.folder.glob(f"raw/{kept.sha256}")).unlink()
     with pytest.raises(UnknownRef, match="is lost"):
         await store.get(url)
     await other.aclose()
