@@ -24,11 +24,11 @@ BUDGET = {
     "fetchstash/server": (18, 3_583),
     "fetchstash/service": (18, 4_795),
     "fetchstash/stash": (15, 4_518),
-    "fetchstash/store": (28, 8_077),
+    "fetchstash/store": (28, 8_084),
     "fetchstash/system": (4, 621),
     "fetchstash/text": (7, 1_449),
     "scripts": (43, 6_299),
-    "tests": (245, 55_256),
+    "tests": (245, 55_263),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 
