@@ -28,7 +28,7 @@ BUDGET = {
     "fetchstash/system": (4, 621),
     "fetchstash/text": (7, 1_449),
     "scripts": (43, 6_299),
-    "tests": (245, 55_263),
+    "tests": (245, 55_262),
 }
 """The most modules and lines of each room, and of what stands beside the package."""
 

@@ -329,12 +329,8 @@ async def test_facts_with_every_kind_of_value_survive_as_json(store: ArtifactSto
     assert Facts.from_json({**facts.to_json(), "of a later version": 1}) == facts
 
 
-async def test_what_was_read_and_was_not_changed_needs_no_thread_and_a_change_is_seen_at_once(
-    store: ArtifactStore, limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept = await put(store, b"a text that is read often")
-    await (await store.open_text(kept.artifact_ref)).aclose()
-    await store.get(kept.artifact_ref)
+def runs_in_threads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return a list that gets what stores do in threads from now on."""
     runs: list[object] = []
     run = Threads.run
 
@@ -343,6 +339,16 @@ async def test_what_was_read_and_was_not_changed_needs_no_thread_and_a_change_is
         return run(self, work)
 
     monkeypatch.setattr(Threads, "run", noted)
+    return runs
+
+
+async def test_what_was_read_and_was_not_changed_needs_no_thread_and_a_change_is_seen_at_once(
+    store: ArtifactStore, limits: StoreLimits, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = await put(store, b"a text that is read often")
+    await (await store.open_text(kept.artifact_ref)).aclose()
+    await store.get(kept.artifact_ref)
+    runs = runs_in_threads(monkeypatch)
     assert not (await store.get(kept.artifact_ref)).pinned
     await (await store.open_text(kept.artifact_ref)).aclose()
     assert not runs
@@ -362,14 +368,7 @@ async def test_a_url_is_answered_without_a_thread_until_it_leads_elsewhere_or_a_
     url, kept = "https://example.org/page", await put(store, b"old", url="https://example.org/page")
     await store.get(url)
     await store.touch(kept.artifact_ref)  # a change, but one that leads the URL nowhere else
-    runs: list[object] = []
-    run = Threads.run
-
-    def noted(self: Threads, work: Callable[[], object]) -> Awaitable[object]:
-        runs.append(work)
-        return run(self, work)
-
-    monkeypatch.setattr(Threads, "run", noted)
+    runs = runs_in_threads(monkeypatch)
     assert (await store.get(url)).artifact_ref == kept.artifact_ref
     assert not runs
     other = await open_store(limits)
