@@ -40,9 +40,25 @@ from scripts.torture.kept import put
 WARM_UP = 350  # puts until the catalogues' logs have their size
 SIZES = {"10 KB": 10_000, "100 KB": 100_000, "1 MB": 1_000_000, "10 MB": 10_000_000}
 WORDS = (
-    "system", "time", "value", "data", "user", "request", "server", "result", "memory", "order",
-    "page", "1984", "42", "naïve", "well-known", "12-34", "2026-x", "数据",
-)  # fmt: skip
+    "system",
+    "time",
+    "value",
+    "data",
+    "user",
+    "request",
+    "server",
+    "result",
+    "memory",
+    "order",
+    "page",
+    "1984",
+    "42",
+    "naïve",
+    "well-known",
+    "12-34",
+    "2026-x",
+    "数据",
+)
 NEEDLE = "the quarterly needle of 2026-11-21 is aaaa\n"
 PATTERNS = {
     "literal": GrepQuery("quarterly needle", literal=True),

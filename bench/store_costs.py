@@ -69,9 +69,14 @@ async def measure(counts: list[int], tenants: int, folder: Path) -> bool:
     Connection.execute = timed  # type: ignore[method-assign]
     objects = new_objects()
     limits = StoreLimits(
-        folder, "s3://bucket", run="default", catalog=server().new_database(),
-        max_artifacts=10**9, max_total_bytes=2**50, cache_bytes=0,
-    )  # fmt: skip
+        folder,
+        "s3://bucket",
+        run="default",
+        catalog=server().new_database(),
+        max_artifacts=10**9,
+        max_total_bytes=2**50,
+        cache_bytes=0,
+    )
 
     async def opened(tenant: str = "") -> Any:
         with every_bucket_is(objects):

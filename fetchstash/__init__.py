@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         TimedOut,
         TooLarge,
         UnknownRef,
-    )  # fmt: skip
+    )
     from fetchstash.files import read_file
     from fetchstash.render import as_shown
     from fetchstash.results import context_result, store_result
@@ -73,18 +73,49 @@ if TYPE_CHECKING:
         Trace,
         open_stash,
         open_stash_sync,
-    )  # fmt: skip
+    )
 
 __version__ = "1.0.0"
 
 __all__ = [
-    "Artifact", "BadArgument", "BadPattern", "Busy", "ExpiredRef", "Failure", "FetchFailed",
-    "FetchstashError", "HttpError", "Internal", "Listing", "Match", "Matches", "NoText", "Origin",
-    "OutOfRange", "OverQuota", "Passages", "Picture", "Refused", "RobotsRefused", "ServerFailed",
-    "Settings", "Slice", "Stash", "StoreError", "TimedOut", "TooLarge", "Trace", "UnknownRef",
-    "as_shown", "context_result", "open_stash", "open_stash_sync", "read_file", "store_result",
+    "Artifact",
+    "BadArgument",
+    "BadPattern",
+    "Busy",
+    "ExpiredRef",
+    "Failure",
+    "FetchFailed",
+    "FetchstashError",
+    "HttpError",
+    "Internal",
+    "Listing",
+    "Match",
+    "Matches",
+    "NoText",
+    "Origin",
+    "OutOfRange",
+    "OverQuota",
+    "Passages",
+    "Picture",
+    "Refused",
+    "RobotsRefused",
+    "ServerFailed",
+    "Settings",
+    "Slice",
+    "Stash",
+    "StoreError",
+    "TimedOut",
+    "TooLarge",
+    "Trace",
+    "UnknownRef",
+    "as_shown",
+    "context_result",
+    "open_stash",
+    "open_stash_sync",
+    "read_file",
+    "store_result",
     "tool_functions",
-]  # fmt: skip
+]
 
 _MODULES = {
     "config": "Settings",

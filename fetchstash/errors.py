@@ -266,9 +266,13 @@ def type_checked(target: T) -> T:
 
 
 COUNTS: Mapping[str, tuple[int, int | None]] = {
-    "context": (0, 50), "limit": (0, None), "max_chars": (1, None), "max_matches": (1, 1_000),
-    "max_results": (1, 50), "offset": (0, None),
-}  # fmt: skip
+    "context": (0, 50),
+    "limit": (0, None),
+    "max_chars": (1, None),
+    "max_matches": (1, 1_000),
+    "max_results": (1, 50),
+    "offset": (0, None),
+}
 """The least and the most that counts may be, by the names of their parameters.
 
 The most holds for tools: a program may ask for more.
@@ -282,9 +286,13 @@ def between(low: float, high: float | None = None) -> str:
 
 _ANYTHING: _Expected = lambda _: True, ""
 _CLASSES: Mapping[Any, tuple[Any, str]] = {
-    int: (Integral, "a whole number"), float: (int | float, "a number"), str: (str, "a string"),
-    bool: (bool, "True or False"), Path: (Path, "a path"), NoneType: (NoneType, "None"),
-}  # fmt: skip
+    int: (Integral, "a whole number"),
+    float: (int | float, "a number"),
+    str: (str, "a string"),
+    bool: (bool, "True or False"),
+    Path: (Path, "a path"),
+    NoneType: (NoneType, "None"),
+}
 
 
 def _expected(hint: Any) -> _Expected:

@@ -30,14 +30,19 @@ from fetchstash.handlers import (
     format_of,
     kind_of_name,
     route_file,
-)  # fmt: skip
+)
 from fetchstash.text import PreviewLimits, TruncationInfo, counted, head_and_tail, largest, tokens
 from fetchstash.text.ranges import Preview
 
 __all__ = [
-    "BinaryContent", "FileExtractionResult", "FileMetadata", "FileType", "TruncationInfo",
-    "read_file", "read_file_as_string",
-]  # fmt: skip
+    "BinaryContent",
+    "FileExtractionResult",
+    "FileMetadata",
+    "FileType",
+    "TruncationInfo",
+    "read_file",
+    "read_file_as_string",
+]
 
 T = TypeVar("T")
 
@@ -330,9 +335,12 @@ def shown_of(
         shown_preview = Preview(lines_shown=shown)
     total = tokens.TokenCount(extraction.tokens, extraction.tokens_exact)
     info = TruncationInfo.of(
-        shown_preview, len(lines), tokens.count(body), total,
+        shown_preview,
+        len(lines),
+        tokens.count(body),
+        total,
         total_output_limit_reached=room.chars_ended_it,
-    )  # fmt: skip
+    )
     return (f"{info.line()}\n{body}" if room.with_line else body), info
 
 

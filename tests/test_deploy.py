@@ -117,11 +117,23 @@ def test_the_unit_takes_away_what_the_service_does_not_need_and_leaves_what_work
     directives = unit()
     switched_on = {name for name, values in directives.items() if values == ["yes"]}
     assert switched_on >= {
-        "NoNewPrivileges", "ProtectHome", "PrivateTmp", "PrivateDevices", "PrivateUsers",
-        "ProtectKernelTunables", "ProtectKernelModules", "ProtectKernelLogs", "ProtectClock",
-        "ProtectControlGroups", "ProtectHostname", "RestrictNamespaces", "RestrictRealtime",
-        "RestrictSUIDSGID", "LockPersonality", "MemoryDenyWriteExecute",
-    }  # fmt: skip
+        "NoNewPrivileges",
+        "ProtectHome",
+        "PrivateTmp",
+        "PrivateDevices",
+        "PrivateUsers",
+        "ProtectKernelTunables",
+        "ProtectKernelModules",
+        "ProtectKernelLogs",
+        "ProtectClock",
+        "ProtectControlGroups",
+        "ProtectHostname",
+        "RestrictNamespaces",
+        "RestrictRealtime",
+        "RestrictSUIDSGID",
+        "LockPersonality",
+        "MemoryDenyWriteExecute",
+    }
     assert directives["ProtectSystem"] == ["strict"]
     assert directives["CapabilityBoundingSet"] == [""]
     assert directives["User"] == ["fetchstash"]

@@ -145,7 +145,7 @@ WRONG: list[tuple[str, list[Any], dict[str, Any], str]] = [
     ("list", [], {"limit": True}, "True. It must be a whole number."),
     ("grep", [None, ["art_a"]], {}, "None. It must be a string."),
     ("slice", ["art_a"], {"unit": "line"}, "'line'. It must be one of lines, chars, bytes, "),
-]  # fmt: skip
+]
 
 
 @pytest.mark.anyio

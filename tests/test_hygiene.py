@@ -318,10 +318,15 @@ def test_the_classes_divide_all_characters_between_them() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "_PICTOGRAPHS", "_HAN", "_MONGOLIAN", "_RIGHT_TO_LEFT", "_JOINING", "_SPACELESS",
+        "_PICTOGRAPHS",
+        "_HAN",
+        "_MONGOLIAN",
+        "_RIGHT_TO_LEFT",
+        "_JOINING",
+        "_SPACELESS",
         "_STANDARDIZED",
     ],
-)  # fmt: skip
+)
 def test_characters_that_change_a_meaning_are_visible(name: str) -> None:
     bases = re.compile(f"[{getattr(hygiene, name)}]")
     fine = re.compile(f"[{hygiene._FINE}]")

@@ -403,10 +403,17 @@ def test_a_folder_that_is_missing_is_no_fault(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cpu_max", "expected"),
     [
-        ("200000 100000\n", 2), ("150000 100000\n", 2), ("10000 100000\n", 1), ("0 0\n", 1),
-        ("max 100000\n", 64), ("6400000 50000\n", 64), ("", 64), ("nonsense\n", 64), (None, 64),
+        ("200000 100000\n", 2),
+        ("150000 100000\n", 2),
+        ("10000 100000\n", 1),
+        ("0 0\n", 1),
+        ("max 100000\n", 64),
+        ("6400000 50000\n", 64),
+        ("", 64),
+        ("nonsense\n", 64),
+        (None, 64),
     ],
-)  # fmt: skip
+)
 def test_a_container_has_the_processors_that_its_group_may_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cpu_max: str | None, expected: int
 ) -> None:

@@ -11,13 +11,20 @@ from fetchstash.cli._run import CONTEXT
 
 SECTIONS = {
     "Read and keep": (
-        *_fetching.COMMANDS, *_grep.COMMANDS, *_reading.COMMANDS, *_keeping.COMMANDS, _operating.ui,
+        *_fetching.COMMANDS,
+        *_grep.COMMANDS,
+        *_reading.COMMANDS,
+        *_keeping.COMMANDS,
+        _operating.ui,
     ),
     "Run": (
-        _serving.serve, *_operating.COMMANDS, *_leaving.COMMANDS, _serving.wrap,
+        _serving.serve,
+        *_operating.COMMANDS,
+        *_leaving.COMMANDS,
+        _serving.wrap,
         _operating.register,
     ),
-}  # fmt: skip
+}
 """The commands under their headings. A new one is a line in its module's COMMANDS."""
 
 

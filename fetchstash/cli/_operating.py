@@ -146,9 +146,13 @@ def register(
         change(HOSTS[host])
         return None
     flags = (
-        ("--print", print_only), ("--remove", remove), ("--browser", browser), ("--wrap", wrap),
-        ("--unwrap", unwrap), ("--each", each),
-    )  # fmt: skip
+        ("--print", print_only),
+        ("--remove", remove),
+        ("--browser", browser),
+        ("--wrap", wrap),
+        ("--unwrap", unwrap),
+        ("--each", each),
+    )
     options = [flag for flag, is_set in flags if is_set]
     found = [target for target in HOSTS.values() if target.is_here(env)]
     if not found:
@@ -236,9 +240,13 @@ def list_tokens(settings: Settings, as_json: bool) -> None:
         print_objects([record.listed() for record in records])
         return
     columns = (
-        Column("id"), Column("tenant", least=6), Column("name", least=6), Column("scopes"),
-        Column("created", from_width=70), Column("expires"),
-    )  # fmt: skip
+        Column("id"),
+        Column("tenant", least=6),
+        Column("name", least=6),
+        Column("scopes"),
+        Column("created", from_width=70),
+        Column("expires"),
+    )
     rows = [
         (r.id, r.tenant, r.name, ",".join(r.scopes), r.created[:10], r.expires[:10])
         for r in records

@@ -233,9 +233,13 @@ def take_settings(parameters: dict[str, Any], environment: dict[str, str]) -> Se
 
 
 _TOOLS = {
-    "fetch": "fetch_content", "get": "get_search_content", "grep": "artifact_grep",
-    "slice": "artifact_slice", "search": "artifact_search", "info": "artifact_info",
-}  # fmt: skip
+    "fetch": "fetch_content",
+    "get": "get_search_content",
+    "grep": "artifact_grep",
+    "slice": "artifact_slice",
+    "search": "artifact_search",
+    "info": "artifact_info",
+}
 _INFORMS = ("-h", "--help", "--help-settings")
 _SWITCHES = ("literal", "ignore_case", "refresh")
 _NEAR, _VERY_NEAR = 0.6, 0.8

@@ -51,9 +51,11 @@ def described_in_words(facts: "Facts") -> list[str]:
     if facts.width is not None and facts.height is not None and facts.pages is None:
         words.append(f"{facts.width}×{facts.height} px")
     counts = (
-        (facts.page_word.removesuffix("s"), facts.pages), ("sheet", facts.sheets),
-        ("member", facts.members), ("row", facts.rows),
-    )  # fmt: skip
+        (facts.page_word.removesuffix("s"), facts.pages),
+        ("sheet", facts.sheets),
+        ("member", facts.members),
+        ("row", facts.rows),
+    )
     words += [counted(count, word) for word, count in counts if count is not None][:1]
     if facts.extracted_chars is not None:
         words.append(counted(facts.extracted_chars, "character"))
@@ -191,11 +193,15 @@ def opening_of(part: "Slice") -> str:
 
 
 _LISTED = (
-    Column("", right=True, style="dim"), Column("ref", from_width=70, style="reference"),
-    Column("age", right=True), Column("size", right=True), Column("kind", least=5),
-    Column("title", least=8, weight=3), Column("from", least=6, weight=2),
+    Column("", right=True, style="dim"),
+    Column("ref", from_width=70, style="reference"),
+    Column("age", right=True),
+    Column("size", right=True),
+    Column("kind", least=5),
+    Column("title", least=8, weight=3),
+    Column("from", least=6, weight=2),
     Column("expires", right=True),
-)  # fmt: skip
+)
 
 
 def listed(screen: Screen, artifacts: Sequence["Facts"], first: int = 1) -> list[str]:
@@ -228,10 +234,15 @@ def plain_row(facts: "Facts") -> str:
     ends = None if facts.pinned else facts.expires_at
     times = [t.isoformat(timespec="seconds") if t else "" for t in (facts.created_at, ends)]
     values = (
-        facts.artifact_ref, times[0], str(facts.size_bytes), facts.content_kind,
-        facts.title or facts.name, facts.final_url or "file", "pinned" if facts.pinned else "",
+        facts.artifact_ref,
+        times[0],
+        str(facts.size_bytes),
+        facts.content_kind,
+        facts.title or facts.name,
+        facts.final_url or "file",
+        "pinned" if facts.pinned else "",
         times[1],
-    )  # fmt: skip
+    )
     return "\t".join(map(safe_line, values))
 
 
@@ -400,9 +411,11 @@ def as_objects(
     """Return the same as data."""
     whole = sum(row.tokens for row in rows if row.group == "kind")
     total = {
-        "group": "all", "tokens": whole, "shown": shown,
+        "group": "all",
+        "tokens": whole,
+        "shown": shown,
         "kept_out": None if shown is None else max(whole - shown, 0),
-    }  # fmt: skip
+    }
     names = ("name", "calls", "tokens", "ms")
     calls = ({"group": "tool", **dict(zip(names, row, strict=True))} for row in tools)
     return (*(asdict(row) for row in rows), *calls, total)

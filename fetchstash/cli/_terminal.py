@@ -44,9 +44,14 @@ class Screen:
 
 # Select Graphic Rendition (ECMA-48, section 8.3.117): bold, faint, and colours.
 _STYLES = {
-    "title": "1", "dim": "2", "match": "1;31", "key": "32", "call": "36", "reference": "33",
+    "title": "1",
+    "dim": "2",
+    "match": "1;31",
+    "key": "32",
+    "call": "36",
+    "reference": "33",
     "warning": "33",
-}  # fmt: skip
+}
 
 
 @cache

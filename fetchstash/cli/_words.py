@@ -15,14 +15,20 @@ SHORT_REF_CHARS = 7
 
 _REF = re.compile("art_[a-z2-7]{26}")
 _COMMANDS = {
-    "read": "get", "fetch_site": "site", "list": "ls", "repair": "doctor --repair",
+    "read": "get",
+    "fetch_site": "site",
+    "list": "ls",
+    "repair": "doctor --repair",
     "add_file": "fetch",
-}  # fmt: skip
+}
 _UNITS = (("s", 1, 60), ("min", 60, 60), ("h", 3_600, 48), ("d", 86_400, 366))
 _PLACES = (
-    "config_file", "setting__store__url", "setting__store__folder", "setting__store__endpoint",
+    "config_file",
+    "setting__store__url",
+    "setting__store__folder",
+    "setting__store__endpoint",
     "setting__store__region",
-)  # fmt: skip
+)
 _POSITIONAL = ("pattern", "query", "url", "urls", "ref", "refs", "path")
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         compact,
         extractor_prompt,
         rewrite,
-    )  # fmt: skip
+    )
     from fetchstash.client._formats import EXTRACTION_MARK
     from fetchstash.client._policy import CompactionConfig, Format, Offload, Policy, Request, State
     from fetchstash.client._protect import orphans
@@ -35,16 +35,36 @@ if TYPE_CHECKING:
         context_window,
         count_tokens,
         learned_windows,
-    )  # fmt: skip
+    )
     from fetchstash.client._stubs import ToolCall, stub_oversized
 
 __all__ = [
-    "EXTRACTION_MARK", "Change", "CompactionConfig", "CompactionResult", "Format",
-    "HistoryCompactor", "Offload", "Policy", "Recovery", "Report", "Request", "State", "Target",
-    "ToolCall", "Verdict", "classify", "compact", "context_window", "count_tokens",
-    "extractor_prompt", "learned_windows", "orphans", "overflow_report", "rewrite",
+    "EXTRACTION_MARK",
+    "Change",
+    "CompactionConfig",
+    "CompactionResult",
+    "Format",
+    "HistoryCompactor",
+    "Offload",
+    "Policy",
+    "Recovery",
+    "Report",
+    "Request",
+    "State",
+    "Target",
+    "ToolCall",
+    "Verdict",
+    "classify",
+    "compact",
+    "context_window",
+    "count_tokens",
+    "extractor_prompt",
+    "learned_windows",
+    "orphans",
+    "overflow_report",
+    "rewrite",
     "stub_oversized",
-]  # fmt: skip
+]
 
 _MODULES = {
     "_classify": "Verdict classify",

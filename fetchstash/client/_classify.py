@@ -36,23 +36,63 @@ MAX_TEXT_CHARS = 20_000
 """How much of one error is read: error bodies echo requests, and this one was too large."""
 
 _ATTRIBUTES = (
-    "status_code", "status", "http_status", "code", "type", "error_type", "error_code", "reason",
-    "finish_reason", "stop_reason", "message", "detail", "details", "description", "body", "error",
-    "errors", "metadata", "raw", "response", "incomplete_details", "param", "choices", "text",
+    "status_code",
+    "status",
+    "http_status",
+    "code",
+    "type",
+    "error_type",
+    "error_code",
+    "reason",
+    "finish_reason",
+    "stop_reason",
+    "message",
+    "detail",
+    "details",
+    "description",
+    "body",
+    "error",
+    "errors",
+    "metadata",
+    "raw",
+    "response",
+    "incomplete_details",
+    "param",
+    "choices",
+    "text",
     "original_exception",
-)  # fmt: skip
+)
 # LiteLLM gives these 500 or 503, whatever the provider sent (litellm/exceptions.py).
 _MADE_STATUS = re.compile(r"<class 'litellm\..*\b(?:APIConnectionError|MidStreamFallbackError)'>")
 # Keys of a body or an event with content, not with an error.
 _CONTENT_KEYS = {
-    "content", "contents", "text", "delta", "output", "input", "messages", "parts", "arguments",
-    "tool_calls", "request", "headers",
-}  # fmt: skip
+    "content",
+    "contents",
+    "text",
+    "delta",
+    "output",
+    "input",
+    "messages",
+    "parts",
+    "arguments",
+    "tool_calls",
+    "request",
+    "headers",
+}
 _STATUS_KEYS = {"status_code", "status", "http_status", "httpstatuscode", "code", "statuscode"}
 _CODE_KEYS = {
-    "code", "type", "error_type", "error_code", "status", "reason", "finish_reason", "stop_reason",
-    "__type", "errorcode", "errortype",
-}  # fmt: skip
+    "code",
+    "type",
+    "error_type",
+    "error_code",
+    "status",
+    "reason",
+    "finish_reason",
+    "stop_reason",
+    "__type",
+    "errorcode",
+    "errortype",
+}
 # Sizes that llama.cpp states beside its words.
 _SIZE_KEYS = frozenset({"n_prompt_tokens", "n_ctx"})
 # A status that is only stated in words: "413 status code", "HTTP 400:", "API error (413)", "Error:

@@ -173,8 +173,12 @@ _HOLDERS: dict[str, Provider] = {
 """The object within a block that holds the content, and whose blocks have it."""
 
 _OF_OPENAI = {
-    "image_url", "input_image", "computer_screenshot", "image_generation_call", "input_file",
-}  # fmt: skip
+    "image_url",
+    "input_image",
+    "computer_screenshot",
+    "image_generation_call",
+    "input_file",
+}
 _MEDIA_TYPES = ("media_type", "mime_type", "mimeType")
 _CONTENTS = ("data", "base64", "blob", "file_data", "result", "url", "image_url")
 _ELSEWHERE = {"url", "file_id", "uri"}

@@ -68,18 +68,27 @@ CODES: dict[str, tuple[Outcome, str]] = {
 
 CODE_WORDINGS = (
     Rule(
-        "code-tokens", "overflow_tokens", r"^(?:\w+_)?(?:context|prompt|input|content_length|tokens?_(?:count|quantity))(?:_\w+)?_?(?:exceed\w*|overflow|too_long|too_large)(?:_threshold)?$",
-        "codes of servers that are not listed, which are built alike", "model_max_prompt_tokens_exceeded",
+        "code-tokens",
+        "overflow_tokens",
+        r"^(?:\w+_)?(?:context|prompt|input|content_length|tokens?_(?:count|quantity))(?:_\w+)?_?(?:exceed\w*|overflow|too_long|too_large)(?:_threshold)?$",
+        "codes of servers that are not listed, which are built alike",
+        "model_max_prompt_tokens_exceeded",
     ),
     Rule(
-        "class-tokens", "overflow_tokens", r"^\w*context(?:window|length|limit)?(?:exceeded|exceeding|overflow)(?:error|exception)?$",
-        "exception classes of libraries that are not listed, which are named alike", "modelcontextwindowexceedederror",
+        "class-tokens",
+        "overflow_tokens",
+        r"^\w*context(?:window|length|limit)?(?:exceeded|exceeding|overflow)(?:error|exception)?$",
+        "exception classes of libraries that are not listed, which are named alike",
+        "modelcontextwindowexceedederror",
     ),
     Rule(
-        "code-bytes", "overflow_bytes", r"^(?:\w+_)?(?:payload|body|entity|content)(?:_size|_length)?_(?:too_large|exceeded)$",
-        "Vercel, follow-redirects (Node.js), gateways", "function_payload_too_large",
+        "code-bytes",
+        "overflow_bytes",
+        r"^(?:\w+_)?(?:payload|body|entity|content)(?:_size|_length)?_(?:too_large|exceeded)$",
+        "Vercel, follow-redirects (Node.js), gateways",
+        "function_payload_too_large",
     ),
-)  # fmt: skip
+)
 """Codes by how they are built; each is tried on one code alone."""
 
 PROVIDER_CODES: dict[str, tuple[str, Outcome, str]] = {
@@ -91,15 +100,44 @@ PROVIDER_CODES: dict[str, tuple[str, Outcome, str]] = {
 
 VETO_CODES = frozenset(
     {
-        "rate_limit_exceeded", "rate_limit_error", "rate_limited", "ratelimitreached", "ratelimiterror", "insufficient_quota",
-        "throttlingexception", "throttling", "throttled", "toomanyrequestsexception", "resource_exhausted", "overloaded_error", "overloaded",
-        "server_overloaded", "service_tier_capacity_exceeded", "billing_error", "insufficient_balance", "insufficient_credits",
-        "authentication_error", "permission_error", "not_found_error", "content_filter", "content_policy_violation", "tool_use_failed",
-        "array_above_max_length", "unsupported_parameter", "unsupported_value", "decimal_above_max_value", "integer_above_max_value",
-        "invalid_api_key", "model_not_found", "deadline_exceeded", "timeout", "quota_exceeded", "usage_limit_reached",
+        "rate_limit_exceeded",
+        "rate_limit_error",
+        "rate_limited",
+        "ratelimitreached",
+        "ratelimiterror",
+        "insufficient_quota",
+        "throttlingexception",
+        "throttling",
+        "throttled",
+        "toomanyrequestsexception",
+        "resource_exhausted",
+        "overloaded_error",
+        "overloaded",
+        "server_overloaded",
+        "service_tier_capacity_exceeded",
+        "billing_error",
+        "insufficient_balance",
+        "insufficient_credits",
+        "authentication_error",
+        "permission_error",
+        "not_found_error",
+        "content_filter",
+        "content_policy_violation",
+        "tool_use_failed",
+        "array_above_max_length",
+        "unsupported_parameter",
+        "unsupported_value",
+        "decimal_above_max_value",
+        "integer_above_max_value",
+        "invalid_api_key",
+        "model_not_found",
+        "deadline_exceeded",
+        "timeout",
+        "quota_exceeded",
+        "usage_limit_reached",
         "lengthfinishreasonerror",
     }
-)  # fmt: skip
+)
 """Codes that say it is something else, whatever the words are."""
 
 VETO_STATUSES = frozenset({401, 402, 403, 404, 405, 407, 408, 409, 410, 415, 429})

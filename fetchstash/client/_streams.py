@@ -53,17 +53,34 @@ def objects(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 
 _FAILED_TYPES = frozenset({"error", "response.failed", "response.incomplete"})
 _ANSWER_FIELDS = (
-    "content", "text", "tool_calls", "tool_call_chunks", "function_call", "refusal", "audio",
-)  # fmt: skip
+    "content",
+    "text",
+    "tool_calls",
+    "tool_call_chunks",
+    "function_call",
+    "refusal",
+    "audio",
+)
 _REASONING_TYPES = frozenset({"reasoning", "thinking", "redacted_thinking", "reasoning_content"})
 # Items that a client carries out, or whose work at a third party cannot be undone.
 _ACTING_ITEMS = (
-    "function_call", "custom_tool_call", "mcp_call", "mcp_approval_request", "computer_call",
-    "local_shell_call", "shell_call", "apply_patch_call",
-)  # fmt: skip
+    "function_call",
+    "custom_tool_call",
+    "mcp_call",
+    "mcp_approval_request",
+    "computer_call",
+    "local_shell_call",
+    "shell_call",
+    "apply_patch_call",
+)
 _GEMINI_ANSWERS = (
-    "functionCall", "function_call", "inlineData", "inline_data", "fileData", "file_data",
-)  # fmt: skip
+    "functionCall",
+    "function_call",
+    "inlineData",
+    "inline_data",
+    "fileData",
+    "file_data",
+)
 
 
 def get(thing: Any, name: str) -> Any:

@@ -38,10 +38,15 @@ _URL = re.compile(r'"(?:source_url|final_url|url)"\s*:\s*"([^"\s\\]{1,200})"')
 _FENCE = re.compile(r'<untrusted-[0-9a-f]+ source="([^"\s]{1,200})"')
 _FACTS_LINE = re.compile(r"\[Fetched ([\w ]{1,20}?) (?:artifact|page|image): [^\n]{1,300}?\]")
 _KIND_OF_WORD = {
-    "PDF": "pdf", "DOCX": "office_doc", "PPTX": "office_doc", "ODT": "office_doc",
-    "ODP": "office_doc", "EPUB": "office_doc",
-    "XLSX": "spreadsheet", "HTML": "html",
-}  # fmt: skip
+    "PDF": "pdf",
+    "DOCX": "office_doc",
+    "PPTX": "office_doc",
+    "ODT": "office_doc",
+    "ODP": "office_doc",
+    "EPUB": "office_doc",
+    "XLSX": "spreadsheet",
+    "HTML": "html",
+}
 _KIND_OF_TYPE = {"application/pdf": "pdf", "application/octet-stream": "unknown_binary"}
 # Bytes that a careless tool decoded as text, or sent as base64: what PDF (ISO 32000-2, 7.5.2) and
 # ZIP (APPNOTE, 4.3.7) begin with.

@@ -36,52 +36,67 @@ _STATED_TOKENS = r"\d tokens\b"
 
 SERVER_ERRORS = (
     Rule(
-        "llama-cpp-context-size", "overflow_tokens",
+        "llama-cpp-context-size",
+        "overflow_tokens",
         r"exceed_context_size_error|request (?:\(\d+ tokens\) )?exceeds the available context size",
         "llama.cpp before its pull request 16486, and ik_llama.cpp before 2420: sent as 500",
         "the request exceeds the available context size. try increasing the context size or enable context shift",
     ),
     Rule(
-        "llama-cpp-context-shift", "overflow_tokens", r"^(?:.*\s)?context size has been exceeded",
+        "llama-cpp-context-shift",
+        "overflow_tokens",
+        r"^(?:.*\s)?context size has been exceeded",
         "llama.cpp, tools/server: sent as a server error when the slot is full and context shift is off",
         "Context size has been exceeded.",
     ),
     Rule(
-        "ollama-context-length", "overflow_tokens",
+        "ollama-context-length",
+        "overflow_tokens",
         r"\binput (?:length )?(?:\(\d+ tokens\) |after truncation )?exceeds (?:the )?(?:model's )?(?:maximum )?context length|"
         r"prompt is too long: \d+, model maximum context length",
         "ollama, server/routes.go and its runner: sent as 500, also behind LiteLLM (ollama issue 2208)",
         "the input length exceeds the context length",
     ),
     Rule(
-        "kv-slot", "overflow_tokens", r"(?:find|found) a(?:ny)? kv slot for the batch",
+        "kv-slot",
+        "overflow_tokens",
+        r"(?:find|found) a(?:ny)? kv slot for the batch",
         "llama.cpp, llama_decode returns 1; node-llama-cpp, issues 136 and 190",
         "could not find a KV slot for the batch (try reducing the size of the batch or increase the context)",
     ),
     Rule(
-        "chinese-input", "overflow_tokens", r"输入内容(?:超长|过长)",
-        "DeepSeek's web API behind gateways, sent as 500 (ds-free-api, issue 36)", "internal error: 输入内容超长，请缩短后重试",
+        "chinese-input",
+        "overflow_tokens",
+        r"输入内容(?:超长|过长)",
+        "DeepSeek's web API behind gateways, sent as 500 (ds-free-api, issue 36)",
+        "internal error: 输入内容超长，请缩短后重试",
     ),
-)  # fmt: skip
+)
 """The few servers that report an overflow as a 5xx: each needs its own rule. Others use the same words with a 4xx."""
 
 FIRST = (
     Rule(
-        "name-too-long", "not_overflow", rf"invalid '(?!{_CONTENT})[^'\n]{{1,80}}': string too long",
+        "name-too-long",
+        "not_overflow",
+        rf"invalid '(?!{_CONTENT})[^'\n]{{1,80}}': string too long",
         "OpenAI string_above_max_length, which LiteLLM raises as ContextWindowExceededError (its issues 4735 and 17343)",
         "Invalid 'tools[1].function.description': string too long. Expected a string with maximum length 1024, but got a string with length 1103 instead.",
     ),
     Rule(
-        "grpc-message", "overflow_bytes", r"(?:sent|received) message larger than max|message larger than max \(",
-        "gRPC: RESOURCE_EXHAUSTED, which google-api-core makes a 429 of", "429 Received message larger than max (5242880 vs. 4194304)",
+        "grpc-message",
+        "overflow_bytes",
+        r"(?:sent|received) message larger than max|message larger than max \(",
+        "gRPC: RESOURCE_EXHAUSTED, which google-api-core makes a 429 of",
+        "429 Received message larger than max (5242880 vs. 4194304)",
     ),
-)  # fmt: skip
+)
 """Read before statuses and codes: a transport has one code for a large message and for a quota, a library one class for many refusals."""
 
 WORDINGS = (
     # Rate limits and money: both count tokens, too.
     Rule(
-        "rate-limit", "not_overflow",
+        "rate-limit",
+        "not_overflow",
         r"rate[ _-]?limit|too many requests|throttl|(?:tokens?|requests?)(?: limit)?(?: exceeded)? ?(?:per|/|a) ?(?:min|minute|hour|day|sec|month)|"
         r"per[ -](?:minute|day|hour|second|month)|enqueued|\b(?:tpm|rpm|tpd|rpd|itpm|otpm|tps)\b|"
         r"please (?:wait|slow down)|wait before|try again (?:in|after|later)\b|retry[ -]after|retry in \d|request rate|concurren|频率|限流|速率|次数|并发|繁忙|余额|额度|配额|套餐|充值|欠费|每分钟|稍后",
@@ -89,47 +104,60 @@ WORDINGS = (
         "Too many tokens, please wait before trying again.",
     ),
     Rule(
-        "quota-or-billing", "not_overflow",
+        "quota-or-billing",
+        "not_overflow",
         r"\bquotas?\b|billing|\bcredits?\b|balance|spending|can only afford|usage limit|upgrade (?:your|to)|subscription|notenoughcv|"
         r"token usage\b|\b(?:daily|hourly|weekly|monthly|annual)\b|\bpayment\b|insufficient(?! (?:context|room|space|window))|trial key|free tier",
         "OpenRouter 402, xAI, Venice, iFlytek",
         "This request requires more credits, or fewer max_tokens. You requested up to 131072 tokens, but can only afford 54095.",
     ),
     Rule(
-        "overloaded", "not_overflow",
+        "overloaded",
+        "not_overflow",
         r"overloaded|out of capacity|capacity exceeded|temporarily unavailable|deadline exceeded|timed? ?out|server (?:is )?busy",
-        "Anthropic 529, Vertex, Mistral", "The engine is currently overloaded",
+        "Anthropic 529, Vertex, Mistral",
+        "The engine is currently overloaded",
     ),
     # The prompt and the answer together; the answer alone is no overflow.
     Rule(
-        "sum-over-window", "overflow_tokens",
+        "sum-over-window",
+        "overflow_tokens",
         rf"\b(?:inputs?|prompt|messages)\b.{{0,50}}(?:\+|and|plus).{{0,30}}(?:max_\w*tokens|output|completion).{{0,60}}"
         rf"(?:{_OVER}|(?:must|should|cannot|can't|may)(?: not)? (?:be )?(?:exceed|<|≤|at most|less|fewer|smaller|within|under|up to|larger|greater|more)|<=)",
         "Anthropic, TGI, Together, Cloudflare",
         "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8192. Given: 6204 `inputs` tokens and 2047 `max_new_tokens`",
     ),
     Rule(
-        "total-over-window", "overflow_tokens",
+        "total-over-window",
+        "overflow_tokens",
         r"max_total_tokens\b[^\n]{0,20}\b(?:must|should|cannot|exceed)|\(prompt and prediction\) (?:cannot|must not|may not) exceed",
         "SiliconFlow 20015 (deer-flow issue 376); Cohere's Generate API (cohere-ai/sandbox-topically issue 4)",
         "max_total_tokens (172191) must be less than or equal to max_seq_len (131072)",
     ),
     Rule(
-        "negative-room", "overflow_tokens", r"max_(?:completion_|new_|output_)?tokens must be at least 1, got -\d",
-        "vLLM: what is left for the answer after the prompt is negative", "max_tokens must be at least 1, got -43420",
+        "negative-room",
+        "overflow_tokens",
+        r"max_(?:completion_|new_|output_)?tokens must be at least 1, got -\d",
+        "vLLM: what is left for the answer after the prompt is negative",
+        "max_tokens must be at least 1, got -43420",
     ),
     Rule(
-        "request-will-take", "overflow_tokens", r"maximum context length of .{1,80}? is \d[\d,]*\W.{0,40}\brequest will take \d",
+        "request-will-take",
+        "overflow_tokens",
+        r"maximum context length of .{1,80}? is \d[\d,]*\W.{0,40}\brequest will take \d",
         "SambaNova through LiteLLM, whose advice names max_completion_tokens (OpenHands issue 9227)",
         "The maximum context length of DeepSeek-V3-0324 is 32768. However, answering your request will take 39732 tokens. Please reduce the length of the messages or the specified max_completion_tokens value.",
     ),
     Rule(
-        "document-size", "overflow_bytes", r"\bdocuments?(?: is| are)? too large\b.{0,40}\d ?[kmg]i?b\b|max(?:imum)? document size is \d",
+        "document-size",
+        "overflow_bytes",
+        r"\bdocuments?(?: is| are)? too large\b.{0,40}\d ?[kmg]i?b\b|max(?:imum)? document size is \d",
         "Bedrock, Converse: 4.5 MB for each document (Boise-State-Development/agentcore-public-stack issue 206)",
         "The maximum document size is 4.5 MB. Reduce the size of your document and retry your request.",
     ),
     Rule(
-        "output-parameter", "not_overflow",
+        "output-parameter",
+        "not_overflow",
         r"max_(?:completion_|output_|new_)?tokens`? (?:is too large|must be (?:greater|less than or equal|at (?:most|least 1, got [0-9]))|value)|"
         r"max tokens must be|range of max_(?:output_|completion_)?tokens|invalid max_(?:\w+_)?tokens|(?<!input and )maximum (?:allowed )?(?:number of )?output tokens|"
         r"maximum tokens you requested|maximum output length|completion tokens, whereas|at most \d+ (?:completion|output) tokens|"
@@ -141,7 +169,8 @@ WORDINGS = (
         "max_tokens: 128000 > 64000, which is the maximum allowed number of output tokens for claude-sonnet-4-5-20250929",
     ),
     Rule(
-        "output-truncated", "not_overflow",
+        "output-truncated",
+        "not_overflow",
         r"output token maximum|length limit was reached|response exceeded|(?:output|completion|response) (?:was )?truncated|"
         r"could not finish the message because max_tokens|incomplete.{0,20}max_output_tokens",
         "OpenAI SDK LengthFinishReasonError, Claude Code",
@@ -150,69 +179,88 @@ WORDINGS = (
     # Of a body or a context window by that name: nothing else is told so. A body is not measured in
     # tokens.
     Rule(
-        "message-size", "overflow_bytes", r"total message size\b.{0,40}exceed\w* (?:the )?limit",
-        "Moonshot; one of the two wordings that started this project", "Invalid request: total message size 4512345 exceeds limit 4194304",
+        "message-size",
+        "overflow_bytes",
+        r"total message size\b.{0,40}exceed\w* (?:the )?limit",
+        "Moonshot; one of the two wordings that started this project",
+        "Invalid request: total message size 4512345 exceeds limit 4194304",
         unless=_STATED_TOKENS,
     ),
     Rule(
-        "body-size", "overflow_bytes",
+        "body-size",
+        "overflow_bytes",
         r"(?:payload|body|entity|http request|content[- ]length|request|message)(?: \w+){0,2} ?(?:size|length)?\b.{0,40}"
         r"(?:exceed|too large|larger than|over the|above|greater than|limit).{0,80}(?:bytes|\b[kmg]i?b\b)",
-        "Gemini, Azure, gRPC, gateways", "Request payload size exceeds the limit: 20971520 bytes.",
+        "Gemini, Azure, gRPC, gateways",
+        "Request payload size exceeds the limit: 20971520 bytes.",
         unless=_STATED_TOKENS,
     ),
     Rule(
-        "model-token-limit", "overflow_tokens", r"exceed\w* (?:the )?(?:model'?s? )?token limit",
+        "model-token-limit",
+        "overflow_tokens",
+        r"exceed\w* (?:the )?(?:model'?s? )?token limit",
         "Moonshot; one of the two wordings that started this project",
         "Invalid request: Your request exceeded model token limit: 262144 (requested: 291351)",
     ),
     Rule(
-        "over-window", "overflow_tokens",
+        "over-window",
+        "overflow_tokens",
         rf"{_OVER}\b.{{0,80}}\b{_WINDOW}|{_WINDOW}\b.{{0,60}}\b(?:exceed\w*|overflow\w*|(?:is )?full|too small(?!.{{0,20}}minimum)|too long|not enough|exhausted|reached|only \d)|"
         rf"\bcontext[ _-]?(?:is |was )?(?:full|exhausted|exceeded|overflow\w*)\b|\b(?:hit|hits|reached|reaches) (?:the |your |its |model'?s? )*{_WINDOW}|{_OVER} (?:the |its |max\w* |model'?s? ){{1,3}}context\b(?! deadline)|"
         rf"{_OVER} (?:the |this )?(?:selected |requested )?model (?:can|supports|allows|accepts)",
-        "OpenAI, SGLang, llama.cpp, Copilot, LiteLLM, Novita", "Your input exceeds the context window of this model.",
+        "OpenAI, SGLang, llama.cpp, Copilot, LiteLLM, Novita",
+        "Your input exceeds the context window of this model.",
     ),
     Rule(
-        "maximum-context-is", "overflow_tokens",
+        "maximum-context-is",
+        "overflow_tokens",
         rf"max(?:imum)? (?:{_WINDOW}|(?:number of )?prompt (?:length|tokens)|model length|(?:number of )?input (?:length|tokens?|characters?|size)|input token count)"
         r"\b(?:.{0,30}\b(?:is|of|:|was|has been)\b|\W{0,3}(?:\d|$))",
-        "OpenAI, vLLM, OpenRouter, xAI, Qianfan", "This model's maximum context length is 128000 tokens.",
+        "OpenAI, vLLM, OpenRouter, xAI, Qianfan",
+        "This model's maximum context length is 128000 tokens.",
     ),
     Rule(
-        "window-and-request", "overflow_tokens",
+        "window-and-request",
+        "overflow_tokens",
         rf"\b{_WINDOW}(?: size)? (?:is|of|was)\b.{{0,12}}\d.{{0,40}}\b(?:requested|you sent|got|has|have|needs?|contains?|received|given|uses?)\b.{{0,16}}\d",
-        "gateways", "Model context window is 128k tokens, you requested 256k tokens",
+        "gateways",
+        "Model context window is 128k tokens, you requested 256k tokens",
     ),
     # Some other part of the request was too long, too many or unknown, or what may look so.
     Rule(
-        "client-tool", "not_overflow",
+        "client-tool",
+        "not_overflow",
         r"file content \(|file (?:is )?too large|use offset and limit|mcp tool .{0,40}response|tool (?:result|output|response) \(?\d",
         "agents' own file tools, whose errors look alike",
         "File content (30700 tokens) exceeds maximum allowed tokens (25000). Use offset and limit parameters to read specific portions",
     ),
     Rule(
-        "other-subject", "not_overflow",
+        "other-subject",
+        "not_overflow",
         rf"\b{_OTHERS}(?: (?!(?:and )?(?:tokens?|text|prompt|input|context|messages?)\b)\S{{1,40}}){{0,3}},? (?:is |are |was )?{_OVER}\b|\btoo many (?:\w+ )?{_OTHERS}\b|\b(?:number|size|length) of (?:the )?{_OTHERS}\b|"
         rf"\bat most \d+ {_OTHERS}|(?<!physical )\bbatch size\b",
-        "OpenAI, Anthropic, Bedrock, Gemini, Voyage: images, tools, files, names, batches", "The number of images exceeds the limit of 20",
+        "OpenAI, Anthropic, Bedrock, Gemini, Voyage: images, tools, files, names, batches",
+        "The number of images exceeds the limit of 20",
     ),
     Rule(
-        "other-parameter", "not_overflow",
+        "other-parameter",
+        "not_overflow",
         rf"invalid (?:property name in )?'(?!{_CONTENT})[^']{{1,80}}'|array too long|array_above_max|json schema|input_schema|\bschema\b|"
         r"\bencoder cache\b|image dimensions?|pdf pages|pages may be|string length of all values|file ?name|\btemperature\b|\btop_[pk]\b|base64|audio|video|logprobs",
         "OpenAI string_above_max_length and array_above_max_length, Anthropic images, Bedrock documents, vLLM's encoder cache (issue 34040)",
         "Invalid 'tools[3].name': string too long. Expected a string with maximum length 64, but got a string with length 71 instead.",
     ),
     Rule(
-        "malformed-history", "not_overflow",
+        "malformed-history",
+        "not_overflow",
         r"number of toolresult blocks|tool_use`? ids|tool_use_id|tool_call_id|tool_calls' must|tool[ _](?:call|output|result)s? .{0,40}(?:not found|orphan|missing|must)|"
         r"no tool output found|orphan|thinking`? .{0,60}(?:modified|blocks)|non-empty content|extraneous key|malformed(?!.{0,40}expected maxlength)|parse template|prompt ?template",
         "Anthropic, OpenAI, Moonshot, Bedrock (pydantic-ai issue 2327): histories that other clients broke",
         "No tool output found for function call call_Zyy2Z9PgYUZUZ01B7iKppSkS.",
     ),
     Rule(
-        "not-available", "not_overflow",
+        "not-available",
+        "not_overflow",
         r"not (?:yet )?available|is not supported|does(?:n't| not) support|not found|not have access|no endpoints|content management|flagged for|"
         r"content polic|safety|guardrail|api key|invalid token|\b(?:jwt|auth\w*|access|session|bearer) token|unauthori[sz]ed|forbidden|incomplete chunked read|connection (?:reset|refused|error|closed)",
         "features, models and policies",
@@ -220,26 +268,34 @@ WORDINGS = (
     ),
     # The remaining sentences can only be about a conversation.
     Rule(
-        "too-many-bytes", "overflow_bytes",
+        "too-many-bytes",
+        "overflow_bytes",
         r"too many (?:total )?(?:\w+ )?bytes|(?:payload|body|message) (?:size|length)[: ]*\(?\d+\)? exceeds|exceed\w*.{0,40}\d ?[kmg]i?b\b|(?:text|request|prompt|input|total) bytes .{0,30}exceed|exceeds? .{0,30}\bbytes\b",
-        "Bedrock", "too many total text bytes",
+        "Bedrock",
+        "too many total text bytes",
         unless=_STATED_TOKENS,
     ),
     Rule(
-        "entity-too-large", "overflow_bytes",
+        "entity-too-large",
+        "overflow_bytes",
         r"(?:request )?(?:entity|payload|content|body)(?: is)? (?:too (?:large|big)(?! for)|larger than)|maximum request body size|body (?:size )?exceeded|"
         r"request (?:body )?(?:size )?exceeds the maximum (?:allowed )?(?:size|\d)|length limit exceeded|body limit|maximum (?:payload|body|message) size|"
         r"(?:request|payload|message) size (?:exceeds|exceeded|is too|limit)|failed to buffer the request body|request (?:is )?too (?:large|big)(?=\W*(?:$|\())|max(?:imum)? (?:allowed )?(?:content|payload) (?:length|size)",
-        "RFC 9110, section 15.5.14 (413); Go's MaxBytesReader, nginx, axum, Envoy", "http: request body too large",
+        "RFC 9110, section 15.5.14 (413); Go's MaxBytesReader, nginx, axum, Envoy",
+        "http: request body too large",
         unless=_STATED_TOKENS,
     ),
     Rule(
-        "chinese-body", "overflow_bytes", r"(?:请求体|报文|请求(?:包|数据|大小))[^\n]{0,16}(?:过大|太大|超出|超过|超限|上限)",
-        "gateways of Chinese providers", "请求体过大，最大允许 10MB",
+        "chinese-body",
+        "overflow_bytes",
+        r"(?:请求体|报文|请求(?:包|数据|大小))[^\n]{0,16}(?:过大|太大|超出|超过|超限|上限)",
+        "gateways of Chinese providers",
+        "请求体过大，最大允许 10MB",
         unless=_STATED_TOKENS,
     ),
     Rule(
-        "string-length", "overflow_bytes",
+        "string-length",
+        "overflow_bytes",
         rf"invalid '{_CONTENT}: string too long|string (?:value )?length \(\d+\) exceeds|getmaxstringlength|"
         r"expected maxlength: \d+, actual",
         "OpenAI string_above_max_length on content, Jackson's StreamReadConstraints, Bedrock",
@@ -247,82 +303,109 @@ WORDINGS = (
         unless=_STATED_TOKENS,
     ),
     Rule(
-        "input-over-limit", "overflow_tokens",
+        "input-over-limit",
+        "overflow_tokens",
         rf"\b{_INPUT}\b.{{0,80}}\b{_OVER}\b.{{0,60}}\b{_LIMIT}",
         "Gemini, Bedrock, Poolside, DeepInfra, Volcengine",
         "The input token count (132478) exceeds the maximum number of tokens allowed (131072).",
     ),
     Rule(
-        "input-too-long", "overflow_tokens",
+        "input-too-long",
+        "overflow_tokens",
         rf"\b(?:{_INPUT}|message|text|payload|body|query|content|instructions?)\b"
         r"(?: (?:you (?:submitted|sent)|is|are|was|were|has|have|become|became|length|size|tokens?|text|total|of|all|the|your|messages)){0,5}(?: \(?\d[\d,]*\)?)?(?: tokens)? "
         r"(?:exceed\w*|no longer fits?|(?:is |are )?(?:longer|larger|bigger) than|(?:is |are )?(?:too|way too) (?:long|large|big))\b(?! (?:of )?an? )",
-        "Anthropic, Bedrock, Fireworks, Z.ai, gateways", "prompt is too long: 233153 tokens > 200000 maximum",
+        "Anthropic, Bedrock, Fireworks, Z.ai, gateways",
+        "prompt is too long: 233153 tokens > 200000 maximum",
     ),
     Rule(
-        "too-many-tokens", "overflow_tokens",
+        "too-many-tokens",
+        "overflow_tokens",
         r"too many (?:input |prompt |total |context )?tokens|tokens? (?:limit|count|length|budget) (?:exceeded|reached|too)|exceed\w* (?:the )?(?:max\w* )?(?:\w+ ){0,3}tokens? limit|"
         r"tokens? (?:exceeded|over limit)|exceed\w* (?:the )?max\w* (?:number of )?(?:input |prompt )?tokens?\b|(?:input|prompt) tokens exceed",
-        "Cohere, Bedrock", "too many tokens: size limit exceeded by 168512 tokens. The limit for this model is 132000 tokens.",
+        "Cohere, Bedrock",
+        "too many tokens: size limit exceeded by 168512 tokens. The limit for this model is 132000 tokens.",
     ),
     Rule(
-        "limit-exceeded", "overflow_tokens",
+        "limit-exceeded",
+        "overflow_tokens",
         r"\bmax\w* (?:\w+ ){0,2}(?:length|context|input|prompt|tokens?|characters?)\b[^\n]{0,16}\bexceed\w*|exceed\w* (?:the )?(?:\w+ ){0,2}(?:character|length|input|prompt|context) limit",
-        "Petals, Cloudflare, Z.ai", "Exceeded character limit: the prompt has 9000 characters",
+        "Petals, Cloudflare, Z.ai",
+        "Exceeded character limit: the prompt has 9000 characters",
     ),
     Rule(
-        "input-must-be", "overflow_tokens",
+        "input-must-be",
+        "overflow_tokens",
         r"\b(?:(?:input|prompt|total|request)[ _]tokens?|(?:input|prompt|sequence)[ _](?:length|size)|length of (?:the )?(?:prompt|input)\w*|(?:number|count) of (?:\w+ ){0,2}tokens)\b"
         r"[^\n]{0,50}\b(?:(?:must|should|needs? to|can only)\b[^\n]{0,16}(?:<|≤|\[|less|fewer|smaller|shorter|at most|up to|below|under|within)|"
         r"(?:cannot|can't|(?:must|should|may) not)\b[^\n]{0,16}(?:exceed|larger|greater|longer|more))[^\n]{0,40}\d|"
         r"\b(?:inputs?|prompt|messages|request)`? (?:(?:must|should|can|may) (?:only )?(?:have|be|contain)|that (?:is|has|are|have))\b.{0,12}(?:less than|fewer than|shorter than|at most|up to|below).{0,12}\d+ tokens",
-        "DashScope, SiliconFlow, watsonx, TGI, OCI", "Range of input length should be [1, 258048]",
+        "DashScope, SiliconFlow, watsonx, TGI, OCI",
+        "Range of input length should be [1, 258048]",
     ),
     Rule(
-        "cannot-truncate", "overflow_tokens", r"cannot truncate to\b",
-        "Gemini, when even its own truncation leaves too much", "Cannot truncate to fit the model's limit",
+        "cannot-truncate",
+        "overflow_tokens",
+        r"cannot truncate to\b",
+        "Gemini, when even its own truncation leaves too much",
+        "Cannot truncate to fit the model's limit",
     ),
     Rule(
-        "reduce-the-length", "overflow_tokens",
+        "reduce-the-length",
+        "overflow_tokens",
         r"(?:reduce|shorten|decrease|trim|truncate|shrink)\b.{0,30}\b(?:length|size|number|amount)?\b.{0,20}\b(?:prompt|messages|input|context|conversation|history|tokens)|"
         r"(?:provide|use|try|send) an? shorter (?:input|prompt|message|context)|"
         r"(?:too long|too large|limit)\b[^\n]{0,160}\b(?:start|begin|open|creat)\w* a new (?:chat|conversation|session|thread)",
-        "Groq, Cerebras", "Please reduce the length of the messages or completion.",
+        "Groq, Cerebras",
+        "Please reduce the length of the messages or completion.",
     ),
     Rule(
-        "too-large-for-model", "overflow_tokens",
+        "too-large-for-model",
+        "overflow_tokens",
         r"too (?:large|long|big) for (?:the |this |requested |selected )?(?:requested )?(?:\S+ )?model|tokens to keep from the initial prompt|to keep the first \d+ tokens|"
         r"more tokens than|tokens in request more than|oversized (?:prompt|input|request|context)|max\w* tokens (?:for|of) (?:this|the) model is \d[\d,]*,? but",
-        "Mistral, GitHub Models, LM Studio, Z.ai", "Request body too large for gpt-4o-mini model. Max size: 8000 tokens.",
+        "Mistral, GitHub Models, LM Studio, Z.ai",
+        "Request body too large for gpt-4o-mini model. Max size: 8000 tokens.",
     ),
     Rule(
-        "prompt-has-window-is", "overflow_tokens",
+        "prompt-has-window-is",
+        "overflow_tokens",
         rf"(?:prompt|input|request|messages?|conversation)\b.{{0,20}}\b(?:has|have|is|are|contains?|uses?|of)\b.{{0,12}}\d[\d,]* (?:tokens?|char\w*|words)\b.{{0,40}}\b(?:{_LIMIT}|max\w*|limit|allows?|window|accepts?|up to)\b",
-        "RKLLM, ds4", "Prompt is 11543 tokens but the model context window is 4096 tokens.",
+        "RKLLM, ds4",
+        "Prompt is 11543 tokens but the model context window is 4096 tokens.",
     ),
     Rule(
-        "input-over-number", "overflow_tokens",
+        "input-over-number",
+        "overflow_tokens",
         rf"\btokens?\b(?! (?:expired|has expired|is invalid)).{{0,40}}\b{_OVER}\b.{{0,30}}\b(?:limit|max\w*)\b|"
         r"\d tokens (?:(?:do|does|did|will)(?: not|n't)|can't|cannot) fit|"
         r"\d tokens,? but\b.{0,60}\b(?:context|only|limit|max\w*)\b|tokens\b.{0,40}\b(?:more|greater|larger|higher) than (?:the )?\d|"
         r"\buses? \d[\d,]* of \d[\d,]* tokens|\bno room (?:left )?for|"
         r"model\b.{0,20}\b(?:only|at most|up to)\b.{0,20}\d+ (?:input |prompt |context )?tokens|model only supports up to \d|tokens?\W{0,3}\d[\d,]* ?> ?\w*\W{0,3}\d",
-        "Cohere, TGI, Vertex, gateways", "The total number of tokens (210000) in your request surpasses the limit of the model (200000).",
+        "Cohere, TGI, Vertex, gateways",
+        "The total number of tokens (210000) in your request surpasses the limit of the model (200000).",
     ),
     Rule(
-        "numbers-over", "overflow_tokens",
+        "numbers-over",
+        "overflow_tokens",
         r"\b(?:tokens?|n_tokens|context|n_prompt|n_ctx|prompt)\b.{0,30}\d[\d,]*\)? ?(?:tokens? )?(?:>|>=) .{0,24}\d|\d[\d,]* ?tokens? ?(?:>|exceeds?|is (?:more|greater|larger|over)).{0,20}\d",
-        "Anthropic and its proxies", "208310 tokens > 200000 maximum",
+        "Anthropic and its proxies",
+        "208310 tokens > 200000 maximum",
     ),
     Rule(
-        "chinese-japanese-korean", "overflow_tokens",
+        "chinese-japanese-korean",
+        "overflow_tokens",
         r"(?:上下文|历史|输入|提示词?|消息|对话|请求|文本|长度|tokens?|prompt)[^\n]{0,30}(?:超出|超过|超长|超限|过长|过大|上限|溢出)|(?:超出|超过)[^\n]{0,30}(?:上下文|最大长度|长度限制|tokens?)|(?:トークン|入力|プロンプト|コンテキスト)[^\n]{0,20}(?:超え|超過|長すぎ|上限)|"
         r"(?:压缩|缩短|精简|减少)[^\n]{0,6}(?:上下文|输入|历史|提示词?)|(?:토큰|컨텍스트|입력|프롬프트)[^\n]{0,30}(?:초과|너무 (?:길|많)|한도)",
-        "gateways of Chinese providers", "输入内容过长，超过模型最大上下文长度",
+        "gateways of Chinese providers",
+        "输入内容过长，超过模型最大上下文长度",
     ),
-)  # fmt: skip
+)
 
 EMPTY_400 = Rule(
-    "empty-400", "overflow_tokens", r"^(?:error: )?400 status code \(no body\)\s*$|(?:^|exception - )error code: 400\s*$|^status_code: 400, body:\s*$",
-    "Cerebras answers an overflow with a bare 400; the wordings are of OpenAI's SDKs, LiteLLM and pydantic-ai", "400 status code (no body)",
-)  # fmt: skip
+    "empty-400",
+    "overflow_tokens",
+    r"^(?:error: )?400 status code \(no body\)\s*$|(?:^|exception - )error code: 400\s*$|^status_code: 400, body:\s*$",
+    "Cerebras answers an overflow with a bare 400; the wordings are of OpenAI's SDKs, LiteLLM and pydantic-ai",
+    "400 status code (no body)",
+)

@@ -41,12 +41,34 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "ARTIFACT_TOOLS", "CLIENT_NAMES", "COUNTING_BYTES", "FILTER_KEYS", "HEADER_KEYS", "KEYS",
-    "PROFILES", "SERVERS_VARIABLE", "URL_KEYS", "HttpLimits", "IngestLimits", "Key", "OAuthLimits",
-    "QuotaLimits", "Settings", "TelemetryLimits", "TenantRules", "WrapLimits", "WrappedServer",
-    "example_file", "filled_in", "is_secret_name", "load", "mapped", "resolved", "servers_of_file",
+    "ARTIFACT_TOOLS",
+    "CLIENT_NAMES",
+    "COUNTING_BYTES",
+    "FILTER_KEYS",
+    "HEADER_KEYS",
+    "KEYS",
+    "PROFILES",
+    "SERVERS_VARIABLE",
+    "URL_KEYS",
+    "HttpLimits",
+    "IngestLimits",
+    "Key",
+    "OAuthLimits",
+    "QuotaLimits",
+    "Settings",
+    "TelemetryLimits",
+    "TenantRules",
+    "WrapLimits",
+    "WrappedServer",
+    "example_file",
+    "filled_in",
+    "is_secret_name",
+    "load",
+    "mapped",
+    "resolved",
+    "servers_of_file",
     "toml_value",
-]  # fmt: skip
+]
 
 _MODULES = {
     "_keys": (

@@ -106,8 +106,9 @@ class CookieFile:
         if not valid:
             _log.warning(
                 "All cookies for %s in %s have expired: export them again.",
-                self._origin, self._path,
-            )  # fmt: skip
+                self._origin,
+                self._path,
+            )
         return valid
 
     def values(self) -> list[str]:
@@ -197,9 +198,15 @@ def from_playwright(text: str) -> Iterator[Cookie]:
 
 
 def _kept(
-    number: int, name: str, value: str, domain: str, path: str, expires: float,
-    entire: bool, secure: bool,
-) -> Cookie:  # fmt: skip
+    number: int,
+    name: str,
+    value: str,
+    domain: str,
+    path: str,
+    expires: float,
+    entire: bool,
+    secure: bool,
+) -> Cookie:
     """Return a cookie of a file; one that expires at 0 or -1 lasts as long as the file."""
     if not name.isascii() or CONTROL.search(name + value) or ";" in name + value:
         raise BadLine(f"cookie {number}")

@@ -28,9 +28,13 @@ _INSIDE_NAMES = {
 # What a person may allow for a session: hosts of their own. Never a platform's metadata service,
 # which hands out keys, nor what no server answers on.
 _MAY_BE_ASKED = (
-    "in a private network", "in a provider's shared address space", "loopback",
-    "on this machine's own network", "reserved for benchmarks", "this machine's own address",
-)  # fmt: skip
+    "in a private network",
+    "in a provider's shared address space",
+    "loopback",
+    "on this machine's own network",
+    "reserved for benchmarks",
+    "this machine's own address",
+)
 _INSIDE_NAMES_TO_ASK = frozenset({"localhost", "local", "internal", "home.arpa", "svc", "consul"})
 
 

@@ -29,10 +29,17 @@ _NUL_RUN = re.compile(rb"\0{8,}")
 _MULTI_BYTE = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
 
 # Small letters, capitals and digits of code page 037 and its relatives.
-_EBCDIC_LETTERS = bytes((
-    *range(0x81, 0x8A), *range(0x91, 0x9A), *range(0xA2, 0xAA),
-    *range(0xC1, 0xCA), *range(0xD1, 0xDA), *range(0xE2, 0xEA), *range(0xF0, 0xFA),
-))  # fmt: skip
+_EBCDIC_LETTERS = bytes(
+    (
+        *range(0x81, 0x8A),
+        *range(0x91, 0x9A),
+        *range(0xA2, 0xAA),
+        *range(0xC1, 0xCA),
+        *range(0xD1, 0xDA),
+        *range(0xE2, 0xEA),
+        *range(0xF0, 0xFA),
+    )
+)
 
 BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -158,18 +165,31 @@ def _reads_well(text: str | None) -> TypeGuard[str]:
 
 
 _WEST = (
-    "àâæçèéêëîïôœùûüÿ", "äöüß", "áéíñóúü", "àèéìíîòóùú", "áâãàçéêíóôõúü", "åäöé", "æøåéäö",
-    "áéëïíóöüèê", "áðéíóúýþæö", "àèéíïòóúüç",
-)  # fmt: skip
+    "àâæçèéêëîïôœùûüÿ",
+    "äöüß",
+    "áéíñóúü",
+    "àèéìíîòóùú",
+    "áâãàçéêíóôõúü",
+    "åäöé",
+    "æøåéäö",
+    "áéëïíóöüèê",
+    "áðéíóúýþæö",
+    "àèéíïòóúüç",
+)
 """French, German, Spanish, Italian, Portuguese, Swedish, Danish, Dutch, Icelandic, Catalan."""
 _EAST = ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "ăâîşţ", "čćđšž")
 """Polish, Czech, Slovak, Hungarian, Romanian, Croatian."""
 _BALTIC = ("ąčęėįšųūž", "āčēģīķļņšūž", "äõöüšž")
 _LANGUAGES = {
-    "cp1252": (0.0, _WEST), "cp1250": (0.15, _EAST), "iso8859_2": (0.15, _EAST),
-    "cp1254": (0.15, ("çğıöşüâî",)), "cp1257": (0.15, _BALTIC),
-    "iso8859_3": (0.15, ("ĉĝĥĵŝŭ", "ċġħżàèìòù")), "mac_roman": (0.3, _WEST), "cp850": (0.3, _WEST),
-}  # fmt: skip
+    "cp1252": (0.0, _WEST),
+    "cp1250": (0.15, _EAST),
+    "iso8859_2": (0.15, _EAST),
+    "cp1254": (0.15, ("çğıöşüâî",)),
+    "cp1257": (0.15, _BALTIC),
+    "iso8859_3": (0.15, ("ĉĝĥĵŝŭ", "ċġħżàèìòù")),
+    "mac_roman": (0.3, _WEST),
+    "cp850": (0.3, _WEST),
+}
 """The charsets, how much rarer each is, and the letters beyond ASCII of its languages."""
 
 _SIGNS = frozenset("“”‘’„‚–—…•«»‹›©®™€£§°·¿¡´\xa0\xad")  # noqa: RUF001 - the signs themselves
@@ -238,19 +258,38 @@ FALLBACK = "cp1252"  # every byte beyond ASCII is some letter in it, so that not
 
 # Wider codecs for names under which more is sent than Python's codec has.
 _WIDER = {
-    "iso8859-1": "cp1252", "latin-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254",
-    "iso8859-11": "cp874", "tis-620": "cp874", "gb2312": "gb18030", "gbk": "gb18030",
-    "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs", "utf-16": "utf-16-le",
+    "iso8859-1": "cp1252",
+    "latin-1": "cp1252",
+    "ascii": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "big5": "big5hkscs",
+    "utf-16": "utf-16-le",
     "utf-32": "utf-32-le",
-}  # fmt: skip
+}
 _ALIASES = {
-    "x-sjis": "cp932", "ks_c_5601-1987": "cp949", "x-gbk": "gb18030", "x-euc-jp": "euc_jp",
+    "x-sjis": "cp932",
+    "ks_c_5601-1987": "cp949",
+    "x-gbk": "gb18030",
+    "x-euc-jp": "euc_jp",
     "unicode": "utf-16-le",
-}  # fmt: skip
+}
 # Codecs of Python's that are no charsets, or that turn plain ASCII into something else.
 _NO_CHARSETS = {
-    "idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "utf-7", "mbcs", "oem",
-}  # fmt: skip
+    "idna",
+    "punycode",
+    "unicode_escape",
+    "raw_unicode_escape",
+    "undefined",
+    "utf-7",
+    "mbcs",
+    "oem",
+}
 
 # Charsets of seven bits, and the escapes that they begin with.
 _SEVEN_BIT = {"iso2022_kr": b"\x1b$)C", "iso2022_jp": b"\x1b$", "hz": b"~{"}

@@ -35,18 +35,43 @@ LANGUAGES: Mapping[str, str] = MappingProxyType({
     "d": "d", "awk": "awk", "vim": "vim script",
 })  # fmt: skip
 
-FILE_NAMES: Mapping[str, str] = MappingProxyType({
-    "makefile": "make", "gnumakefile": "make", "dockerfile": "dockerfile",
-    "cmakelists.txt": "cmake", "rakefile": "ruby", "gemfile": "ruby", "jenkinsfile": "groovy",
-    "vagrantfile": "ruby", "build": "starlark", "build.bazel": "starlark",
-})  # fmt: skip
+FILE_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "makefile": "make",
+        "gnumakefile": "make",
+        "dockerfile": "dockerfile",
+        "cmakelists.txt": "cmake",
+        "rakefile": "ruby",
+        "gemfile": "ruby",
+        "jenkinsfile": "groovy",
+        "vagrantfile": "ruby",
+        "build": "starlark",
+        "build.bazel": "starlark",
+    }
+)
 
-INTERPRETERS: Mapping[str, str] = MappingProxyType({
-    "python": "python", "node": "javascript", "deno": "typescript", "ruby": "ruby", "perl": "perl",
-    "php": "php", "lua": "lua", "bash": "shell", "sh": "shell", "zsh": "shell", "dash": "shell",
-    "ksh": "shell", "fish": "shell", "awk": "awk", "rscript": "r", "pwsh": "powershell",
-    "tclsh": "tcl", "make": "make",
-})  # fmt: skip
+INTERPRETERS: Mapping[str, str] = MappingProxyType(
+    {
+        "python": "python",
+        "node": "javascript",
+        "deno": "typescript",
+        "ruby": "ruby",
+        "perl": "perl",
+        "php": "php",
+        "lua": "lua",
+        "bash": "shell",
+        "sh": "shell",
+        "zsh": "shell",
+        "dash": "shell",
+        "ksh": "shell",
+        "fish": "shell",
+        "awk": "awk",
+        "rscript": "r",
+        "pwsh": "powershell",
+        "tclsh": "tcl",
+        "make": "make",
+    }
+)
 """Interpreters by the name that a ``#!`` line gives, without version."""
 
 
@@ -133,11 +158,24 @@ _PATTERNS = {
     "dockerfile": r"()(FROM\s+\S+(?:\s+AS\s+\w+)?)",
 }
 _RELATIVES = {
-    "typescript": "javascript", "vue": "javascript", "svelte": "javascript", "c++": "c",
-    "objective-c": "c", "cuda": "c", "c#": "java", "kotlin": "java", "scala": "java",
-    "swift": "java", "dart": "java", "groovy": "java", "solidity": "java", "scss": "css",
-    "less": "css", "julia": "lua", "powershell": "lua",
-}  # fmt: skip
+    "typescript": "javascript",
+    "vue": "javascript",
+    "svelte": "javascript",
+    "c++": "c",
+    "objective-c": "c",
+    "cuda": "c",
+    "c#": "java",
+    "kotlin": "java",
+    "scala": "java",
+    "swift": "java",
+    "dart": "java",
+    "groovy": "java",
+    "solidity": "java",
+    "scss": "css",
+    "less": "css",
+    "julia": "lua",
+    "powershell": "lua",
+}
 # Words that stand before a bracket and a brace without defining anything.
 _NO_SYMBOLS = re.compile(
     r"(?:else\s+)?(?:if|for|while|switch|catch|return|do|else|try|new|synchronized|using|lock|with"
@@ -188,19 +226,29 @@ def find_symbols(text: str, language: str) -> list[Heading]:
 
 
 _WORDS = {
-    "javascript": "JavaScript", "typescript": "TypeScript", "sql": "SQL", "php": "PHP",
-    "css": "CSS", "scss": "SCSS",
-}  # fmt: skip
+    "javascript": "JavaScript",
+    "typescript": "TypeScript",
+    "sql": "SQL",
+    "php": "PHP",
+    "css": "CSS",
+    "scss": "SCSS",
+}
 # Media types of a language besides ``text/x-LANGUAGE``.
 _MEDIA_TYPES = {
-    "css": "text/css", "diff": "text/x-patch", "graphql": "application/graphql",
+    "css": "text/css",
+    "diff": "text/x-patch",
+    "graphql": "application/graphql",
     "javascript": "text/javascript application/javascript application/x-javascript"
     " text/ecmascript application/ecmascript",
-    "json5": "application/json5", "perl": "application/x-perl", "php": "application/x-httpd-php",
-    "python": "application/x-python-code", "shell": "application/x-sh application/x-shellscript",
-    "sql": "application/sql", "typescript": "application/typescript application/x-typescript",
+    "json5": "application/json5",
+    "perl": "application/x-perl",
+    "php": "application/x-httpd-php",
+    "python": "application/x-python-code",
+    "shell": "application/x-sh application/x-shellscript",
+    "sql": "application/sql",
+    "typescript": "application/typescript application/x-typescript",
     "webassembly": "application/wasm-text",
-}  # fmt: skip
+}
 
 
 def _format_of(language: str) -> Format:

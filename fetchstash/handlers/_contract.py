@@ -14,9 +14,26 @@ from fetchstash.text.facts import DocumentFacts
 from fetchstash.text.ranges import Heading, Preview, Ranges, Unit
 
 ContentKind = Literal[
-    "text", "code", "markdown", "html", "json", "jsonl", "yaml", "xml", "csv", "spreadsheet", "pdf",
-    "office_doc", "email", "notebook", "image", "audio", "video", "archive", "unknown_binary",
-]  # fmt: skip
+    "text",
+    "code",
+    "markdown",
+    "html",
+    "json",
+    "jsonl",
+    "yaml",
+    "xml",
+    "csv",
+    "spreadsheet",
+    "pdf",
+    "office_doc",
+    "email",
+    "notebook",
+    "image",
+    "audio",
+    "video",
+    "archive",
+    "unknown_binary",
+]
 DecidedBy = Literal["mime", "magic", "structure", "extension", "fallback"]
 Render = Literal["text", "image"]
 PagesRead = Callable[[int, int | None], None]

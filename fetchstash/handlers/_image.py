@@ -47,9 +47,20 @@ if TYPE_CHECKING:
 
 # Formats of the web. Others of Pillow's are rare, and some start programs (EPS).
 _FORMATS = (
-    "PNG", "JPEG", "GIF", "WEBP", "AVIF", "BMP", "TIFF", "ICO", "ICNS", "JPEG2000", "PPM", "TGA",
+    "PNG",
+    "JPEG",
+    "GIF",
+    "WEBP",
+    "AVIF",
+    "BMP",
+    "TIFF",
+    "ICO",
+    "ICNS",
+    "JPEG2000",
+    "PPM",
+    "TGA",
     "PCX",
-)  # fmt: skip
+)
 # Brands of HEIF that pi-heif decodes (a phone's photos); AVIF is Pillow's own.
 _HEIF_BRANDS = (b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1")
 _ANIMATED = {"GIF", "WEBP", "PNG"}
@@ -64,9 +75,12 @@ _POINTERS = {_EXIF_IFD, _GPS_IFD, 0xA005}
 _LATITUDE, _LONGITUDE = (1, 2), (3, 4)
 _MAX_VALUE = 500
 _SHOWN_TAGS = {
-    "taken": (0x9003, 0x0132), "camera": (0x0110,), "software": (0x0131,), "by": (0x013B,),
+    "taken": (0x9003, 0x0132),
+    "camera": (0x0110,),
+    "software": (0x0131,),
+    "by": (0x013B,),
     "description": (0x010E,),
-}  # fmt: skip
+}
 _QUARTER_TURNS = {5, 6, 7, 8}
 
 

@@ -55,10 +55,20 @@ _RAW = {
     name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE | re.ASCII)
     for name in ("script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes")
 }
-_SOURCES = frozenset((
-    "src", "poster", "data-src", "data-original", "data-lazy-src", "data-lazy", "data-url",
-    "srcset", "data-srcset", "data-lazy-srcset",
-))  # fmt: skip
+_SOURCES = frozenset(
+    (
+        "src",
+        "poster",
+        "data-src",
+        "data-original",
+        "data-lazy-src",
+        "data-lazy",
+        "data-url",
+        "srcset",
+        "data-srcset",
+        "data-lazy-srcset",
+    )
+)
 
 
 @dataclass(slots=True)

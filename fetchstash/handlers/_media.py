@@ -14,10 +14,17 @@ _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"
 
 # ISO base media files (ISO/IEC 14496-12, section 4.3) by the beginning of the major brand.
 _BRANDS = (
-    (b"avif", "image/avif"), (b"avis", "image/avif"), (b"hei", "image/heic"),
-    (b"hev", "image/heic"), (b"mif1", "image/heic"), (b"M4A", "audio/mp4"), (b"M4B", "audio/mp4"),
-    (b"qt", "video/quicktime"), (b"3g", "video/3gpp"), (b"", "video/mp4"),
-)  # fmt: skip
+    (b"avif", "image/avif"),
+    (b"avis", "image/avif"),
+    (b"hei", "image/heic"),
+    (b"hev", "image/heic"),
+    (b"mif1", "image/heic"),
+    (b"M4A", "audio/mp4"),
+    (b"M4B", "audio/mp4"),
+    (b"qt", "video/quicktime"),
+    (b"3g", "video/3gpp"),
+    (b"", "video/mp4"),
+)
 # Sync words of streams without a header.
 _MPEG_AUDIO = (b"\xff\xfb", b"\xff\xf3", b"\xff\xf2", b"\xff\xfa")
 _ADTS = (b"\xff\xf1", b"\xff\xf9")

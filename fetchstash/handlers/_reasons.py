@@ -30,11 +30,24 @@ THERE = "Take a path that is there, or read the whole."
 THERE_INSIDE = "Take a key or an index that is there, or read the whole."
 
 LIBRARIES: Mapping[str, str] = {
-    "PIL": "", "charset_normalizer": "", "jsonpath": "", "lark": "", "lxml": "", "magic": "magic",
-    "onnxruntime": "ocr", "pi_heif": "", "pypdf": "", "pypdfium2": "", "python_calamine": "",
-    "rapidocr": "ocr", "resvg_py": "", "selectolax": "", "tiktoken": "", "tinytag": "",
+    "PIL": "",
+    "charset_normalizer": "",
+    "jsonpath": "",
+    "lark": "",
+    "lxml": "",
+    "magic": "magic",
+    "onnxruntime": "ocr",
+    "pi_heif": "",
+    "pypdf": "",
+    "pypdfium2": "",
+    "python_calamine": "",
+    "rapidocr": "ocr",
+    "resvg_py": "",
+    "selectolax": "",
+    "tiktoken": "",
+    "tinytag": "",
     "yaml": "",
-}  # fmt: skip
+}
 """Libraries that a reader may miss, by the name that is imported, and the extra that brings each.
 
 "" stands for the default install.
@@ -113,8 +126,10 @@ class Reason(ReasonTable):
     )
     NO_OCR = "this kind of document has no pages that OCR reads", KEPT
     NOT_A_PICTURE = (
-        "This part is text, and not rendered as an image.", 'Use render="text".', BadArgument,
-    )  # fmt: skip
+        "This part is text, and not rendered as an image.",
+        'Use render="text".',
+        BadArgument,
+    )
     NO_PAGES = "This part has no pages.", 'Use unit="lines" or unit="chars".', BadArgument
     BAD_RANGE = (
         "A range of {unit} begins at {base} or later and ends no earlier.",
@@ -122,8 +137,10 @@ class Reason(ReasonTable):
         BadArgument,
     )
     BEHIND_END = (
-        "This part has no {unit} behind {total:,}.", "Take a start of at most {last}.", OutOfRange,
-    )  # fmt: skip
+        "This part has no {unit} behind {total:,}.",
+        "Take a start of at most {last}.",
+        OutOfRange,
+    )
     LARGE_PICTURE = (
         "The picture does not fit the bound even as a thumbnail.",
         "Raise context.max_image_size_bytes.",
@@ -139,8 +156,10 @@ class Reason(ReasonTable):
     )
     MEMBER_PICTURE = "{name} has no text: it is {media_type}.", 'Use render="image".'
     MEMBER_WANTED = (
-        "This has members.", "Name one of them as path; its text lists them.", BadArgument,
-    )  # fmt: skip
+        "This has members.",
+        "Name one of them as path; its text lists them.",
+        BadArgument,
+    )
     NESTED_MEMBERS = "Members are read through at most {limit} nested archives or mails.", KEPT
 
     # Zip containers, of office documents and books too
@@ -148,8 +167,9 @@ class Reason(ReasonTable):
     ZIP_METHOD = "a member has an unknown compression method ({method})", KEPT
     ZIP_CHECKSUM = "the zip container is damaged: the checksum of a member is wrong", KEPT
     ZIP_MEMBER_LOST = (
-        "the zip container is damaged: a member is not where the directory says", KEPT,
-    )  # fmt: skip
+        "the zip container is damaged: a member is not where the directory says",
+        KEPT,
+    )
     ZIP_CUT = "the zip container is cut short", FETCH_AGAIN
     ZIP_NO_DIRECTORY = "the zip container is cut short: it has no directory", FETCH_AGAIN
     ZIP_DIRECTORY_CUT = "the zip container is damaged: its directory breaks off", KEPT

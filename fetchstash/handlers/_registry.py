@@ -21,22 +21,45 @@ from fetchstash.handlers._contract import (
 )
 from fetchstash.handlers._reasons import Reason, ReasonTable
 
-GENERIC_MEDIA_TYPES = frozenset({
-    "", "text/plain", "application/octet-stream", "binary/octet-stream", "application/binary",
-    "application/download", "application/x-download", "application/force-download",
-    "application/unknown", "application/x-unknown", "content/unknown", "unknown/unknown", "*/*",
-    "application/x-binary", "application/x-octet-stream",
-})  # fmt: skip
+GENERIC_MEDIA_TYPES = frozenset(
+    {
+        "",
+        "text/plain",
+        "application/octet-stream",
+        "binary/octet-stream",
+        "application/binary",
+        "application/download",
+        "application/x-download",
+        "application/force-download",
+        "application/unknown",
+        "application/x-unknown",
+        "content/unknown",
+        "unknown/unknown",
+        "*/*",
+        "application/x-binary",
+        "application/x-octet-stream",
+    }
+)
 """Labels that servers use for want of a better one (WHATWG MIME Sniffing, section 7)."""
 
 # Sniffers are tried in this order, and the first format of a kind is the kind's own.
 MODULES = tuple(
     f"fetchstash.handlers.{name}"
     for name in (
-        "_binary", "_text", "_image", "_pdf", "_office", "_mail", "_html", "_data", "_code",
-        "_media", "_archive", "_answers",
+        "_binary",
+        "_text",
+        "_image",
+        "_pdf",
+        "_office",
+        "_mail",
+        "_html",
+        "_data",
+        "_code",
+        "_media",
+        "_archive",
+        "_answers",
     )
-)  # fmt: skip
+)
 
 
 class Formats:

@@ -169,10 +169,24 @@ def _json_lines(text: str, *, whole: bool) -> Sniffed | None:
 
 
 _MAIL_HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]*):[ \t]|[ \t]+\S")
-_MAIL_NAMES = frozenset({
-    "received", "return-path", "delivered-to", "message-id", "mime-version", "from", "to",
-    "subject", "date", "reply-to", "cc", "dkim-signature", "x-mailer", "content-type",
-})  # fmt: skip
+_MAIL_NAMES = frozenset(
+    {
+        "received",
+        "return-path",
+        "delivered-to",
+        "message-id",
+        "mime-version",
+        "from",
+        "to",
+        "subject",
+        "date",
+        "reply-to",
+        "cc",
+        "dkim-signature",
+        "x-mailer",
+        "content-type",
+    }
+)
 
 
 def sniff_mail(head: Head) -> Sniffed | None:

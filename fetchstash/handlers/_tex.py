@@ -14,10 +14,18 @@ _FUNCTIONS = frozenset((
     "tan", "tanh",
 ))  # fmt: skip
 _ACCENTS = {
-    "\u00af": "overline", "\u203e": "overline", "^": "hat", "\u02c6": "hat", "~": "tilde",
-    "\u02dc": "tilde", "\u2192": "vec", "\u20d7": "vec", "\u02d9": "dot", ".": "dot",
+    "\u00af": "overline",
+    "\u203e": "overline",
+    "^": "hat",
+    "\u02c6": "hat",
+    "~": "tilde",
+    "\u02dc": "tilde",
+    "\u2192": "vec",
+    "\u20d7": "vec",
+    "\u02d9": "dot",
+    ".": "dot",
     "\u00a8": "ddot",
-}  # fmt: skip
+}
 _BIG = frozenset("\u2211\u220f\u222b\u222e\u22c3\u22c2\u2210")  # sum, product, integrals, ...
 
 
@@ -77,17 +85,38 @@ def root(base: str, index: str) -> str:
     return f"\\sqrt[{index}]{{{base}}}"
 
 
-_ESCAPED = str.maketrans({
-    "\\": "\\backslash ", "{": "\\{", "}": "\\}", "#": "\\#", "$": "\\$", "%": "\\%", "_": "\\_",
-    "^": "\\^{}", "~": "\\sim ", "\u2212": "-", "\u2061": "", "\u2062": "", "\u2063": "",
-    "\u2064": "",
-})  # fmt: skip
+_ESCAPED = str.maketrans(
+    {
+        "\\": "\\backslash ",
+        "{": "\\{",
+        "}": "\\}",
+        "#": "\\#",
+        "$": "\\$",
+        "%": "\\%",
+        "_": "\\_",
+        "^": "\\^{}",
+        "~": "\\sim ",
+        "\u2212": "-",
+        "\u2061": "",
+        "\u2062": "",
+        "\u2063": "",
+        "\u2064": "",
+    }
+)
 _FENCES = {"{": "\\{", "}": "\\}", "": "."}
 _MARKS = {
-    "\u0300": "grave", "\u0301": "acute", "\u0302": "hat", "\u0303": "tilde", "\u0304": "bar",
-    "\u0305": "overline", "\u0306": "breve", "\u0307": "dot", "\u0308": "ddot",
-    "\u030c": "check", "\u20d7": "vec",
-}  # fmt: skip
+    "\u0300": "grave",
+    "\u0301": "acute",
+    "\u0302": "hat",
+    "\u0303": "tilde",
+    "\u0304": "bar",
+    "\u0305": "overline",
+    "\u0306": "breve",
+    "\u0307": "dot",
+    "\u0308": "ddot",
+    "\u030c": "check",
+    "\u20d7": "vec",
+}
 _BRACES = {"\u23df": "underbrace", "\u23de": "overbrace"}
 _ON = {"", "1", "on", "true"}
 _ROW_END = " \\\\ "

@@ -90,9 +90,24 @@ class Zip(AbstractContextManager["Zip"]):
             if place > end or head[:4] != b"PK\x01\x02":
                 raise Reason.ZIP_DIRECTORY_CUT.error()
             (
-                _, _, _, flags, method, _, _, crc, packed, size, name_size, extra_size,
-                comment_size, _, _, attributes, offset,
-            ) = _ENTRY.unpack(head)  # fmt: skip
+                _,
+                _,
+                _,
+                flags,
+                method,
+                _,
+                _,
+                crc,
+                packed,
+                size,
+                name_size,
+                extra_size,
+                comment_size,
+                _,
+                _,
+                attributes,
+                offset,
+            ) = _ENTRY.unpack(head)
             tail = self._at(place, name_size + extra_size)
             size, packed, offset = _zip64(tail[name_size:], [size, packed, offset])
             name = tail[:name_size].decode("utf-8" if flags & _UTF8 else "cp437", "replace")

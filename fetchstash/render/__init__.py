@@ -11,9 +11,21 @@ if TYPE_CHECKING:
     from fetchstash.render._words import FRAME_CHARS, MODEL, Face, as_tool
 
 __all__ = [
-    "FRAME_CHARS", "MODEL", "Block", "Face", "Host", "Value", "View", "as_shown", "as_tool",
-    "error_line", "error_record", "error_view", "size", "view_of",
-]  # fmt: skip
+    "FRAME_CHARS",
+    "MODEL",
+    "Block",
+    "Face",
+    "Host",
+    "Value",
+    "View",
+    "as_shown",
+    "as_tool",
+    "error_line",
+    "error_record",
+    "error_view",
+    "size",
+    "view_of",
+]
 
 _MODULES = {
     "_shown": "Value as_shown view_of",

@@ -12,10 +12,21 @@ if TYPE_CHECKING:
     from fetchstash.server._wire import is_request_id, no_message
 
 __all__ = [
-    "EXTENSION", "Answers", "Context", "LazyStash", "LineWriter", "StashSource", "build_server",
-    "claim_streams", "hide_memory", "is_request_id", "listed_tools", "no_message", "read_lines",
+    "EXTENSION",
+    "Answers",
+    "Context",
+    "LazyStash",
+    "LineWriter",
+    "StashSource",
+    "build_server",
+    "claim_streams",
+    "hide_memory",
+    "is_request_id",
+    "listed_tools",
+    "no_message",
+    "read_lines",
     "serve_stdio",
-]  # fmt: skip
+]
 
 _MODULES = {
     "_lazy": "Answers Context LazyStash StashSource",

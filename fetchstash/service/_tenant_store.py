@@ -19,10 +19,20 @@ from fetchstash.text import clip, counted
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.ranges import Ranges
 
-_MEASURED = frozenset((
-    "get", "list", "open_artifact", "open_text", "search",
-    "replace_text", "touch", "pin", "delete", "gc",
-))  # fmt: skip
+_MEASURED = frozenset(
+    (
+        "get",
+        "list",
+        "open_artifact",
+        "open_text",
+        "search",
+        "replace_text",
+        "touch",
+        "pin",
+        "delete",
+        "gc",
+    )
+)
 
 
 _SHOWN_CHARS = 40

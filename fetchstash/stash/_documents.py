@@ -242,9 +242,14 @@ class Documents:
     ) -> PartText | handlers.Picture:
         async with self.store.open_raw(facts.artifact_ref) as raw:
             request = PartRequest(
-                source=raw, path=path, unit=unit, start=start, end=end, render=render,
+                source=raw,
+                path=path,
+                unit=unit,
+                start=start,
+                end=end,
+                render=render,
                 hints=hints_of(facts),
-            )  # fmt: skip
+            )
             try:
                 return await self.extractor.part(decision_of(facts), request)
             except FetchstashError as error:

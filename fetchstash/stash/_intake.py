@@ -89,8 +89,13 @@ def _answers(facts: Facts, rule: Rule) -> bool:
 _LEAST_EXTRACT_SECONDS = 1
 _RESERVED_SECONDS = 4
 _OF_A_DECISION = (
-    "artifact_ref", "content_kind", "media_type", "declared_type", "decided_by", "handler",
-)  # fmt: skip
+    "artifact_ref",
+    "content_kind",
+    "media_type",
+    "declared_type",
+    "decided_by",
+    "handler",
+)
 """For the extraction of a page that a browser rendered."""
 
 
@@ -179,9 +184,13 @@ class Intake:
             asked, cached = replace(call, known=page), cached_of(page) if page else None
         with telemetry.span("fetch"):
             fetched = await self.fetcher.fetch(
-                url, self.store.spool, cached=cached, progress=call.progress,
-                seconds=call.seconds_left, within=call.within,
-            )  # fmt: skip
+                url,
+                self.store.spool,
+                cached=cached,
+                progress=call.progress,
+                seconds=call.seconds_left,
+                within=call.within,
+            )
         facts, use = await self._taken(fetched, asked)
         if known and use:
             same = facts.artifact_ref == known.artifact_ref
@@ -202,9 +211,13 @@ class Intake:
             with suppress(FetchstashError):  # the page is fetched then, and says why
                 with telemetry.span("fetch"):
                     fetched = await fetch_match(
-                        self.fetcher, match, self.store.spool,
-                        cached=cached, progress=call.progress, until=until,
-                    )  # fmt: skip
+                        self.fetcher,
+                        match,
+                        self.store.spool,
+                        cached=cached,
+                        progress=call.progress,
+                        until=until,
+                    )
                 facts, use = await self._taken(fetched, call)
                 if use or _answers(facts, match.rule):
                     return facts, use
@@ -254,9 +267,12 @@ class Intake:
             page = facts
             try:
                 fetched = await self.fetcher.fetch(
-                    facts.leads_to, self.store.spool,
-                    after=fetched, seconds=call.seconds_left, within=call.within,
-                )  # fmt: skip
+                    facts.leads_to,
+                    self.store.spool,
+                    after=fetched,
+                    seconds=call.seconds_left,
+                    within=call.within,
+                )
                 facts = await self._keep(fetched, call)
             except FetchstashError:
                 break  # the page stays, and names the address
@@ -308,9 +324,12 @@ class Intake:
             raise BadArgument(what, "Try {}.", again)
         limits = self.settings.context
         rendered = await self.renderer.render(
-            facts.final_url, self.store.spool, seconds=self.settings.fetch.deadline_seconds,
-            edge=limits.max_image_edge_px, max_bytes=limits.max_image_size_bytes,
-        )  # fmt: skip
+            facts.final_url,
+            self.store.spool,
+            seconds=self.settings.fetch.deadline_seconds,
+            edge=limits.max_image_edge_px,
+            max_bytes=limits.max_image_size_bytes,
+        )
         try:
             data = await anyio.to_thread.run_sync(rendered.path.read_bytes)
         finally:

@@ -291,9 +291,16 @@ async def from_offset(
         raise OutOfRange(there_are(reader.chars, "characters", f"offset is {offset}"), hint)
     end = reader.chars if max_chars is None else min(offset + max_chars, reader.chars)
     return Slice(
-        facts, await reader.read_chars(offset, end), total=reader.chars - offset, unit="chars",
-        start=offset, end=reader.chars, count=reader.chars, char=offset, by="read",
-    )  # fmt: skip
+        facts,
+        await reader.read_chars(offset, end),
+        total=reader.chars - offset,
+        unit="chars",
+        start=offset,
+        end=reader.chars,
+        count=reader.chars,
+        char=offset,
+        by="read",
+    )
 
 
 async def of_text(reader: TextReader, facts: Facts, part: Part, max_chars: int | None) -> Slice:
@@ -306,10 +313,18 @@ async def of_text(reader: TextReader, facts: Facts, part: Part, max_chars: int |
 
     whole, shown = await reader.read(read)
     return Slice(
-        facts, shown, total=whole.end - whole.start, unit=part.unit, start=whole.first,
-        end=whole.last, count=whole.count, char=whole.start, path=part.path,
-        page_ends=whole.pages, header=whole.header,
-    )  # fmt: skip
+        facts,
+        shown,
+        total=whole.end - whole.start,
+        unit=part.unit,
+        start=whole.first,
+        end=whole.last,
+        count=whole.count,
+        char=whole.start,
+        path=part.path,
+        page_ends=whole.pages,
+        header=whole.header,
+    )
 
 
 def of_value(value: PartText, facts: Facts, part: Part) -> Slice:
@@ -333,10 +348,19 @@ def of_value(value: PartText, facts: Facts, part: Part) -> Slice:
         what = f"This part is not counted in {part.unit}."
         raise BadArgument(what, "Try {}.", part.in_unit(facts, "lines"))
     return Slice(
-        facts, body, total=len(body), unit=part.unit, start=first, end=last, count=count,
-        char=char, path=part.path, char_path=part.path, header=header,
+        facts,
+        body,
+        total=len(body),
+        unit=part.unit,
+        start=first,
+        end=last,
+        count=count,
+        char=char,
+        path=part.path,
+        char_path=part.path,
+        header=header,
         cut_at=len(text) if value.cut else None,
-    )  # fmt: skip
+    )
 
 
 def _beyond_the_cut(facts: Facts, part: Part, count: int, *, is_table: bool) -> OutOfRange:
@@ -362,9 +386,16 @@ def hex_dump(raw: Path, facts: Facts, part: Part, max_chars: int | None) -> Slic
         for at, row in rows
     )
     return Slice(
-        facts, text, total=-(-(last - first) // _HEX_ROW) * _HEX_LINE, unit="bytes", start=first,
-        end=last, count=facts.size_bytes, char=0, bytes_per_line=_HEX_ROW,
-    )  # fmt: skip
+        facts,
+        text,
+        total=-(-(last - first) // _HEX_ROW) * _HEX_LINE,
+        unit="bytes",
+        start=first,
+        end=last,
+        count=facts.size_bytes,
+        char=0,
+        bytes_per_line=_HEX_ROW,
+    )
 
 
 def _printable(row: bytes) -> str:

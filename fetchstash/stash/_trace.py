@@ -79,11 +79,14 @@ class Origin:
         if self.passage and self.facts:
             facts = self.facts
             data["passage"] = {
-                "artifact_ref": facts.artifact_ref, "url": facts.final_url,
+                "artifact_ref": facts.artifact_ref,
+                "url": facts.final_url,
                 "title": facts.title or facts.name or facts.final_url,
-                "fetched_at": facts.to_json()["created_at"], "first_line": self.passage.first_line,
-                "last_line": self.passage.last_line, "text": self.passage.text,
-            }  # fmt: skip
+                "fetched_at": facts.to_json()["created_at"],
+                "first_line": self.passage.first_line,
+                "last_line": self.passage.last_line,
+                "text": self.passage.text,
+            }
         names = ("time", "server", "tool", "asked", "how")
         data["shown"] = [{name: getattr(call, name) for name in names} for call in self.shown]
         return data

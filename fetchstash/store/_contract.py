@@ -244,9 +244,17 @@ class Finding:
 
 
 STORE_FACTS = (
-    "artifact_ref", "path", "size_bytes", "sha256", "created_at", "expires_at", "pinned",
-    "extracted_chars", "text_bytes", "text_lines",
-)  # fmt: skip
+    "artifact_ref",
+    "path",
+    "size_bytes",
+    "sha256",
+    "created_at",
+    "expires_at",
+    "pinned",
+    "extracted_chars",
+    "text_bytes",
+    "text_lines",
+)
 
 
 _REF = re.compile(REF_PREFIX + "[a-z2-7]{26}")

@@ -331,10 +331,21 @@ _REPAIR = ("{}.", REPAIR)
 
 
 # Locks and shared memory, which SQLite's WAL needs (https://sqlite.org/wal.html), fail on these.
-NETWORK = frozenset({
-    "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph",
-    "fuse.sshfs", "fuse.rclone", "fuse.glusterfs",
-})  # fmt: skip
+NETWORK = frozenset(
+    {
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "9p",
+        "afs",
+        "ceph",
+        "fuse.sshfs",
+        "fuse.rclone",
+        "fuse.glusterfs",
+    }
+)
 COPY_ON_WRITE = frozenset({"btrfs", "zfs", "bcachefs"})
 PAGE_BYTES = 4096
 MIN_FREE_BYTES = 4 * 2**20

@@ -34,9 +34,15 @@ from fetchstash.text import counted
 
 LIST = "list.txt"
 NOT_DAMAGE = (
-    "SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY",
-    "SQLITE_PERM", "SQLITE_AUTH", "SQLITE_NOMEM",
-)  # fmt: skip
+    "SQLITE_BUSY",
+    "SQLITE_LOCKED",
+    "SQLITE_FULL",
+    "SQLITE_IOERR",
+    "SQLITE_READONLY",
+    "SQLITE_PERM",
+    "SQLITE_AUTH",
+    "SQLITE_NOMEM",
+)
 """Errors of SQLite that say nothing about the file."""
 
 

@@ -112,10 +112,26 @@ class Sidecars:
 
 
 _OWN_NAMES = (
-    "raw", "text", "spool", "facts", "url-key", "leases", "quarantine", "search.db",
-    "search.db-journal", "search-lock", "reserve", "catalog.db", "catalog.db-journal",
-    "catalog.db-shm", "catalog.db-wal", "calls.jsonl", "calls.jsonl.1", "lock", "in-use",
-)  # fmt: skip
+    "raw",
+    "text",
+    "spool",
+    "facts",
+    "url-key",
+    "leases",
+    "quarantine",
+    "search.db",
+    "search.db-journal",
+    "search-lock",
+    "reserve",
+    "catalog.db",
+    "catalog.db-journal",
+    "catalog.db-shm",
+    "catalog.db-wal",
+    "calls.jsonl",
+    "calls.jsonl.1",
+    "lock",
+    "in-use",
+)
 """In the order of removal: nobody ever sees blobs without a catalogue."""
 
 _FILES = ("catalog.db", "lock", "in-use", "url-key")

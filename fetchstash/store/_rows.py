@@ -348,9 +348,18 @@ def damaged(db: Db) -> list[str]:
 
 
 _RECORD = (
-    "ref", "run", "url_hash", "raw", "text", "bytes", "pinned", "created_at", "expires_at",
-    "facts", "ranges",
-)  # fmt: skip
+    "ref",
+    "run",
+    "url_hash",
+    "raw",
+    "text",
+    "bytes",
+    "pinned",
+    "created_at",
+    "expires_at",
+    "facts",
+    "ranges",
+)
 
 
 def record(db: Db, ref: str) -> dict[str, Any]:

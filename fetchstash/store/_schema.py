@@ -256,8 +256,15 @@ def _eighth(db: Db) -> None:
 
 
 STEPS: tuple[Callable[[Db], None], ...] = (
-    _first, _second, _superseded, _fourth, _superseded, _sixth, _superseded, _eighth,
-)  # fmt: skip
+    _first,
+    _second,
+    _superseded,
+    _fourth,
+    _superseded,
+    _sixth,
+    _superseded,
+    _eighth,
+)
 
 
 def refuse_newer(taken: int) -> None:

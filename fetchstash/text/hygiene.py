@@ -133,10 +133,20 @@ _CLEAN = re.compile(f"[{_FINE}]*")
 # The same by the bytes of UTF-8, five times as fast: bytes that no such character begins with, and
 # for the first bytes that are common nevertheless what else they must be followed by. The exact
 # answer of any other text is _CLEAN's.
-_FINE_BYTES = bytes((
-    *b"\t\n", *range(0x20, 0x7F), *range(0x80, 0xC2), *range(0xC3, 0xCD), *range(0xCE, 0xD8),
-    *range(0xD9, 0xE1), *range(0xE4, 0xED), 0xEE, *range(0xF1, 0xF3), *range(0xF4, 0x100),
-))  # fmt: skip
+_FINE_BYTES = bytes(
+    (
+        *b"\t\n",
+        *range(0x20, 0x7F),
+        *range(0x80, 0xC2),
+        *range(0xC3, 0xCD),
+        *range(0xCE, 0xD8),
+        *range(0xD9, 0xE1),
+        *range(0xE4, 0xED),
+        0xEE,
+        *range(0xF1, 0xF3),
+        *range(0xF4, 0x100),
+    )
+)
 _COMMON = {
     0xC2: re.compile(rb"\xc2[\x80-\x9f\xad]"),
     0xE2: re.compile(rb"\xe2(?:\x80[\x8b-\x8f\xa8-\xae]|\x81[\xa0-\xaf])"),

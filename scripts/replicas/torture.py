@@ -187,9 +187,17 @@ def play(args: Namespace, database: Server, folder: Path) -> Ledger:
 def main() -> int:
     """Play it, or be one of its replicas."""
     args = options(
-        __doc__, kills=500, seed=1.0, plant="", url="", endpoint="", catalog="",
-        pid=0, folder=Path(), replica=False,
-    )  # fmt: skip
+        __doc__,
+        kills=500,
+        seed=1.0,
+        plant="",
+        url="",
+        endpoint="",
+        catalog="",
+        pid=0,
+        folder=Path(),
+        replica=False,
+    )
     if args.replica:
         if args.plant:
             BUGS[args.plant]()

@@ -304,9 +304,17 @@ def rounds(kills: int, chance: random.Random, ledger: Ledger, *, plant: bool) ->
 def main() -> int:
     """Play all of it; return the exit code."""
     args = options(
-        __doc__, kills=1000, seed=1, plant=False, disk="",
-        role="", folder=Path(), given=list[str](), hold="", announce=False,
-    )  # fmt: skip
+        __doc__,
+        kills=1000,
+        seed=1,
+        plant=False,
+        disk="",
+        role="",
+        folder=Path(),
+        given=list[str](),
+        hold="",
+        announce=False,
+    )
     if args.role:
         play_role(args)
     ledger = Ledger()

@@ -89,9 +89,7 @@ def test_a_person_is_deleted_with_tokens_pins_and_calls_and_nobody_else(
     assert run(*words, "--yes").stderr == f"Deleted {what}.\n"
     assert titles(limits, "acme") == {"bob of acme"}
     assert titles(limits, "globex") == {"ada of globex", "bob of globex"}
-    assert tokens(run) == [
-        ("acme", "bob"), ("globex", "ada"), ("globex", "ada"), ("globex", "bob")
-    ]  # fmt: skip
+    assert tokens(run) == [("acme", "bob"), ("globex", "ada"), ("globex", "ada"), ("globex", "bob")]
     log = limits.folder / "tenants" / "acme" / "calls.jsonl"
     assert [json.loads(line)["tool"] for line in log.read_text().splitlines()] == ["bob"]
 

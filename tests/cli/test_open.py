@@ -72,9 +72,15 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @pytest.mark.parametrize("code", [0, 3])
 def test_a_kept_file_is_opened_under_the_extension_of_what_it_is(
-    media_type: str, kind: str, name: str, wanted: str, code: int, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    media_type: str,
+    kind: str,
+    name: str,
+    wanted: str,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     opener = Opener(code)
     monkeypatch.setattr(subprocess, "Popen", opener)
     ref = kept(tmp_path / "store", media_type=media_type, content_kind=kind, name=name)

@@ -221,9 +221,16 @@ def _chat(said: Said) -> Answer:
 
 
 RESPONSE: dict[str, Any] = {
-    "id": "r1", "object": "response", "created_at": 1, "model": "m", "tools": [],
-    "tool_choice": "auto", "parallel_tool_calls": True, "output": [], "error": None,
-}  # fmt: skip
+    "id": "r1",
+    "object": "response",
+    "created_at": 1,
+    "model": "m",
+    "tools": [],
+    "tool_choice": "auto",
+    "parallel_tool_calls": True,
+    "output": [],
+    "error": None,
+}
 
 
 def _responses(said: Said) -> Answer:

@@ -95,9 +95,11 @@ async def anthropic(url: str) -> str:
     task = [*media("anthropic"), {"type": "text", "text": "Sum up."} | cached]
     messages: list[Any] = [{"role": "user", "content": task}]
     request: dict[str, Any] = {
-        "model": "m", "max_tokens": 100, "system": [{"type": "text", "text": SYSTEM} | cached],
+        "model": "m",
+        "max_tokens": 100,
+        "system": [{"type": "text", "text": SYSTEM} | cached],
         "tools": [{"name": "fetch", "input_schema": {"type": "object", "properties": {}}}],
-    }  # fmt: skip
+    }
     while True:
         with client.messages.stream(messages=messages, **request) as stream:
             answer = stream.get_final_message()

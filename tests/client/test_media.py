@@ -105,7 +105,7 @@ BLOCKS: dict[str, tuple[Any, int]] = {
     "langchain file elsewhere": ({"type": "file", "url": "https://a.example/b.pdf"}, 30_000),
     "file with its text": ({"type": "file", "file_id": "f", "text": "some words " * 500}, 1_000),
     "document of blocks of text": ({"type": "document", "source": QUOTED}, 1_000),
-}  # fmt: skip
+}
 
 
 def cost(block: Any) -> int:

@@ -48,7 +48,7 @@ CALL = ToolCall("call_1", "fetch", {"url": "https://a.example/", "body": "x" * 5
         ("o3-mini", 200_000),
         ("moonshotai/kimi-k2.5", 262_144),
     ],
-)  # fmt: skip
+)
 def test_a_models_window_is_found_whatever_stands_around_its_name(model: str, window: int) -> None:
     assert context_window(model) == window
 
@@ -98,9 +98,15 @@ def test_a_stub_tells_what_it_stands_for_and_where_it_is_kept() -> None:
         on_event=lambda name, told: events.append((name, told)),
     )
     assert set(stub) == {
-        "status", "toolCallId", "toolName", "warning", "reason", "toolInfo", "recommendation",
+        "status",
+        "toolCallId",
+        "toolName",
+        "warning",
+        "reason",
+        "toolInfo",
+        "recommendation",
         "artifact_ref",
-    }  # fmt: skip
+    }
     assert stub["toolInfo"]["structureInfo"] == "object of 2 keys, among them rows, total"
     assert json.loads(kept.texts[stub["artifact_ref"]]) == result
     assert [name for name, _ in events] == ["tool.result.oversized_excluded"]

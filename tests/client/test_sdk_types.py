@@ -5,8 +5,6 @@ Each case is a large item of a conversation that has to shrink. ``shrinks``: whe
 its place. What may not be replaced stays as it is, and the report says so.
 """
 
-# ruff: noqa: E501 - items are written as the APIs have them, one a line
-
 import copy
 import importlib
 import json
@@ -90,27 +88,74 @@ def patch(operation: dict[str, str], output: str) -> Case:
 RESPONSES: dict[str, Case] = {
     "function_call": Case((function_call(json.dumps({"body": LARGE})), function_output("ok"))),
     "function_call_output": Case((function_call(), function_output(LARGE))),
-    "function_call_output of blocks": Case((function_call(), function_output([{"type": "input_text", "text": LARGE}, FILE]))),
+    "function_call_output of blocks": Case(
+        (function_call(), function_output([{"type": "input_text", "text": LARGE}, FILE]))
+    ),
     "custom_tool_call": two("custom_tool_call", {"name": "run", "input": LARGE}, OK),
     "custom_tool_call_output": two("custom_tool_call", {"name": "run", "input": "x"}, BIG),
-    "tool_search_call": two("tool_search_call", {"arguments": {"q": LARGE}}, {"tools": []}, shrinks=False, end="tool_search_output"),
-    "tool_search_output": two("tool_search_call", {"arguments": {"q": "x"}}, {"tools": [TOOL]}, shrinks=False, end="tool_search_output"),
-    "computer_call": two("computer_call", COMPUTER | {"action": {"type": "type", "text": LARGE}}, {"output": {"type": "computer_screenshot"}}, shrinks=False),
-    "computer_call_output": two("computer_call", COMPUTER | {"action": CLICK}, {"output": SCREENSHOT}, shrinks=False),
+    "tool_search_call": two(
+        "tool_search_call",
+        {"arguments": {"q": LARGE}},
+        {"tools": []},
+        shrinks=False,
+        end="tool_search_output",
+    ),
+    "tool_search_output": two(
+        "tool_search_call",
+        {"arguments": {"q": "x"}},
+        {"tools": [TOOL]},
+        shrinks=False,
+        end="tool_search_output",
+    ),
+    "computer_call": two(
+        "computer_call",
+        COMPUTER | {"action": {"type": "type", "text": LARGE}},
+        {"output": {"type": "computer_screenshot"}},
+        shrinks=False,
+    ),
+    "computer_call_output": two(
+        "computer_call", COMPUTER | {"action": CLICK}, {"output": SCREENSHOT}, shrinks=False
+    ),
     "local_shell_call": local_shell({"A": LARGE}, "ok", shrinks=False),
     "local_shell_call_output": local_shell({}, LARGE, shrinks=True),
-    "shell_call": two("shell_call", {"action": {"commands": [LARGE]}}, {"output": [OUTPUT | {"stdout": "ok"}]}, shrinks=False),
-    "shell_call_output": two("shell_call", {"action": {"commands": ["cat log"]}}, {"output": [OUTPUT, OUTPUT]}),
+    "shell_call": two(
+        "shell_call",
+        {"action": {"commands": [LARGE]}},
+        {"output": [OUTPUT | {"stdout": "ok"}]},
+        shrinks=False,
+    ),
+    "shell_call_output": two(
+        "shell_call", {"action": {"commands": ["cat log"]}}, {"output": [OUTPUT, OUTPUT]}
+    ),
     "apply_patch_call": patch({"type": "create_file", "path": "a", "diff": LARGE}, "ok"),
     "apply_patch_call_output": patch({"type": "delete_file", "path": "a"}, LARGE),
     "mcp_call": one("mcp_call", shrinks=True, **MCP, arguments="{}", **BIG),
-    "mcp_call with an error": one("mcp_call", shrinks=True, **MCP, arguments=json.dumps({"body": LARGE}), output=None),
-    "code_interpreter_call": one("code_interpreter_call", shrinks=True, **CODE, code="1", outputs=[{"type": "logs", "logs": LARGE}]),
-    "code_interpreter_call without outputs": one("code_interpreter_call", shrinks=True, **CODE, code=LARGE, outputs=None),
-    "file_search_call": one("file_search_call", shrinks=True, **DONE, id="m", queries=["x"], results=[{"text": LARGE, "filename": "a.pdf"}]),
+    "mcp_call with an error": one(
+        "mcp_call", shrinks=True, **MCP, arguments=json.dumps({"body": LARGE}), output=None
+    ),
+    "code_interpreter_call": one(
+        "code_interpreter_call",
+        shrinks=True,
+        **CODE,
+        code="1",
+        outputs=[{"type": "logs", "logs": LARGE}],
+    ),
+    "code_interpreter_call without outputs": one(
+        "code_interpreter_call", shrinks=True, **CODE, code=LARGE, outputs=None
+    ),
+    "file_search_call": one(
+        "file_search_call",
+        shrinks=True,
+        **DONE,
+        id="m",
+        queries=["x"],
+        results=[{"text": LARGE, "filename": "a.pdf"}],
+    ),
     "mcp_approval_request": approval(LARGE),
     "mcp_approval_response": approval("", reason=LARGE),
-    "program": two("program", PROGRAM | {"code": LARGE}, DONE | {"id": "j", "result": "ok"}, shrinks=False),
+    "program": two(
+        "program", PROGRAM | {"code": LARGE}, DONE | {"id": "j", "result": "ok"}, shrinks=False
+    ),
     "program_output": two("program", PROGRAM | {"code": "1"}, DONE | {"id": "j", "result": LARGE}),
     "message": Case((responses_message("user", LARGE),), shrinks=False),
     "reasoning": one("reasoning", id="r", summary=[], encrypted_content=LARGE),
@@ -120,9 +165,16 @@ RESPONSES: dict[str, Case] = {
     "configuration_update": one("configuration_update", id=LARGE),
     "image_generation_call": one("image_generation_call", **DONE, id="i", result="A" * 9_000),
     "item_reference": one("item_reference", id=LARGE),
-    "mcp_list_tools": one("mcp_list_tools", id="i", server_label="s", tools=[{"name": "f", "input_schema": {"d": LARGE}}]),
-    "web_search_call": one("web_search_call", **DONE, id="i", action={"type": "search", "query": LARGE}),
-}  # fmt: skip
+    "mcp_list_tools": one(
+        "mcp_list_tools",
+        id="i",
+        server_label="s",
+        tools=[{"name": "f", "input_schema": {"d": LARGE}}],
+    ),
+    "web_search_call": one(
+        "web_search_call", **DONE, id="i", action={"type": "search", "query": LARGE}
+    ),
+}
 
 PDF = {"type": "base64", "media_type": "application/pdf", "data": "QUJD" * 900}
 TEXT_SOURCE = {"type": "text", "media_type": "text/plain", "data": LARGE}
@@ -164,13 +216,19 @@ FOUND = {
 ANTHROPIC: dict[str, Case] = {
     "tool_use": tool({}, body=LARGE),
     "tool_result": tool({"content": LARGE}),
-    "tool_result of blocks": tool({"content": [{"type": "text", "text": LARGE}, {"type": "document", "source": PDF}]}),
-    "server_tool_use": server_tool("code_execution", ran("code_execution_result") | {"stdout": ""}, shrinks=False, code=LARGE),
+    "tool_result of blocks": tool(
+        {"content": [{"type": "text", "text": LARGE}, {"type": "document", "source": PDF}]}
+    ),
+    "server_tool_use": server_tool(
+        "code_execution", ran("code_execution_result") | {"stdout": ""}, shrinks=False, code=LARGE
+    ),
     "web_search_tool_result": server_tool("web_search", [SEARCHED], shrinks=False),
     "web_fetch_tool_result": server_tool("web_fetch", fetched(TEXT_SOURCE)),
     "web_fetch_tool_result with a PDF": server_tool("web_fetch", fetched(PDF), shrinks=False),
     "code_execution_tool_result": server_tool("code_execution", ran("code_execution_result")),
-    "bash_code_execution_tool_result": server_tool("bash_code_execution", ran("bash_code_execution_result")),
+    "bash_code_execution_tool_result": server_tool(
+        "bash_code_execution", ran("bash_code_execution_result")
+    ),
     "text_editor_code_execution_tool_result": server_tool("text_editor_code_execution", VIEWED),
     "tool_search_tool_result": server_tool("tool_search_tool_bm25", FOUND, shrinks=False),
     "text": one("text", text=LARGE),
@@ -179,8 +237,10 @@ ANTHROPIC: dict[str, Case] = {
     "container_upload": one("container_upload", file_id=LARGE),
     "document": one("document", source=PDF),
     "image": one("image", source=PDF | {"media_type": "image/png"}),
-    "search_result": one("search_result", source="u", title="t", content=[{"type": "text", "text": LARGE}]),
-}  # fmt: skip
+    "search_result": one(
+        "search_result", source="u", title="t", content=[{"type": "text", "text": LARGE}]
+    ),
+}
 
 
 def responses_history(items: tuple[dict[str, Any], ...]) -> list[Any]:

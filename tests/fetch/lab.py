@@ -30,9 +30,20 @@ import fetchstash
 FETCHSTASH = str(Path(fetchstash.__file__).parents[1])
 REDIRECTOR = "http://public.test/to/"
 WAYS = (
-    "cookies", "refresh", "meta", "frame", "script", "embed", "alternate", "twin", "next",
-    "outline", "site", "rule", "part",
-)  # fmt: skip
+    "cookies",
+    "refresh",
+    "meta",
+    "frame",
+    "script",
+    "embed",
+    "alternate",
+    "twin",
+    "next",
+    "outline",
+    "site",
+    "rule",
+    "part",
+)
 """Where a server may name an address: lab_servers.py has a page for each.
 
 No rule takes an address out of an answer: "rule" and "part" are redirects of a rule's requests, for
@@ -176,9 +187,11 @@ async def take_row(fetcher: Any, extractor: Any, row: Row, sniffer: Sniffer) -> 
     via: str = row["via"]
     url = page + _PATHS.get(via, via)
     settings = {
-        "store.url": "memory:", "fetch.deadline_seconds": 10, "fetch.browser": ["off"],
+        "store.url": "memory:",
+        "fetch.deadline_seconds": 10,
+        "fetch.browser": ["off"],
         "ingest.site_rate": 0,  # its pace would take nearly half of a row's time
-    }  # fmt: skip
+    }
     result: Row = {"id": row["id"], "fetched": "", "error": ""}
     sniffer.attempts()
     try:

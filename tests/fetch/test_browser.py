@@ -151,13 +151,15 @@ async def test_a_forbidden_address_is_refused_before_a_browser_starts(
 @pytest.mark.parametrize(
     ("page", "error"),
     [
-        (Page(b"<script>location = 'http://127.0.0.2/'</script>", {"Content-Type": "text/html"}),
-         FetchFailed),
+        (
+            Page(b"<script>location = 'http://127.0.0.2/'</script>", {"Content-Type": "text/html"}),
+            FetchFailed,
+        ),
         (Page(b"no", {"Content-Type": "text/html"}, 500), FetchFailed),
         (Page(b"bytes", {"Content-Type": "application/octet-stream"}), FetchFailed),
     ],
     ids=["leads inside", "server error", "download"],
-)  # fmt: skip
+)
 async def test_what_is_no_page_is_one_clear_error(
     page: Page, error: type[FetchstashError], fetcher: HttpFetcher, site: Site, tmp_path: Path
 ) -> None:

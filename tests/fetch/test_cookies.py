@@ -56,7 +56,10 @@ SCOPES = {
     "an address": ("k=v; domain=1.2.3.4", "https://1.2.3.4", "https://1.2.3.4", "k=v"),
     "a part of one": ("k=v; domain=3.4", "https://1.2.3.4", "https://1.2.3.4", ""),
     "in letters of any script": (
-        "k=v; domain=BÜCHER.de; path=/", "https://a.xn--bcher-kva.de", "https://bücher.de", "k=v"
+        "k=v; domain=BÜCHER.de; path=/",
+        "https://a.xn--bcher-kva.de",
+        "https://bücher.de",
+        "k=v",
     ),
     "the folder": ("k=v", WWW, SHOP + "/a/b", "k=v"),
     "not beside it": ("k=v", WWW, SHOP + "/a/bc", ""),
@@ -87,7 +90,7 @@ SCOPES = {
     "spent by date": ("k=v; Expires=1 Jan 1970 00:00:00", A, A, ""),
     "max-age before expires": ("k=v; Max-Age=9; Expires=1 Jan 1970 00:00:00", A, A, "k=v"),
     "no date": ("k=v; Expires=soon; Max-Age=x", A, A, "k=v"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("field", "setter", "asked", "header"), SCOPES.values(), ids=SCOPES)
@@ -227,8 +230,11 @@ async def test_a_cookie_goes_to_no_other_site_and_to_the_page_that_a_page_leads_
     page = await public.fetch("http://a.example/", tmp_path)
     await public.fetch("/next", tmp_path, after=page)
     assert [entry for entry in got if "robots" not in entry[0]] == [
-        ("a.example/", ""), ("b.example/", ""), ("a.example/end", "k=v"), ("a.example/next", "k=v"),
-    ]  # fmt: skip
+        ("a.example/", ""),
+        ("b.example/", ""),
+        ("a.example/end", "k=v"),
+        ("a.example/next", "k=v"),
+    ]
 
 
 async def test_an_error_page_that_echoes_a_cookie_is_shown_without_it(
@@ -263,8 +269,10 @@ def playwright(*cookies: dict[str, object]) -> str:
 
 FILES = {
     "Netscape": netscape(
-        cookie("one"), ("#HttpOnly_127.0.0.1", *cookie("two")[1:]),
-        cookie("old", expires="1700000000"), cookie("other", ".example.org"),
+        cookie("one"),
+        ("#HttpOnly_127.0.0.1", *cookie("two")[1:]),
+        cookie("old", expires="1700000000"),
+        cookie("other", ".example.org"),
     ),
     "Playwright": playwright(
         {"name": "one", "value": SECRET, "domain": "127.0.0.1"},
@@ -273,7 +281,7 @@ FILES = {
         {"name": "tls", "value": SECRET, "domain": "127.0.0.1", "secure": True},
         {"name": "other", "value": SECRET, "domain": ".example.org"},
     ),
-}  # fmt: skip
+}
 
 
 def private(path: Path, text: str) -> str:
@@ -326,7 +334,7 @@ BROKEN = {
     "cut JSON": ('{"cookies": [', "is no file of cookies"),
     "nothing for it": (FILES["Netscape"].replace("127.0.0.1", "a.test"), "has no cookie for 127"),
     "too much": ("#" * (2**20 + 1), "is larger than 1 MiB"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("fault", BROKEN)

@@ -42,11 +42,21 @@ REFUSED: Mapping[str, tuple[str, str, str]] = {
     **{
         name: (ORIGIN, name, "fetchstash sets itself")
         for name in (
-            "Host", "content-length", "Connection", "Keep-Alive", "Proxy-Authorization", "TE",
-            "Trailer", "Transfer-Encoding", "Upgrade", "Accept-Encoding", "If-None-Match", "Range",
+            "Host",
+            "content-length",
+            "Connection",
+            "Keep-Alive",
+            "Proxy-Authorization",
+            "TE",
+            "Trailer",
+            "Transfer-Encoding",
+            "Upgrade",
+            "Accept-Encoding",
+            "If-None-Match",
+            "Range",
         )
     },
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -204,10 +214,15 @@ async def test_content_disposition_gives_the_name(
 @pytest.mark.parametrize(
     ("given_name", "safe"),
     [
-        ("../../etc/passwd", "passwd"), ("C:\\x\\y.txt", "y.txt"), ("..", ""), (".", ""),
-        ("a\x00b\r\nc", "ab c"), ("a:b|c", "a_b_c"), ("  ", ""),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\x\\y.txt", "y.txt"),
+        ("..", ""),
+        (".", ""),
+        ("a\x00b\r\nc", "ab c"),
+        ("a:b|c", "a_b_c"),
+        ("  ", ""),
     ],
-)  # fmt: skip
+)
 async def test_a_name_has_no_folders_and_no_control_characters(
     site: Site, http: HttpFetcher, tmp_path: Path, given_name: str, safe: str
 ) -> None:

@@ -16,21 +16,45 @@ pytestmark = [
 ]
 
 BLOCKED = [
-    "http://10.0.0.1/", "http://127.0.0.1/", "http://169.254.169.254/latest/meta-data/",
-    "http://168.63.129.16/", "http://[::1]/", "http://[::ffff:10.0.0.1]/",
-    "http://[64:ff9b::a00:1]/", "http://[2002:7f00:1::]/", "http://[fe80::1]/", "http://0.0.0.0/",
-    "http://0x7f000001/", "http://127.1/", "http://①②⑦.⓪.⓪.①/", "http://example.com:22/",
-    "http://example.com:2375/", "http://localhost/", "http://ip6-localhost/",
-    "http://metadata.google.internal/", "http://kubernetes.default.svc/", "http://10.0.0.1.nip.io/",
-    "https://127.0.0.1.sslip.io/", "http://x.mixed.test/", "http://user@10.0.0.1/",
+    "http://10.0.0.1/",
+    "http://127.0.0.1/",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://168.63.129.16/",
+    "http://[::1]/",
+    "http://[::ffff:10.0.0.1]/",
+    "http://[64:ff9b::a00:1]/",
+    "http://[2002:7f00:1::]/",
+    "http://[fe80::1]/",
+    "http://0.0.0.0/",
+    "http://0x7f000001/",
+    "http://127.1/",
+    "http://①②⑦.⓪.⓪.①/",
+    "http://example.com:22/",
+    "http://example.com:2375/",
+    "http://localhost/",
+    "http://ip6-localhost/",
+    "http://metadata.google.internal/",
+    "http://kubernetes.default.svc/",
+    "http://10.0.0.1.nip.io/",
+    "https://127.0.0.1.sslip.io/",
+    "http://x.mixed.test/",
+    "http://user@10.0.0.1/",
     "http://twisted.test/",
-]  # fmt: skip
+]
 ALLOWED = [
-    "http://example.com/", "https://example.com/", "https://example.com:8443/", "http://8.8.8.8/",
-    "https://8.8.4.4/", "http://[2606:4700:4700::1111]/", "https://[2606:4700:4700::1111]/",
-    "http://dual.test/", "https://bücher.example/", "https://example.com./",
-    "http://8.8.8.8.nip.io/", "http://six.test/",
-]  # fmt: skip
+    "http://example.com/",
+    "https://example.com/",
+    "https://example.com:8443/",
+    "http://8.8.8.8/",
+    "https://8.8.4.4/",
+    "http://[2606:4700:4700::1111]/",
+    "https://[2606:4700:4700::1111]/",
+    "http://dual.test/",
+    "https://bücher.example/",
+    "https://example.com./",
+    "http://8.8.8.8.nip.io/",
+    "http://six.test/",
+]
 NAMES = {"twisted.test": ["::ffff:169.254.169.254"], "six.test": ["2606:4700::1111"]}
 
 

@@ -20,12 +20,33 @@ pytestmark = pytest.mark.anyio
 Pipe = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 INSIDE = (
-    "127.0.0.1", "127.1", "0x7f000001", "2130706433", "0177.0.0.1", "0.0.0.0", "[::1]", "[::]",
-    "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]", "[fe80::1]", "localhost",
-    "localhost.", "LOCALHOST", "ip6-localhost", "10.0.0.1", "172.16.0.1", "192.168.1.1",
-    "169.254.169.254", "[fd00:ec2::254]", "100.100.100.200", "metadata.google.internal",
-    "router", "printer.local", "kubernetes.default.svc",
-)  # fmt: skip
+    "127.0.0.1",
+    "127.1",
+    "0x7f000001",
+    "2130706433",
+    "0177.0.0.1",
+    "0.0.0.0",
+    "[::1]",
+    "[::]",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:7f00:1]",
+    "[64:ff9b::7f00:1]",
+    "[fe80::1]",
+    "localhost",
+    "localhost.",
+    "LOCALHOST",
+    "ip6-localhost",
+    "10.0.0.1",
+    "172.16.0.1",
+    "192.168.1.1",
+    "169.254.169.254",
+    "[fd00:ec2::254]",
+    "100.100.100.200",
+    "metadata.google.internal",
+    "router",
+    "printer.local",
+    "kubernetes.default.svc",
+)
 
 
 @dataclass
@@ -164,11 +185,17 @@ async def test_the_operator_s_domains_and_ports_hold_for_all_that_a_page_loads(
 @pytest.mark.parametrize(
     "request_line",
     [
-        "CONNECT 127.0.0.1 HTTP/1.1", "CONNECT :80 HTTP/1.1", "CONNECT a:99999 HTTP/1.1",
-        "GET / HTTP/1.1", "GET ftp://example.org/ HTTP/1.1", "GET https://example.org/ HTTP/1.1",
-        "GET http://user:pw@example.org/ HTTP/1.1", "CONNECT", "nonsense",
+        "CONNECT 127.0.0.1 HTTP/1.1",
+        "CONNECT :80 HTTP/1.1",
+        "CONNECT a:99999 HTTP/1.1",
+        "GET / HTTP/1.1",
+        "GET ftp://example.org/ HTTP/1.1",
+        "GET https://example.org/ HTTP/1.1",
+        "GET http://user:pw@example.org/ HTTP/1.1",
+        "CONNECT",
+        "nonsense",
     ],
-)  # fmt: skip
+)
 async def test_what_is_no_request_for_a_proxy_is_refused(request_line: str) -> None:
     async with listening() as proxy:
         answer = await sent(proxy, request_line)

@@ -23,9 +23,20 @@ from fetchstash.gateway._upstream import Upstream
 from fetchstash.stash import Stash
 
 __all__ = [
-    "AT_ONCE", "MODERN_META", "Line", "Message", "Peer", "Server", "asking", "gateway",
-    "initialize", "let_wait", "names", "silent", "tools",
-]  # fmt: skip
+    "AT_ONCE",
+    "MODERN_META",
+    "Line",
+    "Message",
+    "Peer",
+    "Server",
+    "asking",
+    "gateway",
+    "initialize",
+    "let_wait",
+    "names",
+    "silent",
+    "tools",
+]
 
 AT_ONCE = _rpc.AT_ONCE
 OPENING = ("initialize", "server/discover")

@@ -85,15 +85,18 @@ def unmapped(text: str, shift: int = 29) -> bytes:
         b" /Ascent 800 /Descent -200 /CapHeight 700 /StemV 80 >>"
     )
     system = b"/CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >>"
-    return write_objects([
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Kids [3 0 R 7 0 R] /Count 2 /MediaBox [0 0 595 842] >>",
-        b"<< /Type /Page /Parent 2 0 R /Resources << /Font << /F1 8 0 R >> >> /Contents 9 0 R >>",
-        b"<< /Type /Font /Subtype /Type0 /BaseFont /F /Encoding /Identity-H /DescendantFonts [5 0 R] >>",
-        b"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /F %s /DW 500 /FontDescriptor 6 0 R >>" % system,
-        descriptor,
-        b"<< /Type /Page /Parent 2 0 R /Resources << /Font << /F1 4 0 R >> >> /Contents 10 0 R >>",
-        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
-        stream(b"BT /F1 10 Tf 60 780 Td (%s) Tj ET" % SENTENCE.encode()),
-        stream(shown.encode()),
-    ])  # fmt: skip
+    return write_objects(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R >>",
+            b"<< /Type /Pages /Kids [3 0 R 7 0 R] /Count 2 /MediaBox [0 0 595 842] >>",
+            b"<< /Type /Page /Parent 2 0 R /Resources << /Font << /F1 8 0 R >> >> /Contents 9 0 R >>",
+            b"<< /Type /Font /Subtype /Type0 /BaseFont /F /Encoding /Identity-H /DescendantFonts [5 0 R] >>",
+            b"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /F %s /DW 500 /FontDescriptor 6 0 R >>"
+            % system,
+            descriptor,
+            b"<< /Type /Page /Parent 2 0 R /Resources << /Font << /F1 4 0 R >> >> /Contents 10 0 R >>",
+            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+            stream(b"BT /F1 10 Tf 60 780 Td (%s) Tj ET" % SENTENCE.encode()),
+            stream(shown.encode()),
+        ]
+    )

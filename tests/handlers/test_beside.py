@@ -70,16 +70,27 @@ def pptx(pack: Pack) -> bytes:
     comments = (
         '<p:cmLst xmlns:p="p"><p:cm authorId="0"><p:text>Is this so?</p:text></p:cm></p:cmLst>'
     )
-    return pack({
-        "ppt/presentation.xml": '<p:presentation xmlns:p="p" xmlns:r="r"><p:sldIdLst><p:sldId r:id="slide"/></p:sldIdLst></p:presentation>',
-        "ppt/_rels/presentation.xml.rels": relations(slide="slides/slide1.xml"),
-        "ppt/slides/slide1.xml": slide,
-        "ppt/slides/_rels/slide1.xml.rels": relations(image="../media/a.png", chart="../charts/chart1.xml", comments="../comments/comment1.xml"),
-        "ppt/media/a.png": RED, "ppt/charts/chart1.xml": CHART, "ppt/comments/comment1.xml": comments,
-    })  # fmt: skip
+    return pack(
+        {
+            "ppt/presentation.xml": '<p:presentation xmlns:p="p" xmlns:r="r"><p:sldIdLst><p:sldId r:id="slide"/></p:sldIdLst></p:presentation>',
+            "ppt/_rels/presentation.xml.rels": relations(slide="slides/slide1.xml"),
+            "ppt/slides/slide1.xml": slide,
+            "ppt/slides/_rels/slide1.xml.rels": relations(
+                image="../media/a.png",
+                chart="../charts/chart1.xml",
+                comments="../comments/comment1.xml",
+            ),
+            "ppt/media/a.png": RED,
+            "ppt/charts/chart1.xml": CHART,
+            "ppt/comments/comment1.xml": comments,
+        }
+    )
 
 
-SPACES = " ".join(f'xmlns:{name}="{name}"' for name in ("office", "text", "table", "draw", "xlink", "svg", "chart", "style", "dc"))  # fmt: skip
+SPACES = " ".join(
+    f'xmlns:{name}="{name}"'
+    for name in ("office", "text", "table", "draw", "xlink", "svg", "chart", "style", "dc")
+)
 
 
 def odt(pack: Pack) -> bytes:
@@ -110,12 +121,14 @@ def odt(pack: Pack) -> bytes:
 
 def epub(pack: Pack) -> bytes:
     package = '<package><manifest><item id="a" href="text/one.xhtml"/></manifest><spine><itemref idref="a"/></spine></package>'
-    return pack({
-        "META-INF/container.xml": '<container><rootfiles><rootfile full-path="OPS/book.opf"/></rootfiles></container>',
-        "OPS/book.opf": package,
-        "OPS/text/one.xhtml": '<html><body><p>One</p><img src="../img/a.png" alt="A red box"/></body></html>',
-        "OPS/img/a.png": RED,
-    })  # fmt: skip
+    return pack(
+        {
+            "META-INF/container.xml": '<container><rootfiles><rootfile full-path="OPS/book.opf"/></rootfiles></container>',
+            "OPS/book.opf": package,
+            "OPS/text/one.xhtml": '<html><body><p>One</p><img src="../img/a.png" alt="A red box"/></body></html>',
+            "OPS/img/a.png": RED,
+        }
+    )
 
 
 DOCUMENTS = {"docx": docx, "pptx": pptx, "odf": odt, "epub": epub}
@@ -186,16 +199,22 @@ def test_headers_and_footers_of_a_text_document_stand_once_at_its_end(
 def test_comments_and_charts_of_a_workbook_follow_its_sheets(pack: Pack, read: Read) -> None:
     main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
     package = 'xmlns="http://schemas.openxmlformats.org/package/2006/relationships"'
-    data = pack({
-        "[Content_Types].xml": "<Types/>",
-        "_rels/.rels": relations(officeDocument="xl/workbook.xml").replace("<Relationships>", f"<Relationships {package}>"),
-        "xl/workbook.xml": f'<workbook {main} xmlns:r="{TYPES}"><sheets><sheet name="Prices" sheetId="1" r:id="worksheet"/></sheets></workbook>',
-        "xl/_rels/workbook.xml.rels": relations(worksheet="worksheets/sheet1.xml").replace("<Relationships>", f"<Relationships {package}>"),
-        "xl/worksheets/sheet1.xml": f'<worksheet {main}><sheetData><row><c r="A1"><v>1</v></c></row></sheetData></worksheet>',
-        "xl/worksheets/_rels/sheet1.xml.rels": relations(comments="../comments1.xml"),
-        "xl/comments1.xml": f'<comments {main}><authors><author>Ada</author></authors><commentList><comment ref="B2" authorId="0"><text><r><t>Check </t></r><r><t>this.</t></r></text></comment></commentList></comments>',
-        "xl/charts/chart1.xml": CHART,
-    })  # fmt: skip
+    data = pack(
+        {
+            "[Content_Types].xml": "<Types/>",
+            "_rels/.rels": relations(officeDocument="xl/workbook.xml").replace(
+                "<Relationships>", f"<Relationships {package}>"
+            ),
+            "xl/workbook.xml": f'<workbook {main} xmlns:r="{TYPES}"><sheets><sheet name="Prices" sheetId="1" r:id="worksheet"/></sheets></workbook>',
+            "xl/_rels/workbook.xml.rels": relations(worksheet="worksheets/sheet1.xml").replace(
+                "<Relationships>", f"<Relationships {package}>"
+            ),
+            "xl/worksheets/sheet1.xml": f'<worksheet {main}><sheetData><row><c r="A1"><v>1</v></c></row></sheetData></worksheet>',
+            "xl/worksheets/_rels/sheet1.xml.rels": relations(comments="../comments1.xml"),
+            "xl/comments1.xml": f'<comments {main}><authors><author>Ada</author></authors><commentList><comment ref="B2" authorId="0"><text><r><t>Check </t></r><r><t>this.</t></r></text></comment></commentList></comments>',
+            "xl/charts/chart1.xml": CHART,
+        }
+    )
     text = read("sheets", data)[1]
     assert text.startswith("## Prices (A1:A1)\n1\n")
     assert text.endswith(f"## Comments\n\n- Prices!B2 (Ada): Check this.\n\n{DATA}")

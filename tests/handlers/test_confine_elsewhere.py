@@ -16,9 +16,13 @@ from fetchstash.handlers._worker import _confine, _windows
 from fetchstash.handlers._worker._process import Room
 
 FAILING = (
-    "OpenProcessToken", "CreateRestrictedToken", "SetTokenInformation", "CreateProcessAsUserW",
-    "AssignProcessToJobObject", "SetInformationJobObject",
-)  # fmt: skip
+    "OpenProcessToken",
+    "CreateRestrictedToken",
+    "SetTokenInformation",
+    "CreateProcessAsUserW",
+    "AssignProcessToJobObject",
+    "SetInformationJobObject",
+)
 
 
 @pytest.fixture
@@ -99,12 +103,20 @@ def test_the_worker_of_windows_runs_only_in_its_job_and_with_the_restricted_toke
     calls = run()
     names = [name for name, _ in calls if not name.startswith(("Get", "Local", "Close", "SetHan"))]
     assert names == [
-        "OpenProcessToken", "CreateRestrictedToken", "ConvertStringSidToSidW",
-        "SetTokenInformation", "ConvertStringSecurityDescriptorToSecurityDescriptorW",
-        "SetNamedSecurityInfoW", "CreateJobObjectW", "SetInformationJobObject",
-        "SetInformationJobObject", "CreateProcessAsUserW", "AssignProcessToJobObject",
-        "ResumeThread", "WaitForSingleObject",
-    ]  # fmt: skip
+        "OpenProcessToken",
+        "CreateRestrictedToken",
+        "ConvertStringSidToSidW",
+        "SetTokenInformation",
+        "ConvertStringSecurityDescriptorToSecurityDescriptorW",
+        "SetNamedSecurityInfoW",
+        "CreateJobObjectW",
+        "SetInformationJobObject",
+        "SetInformationJobObject",
+        "CreateProcessAsUserW",
+        "AssignProcessToJobObject",
+        "ResumeThread",
+        "WaitForSingleObject",
+    ]
     arguments = dict(calls)
     assert arguments["OpenProcessToken"][1] == 0x8B  # assign, duplicate, query, adjust default
     # DISABLE_MAX_PRIVILEGE and LUA_TOKEN, then three empty lists, each with its count first.

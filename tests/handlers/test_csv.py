@@ -57,12 +57,20 @@ def test_quotes_do_not_slow_the_dialect_down(read: Read) -> None:
 @pytest.mark.parametrize(
     ("cell", "kind"),
     [
-        ("3", "integer"), ("-1,234,567", "integer"), ("3.5", "number"), ("1e-9", "number"),
-        ("12 %", "text"), ("12%", "number"), ("2024-01-02", "date"),
-        ("2024-01-02T03:04:05Z", "date"), ("1.2.2024", "date"), ("yes", "boolean"), ("", "empty"),
+        ("3", "integer"),
+        ("-1,234,567", "integer"),
+        ("3.5", "number"),
+        ("1e-9", "number"),
+        ("12 %", "text"),
+        ("12%", "number"),
+        ("2024-01-02", "date"),
+        ("2024-01-02T03:04:05Z", "date"),
+        ("1.2.2024", "date"),
+        ("yes", "boolean"),
+        ("", "empty"),
         ("x", "text"),
     ],
-)  # fmt: skip
+)
 def test_a_cell_has_a_type(read: Read, cell: str, kind: str) -> None:
     extracted, _ = read("csv", f"key\tvalue\nk\t{cell}\n".encode())
     assert extracted.facts.structure_info.endswith(f"(tab): key text, value {kind}")
@@ -103,14 +111,18 @@ def test_a_row_is_a_line(read: Read, source: str, text: str) -> None:
         pytest.param('"x\ty\n1\t2\n3\t4"\n', None, "3", id="in the header"),
         pytest.param(
             'name\tkind\nx\t"two\nlines"\ny\t"a\tb"\n',
-            'name\tkind\nx\t"two⏎lines"\ny\t"a\tb"\n', "y", id="as Excel quotes",
+            'name\tkind\nx\t"two⏎lines"\ny\t"a\tb"\n',
+            "y",
+            id="as Excel quotes",
         ),
         pytest.param(
             'name\tkind\nx\tsee:"a\ny\t"two\nlines"\nz\tsee:"b\n',
-            'name\tkind\nx\tsee:"a\ny\t"two⏎lines"\nz\tsee:"b\n', "y", id="beside signs",
+            'name\tkind\nx\tsee:"a\ny\t"two⏎lines"\nz\tsee:"b\n',
+            "y",
+            id="beside signs",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_quote_in_a_table_of_tabs_is_a_sign_unless_all_rows_are_well_formed_with_it(
     read: Read, save: Save, source: str, text: str | None, third: str
 ) -> None:

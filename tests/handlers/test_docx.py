@@ -70,37 +70,88 @@ def docx(body: str, **parts: str) -> bytes:
         f'<Relationship Id="r{kind}" Type="{TYPES}/{kind}" Target="{kind}.xml"/>' for kind in parts
     )
     relations += f'<Relationship Id="web" Type="{TYPES}/hyperlink" Target="https://example.org/" TargetMode="External"/>'
-    return packed({
-        "[Content_Types].xml": "<Types/>",
-        "docProps/core.xml": CORE,
-        "word/_rels/document.xml.rels": f"<Relationships>{relations}</Relationships>",
-        "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
-        **{f"word/{kind}.xml": content for kind, content in parts.items()},
-    })  # fmt: skip
+    return packed(
+        {
+            "[Content_Types].xml": "<Types/>",
+            "docProps/core.xml": CORE,
+            "word/_rels/document.xml.rels": f"<Relationships>{relations}</Relationships>",
+            "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
+            **{f"word/{kind}.xml": content for kind, content in parts.items()},
+        }
+    )
 
 
 STRUCTURES = {
     "text": (paragraph("Text."), "Text.\n\n"),
-    "styles": (paragraph("Big", "Titel") + paragraph("One", "H1") + paragraph("Based", "Chapter"), "# Big\n\n# One\n\n# Based\n\n"),
+    "styles": (
+        paragraph("Big", "Titel") + paragraph("One", "H1") + paragraph("Based", "Chapter"),
+        "# Big\n\n# One\n\n# Based\n\n",
+    ),
     "outline level": (paragraph("Level", properties='<w:outlineLvl w:val="2"/>'), "### Level\n\n"),
     "ring of styles": (paragraph("Round", "Loop"), "Round\n\n"),
     "bullets": (item("a", 1) + item("b", 1, 1) + paragraph("c", "Bullets"), "- a\n  - b\n- c\n\n"),
-    "numbers": (item("a", 2) + item("b", 2) + item("b1", 2, 1) + item("c", 2) + item("c1", 2, 1), NUMBERED),
+    "numbers": (
+        item("a", 2) + item("b", 2) + item("b1", 2, 1) + item("c", 2) + item("c1", 2, 1),
+        NUMBERED,
+    ),
     "no list": (item("none", 0), "none\n\n"),
-    "table": (table(["Name", "Age"], ["Ada", "36 | 37"]), "| Name | Age |\n| --- | --- |\n| Ada | 36 \\| 37 |\n\n"),
-    "cell of two columns": (table([f'<w:tcPr><w:gridSpan w:val="2"/></w:tcPr>{paragraph("Both")}', "C"], ["1", "2", "3"]), "| Both |  | C |\n| --- | --- | --- |\n| 1 | 2 | 3 |\n\n"),
-    "table in table": (table(["A", table(["x", "y"])], ["B", "C"]), "| A | x \\| y |\n| --- | --- |\n| B | C |\n\n"),
+    "table": (
+        table(["Name", "Age"], ["Ada", "36 | 37"]),
+        "| Name | Age |\n| --- | --- |\n| Ada | 36 \\| 37 |\n\n",
+    ),
+    "cell of two columns": (
+        table(
+            [f'<w:tcPr><w:gridSpan w:val="2"/></w:tcPr>{paragraph("Both")}', "C"], ["1", "2", "3"]
+        ),
+        "| Both |  | C |\n| --- | --- | --- |\n| 1 | 2 | 3 |\n\n",
+    ),
+    "table in table": (
+        table(["A", table(["x", "y"])], ["B", "C"]),
+        "| A | x \\| y |\n| --- | --- |\n| B | C |\n\n",
+    ),
     "box": (table(["boxed"]), "boxed\n\n"),
-    "link": ('<w:p><w:hyperlink r:id="web"><w:r><w:t>site</w:t></w:r></w:hyperlink></w:p>', "[site](https://example.org/)\n\n"),
-    "tab and break": ("<w:p><w:r><w:t>a</w:t><w:tab/><w:t>b</w:t><w:br/><w:t>c</w:t></w:r></w:p>", "a\tb\nc\n\n"),
-    "tracked change": ("<w:p><w:del><w:r><w:delText>old</w:delText></w:r></w:del><w:ins><w:r><w:t>new</w:t></w:r></w:ins></w:p>", "~~old~~<ins>new</ins>\n\n"),
-    "moved text": ("<w:p><w:moveFrom><w:r><w:t>gone </w:t></w:r></w:moveFrom><w:r><w:t>stays</w:t></w:r><w:moveTo><w:r><w:t> gone</w:t></w:r></w:moveTo></w:p>", "~~gone~~ stays <ins>gone</ins>\n\n"),
-    "scripts": ("<w:p>" + run("10") + run("-", SUP) + run("3", SUP) + run(" CO") + run("2", SUB) + run(" on the 1") + run("st", SUP) + "</w:p>", "10^{-3} CO_2 on the 1st\n\n"),
-    "struck out": ("<w:p>" + run("old ", "<w:strike/>") + run("new", '<w:strike w:val="0"/>') + "</w:p>", "~~old~~ new\n\n"),
-    "look before a change": ("<w:p>" + run("x", "<w:rPrChange><w:rPr><w:strike/></w:rPr></w:rPrChange>") + "</w:p>", "x\n\n"),
-    "field code": ("<w:p><w:r><w:instrText>PAGE</w:instrText></w:r><w:r><w:t>7</w:t></w:r></w:p>", "7\n\n"),
+    "link": (
+        '<w:p><w:hyperlink r:id="web"><w:r><w:t>site</w:t></w:r></w:hyperlink></w:p>',
+        "[site](https://example.org/)\n\n",
+    ),
+    "tab and break": (
+        "<w:p><w:r><w:t>a</w:t><w:tab/><w:t>b</w:t><w:br/><w:t>c</w:t></w:r></w:p>",
+        "a\tb\nc\n\n",
+    ),
+    "tracked change": (
+        "<w:p><w:del><w:r><w:delText>old</w:delText></w:r></w:del><w:ins><w:r><w:t>new</w:t></w:r></w:ins></w:p>",
+        "~~old~~<ins>new</ins>\n\n",
+    ),
+    "moved text": (
+        "<w:p><w:moveFrom><w:r><w:t>gone </w:t></w:r></w:moveFrom><w:r><w:t>stays</w:t></w:r><w:moveTo><w:r><w:t> gone</w:t></w:r></w:moveTo></w:p>",
+        "~~gone~~ stays <ins>gone</ins>\n\n",
+    ),
+    "scripts": (
+        "<w:p>"
+        + run("10")
+        + run("-", SUP)
+        + run("3", SUP)
+        + run(" CO")
+        + run("2", SUB)
+        + run(" on the 1")
+        + run("st", SUP)
+        + "</w:p>",
+        "10^{-3} CO_2 on the 1st\n\n",
+    ),
+    "struck out": (
+        "<w:p>" + run("old ", "<w:strike/>") + run("new", '<w:strike w:val="0"/>') + "</w:p>",
+        "~~old~~ new\n\n",
+    ),
+    "look before a change": (
+        "<w:p>" + run("x", "<w:rPrChange><w:rPr><w:strike/></w:rPr></w:rPrChange>") + "</w:p>",
+        "x\n\n",
+    ),
+    "field code": (
+        "<w:p><w:r><w:instrText>PAGE</w:instrText></w:r><w:r><w:t>7</w:t></w:r></w:p>",
+        "7\n\n",
+    ),
     "text box once": (TEXT_BOX, "box\n\nhost\n\n"),
-}  # fmt: skip
+}
 test_structure_becomes_markdown = reads(
     "docx", {name: (docx(body), text) for name, (body, text) in STRUCTURES.items()}
 )
@@ -234,22 +285,53 @@ FORMULAS = {
     "long exponent": (math("sSup", math("e", r("10")), math("sup", r("\u22123"))), "10^{-3}"),
     "index": (math("sSub", math("e", r("a")), math("sub", r("ij"))), "a_{ij}"),
     "both": (math("sSubSup", math("e", r("a")), math("sub", r("i")), math("sup", r("2"))), "a_i^2"),
-    "square root": (math("rad", '<m:radPr><m:degHide m:val="1"/></m:radPr>', math("deg"), math("e", SQUARED)), r"\sqrt{x^2}"),
+    "square root": (
+        math("rad", '<m:radPr><m:degHide m:val="1"/></m:radPr>', math("deg"), math("e", SQUARED)),
+        r"\sqrt{x^2}",
+    ),
     "cube root": (math("rad", math("deg", r("3")), math("e", r("x"))), r"\sqrt[3]{x}"),
-    "sum": (math("nary", sign("nary", "∑"), math("sub", r("i=1")), math("sup", r("n")), math("e", r("i"))), "∑_{i=1}^n i"),
-    "integral": (math("nary", math("sub", r("0")), math("sup", r("1")), math("e", r("f(x)dx"))), "∫_0^1 f(x)dx"),
+    "sum": (
+        math(
+            "nary", sign("nary", "∑"), math("sub", r("i=1")), math("sup", r("n")), math("e", r("i"))
+        ),
+        "∑_{i=1}^n i",
+    ),
+    "integral": (
+        math("nary", math("sub", r("0")), math("sup", r("1")), math("e", r("f(x)dx"))),
+        "∫_0^1 f(x)dx",
+    ),
     "brackets": (math("d", sign("d", "[", "begChr"), math("e", r("x"))), "[x)"),
-    "braces": (math("d", '<m:dPr><m:begChr m:val="{"/><m:endChr m:val=""/></m:dPr>', math("e", r("x"))), r"\left\{ x\right."),
+    "braces": (
+        math("d", '<m:dPr><m:begChr m:val="{"/><m:endChr m:val=""/></m:dPr>', math("e", r("x"))),
+        r"\left\{ x\right.",
+    ),
     "function": (math("func", math("fName", r("sin")), math("e", r("x"))), r"\sin x"),
-    "limit": (math("func", math("fName", math("limLow", math("e", r("lim", "<m:rPr/>")), math("lim", r("x→0")))), math("e", r("x"))), r"\lim_{x→0} x"),
+    "limit": (
+        math(
+            "func",
+            math("fName", math("limLow", math("e", r("lim", "<m:rPr/>")), math("lim", r("x→0")))),
+            math("e", r("x")),
+        ),
+        r"\lim_{x→0} x",
+    ),
     "accent": (math("acc", sign("acc", "\u20d7"), math("e", r("v"))), r"\vec{v}"),
     "bar": (math("bar", sign("bar", "top", "pos"), math("e", r("x"))), r"\overline{x}"),
-    "matrix": (math("m", math("mr", math("e", r("a")), math("e", r("b"))), math("mr", math("e", r("c")), math("e", r("d")))), r"\begin{matrix} a & b \\ c & d \end{matrix}"),
-    "system": (math("eqArr", math("e", r("x=1")), math("e", r("y=2"))), r"\begin{aligned} x=1 \\ y=2 \end{aligned}"),
+    "matrix": (
+        math(
+            "m",
+            math("mr", math("e", r("a")), math("e", r("b"))),
+            math("mr", math("e", r("c")), math("e", r("d"))),
+        ),
+        r"\begin{matrix} a & b \\ c & d \end{matrix}",
+    ),
+    "system": (
+        math("eqArr", math("e", r("x=1")), math("e", r("y=2"))),
+        r"\begin{aligned} x=1 \\ y=2 \end{aligned}",
+    ),
     "letters": (r("𝑥𝛼"), "xα"),
     "words": (r("if", "<m:rPr><m:nor/></m:rPr>"), r"\text{if}"),
     "signs": (r("50% {a}"), r"50\% \{a\}"),
-}  # fmt: skip
+}
 
 
 def with_formula(omml: str, after: str = ".") -> bytes:
@@ -266,11 +348,13 @@ test_a_formula_of_a_document_is_latex = reads(
 
 def slide(content: str) -> bytes:
     rels = '<Relationships><Relationship Id="r1" Type="x/slide" Target="slides/slide1.xml"/></Relationships>'
-    return packed({
-        "ppt/presentation.xml": '<p:presentation xmlns:p="p" xmlns:r="r"><p:sldIdLst><p:sldId r:id="r1"/></p:sldIdLst></p:presentation>',
-        "ppt/_rels/presentation.xml.rels": rels,
-        "ppt/slides/slide1.xml": f'<p:sld xmlns:p="p" xmlns:a="a" xmlns:mc="mc">{content}</p:sld>',
-    })  # fmt: skip
+    return packed(
+        {
+            "ppt/presentation.xml": '<p:presentation xmlns:p="p" xmlns:r="r"><p:sldIdLst><p:sldId r:id="r1"/></p:sldIdLst></p:presentation>',
+            "ppt/_rels/presentation.xml.rels": rels,
+            "ppt/slides/slide1.xml": f'<p:sld xmlns:p="p" xmlns:a="a" xmlns:mc="mc">{content}</p:sld>',
+        }
+    )
 
 
 SHAPE = "<p:sp><p:txBody><a:p>{}</a:p></p:txBody></p:sp>"
@@ -325,26 +409,46 @@ def pptx(*slides: str, beside: Mapping[str, str] | None = None) -> bytes:
     names = [f"slide{len(slides) - n}.xml" for n in range(len(slides))]
     listed = ((f"rId{n}", "slide", f"slides/{name}") for n, name in enumerate(names, 1))
     parts = beside or {}
-    return packed({
-        "ppt/presentation.xml": f'<p:presentation xmlns:p="p" xmlns:r="r"><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>',
-        "ppt/_rels/presentation.xml.rels": relations(*listed),
-        **{
-            f"ppt/slides/{name}": f'<p:sld xmlns:p="p" xmlns:a="a">{content}</p:sld>'
-            for name, content in zip(names, slides, strict=True)
-        },
-        f"ppt/slides/_rels/slide{len(slides)}.xml.rels": relations(*((kind, kind, f"../{kind}.xml") for kind in parts)),
-        **{f"ppt/{kind}.xml": content for kind, content in parts.items()},
-    })  # fmt: skip
+    return packed(
+        {
+            "ppt/presentation.xml": f'<p:presentation xmlns:p="p" xmlns:r="r"><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>',
+            "ppt/_rels/presentation.xml.rels": relations(*listed),
+            **{
+                f"ppt/slides/{name}": f'<p:sld xmlns:p="p" xmlns:a="a">{content}</p:sld>'
+                for name, content in zip(names, slides, strict=True)
+            },
+            f"ppt/slides/_rels/slide{len(slides)}.xml.rels": relations(
+                *((kind, kind, f"../{kind}.xml") for kind in parts)
+            ),
+            **{f"ppt/{kind}.xml": content for kind, content in parts.items()},
+        }
+    )
 
 
 SLIDES = {
-    "title": (shape("title", paragraphs("Plan")) + shape("", paragraphs("Free text")), "## Slide 1: Plan\n\nFree text\n\n"),
-    "bullets": (shape("body", paragraphs("a") + paragraphs("b", level=1)), "## Slide 1\n\n- a\n  - b\n\n"),
-    "slide number": (shape("sldNum", paragraphs("17")) + shape("", paragraphs("Text")), "## Slide 1\n\nText\n\n"),
-    "table": ("<a:tbl><a:tr><a:tc><a:p><a:r><a:t>N</a:t></a:r></a:p></a:tc><a:tc><a:p><a:r><a:t>V</a:t></a:r></a:p></a:tc></a:tr></a:tbl>", "## Slide 1\n\n| N | V |\n| --- | --- |\n\n"),
+    "title": (
+        shape("title", paragraphs("Plan")) + shape("", paragraphs("Free text")),
+        "## Slide 1: Plan\n\nFree text\n\n",
+    ),
+    "bullets": (
+        shape("body", paragraphs("a") + paragraphs("b", level=1)),
+        "## Slide 1\n\n- a\n  - b\n\n",
+    ),
+    "slide number": (
+        shape("sldNum", paragraphs("17")) + shape("", paragraphs("Text")),
+        "## Slide 1\n\nText\n\n",
+    ),
+    "table": (
+        "<a:tbl><a:tr><a:tc><a:p><a:r><a:t>N</a:t></a:r></a:p></a:tc><a:tc><a:p><a:r><a:t>V</a:t></a:r></a:p></a:tc></a:tr></a:tbl>",
+        "## Slide 1\n\n| N | V |\n| --- | --- |\n\n",
+    ),
     "picture alone": ("<p:pic/>", "## Slide 1\n\n(1 picture)\n\n"),
-    "pictures, one described": ('<p:pic><p:nvPicPr><p:cNvPr id="1" descr="A red  square"/></p:nvPicPr></p:pic><p:pic/>' + shape("", paragraphs("Text")), "## Slide 1\n\nText\n\n(2 pictures: A red square)\n\n"),
-}  # fmt: skip
+    "pictures, one described": (
+        '<p:pic><p:nvPicPr><p:cNvPr id="1" descr="A red  square"/></p:nvPicPr></p:pic><p:pic/>'
+        + shape("", paragraphs("Text")),
+        "## Slide 1\n\nText\n\n(2 pictures: A red square)\n\n",
+    ),
+}
 test_a_slide_becomes_markdown = reads(
     "pptx", {name: (pptx(body), text) for name, (body, text) in SLIDES.items()}
 )
@@ -379,10 +483,13 @@ def test_charts_diagrams_and_notes_follow_their_slide(read: Read) -> None:
     ]
 
 
-test_a_package_without_slides_is_reported = unreadable("pptx", {
-    "no slides": (pptx(), "the document holds no text"),
-    "no presentation": (packed({"other.xml": "<x/>"}), "the package holds no document"),
-})  # fmt: skip
+test_a_package_without_slides_is_reported = unreadable(
+    "pptx",
+    {
+        "no slides": (pptx(), "the document holds no text"),
+        "no presentation": (packed({"other.xml": "<x/>"}), "the package holds no document"),
+    },
+)
 
 
 # --- ODT and ODP: headings, lists, tables and notes as Markdown; slides as pages.
@@ -432,18 +539,43 @@ def odf(body: str, **members: str) -> bytes:
 
 OPENDOCUMENT = {
     "text": ("<text:p>One\n  line.</text:p>", "One line.\n\n"),
-    "heading": ('<text:h text:outline-level="2">Part</text:h><text:p>Text.</text:p>', "## Part\n\nText.\n\n"),
+    "heading": (
+        '<text:h text:outline-level="2">Part</text:h><text:p>Text.</text:p>',
+        "## Part\n\nText.\n\n",
+    ),
     "list": (items("a", "b"), "- a\n- b\n\n"),
     "numbers": (items("a", "b", style="N"), "1. a\n2. b\n\n"),
-    "nested list": (items("a", more=f"<text:list-item>{items('a1', 'a2')}</text:list-item>"), "- a\n  - a1\n  - a2\n\n"),
-    "signs": ('<text:p>a<text:s text:c="3"/>b<text:tab/>c<text:line-break/>d</text:p>', "a   b\tc\nd\n\n"),
-    "link": ('<text:p>See <text:a xlink:href="https://example.org/">this</text:a>.</text:p>', "See [this](https://example.org/).\n\n"),
+    "nested list": (
+        items("a", more=f"<text:list-item>{items('a1', 'a2')}</text:list-item>"),
+        "- a\n  - a1\n  - a2\n\n",
+    ),
+    "signs": (
+        '<text:p>a<text:s text:c="3"/>b<text:tab/>c<text:line-break/>d</text:p>',
+        "a   b\tc\nd\n\n",
+    ),
+    "link": (
+        '<text:p>See <text:a xlink:href="https://example.org/">this</text:a>.</text:p>',
+        "See [this](https://example.org/).\n\n",
+    ),
     "note": (f"<text:p>Claim{NOTE} made.</text:p>", "Claim[^1] made.\n\n[^1]: Source.\n\n"),
-    "table": (opendocument_table(["N", "V"], ["a", "1"]), "| N | V |\n| --- | --- |\n| a | 1 |\n\n"),
-    "tracked change": ("<text:tracked-changes><text:p>deleted</text:p></text:tracked-changes><text:p>kept</text:p>", "kept\n\n"),
-    "marked changes": (CHANGES + '<text:p>It <text:change text:change-id="c1"/>is <text:change-start text:change-id="c2"/>now</text:p><text:p>here<text:change-end text:change-id="c2"/>.</text:p>', "It ~~was~~is <ins>now</ins>\n\n<ins>here</ins>.\n\n"),
-    "scripts": ('<text:p>10<text:span text:style-name="Up">-3</text:span> CO<text:span text:style-name="Down">2</text:span> <text:span text:style-name="Gone">x</text:span></text:p>', "10^{-3} CO_2 ~~x~~\n\n"),
-}  # fmt: skip
+    "table": (
+        opendocument_table(["N", "V"], ["a", "1"]),
+        "| N | V |\n| --- | --- |\n| a | 1 |\n\n",
+    ),
+    "tracked change": (
+        "<text:tracked-changes><text:p>deleted</text:p></text:tracked-changes><text:p>kept</text:p>",
+        "kept\n\n",
+    ),
+    "marked changes": (
+        CHANGES
+        + '<text:p>It <text:change text:change-id="c1"/>is <text:change-start text:change-id="c2"/>now</text:p><text:p>here<text:change-end text:change-id="c2"/>.</text:p>',
+        "It ~~was~~is <ins>now</ins>\n\n<ins>here</ins>.\n\n",
+    ),
+    "scripts": (
+        '<text:p>10<text:span text:style-name="Up">-3</text:span> CO<text:span text:style-name="Down">2</text:span> <text:span text:style-name="Gone">x</text:span></text:p>',
+        "10^{-3} CO_2 ~~x~~\n\n",
+    ),
+}
 test_structure_of_opendocument_becomes_markdown = reads(
     "odf", {name: (odf(body), text) for name, (body, text) in OPENDOCUMENT.items()}
 )
@@ -473,13 +605,22 @@ def test_pictures_on_slides_are_counted_but_not_those_that_replace_a_table(read:
 ENCRYPTED = "<manifest:manifest><manifest:file-entry><manifest:encryption-data/></manifest:file-entry></manifest:manifest>"
 
 
-test_an_unreadable_document_gives_one_clear_line = unreadable("odf", {
-    "nothing": (odf(""), "the document holds no text"),
-    "open end": (odf("<text:p>"), "its XML is damaged"),
-    "deep": (odf("<text:span>" * 1_100), "nested deeper than 1,000"),
-    "encrypted": (odf("<text:p>x</text:p>", **{"META-INF/manifest.xml": ENCRYPTED}), "is encrypted"),
-    "no content": (packed({"mimetype": "application/vnd.oasis.opendocument.text"}), "holds no document"),
-})  # fmt: skip
+test_an_unreadable_document_gives_one_clear_line = unreadable(
+    "odf",
+    {
+        "nothing": (odf(""), "the document holds no text"),
+        "open end": (odf("<text:p>"), "its XML is damaged"),
+        "deep": (odf("<text:span>" * 1_100), "nested deeper than 1,000"),
+        "encrypted": (
+            odf("<text:p>x</text:p>", **{"META-INF/manifest.xml": ENCRYPTED}),
+            "is encrypted",
+        ),
+        "no content": (
+            packed({"mimetype": "application/vnd.oasis.opendocument.text"}),
+            "holds no document",
+        ),
+    },
+)
 
 
 # --- Cells that span: "^" is a cell that the one above reaches into, "<" one that the left one does.

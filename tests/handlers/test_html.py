@@ -25,10 +25,12 @@ def article(body: str) -> str:
 FRAGMENTS = {
     "a paragraph is one line": ("<p>One\n  two\tthree</p>", "One two three"),
     "a line break ends a line": (
-        "<p>First street 1<br>Second town</p>", "First street 1\nSecond town",
+        "<p>First street 1<br>Second town</p>",
+        "First street 1\nSecond town",
     ),
     "two line breaks end a paragraph": (
-        "<div>First thing.<br><br>Second thing.</div>", "First thing.\n\nSecond thing.",
+        "<div>First thing.<br><br>Second thing.</div>",
+        "First thing.\n\nSecond thing.",
     ),
     "headings keep their level": ("<h2>Opening</h2><h4>Night</h4>", "## Opening\n\n#### Night"),
     "links become absolute": (
@@ -40,16 +42,20 @@ FRAGMENTS = {
         "Emits [&lt;Gate>](https://example.org/gate) if 1 [< 2](https://example.org/less).",
     ),
     "a link to the same page stays short": (
-        '<p>See <a href="page.html#top">the top</a>.</p>', "See [the top](#top).",
+        '<p>See <a href="page.html#top">the top</a>.</p>',
+        "See [the top](#top).",
     ),
     "a heading that links to itself is text": (
-        '<h2><a href="#low">Low <i>gate</i></a></h2>', "## Low gate",
+        '<h2><a href="#low">Low <i>gate</i></a></h2>',
+        "## Low gate",
     ),
     "a heading in a list is no item": (
-        "<ol><li><h3>First</h3><p>Do it.</p></li></ol>", "### First\n\nDo it.",
+        "<ol><li><h3>First</h3><p>Do it.</p></li></ol>",
+        "### First\n\nDo it.",
     ),
     "linked code is one link": (
-        '<p><code><a href="/k">key()</a></code></p>', "[`key()`](https://example.org/k)",
+        '<p><code><a href="/k">key()</a></code></p>',
+        "[`key()`](https://example.org/k)",
     ),
     "a script link is text": ('<p>See <a href="javascript:alert(1)">this</a>.</p>', "See this."),
     "nested or odd parentheses stand in angle brackets (CommonMark 0.31, 6.3)": (
@@ -61,14 +67,17 @@ FRAGMENTS = {
         "[gate](https://example.org/Gate_(lock))",
     ),
     "inline code and strong": (
-        "<p>Run <code>gate --open</code> <b>now</b>.</p>", "Run `gate --open` **now**.",
+        "<p>Run <code>gate --open</code> <b>now</b>.</p>",
+        "Run `gate --open` **now**.",
     ),
     "lists nest": (
-        "<ul><li>one<ul><li>inner</li></ul></li><li>two</li></ul>", "- one\n  - inner\n- two",
+        "<ul><li>one<ul><li>inner</li></ul></li><li>two</li></ul>",
+        "- one\n  - inner\n- two",
     ),
     "ordered lists count from their start": ("<ol start=3><li>c</li><li>d</li></ol>", "3. c\n4. d"),
     "definitions stand under their terms": (
-        "<dl><dt>sluice</dt><dd>A gate.</dd></dl>", "- sluice\n  A gate.",
+        "<dl><dt>sluice</dt><dd>A gate.</dd></dl>",
+        "- sluice\n  A gate.",
     ),
     "quotations are marked": ("<blockquote><p>Open it.</p></blockquote>", "> Open it."),
     "a table has one line a row": (
@@ -83,17 +92,20 @@ FRAGMENTS = {
         '```python\ndef gate():\n    return "<open>"\n```',
     ),
     "code that holds a fence gets a longer one": (
-        "<pre>```\nx\n```</pre>", "````\n```\nx\n```\n````",
+        "<pre>```\nx\n```</pre>",
+        "````\n```\nx\n```\n````",
     ),
     "line-number gutters are no code": (
         '<pre><span class="lineno">1</span>open()\n<span class="lineno">2</span>shut()</pre>',
         "```\nopen()\nshut()\n```",
     ),
     "an operator in parentheses is the name of what it links to": (
-        '<p><a href="#v:.">(.)</a> joins two gates.</p>', "[(.)](#v:.) joins two gates.",
+        '<p><a href="#v:.">(.)</a> joins two gates.</p>',
+        "[(.)](#v:.) joins two gates.",
     ),
     "permalinks are no heading text": (
-        '<h2>Marks<a class="headerlink" href="#marks">¶</a></h2>', "## Marks",
+        '<h2>Marks<a class="headerlink" href="#marks">¶</a></h2>',
+        "## Marks",
     ),
     "a formula comes as its TeX (MathML Core, annotation)": (
         (
@@ -103,7 +115,8 @@ FRAGMENTS = {
         "So $x^2$.",
     ),
     "a formula comes as its alttext (LaTeXML)": (
-        '<p>So <math alttext="x_{1}^{2}"><mi>x</mi></math>.</p>', "So $x_{1}^{2}$.",
+        '<p>So <math alttext="x_{1}^{2}"><mi>x</mi></math>.</p>',
+        "So $x_{1}^{2}$.",
     ),
     "a formula without TeX is written": (
         (
@@ -160,7 +173,8 @@ FRAGMENTS = {
         "10^{−3} m^2 of CO_2, T_{max}, 1st",
     ),
     "a note's number is a link": (
-        '<p>It opens<sup><a href="#n1">[1]</a></sup>.</p>', "It opens[[1]](#n1).",
+        '<p>It opens<sup><a href="#n1">[1]</a></sup>.</p>',
+        "It opens[[1]](#n1).",
     ),
     "deleted and inserted text is marked": (
         "<p>Open at <del>eight</del> <ins>nine</ins>, <s>daily</s>.</p>",
@@ -272,7 +286,8 @@ FRAGMENTS = {
         "```\nif dry:\n  open()\nrest()\n```",
     ),
     "lines of code in a paragraph are parted": (
-        "<p>Use <code>open()<br>shut()</code> twice.</p>", "Use `open()`\n`shut()` twice.",
+        "<p>Use <code>open()<br>shut()</code> twice.</p>",
+        "Use `open()`\n`shut()` twice.",
     ),
     "code of one element a line is a block, without its numbers": (
         (
@@ -335,7 +350,8 @@ FRAGMENTS = {
         "$a=b$ (1)",
     ),
     "the link to edit a section is no heading": (
-        '<h2>Low gate<span class="mw-editsection">[<a href=/e>edit</a>]</span></h2>', "## Low gate",
+        '<h2>Low gate<span class="mw-editsection">[<a href=/e>edit</a>]</span></h2>',
+        "## Low gate",
     ),
     "tasks keep their state": (
         (
@@ -366,7 +382,7 @@ FRAGMENTS = {
         ),
         "npm yarn\n\n```\nnpm i gate\n```\n\nThen start it.",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("html", "markdown"), FRAGMENTS.values(), ids=FRAGMENTS.keys())

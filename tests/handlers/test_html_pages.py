@@ -74,22 +74,45 @@ NO_CONTENT = {
         "paywall",
     ),
     "a page that is not found": (
-        "<title>Page not found</title><h1>Oops</h1><p>Try the search.</p>", "soft_404",
+        "<title>Page not found</title><h1>Oops</h1><p>Try the search.</p>",
+        "soft_404",
     ),
     "a page that is gone": (
-        "<h1>This product is no longer available</h1><p>See our other gates.</p>", "soft_404",
+        "<h1>This product is no longer available</h1><p>See our other gates.</p>",
+        "soft_404",
     ),
     "nothing": ("<body></body>", "no_text"),
-    "a check in German": ("<h1>Moment</h1><p>Bestätigen Sie, dass Sie kein Roboter sind.</p>", "human_check"),
+    "a check in German": (
+        "<h1>Moment</h1><p>Bestätigen Sie, dass Sie kein Roboter sind.</p>",
+        "human_check",
+    ),
     "a check in Chinese": ("<h1>请稍候</h1><p>请完成人机验证后继续。</p>", "human_check"),
-    "a login page in Japanese": ("<h1>ログイン</h1><form><label>メール<input></label><input type=password></form>", "login"),
-    "a login page in Russian": ("<h1>Войти</h1><form><label>Почта<input></label><input type=password></form>", "login"),
-    "consent in Portuguese": ("<p>Usamos cookies.</p><button>Aceitar tudo</button><p>Aceitar tudo ou rejeitar tudo?</p>", "consent_wall"),
-    "consent in Korean": ("<p>쿠키를 사용합니다.</p><p>모두 동의 또는 모두 거부</p>", "consent_wall"),
-    "a paywall in Japanese": (f"<h1>水門</h1><p>{PROSE}</p><p>有料会員限定の記事です。</p><p>この記事は会員限定です。</p>", "paywall"),
+    "a login page in Japanese": (
+        "<h1>ログイン</h1><form><label>メール<input></label><input type=password></form>",
+        "login",
+    ),
+    "a login page in Russian": (
+        "<h1>Войти</h1><form><label>Почта<input></label><input type=password></form>",
+        "login",
+    ),
+    "consent in Portuguese": (
+        "<p>Usamos cookies.</p><button>Aceitar tudo</button><p>Aceitar tudo ou rejeitar tudo?</p>",
+        "consent_wall",
+    ),
+    "consent in Korean": (
+        "<p>쿠키를 사용합니다.</p><p>모두 동의 또는 모두 거부</p>",
+        "consent_wall",
+    ),
+    "a paywall in Japanese": (
+        f"<h1>水門</h1><p>{PROSE}</p><p>有料会員限定の記事です。</p><p>この記事は会員限定です。</p>",
+        "paywall",
+    ),
     "not found in Chinese": ("<h1>抱歉，页面不存在</h1><p>您可以返回首页。</p>", "soft_404"),
-    "not found in Polish": ("<h1>Nie znaleziono strony</h1><p>Wróć na stronę główną.</p>", "soft_404"),
-}  # fmt: skip
+    "not found in Polish": (
+        "<h1>Nie znaleziono strony</h1><p>Wróć na stronę główną.</p>",
+        "soft_404",
+    ),
+}
 
 
 CONTENT = {
@@ -352,7 +375,7 @@ AROUND = {
     "comments": f"<main>{ARTICLE}<section class=page-comments>{SAID}</section></main>",
     "a panel": f"<main>{ARTICLE}<div class='x modal-body'>{SAID}</div></main>",
     "an archive": f"<div>{ARTICLE}</div><div><h3>Archive</h3><ul>{ARCHIVE}</ul></div>",
-}  # fmt: skip
+}
 
 
 def page(body: str) -> str:
@@ -479,7 +502,7 @@ UNSPACED = {
         "ข่าวที่เกี่ยวข้อง",
         "เรื่องราวของสะพานทางเหนือตอนที่ {} และสิ่งที่ชาวบ้านเห็น",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("words", UNSPACED.values(), ids=UNSPACED.keys())

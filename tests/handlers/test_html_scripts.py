@@ -79,8 +79,17 @@ NUXT_3 = [
     {},
     f"<p>{LONG}</p><p>Turn the key</p>",
 ]
-REMIX_STREAM = [{"_1": 2}, "loaderData", {"_3": 4}, "routes/page", {"_5": 6, "_7": 8},
-                "title", "Opening", "body", f"{LONG}\n\nTurn the key"]  # fmt: skip
+REMIX_STREAM = [
+    {"_1": 2},
+    "loaderData",
+    {"_3": 4},
+    "routes/page",
+    {"_5": 6, "_7": 8},
+    "title",
+    "Opening",
+    "body",
+    f"{LONG}\n\nTurn the key",
+]
 
 DATA: dict[str, str] = {
     "__NEXT_DATA__ with HTML": next_data(
@@ -103,7 +112,11 @@ DATA: dict[str, str] = {
     "the context of Remix": shell(
         "<script>window.__remixContext = "
         + json.dumps(
-            {"state": {"loaderData": {"a": {"title": "Opening", "text": f"{LONG}\n\nTurn the key"}}}}
+            {
+                "state": {
+                    "loaderData": {"a": {"title": "Opening", "text": f"{LONG}\n\nTurn the key"}}
+                }
+            }
         )
         + ";</script>"
     ),
@@ -119,10 +132,16 @@ DATA: dict[str, str] = {
     ),
     "linked data": shell(
         '<script type="application/ld+json">'
-        + json.dumps({"@type": "NewsArticle", "headline": "Opening", "articleBody": f"{LONG}\n\nTurn the key"})
+        + json.dumps(
+            {
+                "@type": "NewsArticle",
+                "headline": "Opening",
+                "articleBody": f"{LONG}\n\nTurn the key",
+            }
+        )
         + "</script>"
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("html", DATA.values(), ids=DATA.keys())
@@ -201,12 +220,14 @@ def test_a_shell_leads_to_its_markdown_or_its_own_feed(
 HOSTILE = {
     **{f"{levels} lists": "[" * levels + "]" * levels for levels in (600, 3_000)},
     **{f"{levels} objects": '{"a":' * levels + "1" + "}" * levels for levels in (600, 3_000)},
-    "a flat array that refers to itself": json.dumps([{"a": 1, "b": 1}] + [[n + 1] * 9 for n in range(900)]),
+    "a flat array that refers to itself": json.dumps(
+        [{"a": 1, "b": 1}] + [[n + 1] * 9 for n in range(900)]
+    ),
     "an array that holds itself": json.dumps([{"a": 0}, 1]),
     "many texts of HTML": json.dumps([f"<p>{PROSE} {n}</p>" for n in range(3_000)]),
     "many words": json.dumps({"text": PROSE * 9_000}),
     "odd references": json.dumps([{"_1": 99, "_x": -7, "a": 1}, ["Date", "x"], ["Set", 1, 1]]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.long

@@ -110,8 +110,11 @@ def test_an_animation_is_shown_as_a_sheet_of_its_frames(save: Save) -> None:
     assert image.size == (40, 20)
     shown = image.convert("RGB")
     assert [shown.getpixel(place) for place in ((5, 5), (25, 5), (5, 15), (25, 15))] == [
-        (255, 0, 0), (0, 255, 0), (0, 0, 255), (0, 0, 0),
-    ]  # fmt: skip
+        (255, 0, 0),
+        (0, 255, 0),
+        (0, 0, 255),
+        (0, 0, 0),
+    ]
 
 
 def test_a_heic_picture_is_shown() -> None:
@@ -163,15 +166,18 @@ def test_transparent_pixels_stay_transparent_or_become_white(save: Save) -> None
     assert white.getpixel((100, 100)) == (255, 255, 255)
 
 
-test_a_broken_image_gives_one_clear_line = unreadable("image", {
-    "empty": (b"", "the file is empty"),
-    "HEIC cut short": (struct.pack(">L", 12) + b"ftypheic", "the image is damaged"),
-    "text": (b"no image at all", "the image is damaged, or of a format that is not known here"),
-    "bomb": (png_header(50_000, 50_000), "the picture has more than 89,478,485 pixels"),
-    "small bomb": (png_header(10_000, 10_000), "the picture has more than 89,478,485 pixels"),
-    # Pillow would hand PostScript to another program.
-    "PostScript": (EPS, "the image is damaged, or of a format that is not known here"),
-})  # fmt: skip
+test_a_broken_image_gives_one_clear_line = unreadable(
+    "image",
+    {
+        "empty": (b"", "the file is empty"),
+        "HEIC cut short": (struct.pack(">L", 12) + b"ftypheic", "the image is damaged"),
+        "text": (b"no image at all", "the image is damaged, or of a format that is not known here"),
+        "bomb": (png_header(50_000, 50_000), "the picture has more than 89,478,485 pixels"),
+        "small bomb": (png_header(10_000, 10_000), "the picture has more than 89,478,485 pixels"),
+        # Pillow would hand PostScript to another program.
+        "PostScript": (EPS, "the image is damaged, or of a format that is not known here"),
+    },
+)
 
 
 def test_an_image_cut_short_keeps_its_facts_and_has_no_picture(save: Save) -> None:

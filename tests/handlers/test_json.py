@@ -323,12 +323,24 @@ def test_several_documents_are_a_list(save: Save) -> None:
 @pytest.mark.parametrize(
     ("scalar", "value"),
     [
-        ("~", None), ("null", None), ("", None), ("True", True), ("false", False), ("yes", "yes"),
-        ("12", 12), ("-3.5e2", -350.0), ("0x1F", "0x1F"), (".inf", ".inf"), ("12:30", "12:30"),
-        ("2026-11-21", "2026-11-21"), ("'12'", "12"), ("!!str 12", "12"), ("!!int 12", 12),
+        ("~", None),
+        ("null", None),
+        ("", None),
+        ("True", True),
+        ("false", False),
+        ("yes", "yes"),
+        ("12", 12),
+        ("-3.5e2", -350.0),
+        ("0x1F", "0x1F"),
+        (".inf", ".inf"),
+        ("12:30", "12:30"),
+        ("2026-11-21", "2026-11-21"),
+        ("'12'", "12"),
+        ("!!str 12", "12"),
+        ("!!int 12", 12),
         ("!custom 12", "12"),
     ],
-)  # fmt: skip
+)
 def test_scalars_are_what_the_core_schema_says_or_their_own_text(
     save: Save, scalar: str, value: Any
 ) -> None:

@@ -279,11 +279,14 @@ def related(kind: str) -> str:
 
 
 def docx(kind: str, body: str, part: str) -> bytes:
-    return packed(CONTENT_TYPES | {
-        "word/document.xml": f'<w:d xmlns:w="w" xmlns:c="c" xmlns:r="r">{body}</w:d>',
-        "word/_rels/document.xml.rels": related(kind),
-        "word/again.xml": part,
-    })  # fmt: skip
+    return packed(
+        CONTENT_TYPES
+        | {
+            "word/document.xml": f'<w:d xmlns:w="w" xmlns:c="c" xmlns:r="r">{body}</w:d>',
+            "word/_rels/document.xml.rels": related(kind),
+            "word/again.xml": part,
+        }
+    )
 
 
 def odt() -> bytes:
@@ -297,10 +300,14 @@ def shared_sheets() -> bytes:
     relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     sheets = "".join(f'<sheet name="s{n}" sheetId="{n + 1}" r:id="r0"/>' for n in range(TIMES))
     cell = '<row r="1"><c r="A1" t="str"><v>Once</v></c></row>'
-    return packed(CONTENT_TYPES | workbook() | {
-        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{relations}"><sheets>{sheets}</sheets></workbook>',
-        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{cell}</sheetData></worksheet>',
-    })  # fmt: skip
+    return packed(
+        CONTENT_TYPES
+        | workbook()
+        | {
+            "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{relations}"><sheets>{sheets}</sheets></workbook>',
+            "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{cell}</sheetData></worksheet>',
+        }
+    )
 
 
 def book() -> bytes:
@@ -336,22 +343,31 @@ def ppt() -> bytes:
     stream = notes + slide * TIMES + document
     edit = len(stream) + 8 + len(directory)
     last = struct.pack("<7L", 0, 0, 0, len(stream), 1, 0, 0)
-    return compound({
-        "PowerPoint Document": stream + record(0x1772, directory) + record(0x0FF5, last),
-        "Current User": struct.pack("<8xLLL", 20, 0, edit),
-    })  # fmt: skip
+    return compound(
+        {
+            "PowerPoint Document": stream + record(0x1772, directory) + record(0x0FF5, last),
+            "Current User": struct.pack("<8xLLL", 20, 0, edit),
+        }
+    )
 
 
 TITLE = "<c:chart><c:title><a:t>Once</a:t></c:title></c:chart>"
 CHART = '<w:p><w:r><c:chart r:id="r0"/></w:r></w:p>'
 FILES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "DOCX: a chart": ("docx", lambda: docx("chart", CHART * TIMES, f"<c>{TITLE}</c>")),
-    "DOCX: a header": ("docx", lambda: docx("header", "<w:p><w:r><w:t>x</w:t></w:r></w:p>", "<h><w:p><w:r><w:t>Once</w:t></w:r></w:p></h>")),
+    "DOCX: a header": (
+        "docx",
+        lambda: docx(
+            "header",
+            "<w:p><w:r><w:t>x</w:t></w:r></w:p>",
+            "<h><w:p><w:r><w:t>Once</w:t></w:r></w:p></h>",
+        ),
+    ),
     "ODT: an object": ("odf", odt),
     "EPUB: a chapter": ("epub", book),
     "XLSX: a sheet": ("sheets", shared_sheets),
     "PPT: notes": ("old_office", ppt),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FILES)

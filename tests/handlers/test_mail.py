@@ -104,14 +104,15 @@ def nested(depth: int) -> bytes:
 HOSTILE = {
     "long subject": b"Subject: " + b"=?utf-8?q?=41?= " * 45_000 + b"\n\nbody\n",
     "many headers": b"Subject: x\n" + b"X-A: y\n" * 100_000 + b"\nbody\n",
-    "many parts": b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 20_000,
+    "many parts": b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n"
+    + b"--b\n\nx\n" * 20_000,
     "deep": nested(50),
     "very deep": nested(20_000),
     "no boundary": b"Content-Type: multipart/mixed; boundary=\n\n--\n--\n",
     "odd headers": b"Subject: =?utf-8?b?%%%?=\nDate: Fri, 99 Foo 20260 10:00:00\n\nbody\n",
     "odd base64": b"Content-Type: text/plain\nContent-Transfer-Encoding: base64\n\n\xff\xfe not base64 !!!\n",
     "zeros": b"\0" * 5_000,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("data", list(HOSTILE.values()), ids=list(HOSTILE))
@@ -208,12 +209,15 @@ def test_a_body_that_is_html_alone_becomes_markdown(read: Read) -> None:
 
 
 SECTORS, GIGABYTES = (struct.pack("<5H", 62, 3, 0xFFFE, shift, 6) for shift in (9, 30))
-test_an_invalid_message_gives_one_clear_line = unreadable("msg", {
-    "empty": (b"", "no compound file"),
-    "cut short": (compound(MAIL)[:600], "holds no message"),
-    "Word": (compound({"WordDocument": b"x"}), "holds no message"),
-    "sectors of a gigabyte": (compound(MAIL).replace(SECTORS, GIGABYTES), "unknown size"),
-})  # fmt: skip
+test_an_invalid_message_gives_one_clear_line = unreadable(
+    "msg",
+    {
+        "empty": (b"", "no compound file"),
+        "cut short": (compound(MAIL)[:600], "holds no message"),
+        "Word": (compound({"WordDocument": b"x"}), "holds no message"),
+        "sectors of a gigabyte": (compound(MAIL).replace(SECTORS, GIGABYTES), "unknown size"),
+    },
+)
 
 
 def test_a_body_that_is_compressed_rtf_alone_is_named(read: Read) -> None:

@@ -50,20 +50,32 @@ def warc() -> bytes:
     return (
         record("warcinfo", "", b"software: x\r\n")
         + record("response", "https://example.org/a", answer + b"\r\n" + page)
-        + record("response", "https://example.org/b", answer + b"Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked)
-    )  # fmt: skip
+        + record(
+            "response",
+            "https://example.org/b",
+            answer + b"Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked,
+        )
+    )
 
 
 @pytest.mark.parametrize(
     ("data", "word", "text"),
     [
         (FB2, "FictionBook", "# Река\n\n## Первая глава\n\nТекст *сильный*.\n\nстрока\n\n"),
-        (JATS, "JATS article", "# On *gates*\n\nShort.\n\n## Methods\n\nWe looked.\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n## References\n\n- One, 2020.\n\n"),
+        (
+            JATS,
+            "JATS article",
+            "# On *gates*\n\nShort.\n\n## Methods\n\nWe looked.\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n## References\n\n- One, 2020.\n\n",
+        ),
         (OPML, "OPML outline", "# Feeds\n\n- News\n  - [A blog](https://example.org/feed)\n\n"),
-        (MHTML, "web archive (MHTML)", "# Gates\n\nThey are open über noon. [More](https://example.org/more) about the gates and who opens them.\n"),
+        (
+            MHTML,
+            "web archive (MHTML)",
+            "# Gates\n\nThey are open über noon. [More](https://example.org/more) about the gates and who opens them.\n",
+        ),
     ],
     ids=["FB2", "JATS", "OPML", "MHTML"],
-)  # fmt: skip
+)
 def test_the_format_is_recognised_and_read(save: Save, data: bytes, word: str, text: str) -> None:
     source = save(data)
     decision = route_file(source, {}, "document")
@@ -125,11 +137,15 @@ def test_responses_of_a_web_archive_are_listed_and_read(
 def test_an_opendocument_file_with_a_late_mimetype_is_none_the_less_one(
     save: Save, pack: Pack
 ) -> None:
-    source = save(pack({
-        "content.xml": '<o:d xmlns:o="o" xmlns:t="t"><t:p>Text.</t:p></o:d>',
-        "META-INF/manifest.xml": "<manifest/>",
-        "mimetype": "application/vnd.oasis.opendocument.text",
-    }))  # fmt: skip
+    source = save(
+        pack(
+            {
+                "content.xml": '<o:d xmlns:o="o" xmlns:t="t"><t:p>Text.</t:p></o:d>',
+                "META-INF/manifest.xml": "<manifest/>",
+                "mimetype": "application/vnd.oasis.opendocument.text",
+            }
+        )
+    )
     decision = route_file(source, {}, "x.zip")
     assert (decision.kind, format_of(decision).word) == ("office_doc", "office document")
 
@@ -215,12 +231,21 @@ def test_a_book_whose_fonts_alone_are_obfuscated_is_read(read: Read) -> None:
     assert "# One" in read("epub", packed(BOOK | obfuscated))[1]
 
 
-test_a_file_that_is_no_book_gives_one_clear_line = unreadable("epub", {
-    "no package": (packed(BOOK | {"META-INF/container.xml": "<container/>"}), "the container holds no book"),
-    "rights management": (packed(BOOK | locked("http://www.w3.org/2001/04/xmlenc#aes256-cbc")), "locked by rights management"),
-    "open end": (packed(BOOK | {"OPS/book.opf": "<package>"}), "its XML is damaged"),
-    "no chapters": (packed(BOOK | {"OPS/book.opf": "<package/>"}), "the book holds no text"),
-})  # fmt: skip
+test_a_file_that_is_no_book_gives_one_clear_line = unreadable(
+    "epub",
+    {
+        "no package": (
+            packed(BOOK | {"META-INF/container.xml": "<container/>"}),
+            "the container holds no book",
+        ),
+        "rights management": (
+            packed(BOOK | locked("http://www.w3.org/2001/04/xmlenc#aes256-cbc")),
+            "locked by rights management",
+        ),
+        "open end": (packed(BOOK | {"OPS/book.opf": "<package>"}), "its XML is damaged"),
+        "no chapters": (packed(BOOK | {"OPS/book.opf": "<package/>"}), "the book holds no text"),
+    },
+)
 
 
 @pytest.mark.parametrize("names", [list(BOOK), list(BOOK)[::-1]], ids=["compressed", "late"])
@@ -247,25 +272,40 @@ TEXTS = {
     "picture": (rb"{\pict\pngblip 89504e47}shown\par", "shown\n\n"),
     "field": (rb"{\field{\*\fldinst HYPERLINK x}{\fldrslt link}}\par", "link\n\n"),
     "binary": (rb"{\pict\bin5 }}}}}}shown\par", "shown\n\n"),
-    "table": (rb"\trowd\pard\intbl N\cell V\cell\row\trowd\pard\intbl a\par b\cell 1\cell\row\pard after\par", "| N | V |\n| --- | --- |\n| a b | 1 |\n\nafter\n\n"),
+    "table": (
+        rb"\trowd\pard\intbl N\cell V\cell\row\trowd\pard\intbl a\par b\cell 1\cell\row\pard after\par",
+        "| N | V |\n| --- | --- |\n| a b | 1 |\n\nafter\n\n",
+    ),
     "break": (rb"split \li" + b"\r\n" + rb"ne\par", "split ne\n\n"),
-}  # fmt: skip
+}
 test_the_text_is_read = reads(
     "rtf", {name: (rtf(body), text) for name, (body, text) in TEXTS.items()}
 )
 
 
 UNSEEN = {
-    "formula settings": (rb"{\mmathPr\mmathFont34\mbrkBin0\mdefJc1\mintLim0\mnaryLim1}Text\par", "Text\n\n"),
+    "formula settings": (
+        rb"{\mmathPr\mmathFont34\mbrkBin0\mdefJc1\mintLim0\mnaryLim1}Text\par",
+        "Text\n\n",
+    ),
     "theme": (rb"{\themedata 504b0304}{\colorschememapping 3c3f786d6c}Text\par", "Text\n\n"),
-    "styles": (rb"{\latentstyles\lsdstimax267{\lsdlockedexcept \lsdpriority0 Normal;}}Text\par", "Text\n\n"),
-    "lists": (rb"{\listtable{\list{\listlevel{\leveltext\'01-;}}}}{\rsidtbl\rsid1}Text\par", "Text\n\n"),
-    "properties": (rb"{\userprops{\propname Office}\proptype30{\staticval Rome}}Text\par", "Text\n\n"),
+    "styles": (
+        rb"{\latentstyles\lsdstimax267{\lsdlockedexcept \lsdpriority0 Normal;}}Text\par",
+        "Text\n\n",
+    ),
+    "lists": (
+        rb"{\listtable{\list{\listlevel{\leveltext\'01-;}}}}{\rsidtbl\rsid1}Text\par",
+        "Text\n\n",
+    ),
+    "properties": (
+        rb"{\userprops{\propname Office}\proptype30{\staticval Rome}}Text\par",
+        "Text\n\n",
+    ),
     "capitals": (rb"\ApplyBrkRules\snapToGridInCell Text\par", "Text\n\n"),
     "index entry": (rb"Ash{\xe Trees} tree\par", "Ash tree\n\n"),
     "list mark": (rb"{\listtext\tab \u8226 \tab}First\par", "First\n\n"),
     "fallback at a brace": (rb"{\uc2 a\u8226 -}b\u8226 \tab c\u8226 {d}\par", "a•b•c•d\n\n"),
-}  # fmt: skip
+}
 test_what_a_word_processor_does_not_show_is_no_text = reads(
     "rtf", {name: (rtf(body), text) for name, (body, text) in UNSEEN.items()}
 )
@@ -283,12 +323,15 @@ def test_hidden_text_is_left_out_and_counted(read: Read) -> None:
     assert extracted.facts.hidden_removed == 2
 
 
-test_a_document_without_text_gives_one_clear_line = unreadable("rtf", {
-    "empty": (b"", "no RTF"),
-    "text": (b"plain", "no RTF"),
-    "nothing": (rtf(b""), "holds no text"),
-    "a hundred thousand groups": (rb"{\rtf1" + b"{" * 100_000, "holds no text"),
-})  # fmt: skip
+test_a_document_without_text_gives_one_clear_line = unreadable(
+    "rtf",
+    {
+        "empty": (b"", "no RTF"),
+        "text": (b"plain", "no RTF"),
+        "nothing": (rtf(b""), "holds no text"),
+        "a hundred thousand groups": (rb"{\rtf1" + b"{" * 100_000, "holds no text"),
+    },
+)
 
 
 @pytest.mark.parametrize(
@@ -303,10 +346,15 @@ test_a_document_without_text_gives_one_clear_line = unreadable("rtf", {
         b"\\u-1" * 10_000,
     ],
     ids=[
-        "backslash", "closed too often", "long binary", "far character", "no codepage", "bad code",
+        "backslash",
+        "closed too often",
+        "long binary",
+        "far character",
+        "no codepage",
+        "bad code",
         "surrogates",
     ],
-)  # fmt: skip
+)
 def test_odd_control_words_do_no_harm(read: Read, body: bytes) -> None:
     _, text = read("rtf", rtf(b"before " + body))
     assert text.startswith("before")
@@ -386,26 +434,46 @@ def word(text: bytes, *, version: int = 0xC1, flags: int = 0x200) -> bytes:
 
 MARKS = {
     "breaks": (b"one\rtwo\x0bthree\x0cfour", "one\n\ntwo\nthree\n\nfour\n\n"),
-    "link": (b'see \x13HYPERLINK "https://example.org/"\x14the site\x15.\r', "see [the site](https://example.org/).\n\n"),
-    "fields in fields": (b"page \x13PAGE\x147\x15 of \x13NUMPAGES \x13X\x14in\x15\x149\x15\r", "page 7 of 9\n\n"),
+    "link": (
+        b'see \x13HYPERLINK "https://example.org/"\x14the site\x15.\r',
+        "see [the site](https://example.org/).\n\n",
+    ),
+    "fields in fields": (
+        b"page \x13PAGE\x147\x15 of \x13NUMPAGES \x13X\x14in\x15\x149\x15\r",
+        "page 7 of 9\n\n",
+    ),
     "field over paragraphs": (b"\x13TOC\rcode\x14one\rtwo\x15 three\r", "one\n\ntwo three\n\n"),
     "signs": (b"non\x1ebreaking so\x1fft \x01\x02\x05", "non-breaking soft\n\n"),
     "cp1252": (b"quotes \x93so\x94", "quotes “so”\n\n"),
-}  # fmt: skip
+}
 test_marks_within_the_text_are_read = reads(
     "old_office", {name: (word(body), text) for name, (body, text) in MARKS.items()}
 )
 
 
-test_an_unreadable_document_gives_its_reason = unreadable("old_office", {
-    "package": (compound({"EncryptedPackage": b"x"}), "encrypted and opens only with its password"),
-    "Word": (word(b"x", flags=0x300), "encrypted and opens only with its password"),
-    "Word 95": (word(b"x", version=0x65), "documents of Word before 97 are not read"),
-    "Word cut": (compound({"WordDocument": b"x"}), "damaged or cut short"),
-    "PowerPoint cut": (compound({"PowerPoint Document": b"x"}), "damaged or cut short"),
-    "PowerPoint encrypted": (compound( { "PowerPoint Document": b"x", "Current User": struct.pack("<8xLLL", 20, 0xF3D1C4DF, 0) } ), "encrypted"),
-    "Word empty": (word(b"\r\r"), "holds no text"),
-})  # fmt: skip
+test_an_unreadable_document_gives_its_reason = unreadable(
+    "old_office",
+    {
+        "package": (
+            compound({"EncryptedPackage": b"x"}),
+            "encrypted and opens only with its password",
+        ),
+        "Word": (word(b"x", flags=0x300), "encrypted and opens only with its password"),
+        "Word 95": (word(b"x", version=0x65), "documents of Word before 97 are not read"),
+        "Word cut": (compound({"WordDocument": b"x"}), "damaged or cut short"),
+        "PowerPoint cut": (compound({"PowerPoint Document": b"x"}), "damaged or cut short"),
+        "PowerPoint encrypted": (
+            compound(
+                {
+                    "PowerPoint Document": b"x",
+                    "Current User": struct.pack("<8xLLL", 20, 0xF3D1C4DF, 0),
+                }
+            ),
+            "encrypted",
+        ),
+        "Word empty": (word(b"\r\r"), "holds no text"),
+    },
+)
 
 
 def test_a_text_that_a_thousand_pieces_share_is_not_read(read: Read) -> None:

@@ -45,16 +45,21 @@ def test_three_columns_are_read_in_order() -> None:
 
 def test_a_heading_across_the_columns_separates_what_is_above_and_below() -> None:
     lines = [
-        *column("a", 10, 0), *column("b", 460, 0), line("heading", 10, 280, 850),
-        *column("c", 10, 300), *column("d", 460, 300),
-    ]  # fmt: skip
+        *column("a", 10, 0),
+        *column("b", 460, 0),
+        line("heading", 10, 280, 850),
+        *column("c", 10, 300),
+        *column("d", 460, 300),
+    ]
     words = as_text(lines).split()
     assert [word[0] for word in words] == [*"aaaaaaaabbbbbbbb", "h", *"ccccccccdddddddd"]
 
 
 def test_the_cells_of_a_table_stay_in_their_rows() -> None:
-    rows = [(line(f"n{n}", 10, 30 * n, 90 + 300 * (n % 3 == 0)), line(f"v{n}", 700, 30 * n, 60))
-            for n in range(1, 12)]  # fmt: skip
+    rows = [
+        (line(f"n{n}", 10, 30 * n, 90 + 300 * (n % 3 == 0)), line(f"v{n}", 700, 30 * n, 60))
+        for n in range(1, 12)
+    ]
     text = as_text([cell for row in rows for cell in row])
     assert text.splitlines() == [f"n{n}  v{n}" for n in range(1, 12)]
 

@@ -47,14 +47,16 @@ def scanned(pages: int, blank: int = 0) -> bytes:
         bytes([128] * 64),
         "/Type /XObject /Subtype /Image /Width 8 /Height 8 /ColorSpace /DeviceGray /BitsPerComponent 8",
     )
-    return write_objects([
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        f"<< /Type /Pages /Kids [{kids}] /Count {pages} /MediaBox [0 0 200 200] >>".encode(),
-        image,
-        stream(b"200 0 0 200 0 0 cm /I Do"),
-        *[page.replace(b" /Contents 4 0 R", b"")] * blank,
-        *[page] * (pages - blank),
-    ])  # fmt: skip
+    return write_objects(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R >>",
+            f"<< /Type /Pages /Kids [{kids}] /Count {pages} /MediaBox [0 0 200 200] >>".encode(),
+            image,
+            stream(b"200 0 0 200 0 0 cm /I Do"),
+            *[page.replace(b" /Contents 4 0 R", b"")] * blank,
+            *[page] * (pages - blank),
+        ]
+    )
 
 
 def encrypted(password: str) -> bytes:
@@ -71,15 +73,17 @@ def with_form_field() -> bytes:
         "/Type /XObject /Subtype /Form /BBox [0 0 200 20] /Resources << /Font << /F1 3 0 R >> >>"
     )
     appearance = stream(b"BT /F1 12 Tf 2 4 Td (Filled in by hand) Tj ET", entries)
-    return write_objects([
-        b"<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [6 0 R] /DR << /Font << /F1 3 0 R >> >> /DA (/F1 12 Tf) >> >>",
-        b"<< /Type /Pages /Kids [4 0 R] /Count 1 /MediaBox [0 0 300 300] >>",
-        HELVETICA,
-        b"<< /Type /Page /Parent 2 0 R /Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R /Annots [6 0 R] >>",
-        stream(b"BT /F1 12 Tf 20 200 Td (Name:) Tj ET"),
-        b"<< /Type /Annot /Subtype /Widget /FT /Tx /T (name) /V (Filled) /F 4 /Rect [60 195 260 215] /AP << /N 7 0 R >> >>",
-        appearance,
-    ])  # fmt: skip
+    return write_objects(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [6 0 R] /DR << /Font << /F1 3 0 R >> >> /DA (/F1 12 Tf) >> >>",
+            b"<< /Type /Pages /Kids [4 0 R] /Count 1 /MediaBox [0 0 300 300] >>",
+            HELVETICA,
+            b"<< /Type /Page /Parent 2 0 R /Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R /Annots [6 0 R] >>",
+            stream(b"BT /F1 12 Tf 20 200 Td (Name:) Tj ET"),
+            b"<< /Type /Annot /Subtype /Widget /FT /Tx /T (name) /V (Filled) /F 4 /Rect [60 195 260 215] /AP << /N 7 0 R >> >>",
+            appearance,
+        ]
+    )
 
 
 def test_each_page_is_a_part_that_begins_with_its_number(read: Read) -> None:
@@ -117,27 +121,48 @@ def test_pages_beyond_the_limit_are_left_out_and_reported(
 GARBAGE = b"%PDF-1.7\n" + b"\x9c garbage " * 400
 
 
-test_a_document_without_text_gives_one_clear_line = unreadable("pdf", {
-    "scans": (scanned(12), "the document has no text layer, only pictures of 12 pages"),
-    "a scan under a blank cover": (
-        scanned(3, blank=1), "the document has no text layer, only pictures of 3 pages",
-    ),
-    "a scan": (scanned(1), "the document has no text layer, only pictures of 1 page"),
-    "blank": (make_pdf(["", ""], "t"), "the document has no text, only 2 blank pages"),
-    "password": (encrypted("secret"), "the document is encrypted and opens only with its password"),
-    "empty": (b"", "the file is empty"),
-    "cut short": (GARBAGE, "the file is cut short: not one page can be read"),
-    "damaged": (GARBAGE + b"%%EOF", "the file is damaged: not one page can be read"),
-    "no PDF": (b"hello " * 500, "the file is no PDF: not one page can be read"),
-})  # fmt: skip
+test_a_document_without_text_gives_one_clear_line = unreadable(
+    "pdf",
+    {
+        "scans": (scanned(12), "the document has no text layer, only pictures of 12 pages"),
+        "a scan under a blank cover": (
+            scanned(3, blank=1),
+            "the document has no text layer, only pictures of 3 pages",
+        ),
+        "a scan": (scanned(1), "the document has no text layer, only pictures of 1 page"),
+        "blank": (make_pdf(["", ""], "t"), "the document has no text, only 2 blank pages"),
+        "password": (
+            encrypted("secret"),
+            "the document is encrypted and opens only with its password",
+        ),
+        "empty": (b"", "the file is empty"),
+        "cut short": (GARBAGE, "the file is cut short: not one page can be read"),
+        "damaged": (GARBAGE + b"%%EOF", "the file is damaged: not one page can be read"),
+        "no PDF": (b"hello " * 500, "the file is no PDF: not one page can be read"),
+    },
+)
 
 
-test_pages_are_read = reads("pdf", {
-    "nothing on some": (make_pdf(["", "Text.", ""], "t"), "[Page 1]\n(an empty page)\n\n[Page 2]\nText.\n\n[Page 3]\n(an empty page)\n\n"),
-    "empty password": (encrypted(""), "[Page 1]\nFirst page.\n\n[Page 2]\nSecond page.\n\n[Page 3]\nThird page.\n\n"),
-    "fields of a form": (with_form_field(), "[Page 1]\nName:\nFilled in by hand\n\n"),
-    "rotated": (make_pdf(["One line of text."], "R").replace(b"/Parent 2 0 R", b"/Parent 2 0 R /Rotate 90"), "[Page 1]\nOne line of text.\n\n"),
-})  # fmt: skip
+test_pages_are_read = reads(
+    "pdf",
+    {
+        "nothing on some": (
+            make_pdf(["", "Text.", ""], "t"),
+            "[Page 1]\n(an empty page)\n\n[Page 2]\nText.\n\n[Page 3]\n(an empty page)\n\n",
+        ),
+        "empty password": (
+            encrypted(""),
+            "[Page 1]\nFirst page.\n\n[Page 2]\nSecond page.\n\n[Page 3]\nThird page.\n\n",
+        ),
+        "fields of a form": (with_form_field(), "[Page 1]\nName:\nFilled in by hand\n\n"),
+        "rotated": (
+            make_pdf(["One line of text."], "R").replace(
+                b"/Parent 2 0 R", b"/Parent 2 0 R /Rotate 90"
+            ),
+            "[Page 1]\nOne line of text.\n\n",
+        ),
+    },
+)
 
 
 def test_pypdf_reads_a_page_that_pdfium_does_not(
@@ -184,13 +209,15 @@ def test_a_page_is_a_picture_within_the_bounds(part: PartOf) -> None:
 def test_a_page_too_large_as_png_becomes_a_jpeg(part: PartOf) -> None:
     entries = "/Type /XObject /Subtype /Image /Width 300 /Height 300 /ColorSpace /DeviceGray /BitsPerComponent 8"
     noise = stream(Image.effect_noise((300, 300), 90).tobytes(), entries)
-    data = write_objects([
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Kids [5 0 R] /Count 1 /MediaBox [0 0 300 300] >>",
-        noise,
-        stream(b"300 0 0 300 0 0 cm /I Do"),
-        b"<< /Type /Page /Parent 2 0 R /Resources << /XObject << /I 3 0 R >> >> /Contents 4 0 R >>",
-    ])  # fmt: skip
+    data = write_objects(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R >>",
+            b"<< /Type /Pages /Kids [5 0 R] /Count 1 /MediaBox [0 0 300 300] >>",
+            noise,
+            stream(b"300 0 0 300 0 0 cm /I Do"),
+            b"<< /Type /Page /Parent 2 0 R /Resources << /XObject << /I 3 0 R >> >> /Contents 4 0 R >>",
+        ]
+    )
     picture = picture_of(part, data, max_image_size_bytes=40_000)
     assert picture.media_type == "image/jpeg"
     assert len(picture.data) <= 40_000
@@ -215,13 +242,19 @@ def document() -> bytes:
     used = "/Font << /F1 3 0 R >> /XObject << /Logo 6 0 R /Icon 7 0 R /Photo 8 0 R >>"
     page = f"<< /Type /Page /Parent 2 0 R /Resources << {used} >> /Contents %d 0 R >>".encode()
     pages = [page % number for number in (9, 10)]
-    return write_objects([
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Kids [4 0 R 5 0 R] /Count 2 /MediaBox [0 0 595 842] >>",
-        HELVETICA, *pages, image(50, 10), image(8, 20), image(64, 255),
-        stream(text + draw % b"Logo" + draw % b"Icon"),
-        stream(text + draw % b"Logo" + draw % b"Photo"),
-    ])  # fmt: skip
+    return write_objects(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R >>",
+            b"<< /Type /Pages /Kids [4 0 R 5 0 R] /Count 2 /MediaBox [0 0 595 842] >>",
+            HELVETICA,
+            *pages,
+            image(50, 10),
+            image(8, 20),
+            image(64, 255),
+            stream(text + draw % b"Logo" + draw % b"Icon"),
+            stream(text + draw % b"Logo" + draw % b"Photo"),
+        ]
+    )
 
 
 def test_each_picture_is_named_once_behind_the_text_of_its_page(read: Read) -> None:
@@ -273,13 +306,15 @@ def in_object_stream() -> bytes:
     page = b"<< /Type /Page /Resources << /Font << /F1 3 0 R >> >> /Contents 4 0 R >>"
     listed = b"7 0 8 %d " % len(page)
     inner = listed + page + b"<< /Other true >>"
-    return write_objects([
-        b"<< /Type /Catalog >>",
-        b"<< >>",
-        HELVETICA,
-        stream(b"BT /F1 12 Tf 50 700 Td (Packed page) Tj ET"),
-        stream(inner, f"/Type /ObjStm /N 2 /First {len(listed)}"),
-    ]).partition(b"xref")[0]  # fmt: skip
+    return write_objects(
+        [
+            b"<< /Type /Catalog >>",
+            b"<< >>",
+            HELVETICA,
+            stream(b"BT /F1 12 Tf 50 700 Td (Packed page) Tj ET"),
+            stream(inner, f"/Type /ObjStm /N 2 /First {len(listed)}"),
+        ]
+    ).partition(b"xref")[0]
 
 
 def test_pages_within_compressed_object_streams_are_found(read: Read) -> None:

@@ -1,7 +1,5 @@
 """Tables of PDF pages are read by rows, ruled or not, and those across pages as one."""
 
-# ruff: noqa: E501 - a table on one line reads better than in pieces
-
 from collections.abc import Sequence
 from itertools import product
 
@@ -93,7 +91,7 @@ def test_a_value_that_spans_rows_is_repeated_and_one_that_spans_columns_is_not(r
         + line(180, 714, 180, 654)
         + cells([["Name", "Part"], ["Both", "one"], ["", "two"]])
         + text(64, 640, "A sentence that reaches across both columns")
-    )  # fmt: skip
+    )
     _, shown = read("pdf", pages(content))
     assert "| Both | one |\n| Both | two |\n" in shown
     assert "| A sentence that reaches across both columns |  |\n" in shown
@@ -102,10 +100,11 @@ def test_a_value_that_spans_rows_is_repeated_and_one_that_spans_columns_is_not(r
 def test_a_table_across_pages_is_one_with_its_header_once(read: Read) -> None:
     many = [TOWNS[0]] + [[f"Town {n}", str(n), f"{n},{n:03}", "Stour"] for n in range(1, 61)]
     contents = [
-        text(60, 800, "Annual report") + ruled([TOWNS[0], *many[1 + 20 * n : 21 + 20 * n]])
+        text(60, 800, "Annual report")
+        + ruled([TOWNS[0], *many[1 + 20 * n : 21 + 20 * n]])
         + text(60, 40, f"Page {n + 1} of 3")
         for n in range(3)
-    ]  # fmt: skip
+    ]
     contents[2] += text(60, 200, PROSE) + text(60, 180, PROSE) + text(60, 160, PROSE)
     extracted, shown = read("pdf", pages(*contents))
     assert markdown(many) in shown
@@ -151,7 +150,8 @@ CONTENTS = [("The gate", 3), ("The mark", 9), ("The reservoir", 12), ("The warde
         b"".join(text(60, 700 - 14 * n, f"{n}.") + text(90, 700 - 14 * n, PROSE) for n in range(6)),
         b"".join(text(60, 700 - 12 * n, row, font=2) for n, row in enumerate(LISTING * 3)),
         b"".join(
-            text(60, 700 - 14 * n, title) + text(140, 700 - 14 * n, ". " * 60)
+            text(60, 700 - 14 * n, title)
+            + text(140, 700 - 14 * n, ". " * 60)
             + text(520, 700 - 14 * n, str(page))
             for n, (title, page) in enumerate(CONTENTS)
         ),
@@ -159,7 +159,7 @@ CONTENTS = [("The gate", 3), ("The mark", 9), ("The reservoir", 12), ("The warde
         grid(range(60, 560, 50), range(200, 700, 50)),
     ],
     ids=["prose", "list", "code", "contents", "boxes", "chart"],
-)  # fmt: skip
+)
 def test_text_that_is_no_table_stays_text(read: Read, content: bytes) -> None:
     extracted, shown = read("pdf", pages(content + text(60, 800, "Title")))
     assert not tables_of(extracted)
@@ -296,12 +296,32 @@ PROSE_CELL: list[Lines] = [
     "12",
 ]
 CELLS: dict[str, tuple[Sequence[str], list[list[list[Lines]]], str]] = {
-    "prose": (["What", "How", "No."], [[PROSE_CELL]] * 3, "| The wardens open the lower gate at the mark, and the water rises. | It is read"),
-    "estimates": (YEARS, [estimate("Income", "1", "2", "3"), estimate("Age", "4", "5", "6")] * 2, "| Income | 1 (0.0) | 2 (0.1) | 3 (0.2) |"),
-    "estimates of a long label": (YEARS, [estimate(["Income of all of the persons", "of the household"], "1", "2", "3")] * 3, "| Income of all of the persons of the household | 1 (0.0) | 2 (0.1) | 3 (0.2) |"),
-    "numbers": (["Who", "Call"], [[[["The wardens of the lower gate", "and of the mark"], ["555-12", "555-98"]]]] * 3, "| The wardens of the lower gate and of the mark | 555-12 555-98 |"),
-    "addresses": (["Who", "Call"], [[[["Ash Ltd", "1 High Street", "London"], ["Tel. 1", "Fax 2", "Mail 3"]]]] * 3, "| Ash Ltd 1 High Street London | Tel. 1 Fax 2 Mail 3 |"),
-}  # fmt: skip
+    "prose": (
+        ["What", "How", "No."],
+        [[PROSE_CELL]] * 3,
+        "| The wardens open the lower gate at the mark, and the water rises. | It is read",
+    ),
+    "estimates": (
+        YEARS,
+        [estimate("Income", "1", "2", "3"), estimate("Age", "4", "5", "6")] * 2,
+        "| Income | 1 (0.0) | 2 (0.1) | 3 (0.2) |",
+    ),
+    "estimates of a long label": (
+        YEARS,
+        [estimate(["Income of all of the persons", "of the household"], "1", "2", "3")] * 3,
+        "| Income of all of the persons of the household | 1 (0.0) | 2 (0.1) | 3 (0.2) |",
+    ),
+    "numbers": (
+        ["Who", "Call"],
+        [[[["The wardens of the lower gate", "and of the mark"], ["555-12", "555-98"]]]] * 3,
+        "| The wardens of the lower gate and of the mark | 555-12 555-98 |",
+    ),
+    "addresses": (
+        ["Who", "Call"],
+        [[[["Ash Ltd", "1 High Street", "London"], ["Tel. 1", "Fax 2", "Mail 3"]]]] * 3,
+        "| Ash Ltd 1 High Street London | Tel. 1 Fax 2 Mail 3 |",
+    ),
+}
 
 
 @pytest.mark.parametrize(("header", "groups", "row"), list(CELLS.values()), ids=list(CELLS))
@@ -316,8 +336,10 @@ def test_columns_whose_lines_do_not_meet_are_shown_line_by_line(read: Read) -> N
     content = grid(FIGURES[:4], (714, 694, 494))
     content += b"".join(text(x + 4, 700, w) for x, w in zip(FIGURES, YEARS[:3], strict=False))
     for x, top, leading, first, count in (
-        (64, 680, 12, "Town ", 9), (224, 680, 12, "1", 9), (304, 674, 20, "2", 5)
-    ):  # fmt: skip
+        (64, 680, 12, "Town ", 9),
+        (224, 680, 12, "1", 9),
+        (304, 674, 20, "2", 5),
+    ):
         content += b"".join(text(x, top - leading * n, f"{first}{n}") for n in range(count))
     _, shown = read("pdf", pages(content))
     assert "| Town 0 | 10 |  |\n|  |  | 20 |\n| Town 1 | 11 |  |\n" in shown

@@ -25,9 +25,15 @@ from tests.handlers.conftest import Read, Save
 from tests.handlers.parts import handler_named
 
 EXTENSIONS = {
-    "python": "py", "javascript": "js", "typescript": "ts", "rust": "rs", "c++": "cpp",
-    "ruby": "rb", "shell": "sh", "brainfuck": "bf",
-}  # fmt: skip
+    "python": "py",
+    "javascript": "js",
+    "typescript": "ts",
+    "rust": "rs",
+    "c++": "cpp",
+    "ruby": "rb",
+    "shell": "sh",
+    "brainfuck": "bf",
+}
 
 
 def outline(handler: Handler, source: Path, hints: Hints) -> list[tuple[str, int, int]]:
@@ -111,24 +117,61 @@ def test_a_fence_stays_open_from_one_chunk_to_the_next(save: Save) -> None:
 @pytest.mark.parametrize(
     ("language", "source", "symbols"),
     [
-        ("python", "import x\nclass A(B):\n    async def f(self):\n        pass\ndef g():\n", ["class A", "async def f", "def g"]),
-        ("javascript", "export class A {}\nasync function f() {}\nconst g = async (x) => x;\nlet h = 1;\n",
-         ["class A", "function f", "const g"]),
-        ("typescript", "export interface A {}\ntype B = string;\nenum C {}\n", ["interface A", "type B", "enum C"]),
-        ("go", "func (s *S) Get(id int) error {\ntype S struct {\nfunc main() {\n", ["func (s *S) Get", "type S", "func main"]),
-        ("rust", "pub(crate) async fn f() {\nimpl<T> Foo for Bar<T> {\nstruct S;\n", ["fn f", "impl<T> Foo for Bar<T", "struct S"]),
-        ("java", "public class A {\n    private static int f(int x) {\n        if (x) {\n", ["class A", "int f"]),
-        ("c", "#define MAX(a) a\nstatic int\nint main(int argc, char **argv)\n{\n    return f(x);\nstruct s {\n",
-         ["#define MAX", "int main", "struct s"]),
-        ("c++", "namespace n {\nclass A : B {\nvoid A::f() const {\n", ["namespace n", "class A", "void A::f"]),
+        (
+            "python",
+            "import x\nclass A(B):\n    async def f(self):\n        pass\ndef g():\n",
+            ["class A", "async def f", "def g"],
+        ),
+        (
+            "javascript",
+            "export class A {}\nasync function f() {}\nconst g = async (x) => x;\nlet h = 1;\n",
+            ["class A", "function f", "const g"],
+        ),
+        (
+            "typescript",
+            "export interface A {}\ntype B = string;\nenum C {}\n",
+            ["interface A", "type B", "enum C"],
+        ),
+        (
+            "go",
+            "func (s *S) Get(id int) error {\ntype S struct {\nfunc main() {\n",
+            ["func (s *S) Get", "type S", "func main"],
+        ),
+        (
+            "rust",
+            "pub(crate) async fn f() {\nimpl<T> Foo for Bar<T> {\nstruct S;\n",
+            ["fn f", "impl<T> Foo for Bar<T", "struct S"],
+        ),
+        (
+            "java",
+            "public class A {\n    private static int f(int x) {\n        if (x) {\n",
+            ["class A", "int f"],
+        ),
+        (
+            "c",
+            "#define MAX(a) a\nstatic int\nint main(int argc, char **argv)\n{\n    return f(x);\nstruct s {\n",
+            ["#define MAX", "int main", "struct s"],
+        ),
+        (
+            "c++",
+            "namespace n {\nclass A : B {\nvoid A::f() const {\n",
+            ["namespace n", "class A", "void A::f"],
+        ),
         ("ruby", "module M\n  class A\n    def f?\n", ["module M", "class A", "def f?"]),
         ("shell", "f() {\nfunction g {\n", ["f()", "function g"]),
-        ("sql", "create table if not exists t (\nSELECT 1;\nCREATE OR REPLACE VIEW v AS\n",
-         ["create table if not exists t", "CREATE OR REPLACE VIEW v"]),
-        ("diff", "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n", ["diff --git a/x b/x", "+++ b/x"]),
+        (
+            "sql",
+            "create table if not exists t (\nSELECT 1;\nCREATE OR REPLACE VIEW v AS\n",
+            ["create table if not exists t", "CREATE OR REPLACE VIEW v"],
+        ),
+        (
+            "diff",
+            "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n",
+            ["diff --git a/x b/x", "+++ b/x"],
+        ),
         ("brainfuck", "def f():\n", []),
     ],
-)  # fmt: skip
+)
 def test_symbols_are_found(save: Save, language: str, source: str, symbols: list[str]) -> None:
     hints = Hints(name=f"a.{EXTENSIONS.get(language, language)}")
     headings = outline(handler_named("code"), save(source.encode()), hints)
@@ -266,23 +309,35 @@ def test_an_outline_ends_where_headings_are_too_many(save: Save) -> None:
 
 
 TEXTS = {
-    "French": ("cp1252 mac_roman cp850", "Le café déjà fermé, il a été décidé que la réunion aura lieu près de la gare à midi. "),
-    "German": ("cp1252 mac_roman cp850", "Die Fähre fährt über den großen Fluß, während die Mädchen schöne Lieder hören. "),
+    "French": (
+        "cp1252 mac_roman cp850",
+        "Le café déjà fermé, il a été décidé que la réunion aura lieu près de la gare à midi. ",
+    ),
+    "German": (
+        "cp1252 mac_roman cp850",
+        "Die Fähre fährt über den großen Fluß, während die Mädchen schöne Lieder hören. ",
+    ),
     "Spanish": ("cp1252", "¿Dónde está la estación? El niño comió una manzana el año pasado. "),
     "Italian": ("cp1252", "Perché la città è così bella? L'università è più grande, però no. "),
     "Portuguese": ("cp1252", "A reunião será amanhã às três. Não há razão para a exceção. "),
     "Swedish": ("cp1252", "Färjan går på lördag från Göteborg. Höga vågor är vanliga på hösten. "),
     "Danish": ("cp1252", "Færgen går på lørdag til København. Søndag er der også en tur på åen. "),
-    "Icelandic": ("cp1252", "Fólkið bíður á bryggjunni þar til það fær að fara um borð í ferjuna. "),
+    "Icelandic": (
+        "cp1252",
+        "Fólkið bíður á bryggjunni þar til það fær að fara um borð í ferjuna. ",
+    ),
     "English with signs": ("cp1252", "“It’s a naïve café,” she said — twice… The résumé cost £5. "),
-    "Polish": ("cp1250 iso8859_2", "Zażółć gęślą jaźń. Książki są na półce, a łódź śpi przy brzegu. "),
+    "Polish": (
+        "cp1250 iso8859_2",
+        "Zażółć gęślą jaźń. Książki są na półce, a łódź śpi przy brzegu. ",
+    ),
     "Czech": ("cp1250 iso8859_2", "Příliš žluťoučký kůň úpěl ďábelské ódy, až večer odešel domů. "),
     "Hungarian": ("cp1250 iso8859_2", "Árvíztűrő tükörfúrógép. A komp este hatkor indul éjfélig. "),
     "Romanian": ("cp1250", "Feribotul pleacă la ora şase din port şi soseşte în oraşul vecin. "),
     "Turkish": ("cp1254", "Feribot akşam altıda limandan ayrılıyor, çünkü hava güzel değil mi? "),
     "Lithuanian": ("cp1257", "Žmonės laukia ąžuolų pavėsyje, kol įlips į keltą šeštą valandą. "),
     "Russian": ("cp1251 koi8_r", "Паром отходит вечером из порта, и люди ждут на причале. "),
-}  # fmt: skip
+}
 CASES = [
     (language, charset) for language, (charsets, _) in TEXTS.items() for charset in charsets.split()
 ]

@@ -251,8 +251,10 @@ async def test_plugins_that_are_installed_and_not_enabled_are_listed(
     async with pool_of(replace(LIMITS, plugins=("Their.PDF", "missing"))) as pool:
         reports = await pool.plugins()
     assert [(r.package, r.words) for r in reports] == [
-        ("missing", ""), ("not-named", ""), ("their-pdf", "oddity"),
-    ]  # fmt: skip
+        ("missing", ""),
+        ("not-named", ""),
+        ("their-pdf", "oddity"),
+    ]
     assert "no installed package" in reports[0].failure
     assert not reports[1].failure
 

@@ -1,7 +1,5 @@
 """Queries over rows: of CSV, JSON, JSON Lines, YAML, workbooks and databases."""
 
-# ruff: noqa: E501 - a case on one line reads better than in pieces
-
 import csv
 import io
 import json
@@ -59,11 +57,14 @@ def ask(source: Path, handler: str, path: str) -> str:
         ("id where Region contains 'e'", "id\n1\n3\n"),
         ("id, day top 2 by price", "id,day\n2,2024-02-01\n1,2024-01-02\n"),
         ("id bottom 2 by price", "id\n4\n1\n"),
-        ("where id = 4", f'{SALES.splitlines()[0].replace(chr(34), "")}\n4,,5,"3,0",2024-03-03,5\n'),
+        (
+            "where id = 4",
+            f'{SALES.splitlines()[0].replace(chr(34), "")}\n4,,5,"3,0",2024-03-03,5\n',
+        ),
         ("id top 1", "id\n1\n"),
         ("region, price", "region,price\nEU,10.10\nUS,20.20\nEU,n/a\n,5\n"),
     ],
-)  # fmt: skip
+)
 def test_a_query_is_answered(save: Save, query: str, expected: str) -> None:
     assert ask(save(SALES.encode()), "csv", query) == expected
 
@@ -106,16 +107,24 @@ RECORDS: list[Any] = [
     [
         (RECORDS, "sum(n) by state", "state,sum(n)\nclosed,2.5\nopen,1\n"),
         ({"total": 3, "items": RECORDS}, "count where state = 'open'", "count\n2\n"),
-        ({"total": 3, "items": RECORDS, "rest": list[Any](([],))}, "sum(late) from /items", "sum(late)\n5\n"),
+        (
+            {"total": 3, "items": RECORDS, "rest": list[Any](([],))},
+            "sum(late) from /items",
+            "sum(late)\n5\n",
+        ),
         ({"data": {"items": RECORDS}}, "count where ok = true", "count\n1\n"),
         (RECORDS, "at.city where at.city is not null", "at.city\nUlm\n"),
         (RECORDS, "where n > 2", '{"state": "closed", "n": 2.5, "ok": true}\n'),
         ({"a": RECORDS}, "count from $.a[?@.state=='open']", "count\n2\n"),
         ([[1, "a"], [2, "b"]], "2 where 1 > 1", "2\nb\n"),
-        ([1, 2.5, "x"], "max(value)", "# left out, no numbers: 1 of 3 cells of value\nmax(value)\n2.5\n"),
+        (
+            [1, 2.5, "x"],
+            "max(value)",
+            "# left out, no numbers: 1 of 3 cells of value\nmax(value)\n2.5\n",
+        ),
         ({"a": 1}, "count", "count\n1\n"),
     ],
-)  # fmt: skip
+)
 def test_records_of_json_are_rows(save: Save, document: object, query: str, expected: str) -> None:
     text = json.dumps(document)
     source = save(text.encode())
@@ -172,14 +181,28 @@ def test_the_tables_of_a_database_are_named_behind_from(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cell", "plain", "by_comma"),
     [
-        ("12", "12", "12"), ("-1.50", "-1.50", "-1.50"), ("1e3", "1E+3", "1E+3"),
-        ("1,234", "1234", "1.234"), ("1,234,567.8", "1234567.8", "1234567.8"), ("12,5", "12.5", "12.5"),
-        ("1.234", "1.234", "1234"), ("1.234.567", "1234567", "1234567"), ("1.234,5", "1234.5", "1234.5"),
-        ("$ 1,200.50", "1200.50", "1200.50"), ("12 %", "12", "12"), ("1\u00a0234,5", "1234.5", "1234.5"),
-        ("NaN", None, None), ("Infinity", None, None), ("1_000", None, None), ("٣", None, None),
-        ("1e99999", None, None), ("", None, None), ("1,2,3", None, None), ("0x10", None, None),
+        ("12", "12", "12"),
+        ("-1.50", "-1.50", "-1.50"),
+        ("1e3", "1E+3", "1E+3"),
+        ("1,234", "1234", "1.234"),
+        ("1,234,567.8", "1234567.8", "1234567.8"),
+        ("12,5", "12.5", "12.5"),
+        ("1.234", "1.234", "1234"),
+        ("1.234.567", "1234567", "1234567"),
+        ("1.234,5", "1234.5", "1234.5"),
+        ("$ 1,200.50", "1200.50", "1200.50"),
+        ("12 %", "12", "12"),
+        ("1\u00a0234,5", "1234.5", "1234.5"),
+        ("NaN", None, None),
+        ("Infinity", None, None),
+        ("1_000", None, None),
+        ("٣", None, None),
+        ("1e99999", None, None),
+        ("", None, None),
+        ("1,2,3", None, None),
+        ("0x10", None, None),
     ],
-)  # fmt: skip
+)
 def test_the_number_in_a_cell(cell: str, plain: str | None, by_comma: str | None) -> None:
     for comma, expected in ((False, plain), (True, by_comma)):
         value = number(cell, comma=comma)

@@ -342,15 +342,17 @@ def database(folder: Path, *statements: str) -> bytes:
 def test_each_table_comes_with_its_definition_its_count_and_its_rows(
     read: Read, tmp_path: Path
 ) -> None:
-    extracted, text = read("sqlite",
+    extracted, text = read(
+        "sqlite",
         database(
             tmp_path,
             "CREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT, flag BLOB)",
             "INSERT INTO towns VALUES (1, 'Łódź', x'0102'), (2, 'two' || char(9, 10) || 'lines', NULL)",
-            'CREATE TABLE "odd "" name" ("a b" REAL)', "CREATE VIEW big AS SELECT * FROM towns",
+            'CREATE TABLE "odd "" name" ("a b" REAL)',
+            "CREATE VIEW big AS SELECT * FROM towns",
             "CREATE INDEX i ON towns (name)",
         ),
-    )  # fmt: skip
+    )
     assert text == (
         "## towns (2 rows)\nCREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT, flag BLOB)\n\n"
         "id\tname\tflag\n1\tŁódź\t(2 bytes)\n2\ttwo ⏎lines\t\n\n"
@@ -368,8 +370,11 @@ def test_each_table_and_its_rows_are_parts(tmp_path: Path) -> None:
     source.write_bytes(database(tmp_path, "CREATE TABLE t (a)", "INSERT INTO t VALUES (1), (2)"))
     parts = list(handler_named("sqlite").extract(source, Hints(), ExtractLimits()).parts or ())
     assert [(part.table, part.columns, part.rows, part.headings[:1] != ()) for part in parts] == [
-        (None, 0, 0, True), ("t", 1, 0, False), (None, 0, 2, False), (None, 0, 0, False),
-    ]  # fmt: skip
+        (None, 0, 0, True),
+        ("t", 1, 0, False),
+        (None, 0, 2, False),
+        (None, 0, 0, False),
+    ]
 
 
 def test_the_first_thousand_of_many_rows_are_read(read: Read, tmp_path: Path) -> None:

@@ -79,7 +79,11 @@ MISLABELLED = {
     "PPTX as HTML": (PPTX_BYTES, "text/html", "/a", "office_doc", PPTX),
     "EPUB as ZIP": (EPUB, "application/zip", "/a.zip", "office_doc", "application/epub+zip"),
     "ODS as octets": (
-        ODS, OCTETS, "/a", "spreadsheet", "application/vnd.oasis.opendocument.spreadsheet",
+        ODS,
+        OCTETS,
+        "/a",
+        "spreadsheet",
+        "application/vnd.oasis.opendocument.spreadsheet",
     ),
     "DOCX as DOC": (DOCX_BYTES, "application/msword", "/a.doc", "office_doc", DOCX),
     "DOC as octets": (OLE, OCTETS, "/a", "office_doc", "application/msword"),
@@ -88,7 +92,11 @@ MISLABELLED = {
     "PDF as octets": (PDF, OCTETS, "/a", "pdf", "application/pdf"),
     "PDF without a label": (PDF, "", "/a", "pdf", "application/pdf"),
     "PDF after a mark and a line": (
-        b"\xef\xbb\xbf\n" + PDF, "text/plain", "/a", "pdf", "application/pdf",
+        b"\xef\xbb\xbf\n" + PDF,
+        "text/plain",
+        "/a",
+        "pdf",
+        "application/pdf",
     ),
     "PNG as PDF": (PNG, "application/pdf", "/a.pdf", "image", "image/png"),
     "JPEG as PNG": (JPEG, "image/png", "/a.png", "image", "image/jpeg"),
@@ -97,7 +105,11 @@ MISLABELLED = {
     "MP4 as octets": (MP4, OCTETS, "/a", "video", "video/mp4"),
     "TAR as text": (tarred(), "text/plain", "/a.txt", "archive", "application/x-tar"),
     "gzip as JSON": (
-        b"\x1f\x8b\x08\0" + NOISE, "application/json", "/a.json", "archive", "application/gzip",
+        b"\x1f\x8b\x08\0" + NOISE,
+        "application/json",
+        "/a.json",
+        "archive",
+        "application/gzip",
     ),
     "JSON as HTML": (JSON, "text/html; charset=utf-8", "/api", "json", "application/json"),
     "JSON as text": (JSON, "text/plain", "/api", "json", "application/json"),
@@ -105,10 +117,18 @@ MISLABELLED = {
     "JSON Lines as JSON": (JSONL, "application/json", "/a", "jsonl", "application/jsonl"),
     "JSON Lines as octets": (JSONL, OCTETS, "/a", "jsonl", "application/jsonl"),
     "notebook as JSON": (
-        NOTEBOOK, "application/json", "/a", "notebook", "application/x-ipynb+json",
+        NOTEBOOK,
+        "application/json",
+        "/a",
+        "notebook",
+        "application/x-ipynb+json",
     ),
     "notebook as text": (
-        NOTEBOOK, "text/plain", "/a.ipynb", "notebook", "application/x-ipynb+json",
+        NOTEBOOK,
+        "text/plain",
+        "/a.ipynb",
+        "notebook",
+        "application/x-ipynb+json",
     ),
     "HTML as text": (HTML, "text/plain", "/a", "html", "text/html"),
     "HTML as JSON": (HTML, "application/json", "/api", "html", "text/html"),
@@ -132,7 +152,7 @@ MISLABELLED = {
     "noise as HTML": (NOISE, "text/html", "/a", "unknown_binary", OCTETS),
     "noise as PDF": (NOISE, "application/pdf", "/a.pdf", "unknown_binary", OCTETS),
     "noise as JSON": (NOISE, "application/json", "/a.json", "unknown_binary", OCTETS),
-}  # fmt: skip
+}
 
 
 def route(data: bytes, label: str, url: str, *, shadow: bool = False) -> Decision:
@@ -228,7 +248,10 @@ def test_an_empty_file_is_routed_by_label_and_name(
 
 SHADOWED = {
     "PDF as HTML is not decoded": (
-        PDF + NOISE, "text/html", "unknown_binary", "pdf (application/pdf, magic)"
+        PDF + NOISE,
+        "text/html",
+        "unknown_binary",
+        "pdf (application/pdf, magic)",
     ),
     "PNG as text is not decoded": (PNG, "text/plain", "unknown_binary", "image (image/png, magic)"),
     "JSON as HTML is HTML": (JSON, "text/html", "html", "json (application/json, structure)"),
@@ -236,9 +259,12 @@ SHADOWED = {
     "HTML without a label is text": (HTML, "", "text", "html (text/html, structure)"),
     "noise": (NOISE, "", "unknown_binary", f"unknown_binary ({OCTETS}, fallback)"),
     "DOCX as ZIP is a ZIP": (
-        DOCX_BYTES, "application/zip", "archive", f"office_doc ({DOCX}, magic)"
+        DOCX_BYTES,
+        "application/zip",
+        "archive",
+        f"office_doc ({DOCX}, magic)",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("data", "label", "kind", "own"), SHADOWED.values(), ids=SHADOWED.keys())
@@ -274,17 +300,33 @@ def test_every_text_media_type_names_its_kind() -> None:
 @pytest.mark.parametrize(
     ("case", "word"),
     [
-        ("PDF as HTML", "PDF"), ("DOCX as octets", "DOCX"), ("XLSX as ZIP", "XLSX"),
-        ("PPTX as HTML", "PPTX"), ("EPUB as ZIP", "EPUB"), ("ODS as octets", "ODS"),
-        ("DOC as octets", "DOC"), ("PNG as PDF", "PNG image"), ("JPEG as PNG", "JPEG image"),
-        ("MP3 as text", "MP3 audio"), ("MP4 as octets", "MP4 video"), ("TAR as text", "TAR"),
-        ("gzip as JSON", "gzip archive"), ("JSON as HTML", "JSON"),
-        ("JSON Lines as JSON", "JSON Lines"), ("HTML as text", "HTML page"), ("CSV as text", "CSV"),
-        ("feed as HTML", "RSS feed"), ("SVG as text", "SVG image"), ("mail as text", "email"),
-        ("RTF as DOC", "RTF"), ("text as octets", "text"), ("script as octets", "Python code"),
-        ("noise as text", "binary"), ("notebook as JSON", "notebook"),
+        ("PDF as HTML", "PDF"),
+        ("DOCX as octets", "DOCX"),
+        ("XLSX as ZIP", "XLSX"),
+        ("PPTX as HTML", "PPTX"),
+        ("EPUB as ZIP", "EPUB"),
+        ("ODS as octets", "ODS"),
+        ("DOC as octets", "DOC"),
+        ("PNG as PDF", "PNG image"),
+        ("JPEG as PNG", "JPEG image"),
+        ("MP3 as text", "MP3 audio"),
+        ("MP4 as octets", "MP4 video"),
+        ("TAR as text", "TAR"),
+        ("gzip as JSON", "gzip archive"),
+        ("JSON as HTML", "JSON"),
+        ("JSON Lines as JSON", "JSON Lines"),
+        ("HTML as text", "HTML page"),
+        ("CSV as text", "CSV"),
+        ("feed as HTML", "RSS feed"),
+        ("SVG as text", "SVG image"),
+        ("mail as text", "email"),
+        ("RTF as DOC", "RTF"),
+        ("text as octets", "text"),
+        ("script as octets", "Python code"),
+        ("noise as text", "binary"),
+        ("notebook as JSON", "notebook"),
     ],
-)  # fmt: skip
+)
 def test_a_document_has_a_word_for_people(case: str, word: str) -> None:
     data, label, url, _, _ = MISLABELLED[case]
     decision = route(data, label, url)
@@ -390,7 +432,11 @@ TABLE = (
 )
 # What it is: its bytes, the URL's path, and the kind that it must get; each is labelled text/plain.
 BINARIES: dict[str, tuple[bytes, str, str]] = {
-    "binary property list": (plistlib.dumps({"a": [1, {"b": b"x" * 50}]}, fmt=plistlib.FMT_BINARY), "/a.plist", UNKNOWN),
+    "binary property list": (
+        plistlib.dumps({"a": [1, {"b": b"x" * 50}]}, fmt=plistlib.FMT_BINARY),
+        "/a.plist",
+        UNKNOWN,
+    ),
     "Java class": (b"\xca\xfe\xba\xbe\0\0\0\x34" + BYTES_OF_NOISE, "/A.class", UNKNOWN),
     "Mach-O for two processors": (b"\xca\xfe\xba\xbe\0\0\0\2" + BYTES_OF_NOISE, "/a", UNKNOWN),
     "Mach-O of 64 bits": (b"\xcf\xfa\xed\xfe\7\0\0\1" + BYTES_OF_NOISE, "/a", UNKNOWN),
@@ -404,7 +450,12 @@ BINARIES: dict[str, tuple[bytes, str, str]] = {
     "a pack of git": (b"PACK\0\0\0\2\0\0\1\0" + BYTES_OF_NOISE, "/a.pack", UNKNOWN),
     "an index of git": (b"DIRC\0\0\0\2\0\0\1\0" + BYTES_OF_NOISE, "/index", UNKNOWN),
     "ISO image": (bytes(32_768) + b"\1CD001\1\0" + BYTES_OF_NOISE, "/a.iso", "archive"),
-    "Debian package": (b"!<arch>\ndebian-binary   1342943816  0     0     100644  4         `\n2.0\n" + BYTES_OF_NOISE, "/a.deb", "archive"),
+    "Debian package": (
+        b"!<arch>\ndebian-binary   1342943816  0     0     100644  4         `\n2.0\n"
+        + BYTES_OF_NOISE,
+        "/a.deb",
+        "archive",
+    ),
     "RPM": (b"\xed\xab\xee\xdb\3\0\0\0" + BYTES_OF_NOISE, "/a.rpm", "archive"),
     "cabinet": (b"MSCF\0\0\0\0\1" + BYTES_OF_NOISE, "/a.cab", "archive"),
     "WOFF2": (b"wOF2\0\1\0\0" + BYTES_OF_NOISE, "/a", UNKNOWN),
@@ -417,7 +468,11 @@ BINARIES: dict[str, tuple[bytes, str, str]] = {
     "JPEG XL in a box": (b"\0\0\0\x0cJXL \r\n\x87\n" + BYTES_OF_NOISE, "/a", "image"),
     "FLAC": (b"fLaC\0\0\0\x22" + BYTES_OF_NOISE, "/a", "audio"),
     "Opus": (b"OggS\0\2" + bytes(22) + b"OpusHead" + BYTES_OF_NOISE, "/a", "audio"),
-    "WebM": (b"\x1aE\xdf\xa3\x9fB\x86\x81\1B\xf7\x81\1B\x82\x84webm" + BYTES_OF_NOISE, "/a", "video"),
+    "WebM": (
+        b"\x1aE\xdf\xa3\x9fB\x86\x81\1B\xf7\x81\1B\x82\x84webm" + BYTES_OF_NOISE,
+        "/a",
+        "video",
+    ),
     "MPEG-TS called TypeScript": (TRANSPORT, "/a.ts", "video"),
     "Python bytecode": (b"\xa7\r\r\n\0\0\0\0" + BYTES_OF_NOISE, "/a.pyc", UNKNOWN),
     "a pickle": (pickle.dumps({"a": list(range(999))}), "/a.pkl", UNKNOWN),
@@ -425,20 +480,37 @@ BINARIES: dict[str, tuple[bytes, str, str]] = {
     "zlib": (zlib.compress(BYTES_OF_NOISE), "/a", UNKNOWN),
     "Flash": (b"CWS\x0a\0\0\1\0" + BYTES_OF_NOISE, "/a.swf", UNKNOWN),
     ".DS_Store": (b"\0\0\0\1Bud1\0\0" + BYTES_OF_NOISE, "/.DS_Store", UNKNOWN),
-    "MO": (struct.pack("<7L", 0x950412DE, 0, 3, 28, 52, 0, 76) + bytes(60) + b"hello\0world\0", "/de.mo", UNKNOWN),
+    "MO": (
+        struct.pack("<7L", 0x950412DE, 0, 3, 28, 52, 0, 76) + bytes(60) + b"hello\0world\0",
+        "/de.mo",
+        UNKNOWN,
+    ),
     "a capture of packets": (b"\xd4\xc3\xb2\xa1\2\0\4\0" + BYTES_OF_NOISE, "/a.pcap", UNKNOWN),
     "dBase": (TABLE, "/a.dbf", UNKNOWN),
     "Lua bytecode": (b"\x1bLua\x54\0\x19\x93" + BYTES_OF_NOISE, "/a.luac", UNKNOWN),
     "protocol buffers": (b"\x08\x96\x01\x12\x07testing\x1a\x03\x01\x02\x03" * 50, "/a.pb", UNKNOWN),
     "OpenPGP": (b"\x85\x02\x0c\x03" + BYTES_OF_NOISE, "/a.gpg", UNKNOWN),
-    "a certificate in DER": (b"\x30\x82\x03\x7f\x30\x82\x02\x67" + BYTES_OF_NOISE[:900], "/a.crt", UNKNOWN),
-    "zeros": (bytes(9_999), "/a", UNKNOWN), "ones": (b"\xff" * 9_999, "/a", UNKNOWN),
+    "a certificate in DER": (
+        b"\x30\x82\x03\x7f\x30\x82\x02\x67" + BYTES_OF_NOISE[:900],
+        "/a.crt",
+        UNKNOWN,
+    ),
+    "zeros": (bytes(9_999), "/a", UNKNOWN),
+    "ones": (b"\xff" * 9_999, "/a", UNKNOWN),
     "floats": (struct.pack("<999f", *(n / 7 for n in range(999))), "/a", UNKNOWN),
-    "samples of sound": (struct.pack("<2000h", *(900 * (n % 50 - 25) for n in range(2_000))), "/a.raw", UNKNOWN),
+    "samples of sound": (
+        struct.pack("<2000h", *(900 * (n % 50 - 25) for n in range(2_000))),
+        "/a.raw",
+        UNKNOWN,
+    ),
     "small numbers of 32 bits": (struct.pack("<999L", *range(999)), "/a", UNKNOWN),
     "noise": (BYTES_OF_NOISE, "/a.txt", UNKNOWN),
-    "noise among letters": (bytes(b if n % 3 else 32 + b % 95 for n, b in enumerate(BYTES_OF_NOISE)), "/a.txt", UNKNOWN),
-}  # fmt: skip
+    "noise among letters": (
+        bytes(b if n % 3 else 32 + b % 95 for n, b in enumerate(BYTES_OF_NOISE)),
+        "/a.txt",
+        UNKNOWN,
+    ),
+}
 
 
 @pytest.mark.parametrize("case", TEXTS)

@@ -390,15 +390,22 @@ def packed_xlsb(pack: Pack, *, damage: bytes = b"") -> bytes:
             record(145),
             damage,
             record(row, struct.pack("<L13x", 0)),
-            *(cell(text, column, wide(name)) for column, name in enumerate(("Town", "Sold", "Open"))),
+            *(
+                cell(text, column, wide(name))
+                for column, name in enumerate(("Town", "Sold", "Open"))
+            ),
             record(row, struct.pack("<L13x", 1)),
-            cell(text, 0, wide("Łódź")), cell(real, 1, struct.pack("<d", 12)), cell(truth, 2, b"\1"),
+            cell(text, 0, wide("Łódź")),
+            cell(real, 1, struct.pack("<d", 12)),
+            cell(truth, 2, b"\1"),
             record(row, struct.pack("<L13x", 2)),
-            cell(text, 0, wide("Zürich")), cell(real, 1, struct.pack("<d", 1.25)), cell(truth, 2, b"\0"),
+            cell(text, 0, wide("Zürich")),
+            cell(real, 1, struct.pack("<d", 1.25)),
+            cell(truth, 2, b"\0"),
             record(146),
             record(130),
         )
-    )  # fmt: skip
+    )
     workbook = (
         record(131)
         + record(143)

@@ -352,8 +352,12 @@ def test_a_text_is_refused_that_is_not_as_it_was_reported(tmp_path: Path, case: 
 
 
 NO_FACTS: list[dict[str, Any]] = [
-    {"page_verdict": MARK}, {"pages": 1e3}, {"pages": True}, {"width": 10**13}, {"title": MARK * 99}
-]  # fmt: skip
+    {"page_verdict": MARK},
+    {"pages": 1e3},
+    {"pages": True},
+    {"width": 10**13},
+    {"title": MARK * 99},
+]
 
 
 def test_lines_of_a_worker_come_clean_and_its_media_type_is_one() -> None:

@@ -81,7 +81,7 @@ DOCUMENTS: dict[str, tuple[bytes | str, str]] = {
     "a damaged PDF": (f"%PDF-1.4\n1 0 obj\n{MARK}", "application/pdf"),
     "a PDF": (make_pdf([MARK, "two"], MARK), "application/pdf"),
     "a script": (f"#!/usr/bin/{MARK}\n{LONG}", "text/plain"),
-}  # fmt: skip
+}
 
 
 def assert_fenced(text: str, call: Any) -> None:

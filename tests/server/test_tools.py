@@ -174,9 +174,13 @@ async def test_all_that_a_model_may_see_of_the_list_stays_under_1300_tokens(
     text = json.dumps(listed, ensure_ascii=False, separators=(",", ":"))
     assert tokens.count(text).tokens <= 1_300
     assert [tool["name"] for tool in listed] == [
-        "fetch_content", "get_search_content", "artifact_grep", "artifact_slice",
-        "artifact_search", "artifact_info",
-    ]  # fmt: skip
+        "fetch_content",
+        "get_search_content",
+        "artifact_grep",
+        "artifact_slice",
+        "artifact_search",
+        "artifact_info",
+    ]
     for tool in listed:
         assert tokens.count(tool["description"]).tokens <= 110
         assert "title" not in json.dumps(tool["inputSchema"])

@@ -57,10 +57,25 @@ SHARED = {
 
 _CACHES = {"cache", "lru_cache"}
 _MUTABLE = {
-    "dict", "list", "set", "bytearray", "deque", "defaultdict", "OrderedDict", "Counter", "local",
-    "Lock", "RLock", "ContextVar", "WeakValueDictionary", "WeakKeyDictionary", "WeakSet",
-    "CapacityLimiter", "Semaphore", "ThreadPoolExecutor",
-}  # fmt: skip
+    "dict",
+    "list",
+    "set",
+    "bytearray",
+    "deque",
+    "defaultdict",
+    "OrderedDict",
+    "Counter",
+    "local",
+    "Lock",
+    "RLock",
+    "ContextVar",
+    "WeakValueDictionary",
+    "WeakKeyDictionary",
+    "WeakSet",
+    "CapacityLimiter",
+    "Semaphore",
+    "ThreadPoolExecutor",
+}
 
 
 def shared_state(path: Path) -> Iterator[str]:

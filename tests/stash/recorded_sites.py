@@ -43,58 +43,105 @@ TEA = "https://codeberg.example/api/v1/repos/o/r"
 
 ANA, BEN = {"login": "ana", "id": 1}, {"login": "ben", "id": 2}
 ISSUE = {
-    "number": 7, "title": "The gate sticks", "state": "closed", "user": ANA, "comments": 2,
-    "closed_at": "2026-02-01T08:00:00Z", "created_at": "2026-01-02T03:04:05Z",
-    "labels": [{"name": "bug"}, {"name": "gate"}], "assignees": [BEN],
-    "milestone": {"title": "Spring"}, "body": "It sticks at **night**.\r\n\r\nSee the log.",
-}  # fmt: skip
+    "number": 7,
+    "title": "The gate sticks",
+    "state": "closed",
+    "user": ANA,
+    "comments": 2,
+    "closed_at": "2026-02-01T08:00:00Z",
+    "created_at": "2026-01-02T03:04:05Z",
+    "labels": [{"name": "bug"}, {"name": "gate"}],
+    "assignees": [BEN],
+    "milestone": {"title": "Spring"},
+    "body": "It sticks at **night**.\r\n\r\nSee the log.",
+}
 COMMENTS = [
     {"user": BEN, "created_at": "2026-01-03T10:00:00Z", "body": "Oil helps."},
     {"user": ANA, "created_at": "2026-01-04T11:30:00Z", "body": "# Thanks\n\nIt does."},
 ]
 THREAD = (
-    "# The gate sticks (#7)", "- State: issue, closed, 2026-02-01 08:00Z",
-    "- By: ana, 2026-01-02 03:04Z", "- Labels: bug, gate", "- Assigned to: ben",
-    "- Milestone: Spring", "- Comments: 2", "It sticks at **night**.\n\nSee the log.",
+    "# The gate sticks (#7)",
+    "- State: issue, closed, 2026-02-01 08:00Z",
+    "- By: ana, 2026-01-02 03:04Z",
+    "- Labels: bug, gate",
+    "- Assigned to: ben",
+    "- Milestone: Spring",
+    "- Comments: 2",
+    "It sticks at **night**.\n\nSee the log.",
     "## Comment 1 of 2: ben, 2026-01-03 10:00Z\n\nOil helps.",
     "## Comment 2 of 2: ana, 2026-01-04 11:30Z",
-)  # fmt: skip
+)
 REVIEW = {
-    "user": BEN, "created_at": "2026-01-05T10:00:00Z", "path": "gates/low.py", "line": 12,
-    "diff_hunk": "@@ -1 +1 @@\n-shut()\n+open()", "body": "Why open?",
-}  # fmt: skip
+    "user": BEN,
+    "created_at": "2026-01-05T10:00:00Z",
+    "path": "gates/low.py",
+    "line": 12,
+    "diff_hunk": "@@ -1 +1 @@\n-shut()\n+open()",
+    "body": "Why open?",
+}
 RELEASE = {
-    "tag_name": "v2.1", "name": "Spring", "author": ANA, "published_at": "2026-03-01T00:00:00Z",
-    "prerelease": True, "body": "- The lower gate opens.",
+    "tag_name": "v2.1",
+    "name": "Spring",
+    "author": ANA,
+    "published_at": "2026-03-01T00:00:00Z",
+    "prerelease": True,
+    "body": "- The lower gate opens.",
     "tarball_url": "https://api.github.com/repos/o/r/tarball/v2.1",
     "assets": [
         {
-            "name": "gates.zip", "size": 12_345, "download_count": 1,
+            "name": "gates.zip",
+            "size": 12_345,
+            "download_count": 1,
             "browser_download_url": "https://github.com/o/r/releases/download/v2.1/gates.zip",
         }
     ],
-}  # fmt: skip
+}
 RELEASED = (
-    "Spring (v2.1)", "- By: ana, 2026-03-01 00:00Z", "- Kind: pre-release",
-    "- The lower gate opens.", "- [gates.zip](", "12,345 bytes",
-)  # fmt: skip
+    "Spring (v2.1)",
+    "- By: ana, 2026-03-01 00:00Z",
+    "- Kind: pre-release",
+    "- The lower gate opens.",
+    "- [gates.zip](",
+    "12,345 bytes",
+)
 REPOSITORY = {
-    "full_name": "o/r", "description": "Gates of a reservoir", "stargazers_count": 1_234,
-    "forks_count": 5, "open_issues_count": 6, "language": "Python", "topics": ["water", "gates"],
-    "license": {"spdx_id": "MIT"}, "default_branch": "main", "archived": True,
+    "full_name": "o/r",
+    "description": "Gates of a reservoir",
+    "stargazers_count": 1_234,
+    "forks_count": 5,
+    "open_issues_count": 6,
+    "language": "Python",
+    "topics": ["water", "gates"],
+    "license": {"spdx_id": "MIT"},
+    "default_branch": "main",
+    "archived": True,
     "pushed_at": "2026-03-01T00:00:00Z",
-}  # fmt: skip
+}
 README = "# Gates\n\nRun `gates open`.\n"
 OF_REPOSITORY = (
-    "# o/r\n\nGates of a reservoir", "- Stars: 1,234", "- License: MIT", "- Topics: water, gates",
-    "archived", "## README.md\n\n# Gates\n\nRun `gates open`.",
-)  # fmt: skip
+    "# o/r\n\nGates of a reservoir",
+    "- Stars: 1,234",
+    "- License: MIT",
+    "- Topics: water, gates",
+    "archived",
+    "## README.md\n\n# Gates\n\nRun `gates open`.",
+)
 FOLDER = [
-    {"name": "low.py", "path": "gates/low.py", "type": "file", "size": 812,
-     "html_url": "https://github.com/o/r/blob/main/gates/low.py"},
-    {"name": "tests", "path": "gates/tests", "type": "dir", "size": 0,
-     "html_url": "https://github.com/o/r/tree/main/gates/tests"},
-]  # fmt: skip
+    {
+        "name": "low.py",
+        "path": "gates/low.py",
+        "type": "file",
+        "size": 812,
+        "html_url": "https://github.com/o/r/blob/main/gates/low.py",
+    },
+    {
+        "name": "tests",
+        "path": "gates/tests",
+        "type": "dir",
+        "size": 0,
+        "html_url": "https://github.com/o/r/tree/main/gates/tests",
+    },
+]
 PYPI = {
     "info": {
         "name": "gates",
@@ -119,74 +166,131 @@ PYPI = {
     ],
 }
 OF_PYPI = (
-    "# gates 2.1\n\nGates of a reservoir", "- Uploaded: 2026-03-01 00:00Z", "- Python: >=3.11",
-    "## Dependencies\n\n- oil>=1", "- [Source](https://github.com/o/r)",
-    "- 2.1, 2026-03-01 00:00Z\n- 2.0, 2025-03-01 00:00Z", "It opens for anybody.",
+    "# gates 2.1\n\nGates of a reservoir",
+    "- Uploaded: 2026-03-01 00:00Z",
+    "- Python: >=3.11",
+    "## Dependencies\n\n- oil>=1",
+    "- [Source](https://github.com/o/r)",
+    "- 2.1, 2026-03-01 00:00Z\n- 2.0, 2025-03-01 00:00Z",
+    "It opens for anybody.",
     "## Description\n\n# Gates",
-)  # fmt: skip
+)
 NPM: dict[str, Any] = {
-    "name": "@o/gates", "dist-tags": {"latest": "2.1.0"}, "license": "MIT", "readme": README,
+    "name": "@o/gates",
+    "dist-tags": {"latest": "2.1.0"},
+    "license": "MIT",
+    "readme": README,
     "versions": {
         "2.1.0": {
-            "description": "Gates of a reservoir", "license": "MIT", "author": {"name": "Ana"},
-            "dependencies": {"oil": "^1"}, "homepage": "https://example.org/gates",
+            "description": "Gates of a reservoir",
+            "license": "MIT",
+            "author": {"name": "Ana"},
+            "dependencies": {"oil": "^1"},
+            "homepage": "https://example.org/gates",
             "repository": {"type": "git", "url": "git+https://github.com/o/r.git"},
-            "deprecated": "Use locks.", "engines": {"node": ">=20"},
+            "deprecated": "Use locks.",
+            "engines": {"node": ">=20"},
         }
     },
     "time": {"created": "2025-01-01T00:00:00Z", "2.1.0": "2026-03-01T00:00:00.000Z"},
-}  # fmt: skip
+}
 CRATE: dict[str, Any] = {
     "crate": {
-        "id": "gates", "name": "gates", "max_stable_version": "2.1.0", "downloads": 99_999,
-        "description": "Gates of a reservoir", "updated_at": "2026-03-01T00:00:00Z",
-        "repository": "https://github.com/o/r", "keywords": ["water"],
+        "id": "gates",
+        "name": "gates",
+        "max_stable_version": "2.1.0",
+        "downloads": 99_999,
+        "description": "Gates of a reservoir",
+        "updated_at": "2026-03-01T00:00:00Z",
+        "repository": "https://github.com/o/r",
+        "keywords": ["water"],
     },
     "versions": [
-        {"num": "2.1.0", "license": "MIT", "rust_version": "1.80", "yanked": False,
-         "created_at": "2026-03-01T00:00:00Z", "features": {"default": [], "night": []}},
+        {
+            "num": "2.1.0",
+            "license": "MIT",
+            "rust_version": "1.80",
+            "yanked": False,
+            "created_at": "2026-03-01T00:00:00Z",
+            "features": {"default": [], "night": []},
+        },
         {"num": "2.0.0", "yanked": True, "created_at": "2025-03-01T00:00:00Z"},
     ],
-}  # fmt: skip
+}
 QUESTION = {
     "items": [
         {
-            "question_id": 12, "title": "Why does the &quot;low&quot; gate stick?", "score": 3,
-            "tags": ["gate", "oil"], "answer_count": 2, "creation_date": 1_767_323_045,
-            "owner": {"display_name": "Ana &amp; Co"}, "body": "<p>It <b>sticks</b>.</p>",
+            "question_id": 12,
+            "title": "Why does the &quot;low&quot; gate stick?",
+            "score": 3,
+            "tags": ["gate", "oil"],
+            "answer_count": 2,
+            "creation_date": 1_767_323_045,
+            "owner": {"display_name": "Ana &amp; Co"},
+            "body": "<p>It <b>sticks</b>.</p>",
             "link": "https://stackoverflow.com/questions/12/why",
         }
     ],
-    "has_more": False, "quota_remaining": 299,
-}  # fmt: skip
+    "has_more": False,
+    "quota_remaining": 299,
+}
 ANSWERS = {
     "items": [
-        {"answer_id": 1, "score": 9, "is_accepted": True, "creation_date": 1_767_409_445,
-         "owner": {"display_name": "Ben"}, "body": "<pre><code>oil()</code></pre>"},
-        {"answer_id": 2, "score": -1, "is_accepted": False, "creation_date": 1_767_409_445,
-         "owner": {"display_name": "Cleo"}, "body": "<p>Wait.</p>"},
+        {
+            "answer_id": 1,
+            "score": 9,
+            "is_accepted": True,
+            "creation_date": 1_767_409_445,
+            "owner": {"display_name": "Ben"},
+            "body": "<pre><code>oil()</code></pre>",
+        },
+        {
+            "answer_id": 2,
+            "score": -1,
+            "is_accepted": False,
+            "creation_date": 1_767_409_445,
+            "owner": {"display_name": "Cleo"},
+            "body": "<p>Wait.</p>",
+        },
     ],
     "has_more": False,
-}  # fmt: skip
+}
 ASKED = (
-    '# Why does the "low" gate stick?', "- Asked: Ana & Co, 2026-01-02 03:04Z", "- Score: 3",
-    "- Tags: gate, oil", "It **sticks**.", "## Answer 1 of 2, score 9, accepted: Ben", "oil()",
+    '# Why does the "low" gate stick?',
+    "- Asked: Ana & Co, 2026-01-02 03:04Z",
+    "- Score: 3",
+    "- Tags: gate, oil",
+    "It **sticks**.",
+    "## Answer 1 of 2, score 9, accepted: Ben",
+    "oil()",
     "## Answer 2 of 2, score -1: Cleo",
-)  # fmt: skip
+)
 STORY: dict[str, Any] = {
-    "id": 99, "type": "story", "title": "Gates of a reservoir", "url": "https://example.org/gates",
-    "author": "ana", "points": 120, "created_at": "2026-01-02T03:04:05.000Z", "text": None,
+    "id": 99,
+    "type": "story",
+    "title": "Gates of a reservoir",
+    "url": "https://example.org/gates",
+    "author": "ana",
+    "points": 120,
+    "created_at": "2026-01-02T03:04:05.000Z",
+    "text": None,
     "children": [
         {
-            "author": "ben", "created_at": "2026-01-02T04:00:00.000Z", "text": "Oil <i>helps</i>.",
+            "author": "ben",
+            "created_at": "2026-01-02T04:00:00.000Z",
+            "text": "Oil <i>helps</i>.",
             "children": [
-                {"author": "ana", "created_at": "2026-01-02T05:00:00.000Z",
-                 "text": "It does.<p>At night, too.", "children": []},
+                {
+                    "author": "ana",
+                    "created_at": "2026-01-02T05:00:00.000Z",
+                    "text": "It does.<p>At night, too.",
+                    "children": [],
+                },
             ],
         },
         {"author": None, "created_at": "2026-01-02T05:00:00.000Z", "text": None, "children": []},
     ],
-}  # fmt: skip
+}
 FILM = """<title>Gates - YouTube</title><div id=player></div>
 <script>var ytInitialPlayerResponse = {"videoDetails": {"videoId": "abcdefghijk",
 "title": "Gates of a reservoir", "lengthSeconds": "3725", "author": "Ana", "viewCount": "12345",

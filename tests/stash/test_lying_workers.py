@@ -56,9 +56,13 @@ def lie(monkeypatch: pytest.MonkeyPatch, folder: Path, lies: Any = None, part: A
 @pytest.mark.parametrize("verdict", ["leads_on", "empty_shell"])
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
 async def test_a_worker_that_names_an_address_sends_the_server_nowhere(
-    document: tuple[str, str], verdict: str, site: Site, open_public: OpenStash, tmp_path: Path,
+    document: tuple[str, str],
+    verdict: str,
+    site: Site,
+    open_public: OpenStash,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     lie(monkeypatch, tmp_path, {"page_verdict": verdict, "leads_to": NAME + SECRET})
     site.put("/document", *document)
     async with open_public() as stash:
@@ -70,9 +74,12 @@ async def test_a_worker_that_names_an_address_sends_the_server_nowhere(
 
 @pytest.mark.parametrize("document", [*DOCUMENTS.values()][:3], ids=[*DOCUMENTS][:3])
 async def test_a_worker_that_names_a_picture_sends_the_server_to_those_of_the_page_alone(
-    document: tuple[str, str], site: Site, open_public: OpenStash, tmp_path: Path,
+    document: tuple[str, str],
+    site: Site,
+    open_public: OpenStash,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     lie(monkeypatch, tmp_path, part={"text": NAME + SECRET, "total": 1, "cut": False})
     site.put("/document", *document)
     async with open_public() as stash:

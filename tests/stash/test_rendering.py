@@ -85,9 +85,13 @@ async def test_a_page_with_content_is_not_rendered(
 
 @pytest.mark.parametrize(
     ("browser", "is_rendered"),
-    [(("127.0.0.1",), True), (("example.org",), False), (("auto", "127.0.0.1"), True),
-     (("off", "127.0.0.1"), False)],
-)  # fmt: skip
+    [
+        (("127.0.0.1",), True),
+        (("example.org",), False),
+        (("auto", "127.0.0.1"), True),
+        (("off", "127.0.0.1"), False),
+    ],
+)
 async def test_pages_of_named_domains_are_always_rendered(
     browser: tuple[str, ...], is_rendered: bool, opened: OpenStash, site: Site, renderer: Renderer
 ) -> None:

@@ -303,9 +303,14 @@ async def test_a_page_whose_text_is_garbage_is_read_by_ocr_when_it_is_asked_for(
 ) -> None:
     first = f"{unmapped_page(1)}7KH ZDUGHQV\n\n"
     facts = Facts(
-        content_kind="pdf", media_type="application/pdf", pages=2, unreadable_pages=1,
-        unreadable_from=1, pictures=True, word="PDF",
-    )  # fmt: skip
+        content_kind="pdf",
+        media_type="application/pdf",
+        pages=2,
+        unreadable_pages=1,
+        unreadable_from=1,
+        pictures=True,
+        word="PDF",
+    )
     async with opened() as stash:
         text, ranges = f"{first}[Page 2]\nplain\n\n", Ranges(pages=(0, len(first)))
         kept = await put_into(stash.store, text.encode(), b"%PDF-1.4", facts, ranges)
@@ -324,9 +329,14 @@ async def test_headings_and_tables_behind_a_page_move_with_their_lines(opened: O
     text = f"{blank}[Page 2]\n# Head\n\n| a |\n| --- |\n| 1 |\n"
     ranges = Ranges(pages=(0, len(blank)), tables=(Table("t", 9, 1, 1),))
     facts = Facts(
-        content_kind="pdf", media_type="application/pdf", pages=2, pages_without_text=1,
-        outline=(Heading("Head", 1, "lines", 5),), pictures=True, word="PDF",
-    )  # fmt: skip
+        content_kind="pdf",
+        media_type="application/pdf",
+        pages=2,
+        pages_without_text=1,
+        outline=(Heading("Head", 1, "lines", 5),),
+        pictures=True,
+        word="PDF",
+    )
     async with opened() as stash:
         kept = await put_into(stash.store, text.encode(), b"%PDF-1.4", facts, ranges)
         ref = kept.artifact_ref

@@ -174,9 +174,12 @@ async def test_a_json_path_without_its_beginning_is_understood(stash: Stash, put
 
 async def test_rows_that_the_text_leaves_out_are_named_a_query(stash: Stash, put: Put) -> None:
     ref = await put(
-        "id\n1\n2\n", Ranges(tables=(Table("", 2, 2, 1),)), extraction_truncated=True,
-        content_kind="spreadsheet", media_type="application/vnd.sqlite3",
-    )  # fmt: skip
+        "id\n1\n2\n",
+        Ranges(tables=(Table("", 2, 2, 1),)),
+        extraction_truncated=True,
+        content_kind="spreadsheet",
+        media_type="application/vnd.sqlite3",
+    )
     with pytest.raises(OutOfRange, match=r"ends at row 2, and start is 3.*path='from … where"):
         await stash.slice(ref, unit="rows", start=3)
 

@@ -137,12 +137,19 @@ OTHERS: dict[str, Any] = {
     "a web page in disguise": (page().encode(), MARKDOWN),
     "empty": (b"", MARKDOWN),
     "blank": (b" \n\n", MARKDOWN),
-    "of another page": (OWN.replace("wardens", "ships").replace("gate", "sail")
-                        .replace("sunrise", "winter").replace("number", "harbour")
-                        .replace("before", "after").replace("Rule", "Ship").encode(), MARKDOWN),
+    "of another page": (
+        OWN.replace("wardens", "ships")
+        .replace("gate", "sail")
+        .replace("sunrise", "winter")
+        .replace("number", "harbour")
+        .replace("before", "after")
+        .replace("Rule", "Ship")
+        .encode(),
+        MARKDOWN,
+    ),
     "all pages": ((OWN + "Another page says something else. " * 2_000).encode(), MARKDOWN),
     "a binary": (b"%PDF-1.7\n\x00\x01", {"content-type": "application/pdf"}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("twin", OTHERS.values(), ids=OTHERS)

@@ -185,10 +185,13 @@ def _stations() -> str:
 
     def record(number: int) -> str:
         station = {
-            "id": number, "name": ROCK.words if number == NEEDLE_STATION else _place(pick),
-            "keeper": pick.choice(_PEOPLE), "note": pick.choice(_OBJECTS),
-            "height_m": pick.randrange(4, 90), "lit": pick.randrange(5) > 0,
-        }  # fmt: skip
+            "id": number,
+            "name": ROCK.words if number == NEEDLE_STATION else _place(pick),
+            "keeper": pick.choice(_PEOPLE),
+            "note": pick.choice(_OBJECTS),
+            "height_m": pick.randrange(4, 90),
+            "lit": pick.randrange(5) > 0,
+        }
         return json.dumps(station)
 
     records = ",\n".join(record(number) for number in range(STATIONS))
@@ -275,9 +278,11 @@ _MARGIN = 64
 _SIZE, _LEADING = 10, 13
 _COLUMNS = int((_WIDTH - 2 * _MARGIN) / (0.6 * _SIZE))
 _FONT = {
-    "/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Courier",
+    "/Type": "/Font",
+    "/Subtype": "/Type1",
+    "/BaseFont": "/Courier",
     "/Encoding": "/WinAnsiEncoding",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)

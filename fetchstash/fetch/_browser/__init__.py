@@ -60,9 +60,13 @@ NOBODY = 65_534
 # Chromium has no sandbox as root, and is never started without one: where the server runs as root
 # the browser runs as `nobody`.
 _NAMES = (
-    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
     "microsoft-edge",
-)  # fmt: skip
+)
 _PLACES = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",

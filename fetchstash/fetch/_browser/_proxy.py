@@ -30,10 +30,18 @@ _MAX_HEAD = 64 * 2**10
 _MAX_OPEN = 64
 _HEAD_SECONDS = 10
 _READ = 64 * 2**10
-_HOP_BY_HOP = frozenset({
-    "connection", "keep-alive", "proxy-authorization", "proxy-connection", "te", "trailer",
-    "transfer-encoding", "upgrade",
-})  # fmt: skip
+_HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
 """RFC 9110, section 7.6.1."""
 _REFUSED = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _UNREACHED = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -49,9 +57,14 @@ class _Full(Exception):
 
 
 _ENDINGS = (
-    OSError, EOFError, ValueError, asyncio.LimitOverrunError, httpcore2.NetworkError, _Full,
+    OSError,
+    EOFError,
+    ValueError,
+    asyncio.LimitOverrunError,
+    httpcore2.NetworkError,
+    _Full,
     asyncio.CancelledError,
-)  # fmt: skip
+)
 """What ends one connection and nothing else; it is cancelled by the end of the page."""
 
 

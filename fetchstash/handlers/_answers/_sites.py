@@ -167,11 +167,15 @@ MAX_DEPTH = 40  # of comments that answer comments
 
 
 _NPM_PAGES = {
-    "Repository": "repository.url repository", "Home page": "homepage", "Bugs": "bugs.url"
-}  # fmt: skip
+    "Repository": "repository.url repository",
+    "Home page": "homepage",
+    "Bugs": "bugs.url",
+}
 _CRATE_PAGES = {
-    "Repository": "repository", "Documentation": "documentation", "Home page": "homepage"
-}  # fmt: skip
+    "Repository": "repository",
+    "Documentation": "documentation",
+    "Home page": "homepage",
+}
 _UPLOADED = ("upload_time_iso_8601", "upload_time")
 
 
@@ -351,10 +355,17 @@ def _size(comment: Any) -> int:
 _BIG = 60 * 2**20
 
 _SHAPES: Mapping[str, Callable[[v.Answer], v.Sections]] = {
-    "thread+json": thread, "folder+json": folder, "release+json": release,
-    "repository+json": repository, "gist+json": gist, "pypi+json": pypi, "npm+json": npm,
-    "crate+json": crate, "questions+json": questions, "story+json": story,
-}  # fmt: skip
+    "thread+json": thread,
+    "folder+json": folder,
+    "release+json": release,
+    "repository+json": repository,
+    "gist+json": gist,
+    "pypi+json": pypi,
+    "npm+json": npm,
+    "crate+json": crate,
+    "questions+json": questions,
+    "story+json": story,
+}
 
 
 class AnswerHandler(TextParts):

@@ -16,8 +16,9 @@ class ArchiveReason(ReasonTable):
     UNLISTED_ARCHIVE = "the members of this kind of archive are not listed", KEPT
     OVERLAP = "its members overlap, as in a zip bomb: none of them is read", KEPT
     LARGE_ARCHIVE = (
-        "the archive unpacks to more than {limit:,} bytes: what follows is not listed", KEPT,
-    )  # fmt: skip
+        "the archive unpacks to more than {limit:,} bytes: what follows is not listed",
+        KEPT,
+    )
     MANY_STREAMS = "the file holds more than {limit:,} compressed streams", KEPT
     LARGE_MEMBER = "the member is larger than {limit:,} bytes", KEPT
     UNREAD_MEMBER = "{name} is not read: {why}.", KEPT

@@ -17,68 +17,82 @@ class DataReason(ReasonTable):
 
     NOT_IN_OBJECT = (
         "There is nothing at {name}: the object before it has {count:other key}.",
-        THERE_INSIDE, OutOfRange,
-    )  # fmt: skip
+        THERE_INSIDE,
+        OutOfRange,
+    )
     NOT_IN_ARRAY = (
         "There is nothing at {name}: the array before it has {count:item}, counted from 0.",
-        THERE_INSIDE, OutOfRange,
-    )  # fmt: skip
+        THERE_INSIDE,
+        OutOfRange,
+    )
     NOT_IN_VALUE = (
         "There is nothing at {name}: the value before it is no object or array.",
-        THERE_INSIDE, OutOfRange,
-    )  # fmt: skip
+        THERE_INSIDE,
+        OutOfRange,
+    )
     BAD_JSONPATH = (
         "{name} is no JSONPath of RFC 9535.",
-        "Correct it, or give a JSON pointer such as /items/0/name.", BadArgument,
-    )  # fmt: skip
+        "Correct it, or give a JSON pointer such as /items/0/name.",
+        BadArgument,
+    )
     BAD_XPATH = (
         "{name} is no path to elements.",
-        "Write it as in /catalog/book[2]/title or //book/@id.", BadArgument,
-    )  # fmt: skip
+        "Write it as in /catalog/book[2]/title or //book/@id.",
+        BadArgument,
+    )
     NO_COLUMN = (
         "There is no column {name}.",
         "Take names of the header, numbers from 1 to {count}, or a query as sum(x) by y.",
         OutOfRange,
-    )  # fmt: skip
+    )
     BAD_QUERY = (
         "{name} is not understood in this query.",
-        "Write it like sum(price) by region where year >= 2024 top 5.", BadArgument,
-    )  # fmt: skip
+        "Write it like sum(price) by region where year >= 2024 top 5.",
+        BadArgument,
+    )
     QUERY_ENDS = (
         "The query {name} breaks off.",
-        "Write it like sum(price) by region where year >= 2024 top 5.", BadArgument,
-    )  # fmt: skip
+        "Write it like sum(price) by region where year >= 2024 top 5.",
+        BadArgument,
+    )
     QUERY_MIXED = (
         "The query {name} asks for single columns beside sums of many rows.",
-        "Name those columns behind by, as in sum(price) by region top 5 by count.", BadArgument,
-    )  # fmt: skip
+        "Name those columns behind by, as in sum(price) by region top 5 by count.",
+        BadArgument,
+    )
     QUERY_NO_COLUMN = (
-        "There is no column {name}.", "Take a column that is there, in quotes if it has spaces.",
+        "There is no column {name}.",
+        "Take a column that is there, in quotes if it has spaces.",
         OutOfRange,
-    )  # fmt: skip
+    )
     QUERY_NO_ROWS = (
         "There are no rows at {name}.",
-        "Name a sheet, a table or an array of records behind from.", OutOfRange,
-    )  # fmt: skip
+        "Name a sheet, a table or an array of records behind from.",
+        OutOfRange,
+    )
     QUERY_WHICH_ROWS = (
         "There are {count:,} tables here.",
-        "Name one behind from, as in count from Sheet1.", BadArgument,
-    )  # fmt: skip
+        "Name one behind from, as in count from Sheet1.",
+        BadArgument,
+    )
     QUERY_GROUPS = (
         "There are more than {limit:,} groups or distinct values.",
-        "Group by a column with fewer values, or take fewer rows with where.", TooLarge,
-    )  # fmt: skip
+        "Group by a column with fewer values, or take fewer rows with where.",
+        TooLarge,
+    )
     BAD_JSON = "This is not valid JSON: it is kept as it came, and has no paths.", READ_LINES
     BAD_YAML = "This is not valid YAML, so it has no paths.", READ_LINES
     BAD_TOML = "This is not valid TOML, so it has no paths.", READ_LINES
     YAML_ALIASES = (
-        "Its aliases expand to more than {limit:,} values, so it has no paths.", READ_LINES,
-    )  # fmt: skip
+        "Its aliases expand to more than {limit:,} values, so it has no paths.",
+        READ_LINES,
+    )
     YAML_DEPTH = "It is nested deeper than {limit}, so it has no paths.", READ_LINES
     YAML_ANCHOR = "One of its anchors is missing or holds itself, so it has no paths.", READ_LINES
     INI_VALUES = (
-        "INI has sections, and no values that are read by path.", "Take a section of its outline.",
-    )  # fmt: skip
+        "INI has sections, and no values that are read by path.",
+        "Take a section of its outline.",
+    )
     LARGE_FOR_VALUES = "Values are read by path up to {limit:,} bytes.", READ_LINES
     LARGE_FOR_ELEMENTS = "Elements are found by path up to {limit:,} bytes.", READ_LINES
     SHEETS_DAMAGED = "the spreadsheet is damaged, cut short or encrypted", KEPT
@@ -86,13 +100,15 @@ class DataReason(ReasonTable):
     SHEETS_EMPTY = "the spreadsheet holds no value", KEPT
     SHEETS_NO_FORMULA = (
         "There are no formulas at {name}.",
-        'Take "formulas", or "formulas/" and the name of a sheet of an XLSX.', OutOfRange,
-    )  # fmt: skip
+        'Take "formulas", or "formulas/" and the name of a sheet of an XLSX.',
+        OutOfRange,
+    )
     SHEET_DAMAGED = "a sheet of it is damaged: what follows is missing", KEPT
     SHEET_ROW = "it has a cell behind the last of a sheet, XFD{limit}", KEPT
     SHEET_SPAN = (
-        "its cells lie too far apart: a sheet spans {cells:,} cells, and {limit:,} are read", KEPT,
-    )  # fmt: skip
+        "its cells lie too far apart: a sheet spans {cells:,} cells, and {limit:,} are read",
+        KEPT,
+    )
     DATABASE_DAMAGED = "the database is damaged or cut short", FETCH_AGAIN
     DATABASE_EMPTY = "the database has no tables", KEPT
     SVG_LARGE = "the drawing is larger than {limit:,} bytes", READ_LINES
@@ -102,11 +118,14 @@ class DataReason(ReasonTable):
     NOTEBOOK_DAMAGED = "its JSON is damaged or cut short", FETCH_AGAIN
     NO_ENTRY = (
         "There is no entry {name}: the calendar has {count:,}.",
-        'Use "/1" to "/{count}", or "/" and a UID.', OutOfRange,
-    )  # fmt: skip
+        'Use "/1" to "/{count}", or "/" and a UID.',
+        OutOfRange,
+    )
     NO_ENTRIES = (
-        "There is no entry {name}: the calendar has 0.", "Leave the path out.", OutOfRange,
-    )  # fmt: skip
+        "There is no entry {name}: the calendar has 0.",
+        "Leave the path out.",
+        OutOfRange,
+    )
 
 
 def _sniff_calendar(head: Head) -> Sniffed | None:

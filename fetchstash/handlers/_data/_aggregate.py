@@ -32,8 +32,13 @@ _MEAN = Context(prec=15, Emin=-99_999, Emax=99_999, traps=[])
 _DECIMALS = 12
 
 _OPERATORS = {
-    "=": op.eq, "!=": op.ne, "<": op.lt, "<=": op.le, ">": op.gt, ">=": op.ge,
-}  # fmt: skip
+    "=": op.eq,
+    "!=": op.ne,
+    "<": op.lt,
+    "<=": op.le,
+    ">": op.gt,
+    ">=": op.ge,
+}
 
 Rank = tuple[int, Decimal, str]
 

@@ -31,9 +31,13 @@ _MAX_NAME = 60
 
 # A number that is no integer is of a class of ours.
 _TYPES: dict[object, str] = {
-    dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
+    dict: "object",
+    list: "array",
+    str: "string",
+    bool: "boolean",
+    int: "integer",
     type(None): "null",
-}  # fmt: skip
+}
 
 
 @dataclass(slots=True)
@@ -190,14 +194,34 @@ def next_page(value: Any, depth: int = 3) -> str:
 
 _LISTS_WITHIN = (*_NEXT_WITHIN, "data", "hits", "response", "result", "results")
 _TOTALS = (
-    "total", "total_count", "totalCount", "total_results", "totalResults", "totalItems",
-    "total_items", "totalElements", "totalSize", "totalHits", "total_rows", "recordsTotal",
-    "numFound", "nbHits", "@odata.count", "count",
-)  # fmt: skip
+    "total",
+    "total_count",
+    "totalCount",
+    "total_results",
+    "totalResults",
+    "totalItems",
+    "total_items",
+    "totalElements",
+    "totalSize",
+    "totalHits",
+    "total_rows",
+    "recordsTotal",
+    "numFound",
+    "nbHits",
+    "@odata.count",
+    "count",
+)
 _LAST_PAGES = (
-    "last_page", "lastPage", "total_pages", "totalPages", "page_count", "pageCount", "num_pages",
-    "nbPages", "pages",
-)  # fmt: skip
+    "last_page",
+    "lastPage",
+    "total_pages",
+    "totalPages",
+    "page_count",
+    "pageCount",
+    "num_pages",
+    "nbPages",
+    "pages",
+)
 _MAX_COUNT = 10**12
 
 

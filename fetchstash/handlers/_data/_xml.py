@@ -272,11 +272,23 @@ _SUMMARY_CHARS = 500
 # sitemaps.org 0.9.
 _ENTRIES = frozenset(("item", "entry", "url", "sitemap"))
 _TEXTS = {
-    "title": "title", "link": "link", "loc": "link", "description": "summary", "summary": "summary",
-    "encoded": "content", "content": "content", "pubDate": "date", "date": "date",
-    "published": "date", "updated": "updated", "lastmod": "date", "creator": "author",
-    "name": "author", "author": "author", "language": "language",
-}  # fmt: skip
+    "title": "title",
+    "link": "link",
+    "loc": "link",
+    "description": "summary",
+    "summary": "summary",
+    "encoded": "content",
+    "content": "content",
+    "pubDate": "date",
+    "date": "date",
+    "published": "date",
+    "updated": "updated",
+    "lastmod": "date",
+    "creator": "author",
+    "name": "author",
+    "author": "author",
+    "language": "language",
+}
 _TAG = re.compile(r"<[^<>]*>")
 
 

@@ -25,8 +25,10 @@ class PageReason(ReasonTable):
         OutOfRange,
     )
     PAGE_PICTURE_HELD = (
-        "This is no picture on the web.", 'List them with path="images".', OutOfRange,
-    )  # fmt: skip
+        "This is no picture on the web.",
+        'List them with path="images".',
+        OutOfRange,
+    )
     PAGE_NO_PART = "The page has no such part.", PAGE_PATHS, OutOfRange
     PAGE_NO_SECTION = "The page has no section of that name.", PAGE_PATHS, OutOfRange
 

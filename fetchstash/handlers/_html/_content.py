@@ -37,10 +37,18 @@ def log_odds(blocks: list[Block]) -> list[float]:
 
 MAX_REGIONS = 8
 _NAMED = {
-    "navigation": "navigation", "contents": "contents", "footer": "footer", "comments": "comments",
-    "related": "related", "promotion": "promotion", "sharing": "sharing", "dialog": "dialog",
-    "form": "form", "aside": "sidebar", "header": "header",
-}  # fmt: skip
+    "navigation": "navigation",
+    "contents": "contents",
+    "footer": "footer",
+    "comments": "comments",
+    "related": "related",
+    "promotion": "promotion",
+    "sharing": "sharing",
+    "dialog": "dialog",
+    "form": "form",
+    "aside": "sidebar",
+    "header": "header",
+}
 """The names of regions by the GROUPS that tell them, the most telling first."""
 _NUMBERS = {list(GROUPS).index(group): name for group, name in _NAMED.items()}
 

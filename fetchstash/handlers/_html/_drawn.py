@@ -38,11 +38,25 @@ _NO_TEXT = re.compile(
 _TAG = re.compile(r"</?(?:p|br|div|h[1-6]|ul|ol|li|strong|em|b|i|a|span|table|blockquote)\b[^<>]*>")
 _NO_PROSE = re.compile(r"^[\s{(<\[]|[{};]\s*$|^\w+://|=>|function\s*\(|[\w$]\s*\{[^}]*:|\w{60}")
 _RICH = {
-    "paragraph": "p", "p": "p", "text-block": "p", "block": "p", "blockquote": "blockquote",
-    "quote": "blockquote", "bulletlist": "ul", "bullet_list": "ul", "unordered-list": "ul",
-    "orderedlist": "ol", "ordered_list": "ol", "ordered-list": "ol", "listitem": "li",
-    "list_item": "li", "list-item": "li", "codeblock": "pre", "code_block": "pre", "code": "pre",
-}  # fmt: skip
+    "paragraph": "p",
+    "p": "p",
+    "text-block": "p",
+    "block": "p",
+    "blockquote": "blockquote",
+    "quote": "blockquote",
+    "bulletlist": "ul",
+    "bullet_list": "ul",
+    "unordered-list": "ul",
+    "orderedlist": "ol",
+    "ordered_list": "ol",
+    "ordered-list": "ol",
+    "listitem": "li",
+    "list_item": "li",
+    "list-item": "li",
+    "codeblock": "pre",
+    "code_block": "pre",
+    "code": "pre",
+}
 _HEADING = re.compile(r"heading[-_]?([1-6])?|h([1-6])", re.IGNORECASE)
 _INNER = ("content", "children", "nodes")
 _SKIPPED_TAGS = names("script style link meta svg button nav footer head title template noscript")

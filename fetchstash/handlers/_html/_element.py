@@ -198,7 +198,7 @@ _END_OF_RAW_TEXT = {
 _FLAT = names(
     "area base br col embed hr img input link meta param source track wbr "
     "p li dd dt option tr td th thead tbody tfoot"
-)  # fmt: skip
+)
 _FORMATTING = names("b big code em font i nobr s small strike strong tt u")
 # The first letters alone pass over most tags in a quarter of the time.
 _FORMATTING_TAG = re.compile(rf"<(?=[bcefinstu])(?:{'|'.join(_FORMATTING)})[\s/>]", re.IGNORECASE)

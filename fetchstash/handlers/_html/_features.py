@@ -90,10 +90,32 @@ _LEAST_ITEMS = 3
 _LIST_REACH = 7  # elements, from the parent of a block up, in which a list is looked for
 _NO_LIST: Row = [_LIST_REACH, 0, 0, 0, 0]
 _PLACES = (
-    "div", "p", "li", "td", "th", "dd", "dt", "span", "section", "article", "main", "aside",
-    "header", "footer", "nav", "form", "figcaption", "blockquote", "body", "a", "label", "summary",
-    "center", "address", "caption",
-)  # fmt: skip
+    "div",
+    "p",
+    "li",
+    "td",
+    "th",
+    "dd",
+    "dt",
+    "span",
+    "section",
+    "article",
+    "main",
+    "aside",
+    "header",
+    "footer",
+    "nav",
+    "form",
+    "figcaption",
+    "blockquote",
+    "body",
+    "a",
+    "label",
+    "summary",
+    "center",
+    "address",
+    "caption",
+)
 _TAGS = {tag: float(number) for number, tag in enumerate(_PLACES, 1)}
 _GENERATIONS = 4
 MAX_NAMES = 300  # characters of an element's tag, role, classes and id that are searched

@@ -61,15 +61,21 @@ class HtmlHandler:
         extracted = Extracted(
             None,
             DocumentFacts(
-                title=metadata.title, language=metadata.language, author=metadata.author,
-                published=metadata.published, structure_info=_facts(reading),
-                page_verdict=verdict, leads_to=address,
+                title=metadata.title,
+                language=metadata.language,
+                author=metadata.author,
+                published=metadata.published,
+                structure_info=_facts(reading),
+                page_verdict=verdict,
+                leads_to=address,
                 next_url=inline.absolute(_reading.next_page(page)),
-                extraction_truncated=cut, hidden_removed=page.hidden,
-                left_out_chars=left_out_chars, left_out=left_out,
+                extraction_truncated=cut,
+                hidden_removed=page.hidden,
+                left_out_chars=left_out_chars,
+                left_out=left_out,
                 filled_paths=_reading.filled(reading),
             ),
-        )  # fmt: skip
+        )
         if not reading.content:
             tags = PageReason.PAGE_TAGS.cause(limit=_element.MAX_TAGS)
             extracted.fail(tags if cut else PageReason.PAGE_WITHOUT_TEXT.cause())

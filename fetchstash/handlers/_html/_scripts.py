@@ -26,10 +26,20 @@ MIN_ASSIGNED, MAX_LITERAL = 40, 2_000_000
 """Characters of an object or array that a script assigns to a name."""
 
 _MARKERS = (
-    "__NUXT__", "__remixContext", "__reactRouterContext", "__next_f", "__INITIAL_STATE__",
-    "__PRELOADED_STATE__", "__APOLLO_STATE__", "__INITIAL_DATA__", "__DATA__", "__STATE__",
-    "__sveltekit", "ytInitialData", "__staticRouterHydrationData",
-)  # fmt: skip
+    "__NUXT__",
+    "__remixContext",
+    "__reactRouterContext",
+    "__next_f",
+    "__INITIAL_STATE__",
+    "__PRELOADED_STATE__",
+    "__APOLLO_STATE__",
+    "__INITIAL_DATA__",
+    "__DATA__",
+    "__STATE__",
+    "__sveltekit",
+    "ytInitialData",
+    "__staticRouterHydrationData",
+)
 _MARKER = re.compile("|".join(_MARKERS))
 _JSON_TYPES = re.compile(r"(?:application|text)/(?:[\w.+-]{0,40}\+)?json\b", re.IGNORECASE)
 _ASSIGNED = re.compile(r"[\w$\].\"']\s{0,20}=\s{0,20}(?:JSON\.parse\(\s{0,20})?(?=[{\[\"])")
@@ -50,9 +60,15 @@ _TOKEN = re.compile(
 _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.|\n))", re.DOTALL)
 _NO_NAME = str.maketrans("[", ".", "]\"'")  # window["x"] is window.x
 _WORDS = {
-    "true": "true", "false": "false", "null": "null", "undefined": "null", "void 0": "null",
-    "NaN": "null", "!0": "true", "!1": "false",
-}  # fmt: skip
+    "true": "true",
+    "false": "false",
+    "null": "null",
+    "undefined": "null",
+    "void 0": "null",
+    "NaN": "null",
+    "!0": "true",
+    "!1": "false",
+}
 
 
 def name_of(attributes: dict[str, str], text: str) -> str:
@@ -290,10 +306,18 @@ _AUTHORS = (
     "twitter:creator",
 )
 _DATES = (
-    "article:published_time", "datepublished", "date", "dc.date", "dc.date.issued",
-    "dcterms.created", "parsely-pub-date", "sailthru.date", "og:published_time", "publishdate",
+    "article:published_time",
+    "datepublished",
+    "date",
+    "dc.date",
+    "dc.date.issued",
+    "dcterms.created",
+    "parsely-pub-date",
+    "sailthru.date",
+    "og:published_time",
+    "publishdate",
     "citation_publication_date",
-)  # fmt: skip
+)
 _INNER_OBJECTS = ("@graph", "mainEntity", "mainEntityOfPage", "video", "audio")
 _PRODUCTS = frozenset(("product", "og:product", "product.item", "Product", "ProductGroup"))
 _SITES = ("og:site_name", "application-name", "twitter:site")

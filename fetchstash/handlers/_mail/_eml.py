@@ -34,9 +34,17 @@ _MAX_BYTES = 64 * 1024 * 1024
 _MAX_HEADER_CHARS = 100_000
 _MAX_PARTS = 1_000
 _SHOWN = (
-    "From", "Sender", "To", "Cc", "Bcc", "Reply-To", "Resent-From", "Resent-To", "Resent-Cc",
+    "From",
+    "Sender",
+    "To",
+    "Cc",
+    "Bcc",
+    "Reply-To",
+    "Resent-From",
+    "Resent-To",
+    "Resent-Cc",
     "Date",
-)  # fmt: skip
+)
 
 
 class EmailHandler(Streamed, MemberParts):

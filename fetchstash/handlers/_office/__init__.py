@@ -39,9 +39,12 @@ _POWERPOINT = "application/vnd.ms-powerpoint.presentation.macroenabled.12"
 _PACKAGE = "[Content_Types].xml"
 # Word for Windows 1 and 2, for DOS, and for Macintosh 4 and 5; PowerPoint 2 and 3.
 OLD_WORD = (
-    b"\x9b\xa5\x21\0", b"\xdb\xa5\x2d\0", b"\x31\xbe\0\0\0\xab", b"\xfe\x37\0\x1c",
+    b"\x9b\xa5\x21\0",
+    b"\xdb\xa5\x2d\0",
+    b"\x31\xbe\0\0\0\xab",
+    b"\xfe\x37\0\x1c",
     b"\xfe\x37\0\x23",
-)  # fmt: skip
+)
 OLD_POWERPOINT = (b"\xed\xde\xad\x0b", b"\x0b\xad\xde\xed")
 # Pictures, and what the text leaves out (handlers/_parts.py).
 _BESIDE = ("left_out", "images", "images/*")

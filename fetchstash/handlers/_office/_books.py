@@ -100,15 +100,27 @@ _SECTIONS = {"section", "sec", "app", "abstract", "ack", "ref-list", "boxed-text
 _TITLES = {"title", "article-title", "subtitle"}
 _TAKEN = _TITLES | {"td", "th"}
 _BLOCKS = {
-    "p", "v", "text-author", "mixed-citation", "element-citation", "citation", "kwd",
-    "disp-formula", "verse-line",
-}  # fmt: skip
+    "p",
+    "v",
+    "text-author",
+    "mixed-citation",
+    "element-citation",
+    "citation",
+    "kwd",
+    "disp-formula",
+    "verse-line",
+}
 _ITEMS = {"list-item", "ref"}
 _SKIPPED = {"binary", "stylesheet", "journal-meta", "custom-meta-group", "history", "permissions"}
 _METADATA = {
-    "book-title": "title", "lang": "language", "first-name": "author", "last-name": "author",
-    "surname": "author", "given-names": "author", "year": "published",
-}  # fmt: skip
+    "book-title": "title",
+    "lang": "language",
+    "first-name": "author",
+    "last-name": "author",
+    "surname": "author",
+    "given-names": "author",
+    "year": "published",
+}
 _EMPHASIS = {"emphasis": "*", "italic": "*", "strong": "**", "bold": "**"}
 
 

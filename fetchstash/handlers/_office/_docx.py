@@ -34,8 +34,12 @@ _MAX_SPAN = 63  # Word allows no more columns
 _MAX_ROWS = 32_767  # and no more rows
 # The parts beside the text, in the order in which they are written, and their labels.
 _SIDE_PARTS = {
-    "footnotes": "", "endnotes": "", "comments": "Comment", "header": "Header", "footer": "Footer",
-}  # fmt: skip
+    "footnotes": "",
+    "endnotes": "",
+    "comments": "Comment",
+    "header": "Header",
+    "footer": "Footer",
+}
 
 
 class DocxHandler(BesideParts):

@@ -52,10 +52,23 @@ _MARGINS = {
 _MAX_MARGINS = 200
 _ENDS = {"par", "sect", "page", "cell", "row"}
 _SIGNS: Mapping[str, str] = {
-    "tab": "\t", "line": "\n", "emdash": "—", "endash": "\u2013", "lquote": "\u2018",
-    "rquote": "\u2019", "ldblquote": "“", "rdblquote": "”", "bullet": "•", "emspace": " ",
-    "enspace": " ", "~": " ", "_": "-", "\\": "\\", "{": "{", "}": "}",
-}  # fmt: skip
+    "tab": "\t",
+    "line": "\n",
+    "emdash": "—",
+    "endash": "\u2013",
+    "lquote": "\u2018",
+    "rquote": "\u2019",
+    "ldblquote": "“",
+    "rdblquote": "”",
+    "bullet": "•",
+    "emspace": " ",
+    "enspace": " ",
+    "~": " ",
+    "_": "-",
+    "\\": "\\",
+    "{": "{",
+    "}": "}",
+}
 
 
 class RtfHandler(Streamed):

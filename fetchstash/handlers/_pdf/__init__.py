@@ -13,18 +13,23 @@ class PdfReason(ReasonTable):
     """Why a PDF is not read."""
 
     PDF_PAGES = (
-        "A PDF has pages.", 'Use unit="pages", with render="image" for a picture.', BadArgument,
-    )  # fmt: skip
+        "A PDF has pages.",
+        'Use unit="pages", with render="image" for a picture.',
+        BadArgument,
+    )
     NO_PAGE = (
-        "There is no page {number}: the document has {count}.", "Use 1 to {count}.", OutOfRange,
-    )  # fmt: skip
+        "There is no page {number}: the document has {count}.",
+        "Use 1 to {count}.",
+        OutOfRange,
+    )
     PDF_CIPHER = "the document is encrypted in a way that is not known here", KEPT
     PDF_PAGE_LIMIT = "only the first {limit:,} of its {pages:,} pages were read", KEPT
     PDF_NO_PAGE = "the file is {why}: not one page can be read", FETCH_AGAIN
     PDF_RECOVERED = "the file is {why}: {pages:page} found in it", FETCH_AGAIN
     PDF_RECOVERED_OF = (
-        "the file is {why}: {pages:,} of its {stated:page} found in it", FETCH_AGAIN,
-    )  # fmt: skip
+        "the file is {why}: {pages:,} of its {stated:page} found in it",
+        FETCH_AGAIN,
+    )
     PDF_NONE = "no PDF", FETCH_AGAIN
     PDF_DAMAGED = "damaged", FETCH_AGAIN
     PDF_CUT = "cut short", FETCH_AGAIN

@@ -21,10 +21,23 @@ PACKAGE = Path(__file__).resolve().parents[2]
 
 # Shared libraries and data that libraries read. Nothing here is a user's.
 _SYSTEM = (
-    "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share", "/etc/ld.so.cache",
-    "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/fonts", "/etc/localtime", "/etc/mime.types",
-    "/dev/urandom", "/dev/random", "/dev/zero", "/sys/devices/system/cpu",
-)  # fmt: skip
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/usr/share",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/fonts",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/dev/urandom",
+    "/dev/random",
+    "/dev/zero",
+    "/sys/devices/system/cpu",
+)
 
 
 _LACKS = (

@@ -41,9 +41,17 @@ EXIT_GRACE_SECONDS = 1
 
 # All that a worker needs to find its libraries. The rest may hold keys, and stays with the server.
 ENVIRONMENT = (
-    "PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
-    "SYSTEMROOT", "TEMP", "TMP", "TMPDIR",
-)  # fmt: skip
+    "PATH",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "VIRTUAL_ENV",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "TMPDIR",
+)
 # glibc gives back memory above these at once, and getting it anew takes a third of the time that a
 # long text takes, and a tenth of OCR. More than this it does not take (mallopt(3)).
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**25)}

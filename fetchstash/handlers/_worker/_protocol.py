@@ -38,10 +38,19 @@ MAX_NUMBER = 2**53 - 1
 MAX_VALUE = 2**63  # of the numbers in a reason
 MAX_COUNT = 10**12  # of pages, rows, members: more than any document has
 
-OF_SERVER = frozenset((
-    "content_kind", "word", "is_text", "paths", "unit", "page_word", "pictures",
-    "extraction_error", "leads_to",
-))  # fmt: skip
+OF_SERVER = frozenset(
+    (
+        "content_kind",
+        "word",
+        "is_text",
+        "paths",
+        "unit",
+        "page_word",
+        "pictures",
+        "extraction_error",
+        "leads_to",
+    )
+)
 """Facts that the server itself knows: by the format that it chose, by the table of reasons, or by a
 look at the document (_leads)."""
 

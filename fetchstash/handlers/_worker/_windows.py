@@ -54,20 +54,33 @@ def _structure(**fields: Any) -> Any:
 
 # JOBOBJECT_BASIC_LIMIT_INFORMATION
 BasicLimits = _structure(
-    process_time=c_int64, job_time=c_int64, flags=c_uint32, smallest_set=c_size_t,
-    largest_set=c_size_t, active_processes=c_uint32, affinity=c_size_t, priority=c_uint32,
+    process_time=c_int64,
+    job_time=c_int64,
+    flags=c_uint32,
+    smallest_set=c_size_t,
+    largest_set=c_size_t,
+    active_processes=c_uint32,
+    affinity=c_size_t,
+    priority=c_uint32,
     scheduling=c_uint32,
-)  # fmt: skip
+)
 # JOBOBJECT_EXTENDED_LIMIT_INFORMATION
 ExtendedLimits = _structure(basic=BasicLimits, io=c_uint64 * 6, memory=c_size_t * 4)
 # TOKEN_MANDATORY_LABEL
 Label = _structure(sid=c_void_p, attributes=c_uint32)
 # STARTUPINFOW
 StartupInfo = _structure(
-    size=c_uint32, reserved=c_void_p, desktop=c_wchar_p, title=c_wchar_p, geometry=c_uint32 * 7,
-    flags=c_uint32, show=c_uint16, reserved_size=c_uint16, reserved_bytes=c_void_p,
+    size=c_uint32,
+    reserved=c_void_p,
+    desktop=c_wchar_p,
+    title=c_wchar_p,
+    geometry=c_uint32 * 7,
+    flags=c_uint32,
+    show=c_uint16,
+    reserved_size=c_uint16,
+    reserved_bytes=c_void_p,
     handles=c_void_p * 3,
-)  # fmt: skip
+)
 # PROCESS_INFORMATION
 ProcessInformation = _structure(
     process=c_void_p, thread=c_void_p, process_id=c_uint32, thread_id=c_uint32
@@ -181,10 +194,19 @@ def _start(kernel: Any, security: Any, token: c_void_p, command: str) -> Any:
     flags = c_uint32(_SUSPENDED | _NO_WINDOW)
     _check(
         security.CreateProcessAsUserW(
-            token, None, line, None, None, c_uint32(1), flags, None, None,
-            byref(startup), byref(started),
+            token,
+            None,
+            line,
+            None,
+            None,
+            c_uint32(1),
+            flags,
+            None,
+            None,
+            byref(startup),
+            byref(started),
         )
-    )  # fmt: skip
+    )
     return started
 
 

@@ -10,9 +10,16 @@ if TYPE_CHECKING:
     from fetchstash.server.tools._specs import Reports, ToolSpec, tool_specs
 
 __all__ = [
-    "HOST_ARGUMENTS", "LoggedCall", "Reports", "ToolSpec", "answer", "meant", "tool_functions",
-    "tool_named", "tool_specs",
-]  # fmt: skip
+    "HOST_ARGUMENTS",
+    "LoggedCall",
+    "Reports",
+    "ToolSpec",
+    "answer",
+    "meant",
+    "tool_functions",
+    "tool_named",
+    "tool_specs",
+]
 
 _MODULES = {
     "_answer": "LoggedCall answer tool_functions tool_named",

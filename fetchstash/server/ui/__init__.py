@@ -6,5 +6,13 @@ from fetchstash.server.ui._text import Person
 from fetchstash.server.ui._timeline import costs, took
 
 __all__ = [
-    "Person", "Totals", "ViewServer", "costs", "origins", "plot", "took", "totals", "view_html",
-]  # fmt: skip
+    "Person",
+    "Totals",
+    "ViewServer",
+    "costs",
+    "origins",
+    "plot",
+    "took",
+    "totals",
+    "view_html",
+]

@@ -25,9 +25,21 @@ FOR_MORE = "whoever runs the service can give a token of the scope fetch"
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
 Reason = Literal[
-    "no_token", "malformed", "unknown", "expired", "not_yet_valid", "algorithm", "header", "key",
-    "signature", "issuer", "audience", "claim", "tenant", "scope",
-]  # fmt: skip
+    "no_token",
+    "malformed",
+    "unknown",
+    "expired",
+    "not_yet_valid",
+    "algorithm",
+    "header",
+    "key",
+    "signature",
+    "issuer",
+    "audience",
+    "claim",
+    "tenant",
+    "scope",
+]
 
 
 class Rejected(Exception):

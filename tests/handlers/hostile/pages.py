@@ -81,7 +81,8 @@ def pages(large: int) -> dict[str, bytes]:
         "formulas in each other": f"gate{many('<math><mi>', 50_000)}",
         "rubies and definitions": f"gate{many('<dl><dt>gate<dd>', 50_000)}",
         # What copies itself.
-        "formatting that copies itself": "".join(f"<font size={n}>" for n in range(1_000)) + many("<p>gate", 10_000),
+        "formatting that copies itself": "".join(f"<font size={n}>" for n in range(1_000))
+        + many("<p>gate", 10_000),
         "cells over a thousand columns": f"<table><tr>{many('<td colspan=1000 rowspan=1000>gate</td>', 4_000)}</tr><tr><td>x<td>y</table>",
         "cells over all rows": f"<table>{many('<tr><td rowspan=65534>gate', 5_000)}</table>",
         # What never ends.
@@ -106,5 +107,5 @@ def pages(large: int) -> dict[str, bytes]:
         "marks of Markdown": f"<p>gate{'*_`[' * (large // 4)}",
         "bars in cells": f"<table><tr><th>gate<td>{'|' * large}</table>",
         "fences in code": f"<pre>gate{'`' * (large // 2)}</pre>",
-    }  # fmt: skip
+    }
     return {f"HTML: {name}": page.encode("utf-8", "replace") for name, page in found.items()}
