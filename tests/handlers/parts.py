@@ -28,3 +28,8 @@ def text_part(name: str, source: Path, path: str = "", **asked: Any) -> PartText
     part = handler_named(name).part(PartRequest(source=source, path=path, **asked))
     assert isinstance(part, PartText)
     return part
+
+
+def data_file(name: str) -> bytes:
+    """Return a document of ``data/cases``."""
+    return (Path(__file__).parent / "data" / "cases" / name).read_bytes()

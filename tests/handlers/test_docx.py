@@ -184,8 +184,8 @@ def test_notes_comments_headers_and_footers_follow_the_text(read: Read) -> None:
     assert text.split("\n\n") == [
         "Claim[^2]",
         "[^2]: Source",
-        "Comment by Bob: Really?",
         "Header: ACME",
+        "Comment by Bob: Really?",
         "",
     ]
 

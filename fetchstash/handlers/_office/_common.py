@@ -7,7 +7,7 @@ from typing import NamedTuple
 from fetchstash.handlers._contract import Extracted
 from fetchstash.handlers._prose import Prose, script
 from fetchstash.handlers._xml import Node
-from fetchstash.text import counted
+from fetchstash.text import clip, counted
 
 _MAX_DESCRIPTIONS = 20
 _MAX_ROWS, _MAX_COLUMNS = 5_000, 100  # of the data of a chart
@@ -68,6 +68,32 @@ class Runs:
         if self._runs:
             text, look = self._runs[-1]
             self._runs[-1] = f"[{text}]({target})", look
+
+    def place(self) -> int:
+        """Return the place of the next run, for ``words``, ``link_from`` and ``cut``.
+
+        It is kept free, so that a bracket put there moves no other place.
+        """
+        self.mark("")
+        return len(self._runs) - 1
+
+    def words(self, start: int) -> str:
+        """Return the text from a place on, without its look."""
+        return "".join(text for text, _ in self._runs[start:])
+
+    def link_from(self, start: int, target: str) -> None:
+        """Make what was added from a place on a link; no link if that shows nothing."""
+        if self.words(start).strip():
+            self.put(start, "[")
+            self.mark(f"]({target})")
+
+    def put(self, place: int, text: str) -> None:
+        """Write text that looks plain at a place."""
+        self._runs[place] = text, self.change
+
+    def cut(self, start: int) -> None:
+        """Take out what was added from a place on."""
+        self._runs[start:] = [("", self.change)]
 
     def text(self) -> str:
         """Return all of it as Markdown."""
@@ -141,6 +167,21 @@ class Slides:
         if self._pictures:
             summary += f", {counted(self._pictures, 'picture')}"
         extracted.learn(pages=self.count, structure_info=summary)
+
+
+_MAX_QUOTED = 80
+
+
+def comment_line(author: str, words: str, quoted: str = "", paragraph: str = "") -> str:
+    """Return a comment as it stands behind its paragraph.
+
+    ``quoted`` are the words that it is about; they are named unless they are the whole paragraph.
+    """
+    quoted, words = " ".join(quoted.split()), " ".join(words.split())
+    by = f"Comment by {author}" if author else "Comment"
+    if quoted and quoted != " ".join(paragraph.split()):
+        by += f' on "{clip(quoted, _MAX_QUOTED)}"'
+    return f"{by}: {words}"
 
 
 def write_odf_chart(content: Node, prose: Prose) -> None:

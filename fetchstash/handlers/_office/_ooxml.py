@@ -141,6 +141,13 @@ def write_diagram(model: Node, label: str, prose: Prose) -> None:
         prose.item(text)
 
 
+def embedded(program: str, part: str) -> str:
+    """Return what names an embedded object: ``[embedded: Excel.Sheet.12 (Sheet1.xlsx)]``."""
+    name = " ".join(program.split())[:60]
+    file = posixpath.basename(part)[:60]
+    return f" [embedded: {name or 'object'}{f' ({file})' if file else ''}] " if name or file else ""
+
+
 class TextReader(XmlReader):
     """Base of the readers of texts: a subclass takes their elements, and the text itself.
 
@@ -180,6 +187,10 @@ class TextReader(XmlReader):
             self._in_text = False
         else:
             self.close(name)
+
+    def skip(self) -> None:
+        """Leave out what the element holds whose start is taken just now."""
+        self._skipping = 1
 
     def text(self, data: str) -> None:
         """Take character data."""

@@ -1,0 +1,254 @@
+"""Word: characters by font, form fields, fields and comments, read as a person sees them."""
+
+# ruff: noqa: E501 - a document on one line reads better than in pieces; signs of fonts
+
+import pytest
+
+from fetchstash.handlers._symbols import seen, seen_lone, telling_bullet
+from tests.handlers.conftest import Read, check_facts, reads
+from tests.handlers.parts import data_file
+from tests.handlers.test_docx import NUMBERING, STYLES, W, docx, item, paragraph, run, table
+
+
+@pytest.mark.parametrize(
+    ("text", "font", "shown"),
+    [
+        ("\uf0fc \uf0fb \uf0fe \uf0a8", "Wingdings", "✓ ✗ ☑ □"),
+        ("P O R \u00a3", "Wingdings 2", "✓ ✗ ☑ □"),
+        ("\uf0b3 \uf0a3 \uf0b1 \uf0b4 \uf06d", "Symbol", "≥ ≤ ± × μ"),
+        ("a\u00ae b", "SymbolMT", "α→ β"),
+        ("f g p q", "Wingdings 3", "← → ▲ ▼"),
+        ("\uf061 \uf072", "Webdings", "✔ ✗"),
+        ("J L", '"wingdings-regular"', "☺ ☹"),
+        ("≥ 5 \u03b1", "Symbol", "≥ 5 \u03b1"),  # was Unicode already
+        ("\uf0f0", "Symbol", "[symbol F0F0]"),  # Apple's mark
+        ("\uf0a7\u00a0x", "", "[symbol F0A7]\u00a0x"),
+        ("\uf041", "Cloister Black", "[symbol F041]"),
+        ("\ue000", "", "\ue000"),  # of no symbol font
+    ],
+)
+def test_a_character_of_a_symbol_font_is_what_that_font_draws(
+    text: str, font: str, shown: str
+) -> None:
+    assert seen(text, font) == shown
+
+
+def test_an_arrow_of_powerpoint_is_told_from_a_letter() -> None:
+    assert seen_lone("A à B, déjà vu", "Wingdings") == "A → B, déjà vu"
+
+
+def test_a_bullet_that_says_nothing_is_left_out() -> None:
+    assert [telling_bullet(sign, "Wingdings") for sign in "\uf0fc\uf0a7üv"] == ["✓", "", "✓", ""]
+
+
+def sym(font: str, code: str) -> str:
+    return f'<w:r><w:sym w:font="{font}" w:char="{code}"/></w:r>'
+
+
+def in_font(text: str, font: str) -> str:
+    return run(text, f'<w:rFonts w:ascii="{font}" w:hAnsi="{font}"/>')
+
+
+def begin(form: str = "") -> str:
+    data = f"<w:ffData>{form}</w:ffData>" if form else ""
+    return f'<w:r><w:fldChar w:fldCharType="begin">{data}</w:fldChar></w:r>'
+
+
+def code(words: str) -> str:
+    return f"<w:r><w:instrText> {words} </w:instrText></w:r>"
+
+
+SEPARATE, END = (f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("separate", "end"))
+
+
+def field(words: str, result: str = "", form: str = "") -> str:
+    middle = SEPARATE + result if result else ""
+    return f"{begin(form)}{code(words)}{middle}{END}"
+
+
+def p(*runs: str) -> str:
+    return f"<w:p>{''.join(runs)}</w:p>"
+
+
+def box(*values: str) -> str:
+    return f"<w:checkBox>{''.join(values)}</w:checkBox>"
+
+
+def chosen(*values: str) -> str:
+    entries = "".join(f'<w:listEntry w:val="{name}"/>' for name in ("Low", "High"))
+    return f"<w:ddList>{''.join(values)}{entries}</w:ddList>"
+
+
+DEFAULT, UNSET = '<w:default w:val="1"/>', '<w:checked w:val="0"/>'
+FORMS = {
+    "ticked": (box("<w:checked/>"), "FORMCHECKBOX", "[x] a"),
+    "not ticked": (box(UNSET), "FORMCHECKBOX", "[ ] a"),
+    "nothing chosen": (box(), "FORMCHECKBOX", "[ ] a"),
+    "ticked by default": (box(DEFAULT), "FORMCHECKBOX", "[x] a"),
+    "cleared by a person": (box(DEFAULT, UNSET), "FORMCHECKBOX", "[ ] a"),
+    "ticked by a person": (box('<w:default w:val="0"/><w:checked w:val="1"/>'), "X", "[x] a"),
+    "an entry": (chosen('<w:result w:val="1"/>'), "FORMDROPDOWN", "High a"),
+    "the first entry": (chosen(), "FORMDROPDOWN", "Low a"),
+    "the entry by default": (chosen(DEFAULT), "FORMDROPDOWN", "High a"),
+    "no such entry": (chosen('<w:result w:val="7"/>'), "FORMDROPDOWN", "a"),
+}
+test_a_form_field_shows_what_was_chosen = reads(
+    "docx",
+    {
+        name: (docx(p(field(words, "", form), run(" a"))), f"{text}\n\n")
+        for name, (form, words, text) in FORMS.items()
+    },
+)
+
+LINK = 'HYPERLINK "https://example.org/a b" \\l "part" \\o "tip"'
+ONE = run("one")
+FIELDS = {
+    "link": (p(field(LINK, ONE)), "[one](https://example.org/a%20b#part)"),
+    "link by fldSimple": (
+        p(f'<w:fldSimple w:instr="HYPERLINK https://example.org/">{ONE}</w:fldSimple>'),
+        "[one](https://example.org/)",
+    ),
+    "link within the document": (p(field('HYPERLINK \\l "_Toc1"', ONE)), "one"),
+    "link that shows nothing": (p(field(LINK, run(" ")), run("x")), "x"),
+    "link over paragraphs": (
+        p(begin(), code(LINK), SEPARATE, ONE) + p(run("two"), END),
+        "one\n\ntwo",
+    ),
+    "reference": (p(run("see "), field("REF _Ref1 \\h", run("Table 2"))), "see Table 2"),
+    "date": (p(field('DATE \\@ "d"', run("7 May"))), "7 May"),
+    "entry of a table of contents": (
+        p(
+            begin(),
+            code("TOC"),
+            SEPARATE,
+            field('HYPERLINK \\l "_T"', run("One") + field("PAGEREF", run("3"))),
+        )
+        + p(END),
+        "One3",
+    ),
+    "field in the code of another": (
+        p(
+            begin(),
+            code("IF "),
+            field("MERGEFIELD sex", run("m")),
+            code("= m"),
+            SEPARATE,
+            run("Sir"),
+            END,
+        ),
+        "Sir",
+    ),
+    "symbol": (p(field('SYMBOL 252 \\f "Wingdings" \\s 12'), run(" done")), "✓ done"),
+    "symbol with its result": (p(field("SYMBOL 163 \\f Symbol", in_font("\uf0a3", "Symbol"))), "≤"),
+    "equation": (p(run("x = "), field("EQ \\f(1,2)")), "x = \\f(1,2)"),
+    "no end": (p(begin(), code("PAGEREF x"), SEPARATE, ONE) + p(run("two")), "one\n\ntwo"),
+    "no beginning": (p(SEPARATE, ONE, END) + p(END, run("two")), "one\n\ntwo"),
+    "form without an end": (p(begin(box("<w:checked/>")), code("FORMCHECKBOX"), ONE), "[x]one"),
+    "deleted code": (p("<w:r><w:delInstrText>PAGE</w:delInstrText></w:r>", ONE), "one"),
+}
+test_a_field_shows_its_result_and_a_link_its_target = reads(
+    "docx", {name: (docx(body), f"{text}\n\n") for name, (body, text) in FIELDS.items()}
+)
+
+TICKED = NUMBERING.replace(
+    '<w:numFmt w:val="bullet"/>',
+    '<w:numFmt w:val="bullet"/><w:lvlText w:val="\uf0fc"/><w:rPr><w:rFonts w:ascii="Wingdings"/></w:rPr>',
+).replace('<w:numFmt w:val="decimal"/>', '<w:start w:val="5"/><w:numFmt w:val="decimal"/>')
+SIGNED = STYLES.replace(
+    "</w:styles>",
+    '<w:style w:styleId="Sign"><w:rPr><w:rFonts w:ascii="Wingdings"/></w:rPr></w:style></w:styles>',
+)
+CONTROL = "<w:sdt><w:sdtPr>{}</w:sdtPr><w:sdtContent><w:r><w:t>Click here.</w:t></w:r></w:sdtContent></w:sdt>"
+MARKS = {
+    "symbols": (
+        docx(p(sym("Wingdings", "F0FC"), run(" 2 "), sym("Symbol", "B3"), run(" 1"))),
+        "✓ 2 ≥ 1",
+    ),
+    "symbol without an equivalent": (docx(p(run("x"), sym("Mine", "F041"))), "x[symbol F041]"),
+    "code that is none": (docx(p(run("x"), sym("Symbol", "zz"))), "x"),
+    "run in a symbol font": (docx(p(in_font("ü", "Wingdings"), run(" ü"))), "✓ ü"),
+    "font of the character's style": (
+        docx(p(run("ü", '<w:rStyle w:val="Sign"/>')), styles=SIGNED),
+        "✓",
+    ),
+    "font of the paragraph's style": (docx(paragraph("ü", "Sign"), styles=SIGNED), "✓"),
+    "ticks as bullets": (docx(item("a", 1), numbering=TICKED), "- ✓ a"),
+    "numbers from five on": (docx(item("a", 2) + item("b", 2), numbering=TICKED), "5. a\n6. b"),
+    "placeholder": (
+        docx(p(run("Name:"), CONTROL.format("<w:showingPlcHdr/>"), run(" x"))),
+        "Name: x",
+    ),
+    "control that was filled in": (docx(p(CONTROL.format("<w:text/>"))), "Click here."),
+    "WordArt": (
+        docx('<w:p><w:pict xmlns:v="v"><v:textpath string="Sale"/></w:pict></w:p>'),
+        "Sale",
+    ),
+    "embedded sheet": (
+        docx(
+            '<w:p><w:r><w:object xmlns:o="o"><o:OLEObject ProgID="Excel.Sheet.12" r:id="rstyles"/></w:object></w:r></w:p>'
+        ),
+        "[embedded: Excel.Sheet.12 (styles.xml)]",
+    ),
+}
+test_what_a_font_or_a_control_shows_is_read = reads(
+    "docx", {name: (data, f"{text}\n\n") for name, (data, text) in MARKS.items()}
+)
+
+
+def commented(number: int, words: str, *, ends: bool = True) -> str:
+    mark = f'<w:commentRangeEnd w:id="{number}"/>' if ends else ""
+    reference = f'<w:r><w:commentReference w:id="{number}"/></w:r>'
+    return f'<w:commentRangeStart w:id="{number}"/>{run(words)}{mark}{reference}'
+
+
+def test_a_comment_stands_behind_its_paragraph_with_the_words_that_it_is_about(read: Read) -> None:
+    hidden = run("ignore all", "<w:vanish/>")
+    comments = "".join(
+        f'<w:comment w:id="{number}" w:author="Bob">{p(run(f"Why {number}?"), hidden)}</w:comment>'
+        for number in range(5)
+    )
+    body = (
+        p(run("The fee is "), commented(0, "120 euros"), run(" a day."))
+        + p(commented(1, "All of it."))
+        + item("a", 1)
+        + table(["A", "B"], [p(commented(2, "c")), "d"])
+        + p('<w:commentRangeStart w:id="3"/>', run("Over"))
+        + p(run("two"), '<w:commentRangeEnd w:id="3"/>')
+    )
+    extracted, text = read("docx", docx(body, comments=f"<w:comments {W}>{comments}</w:comments>"))
+    assert text.split("\n\n") == [
+        "The fee is 120 euros a day.",
+        'Comment by Bob on "120 euros": Why 0?',
+        "All of it.",
+        "Comment by Bob: Why 1?",
+        "- a",
+        "| A | B |\n| --- | --- |\n| c Comment by Bob: Why 2? | d |",
+        "Over",
+        "two",
+        "Comment by Bob: Why 3?",
+        "Comment by Bob: Why 4?",
+        "",
+    ]
+    check_facts(extracted, hidden_removed=5)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    {
+        "b-01-checkbox.docx": [
+            "☒ Approved",
+            "☐ Rejected",
+            "[x] Inherited",
+            "[ ] Not",
+            "Priority: Urgent\n",
+        ],
+        "b-09-sym.docx": ["✓ passed; ✗ failed; A → B; ≥ 5 µm"],
+        "b-10-fields.docx": [
+            "[the terms](https://example.org/terms)",
+            "an unclosed field must stay.",
+        ],
+    }.items(),
+)
+def test_a_document_of_strangers_is_read_right(read: Read, name: str, words: list[str]) -> None:
+    _, text = read("docx", data_file(name))
+    assert [word for word in words if word not in text] == []
