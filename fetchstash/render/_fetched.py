@@ -5,7 +5,7 @@ from dataclasses import asdict, astuple, dataclass, replace
 from functools import partial
 from typing import Any
 
-from fetchstash.errors import Call
+from fetchstash.errors import Call, Wording
 from fetchstash.render._texts import (
     NAME_CHARS,
     OF_SEVERAL_CHARS,
@@ -23,7 +23,17 @@ from fetchstash.render._texts import (
 )
 from fetchstash.render._view import FACTS_AT_MOST, Block, Host, View, error_line, error_record
 from fetchstash.render._words import FRAME_CHARS_OF_SEVERAL
-from fetchstash.stash import Failure, Listing, Picture, Shown, StoredDocument, shown_of, tokens_of
+from fetchstash.stash import (
+    ROOM_FOR_A_BODY,
+    Failure,
+    Listing,
+    Picture,
+    Shown,
+    StoredDocument,
+    fits,
+    shown_of,
+    tokens_of,
+)
 from fetchstash.store import Facts
 from fetchstash.text import clip, clip_middle, counted, prefix_length, whole_lines
 
@@ -115,10 +125,6 @@ def picture(host: Host, shown: Picture) -> View:
     return View((Block(tuple(head)),), (subject.record,), ((shown.data, shown.media_type),))
 
 
-ROOM_FOR_A_BODY = 400
-"""Where several URLs share a result, a share under this holds a reference line and no body."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Item:
     """An artifact and what this host is shown of it."""
@@ -134,6 +140,15 @@ class _Item:
         """Return the facts, with what is shown where that is not all."""
         more = {"shown": asdict(shown.info)} if shown and shown.info else {}
         return {**self.subject.record, **more}
+
+    @property
+    def aside(self) -> str:
+        """Why a document of several is left to one line; "" if it is not."""
+        excerpt = self.artifact.excerpt
+        searched = "So far as there was time, n" if excerpt.partly else "N"
+        if excerpt.unfocused:
+            return f"{searched}o passage has a word of the focus"
+        return "Others answer the focus better" if excerpt.elsewhere else ""
 
     @property
     def lead(self) -> str:
@@ -192,6 +207,10 @@ def _block(
     if shown.info:
         notice = preview_notice(subject, len(shown.body), with_path=not several)
         head += _notices(item, shown, notice)
+        if item.artifact.excerpt.passages_over is not None and not several:
+            facts = item.artifact.facts
+            if fits(item.artifact.excerpt, facts, host.limits, limit):
+                head.append(f"[The whole text would fit, at {tokens_of(facts)} tokens.]")
     return fenced(shown.body, subject.source, tuple(head), tail), shown
 
 
@@ -200,9 +219,10 @@ def _notices(item: _Item, shown: Shown, notice: str) -> list[str]:
     lines: list[str] = []
     if item.subject.from_cache:
         lines.append(f"[From the cache: {item.subject.from_cache}.]")
-    if item.artifact.excerpt.unfocused:
+    excerpt = item.artifact.excerpt
+    if excerpt.unfocused:
         lines.append("[No passage has a word of the focus.]")
-    if item.artifact.excerpt.partly:
+    if excerpt.partly:
         lines.append("[Only the beginning of the text could be searched for the focus in time.]")
     lines.append(notice)
     return [*lines, shown.info.line()] if shown.info else lines
@@ -219,7 +239,8 @@ def fetched_several(
         else result
         for result in results
     ]
-    if limit // len(items) < ROOM_FOR_A_BODY:
+    shown = sum(not (isinstance(item, _Item) and item.aside) for item in items)
+    if limit // max(shown, 1) < ROOM_FOR_A_BODY:
         lines = tuple(
             reference_line(item.subject)
             if isinstance(item, _Item)
@@ -275,30 +296,60 @@ def _share(
     with_text = [
         item
         for item in items
-        if isinstance(item, _Item) and (item.lead or item.subject.chars is not None)
+        if isinstance(item, _Item)
+        and not item.aside
+        and (item.lead or item.subject.chars is not None)
     ]
-    lengths = [
-        host.measure(text) if item.lead or len(text) == item.subject.chars else room + 1
-        for item in with_text
-        for text in [item.lead or item.artifact.excerpt.text]
-    ]
+    lengths = [_length(host, item, room) for item in with_text]
     shares = dict(zip(map(id, with_text), _shares(lengths, room), strict=True))
     blocks = [Block((SENTENCE,))] if with_text else []
     facts: list[Mapping[str, Any]] = []
-    previewed: list[tuple[Subject, int]] = []
+    previewed: list[tuple[int, Subject, int, tuple[int, int] | None]] = []
     for item in items:
         if isinstance(item, Failure):
             blocks.append(Block((_failure_line(host, item, FRAME_CHARS_OF_SEVERAL),)))
             continue
+        if item.aside:
+            blocks.append(Block((_aside_line(item), *_faults(item, host.word))))
+            facts.append(item.record(None))
+            continue
         block, shown = _block(host, item, shares.get(id(item), 0), several=True)
-        blocks.append(block)
+        blocks.append(replace(block, ref=item.subject.ref))
         facts.append(item.record(shown))
         if shown and shown.info:
-            previewed.append((item.subject, shown.offset))
+            excerpt = item.artifact.excerpt
+            previewed.append((excerpt.place, item.subject, shown.offset, excerpt.lines))
     if previewed:
-        subjects = [subject for subject, _ in previewed]
-        blocks.append(Block(follow_up_calls(subjects, previewed[0][1], host.word)))
+        previewed.sort(key=lambda one: one[0])
+        _, _, offset, lines = previewed[0]
+        subjects = [subject for _, subject, *_ in previewed]
+        blocks.append(Block(follow_up_calls(subjects, offset, host.word, lines)))
+    elif asides := [item.subject.ref for item in items if isinstance(item, _Item) and item.aside]:
+        refs = list(dict.fromkeys(asides))
+        blocks.append(Block((host.word(Call("grep", {"refs": refs, "pattern": "…"})),)))
     return blocks, facts
+
+
+def _length(host: Host, item: _Item, room: int) -> int:
+    """Return what a document may use of the room: over all of it where the text is longer."""
+    excerpt = item.artifact.excerpt
+    if item.lead:
+        return host.measure(item.lead)
+    if excerpt.passages_over is not None and excerpt.preview.text:
+        return max(excerpt.passages_over, host.measure(excerpt.preview.text))
+    return host.measure(excerpt.text) if len(excerpt.text) == item.subject.chars else room + 1
+
+
+def _aside_line(item: _Item) -> str:
+    """Return the one line of a document that does not answer the focus."""
+    return f"{reference_line(item.subject)[:-1]}. {item.aside}.]"
+
+
+def _faults(item: _Item, word: Wording) -> list[str]:
+    """Return the lines on what is wrong with a document that is not shown."""
+    facts = item.subject.facts
+    faulty = facts.page_verdict or facts.incomplete or facts.extraction_error
+    return condition_lines(item.subject, word) if faulty else []
 
 
 def _shares(lengths: Sequence[int], room: int) -> list[int]:

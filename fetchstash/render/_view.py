@@ -21,7 +21,7 @@ class Block:
     """Lines, a body between fences, and more lines. ``body`` is None where nothing is quoted.
 
     ``opening`` and ``closing`` are the lines of the fence, with the sentence that says what it
-    holds.
+    holds. ``ref``: of several documents the one that this block shows.
     """
 
     head: tuple[str, ...] = ()
@@ -29,6 +29,7 @@ class Block:
     body: str | None = None
     closing: tuple[str, ...] = ()
     tail: tuple[str, ...] = ()
+    ref: str = ""
 
     @property
     def text(self) -> str:

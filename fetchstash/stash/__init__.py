@@ -4,8 +4,8 @@ Methods return values; ``render`` makes of them what a model or a person is show
 """
 
 from fetchstash.stash._artifact import Artifact, StoredDocument
-from fetchstash.stash._documents import replacing
-from fetchstash.stash._facts import Excerpt, Shown, described, shown_of, tokens_of
+from fetchstash.stash._documents import ROOM_FOR_A_BODY, replacing
+from fetchstash.stash._facts import Excerpt, Shown, described, fits, shown_of, tokens_of
 from fetchstash.stash._open import SyncArtifact, SyncStash, open_stash, open_stash_sync, with_parts
 from fetchstash.stash._stash import Stash, with_views
 from fetchstash.stash._trace import Origin, ShownBy, Trace, lines_of, log_of, logged_calls
@@ -25,6 +25,7 @@ from fetchstash.stash._values import (
 )
 
 __all__ = [
+    "ROOM_FOR_A_BODY",
     "Artifact",
     "ArtifactMatches",
     "CacheUse",
@@ -46,6 +47,7 @@ __all__ = [
     "Trace",
     "Unread",
     "described",
+    "fits",
     "grep_body",
     "lines_of",
     "log_of",

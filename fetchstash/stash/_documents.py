@@ -21,13 +21,13 @@ from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, Call, FetchstashError, OutOfRange, Refused, TooLarge
 from fetchstash.handlers import Extractor, PartRequest, PartText, Render
 from fetchstash.stash._changes import compared, printed
-from fetchstash.stash._facts import Excerpt, decision_of, described, hints_of
+from fetchstash.stash._facts import Excerpt, decision_of, described, fits, hints_of
 from fetchstash.stash._values import Picture, passages_body
 from fetchstash.store import (
     ArtifactStore,
     Facts,
     GrepQuery,
-    SearchResult,
+    Passage,
     TextReader,
     count_matches,
 )
@@ -186,6 +186,12 @@ def copy_out(source: Path, target: Path) -> None:
 _NO_SECTION = re.compile(r"top$|[/!]|.*:~:", re.IGNORECASE)
 """Fragments of no section: the top (HTML Standard, 7.4.6.4), a state of scripts, a quotation."""
 FOCUS_PASSAGES = 8
+_AS_GOOD = 0.5
+"""Of the score of the best passage: a document with less is left to a line of its own."""
+PASSAGE_CHARS = 700
+"""The length of a passage, which is the least that a document with an answer shows."""
+ROOM_FOR_A_BODY = 400
+"""Where several URLs share a result, a share under this holds a reference line and no body."""
 FOCUS_LINES = 20
 """Lines around the best passage that a preview suggests to read."""
 PICTURES = "images/"
@@ -282,29 +288,77 @@ class Documents:
         return shown if isinstance(shown, Picture) else None
 
     async def excerpt(self, facts: Facts, focus: str, limit: int) -> Excerpt:
-        """Read what a preview is cut from."""
-        views = self.settings.views
+        """Read what a preview of one document is cut from."""
+        return (await self.excerpts([facts], focus, limit))[facts.artifact_ref]
+
+    async def excerpts(
+        self, documents: Sequence[Facts], focus: str, limit: int
+    ) -> dict[str, Excerpt]:
+        """Read what the previews of documents with a text are cut from; they share ``limit``.
+
+        Passages for a focus are ranked in all texts together. A document whose best one is much
+        weaker than that of another is not worth a preview.
+        """
+        beginnings = {
+            facts.artifact_ref: await self._beginning(facts, limit) for facts in documents
+        }
+        preview_chars = min(self.settings.views.preview_chars, limit)
+        if not focus.strip():
+            return beginnings
+        if len(documents) == 1 and fits(
+            beginnings[documents[0].artifact_ref],
+            documents[0],
+            self.settings.views,
+            preview_chars,
+        ):
+            return beginnings
+        most = FOCUS_PASSAGES * len(beginnings)
+        ranked = await self.store.search(focus, list(beginnings), most)
+        by_ref: dict[str, list[Passage]] = {}
+        for passage in ranked.passages:
+            by_ref.setdefault(passage.artifact_ref, []).append(passage)
+        least = _AS_GOOD * max((passage.score for passage in ranked.passages), default=0)
+        answering = [ref for ref, (best, *_) in by_ref.items() if best.score >= least]
+        answering = answering[: max(limit // ROOM_FOR_A_BODY, 1)]
+        bound = preview_chars
+        if len(answering) > 1:
+            bound = min(max(bound // len(answering), PASSAGE_CHARS), limit // len(answering))
+        partly = bool(ranked.pending)
+        found = {
+            ref: replace(
+                excerpt,
+                passages_over=bound,
+                unfocused=not answering,
+                elsewhere=bool(answering),
+                partly=partly,
+            )
+            for ref, excerpt in beginnings.items()
+        }
+        for place, ref in enumerate(answering, start=1):
+            passages = by_ref[ref][:FOCUS_PASSAGES]
+            body, shown = passages_body(passages, bound, self.settings.views.measure)
+            found[ref] = replace(
+                beginnings[ref],
+                preview=Preview(body, lines_shown=body.count("\n") + 1 - shown),
+                lines=(
+                    max(passages[0].first_line - FOCUS_LINES, 1),
+                    passages[0].last_line + FOCUS_LINES,
+                ),
+                ending="",
+                passages_over=bound,
+                place=place,
+                partly=partly,
+            )
+        return found
+
+    async def _beginning(self, facts: Facts, limit: int) -> Excerpt:
+        """Read the beginning of a text, and its handler's preview or its end."""
         async with self.text(facts.artifact_ref) as reader:
             text = await reader.read_chars(0, limit + 1)
-            if len(text) == reader.chars and views.measure(text) <= limit:
-                return Excerpt(limit, text)
-            ranked = SearchResult(())
-            if focus.strip():
-                ranked = await self.store.search(focus, [facts.artifact_ref], FOCUS_PASSAGES)
-            partly = bool(ranked.pending)
-            if passages := ranked.passages:
-                bound = min(views.preview_chars, limit)
-                body, shown = passages_body(passages, bound, views.measure)
-                preview = Preview(body, lines_shown=body.count("\n") + 1 - shown)
-                first, last = passages[0].first_line, passages[0].last_line
-                around = (max(first - FOCUS_LINES, 1), last + FOCUS_LINES)
-                return Excerpt(limit, text, preview, lines=around, partly=partly)
-            ending = ""
-            if described(facts).is_text and not reader.ranges.preview.text:
+            preview, ending = reader.ranges.preview, ""
+            if described(facts).is_text and not preview.text:
                 ending = await reader.read_chars(max(reader.chars - limit, 0), reader.chars)
-            unfocused = bool(focus.strip())
-            preview = reader.ranges.preview
-            return Excerpt(limit, text, preview, ending, unfocused=unfocused, partly=partly)
+            return Excerpt(limit, text, preview, ending)
 
     async def at_fragment(self, excerpt: Excerpt, facts: Facts, fragment: str) -> Excerpt:
         """Return an excerpt of the section that a URL's fragment names, if there is one."""
@@ -314,7 +368,7 @@ class Documents:
             value = await self.part(facts, path=f"#{fragment}", unit="chars")
         except FetchstashError as error:
             return replace(excerpt, no_section=isinstance(error, OutOfRange))
-        is_whole = len(excerpt.text) == facts.extracted_chars
+        is_whole = fits(excerpt, facts, self.settings.views, excerpt.limit)
         if is_whole or isinstance(value, handlers.Picture) or not value.text:
             return excerpt
         lines = value.text.count("\n")

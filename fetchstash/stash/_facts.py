@@ -126,9 +126,12 @@ class Excerpt:
     ``text`` is the beginning of the text, one character more than ``limit`` if there are more.
     ``preview`` shows a long text better than its beginning does: the handler's preview, or the
     passages that match a focus, best first; ``lines`` are the best passage's, with some around
-    it. ``unfocused``: no passage has a word of the focus. ``partly``: there was no time to look
-    through the whole text for it. ``ending`` is the end of a text whose first and last lines are
-    shown ("": only its beginning is). ``no_section``: the page has none of the URL's fragment.
+    it. With a focus a text of more than ``passages_over`` characters is not shown whole, even if
+    it fits (None: no focus); ``place`` orders the documents of a call by how well they answer, from
+    1. ``unfocused``: no passage has a word of the focus; ``elsewhere``: other documents of the call
+    answer it better. ``partly``: there was no time to look through the whole text for it.
+    ``ending`` is the end of a text whose first and last lines are shown ("": only its beginning
+    is). ``no_section``: the page has none of the URL's fragment.
     """
 
     limit: int = 0
@@ -136,7 +139,10 @@ class Excerpt:
     preview: Preview = field(default_factory=Preview)
     ending: str = ""
     lines: tuple[int, int] | None = None
+    passages_over: int | None = None
+    place: int = 0
     unfocused: bool = False
+    elsewhere: bool = False
     no_section: bool = False
     partly: bool = False
 
@@ -156,8 +162,12 @@ class Shown:
 def shown_of(
     excerpt: Excerpt, facts: Facts, views: ViewLimits, previews: PreviewLimits, limit: int
 ) -> Shown:
-    """Return the whole text if it is within ``limit``, else the preview."""
-    if len(excerpt.text) == facts.extracted_chars and views.measure(excerpt.text) <= limit:
+    """Return the whole text if it is within ``limit``, else the preview.
+
+    With a focus only a short text is shown whole.
+    """
+    most = limit if excerpt.passages_over is None else min(excerpt.passages_over, limit)
+    if fits(excerpt, facts, views, most):
         return Shown(excerpt.text)
     bound = min(views.preview_chars, limit)
     offset = 0
@@ -178,6 +188,11 @@ def shown_of(
         preview, facts.text_lines or 0, cost, tokens_of(facts), total_output_limit_reached=ended
     )
     return Shown(body, info, offset)
+
+
+def fits(excerpt: Excerpt, facts: Facts, views: ViewLimits, limit: int) -> bool:
+    """Return whether the whole text is within ``limit``, as the host counts."""
+    return len(excerpt.text) == facts.extracted_chars and views.measure(excerpt.text) <= limit
 
 
 @dataclass(frozen=True, slots=True)

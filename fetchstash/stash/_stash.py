@@ -99,7 +99,9 @@ class Stash:
     ) -> tuple[Artifact | Failure, ...]:
         """Fetch up to ten URLs in parallel; return each one's artifact, or why it failed, in order.
 
-        ``progress`` is called with the number of URLs that are done, and of all.
+        Their previews share ``max_chars``. With a focus they are the passages of all that answer it
+        best, and a document that answers it less than others has none. ``progress`` is called with
+        the number of URLs that are done, and of all.
         """
         _check_list("urls", urls, 1, MAX_URLS)
         limit = self._preview_limit(max_chars)
@@ -107,9 +109,7 @@ class Stash:
 
         async def fetch(position: int, url: str) -> None:
             try:
-                results[position] = await self.fetch(
-                    url, focus=focus, max_chars=limit, refresh=refresh
-                )
+                results[position] = await self.fetch(url, max_chars=limit, refresh=refresh)
             except FetchstashError as error:
                 if isinstance(error, StoreError):
                     _log.warning("A URL of several was not kept: %s", error)
@@ -120,7 +120,25 @@ class Stash:
         async with anyio.create_task_group() as tasks:
             for position, url in enumerate(urls):
                 tasks.start_soon(fetch, position, url)
-        return tuple(results[position] for position in range(len(urls)))
+        ordered = tuple(results[position] for position in range(len(urls)))
+        return await self._focused(ordered, focus, limit) if focus.strip() else ordered
+
+    async def _focused(
+        self, results: Sequence[Artifact | Failure], focus: str, limit: int
+    ) -> tuple[Artifact | Failure, ...]:
+        """Return the results of a fetch with the passages that answer a focus."""
+        texts = {
+            item.ref: item.facts
+            for item in results
+            if isinstance(item, Artifact) and item.facts.extracted_chars is not None
+        }
+        excerpts = await self.documents.excerpts([*texts.values()], focus, limit)
+        return tuple(
+            replace(item, excerpt=excerpts[item.ref])
+            if isinstance(item, Artifact) and item.ref in excerpts
+            else item
+            for item in results
+        )
 
     async def fetch_site(
         self,

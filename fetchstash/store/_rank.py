@@ -144,6 +144,7 @@ HEADING_WEIGHT = 2.0
 """Of a word in a heading above a passage, over one in the passage."""
 
 COVERAGE, CLOSENESS = 0.5, 0.5
+_WEAK = 0.25
 _NEAR = 8
 _ALIKE = 0.9
 
@@ -276,14 +277,17 @@ class Candidate:
 def best_of(
     candidates: Sequence[Candidate], query: Query, statistics: Statistics, limit: int
 ) -> list[tuple[float, Candidate]]:
-    """Return the best passages with their scores; of those that say the same the first alone."""
+    """Return the best passages with their scores; of those that say the same the first alone.
+
+    What scores much less than the best shares only a word or two that say little.
+    """
     average = max(sum(len(c.terms) for c in candidates) / max(len(candidates), 1), 1.0)
     weights = statistics.weights
     scored = [(candidate.score(query, weights, average), candidate) for candidate in candidates]
     scored.sort(key=lambda item: (-item[0], item[1].order))
     best: list[tuple[float, Candidate]] = []
     for score, candidate in scored:
-        if len(best) == limit:
+        if len(best) == limit or score < _WEAK * scored[0][0]:
             break
         if not any(_are_alike(candidate, other) for known, other in best if known < score * 1.2):
             best.append((score, candidate))

@@ -124,9 +124,8 @@ def _shown(value: Value, view: View) -> list[tuple[Facts, str, list[Span]]]:
             return [_document(value, view.body)]
         case tuple():
             documents = [item for item in value if isinstance(item, StoredDocument)]
-            texts = [item for item in documents if item.facts.extracted_chars is not None]
-            shares = dict(zip(map(id, texts), bodies, strict=False))
-            return [_document(item, shares.get(id(item), "")) for item in documents]
+            shares = {block.ref: block.body or "" for block in view.blocks if block.ref}
+            return [_document(item, shares.get(item.ref, "")) for item in documents]
         case Slice(facts=facts):
             inside = value.char_path != "" or value.bytes_per_line > 0
             span = ("chars", value.char, value.char + len(view.body))
