@@ -80,9 +80,10 @@ gc.disable()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add options for short runs.
 
-    ``--cases N``: of each test's table of cases run N at most, from all over it. ``--cheap``: leave
-    out what COSTLY lists, and what needs PostgreSQL. ``--deal``: let each process read its share of
-    the files alone: to read all takes it as long as the quick tests do (--dist each).
+    ``--cases N``: of each test's table of cases run N at most, from all over it; a test that is
+    marked ``whole`` runs all of its table. ``--cheap``: leave out what COSTLY lists, and what needs
+    PostgreSQL. ``--deal``: let each process read its share of the files alone: to read all takes it
+    as long as the quick tests do (--dist each).
     ``--measure``: write the list, of the tests that are selected (-n 0).
     """
     parser.addoption("--cases", type=int, default=0)
@@ -121,6 +122,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             tables.setdefault((item.parent, getattr(item, "originalname", "")), []).append(item)
         kept = {item for cases in tables.values() for item in cases[:: -(-len(cases) // most)]}
+        kept.update(item for item in items if item.get_closest_marker("whole"))
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = [item for item in items if item in kept]
     if config.option.cheap:

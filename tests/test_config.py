@@ -10,6 +10,8 @@ from fetchstash.errors import BadArgument
 from fetchstash.store import StoreLimits, store_of_tenant
 from fetchstash.text import Truncation
 
+pytestmark = pytest.mark.whole
+
 
 def settings_file(folder: Path, text: str) -> Path:
     path = folder / "fetchstash.toml"

@@ -13,6 +13,8 @@ from hypothesis import example, given, strategies as st
 from fetchstash.text import hygiene
 from fetchstash.text.hygiene import clean, clean_line
 
+pytestmark = pytest.mark.whole
+
 
 def tags(text: str) -> str:
     """Spell ASCII in tag characters."""

@@ -22,7 +22,7 @@ from tests.fetch.sending import Make, content
 from tests.loopback import Site
 from tests.public import fetcher_of, proxy_to
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.whole]
 NOW = 1_800_000_000.0
 SECRET = "s3cr3t-s3ss10n"
 

@@ -23,6 +23,8 @@ from fetchstash.fetch import FetchLimits, HttpFetcher
 from fetchstash.fetch._exchange import joined
 from fetchstash.fetch._framing import Framing, GuardedStream
 
+pytestmark = pytest.mark.whole
+
 # It is read past the parser.
 LARGE = b"HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\n\r\n" + bytes(5_000_000)
 STRAY = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray"

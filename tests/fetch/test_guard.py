@@ -22,7 +22,7 @@ from fetchstash.system import telemetry
 from tests.fetch.sending import Make
 from tests.loopback import Site
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.whole]
 V4, V4B, V6, V6B = (
     plain(text) for text in ("192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2")
 )

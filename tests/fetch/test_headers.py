@@ -26,7 +26,7 @@ from fetchstash.fetch import (
 from tests.fetch.sending import Answers, Make
 from tests.loopback import Site
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.whole]
 SECRET = "Bearer 5up3rs3cr3t"
 ORIGIN = "https://api.example.org"
 

@@ -9,7 +9,7 @@ from fetchstash.errors import BadArgument, Call, Refused
 from fetchstash.fetch import FetchLimits, HttpFetcher, plain, why_not_public
 from tests.fetch.sending import Answers
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.whole]
 
 
 @pytest.fixture(autouse=True)

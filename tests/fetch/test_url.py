@@ -11,6 +11,8 @@ from fetchstash.errors import BadArgument, FetchFailed, FetchstashError, Refused
 from fetchstash.fetch import mask_url
 from fetchstash.text.urls import join, parse
 
+pytestmark = pytest.mark.whole
+
 MAX = 8_192
 
 READ = {

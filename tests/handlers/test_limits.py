@@ -36,6 +36,8 @@ from tests.handlers.test_more_documents import rtf
 from tests.handlers.test_sheets import Workbook, number, xlsx
 from tests.scanned import png
 
+pytestmark = pytest.mark.whole
+
 LIMIT = 12
 WIDE = PreviewLimits(structured_tokens=100_000)
 

@@ -18,6 +18,8 @@ import pytest
 
 from fetchstash.handlers import Decision, built_in, detect_content_kind, format_of, route_file
 
+pytestmark = pytest.mark.whole
+
 OOXML = "application/vnd.openxmlformats-officedocument."
 DOCX, XLSX, PPTX = (
     f"{OOXML}wordprocessingml.document",

@@ -20,7 +20,7 @@ from tests.store.conftest import OpenText, Put
 from tests.store.test_grep import lines, matching
 from tests.store.test_rank import haystack, rank
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.whole]
 
 
 async def test_the_store_remembers_a_bounded_number_of_expired_references(

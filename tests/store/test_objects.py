@@ -26,7 +26,7 @@ from tests.store.buckets import empty_place
 if TYPE_CHECKING:
     from fetchstash.store._counts import Transactions
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.whole]
 
 T = TypeVar("T")
 

@@ -33,7 +33,7 @@ from tests.service.access.provider import (
 )
 from tests.service.asgi import Clock
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.whole]
 
 
 def tokens_of(provider: Provider, clock: Clock | None = None, **changes: Any) -> OAuthTokens:

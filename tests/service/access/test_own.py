@@ -17,7 +17,7 @@ from tests.service.access.floods import turned_away
 from tests.service.asgi import Clock
 
 PREFIX, KEYS = "fstash_", "tokens/"  # of tokens, and of their records
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.whole]
 
 DAY = 86_400.0
 

@@ -9,6 +9,8 @@ from fetchstash.server.tools import tool_specs
 from fetchstash.service.access import FETCH, READ, Principal, check_scope, scope_of
 from fetchstash.service.access._principal import READ_TOOLS
 
+pytestmark = pytest.mark.whole
+
 
 def call(name: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name}}

@@ -13,7 +13,7 @@ from fetchstash.store import MemoryObjects
 from tests.loopback import Site
 from tests.service.access.provider import AUDIENCE, Provider
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.whole]
 
 ISSUER = "https://idp.example.org"
 
