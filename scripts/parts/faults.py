@@ -1,0 +1,175 @@
+"""Plant one-line faults in a copy of the checkout, and name those that no test notices.
+
+    scripts/faults                    all of scripts/parts/faults.toml
+    scripts/faults ROOM …             those of some rooms
+    scripts/faults --only WORD        those whose rule has this word
+
+Each fault is tried against the tests of its room as `scripts/test` runs them, then, if these
+pass, against all others. Run it by hand, and before a release: it takes about half a minute a
+fault. Exit code: how many survived, or no longer stand where the list says.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+from scripts.setup import ROOT
+
+TABLE = Path(__file__).with_name("faults.toml")
+TESTS = {
+    "cli": ["tests/cli"],
+    "client": ["tests/client"],
+    "config": ["tests/test_config.py"],
+    "fetch": ["tests/fetch"],
+    "gateway": ["tests/gateway"],
+    "handlers": ["tests/handlers"],
+    "render": ["tests/test_render.py", "tests/server"],
+    "server": ["tests/server"],
+    "service": ["tests/service"],
+    "stash": ["tests/stash"],
+    "store": ["tests/store"],
+    "text": ["tests/test_hygiene.py", "tests/test_tokens.py", "tests/fetch/test_url.py"],
+}
+"""The tests of each room; they are tried before all others."""
+SOME = ("-q", "-x", "-m", "not long", "--cases", "4", "-p", "no:cacheprovider")
+"""How `scripts/test` chooses, up to the first failure."""
+MOST_SECONDS = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One change, and the rule that it breaks."""
+
+    room: str
+    rule: str
+    file: str
+    line: str
+    fault: str
+
+
+def copy_of_checkout(folder: Path) -> Path:
+    """Copy the files that git knows, and return a Python that imports that copy alone."""
+    names = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
+    archive = subprocess.Popen(
+        ["tar", "--create", "--null", "--files-from=-"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with subprocess.Popen(["tar", "--extract"], cwd=folder, stdin=archive.stdout):
+        assert archive.stdin is not None
+        archive.stdin.write(names.encode())
+        archive.stdin.close()
+    archive.wait()
+    place = folder / ".venv-faults"
+    venv.create(place, with_pip=False, symlinks=True)
+    # Files of a folder that a .pth names are importable, but its own .pth files are not read: so
+    # the checkout, which is installed there as editable, is not on the path.
+    packages = next(place.glob("lib/python3*/site-packages"))
+    (packages / "copy.pth").write_text(
+        f"{folder}\n{Path(os.__file__).parent}\n{next(p for p in sys.path if 'site-packages' in p)}"
+    )
+    return place / "bin" / "python"
+
+
+class Trial:
+    """Tries faults in a copy of the checkout."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.python = folder, copy_of_checkout(folder)
+        self.passes: dict[tuple[str, ...], bool] = {}
+
+    def outcome(self, fault: Fault, number: int) -> str:
+        """Return how a fault ended: it was noticed, SURVIVED, or could not be tried."""
+        path = self.folder / fault.file
+        source = path.read_text(encoding="utf-8")
+        if source.count(fault.line) != 1:
+            return "OUT OF DATE: the line does not stand there once"
+        own = TESTS[fault.room]
+        others = [f"--ignore={test}" for test in own]
+        for tests, outcome in ((own, "noticed by its room"), (others, "noticed elsewhere")):
+            path.write_text(source.replace(fault.line, fault.fault), encoding="utf-8")
+            # Bytecode is taken by the time of its source: another one for each change.
+            os.utime(path, (2 * number, 2 * number))
+            failed = not self.pass_now(tests)
+            path.write_text(source, encoding="utf-8")
+            os.utime(path, (2 * number + 1, 2 * number + 1))
+            if failed and not self.pass_without(tests):
+                return f"UNKNOWN: {' '.join(tests)} fail without a fault, too"
+            if failed:
+                return outcome
+        return "SURVIVED"
+
+    def pass_without(self, tests: list[str]) -> bool:
+        """Return whether some tests pass in the copy as it is. They are run once for this."""
+        key = tuple(tests)
+        if key not in self.passes:
+            self.passes[key] = self.pass_now(tests)
+        return self.passes[key]
+
+    def pass_now(self, tests: list[str]) -> bool:
+        """Run some tests against the copy; return whether all passed."""
+        environment = {**os.environ, "PYTHONSAFEPATH": "1"}
+        environment.pop("PYTHONPATH", None)
+        environment["PATH"] = f"{self.python.parent}{os.pathsep}{environment['PATH']}"
+        command: list[str | Path] = [
+            self.python,
+            "-m",
+            "pytest",
+            *SOME,
+            "-n",
+            "auto",
+            "--dist",
+            "loadfile",
+            *tests,
+        ]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self.folder,
+                env=environment,
+                capture_output=True,
+                timeout=MOST_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        return done.returncode == 0
+
+
+def main() -> int:
+    """Try the chosen faults; return how many survived or are out of date."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("rooms", nargs="*", metavar="ROOM", help=", ".join(TESTS))
+    parser.add_argument("--only", default="", help="a word of the rule")
+    chosen = parser.parse_args()
+    rows = tomllib.loads(TABLE.read_text(encoding="utf-8"))["fault"]
+    faults = [Fault(**row) for row in rows]
+    faults = [
+        fault
+        for fault in faults
+        if (not chosen.rooms or fault.room in chosen.rooms) and chosen.only in fault.rule
+    ]
+    survived = 0
+    with tempfile.TemporaryDirectory(prefix="faults-") as name:
+        trial = Trial(Path(name))
+        for number, fault in enumerate(faults, 1):
+            outcome = trial.outcome(fault, number)
+            survived += not outcome.startswith("noticed")
+            print(f"{outcome:<20}  {fault.room}: {fault.rule}", flush=True)
+    print(f"{len(faults) - survived} of {len(faults)} faults are noticed.")
+    return survived
+
+
+if __name__ == "__main__":
+    sys.exit(main())
