@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fetchstash.errors import NoText, OutOfRange
+from fetchstash.errors import NoText
 from fetchstash.handlers import ExtractLimits, Hints, PartText, format_of, handler_of, route_file
 from fetchstash.handlers._pdf import PdfReason
 from tests.handlers.compounds import compound
@@ -19,12 +19,6 @@ from tests.handlers.conftest import Pack, PartOf, Read, Save, check_facts, reads
 from tests.handlers.hostile.documents import packed
 from tests.handlers.parts import handler_named
 
-FB2 = """<?xml version="1.0" encoding="windows-1251"?><FictionBook><description><title-info><author><first-name>Ада</first-name>
-<last-name>Л.</last-name></author><book-title>Река</book-title><lang>ru</lang></title-info></description>
-<body><title><p>Река</p></title><section><title><p>Первая</p><p>глава</p></title><p>Текст <emphasis>сильный</emphasis>.</p>
-<poem><stanza><v>строка</v></stanza></poem></section></body><binary id="a">AAAA</binary></FictionBook>""".encode(
-    "cp1251"
-)
 JATS = b"""<!DOCTYPE article PUBLIC "-//NLM//DTD JATS (Z39.96) Journal Archiving DTD v1.2//EN" "JATS.dtd"><article><front>
 <journal-meta><journal-title>Rivers</journal-title></journal-meta><article-meta><title-group><article-title>On <italic>gates</italic></article-title></title-group>
 <contrib-group><contrib><name><surname>Lovelace</surname><given-names>Ada</given-names></name></contrib></contrib-group><pub-date><year>2026</year></pub-date>
@@ -37,31 +31,9 @@ MIME-Version: 1.0\r\nContent-Type: multipart/related;\r\n\ttype="text/html";\r\n
 Content-Transfer-Encoding: quoted-printable\r\nContent-Location: https://example.org/page\r\n\r\n<title>A page</title><main><h1>Gates</h1><p>They are open =C3=BCber noon. <a href=3D"/more">More</a> about the gates and who opens them.</p></main>\r\n--b--\r\n"""
 
 
-def record(kind: str, address: str, block: bytes) -> bytes:
-    head = f"WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {address}\r\nContent-Type: application/http; msgtype=response\r\nContent-Length: {len(block)}\r\n\r\n"
-    return head.encode() + block + b"\r\n\r\n"
-
-
-def warc() -> bytes:
-    page = b"<title>t</title><main><h1>Gates</h1><p>All of them are open.</p></main>"
-    packed = gzip.compress(page)
-    chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(packed), packed)
-    answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
-    return (
-        record("warcinfo", "", b"software: x\r\n")
-        + record("response", "https://example.org/a", answer + b"\r\n" + page)
-        + record(
-            "response",
-            "https://example.org/b",
-            answer + b"Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked,
-        )
-    )
-
-
 @pytest.mark.parametrize(
     ("data", "word", "text"),
     [
-        (FB2, "FictionBook", "# Река\n\n## Первая глава\n\nТекст *сильный*.\n\nстрока\n\n"),
         (
             JATS,
             "JATS article",
@@ -74,7 +46,7 @@ def warc() -> bytes:
             "# Gates\n\nThey are open über noon. [More](https://example.org/more) about the gates and who opens them.\n",
         ),
     ],
-    ids=["FB2", "JATS", "OPML", "MHTML"],
+    ids=["JATS", "OPML", "MHTML"],
 )
 def test_the_format_is_recognised_and_read(save: Save, data: bytes, word: str, text: str) -> None:
     source = save(data)
@@ -114,24 +86,6 @@ def test_what_an_article_says_of_itself_is_known(read: Read) -> None:
 def test_links_of_a_saved_page_are_a_part(part: PartOf) -> None:
     links = part("mhtml", MHTML, "links")
     assert links == PartText("- [More](https://example.org/more)\n", 1)
-
-
-def test_responses_of_a_web_archive_are_listed_and_read(
-    save: Save, read: Read, part: PartOf
-) -> None:
-    assert route_file(save(warc()), {}, "x").media_type == "application/warc"
-    extracted, text = read("warc", warc())
-    assert (
-        "| 1 | https://example.org/a | 200 | text/html | 71 |\n| 2 | https://example.org/b |"
-        in text
-    )
-    assert next(part.rows for part in extracted.parts or ()) == extracted.facts.members == 2
-    for path in ("1", "2", "https://example.org/b"):
-        found = part("warc", warc(), path)
-        assert isinstance(found, PartText)
-        assert found.text == "# Gates\n\nAll of them are open.\n"
-    with pytest.raises(OutOfRange):
-        part("warc", warc(), "3")
 
 
 def test_an_opendocument_file_with_a_late_mimetype_is_none_the_less_one(

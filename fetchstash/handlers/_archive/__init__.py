@@ -1,10 +1,9 @@
 """Archives and compressed files: lists of members, each a document of its own."""
 
-from dataclasses import replace
 from enum import unique
 
 from fetchstash.errors import OutOfRange
-from fetchstash.handlers._contract import Format, Head, Sniffed, family, variant
+from fetchstash.handlers._contract import Format, family, variant
 from fetchstash.handlers._reasons import FETCH_AGAIN, KEPT, ReasonTable
 
 
@@ -32,7 +31,6 @@ class ArchiveReason(ReasonTable):
     IS_FOLDER = "it is a folder", KEPT
     IS_DEVICE = "it is a device", KEPT
     IS_ENCRYPTED = "it is encrypted", KEPT
-    WARC_EMPTY = "the web archive holds no response", KEPT
 
 
 _HERE = "fetchstash.handlers._archive._members:"
@@ -45,21 +43,10 @@ _ARCHIVE = Format(
     signed=True,
     paths=("*",),
 )
-_WARC = variant(
-    _ARCHIVE, "web archive (WARC)", "application/warc", "warc", handler=_HERE + "WarcHandler"
-)
-
-
-def _sniff_warc(head: Head) -> Sniffed | None:
-    is_warc = head.data.startswith(b"WARC/1.")
-    return Sniffed("application/warc", "signature WARC/1.") if is_warc else None
 
 
 FORMATS = (
     _ARCHIVE,
-    # A web archive is text where its pages are.
-    replace(_WARC, signatures=((0, b"WARC/1."),)),
-    replace(_WARC, signed=False, is_markup=True, sniff=_sniff_warc),
     *family(
         _ARCHIVE,
         ("ZIP", "application/zip application/x-zip-compressed", "zip whl"),

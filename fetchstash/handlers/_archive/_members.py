@@ -3,8 +3,7 @@
 A file may hold several streams in a row (RFC 1952, section 2.2). An empty stream takes 14 to 32
 bytes, so a file with more streams than it can have content for is refused.
 
-A zip is read by its directory, a tar as a stream; a compressed file has one member. The members of
-a web archive (WARC, ISO 28500) are its responses.
+A zip is read by its directory, a tar as a stream; a compressed file has one member.
 """
 
 import bz2
@@ -15,16 +14,15 @@ import sys
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, cast
 from urllib.parse import urlsplit
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._archive import ArchiveReason
-from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest
+from fetchstash.handlers._contract import Hints, Part, PartRequest
 from fetchstash.handlers._parts import MemberParts, Reading, Streamed
 from fetchstash.handlers._zip import Entry, Zip, is_unsafe
 from fetchstash.text import counted
@@ -337,123 +335,3 @@ def _line(member: Member) -> str:
     is_file = not member.name.endswith("/")
     refusal = f" ({member.refused.what})" if member.refused and is_file else ""
     return f"{'?' if member.size is None else member.size}\t{name}{refusal}\n"
-
-
-_MAX_RECORDS = 100_000
-_MAX_HEADER = 64 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class _Response:
-    """A response or resource: where its content stands in the file, and how it is coded."""
-
-    address: str
-    status: str
-    media_type: str
-    start: int
-    size: int
-    codings: str
-
-
-class WarcHandler(Streamed, MemberParts):
-    """Lists the responses of a web archive; the path of one is its number or its address."""
-
-    name = "warc"
-
-    def read(self, source: Path, extracted: Extracted) -> Iterator[Part]:
-        """Yield a row for each response. Raises NoText if there is none."""
-        count = 0
-        title: str | None = "responses"
-        rows = ["| number | address | status | type | bytes |\n| --- | --- | --- | --- | --- |\n"]
-        for count, record in enumerate(_responses(source), start=1):
-            cells = (count, record.address, record.status, record.media_type, record.size)
-            rows.append(f"| {' | '.join(map(str, cells))} |\n")
-            if len(rows) > _LINES_A_PART:
-                yield Part("".join(rows), table=title, columns=5, rows=_LINES_A_PART)
-                rows, title = [], None
-        if not count:
-            raise ArchiveReason.WARC_EMPTY.error()
-        held = len(rows) - (title is not None)
-        yield Part("".join(rows), table=title, columns=5, rows=held)
-        extracted.learn(members=count, structure_info=counted(count, "response"))
-
-    def member(self, request: PartRequest, name: str) -> Iterator[bytes]:
-        """Yield the content of a response. Raises OutOfRange if there is no such one."""
-        for number, record in enumerate(_responses(request.source), start=1):
-            if name in {str(number), record.address}:
-                with request.source.open("rb") as file:
-                    file.seek(record.start)
-                    data = file.read(min(record.size, MAX_MEMBER))
-                yield _decoded(data, record.codings)
-                return
-        raise ArchiveReason.NO_MEMBER.error(name=name)
-
-
-def _responses(source: Path) -> Iterator[_Response]:
-    with source.open("rb") as file:
-        for _ in range(_MAX_RECORDS):
-            line = file.readline(_MAX_HEADER)
-            while line in {b"\r\n", b"\n"}:
-                line = file.readline(_MAX_HEADER)
-            if not line.startswith(b"WARC/"):
-                return
-            header = _header(file)
-            length = header.get("content-length", "")
-            if not length.isdecimal():
-                return
-            start = file.tell()
-            end = start + int(length)
-            if header.get("warc-type") in {"response", "resource"}:
-                yield _response(file, header, end)
-            file.seek(end)
-
-
-def _response(file: BinaryIO, header: dict[str, str], end: int) -> _Response:
-    address = header.get("warc-target-uri", "").strip("<>").replace("|", "%7C")
-    status, media_type, codings = "", header.get("content-type", ""), ""
-    if media_type.startswith("application/http"):
-        status = file.readline(_MAX_HEADER).decode("latin-1").partition(" ")[2][:3]
-        answer = _header(file)
-        media_type = answer.get("content-type", "")
-        codings = f"{answer.get('transfer-encoding', '')} {answer.get('content-encoding', '')}"
-    start = file.tell()
-    plain = media_type.partition(";")[0].strip()[:100].replace("|", "")
-    return _Response(address[:2_000], status, plain, start, max(end - start, 0), codings.lower())
-
-
-def _header(file: BinaryIO) -> dict[str, str]:
-    """Return the fields up to an empty line, by their names in lower case."""
-    fields: dict[str, str] = {}
-    size = 0
-    while (line := file.readline(_MAX_HEADER)) not in {b"", b"\r\n", b"\n"} and size < _MAX_HEADER:
-        size += len(line)
-        name, _, value = line.decode("utf-8", "replace").partition(":")
-        fields.setdefault(name.strip().lower(), value.strip())
-    return fields
-
-
-def _decoded(data: bytes, codings: str) -> bytes:
-    """Return content without its transfer and content codings (RFC 9112, 7.1; RFC 9110, 8.4)."""
-    if "chunked" in codings:
-        data = b"".join(_chunks(data))
-    if "gzip" in codings or "deflate" in codings:
-        with suppress(zlib.error):
-            return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(data, MAX_MEMBER)
-    return data
-
-
-def _chunks(data: bytes) -> Iterator[bytes]:
-    at = 0
-    while (end := data.find(b"\r\n", at)) >= 0:
-        size = data[at:end].partition(b";")[0].strip()
-        try:
-            length = int(size, 16)
-        except ValueError:
-            length = -1
-        if length < 0:  # not coded in chunks after all
-            yield data[at:]
-            return
-        if not length:
-            return
-        yield data[end + 2 : end + 2 + length]
-        at = end + 2 + length + 2

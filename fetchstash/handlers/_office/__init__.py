@@ -50,16 +50,14 @@ OLD_POWERPOINT = (b"\xed\xde\xad\x0b", b"\x0b\xad\xde\xed")
 _BESIDE = ("left_out", "images", "images/*")
 
 
-_FB2, _JATS, _OPML = "application/x-fictionbook+xml", "application/jats+xml", "text/x-opml"
+_JATS, _OPML = "application/jats+xml", "text/x-opml"
 
 
-def _sniff_books(head: Head) -> Sniffed | None:
+def _sniff_articles(head: Head) -> Sniffed | None:
     """Recognise the root element of one of these formats."""
     start = head.text.lstrip("\ufeff \t\r\n")[:2_048]
     if not start.startswith("<"):
         return None
-    if "<FictionBook" in start:
-        return Sniffed(_FB2, "element FictionBook")
     if "<article" in start and ("JATS" in start or "NLM//DTD" in start or "jats" in start):
         return Sniffed(_JATS, "JATS article")
     return Sniffed(_OPML, "element opml") if "<opml" in start else None
@@ -104,9 +102,8 @@ FORMATS = (
     # The same holds for EPUB (OCF, section 4.3).
     variant(_EPUB, "EPUB", "application/epub+zip", "epub", zip_members=_EPUB_MEMBERS),
     variant(_RTF, "RTF", "application/rtf text/rtf", "rtf"),
-    variant(_XML_TEXT, "FictionBook", _FB2, "fb2"),
     variant(_XML_TEXT, "OPML outline", _OPML, "opml"),
-    variant(_XML_TEXT, "JATS article", _JATS, sniff=_sniff_books),
+    variant(_XML_TEXT, "JATS article", _JATS, sniff=_sniff_articles),
     variant(_IWORK, "iWork document", _APPLE, "pages numbers key", zip_members=_OBJECTS),
     variant(_IWORK, "iWork document", "application/x-iwork-package", zip_members=("Index.zip",)),
     variant(_IWORK, "iWork document", "application/x-iwork-pages", zip_members=("index.xml",)),

@@ -1,4 +1,4 @@
-"""Books, articles and outlines: EPUB 3.3, and FictionBook, JATS and OPML in XML of their own."""
+"""Books, articles and outlines: EPUB 3.3, and JATS and OPML in XML of their own."""
 
 import posixpath
 import re
@@ -96,13 +96,11 @@ _MAX_LEVEL = 6
 # those below the first, namest and nameend name the first and the last column.
 _CALS = {"row": "tr", "entry": "td"}
 _MAX_ROWS, _MAX_SPAN = 1_000, 100
-_SECTIONS = {"section", "sec", "app", "abstract", "ack", "ref-list", "boxed-text"}
+_SECTIONS = {"sec", "app", "abstract", "ack", "ref-list", "boxed-text"}
 _TITLES = {"title", "article-title", "subtitle"}
 _TAKEN = _TITLES | {"td", "th"}
 _BLOCKS = {
     "p",
-    "v",
-    "text-author",
     "mixed-citation",
     "element-citation",
     "citation",
@@ -111,21 +109,17 @@ _BLOCKS = {
     "verse-line",
 }
 _ITEMS = {"list-item", "ref"}
-_SKIPPED = {"binary", "stylesheet", "journal-meta", "custom-meta-group", "history", "permissions"}
+_SKIPPED = {"journal-meta", "custom-meta-group", "history", "permissions"}
 _METADATA = {
-    "book-title": "title",
-    "lang": "language",
-    "first-name": "author",
-    "last-name": "author",
     "surname": "author",
     "given-names": "author",
     "year": "published",
 }
-_EMPHASIS = {"emphasis": "*", "italic": "*", "strong": "**", "bold": "**"}
+_EMPHASIS = {"italic": "*", "bold": "**"}
 
 
 class XmlTextHandler(Streamed):
-    """Reads books, articles and outlines as Markdown."""
+    """Reads articles and outlines as Markdown."""
 
     name = "xml_text"
 
@@ -140,7 +134,6 @@ class XmlTextHandler(Streamed):
         extracted.learn(
             title=known.get("title", ""),
             author=known.get("author", ""),
-            language=known.get("language", ""),
             published=known.get("published", "")[:4],
         )
         yield from prose.end()
@@ -180,7 +173,7 @@ class _Reader:
             self._columns[attributes["colname"]] = len(self._columns)
         if name in _SECTIONS:
             self._level += 1
-        elif name in _TAKEN or (name in _BLOCKS and "title" not in self._open[:-1]):
+        elif name in _TAKEN or name in _BLOCKS:
             self._pieces.append([])
         elif name == "outline":
             self._write_outline(attributes)
@@ -197,8 +190,6 @@ class _Reader:
             self._level -= 1
         elif name in _TITLES and self._pieces:
             self._write_title(name, self._taken())
-        elif name in _BLOCKS and "title" in self._open and self._pieces:
-            self._pieces[-1].append(" ")
         elif name in _BLOCKS and self._pieces:
             self._write_block(self._taken())
         elif name in {"td", "th"} and self._pieces:
