@@ -18,6 +18,11 @@ def number(text: str, default: int = 0) -> int:
     return int(text) if text.isdecimal() and len(text) < 16 else default
 
 
+def signed(text: str) -> int:
+    """Return a whole number with or without a sign, 0 for any other text."""
+    return -number(text[1:]) if text.startswith("-") else number(text)
+
+
 def learn_metadata(described: Node, extracted: Extracted, date: str) -> None:
     """Add title, author, language and date (an element ``date``) to ``extracted``."""
     texts: dict[str, str] = {}
@@ -124,10 +129,13 @@ def _between(text: str, begin: str, end: str) -> str:
 
 
 class Slides:
-    """Writes slides into ``prose``: a page each, with number, title and the count of pictures."""
+    """Writes slides into ``prose``: a page each, with number, title and the count of pictures.
+
+    ``hidden_shapes`` counts the texts of shapes that no slide shows.
+    """
 
     def __init__(self, prose: Prose) -> None:
-        self.count = 0
+        self.count = self.hidden_shapes = 0
         self._pictures = 0
         self._prose = prose
         self._opening = ""
@@ -137,6 +145,10 @@ class Slides:
         self.count += 1
         self._prose.page()
         self._opening = f"Slide {self.count}"
+
+    def hide(self) -> None:
+        """Say in the heading that the presentation leaves this slide out."""
+        self._opening = f"{self._opening} (hidden)"
 
     def open(self, title: str = "") -> None:
         """Write the heading of the slide unless it is written; another title gets its own."""
@@ -166,7 +178,7 @@ class Slides:
         summary = counted(self.count, "slide")
         if self._pictures:
             summary += f", {counted(self._pictures, 'picture')}"
-        extracted.learn(pages=self.count, structure_info=summary)
+        extracted.learn(pages=self.count, structure_info=summary, hidden_removed=self.hidden_shapes)
 
 
 _MAX_QUOTED = 80
