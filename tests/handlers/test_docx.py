@@ -403,7 +403,10 @@ def relations(*rows: tuple[str, str, str]) -> str:
 
 
 def pptx(*slides: str, beside: Mapping[str, str] | None = None) -> bytes:
-    """Return a presentation; ``beside`` are parts of the first slide, by relationship."""
+    """Return a presentation; ``beside`` are parts of the first slide, by relationship.
+
+    A name that has a point is a member by itself.
+    """
     ids = "".join(f'<p:sldId id="{300 - n}" r:id="rId{n}"/>' for n in range(1, len(slides) + 1))
     # Parts are numbered in the opposite order: the list of slides decides.
     names = [f"slide{len(slides) - n}.xml" for n in range(len(slides))]
@@ -418,9 +421,12 @@ def pptx(*slides: str, beside: Mapping[str, str] | None = None) -> bytes:
                 for name, content in zip(names, slides, strict=True)
             },
             f"ppt/slides/_rels/slide{len(slides)}.xml.rels": relations(
-                *((kind, kind, f"../{kind}.xml") for kind in parts)
+                *((kind, kind, f"../{kind}.xml") for kind in parts if "." not in kind)
             ),
-            **{f"ppt/{kind}.xml": content for kind, content in parts.items()},
+            **{
+                f"ppt/{kind}" if "." in kind else f"ppt/{kind}.xml": content
+                for kind, content in parts.items()
+            },
         }
     )
 

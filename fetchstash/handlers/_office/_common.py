@@ -205,5 +205,11 @@ def write_odf_chart(content: Node, prose: Prose) -> None:
         prose.paragraph(f"{caption}: {title}" if title else caption)
         rows = islice(content.all("table-row"), _MAX_ROWS)
         prose.table(
-            [[cell.text() for cell in islice(row.all("table-cell"), _MAX_COLUMNS)] for row in rows]
+            [[_value(cell) for cell in islice(row.all("table-cell"), _MAX_COLUMNS)] for row in rows]
         )
+
+
+def _value(cell: Node) -> str:
+    """Return what a cell of a chart's data shows, without the address that it comes from."""
+    shown = " ".join(node.text() for node in cell.iter() if node.tag == "p")
+    return shown if shown.strip() else cell.get("value")

@@ -1,28 +1,52 @@
 """ODT, ODP and ODG: OpenDocument as Markdown; each slide is a page (OpenDocument 1.3, part 3)."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Extracted, Part
 from fetchstash.handlers._html._media import latex
 from fetchstash.handlers._office import OfficeReason, _common
 from fetchstash.handlers._office._common import PLAIN, Look, Runs, Slides, number
+from fetchstash.handlers._office._fields import Form
+from fetchstash.handlers._office._odf_styles import OdfStyles
+from fetchstash.handlers._office._places import Box, Shape, write_all
 from fetchstash.handlers._parts import Beside, BesideParts
 from fetchstash.handlers._prose import OpenTables, Prose, read_prose
 from fetchstash.handlers._reasons import Reason
+from fetchstash.handlers._symbols import seen, without_private
 from fetchstash.handlers._xml import Node, attribute
 from fetchstash.handlers._zip import MAX_MEMBER, Members, Zip
 
 _MAX_MARGINS = 200
 # Cells and spaces may repeat, the empty rest of a sheet a million times (section 19.675 f.).
 _MAX_REPEATS = 100
-# The number of a note (its mark replaces it), and scripts.
-_SKIPPED = {"note-citation", "scripts", "event-listeners"}
-_INLINE = {"s", "tab", "line-break", "a", "note", "span", "change", "change-start", "change-end"}
+# The number of a note (its mark replaces it), scripts, what stands where text is yet to be written,
+# and the parts of a comment beside its author and its text.
+_SKIPPED = {
+    *("note-citation", "scripts", "event-listeners", "placeholder"),
+    *("creator-initials", "sender-initials"),
+}
+_INLINE = {
+    *("s", "tab", "line-break", "a", "note", "span", "change", "change-start", "change-end"),
+    *("annotation-end", "fieldmark", "param", "drop-down", "label"),
+}
+# Shapes of drawings (section 10.3), which have places as frames do; of a group they stand within.
+_SHAPES = {
+    *("frame", "custom-shape", "rect", "ellipse", "circle", "line", "polyline", "polygon"),
+    *("path", "regular-polygon", "connector", "caption", "control", "measure", "g"),
+}
+# Frames that repeat on every slide, and the picture of a slide on the page of its notes.
+_FURNITURE = {"page-number", "header", "footer", "date-time", "page"}
+_MAX_GROUPS = 20
+_MAX_KEPT = 200  # characters of a shape's text, by which its place is judged
+_UNITS = {"cm": 1.0, "mm": 0.1, "in": 2.54, "pt": 2.54 / 72, "pc": 2.54 / 6, "px": 2.54 / 96}
+_LENGTH = re.compile(r"(-?\d{1,9}(?:\.\d{1,9})?)(cm|mm|in|pt|pc|px)")
+_FIELDS = "vnd.oasis.opendocument.field."
 _SIGNS = {"tab": "\t", "line-break": "\n"}
 _SPACE = re.compile(r"\s+")
 
@@ -44,10 +68,17 @@ class OdfHandler(BesideParts):
             prose = Prose()
             _common.learn_metadata(members.whole_tree("meta.xml"), extracted, "creation-date")
             reader = _Reader(prose, beside, members)
-            yield from read_prose(members.chunks("content.xml"), reader, prose)
+            try:
+                yield from read_prose(members.chunks("content.xml"), reader, prose)
+            except NoText:
+                reader.write_shapes()
+                yield from prose.rest()
+                raise
+            extracted.learn(hidden_removed=reader.hidden)
             for text in _margins(members.tree("styles.xml", MAX_MEMBER)):
                 prose.paragraph(text)
             if reader.slides.count:
+                reader.slides.hidden_shapes = reader.hidden
                 reader.slides.learn(extracted)
             yield from prose.end()
 
@@ -63,14 +94,38 @@ class _Frame:
     is_empty: bool = True
 
 
-def _look(get: Callable[[str], str]) -> Look | None:
-    """Return how a style lets text look (sections 20.384 and 20.375), None if plain."""
-    position = get("text-position").partition(" ")[0]
-    script = {"super": "^", "sub": "_"}.get(position, "")
-    if not script and position.rstrip("%").lstrip("-").isdecimal() and position.strip("-0%"):
-        script = "_" if position.startswith("-") else "^"
-    struck = get("text-line-through-style") not in {"", "none"}
-    return Look(script, struck) if script or struck else None
+@dataclass(slots=True)
+class _Paragraph:
+    """An open paragraph; ``level`` is that of a heading, 0 for text."""
+
+    level: int
+    style: str
+    runs: Runs = field(default_factory=Runs)
+    font: str = ""
+    is_hidden: bool = False
+    comments: list["_Comment"] = field(default_factory=list["_Comment"])
+
+
+@dataclass(slots=True)
+class _Comment:
+    """A comment, the words that it is about, and how deep within paragraphs it stands."""
+
+    name: str
+    depth: int
+    start: int = 0
+    author: str = ""
+    words: str = ""
+    texts: list[str] = field(default_factory=list[str])
+
+
+@dataclass(slots=True)
+class _List:
+    """An open list: its style, and how many items it has had."""
+
+    style: str
+    name: str = ""
+    count: int = 0
+    is_continued: bool = False
 
 
 class _Reader:
@@ -78,27 +133,34 @@ class _Reader:
 
     def __init__(self, prose: Prose, beside: Beside, members: Members) -> None:
         self.slides = Slides(prose)
+        self.hidden = 0
         self._beside = beside
         self._members = members
+        self._styles = OdfStyles()
+        for name, get in members.tags("styles.xml"):
+            self._styles.start(name, get)
         self._pictures = self._skipping = 0
         self._shown: list[str] = []
         self._frames: list[_Frame] = []
+        self._shapes: list[Shape] = []
+        self._open_shapes: list[Shape] = []
         self._charts: list[Node] = []
         self._formulas: dict[str, str] = {}  # "" for an object of another kind
         self._label: list[str] | None = None  # of the open frame or comment
-        self._comment: list[str] | None = None
+        self._comment: _Comment | None = None
         self._prose = prose
-        self._tables = OpenTables(prose, "table", "table-row", "table-cell", "covered-table-cell")
-        self._paragraphs: list[tuple[int, Runs]] = []  # level of heading, 0 for text
+        self._tables = OpenTables(
+            _Tables(self), "table", "table-row", "table-cell", "covered-table-cell"
+        )
+        self._paragraphs: list[_Paragraph] = []
         self._notes: list[str] = []
-        self._note = self._list_style = self._style = ""
+        self._note = ""
         self._links: list[str] = []
-        self._numbered: dict[tuple[str, int], bool] = {}  # by style and level
-        self._lists: list[str] = []
-        self._counts: list[int] = []
-        self._item_is_new = self._is_title = self._in_notes = False
-        self._looks: dict[str, Look] = {}
+        self._lists: list[_List] = []
+        self._ended: dict[tuple[str, int], int] = {}  # counts of lists, by name or style and level
+        self._item_is_new = self._is_title = self._in_notes = self._is_header = False
         self._spans: list[str] = []
+        self._form: Form | None = None
         # Tracked changes (section 5.5) are listed first, and points in the text name them.
         self._listing = False
         self._region = ""
@@ -111,32 +173,70 @@ class _Reader:
         if self._skipping or name in _SKIPPED:
             self._skipping += 1
         elif name in {"p", "h"}:
-            runs = Runs()
-            runs.change = self._change
-            level = number(get("outline-level"), 1) if name == "h" else 0
-            self._paragraphs.append((level, runs))
+            self._start_paragraph(name, get)
         elif self._paragraphs and name in _INLINE:
-            self._start_inline(name, get, self._paragraphs[-1][1])
+            self._start_inline(name, get, self._paragraphs[-1])
         elif name == "tracked-changes":
             self._listing = True
         elif self._listing and name == "changed-region":
             self._region = get("id")
         elif self._listing and name == "insertion":
             self._insertions.add(self._region)
+        elif name in {"section", "hidden-text", "hidden-paragraph"} and _is_hidden(get):
+            self._hide(name)
         elif not self._listing:
+            self._styles.start(name, get)
+            if name in _SHAPES:
+                self._start_shape(get)
             self._start_block(name, get)
 
+    def _start_paragraph(self, name: str, get: Callable[[str], str]) -> None:
+        style = get("style-name")
+        level = number(get("outline-level"), 1) if name == "h" else self._styles.level(style)
+        paragraph = _Paragraph(level, style, font=self._styles.font(style))
+        paragraph.runs.change = self._change
+        paragraph.is_hidden = bool(self._styles.hides(style))
+        self._paragraphs.append(paragraph)
+
+    def _hide(self, name: str) -> None:
+        """Leave out a section or a text, or all of the open paragraph."""
+        if name == "hidden-paragraph" and self._paragraphs:
+            self._paragraphs[-1].is_hidden = True
+            self._paragraphs[-1].runs.cut(0)
+        self.hidden += 1
+        self._skipping = 1
+
+    def _start_shape(self, get: Callable[[str], str]) -> None:
+        if not self.slides.count or self._in_notes:
+            if get("class") in _FURNITURE:
+                self._skipping = 1
+            return
+        if get("class") in _FURNITURE or get("display") == "none":
+            self.hidden += get("display") == "none"
+            self._skipping = 1
+            return
+        around = self._open_shapes[-1] if self._open_shapes else None
+        if len(self._open_shapes) > _MAX_GROUPS:
+            shape = self._open_shapes[-1]  # what is nested too deeply reads as one
+        else:
+            shape = Shape(_box(get), is_title=get("class") == "title")
+            (around.inner if around else self._shapes).append(shape)
+        self._open_shapes.append(shape)
+
     def _start_block(self, name: str, get: Callable[[str], str]) -> None:
+        if self._skipping:
+            return
         frame = self._frames[-1] if self._frames else None
         is_first_in_frame = frame is not None and frame.is_empty
         if frame:
             frame.is_empty = False
         match name:
             case "list":
-                self._lists.append(get("style-name"))
-                self._counts.append(0)
-            case "list-item":
-                self._item_is_new = True
+                self._start_list(get)
+            case "list-item" | "list-header":
+                self._item_is_new, self._is_header = True, name == "list-header"
+                if self._lists and (start := get("start-value")):
+                    self._lists[-1].count = number(start, 1) - 1
             case "table" | "table-row":
                 self._tables.start(name)
             case "table-cell" | "covered-table-cell":
@@ -147,6 +247,8 @@ class _Reader:
                 self._tables.cell.is_covered = name == "covered-table-cell"
             case "page":
                 self.slides.begin()
+                if self._styles.hides_page(get("style-name")):
+                    self.slides.hide()
                 self._pictures = 0
                 self._shown.clear()
             case "frame":
@@ -160,44 +262,73 @@ class _Reader:
             case "object" if frame:
                 self._read_object(get("href").removeprefix("./"))
             case "annotation":
-                self._comment = []
+                self._comment = _Comment(get("name"), len(self._paragraphs))
+                if self._paragraphs:
+                    self._comment.start = self._paragraphs[-1].runs.place()
             case "creator" | "date" if self._comment is not None:
                 self._label = []
             case "notes":
+                self.write_shapes()
                 self.slides.open()
                 self._in_notes = True
-            case "style":
-                self._style = get("name")
-            case "text-properties" if look := _look(get):
-                self._looks[self._style] = look
-            case "list-style":
-                self._list_style = get("name")
-            case "list-level-style-number":
-                self._numbered[self._list_style, number(get("level"))] = bool(get("num-format"))
             case _:
                 pass
 
-    def _start_inline(self, name: str, get: Callable[[str], str], runs: Runs) -> None:
-        if name == "s":
-            runs.add(" " * min(number(get("c"), 1), _MAX_REPEATS))
-        elif name in _SIGNS:
-            runs.mark(_SIGNS[name])
-        elif name == "a":
-            self._links.append(get("href"))
-            runs.mark("[")
-        elif name == "note":
-            self._note = get("id").removeprefix("ftn")
-            runs.mark(f"[^{self._note}]")
-        elif name == "span":
-            self._spans.append(get("style-name"))
-            self._wear()
-        elif name == "change":
-            runs.change = Look(struck=True)
-            runs.mark(" ".join(self._deleted.pop(get("change-id"), [])))
-            runs.change = self._change
-        elif name in {"change-start", "change-end"}:
-            inserted = name == "change-start" and get("change-id") in self._insertions
-            runs.change = self._change = Look(inserted=inserted)
+    def _start_list(self, get: Callable[[str], str]) -> None:
+        outer = self._lists[-1] if self._lists else None
+        style = get("style-name") or (outer.style if outer else "")
+        opened = _List(style, get("id"))
+        depth = len(self._lists) + 1
+        if outer:
+            opened.is_continued = outer.is_continued and self._item_is_new
+            before = outer.name or outer.style
+        else:
+            before = get("continue-list") or style
+            opened.is_continued = bool(get("continue-list")) or get("continue-numbering") == "true"
+        level = self._styles.list_level(style, depth)
+        ended = self._ended.get((before, depth)) if opened.is_continued else None
+        opened.count = level.first - 1 if ended is None else ended
+        self._lists.append(opened)
+
+    def _start_inline(self, name: str, get: Callable[[str], str], paragraph: _Paragraph) -> None:
+        runs = paragraph.runs
+        match name:
+            case "s":
+                runs.add(" " * min(number(get("c"), 1), _MAX_REPEATS))
+            case "tab" | "line-break":
+                runs.mark(_SIGNS[name])
+            case "a":
+                self._links.append(get("href"))
+                runs.mark("[")
+            case "note":
+                self._note = get("id").removeprefix("ftn")
+                runs.mark(f"[^{self._note}]")
+            case "span":
+                self._spans.append(get("style-name"))
+                self._wear()
+            case "change":
+                runs.change = Look(struck=True)
+                runs.mark(" ".join(self._deleted.pop(get("change-id"), [])))
+                runs.change = self._change
+            case "change-start" | "change-end":
+                inserted = name == "change-start" and get("change-id") in self._insertions
+                runs.change = self._change = Look(inserted=inserted)
+            case "annotation-end":
+                for comment in paragraph.comments:
+                    if comment.name == get("name"):
+                        comment.words = runs.words(comment.start)
+            case "fieldmark":
+                self._form = Form(is_box=get("type") == f"{_FIELDS}FORMCHECKBOX")
+            case "param" if self._form:
+                _take_parameter(self._form, get("name").lower(), get("value"))
+            case "drop-down":
+                self._form = Form()
+            case "label" if self._form:
+                if get("current-selected") == "true":
+                    self._form.chosen = len(self._form.entries)
+                self._form.add_entry(get("value"))
+            case _:
+                pass
 
     def end(self, name: str) -> None:
         if self._skipping:
@@ -205,33 +336,34 @@ class _Reader:
             return
         match name:
             case "p" | "h" if self._paragraphs:
-                self._write(*self._paragraphs.pop())
+                self._write(self._paragraphs.pop())
             case "a" if self._links and self._paragraphs:
-                self._paragraphs[-1][1].mark(f"]({self._links.pop()})")
+                self._paragraphs[-1].runs.mark(f"]({self._links.pop()})")
             case "span" if self._spans:
                 self._spans.pop()
                 self._wear()
+            case "fieldmark" | "drop-down" if self._form and self._paragraphs:
+                self._paragraphs[-1].runs.mark(self._form.text())
+                self._form = None
             case "tracked-changes":
                 self._listing = False
             case "list" if self._lists:
-                self._lists.pop()
-                self._counts.pop()
+                ended, depth = self._lists.pop(), len(self._lists) + 1
+                for key in {ended.name, ended.style} - {""}:
+                    self._ended[key, depth] = ended.count
             case "table" | "table-cell" | "covered-table-cell":
                 self._tables.end(name)
             case "page":
+                self.write_shapes()
                 self.slides.end(self._pictures, shown=self._shown)
                 self._write_charts()
-            case "frame" if self._frames:
-                self._is_title = False
-                self._write_picture(self._frames.pop())
             case "title" | "desc" if self._frames and self._label is not None:
                 self._frames[-1].label = "".join(self._label)
                 self._label = None
             case "annotation" if self._comment is not None:
-                self._notes += [f"Comment by {': '.join(self._comment)}"] if self._comment else []
-                self._comment = None
+                self._end_comment(self._comment)
             case "creator" if self._comment is not None and self._label is not None:
-                self._comment.insert(0, "".join(self._label).strip())
+                self._comment.author = "".join(self._label).strip()
                 self._label = None
             case "date":
                 self._label = None
@@ -239,29 +371,59 @@ class _Reader:
                 self._in_notes = False
             case "note":
                 self._note = ""
+            case _ if name in _SHAPES:
+                self._end_shape(name)
             case _:
                 pass
+
+    def _end_shape(self, name: str) -> None:
+        if name == "frame" and self._frames:
+            self._is_title = False
+            self._write_picture(self._frames.pop())
+        if self._open_shapes:
+            self._open_shapes.pop()
+
+    def _end_comment(self, comment: _Comment) -> None:
+        self._comment = None
+        if self._paragraphs:
+            self._paragraphs[-1].comments.append(comment)
+        elif comment.texts:
+            self._notes.append(_common.comment_line(comment.author, " ".join(comment.texts)))
 
     def text(self, data: str) -> None:
         if self._label is not None:
             self._label.append(data)
         elif self._paragraphs and not self._skipping:
-            # White space collapses (section 6.1.2); spaces that count are elements.
-            self._paragraphs[-1][1].add(_SPACE.sub(" ", data))
+            # Parts of a comment that no version knows yet are no text of the sentence around it.
+            if self._comment is not None and len(self._paragraphs) <= self._comment.depth:
+                return
+            self._add(data, self._paragraphs[-1])
+
+    def _add(self, data: str, paragraph: _Paragraph) -> None:
+        hides = (self._styles.hides(style) for style in reversed(self._spans))
+        hidden = next((value for value in hides if value is not None), paragraph.is_hidden)
+        if hidden or paragraph.is_hidden:
+            self.hidden += bool(data.strip())
+            return
+        fonts = (font for style in reversed(self._spans) if (font := self._styles.font(style)))
+        font = next(fonts, paragraph.font)
+        # White space collapses (section 6.1.2); spaces that count are elements.
+        data = _SPACE.sub(" ", data)
+        paragraph.runs.add(seen(data, font) if font else without_private(data))
 
     def _wear(self) -> None:
         """Let text look as the innermost open span that has a look."""
-        looks = (self._looks[style] for style in reversed(self._spans) if style in self._looks)
+        looks = (look for s in reversed(self._spans) if (look := self._styles.look(s)))
         if self._paragraphs:
-            self._paragraphs[-1][1].look = next(looks, PLAIN)
+            self._paragraphs[-1].runs.look = next(looks, PLAIN)
 
-    def _write(self, level: int, runs: Runs) -> None:
-        text = runs.text()
+    def _write(self, paragraph: _Paragraph) -> None:
+        text = paragraph.runs.text()
         if self._listing:
             self._deleted.setdefault(self._region, []).append(text)
             return
         if self._comment is not None:
-            self._comment.append(text)
+            self._comment.texts.append(text)
             return
         if self._note:
             self._notes.append(f"[^{self._note}]: {text}")
@@ -269,13 +431,42 @@ class _Reader:
         if text and self._tables:
             self._tables.add(text)
         elif text:
-            self._write_block(text, level)
-        if not self._paragraphs:
+            self._write_block(text, paragraph)
+        for comment in paragraph.comments:
+            words = " ".join(comment.texts)
+            if words.strip():
+                line = _common.comment_line(comment.author, words, comment.words, text)
+                (self._tables.add if self._tables else self._notes.append)(line)
+        if not self._paragraphs and (self._notes or self._charts):
             for note in self._notes:
-                self._prose.paragraph(note)
+                self._put("", partial(self._prose.paragraph, note))
             self._notes.clear()
             if not self.slides.count:
                 self._write_charts()
+
+    def write_shapes(self) -> None:
+        """Write the shapes of a slide in the order in which they are read."""
+        write_all(self._shapes)
+        self._shapes.clear()
+        self._open_shapes.clear()
+
+    def table(self, rows: Sequence[Sequence[str]]) -> None:
+        """Take a table that ended."""
+        text = " ".join(rows[0]) if rows else ""
+        opens = [self.slides.open] if self.slides.count else []
+        self._put(text, *opens, partial(self._prose.table, rows))
+
+    def _put(self, text: str, *writes: Callable[[], None]) -> None:
+        """Write something, on a slide when its shapes are written."""
+        if self.slides.count and not self._in_notes:
+            if not self._open_shapes:
+                self._shapes.append(Shape())
+            shape = (self._open_shapes or self._shapes)[-1]
+            shape.text = f"{shape.text} {text}"[:_MAX_KEPT].strip()
+            shape.writes += writes
+        else:
+            for write in writes:
+                write()
 
     def _read_object(self, name: str) -> None:
         if name not in self._formulas:  # a thousand frames may show one object
@@ -286,11 +477,10 @@ class _Reader:
                 self._charts.append(content)
         formula = self._formulas[name]
         if formula and self._paragraphs:
-            self._paragraphs[-1][1].mark(formula)
+            self._paragraphs[-1].runs.mark(formula)
         elif formula:
-            if self.slides.count:
-                self.slides.open()
-            self._prose.paragraph(formula)
+            opens = [self.slides.open] if self.slides.count else []
+            self._put(formula, *opens, partial(self._prose.paragraph, formula))
 
     def _write_charts(self) -> None:
         while self._charts and not self._tables:
@@ -301,7 +491,7 @@ class _Reader:
         is_there = member in self._members or member.startswith(("http://", "https://"))
         shown = self._beside.picture(member, frame.label) if is_there else ""
         if self._paragraphs:
-            self._paragraphs[-1][1].mark(shown)
+            self._paragraphs[-1].runs.mark(shown)
         elif self.slides.count and is_there:
             self._shown.append(shown)
         elif self.slides.count:
@@ -309,21 +499,70 @@ class _Reader:
         else:
             self._prose.paragraph(shown)
 
-    def _write_block(self, text: str, level: int) -> None:
+    def _write_block(self, text: str, paragraph: _Paragraph) -> None:
         if self._in_notes:
             self._prose.paragraph(f"Notes: {text}")
             return
-        self.slides.open(text if self._is_title else "")
-        if level:
-            self._prose.heading(text, level)
+        if self.slides.count:
+            self._put(text, partial(self.slides.open, text if self._is_title else ""))
+        if self._is_title and self.slides.count:
+            return
+        if paragraph.level:
+            write = partial(self._prose.heading, text, paragraph.level)
         elif self._lists:
-            depth = len(self._lists)
-            numbered = self._numbered.get((self._lists[0], depth), False)
-            self._counts[-1] += self._item_is_new
-            self._prose.item(text, depth - 1, f"{self._counts[-1]}." if numbered else "-")
-            self._item_is_new = False
-        elif not self._is_title:
-            self._prose.paragraph(text)
+            write = partial(self._prose.item, text, len(self._lists) - 1, self._mark(paragraph))
+        else:
+            write = partial(self._prose.paragraph, text)
+        self._put("", write)
+
+    def _mark(self, paragraph: _Paragraph) -> str:
+        """Return the mark of the open item, of a space for its further paragraphs."""
+        opened, depth = self._lists[-1], len(self._lists)
+        style = opened.style or self._styles.list_of(paragraph.style)
+        level = self._styles.list_level(style, depth)
+        is_new, self._item_is_new = self._item_is_new, False
+        if not is_new or self._is_header:
+            return " "
+        opened.count += 1
+        if level.is_numbered:
+            return f"{opened.count}."
+        return f"- {level.bullet}" if level.bullet else "-"
+
+
+class _Tables(Prose):
+    """Takes the tables of a document for its reader."""
+
+    def __init__(self, reader: _Reader) -> None:
+        super().__init__()
+        self._reader = reader
+
+    def table(self, rows: Sequence[Sequence[str]]) -> None:
+        self._reader.table(rows)
+
+
+def _is_hidden(get: Callable[[str], str]) -> bool:
+    """Return whether a section or a field hides its text (sections 5.4 and 7.7)."""
+    display, hidden = get("display"), get("is-hidden") == "true"
+    return display == "none" or (hidden and display in {"", "condition"})
+
+
+def _take_parameter(form: Form, name: str, value: str) -> None:
+    """Take a parameter of a form field as LibreOffice writes it."""
+    if name.endswith("checkbox_checked"):
+        form.chosen = int(value in {"true", "1"})
+    elif name.endswith("dropdown_selected"):
+        form.chosen = number(value)
+    elif name.endswith("dropdown_listentry"):
+        form.add_entry(value)
+
+
+def _box(get: Callable[[str], str]) -> Box | None:
+    """Return the place of a shape in centimetres, None if it has none (a group, a line)."""
+    values = [_LENGTH.fullmatch(get(name)) for name in ("x", "y", "width", "height")]
+    left, top, width, height = (float(v[1]) * _UNITS[v[2]] if v else None for v in values)
+    if left is None or top is None:
+        return None
+    return Box(left, top, left + (width or 0), top + (height or 0))
 
 
 def _margins(styles: Node) -> list[str]:
