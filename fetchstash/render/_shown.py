@@ -45,6 +45,9 @@ def grep(host: Host, matches: Matches, max_chars: int | None = None) -> View:
             total = f"at least {matches.total}" if matches.stopped else str(matches.total)
             notice = f"[Showing {shown} of {total} matches. Continue with the call above.]"
             blocks.append(Block((call, notice)))
+        elif hint := matches.hint:
+            said = " ".join(filter(None, (hint.found, hint.how)))
+            blocks.append(Block((f"[As written nothing matches. {said}: {host.word(hint.call)}]",)))
         return blocks
 
     blocks = view(limit)

@@ -2,23 +2,100 @@
 
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 import anyio
 
-from fetchstash.errors import BadPattern, Call, ExpiredRef, NoText, UnknownRef
+from fetchstash.errors import (
+    BadPattern,
+    Call,
+    ExpiredRef,
+    FetchstashError,
+    NoText,
+    UnknownRef,
+)
 from fetchstash.stash import _read
 from fetchstash.stash._documents import Documents
+from fetchstash.stash._patterns import Spelling, other_spellings, repaired
 from fetchstash.stash._scans import Scans
 from fetchstash.stash._site import pages as pages_of
-from fetchstash.stash._values import ArtifactMatches, Matches, Passages, SiteGrep
+from fetchstash.stash._values import (
+    ArtifactMatches,
+    Hint,
+    Matches,
+    Passages,
+    SiteGrep,
+    call_of,
+)
 from fetchstash.store import ArtifactStore, Facts, GrepQuery
+from fetchstash.text import counted
+
+_HINT_SECONDS = 2.0
+"""For other spellings of a pattern, all together."""
+_SHORT_CHARS = 80
 
 
 async def grep(scans: Scans, query: GrepQuery, refs: Sequence[str], deadline: float) -> Matches:
-    """Return the lines that match, until ``deadline`` on the loop's clock; see Stash."""
+    """Return the lines that match, until ``deadline`` on the loop's clock; see Stash.
+
+    Where none does, the result has a call for another spelling of the pattern that was seen to
+    match.
+    """
+    try:
+        matches = await _grep(scans, query, refs, deadline)
+    except BadPattern as error:
+        hint = await _hint(scans, repaired(query), refs, deadline)
+        if hint is None:
+            advice = error.next_step if not error.calls else _RE2
+            raise BadPattern(error.what, advice) from None
+        step = f"{hint.found} {hint.how}: {{}}."
+        raise BadPattern(error.what, step, hint.call) from None
+    if matches.total or query.offset or any(item.left_out for item in matches.artifacts):
+        return matches
+    hint = await _hint(scans, other_spellings(query), refs, deadline)
+    return replace(matches, hint=hint or await _passages(scans.documents, query, refs))
+
+
+_RE2 = "RE2 has no look-around and no back-references, and as plain text it matches nothing."
+
+
+async def _hint(
+    scans: Scans, spellings: Iterable[Spelling], refs: Sequence[str], deadline: float
+) -> Hint | None:
+    """Return the call for the first spelling that matches, None if none does."""
+    last = min(deadline, anyio.current_time() + _HINT_SECONDS)
+    for spelling in spellings:
+        if anyio.current_time() > last:
+            break
+        query = replace(spelling.query, offset=0, max_matches=1, context=0)
+        with suppress(FetchstashError):
+            matches = await _grep(scans, query, refs, last)
+            if matches.total:
+                call = call_of(replace(spelling.query, offset=0), refs)
+                at_least = "at least " if matches.stopped else ""
+                verb = "matches" if matches.total == 1 else "match"
+                return Hint(
+                    f"{at_least}{counted(matches.total, 'line')} {verb}", spelling.how, call
+                )
+    return None
+
+
+async def _passages(documents: Documents, query: GrepQuery, refs: Sequence[str]) -> Hint | None:
+    """Return the search for the words of a pattern, if it finds a passage; None for one word."""
+    words = re.findall(r"[^\W_]{2,}", query.pattern[:_SHORT_CHARS])
+    if len(words) > 1:
+        with suppress(FetchstashError):
+            asked = " ".join(words)
+            found = await search(documents, asked, refs, 1)
+            if found.best_first:
+                call = Call("search", {"query": asked, "refs": list(refs)})
+                return Hint("Passages have words of it", "", call)
+    return None
+
+
+async def _grep(scans: Scans, query: GrepQuery, refs: Sequence[str], deadline: float) -> Matches:
     documents = scans.documents
     results: list[ArtifactMatches] = []
     sites: list[SiteGrep] = []
@@ -40,10 +117,7 @@ async def grep(scans: Scans, query: GrepQuery, refs: Sequence[str], deadline: fl
                     continue
                 await scans.refuse_scan(facts)
                 page = replace(query, offset=skip, max_matches=max(wanted, 1))
-                try:
-                    here = await _read.text_of(facts, text).grep(page)
-                except BadPattern as error:
-                    raise _read.with_artifacts(error, refs) from None
+                here = await _read.text_of(facts, text).grep(page)
             if number is not None and not here.total:
                 continue
             groups, shown = (here.groups, here.shown) if wanted else ((), 0)

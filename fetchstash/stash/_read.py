@@ -4,12 +4,12 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path
 
-from fetchstash.errors import BadArgument, BadPattern, Call, NoText, OutOfRange, did_you_mean
+from fetchstash.errors import BadArgument, Call, NoText, OutOfRange, did_you_mean
 from fetchstash.handlers import PartText
 from fetchstash.stash._facts import described
 from fetchstash.stash._values import Slice
@@ -267,13 +267,6 @@ def with_list_of_parts(error: OutOfRange, facts: Facts, path: str) -> OutOfRange
         return OutOfRange(error.what, question, **error.details)
     info = Call("info", {"ref": facts.artifact_ref})
     return OutOfRange(error.what, f"{error.next_step} {{}} lists its parts.", info, **error.details)
-
-
-def with_artifacts(error: BadPattern, refs: Sequence[str]) -> BadPattern:
-    """Return the error of a pattern whose calls name the artifacts that were searched."""
-    named = {"ref": refs[0]} if len(refs) == 1 else {"refs": list(refs)}
-    calls = (replace(call, arguments={**named, **call.arguments}) for call in error.calls)
-    return BadPattern(error.what, error.next_step, *calls)
 
 
 async def beginning(store: ArtifactStore, ref: str, most: int = sys.maxsize) -> str:

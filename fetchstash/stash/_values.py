@@ -289,16 +289,42 @@ class SiteGrep:
 
 
 @dataclass(frozen=True, slots=True)
+class Hint:
+    """A call that finds something where a grep found nothing.
+
+    ``found`` and ``how`` are our words: "3 lines match", "ignoring case".
+    """
+
+    found: str
+    how: str
+    call: Call
+
+
+def call_of(query: GrepQuery, refs: Sequence[str], **more: object) -> Call:
+    """Return the call of a grep, without the options that are as usual."""
+    usual = GrepQuery("")
+    options = {
+        name: value
+        for name in ("literal", "ignore_case", "context", "max_matches")
+        if (value := getattr(query, name)) != getattr(usual, name)
+    }
+    named = {"ref": refs[0]} if len(refs) == 1 else {"refs": list(refs)}
+    return Call("grep", {**named, "pattern": query.pattern, **options, **more})
+
+
+@dataclass(frozen=True, slots=True)
 class Matches:
     """Matches of a grep in one artifact or several. Iterating gives each Match.
 
-    Of ``sites`` only the pages that match are among ``artifacts``.
+    Of ``sites`` only the pages that match are among ``artifacts``. ``hint``: where nothing matches,
+    a call that finds something.
     """
 
     query: GrepQuery
     refs: tuple[str, ...]
     artifacts: tuple[ArtifactMatches, ...]
     sites: tuple[SiteGrep, ...] = ()
+    hint: Hint | None = None
 
     def __iter__(self) -> Iterator[Match]:
         for artifact in self.artifacts:
@@ -332,14 +358,7 @@ class Matches:
         offset = self.query.offset + shown
         if not shown or offset >= self.total:
             return None
-        default = GrepQuery("")
-        options = {
-            name: value
-            for name in ("literal", "ignore_case", "context", "max_matches")
-            if (value := getattr(self.query, name)) != getattr(default, name)
-        }
-        refs = {"ref": self.refs[0]} if len(self.refs) == 1 else {"refs": list(self.refs)}
-        return Call("grep", {**refs, "pattern": self.query.pattern, **options, "offset": offset})
+        return call_of(self.query, self.refs, offset=offset)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,9 @@ OTHER_NAMES: list[tuple[str, dict[str, Any], str]] = [
 
 def next_calls(text: str) -> list[tuple[str, dict[str, Any]]]:
     """Return the calls of a result, on lines of their own or in a notice."""
-    calls = re.findall(r"(artifact_\w+|fetch_content|get_search_content)\(([^()]*)\)", text)
+    calls = re.findall(
+        r'(artifact_\w+|fetch_content|get_search_content)\(((?:[^()"]|"[^"]*")*)\)', text
+    )
     words = {"true": True, "false": False}
     return [(tool, eval(f"dict({arguments})", words)) for tool, arguments in calls]
 
@@ -123,9 +125,9 @@ async def test_a_mistaken_call_is_answered_with_one_that_works(
         assert line.startswith(f"[bad_argument] {ref} is a reference, not a URL. ")
         tool, arguments = next_call(line)
         assert "a line" in await call(client, tool, **arguments)
-        line = await fail(client, "artifact_grep", artifact_ref=ref, pattern="f[")
+        line = await fail(client, "artifact_grep", artifact_ref=ref, pattern="f(x")
         tool, arguments = next_call(line)
-        assert arguments == {"artifact_ref": ref, "pattern": "f[", "literal": True}
+        assert arguments == {"artifact_ref": ref, "pattern": "f(x", "literal": True}
         await call(client, tool, **arguments)
         line = await fail(client, "get_search_content", artifact_ref="page.txt")
         assert line == (

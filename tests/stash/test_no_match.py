@@ -1,0 +1,103 @@
+"""A grep that finds nothing, or that RE2 does not take, names a call that finds something."""
+
+from typing import Any
+
+import pytest
+
+from fetchstash.errors import BadPattern, Call
+from fetchstash.render import as_shown
+from fetchstash.stash import Stash
+from tests.stash.conftest import Put
+
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
+TEXT = """\
+The Flywheel turns at 3,000 rpm.
+Its price is $4.50 (net), so don\u2019t wait.
+**Total** cost: 12 EUR
+report_2024.pdf and report_2025.pdf
+A keeper walked along the pier at night.
+path C:\\temp\\new
+"""
+
+NO_MATCH = [
+    ("flywheel", {}, "ignoring case", {"ignore_case": True}),
+    ("/flywheel/i", {}, "without the slashes", {"pattern": "flywheel"}),
+    ("/Flywheel/", {}, "without the slashes", {"pattern": "Flywheel"}),
+    ("/flywheel/", {}, "without the slashes, ignoring case", {"pattern": "flywheel"}),
+    (r"rotor\|Flywheel", {}, r"with | in place of \|", {"pattern": "rotor|Flywheel"}),
+    (r"\\d,\\d", {}, "with single backslashes", {"pattern": r"\d,\d"}),
+    ("report*2024", {}, "with .* in place of *", {"pattern": "report.*2024"}),
+    ("$4.50 (net)", {}, "as plain text", {"literal": True}),
+    (r"report_\d+", {"literal": True}, "as a pattern", {"pattern": r"report_\d+"}),
+    ("Total  cost", {}, "with any signs between the words", {"ignore_case": True}),
+    ("so don't wait", {}, "with any signs between the words", {"ignore_case": True}),
+    ("pier keeper", {}, "with the words in any order", {"ignore_case": True}),
+    ("flywheels", {}, "with another ending", {"pattern": "flywhee"}),
+]
+REFUSED = [
+    (r"(?<=price is )\$\d", "in RE2's terms", r"(?:price is )\$\d"),
+    (r"keeper(?! ran).*(?= at night)", "in RE2's terms", "keeper.*(?: at night)"),
+    (r"(?i)total.++cost", "in RE2's terms", "(?i)total.+cost"),
+    ("*.pdf", "with .* in place of *", r".*\.pdf"),
+    ("price is $4.50 (net", "as plain text", "price is $4.50 (net"),
+    ("walked along\nthe pier", "on one line", "walked along"),
+]
+
+
+def arguments(call: Call) -> dict[str, Any]:
+    return {name: value for name, value in call.arguments.items() if name != "ref"}
+
+
+@pytest.mark.parametrize(("pattern", "options", "how", "some"), NO_MATCH)
+async def test_a_grep_without_a_match_names_a_spelling_that_matches(
+    pattern: str,
+    options: dict[str, Any],
+    how: str,
+    some: dict[str, Any],
+    stash: Stash,
+    put: Put,
+) -> None:
+    ref = await put(TEXT)
+    matches = await stash.grep(pattern, [ref], **options)
+    assert matches.total == 0
+    assert matches.hint
+    assert matches.hint.how == how
+    asked = arguments(matches.hint.call)
+    assert some.items() <= asked.items()
+    again = await stash.grep(refs_or_urls=[ref], **asked)
+    assert f"{again.total} line" in matches.hint.found
+    assert f"[As written nothing matches. {matches.hint.found} {how}: artifact_grep(" in as_shown(
+        matches
+    )
+
+
+@pytest.mark.parametrize(("pattern", "how", "offered"), REFUSED)
+async def test_a_pattern_that_re2_does_not_take_gets_one_that_it_takes_and_that_matches(
+    pattern: str, how: str, offered: str, stash: Stash, put: Put
+) -> None:
+    ref = await put(TEXT)
+    with pytest.raises(BadPattern) as raised:
+        await stash.grep(pattern, [ref])
+    assert f" {how}: " in raised.value.advice()
+    [call] = raised.value.calls
+    assert call.arguments["pattern"] == offered
+    assert (await stash.grep(refs_or_urls=[ref], **arguments(call))).total
+
+
+async def test_words_that_share_no_line_are_searched_for(stash: Stash, put: Put) -> None:
+    ref = await put(TEXT)
+    matches = await stash.grep("keeper of the Flywheel price", [ref])
+    assert matches.hint
+    assert matches.hint.call.action == "search"
+    found = await stash.search(matches.hint.call.arguments["query"], [ref])
+    assert found.best_first
+
+
+@pytest.mark.parametrize("pattern", ["albatross", "x+", "albatross colony", "(?=albatross)", "[a"])
+async def test_no_call_is_printed_that_finds_nothing(pattern: str, stash: Stash, put: Put) -> None:
+    ref = await put(TEXT)
+    try:
+        shown = as_shown(await stash.grep(pattern, [ref]))
+    except BadPattern as error:
+        shown = as_shown(error)
+    assert "artifact_" not in shown.replace(ref, "")
