@@ -279,3 +279,13 @@ async def test_what_has_come_before_a_request_ends_the_connection(
     else:
         await stream.write(b"GET /")
     assert stream.is_spoiled == bool(stray)
+
+
+@pytest.mark.anyio
+async def test_a_response_with_both_framings_ends_its_connection() -> None:
+    """RFC 9112, section 6.1: one of its two lengths may hide another response."""
+    both = {"content-length": "5", "transfer-encoding": "chunked"}
+    for names, ends in ((list(both)[:1], False), (list(both)[1:], False), (list(both), True)):
+        stream = GuardedStream(Arriving(turns=0), 1_000)
+        stream.end_head(200, {name: both[name] for name in names})
+        assert stream.is_spoiled == ends

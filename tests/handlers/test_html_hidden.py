@@ -122,6 +122,7 @@ HIDDEN = {
     "next to white on next to white": f'<p style="color: rgb(250 250 250); background: #fff">{SECRET}</p>',
     "a name of a colour next to white": f'<p style="color:snow;background:white">{SECRET}</p>',
     "a hue next to white": f'<p style="color:hsl(60, 100%, 98%);background:#fff">{SECRET}</p>',
+    "transparent over a picture": f'<div style="background:url(/p.png)"><p style="color:transparent">{SECRET}</p></div>',
     "next to no alpha": f'<p style="color:rgba(0,0,0,.02)">{SECRET}</p>',
     "white by a style sheet": f"<style>.xq7{{color:#fff}}</style><p class=xq7>{SECRET}</p>",
     "white by a style sheet, on white": f"<style>.a{{background:#fff}} .xq7{{color:white}}</style><div class=a><p class=xq7>{SECRET}</p></div>",

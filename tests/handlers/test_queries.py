@@ -33,6 +33,11 @@ def ask(source: Path, handler: str, path: str) -> str:
     return text_part(handler, source, path, unit="chars").text
 
 
+def test_a_group_whose_sum_is_zero_stands_between_gains_and_losses(save: Save) -> None:
+    source = save(b"team,goals\na,-2\nb,1\nb,-1\nc,3\n")
+    assert ask(source, "csv", "sum(goals) by team") == "team,sum(goals)\nc,3\nb,0\na,-2\n"
+
+
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -44,6 +49,7 @@ def ask(source: Path, handler: str, path: str) -> str:
         ("count by region top 2 by region", "region,count\nUS,1\nEU,2\n"),
         ("Min(day), avg(id), average(id)", "min(day),mean(id),mean(id)\n2023-05-05,2.5,2.5\n"),
         ("min(price), max(price)", f"{NOT_A_NUMBER}min(price),max(price)\n5,20.20\n"),
+        ("mean(price)", f"{NOT_A_NUMBER}mean(price)\n11.7666666666667\n"),
         ('sum("unit price")', "sum(Unit price)\n6.75\n"),
         ("sum(3) by 2 top 1", "# left out, no numbers: 1 of 4 cells of 3\n2,sum(3)\nUS,20.20\n"),
         ("count(region), distinct(region)", "count(region),distinct(region)\n3,2\n"),

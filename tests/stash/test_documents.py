@@ -28,6 +28,14 @@ async def test_an_offset_behind_the_last_match_is_out_of_range(stash: Stash, put
         await stash.grep("hit", refs, offset=5)
 
 
+async def test_a_grep_over_several_artifacts_shows_max_matches_of_all_of_them(
+    stash: Stash, put: Put
+) -> None:
+    refs = [await put("hit\n" * 3), await put("hit\n" * 3), await put("hit\n" * 3)]
+    matches = await stash.grep("hit", refs, max_matches=4)
+    assert (len(list(matches)), matches.total) == (4, 9)
+
+
 async def test_an_offset_is_never_out_of_range_where_a_limit_stopped_the_count(
     stash: Stash, put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:

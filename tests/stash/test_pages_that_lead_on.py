@@ -93,6 +93,16 @@ async def test_pages_that_lead_in_a_circle_end_with_the_page(
     assert len(site.asked) == 4
 
 
+async def test_a_page_that_leads_to_itself_is_kept_when_it_is_fetched_again(
+    site: Site, public: Stash
+) -> None:
+    site.put("/a", "<p>One moment, please.</p>", headers={"Refresh": "0; url=/a"})
+    first = await public.fetch(f"{NAME}/a")
+    again = await public.fetch(f"{NAME}/a", refresh=True)
+    assert again.ref == first.ref
+    assert await again.text() == "One moment, please.\n"
+
+
 async def test_a_page_that_leads_inside_is_shown_and_not_followed(
     site: Site, public: Stash
 ) -> None:

@@ -1,5 +1,6 @@
 """What the local store adds to the contract: private files, bounded leftovers, clear errors."""
 
+import contextlib
 import os
 import stat
 import sys
@@ -16,6 +17,7 @@ from anyio import to_thread
 
 from fetchstash.errors import BadArgument, ExpiredRef, StoreError, TooLarge, UnknownRef
 from fetchstash.store import ArtifactStore, Facts, StoreLimits, check_store, open_store
+from fetchstash.store._catalog import connect
 from fetchstash.store._threads import Threads
 from fetchstash.text.ranges import Ranges
 from tests.store.conftest import Put
@@ -153,6 +155,13 @@ async def test_cached_pages_are_read_without_a_thread(
         assert await reader.read_chars(200_000, 200_250) == "line\n" * 50
         assert await reader.line_of_char(100_000) == 20_001
         await reader.aclose()
+
+
+async def test_a_commit_waits_until_it_is_on_the_disk(store: ArtifactStore, put: Put) -> None:
+    await put(store, b"words")
+    with contextlib.closing(connect(store.spool.parent / "catalog.db")) as db:
+        # 2 is FULL (https://sqlite.org/pragma.html): NORMAL loses commits of a machine that stops.
+        assert db.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
 async def test_identical_bytes_are_stored_once(
