@@ -105,26 +105,49 @@ def _texts_shown(settings: Settings) -> str:
 
 
 async def _store(settings: Settings, *, repair: bool) -> list[Diagnosis]:
-    from fetchstash.store import bucket_url, check_store  # noqa: PLC0415 - the room is heavy
+    """Examine each store of the settings: their own, and those of the tenants beside it."""
+    from fetchstash.store import bucket_url, store_folder, stores_of  # noqa: PLC0415 - heavy
 
     store = settings.store
     if store.url == "memory:":
         return [Diagnosis("ok", "store memory: it keeps nothing")]
-    of_bucket = bucket_url(store.url)
-    if not of_bucket and not store.catalog and not store.folder.exists():
-        return [_no_store_yet(store.folder)]
+    folder = store_folder(store) or store.folder
+    if not bucket_url(store.url) and not store.catalog and not folder.exists():
+        return [_no_store_yet(folder)]
+    try:
+        names = await stores_of(store)
+    except FetchstashError as error:
+        return [Diagnosis("fault", f"store: {error.what}", error.advice(as_command))]
+    # A service's own folder has tokens and the like, and need not be a store.
+    rows = await _one_store(settings, repair=repair, keeps="" in names)
+    for tenant in filter(None, names):
+        more = await _one_store(settings.for_tenant(tenant), repair=repair, keeps=True)
+        # What is to be known of this machine's SQLite stands above.
+        rows += [row for row in more if row.level != "note" or ": SQLite " not in row.what]
+    return rows
+
+
+async def _one_store(settings: Settings, *, repair: bool, keeps: bool) -> list[Diagnosis]:
+    """Examine one store; one that ``keeps`` nothing has tenants beside it."""
+    from fetchstash.store import bucket_url, check_store, store_folder  # noqa: PLC0415 - heavy
+
+    store = settings.store
+    label = f"store of the tenant {store.tenant}" if store.tenant else "store"
     findings = await check_store(store, repair=repair)
     rows: list[Diagnosis] = []
     if not any(finding.level != "note" for finding in findings):
         state = "every row has its bytes" if store.catalog else "every file is as it was put"
-        rows.append(Diagnosis("ok", f"store {of_bucket or store.folder}: {state}"))
+        if not keeps:
+            state = "it keeps nothing but what a service has beside its tenants"
+        place = bucket_url(store.url) or store_folder(store) or store.folder
+        rows.append(Diagnosis("ok", f"{label} {place}: {state}"))
     for finding in findings:
         if finding.mended:
-            rows.append(Diagnosis("ok", f"store: mended: {finding.what}"))
-        else:
+            rows.append(Diagnosis("ok", f"{label}: mended: {finding.what}"))
+        elif keeps or finding.level != "note" or "SQLite" in finding.what:
             hint = f" To mend that, {as_command(Call('repair'))}." if finding.mendable else ""
             step = worded(finding.next_step, finding.calls, as_command)
-            rows.append(Diagnosis(finding.level, f"store: {finding.what}", f"{step}{hint}"))
+            rows.append(Diagnosis(finding.level, f"{label}: {finding.what}", f"{step}{hint}"))
     return rows
 
 

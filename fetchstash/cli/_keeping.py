@@ -10,20 +10,29 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fetchstash.cli import _show
-from fetchstash.cli._options import Count, json_flag, sources_argument
+from fetchstash.cli._options import Age, Count, json_flag, sources_argument
 from fetchstash.cli._progress import Meter
-from fetchstash.cli._run import View, aside, command, print_objects, print_text, say, with_stash
+from fetchstash.cli._run import (
+    View,
+    aside,
+    command,
+    print_objects,
+    print_text,
+    say,
+    tenant_flag,
+    with_every_stash,
+)
 from fetchstash.cli._sources import kept_each, say_where
 from fetchstash.cli._terminal import Column, screen_of, table
 from fetchstash.cli._words import command_line, short_ref
 from fetchstash.config import Settings
 from fetchstash.errors import BadArgument, Call
-from fetchstash.store import ALL_RUNS, with_run
+from fetchstash.store import ALL_RUNS, Removed, open_whole, with_run
 from fetchstash.text import counted
 
 if TYPE_CHECKING:
@@ -140,72 +149,87 @@ _refs = sources_argument("REF...")
 
 
 @command("List what is kept, the newest first", shows=["all_runs"], views=True)
+@tenant_flag
 @click.option("-n", "--limit", type=Count(1), metavar="N", help="Artifacts to list.")
 def ls(view: View, limit: int | None) -> None:
     """List what is kept, the newest first; @1, @2 … name it in every command."""
     screen = screen_of()
     plain = view.as_json or not screen.is_terminal
 
-    async def work(stash: "Stash") -> None:
+    async def work(stashes: "Sequence[Stash]") -> None:
         if view.model:
-            view.print_as_model(await stash.list())
+            for stash in stashes:
+                view.print_as_model(await stash.list())
             return
         wanted = limit or (sys.maxsize if plain else _ON_A_TERMINAL)
         first = total = 0
-        while first < wanted:
-            page = await stash.list(limit=min(wanted - first, _PAGE), offset=first)
-            if not page.facts:
-                break
-            if view.as_json:
-                rows = [replace(facts, outline=()).to_json() for facts in page.facts]
-                left_out = ("outline", "caching")
-                print_objects([{k: row[k] for k in row if k not in left_out} for row in rows])
-            elif plain:
-                print_text("".join(f"{_show.plain_row(facts)}\n" for facts in page.facts))
-            else:
-                click.echo("\n".join(_show.listed(screen, page.facts, first + 1)))
-            first, total = first + len(page.facts), page.total
+        for stash in stashes:
+            shown = 0
+            while True:
+                page = await stash.list(limit=min(max(wanted - first, 1), _PAGE), offset=shown)
+                if not page.facts or first >= wanted:
+                    break
+                _print_listed(view, page.facts, stash.settings.store.tenant, first + 1)
+                shown, first = shown + len(page.facts), first + len(page.facts)
+            total += page.total
         if not plain and first < total:
             more = command_line(Call("list", {"limit": total}))
             aside(f"{first} of {total}, the newest first. {more} lists all.")
         if not first:
-            await say_where(stash)
+            await say_where(stashes[0])
 
-    with_stash(view.settings, work)
+    with_every_stash(view.settings, work)
+
+
+def _print_listed(view: View, artifacts: "Sequence[Facts]", tenant: str, first: int) -> None:
+    """Print artifacts of one store, each with its tenant, the first with number ``first``."""
+    screen = screen_of()
+    if view.as_json:
+        whose, left_out = ({"tenant": tenant} if tenant else {}), ("outline", "caching")
+        rows = [replace(facts, outline=()).to_json() for facts in artifacts]
+        print_objects([{k: r[k] for k in r if k not in left_out} | whose for r in rows])
+    elif screen.is_terminal:
+        click.echo("\n".join(_show.listed(screen, artifacts, first, tenant)))
+    else:
+        print_text("".join(f"{_show.plain_row(facts, tenant)}\n" for facts in artifacts))
 
 
 @command("Keep artifacts for good, or delete them")
 @_refs
+@tenant_flag
 @click.option("--unpin", is_flag=True, help="Let retention have them again.")
 def pin(settings: Settings, words: Sequence[str], unpin: bool) -> int | None:
     """Keep artifacts whatever their age and however full the store is."""
 
     async def work(stash: "Stash", facts: "Facts") -> None:
         await stash.pin(facts.artifact_ref, pinned=not unpin)
-        aside(f"{'Unpinned' if unpin else 'Pinned'} {_named(facts)}.")
+        aside(f"{'Unpinned' if unpin else 'Pinned'} {_named(stash, facts)}.")
 
     return kept_each(settings, words, work)
 
 
 @command("Keep artifacts for good, or delete them")
 @_refs
+@tenant_flag
 def rm(settings: Settings, words: Sequence[str]) -> int | None:
     """Delete artifacts, and the bytes that no other shares."""
 
     async def work(stash: "Stash", facts: "Facts") -> None:
         await stash.delete(facts.artifact_ref)
-        aside(f"Deleted {_named(facts)}.")
+        aside(f"Deleted {_named(stash, facts)}.")
 
     return kept_each(settings, words, work)
 
 
-def _named(facts: "Facts") -> str:
-    name = facts.title or facts.name
-    return f"{short_ref(facts.artifact_ref)} ({name})" if name else short_ref(facts.artifact_ref)
+def _named(stash: "Stash", facts: "Facts") -> str:
+    title, tenant = facts.title or facts.name, stash.settings.store.tenant
+    name = short_ref(facts.artifact_ref) + (f" ({title})" if title else "")
+    return f"{name} of {tenant}" if tenant else name
 
 
 @command("Open the kept file in its own program", name="open")
 @_refs
+@tenant_flag
 def open_(settings: Settings, words: Sequence[str]) -> int | None:
     """Open a read-only copy of the kept file in the program that this system has for it."""
 
@@ -218,21 +242,42 @@ def open_(settings: Settings, words: Sequence[str]) -> int | None:
 
 @command("Remove now what is too old or too much")
 @click.option("--dry-run", is_flag=True, help="Say what would go and why, and remove nothing.")
+@click.option("--orphans", is_flag=True, help="Remove bytes of a team's store without a row, too.")
+@click.option("--older-than", type=Age(), metavar="AGE", default="1d", help="Of orphans; else 1d.")
+@tenant_flag
 @json_flag
-def gc(settings: Settings, dry_run: bool, as_json: bool) -> None:
-    """Apply retention now: age, count, bytes, and what no artifact names."""
+def gc(settings: Settings, dry_run: bool, orphans: bool, older_than: int, as_json: bool) -> None:
+    """Apply retention now: age, count, bytes, and what no artifact names.
+
+    On the store of a service it does so for each tenant. Orphans are bytes that a database which
+    was restored does not know.
+    """
     from fetchstash.render import size  # noqa: PLC0415 - heavy
 
+    async def work(stashes: "Sequence[Stash]") -> list[tuple[str, Removed]]:
+        removed: list[tuple[str, Removed]] = []
+        for stash in stashes:
+            items = [*await stash.gc(dry_run=dry_run)]
+            if orphans:
+                async with open_whole(stash.settings.store) as store:
+                    items += await store.remove_orphans(older_than, dry_run=dry_run)
+            removed += [(stash.settings.store.tenant, item) for item in items]
+        return removed
+
     with Meter("Cleaning up"):
-        removed = with_stash(settings, lambda stash: stash.gc(dry_run=dry_run))
+        removed = with_every_stash(settings, work)
     if as_json:
-        print_objects([asdict(item) for item in removed])
+        print_objects([asdict(item) | ({"tenant": t} if t else {}) for t, item in removed])
         return
-    columns = (Column("ref", least=7, style="reference"), Column("size", right=True), Column("why"))
-    rows = [[short_ref(item.artifact_ref), size(item.size_bytes), item.reason] for item in removed]
+    names = [] if all(not tenant for tenant, _ in removed) else [Column("tenant")]
+    columns = Column("ref", least=7, style="reference"), Column("size", right=True), Column("why")
+    rows = [
+        [short_ref(item.artifact_ref), size(item.size_bytes), item.reason, *([tenant] * len(names))]
+        for tenant, item in removed
+    ]
     if rows:
-        click.echo("\n".join(table(screen_of(), columns, rows)))
-    total = sum(item.size_bytes for item in removed)
+        click.echo("\n".join(table(screen_of(), [*columns, *names], rows)))
+    total = sum(item.size_bytes for _, item in removed)
     say(f"{len(removed)} {'would go' if dry_run else 'removed'}, {counted(total, 'byte')}.")
 
 
@@ -240,34 +285,57 @@ def gc(settings: Settings, dry_run: bool, as_json: bool) -> None:
 @click.option(
     "--plot", "plot_file", type=click.Path(path_type=Path), help="Draw it to this file, as SVG."
 )
+@tenant_flag
 @json_flag
 def stats(settings: Settings, plot_file: Path | None, as_json: bool) -> None:
-    """Sum up what was fetched, by kind and host, the tokens kept out, and what each tool cost."""
-    from fetchstash.server.ui import costs, origins, plot, totals  # noqa: PLC0415 - heavy rooms
+    """Sum up what was fetched, by kind and host, the tokens kept out, and what each tool cost.
+
+    Of a service it does so for each tenant.
+    """
+    from fetchstash.server.ui import plot, totals  # noqa: PLC0415 - heavy rooms
     from fetchstash.stash import logged_calls, replacing  # noqa: PLC0415 - as above
 
-    async def work(stash: "Stash") -> "Listing":
-        listing = await stash.list(limit=settings.store.max_artifacts)
-        if not listing.total:
-            await say_where(stash)
-        return listing
+    async def work(stashes: "Sequence[Stash]") -> "list[tuple[Settings, Listing]]":
+        listings = [
+            (stash.settings, await stash.list(limit=stash.settings.store.max_artifacts))
+            for stash in stashes
+        ]
+        if stashes and not any(listing.total for _, listing in listings):
+            await say_where(stashes[0])
+        return listings
 
-    listing = with_stash(settings, work)
+    listings = with_every_stash(settings, work)
     # A call counts by the artifacts that it showed, whichever run it came from.
-    calls = list(logged_calls(settings))
-    sums = totals(listing.facts, calls)
+    calls = [list(logged_calls(own)) for own, _ in listings]
+    if plot_file:
+        every = [facts for _, listing in listings for facts in listing.facts]
+        with replacing(plot_file) as file:
+            file.write(plot(totals(every, [call for own in calls for call in own])).encode())
+    for (own, listing), logged in zip(listings, calls, strict=True):
+        if not own.store.tenant and not listing.total and len(listings) > 1:
+            continue  # a service keeps nothing beside its tenants
+        _print_stats(own, listing, logged, as_json=as_json)
+
+
+def _print_stats(
+    settings: Settings, listing: "Listing", calls: list[dict[str, Any]], *, as_json: bool
+) -> None:
+    """Print the sums of one store, and whose it is."""
+    from fetchstash.server.ui import costs, origins, totals  # noqa: PLC0415 - heavy rooms
+
+    sums, tenant = totals(listing.facts, calls), settings.store.tenant
     rows = _show.rows_of(listing.facts, origins(listing.facts, calls))
     shown = sums.shown if sums.calls else None
     run = with_run(settings.store).run
     tools = costs(call for call in calls if run in (ALL_RUNS, call.get("run")))["tool"]
-    if plot_file:
-        with replacing(plot_file) as file:
-            file.write(plot(sums).encode())
     if as_json:
-        print_objects(_show.as_objects(rows, tools, shown))
-    else:
-        for line in _show.printed(screen_of(), rows, tools, shown):
-            click.echo(line)
+        whose = {"tenant": tenant} if tenant else {}
+        print_objects([{**row, **whose} for row in _show.as_objects(rows, tools, shown)])
+        return
+    if tenant:
+        click.echo(f"Tenant {tenant}:")
+    for line in _show.printed(screen_of(), rows, tools, shown):
+        click.echo(line)
 
 
 COMMANDS = (ls, open_, pin, rm, gc, stats)

@@ -10,7 +10,16 @@ import click
 
 from fetchstash.cli._options import Count, json_flag
 from fetchstash.cli._progress import Meter
-from fetchstash.cli._run import FAILED, aside, command, failed, in_this_folder, print_objects, say
+from fetchstash.cli._run import (
+    FAILED,
+    aside,
+    command,
+    failed,
+    in_this_folder,
+    print_objects,
+    say,
+    tenant_flag,
+)
 from fetchstash.cli._terminal import Column, safe_line, screen_of, table_or_tabs
 from fetchstash.cli._words import as_command
 from fetchstash.cli.hosts._servers import HOSTS, Environment, Host
@@ -53,9 +62,13 @@ def config(settings: Settings, example: bool, as_json: bool) -> None:
     is_flag=True,
     help="Mend what can be mended in the store; what is lost for good is removed.",
 )
+@tenant_flag
 @json_flag
 def doctor(settings: Settings, repair: bool, as_json: bool) -> int | None:
-    """Examine the installation and the store; the exit code says whether all is well."""
+    """Examine the installation and the store; the exit code says whether all is well.
+
+    The store of a service is examined with those of its tenants.
+    """
     import anyio  # noqa: PLC0415 - heavy
 
     from fetchstash.cli._doctor import conclusion, examine  # noqa: PLC0415 - as above

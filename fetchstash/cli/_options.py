@@ -148,6 +148,22 @@ class Count(click.ParamType[int]):
         raise click.BadParameter(what, ctx, param)
 
 
+_UNITS = {"m": 60, "h": 3_600, "d": 86_400}
+
+
+class Age(click.ParamType[int]):
+    """A length of time such as 30m, 12h or 1d, in seconds."""
+
+    name = "age"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the seconds."""
+        number, unit = str(value)[:-1], str(value)[-1:]
+        if number.isdecimal() and unit in _UNITS:
+            return int(number) * _UNITS[unit]
+        raise click.BadParameter(f"{value} is no age. Write one such as 12h or 1d.", ctx, param)
+
+
 def max_chars_flag(
     help_text: str = "Characters to show at the most, 200 or more.",
 ) -> Callable[[F], F]:

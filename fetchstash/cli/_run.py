@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -95,8 +95,10 @@ def command(
             as_json, model = bool(arguments.get("as_json")), bool(arguments.get("model"))
             try:
                 read: list[Any] = []
+                tenant = arguments.pop("of_tenant", None)
                 if settings:
-                    read = [take_settings(arguments, dict(os.environ))]
+                    own = take_settings(arguments, dict(os.environ))
+                    read = [of_tenant(own, tenant) if tenant else own]
                 if views:
                     flags = ("refresh", "max_chars", "model", "as_json")
                     shown = {flag: arguments.pop(flag) for flag in flags if flag in arguments}
@@ -119,6 +121,25 @@ def command(
         return click.command(name, cls=Command, epilog=example, **shown)(run)
 
     return decorate
+
+
+tenant_flag = click.option(
+    "--tenant", "of_tenant", metavar="TENANT", help="One tenant of a service, and no other store."
+)
+"""Narrows a command to the store of one tenant: ``command`` takes it as it takes the settings."""
+
+
+def of_tenant(settings: Settings, tenant: str) -> Settings:
+    """Return the settings of a tenant that keeps something. Raises BadArgument for any other."""
+    import anyio  # noqa: PLC0415 - heavy
+
+    from fetchstash.store import tenants_of  # noqa: PLC0415 - as above
+
+    names = anyio.run(tenants_of, settings.store)
+    if tenant in names:
+        return settings.for_tenant(tenant)
+    what = f"The tenant {safe_line(tenant)[:80]} keeps nothing here."
+    raise BadArgument(what, f"There are {', '.join(names)}." if names else "No tenant does.")
 
 
 def end_with(command: click.Command, words: Sequence[str], name: str, **context: Any) -> NoReturn:
@@ -176,6 +197,28 @@ def with_stash(settings: Settings, work: "Callable[[Stash], Awaitable[T]]") -> T
     async def run() -> T:
         async with open_stash(settings) as stash:
             return await work(stash)
+
+    return anyio.run(run)
+
+
+def with_every_stash(settings: Settings, work: "Callable[[Sequence[Stash]], Awaitable[T]]") -> T:
+    """Open a Stash for each store of the settings, that of each tenant too, and do one thing."""
+    import anyio  # noqa: PLC0415 - heavy
+
+    from fetchstash.stash import open_stash  # noqa: PLC0415 - as above
+    from fetchstash.store import stores_of  # noqa: PLC0415 - as above
+
+    settings = in_this_folder(settings)
+
+    async def run() -> T:
+        async with AsyncExitStack() as opened:
+            stashes = [
+                await opened.enter_async_context(
+                    open_stash(settings.for_tenant(name) if name else settings)
+                )
+                for name in await stores_of(settings.store)
+            ]
+            return await work(stashes)
 
     return anyio.run(run)
 

@@ -204,12 +204,14 @@ _LISTED = (
 )
 
 
-def listed(screen: Screen, artifacts: Sequence["Facts"], first: int = 1) -> list[str]:
-    """Return the table of artifacts, the newest with number ``first``."""
+def listed(
+    screen: Screen, artifacts: Sequence["Facts"], first: int = 1, tenant: str = ""
+) -> list[str]:
+    """Return the table of artifacts, the newest with number ``first``; of a ``tenant``, if any."""
     from fetchstash.render import size  # noqa: PLC0415 - heavy
     from fetchstash.stash import described  # noqa: PLC0415 - as above
 
-    rows = [
+    rows: list[tuple[str | Link, ...]] = [
         (
             f"@{number}",
             short_ref(facts.artifact_ref),
@@ -219,18 +221,20 @@ def listed(screen: Screen, artifacts: Sequence["Facts"], first: int = 1) -> list
             Link(safe_line(facts.title or facts.name), facts.final_url),
             safe_line(urlsplit(facts.final_url).netloc) or "file",
             "pinned" if facts.pinned else _age(facts.expires_at),
+            *([tenant] if tenant else []),
         )
         for number, facts in enumerate(artifacts, start=first)
     ]
-    return table(screen, _LISTED, rows)
+    columns = (*_LISTED, Column("tenant", least=6)) if tenant else _LISTED
+    return table(screen, columns, rows)
 
 
 def _age(time: "datetime | None") -> str:
     return age(time) if time else ""
 
 
-def plain_row(facts: "Facts") -> str:
-    """Return a row of a listing for a program: whole values between tabs."""
+def plain_row(facts: "Facts", tenant: str = "") -> str:
+    """Return a row of a listing for a program: whole values between tabs, the tenant last."""
     ends = None if facts.pinned else facts.expires_at
     times = [t.isoformat(timespec="seconds") if t else "" for t in (facts.created_at, ends)]
     values = (
@@ -242,6 +246,7 @@ def plain_row(facts: "Facts") -> str:
         facts.final_url or "file",
         "pinned" if facts.pinned else "",
         times[1],
+        *([tenant] if tenant else []),
     )
     return "\t".join(map(safe_line, values))
 

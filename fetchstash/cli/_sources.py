@@ -14,11 +14,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from fetchstash.cli import _show
 from fetchstash.cli._progress import Meter
-from fetchstash.cli._run import View, aside, failed, say, with_stash
+from fetchstash.cli._run import View, aside, failed, say, with_every_stash, with_stash
 from fetchstash.cli._terminal import safe_line, screen_of
 from fetchstash.cli._words import age, as_command, short_ref
 from fetchstash.config import Settings
-from fetchstash.errors import BadArgument, Call, FetchstashError, TooLarge, UnknownRef
+from fetchstash.errors import (
+    BadArgument,
+    Call,
+    ExpiredRef,
+    FetchstashError,
+    TooLarge,
+    UnknownRef,
+)
 from fetchstash.store import ALL_RUNS, project_of
 from fetchstash.text import counted
 
@@ -287,14 +294,58 @@ def read_each(
 def kept_each(
     settings: Settings, words: Sequence[str], do: "Callable[[Stash, Facts], Awaitable[None]]"
 ) -> int:
-    """Do one thing with each artifact that is kept already; return the exit code."""
+    """Do one thing with each artifact that is kept already, by any tenant; return the exit code."""
+    limit = settings.fetch.max_decoded_bytes
 
-    async def work(stash: "Stash", named: Sequence[Source]) -> int:
+    async def work(stashes: "Sequence[Stash]") -> int:
         # All are looked up first: what @2 names must not change while @1 is deleted.
-        results = await each(named, lambda source: kept(stash, source))
-        return await _do_each(stash, named, results, lambda s, _, facts: do(s, facts))
+        results = await each(named, lambda source: _kept_in(stashes, source))
+        codes: list[int] = []
+        for source, result in zip(named, results, strict=True):
+            try:
+                if isinstance(result, FetchstashError):
+                    raise result
+                await do(*result)
+            except FetchstashError as error:
+                codes.append(report(named, source, error))
+        return max(codes, default=0)
 
-    return with_sources(settings, words, work)
+    with tempfile.TemporaryDirectory(prefix="fetchstash-") as folder:
+        named = [_source(word, Path(folder, str(n)), limit) for n, word in enumerate(words)]
+        return with_every_stash(settings, work)
+
+
+async def _kept_in(stashes: "Sequence[Stash]", source: Source) -> "tuple[Stash, Facts]":
+    """Return an artifact and the store that keeps it, numbers as ``ls`` shows them.
+
+    Raises what ``kept`` does, and BadArgument for what several tenants keep.
+    """
+    if len(stashes) == 1:
+        return stashes[0], await kept(stashes[0], source)
+    before = 0
+    matches: list[tuple[Stash, Facts]] = []
+    failures: list[FetchstashError] = []
+    for stash in stashes:
+        here = source
+        if source.kind == "newest":
+            total = (await stash.store.list(limit=1)).total
+            before, number = before + total, int(source.value) - before
+            if not 1 <= number <= total:
+                continue
+            here = replace(source, value=str(number))
+        try:
+            matches.append((stash, await kept(stash, here)))
+        except (ExpiredRef, UnknownRef) as error:
+            failures.append(error)
+    if len(matches) > 1:
+        whose = ", ".join(stash.settings.store.tenant or "no tenant" for stash, _ in matches)
+        raise BadArgument(f"{source.word} is kept by several: {whose}.", "Add --tenant TENANT.")
+    if matches:
+        return matches[0]
+    if failures:
+        raise next((e for e in failures if isinstance(e, ExpiredRef)), failures[0])
+    oldest = f"@{before} is the oldest" if before else "nothing is kept yet"
+    raise UnknownRef(f"There is no {source.word}: {oldest}.", "{} lists them.", Call("list"))
 
 
 async def _do_each(
@@ -302,7 +353,7 @@ async def _do_each(
     named: Sequence[Source],
     results: "Sequence[Facts | FetchstashError]",
     do: "Callable[[Stash, Source, Facts], Awaitable[None]]",
-    view: View | None = None,
+    view: View,
 ) -> int:
     codes: list[int] = []
     for source, result in zip(named, results, strict=True):
@@ -311,9 +362,9 @@ async def _do_each(
                 raise result
             await do(stash, source, result)
         except FetchstashError as error:
-            if view and view.model and len(named) == 1:
+            if view.model and len(named) == 1:
                 raise
-            codes.append(report(named, source, error, as_json=view is not None and view.as_json))
+            codes.append(report(named, source, error, as_json=view.as_json))
     return max(codes, default=0)
 
 

@@ -6,6 +6,7 @@ from fetchstash.system import lazy_names
 
 if TYPE_CHECKING:
     from fetchstash.store._contract import (
+        CleanUp,
         Facts,
         Finding,
         GrepQuery,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         copy_store,
         open_store,
         open_whole,
+        stores_of,
         tenants_of,
     )
     from fetchstash.store._protocol import ArtifactStore
@@ -63,6 +65,7 @@ __all__ = [
     "REF_PREFIX",
     "ArtifactStore",
     "ByteSource",
+    "CleanUp",
     "Copied",
     "Counts",
     "Facts",
@@ -106,6 +109,7 @@ __all__ = [
     "stems",
     "store_folder",
     "store_of_tenant",
+    "stores_of",
     "tenants_of",
     "with_run",
     "words",
@@ -113,7 +117,7 @@ __all__ = [
 
 _MODULES = {
     "_contract": (
-        "Facts Finding GrepQuery Line Listing Matches Passage Removed Run "
+        "CleanUp Facts Finding GrepQuery Line Listing Matches Passage Removed Run "
         "SearchResult Usage keep_store_facts new_facts stamp"
     ),
     "_counts": "Counts",
@@ -123,7 +127,8 @@ _MODULES = {
     ),
     "_objects": "MemoryObjects Objects open_objects",
     "_open": (
-        "Copied Progress check_store copy_service copy_store open_store open_whole tenants_of"
+        "Copied Progress check_store copy_service copy_store open_store open_whole stores_of "
+        "tenants_of"
     ),
     "_protocol": "ArtifactStore",
     "_threads": "Turns",

@@ -285,8 +285,13 @@ class Blobs:
         del texts
         return {}
 
-    def sizes(self) -> dict[tuple[Kind, str], int]:
-        return {(kind, name): size for kind, name, size in self.files()}
+    def stored(self) -> dict[tuple[Kind, str], tuple[int, float]]:
+        """Return what is stored: size, and the time of the write in seconds since 1970."""
+        found: dict[tuple[Kind, str], tuple[int, float]] = {}
+        for kind, name, size in self.files():
+            with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                found[kind, name] = size, self.path(kind, name).stat().st_mtime
+        return found
 
     def probe(self) -> None:
         path = self.new_file()

@@ -159,12 +159,16 @@ class Bucket:
         return _translated(lambda: int(self._store.head(key)["size"]), missing=None)
 
     @telemetry.timed("bucket", operation="list")
-    def sizes(self, folder: str) -> list[tuple[str, int]]:
-        """Return the keys and sizes of the objects below a folder."""
+    def objects(self, folder: str) -> list[tuple[str, int, float]]:
+        """Return the objects below a folder: key, size, and the time of the write since 1970."""
 
-        def work() -> list[tuple[str, int]]:
+        def work() -> list[tuple[str, int, float]]:
             pages = self._store.list(folder, chunk_size=1_000)
-            return [(meta["path"], meta["size"]) for page in pages for meta in page]
+            return [
+                (meta["path"], meta["size"], meta["last_modified"].timestamp())
+                for page in pages
+                for meta in page
+            ]
 
         return _translated(work)
 

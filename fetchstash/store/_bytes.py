@@ -9,7 +9,7 @@ import hashlib
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -114,6 +114,13 @@ class BlobCache(Blobs):
             self._used.pop((kind, sha256), None)
         with contextlib.suppress(OSError):
             super().remove(kind, sha256)
+
+    def keep_only(self, named: Collection[tuple[Kind, str]]) -> int:
+        """Remove the copies of blobs that are not ``named``; return how many."""
+        stale = [(kind, name) for kind, name, _ in self.files() if (kind, name) not in named]
+        for kind, name in stale:
+            self.remove(kind, name)
+        return len(stale)
 
     def _make_room(self) -> None:
         """Count the files, and remove the least recently used where they are too many."""
@@ -223,11 +230,11 @@ class BucketBytes:
         self._bucket.delete(f"{kind}/{sha256}")
         self.cache.remove(kind, sha256)
 
-    def sizes(self) -> dict[tuple[Kind, str], int]:
+    def stored(self) -> dict[tuple[Kind, str], tuple[int, float]]:
         return {
-            (kind, key.removeprefix(f"{kind}/")): size
+            (kind, key.removeprefix(f"{kind}/")): (size, written)
             for kind in KINDS
-            for key, size in self._bucket.sizes(kind)
+            for key, size, written in self._bucket.objects(kind)
         }
 
     def probe(self) -> None:

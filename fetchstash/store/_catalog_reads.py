@@ -15,6 +15,7 @@ from anyio import CancelScope
 from fetchstash.errors import StoreError, UnknownRef
 from fetchstash.store import _retention as retention, _rows as rows, _threads as pool
 from fetchstash.store._blobs import PIECE, Blob, Blobs, Kind, copied
+from fetchstash.store._clock import read_now
 from fetchstash.store._contract import Facts, Listing, Run, SearchResult, Usage, is_ref
 from fetchstash.store._disk import no_text
 from fetchstash.store._limits import ALL_RUNS, StoreLimits, View, own_run
@@ -163,14 +164,15 @@ class CatalogReads(ArtifactStore):
     @in_thread
     def list(self, *, limit: int = 100, offset: int = 0) -> Listing:
         with self._reads.reading() as db:
-            page = rows.newest(db, self._view.lists, limit, offset)
-            return Listing(tuple(map(self._facts, page)), rows.kept(db, self._view.lists)[0])
+            run, now = self._view.lists, read_now(db)
+            page = rows.newest(db, run, limit, offset, now)
+            return Listing(tuple(map(self._facts, page)), rows.kept(db, run, now)[0])
 
     @in_thread
     def runs(self) -> tuple[Run, ...]:
         seen = ALL_RUNS if self._view.refs == ALL_RUNS else self._view.lists
         with self._reads.reading() as db:
-            listed = rows.runs(db, seen)
+            listed = rows.runs(db, seen, read_now(db))
         return tuple(Run(name, n, datetime.fromtimestamp(at, UTC)) for name, n, at in listed)
 
     @in_thread
@@ -222,8 +224,9 @@ class CatalogReads(ArtifactStore):
                 with self._reads.connection() as db:
                     return rows.find(db, ref_or_url, self._view)
             except CatalogDown:
-                if ref_or_url in self._kept:  # what was read last can be read on
-                    return self._kept[ref_or_url].row
+                known = self._kept.get(ref_or_url)
+                if known and not known.row.seems_over:  # what was read last can be read on
+                    return known.row
                 raise
         with self._reads.reading() as db:
             row = rows.find(db, ref_or_url, self._view)

@@ -15,7 +15,8 @@ from fetchstash.errors import Busy, Call, StoreError, TooLarge
 from fetchstash.store import _disk as disk, _retention as retention, _rows as rows
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog_reads import CatalogReads, Known
-from fetchstash.store._contract import Facts, Removed, keep_store_facts, stamp
+from fetchstash.store._clock import time_of_put
+from fetchstash.store._contract import CleanUp, Facts, Removed, keep_store_facts, stamp
 from fetchstash.store._limits import ALL_RUNS, View
 from fetchstash.store._schema import Db, Record
 from fetchstash.store._threads import end_processes, in_thread
@@ -89,7 +90,7 @@ class CatalogStore(CatalogReads):
                 first.sha256,
                 first.size,
                 last.index,
-                now=retention.time_of_put(change.db),
+                now=time_of_put(change.db),
                 max_age_days=self._limits.max_age_days,
                 path=self._shown_path(last.kind, last.sha256),
             )
@@ -184,37 +185,73 @@ class CatalogStore(CatalogReads):
     @in_thread
     def delete(self, ref: str) -> None:
         def forget(change: Change) -> None:
-            change.forget([rows.find(change.db, ref, self._view).ref], expired=False)
+            row = rows.find(change.db, ref, self._view, expired=True)
+            change.forget([row.ref], expired=False)
 
         self._change(forget, frees=True)
 
-    @in_thread
-    def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
-        removed: dict[Removed, None] = {}
+    async def gc(self, *, dry_run: bool = False) -> tuple[Removed, ...]:
+        return (await self.clean_up(dry_run=dry_run)).removed
 
-        def step(change: Change) -> bool:
+    async def clean_up(self, *, dry_run: bool = False) -> CleanUp:
+        """Apply retention, then remove what no artifact names, until nothing is left to remove.
+
+        In steps, so that it can be cancelled between two of them.
+        """
+        shown, files, is_done = dict[Removed, None](), 0, False
+        while not is_done:
+            removed, is_done = await self._apply_retention(dry_run=dry_run)
+            shown |= dict.fromkeys(removed)
+        is_done = False
+        while not is_done:
+            count, orphans = await self._sweep(dry_run=dry_run)
+            shown |= dict.fromkeys(orphans)
+            files += count
+            is_done = dry_run or not count
+        return CleanUp(tuple(shown), files)
+
+    @in_thread
+    def _apply_retention(self, *, dry_run: bool) -> tuple[Sequence[Removed], bool]:
+        """Remove some of what is due; return what this view may know of it, and if that is all."""
+
+        def step(change: Change) -> tuple[Sequence[Removed], bool]:
             self._record_reads(change.db)
             most = None if dry_run else retention.EVICTIONS_PER_PUT
             due, seen = retention.due(change.db, self._limits, most), self._view.refs
-            for item in due:
-                if seen == ALL_RUNS or rows.is_of(change.db, item.artifact_ref, seen):
-                    removed[item] = None
+            shown = [
+                item
+                for item in due
+                if seen == ALL_RUNS or rows.is_of(change.db, item.artifact_ref, seen)
+            ]
             if not dry_run:
                 self._evict(change, due)
-            return bool(due) and not dry_run
+            return shown, dry_run or not due
 
-        while self._change(step, frees=True):
-            pass
-        return *removed, *self._sweep(dry_run=dry_run)
+        return self._change(step, frees=True)
 
     def _evict(self, change: Change, due: Iterable[Removed]) -> None:
         change.forget([item.artifact_ref for item in due], expired=True)
         retention.report(due)
 
-    def _sweep(self, *, dry_run: bool) -> Iterable[Removed]:
-        """Remove the bytes that no artifact names; return those that this view may know of."""
-        del dry_run
+    @abstractmethod
+    async def _sweep(self, *, dry_run: bool) -> tuple[int, Sequence[Removed]]:
+        """Remove some of the files that no artifact names.
+
+        Return how many, 0 if none is left, and those that this view may know of.
+        """
+
+    async def remove_orphans(
+        self,
+        older_than: float,  # noqa: ARG002 - of no use
+        *,
+        dry_run: bool = False,  # noqa: ARG002 - of no use
+    ) -> Sequence[Removed]:
+        """Remove bytes without a row that are so many seconds old. Default: ``gc`` has done it."""
         return ()
+
+    async def prune_cache(self) -> int:
+        """Remove what is gone from the cache of this machine. Default: there is none."""
+        return 0
 
     def _remove_run(self, run: str) -> None:
         """Remove all artifacts of a run."""
@@ -245,8 +282,9 @@ class CatalogStore(CatalogReads):
         def renew(change: Change) -> Facts:
             db = change.db
             self._record_reads(db)
-            row = rows.find(db, ref, self._view)
-            expires = retention.time_of_put(db) + self._limits.max_age_days * 86_400
+            # Who opened it before its date may renew it after: clean-up has not removed it yet.
+            row = rows.find(db, ref, self._view, expired=True)
+            expires = time_of_put(db) + self._limits.max_age_days * 86_400
             rows.use(db, row.ref)
             kept, text = self._known_facts(row), self._known(row).text  # as it was
             kept = keep_store_facts(facts or kept, kept, datetime.fromtimestamp(expires, UTC))

@@ -225,6 +225,14 @@ class Removed:
 
 
 @dataclass(frozen=True, slots=True)
+class CleanUp:
+    """What a clean-up removed: artifacts (and files that this view may know of), and ``files``."""
+
+    removed: tuple[Removed, ...] = ()
+    files: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """A finding of a health check: a sentence, and what to do next.
 

@@ -106,6 +106,42 @@ class Counts:
 
         return await self._run(reserved)
 
+    async def take_turn(self, kind: str, part: str, seconds: float) -> bool:
+        """Return whether the last turn of this kind was so long ago, and begin one if so.
+
+        One process alone gets it. A row says so, by the clock of the database: an advisory lock
+        would end with its transaction behind a pooler, and a turn takes longer than one.
+        """
+
+        def taken(db: Db) -> bool:
+            now = db.dialect.now
+            begun = db.execute(
+                f"INSERT INTO moment VALUES (?, ?, {now})"  # noqa: S608 - ours
+                " ON CONFLICT (name, part) DO UPDATE SET at = excluded.at"
+                " WHERE moment.at NOT BETWEEN excluded.at - ? AND excluded.at RETURNING at",
+                (kind, part, seconds),
+            )
+            return begun.fetchone() is not None
+
+        return await self._run(taken)
+
+    async def note(self, kind: str, part: str, *, ago: float = 0) -> None:
+        """Note that something of a kind happened ``ago`` seconds ago."""
+
+        def noted(db: Db) -> None:
+            db.execute(
+                f"INSERT INTO moment VALUES (?, ?, {db.dialect.now} - ?)"  # noqa: S608 - ours
+                " ON CONFLICT (name, part) DO UPDATE SET at = excluded.at",
+                (kind, part, ago),
+            )
+
+        await self._run(noted)
+
+    async def noted(self, kind: str) -> dict[str, float]:
+        """Return when each part of a kind was noted last, within a day, in seconds since 1970."""
+        select = "SELECT part, at FROM moment WHERE name = ?"
+        return await self._run(lambda db: dict(db.execute(select, (kind,)).fetchall()))
+
     async def forget_moments(self) -> None:
         """Drop the moments that are a day old."""
         due = "DELETE FROM moment WHERE at < {} - {}"

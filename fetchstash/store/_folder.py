@@ -24,11 +24,12 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from fetchstash.errors import StoreError
-from fetchstash.store import _disk as disk, _retention as retention, _rows as rows
+from fetchstash.store import _disk as disk, _rows as rows
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._catalog import Catalog, Connection, settle, transaction
 from fetchstash.store._catalog_reads import KEPT, Known, Search
 from fetchstash.store._catalog_store import NO_FILES, CatalogStore, Change
+from fetchstash.store._clock import clock, read_now
 from fetchstash.store._contract import Facts, Finding, Removed, SearchResult
 from fetchstash.store._disk import MIN_FREE_BYTES, is_full, locked_now, no_text, translate_errors
 from fetchstash.store._health import check_folder, repair_folder
@@ -121,7 +122,8 @@ class LocalStore(CatalogStore):
         """
         self._check_usable()
         version, known = self._catalog.version(), self._kept.get(ref_or_url)
-        return known if known and version is not None and known.version == version else None
+        is_known = known and version is not None and known.version == version
+        return known if is_known and known and not known.row.seems_over else None
 
     def _find(self, ref_or_url: str) -> rows.Row:
         version = self._catalog.version()
@@ -228,21 +230,23 @@ class LocalStore(CatalogStore):
         """Return the texts of the run. They are kept until it changes: 100,000 take a second."""
         with self._catalog.reading() as db:
             run = self._view.lists
-            state, known = rows.run_state(db, run), self._texts.get(run)
+            now = read_now(db)
+            state, known = rows.run_state(db, run, now), self._texts.get(run)
             if known is None or known.state != state:
                 refs: dict[str, str] = {}
                 size = 0
-                for ref, sha256, text_bytes in rows.texts(db, run):
+                for ref, sha256, text_bytes in rows.texts(db, run, now):
                     refs.setdefault(sha256, ref)
                     size += text_bytes
                 known = self._texts[run] = RunTexts(refs, size, state)
             return known
 
-    def _sweep(self, *, dry_run: bool) -> Iterable[Removed]:
+    @in_thread
+    def _sweep(self, *, dry_run: bool) -> tuple[int, Sequence[Removed]]:
         """Remove the files that no artifact names; those of a lost row are left for repair."""
         with self._catalog.locked(make_room=True) as db:
             settle(db)
-            now, known = retention.clock(db).now, rows.known(db)
+            now, known = clock(db).now, rows.known(db)
             sidecars = self._place.sidecars
             lost = sidecars.blobs(set(sidecars.refs()).difference(rows.refs(db)))
             orphans = [f for f in self._blobs.files() if f[:2] not in known and f[:2] not in lost]
@@ -256,8 +260,9 @@ class LocalStore(CatalogStore):
             self._remove_abandoned_runs()
         disk.reached("gc_done")
         if self._view.refs != ALL_RUNS:  # a file's name is the hash of what another had
-            return ()
-        return (Removed(f"{kind}/{name}", size, "orphan") for kind, name, size in orphans)
+            return len(orphans), ()
+        shown = [Removed(f"{kind}/{name}", size, "orphan") for kind, name, size in orphans]
+        return len(orphans), shown
 
     def _remove_abandoned_runs(self) -> None:
         """Remove the ephemeral runs whose process ended without doing so."""

@@ -28,7 +28,7 @@ from fetchstash.store._disk import (
     refuse_network,
     translate_errors,
 )
-from fetchstash.store._place import Sidecars, refuse_folders, refuse_foreign
+from fetchstash.store._place import Sidecars, refuse_folders, refuse_foreign, was_store
 from fetchstash.store._schema import Record
 from fetchstash.text import counted
 
@@ -88,22 +88,30 @@ def _mended(ailment: Ailment) -> Finding:
 def examine(folder: Path) -> Iterator[Ailment]:
     """Go through everything that may be wrong. Each may be mended before the next is asked for."""
     yield from _sqlite()
-    if not folder.exists():
-        yield Ailment(
-            Finding("note", f"There is no store at {folder} yet.", "The first put makes it.")
-        )
-        return
     folder = folder.resolve()
     try:
         with translate_errors():
+            if not folder.exists():
+                yield _no_store(folder)
+                return
             refuse_network(folder)
             refuse_folders(folder)
             if not (folder / "in-use").exists():  # it never was a store
                 refuse_foreign(folder)
+            if not was_store(folder):
+                yield from _all_rights(folder)
+                yield _no_store(folder)
+                return
             with contextlib.closing(Presence(folder / "in-use")) as presence:
                 yield from _Store(folder, presence).examine()
     except FetchstashError as error:
         yield Ailment(Finding("fault", error.what, error.next_step, calls=error.calls))
+
+
+def _no_store(folder: Path) -> Ailment:
+    return Ailment(
+        Finding("note", f"There is no store at {folder} yet.", "The first put makes it.")
+    )
 
 
 def _sqlite() -> Iterator[Ailment]:
@@ -134,6 +142,19 @@ def _rights(path: Path, status: os.stat_result) -> Iterator[Ailment]:
         yield Ailment(Finding("fault", what, step), mend)
 
 
+def _all_rights(whole: Path) -> Iterator[Ailment]:
+    """Look at the rights of all in a folder, but for the stores of tenants in it."""
+    for folder, names, files in os.walk(whole) if sys.platform != "win32" else ():
+        if Path(folder) == whole / "spool":  # put makes private what is on its way
+            names.clear()
+            continue
+        for path in (Path(folder, name) for name in (*names, *files)):
+            with contextlib.suppress(FileNotFoundError):  # gone meanwhile
+                yield from _rights(path, path.lstat())
+        if Path(folder) == whole / "tenants":
+            names.clear()
+
+
 class _Store:
     """The parts of a store that may be broken, each opened by itself."""
 
@@ -148,7 +169,7 @@ class _Store:
 
     def examine(self) -> Iterator[Ailment]:
         self._blobs.make_folders()
-        yield from self._all_rights()
+        yield from _all_rights(self._folder)
         refuse_disabled_locks(self._folder / "lock")
         try:
             yield from self._catalogue()
@@ -162,15 +183,6 @@ class _Store:
         finally:
             with contextlib.suppress(sqlite3.Error, FetchstashError):
                 self._catalog.close()
-
-    def _all_rights(self) -> Iterator[Ailment]:
-        for folder, names, files in os.walk(self._folder) if sys.platform != "win32" else ():
-            if Path(folder) == self._blobs.spool:  # put makes private what is on its way
-                names.clear()
-                continue
-            for path in (Path(folder, name) for name in (*names, *files)):
-                with contextlib.suppress(FileNotFoundError):  # gone meanwhile
-                    yield from _rights(path, path.lstat())
 
     def _catalogue(self) -> Iterator[Ailment]:
         step = "Repair makes a new one out of what can be read, and keeps the old in quarantine."

@@ -8,7 +8,7 @@ from functools import partial
 
 from anyio import CancelScope
 
-from fetchstash.errors import BadArgument, FetchstashError, UnknownRef
+from fetchstash.errors import BadArgument, ExpiredRef, FetchstashError, UnknownRef
 from fetchstash.store._catalog_store import CatalogStore
 from fetchstash.store._contract import Finding
 from fetchstash.store._disk import NotWritable
@@ -24,6 +24,7 @@ from fetchstash.store._limits import (
     with_run,
 )
 from fetchstash.store._objects import open_objects
+from fetchstash.store._place import was_store
 from fetchstash.store._protocol import ArtifactStore
 from fetchstash.store._threads import Threads, Turns
 from fetchstash.system.processes import new_file
@@ -102,7 +103,23 @@ async def tenants_of(limits: StoreLimits) -> list[str]:
     if folder is None:
         raise BadArgument("store.url is memory:, which keeps nothing.", "Name another store.")
     places = folder / "tenants"
-    return sorted(path.name for path in places.iterdir()) if places.is_dir() else []
+    if not places.is_dir():
+        return []
+    return sorted(path.name for path in places.iterdir() if was_store(path))
+
+
+async def stores_of(limits: StoreLimits) -> list[str]:
+    """Return whose stores the settings lead to: "" for their own, then the tenants beside it.
+
+    A service in a folder keeps nothing in its own: where that never was a store, it is none.
+    """
+    if limits.url == "memory:" or limits.tenant:
+        return [""]
+    names = await tenants_of(limits)
+    folder = None if is_shared(limits) else store_folder(limits)
+    if names and folder and not was_store(folder):
+        return names
+    return ["", *names]
 
 
 @asynccontextmanager
@@ -163,8 +180,8 @@ async def copy_store(
                     copied += 1
                 else:
                     lost += 1
-            except UnknownRef:
-                pass  # deleted meanwhile
+            except (ExpiredRef, UnknownRef):
+                pass  # expired, or deleted meanwhile
             finally:
                 for path in (raw, text):
                     path.unlink(missing_ok=True)

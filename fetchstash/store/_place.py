@@ -27,9 +27,10 @@ from threading import Lock
 from typing import Any, cast
 
 from fetchstash.errors import StoreError
-from fetchstash.store import _retention as retention, _rows as rows
+from fetchstash.store import _rows as rows
 from fetchstash.store._blobs import KINDS, Blobs, Kind
 from fetchstash.store._catalog import Catalog
+from fetchstash.store._clock import clock
 from fetchstash.store._contract import is_ref
 from fetchstash.store._disk import (
     OTHER_FOLDER,
@@ -174,7 +175,7 @@ class Place:
             self.catalog.prepare()
             with self.catalog.reading() as db:
                 self.sidecars.keep_key(rows.url_keys(db)[0])
-                now = retention.clock(db).now
+                now = clock(db).now
             sync_folder(self.path)
             self.blobs.sweep_spool(now)
             self._take_lease()
@@ -237,6 +238,16 @@ class Place:
                 path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self.path.rmdir()
+
+
+def was_store(folder: Path) -> bool:
+    """Return whether a folder is a store or was one, whose catalogue may be lost.
+
+    The folder of a service has its tenants' stores beside it and need not be one itself.
+    """
+    made = (folder / "catalog.db", folder / "url-key")
+    kept = (path for name in ("facts", *KINDS) for path in (folder / name).glob("*"))
+    return any(path.exists() for path in made) or any(True for _ in kept)
 
 
 def refuse_folders(folder: Path) -> None:

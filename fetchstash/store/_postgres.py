@@ -38,6 +38,9 @@ _MIGRATION_SECONDS = 3600
 _SILENT_SECONDS = 5.0
 """After a BEGIN that was not answered, calls fail at once for so long: all would wait in line."""
 
+_HASHED = 48
+"""Digits of the hash in the schema of a tenant whose name is too long for one."""
+
 _NO_ADDRESS = "store.catalog is no address of a database."
 _RETRIED = "Try again in a minute; then look at store.catalog and at the database."
 
@@ -68,7 +71,7 @@ def schema_of(tenant: str) -> str:
     """Return the schema of a tenant, of the store of all for ""."""
     name = f"fetchstash-{tenant}" if tenant else "fetchstash"
     if len(name) > 63:  # bytes, the most that PostgreSQL takes
-        name = f"fetchstash-{hashlib.sha256(tenant.encode()).hexdigest()[:48]}"
+        name = f"fetchstash-{hashlib.sha256(tenant.encode()).hexdigest()[:_HASHED]}"
     return name
 
 
@@ -224,15 +227,18 @@ def tenants(catalog: str) -> list[str]:
     """Return the names of the tenants that have a schema in a database."""
     database = Database(catalog, "")
     listed = "SELECT nspname FROM pg_namespace WHERE starts_with(nspname::text, 'fetchstash-')"
+    names: list[str] = []
     try:
         with database.connection() as db:
-            schemas = [str(name) for (name,) in db.execute(listed).fetchall()]
-            named = "SELECT value FROM {}.setting WHERE name = 'tenant'"
-            rows = [db.execute(named.format(f'"{name}"')).fetchone() for name in schemas]
+            for (schema,) in db.execute(listed).fetchall():
+                name = str(schema).partition("-")[2]
+                if len(name) == _HASHED:  # a long name stands inside
+                    named = f"SELECT value FROM \"{schema}\".setting WHERE name = 'tenant'"  # noqa: S608
+                    name = bytes(db.execute(named).fetchone()[0]).decode()
+                names.append(name)
     finally:
         database.close()
-    pairs = zip(schemas, rows, strict=True)
-    return sorted(bytes(row[0]).decode() if row else name.partition("-")[2] for name, row in pairs)
+    return sorted(names)
 
 
 _pools: "dict[str, tuple[ConnectionPool, int]]" = {}

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 
 from fetchstash.errors import Call, ExpiredRef, StoreError, UnknownRef
 from fetchstash.store._blobs import KINDS, Blob, Kind
+from fetchstash.store._clock import read_now
 from fetchstash.store._contract import Facts, is_ref
 from fetchstash.store._disk import REPAIR, not_stored
 from fetchstash.store._limits import ALL_RUNS, DEFAULT_RUN, REF_PREFIX, View
@@ -51,6 +53,11 @@ class Row:
     modified_ns: int | None
 
     @property
+    def seems_over(self) -> bool:
+        """Whether its date has passed by this machine's clock, which may be wrong."""
+        return not self.pinned and self.expires_at <= time.time()
+
+    @property
     def text_blob(self) -> Blob | None:
         """The blob of its text, None where it has none. Raises StoreError if its record is lost."""
         if self.text is None:
@@ -71,50 +78,71 @@ class Row:
         return _read(self.data, partial(Facts.from_json, **own), self.ref)
 
 
-def find(db: Db, ref_or_url: str, view: View) -> Row:
+def find(db: Db, ref_or_url: str, view: View, *, expired: bool = False) -> Row:
     """Return the artifact of a reference, or the view's newest under a URL.
 
-    Raises UnknownRef or ExpiredRef.
+    One whose date has passed is found only by its reference and if ``expired``, until clean-up
+    removes it. Raises UnknownRef or ExpiredRef.
     """
     ref_or_url = ref_or_url.strip()
     if not ref_or_url.startswith(REF_PREFIX):
-        condition, names = in_run(view.lists)
-        ref_or_url = key_of(ref_or_url)
-        hashes = [_hash(key, ref_or_url) for key in url_keys(db)]
-        marks = ", ".join("?" * len(hashes))
-        values = db.execute(
-            f"{_SELECT} WHERE url_hash IN ({marks}) AND {condition} ORDER BY id DESC LIMIT 1",
-            (*hashes, *names),
-        ).fetchone()
-        if not values:
-            raise not_stored(ref_or_url)
-        return Row(*values)
+        return _find_by_url(db, key_of(ref_or_url), view)
     if is_ref(ref_or_url):
         condition, names = in_run(view.refs, DEFAULT_RUN)
         query = f"{_SELECT} WHERE ref = ? AND {condition}"
         values = db.execute(query, (ref_or_url, *names)).fetchone()
-        if values:
-            return Row(*values)
-        if db.execute("SELECT 1 FROM expired WHERE ref = ?", (ref_or_url,)).fetchone():
+        row = Row(*values) if values else None
+        if row and (expired or not _is_over(db, row)):
+            return row
+        gone = "SELECT 1 FROM expired WHERE ref = ?"
+        if row or db.execute(gone, (ref_or_url,)).fetchone():
             what = f"The artifact {ref_or_url} is no longer kept."
             raise ExpiredRef(what, "Fetch its document again.")
     what = f"There is no artifact {clip(clean_line(ref_or_url), 40)}."
     raise UnknownRef(what, "Check the reference, or list what there is with {}.", Call("list"))
 
 
-def newest(db: Db, run: str, limit: int, offset: int) -> Iterator[Row]:
-    """Go through a run's artifacts, newest first."""
+def _find_by_url(db: Db, url: str, view: View) -> Row:
+    condition, names = in_run(view.lists)
+    hashes = [_hash(key, url) for key in url_keys(db)]
+    named = f"url_hash IN ({', '.join('?' * len(hashes))}) AND {condition}"
+    newest = f"{_SELECT} WHERE {named} {{}} ORDER BY id DESC LIMIT 1"
+    values = db.execute(newest.format(""), (*hashes, *names)).fetchone()
+    if values and _is_over(db, Row(*values)):  # an older one may be pinned
+        current = newest.format(f"AND {CURRENT}")
+        values = db.execute(current, (*hashes, *names, read_now(db))).fetchone()
+    if not values:
+        raise not_stored(url)
+    return Row(*values)
+
+
+def _is_over(db: Db, row: Row) -> bool:
+    """Return whether the date of an artifact has passed by the store's clock, too."""
+    return row.seems_over and row.expires_at <= read_now(db)
+
+
+CURRENT = "(pinned = 1 OR expires_at > ?)"
+"""The condition that an artifact has not expired at a time."""
+
+
+def newest(db: Db, run: str, limit: int, offset: int, now: float) -> Iterator[Row]:
+    """Go through a run's artifacts that have not expired, newest first."""
     condition, names = in_run(run)
-    query = f"{_SELECT} WHERE {condition} ORDER BY id DESC LIMIT ? OFFSET ?"
-    page = db.execute(query, (*names, limit, offset))
+    query = f"{_SELECT} WHERE {condition} AND {CURRENT} ORDER BY id DESC LIMIT ? OFFSET ?"
+    page = db.execute(query, (*names, now, limit, offset))
     yield from (Row(*values) for values in page)
 
 
-def kept(db: Db, run: str) -> tuple[int, int]:
-    """Return how many artifacts a run has, pinned ones too, and their bytes."""
+def kept(db: Db, run: str, now: float) -> tuple[int, int]:
+    """Return how many artifacts of a run have not expired, pinned ones too, and their bytes."""
     condition, names = in_run(run)
-    sums = f"coalesce(sum(artifacts), 0), coalesce(sum(bytes), 0) FROM kept WHERE {condition}"
-    artifacts, size = db.execute(f"SELECT {sums}", names).fetchone()
+    over = f"FROM artifact WHERE {condition} AND pinned = 0 AND expires_at <= ?"
+    artifacts, size = db.execute(
+        "SELECT coalesce(sum(artifacts), 0)"  # noqa: S608 - ours
+        f" - (SELECT count(*) {over}), coalesce(sum(bytes), 0)"
+        f" - (SELECT coalesce(sum(bytes), 0) {over}) FROM kept WHERE {condition}",
+        (*names, now, *names, now, *names),
+    ).fetchone()
     return int(artifacts), int(size)
 
 
@@ -250,6 +278,7 @@ def replace_text(
     )
     if not row.pinned:  # no trigger counts it
         db.execute("UPDATE total SET bytes = bytes + ?", (text.size - earlier,))
+    _forget_words(db, row.text)
     if not row.text or naming(db, "text", row.text):
         return []
     db.execute("DELETE FROM blob WHERE kind = 'text' AND sha256 = ?", (row.text,))
@@ -274,31 +303,33 @@ def refs(db: Db, run: str = ALL_RUNS) -> list[str]:
     return [ref for (ref,) in db.execute(query, names)]
 
 
-def texts(db: Db, run: str) -> list[tuple[str, str, int]]:
+def texts(db: Db, run: str, now: float) -> list[tuple[str, str, int]]:
     """Return the texts of a run, newest first: reference, SHA-256, size in bytes."""
     condition, names = in_run(run)
     joined = "artifact JOIN blob ON kind = 'text' AND sha256 = text"
-    query = f"SELECT ref, text, size FROM {joined} WHERE {condition} ORDER BY id DESC"  # noqa: S608 - ours
-    return db.execute(query, names).fetchall()
+    which = f"{condition} AND {CURRENT}"
+    query = f"SELECT ref, text, size FROM {joined} WHERE {which} ORDER BY id DESC"  # noqa: S608 - ours
+    return db.execute(query, (*names, now)).fetchall()
 
 
-def run_state(db: Db, run: str) -> tuple[int, str]:
-    """Return what changes with every artifact that comes or goes: their count, and the newest."""
+def run_state(db: Db, run: str, now: float) -> tuple[int, str]:
+    """Return what changes with every artifact that comes, goes or expires: count, and newest."""
     condition, names = in_run(run)
     query = f"SELECT ref FROM artifact WHERE {condition} ORDER BY id DESC LIMIT 1"  # noqa: S608 - ours
     (ref,) = db.execute(query, names).fetchone() or ("",)
-    return kept(db, run)[0], ref
+    return kept(db, run, now)[0], ref
 
 
-def runs(db: Db, run: str) -> list[tuple[str, int, float]]:
+def runs(db: Db, run: str, now: float) -> list[tuple[str, int, float]]:
     """Return each run, or this one, with its count and the time of the newest, newest first."""
     condition, names = in_run(run)
     newest = "FROM artifact WHERE run = kept.run ORDER BY id DESC LIMIT 1"
+    over = "FROM artifact WHERE run = kept.run AND pinned = 0 AND expires_at <= ?"
     query = (
-        f"SELECT run, artifacts, (SELECT created_at {newest}) FROM kept"  # noqa: S608 - ours
-        f" WHERE {condition} ORDER BY (SELECT id {newest}) DESC"
+        f"SELECT run, artifacts - (SELECT count(*) {over}), (SELECT created_at {newest})"  # noqa: S608 - ours
+        f" FROM kept WHERE {condition} ORDER BY (SELECT id {newest}) DESC"
     )
-    return db.execute(query, names).fetchall()
+    return [row for row in db.execute(query, (now, *names)).fetchall() if row[1]]
 
 
 def forget(db: Db, ref: str, *, expired: bool) -> list[tuple[Kind, str]]:
@@ -323,7 +354,19 @@ def forget(db: Db, ref: str, *, expired: bool) -> list[tuple[Kind, str]]:
     ]
     for blob in unshared:
         db.execute("DELETE FROM blob WHERE kind = ? AND sha256 = ?", blob)
+    for row in deleted:
+        _forget_words(db, row[1])
     return unshared
+
+
+def _forget_words(db: Db, text: str | None) -> None:
+    """Delete the words of a text for the runs of which no artifact has it any more.
+
+    In a folder they are in search.db, which clean-up drops.
+    """
+    if text and db.dialect.is_shared:
+        here = "SELECT 1 FROM artifact WHERE text = words.sha256 AND run = words.run"
+        db.execute(f"DELETE FROM words WHERE sha256 = ? AND NOT EXISTS ({here})", (text,))  # noqa: S608
 
 
 def known(db: Db) -> dict[tuple[Kind, str], str]:

@@ -11,6 +11,7 @@ artifact for GRACE_SECONDS. A put that takes longer than that begins once more.
 """
 
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -22,15 +23,17 @@ from fetchstash.errors import Busy, FetchstashError, StoreError
 from fetchstash.store import _disk as disk, _rows as rows
 from fetchstash.store._blobs import Blob, Kind
 from fetchstash.store._bucket import open_bucket
-from fetchstash.store._bytes import Bytes, BytesSearch, open_bytes
+from fetchstash.store._bytes import BucketBytes, Bytes, BytesSearch, open_bytes
 from fetchstash.store._catalog_reads import Search
 from fetchstash.store._catalog_store import NO_FILES, CatalogStore, Change
+from fetchstash.store._clock import read_now
 from fetchstash.store._contract import Finding, Removed
 from fetchstash.store._limits import StoreLimits, bucket_url
 from fetchstash.store._postgres import Database
 from fetchstash.store._rank import Query, words
 from fetchstash.store._schema import BLOCK_ARTIFACTS, POSTGRES_NOW as _NOW, WHERE_TERMS, Db
 from fetchstash.store._threads import CALLS_AT_ONCE, Threads, Turns, in_thread
+from fetchstash.text import counted
 
 T = TypeVar("T")
 
@@ -126,10 +129,9 @@ class TeamStore(CatalogStore):
         size = sum(blob.size for blob in texts.values() if blob.sha256 in missing)
         return job, size, self._bytes
 
-    def _sweep(self, *, dry_run: bool) -> Iterable[Removed]:
-        while not dry_run and self._sweep_once():
-            pass
-        return ()
+    @in_thread
+    def _sweep(self, *, dry_run: bool) -> tuple[int, Sequence[Removed]]:
+        return 0 if dry_run else self._sweep_once(), ()
 
     def _sweep_once(self) -> int:
         """Remove bytes that no artifact names; return how many claims ended."""
@@ -147,8 +149,6 @@ class TeamStore(CatalogStore):
                     disk.reached("sweeping")
                     self._bytes.remove(kind, sha256)
                     db.execute("DELETE FROM blob WHERE kind = ? AND sha256 = ?", (kind, sha256))
-                    if kind == "text":
-                        db.execute("DELETE FROM words WHERE sha256 = ?", (sha256,))
                 db.execute("DELETE FROM unnamed WHERE kind = ? AND sha256 = ?", (kind, sha256))
                 ended += 1
         return ended
@@ -171,25 +171,75 @@ class TeamStore(CatalogStore):
         """Return findings, each with the artifacts that are lost."""
         try:
             self._bytes.probe()
-            sizes = self._bytes.sizes()
+            stored = self._bytes.stored()
         except StoreError as error:
             yield Finding("fault", error.what, error.next_step, calls=error.calls), []
             return
+        sizes = {key: size for key, (size, _) in stored.items()}
         with self._database.reading() as db:
             blobs = db.execute("SELECT kind, sha256, size FROM blob").fetchall()
             lost = [(k, sha256) for k, sha256, size in blobs if sizes.get((k, sha256)) != size]
             named = {(kind, sha256): rows.naming(db, kind, sha256) for kind, sha256 in lost}
+            orphans = _orphans(db, stored)
+            waiting, overdue = db.execute(
+                "SELECT count(*), count(*) FILTER (WHERE since < ? - ?) FROM unnamed",
+                (time.time(), 2 * GRACE_SECONDS),
+            ).fetchone()
         for (kind, sha256), refs in named.items():
             for ref in refs[:1]:
                 what = f"The bytes {kind}/{sha256} of the artifact {ref} are lost."
                 step = "Fetch its document again; repair removes the artifact."
                 yield Finding("fault", what, step, ref, mendable=True), refs
+        if orphans:
+            size = sum(sizes[key] for key in orphans)
+            what = f"{counted(len(orphans), 'object')} ({counted(size, 'byte')}) have no row: newer"
+            what += " than the backup that was restored, or written after their put was given up."
+            step = "`fetchstash gc --orphans` removes those that are a day old."
+            yield Finding("warning", what, step), []
+        if waiting:
+            what = f"{counted(waiting, 'object')} of what was deleted or is being put wait."
+            step = "The first clean-up after their hour removes them."
+            if overdue:
+                what = f"{counted(overdue, 'object')} of what was deleted should be gone by now."
+                step = "A service removes them every hour, `fetchstash gc` now."
+            yield Finding("warning" if overdue else "note", what, step), []
+
+    @in_thread
+    def remove_orphans(self, older_than: float, *, dry_run: bool = False) -> Sequence[Removed]:
+        """Remove objects without a row that were written ``older_than`` seconds ago.
+
+        They are claimed as if their hour had passed, and swept: a put of the same bytes waits.
+        """
+        stored, before = self._bytes.stored(), time.time() - older_than
+        with self._database.reading() as db:
+            orphans = [key for key in _orphans(db, stored) if stored[key][1] <= before]
+        for kind, sha256 in () if dry_run else orphans:
+            with self._database.changing() as db:
+                # A put since then has a row, or a claim that is newer.
+                db.execute(
+                    f"INSERT INTO unnamed SELECT ?, ?, {_NOW} - ?"  # noqa: S608 - ours
+                    " WHERE NOT EXISTS (SELECT 1 FROM blob WHERE kind = ? AND sha256 = ?)"
+                    " ON CONFLICT DO NOTHING",
+                    (kind, sha256, GRACE_SECONDS + 1, kind, sha256),
+                )
+        while not dry_run and self._sweep_once():
+            pass
+        return [Removed(f"{k}/{sha256}", stored[k, sha256][0], "orphan") for k, sha256 in orphans]
+
+    @in_thread
+    def prune_cache(self) -> int:
+        """Remove from the cache of this machine what no row names; return how many files."""
+        if not isinstance(self._bytes, BucketBytes):
+            return 0
+        with self._database.reading() as db:
+            named = {(kind, sha256) for kind, sha256 in db.execute("SELECT kind, sha256 FROM blob")}
+        return self._bytes.cache.keep_only(named)
 
     @in_thread
     def remove(self) -> None:
         """Remove the tables, so that nothing can be found, then the bytes and what is cached."""
         self._database.drop()
-        for kind, sha256 in self._bytes.sizes():
+        for kind, sha256 in self._bytes.stored():
             self._bytes.remove(kind, sha256)
         shutil.rmtree(self._limits.folder, ignore_errors=True)
         self._read.clear()
@@ -239,6 +289,12 @@ def _take_claim(db: Db, blob: Blob) -> bool:
     return is_fresh
 
 
+def _orphans(db: Db, stored: Iterable[tuple[Kind, str]]) -> list[tuple[Kind, str]]:
+    """Return what is stored without a row, and waits for no sweep."""
+    known = db.execute("SELECT kind, sha256 FROM blob UNION SELECT kind, sha256 FROM unnamed")
+    return sorted(set(stored).difference((kind, sha256) for kind, sha256 in known))
+
+
 def _has_row(db: Db, blob: Blob) -> bool:
     known = "SELECT 1 FROM blob WHERE kind = ? AND sha256 = ?"
     return db.execute(known, (blob.kind, blob.sha256)).fetchone() is not None
@@ -264,6 +320,7 @@ def _candidates(db: Db, run: str, query: Query) -> dict[str, Blob]:
     condition, values = rows.in_run(run)
     # The words of a text are kept as they are: a stem is what many forms of a word begin with.
     asked = [_alternatives(word[:_LONGEST_TERM], stem) for word, stem in query.prefixes()]
+    now = read_now(db)
     # The planner takes a walk through all words for cheap: it does not count what unpacking costs.
     db.execute("SET LOCAL enable_seqscan = off")
 
@@ -278,9 +335,10 @@ def _candidates(db: Db, run: str, query: Query) -> dict[str, Blob]:
             f" SELECT id, sha256 FROM words WHERE {condition} AND {which}"
             f" ORDER BY id DESC LIMIT {most}) AS best CROSS JOIN LATERAL"
             f" (SELECT ref FROM artifact WHERE text = best.sha256 AND {condition}"
+            f" AND {rows.CURRENT}"
             " ORDER BY artifact.id DESC LIMIT 1) AS newest"
             " JOIN blob ON kind = 'text' AND blob.sha256 = best.sha256 ORDER BY best.id DESC",
-            (*values, *more, *values),
+            (*values, *more, *values, now),
         ).fetchall()
         for ref, sha256, size, modified_ns in found:
             texts.setdefault(sha256, (ref, Blob("text", sha256, size, modified_ns)))

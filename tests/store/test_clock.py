@@ -1,5 +1,6 @@
 """A clock that is wrong expires nothing; time that really passed does."""
 
+import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fetchstash.store import ArtifactStore, StoreLimits, open_store
+from fetchstash.store._team import TeamStore
 from tests.store.conftest import Put
 
 HOUR, DAY = 3600.0, 86400.0
@@ -83,3 +85,21 @@ async def test_old_artifacts_expire_at_the_second_check_after_a_long_pause(
     monkeypatch.setattr(time, "time", lambda: now + 30 * DAY + HOUR)
     assert [removed.artifact_ref for removed in await store.gc()] == [old.artifact_ref]
     assert [facts.artifact_ref for facts in (await store.list()).facts] == [new.artifact_ref]
+
+
+@pytest.mark.anyio
+async def test_the_clock_of_a_teams_database_confirms_that_days_have_passed(
+    catalog: str, limits: StoreLimits, put: Put
+) -> None:
+    store = await open_store(replace(limits, catalog=catalog, max_age_days=0.00001))
+    over = await put(store, b"over")
+    await store.aclose()
+    store = await open_store(replace(limits, catalog=catalog))
+    assert isinstance(store, TeamStore)
+    with store._database.connection() as db:
+        days_ago = json.dumps([time.time() - 3 * DAY, None]).encode()
+        db.execute("UPDATE setting SET value = ? WHERE name = 'clock'", (days_ago,))
+        db.execute("UPDATE artifact SET expires_at = ?", (time.time() - DAY,))
+    assert (await store.list()).total == 0
+    assert [item.artifact_ref for item in await store.gc()] == [over.artifact_ref]
+    await store.aclose()

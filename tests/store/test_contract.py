@@ -280,11 +280,40 @@ async def test_age_is_counted_from_the_last_touch(
     planned = await later.gc(dry_run=True)
     by_age = [(old.artifact_ref, "age")]
     assert [(removed.artifact_ref, removed.reason) for removed in planned] == by_age
-    assert (await later.list()).total == 2 + len(by_age)
+    assert (await later.list()).total == 2
     assert await later.gc() == planned
     with pytest.raises(ExpiredRef):
         await later.get(old.artifact_ref)
     assert await text_of(later, touched.artifact_ref) == "touched"
+
+
+async def test_an_artifact_past_its_date_is_gone_for_readers_before_clean_up_removes_it(
+    open_: Open, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, url = time.time(), "https://example.org/harbour"
+    store = await open_(max_age_days=0.5)
+    pinned = await put(store, b"harbour, pinned\n", b"pinned", url=url)
+    await store.pin(pinned.artifact_ref)
+    over = await put(store, b"harbour, over\n", b"over", url=url)
+    kept = await put(await open_(max_age_days=7), b"harbour, kept\n", b"kept")
+    assert (await store.get(url)).artifact_ref == over.artifact_ref
+    assert (await store.get(over.artifact_ref)).artifact_ref == over.artifact_ref
+    monkeypatch.setattr(time, "time", lambda: now + 43_260)
+    left = [kept.artifact_ref, pinned.artifact_ref]
+    for reader in (store, await open_()):  # one has read it before
+        assert [facts.artifact_ref for facts in (await reader.list()).facts] == left
+        assert (await reader.list()).total == (await reader.usage()).artifacts == len(left)
+        assert [run.artifacts for run in await reader.runs()] == [len(left)]
+        found = (await reader.search("harbour", (), 9)).passages
+        assert {passage.artifact_ref for passage in found} == set(left)
+        assert (await reader.get(url)).artifact_ref == pinned.artifact_ref
+        for use in (reader.get, reader.open_text, reader.open_artifact, reader.pin):
+            with pytest.raises(ExpiredRef):
+                await use(over.artifact_ref)
+        with pytest.raises(ExpiredRef):
+            async with reader.open_raw(over.artifact_ref):
+                pass
+    assert [item.artifact_ref for item in await store.gc()] == [over.artifact_ref]
 
 
 async def test_touch_replaces_the_callers_facts_and_keeps_the_stores_own(

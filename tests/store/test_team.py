@@ -136,10 +136,10 @@ async def test_a_put_that_ends_early_shows_nothing_and_its_bytes_go(
     assert (await store.list()).total == 0
     assert not list(store.spool.iterdir())
     await store.gc()
-    assert bool(store._bytes.sizes()) == (last == "written"), "too early for another's put"
+    assert bool(store._bytes.stored()) == (last == "written"), "too early for another's put"
     let_time_pass(store)
     await store.gc()
-    assert store._bytes.sizes() == {}
+    assert store._bytes.stored() == {}
     assert run(store, "SELECT * FROM unnamed") == []
 
 
@@ -165,7 +165,7 @@ async def test_what_is_deleted_leaves_no_bytes_and_no_words(open_: Open, put: Pu
     await store.delete(facts.artifact_ref)
     let_time_pass(store)
     await store.gc()
-    assert sorted(kind for kind, _ in store._bytes.sizes()) == ["raw", "text"]
+    assert sorted(kind for kind, _ in store._bytes.stored()) == ["raw", "text"]
     assert len(run(store, "SELECT * FROM words")) == 1
     assert await raw_of(store, shared.artifact_ref) == b"raw"
 
