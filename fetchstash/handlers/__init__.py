@@ -27,7 +27,14 @@ if TYPE_CHECKING:
         Sniffed,
         family,
     )
-    from fetchstash.handlers._leads import LEADING, checked_lead, is_picture, page_links, refreshed
+    from fetchstash.handlers._leads import (
+        LEADING,
+        PageLinks,
+        checked_lead,
+        is_picture,
+        page_links,
+        refreshed,
+    )
     from fetchstash.handlers._limits import ExtractLimits
     from fetchstash.handlers._ocr import ocr_is_installed, ocr_limits
     from fetchstash.handlers._parts import (
@@ -64,6 +71,7 @@ __all__ = [
     "Handler",
     "Head",
     "Hints",
+    "PageLinks",
     "PageReader",
     "PageText",
     "Part",
@@ -108,7 +116,7 @@ _MODULES = {
         "ContentKind DecidedBy Decision Extracted Extraction Extractor Format Handler Head "
         "Hints PageReader PageText Part PartRequest PartText Picture Render Sniffed family"
     ),
-    "_leads": "LEADING checked_lead is_picture page_links refreshed",
+    "_leads": "LEADING PageLinks checked_lead is_picture page_links refreshed",
     "_limits": "ExtractLimits",
     "_ocr": "ocr_is_installed ocr_limits",
     "_reasons": "Reason",

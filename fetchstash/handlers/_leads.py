@@ -19,6 +19,8 @@ from fetchstash.handlers._charset import charset_named, declared_charset
 
 REACH, PICTURES_REACH, LINKS_REACH = 256 * 2**10, 2 * 2**20, 2 * 2**20
 """Bytes of a page that are looked at, for where it leads, its pictures and its links."""
+MOST_LINKS = 10_000
+"""Links of a page that are looked at; a page can have 200,000 in what is read of it."""
 MOST_TEXT = 3_000  # characters outside of tags; a page that has more leads nowhere
 NEXT_TO_NOTHING = 200
 """Characters of content; a page that has no more may be one that leads on."""
@@ -130,24 +132,40 @@ def is_picture(source: Path, kind: str, charset: str, url: str, address: str) ->
     return any(address == absolute(tags.base, reference) for reference in tags.sources)
 
 
-def page_links(source: Path, kind: str, charset: str, url: str) -> tuple[str, tuple[str, ...]]:
-    """Return the canonical address of a page, "" if it names none, and those that it links to.
+@dataclass(frozen=True, slots=True)
+class PageLinks:
+    """The canonical address of a page ("": it names none), and the addresses that it links to.
 
-    A link or a page that asks not to be followed (nofollow) is not. Of Markdown and plain text the
-    links of Markdown are taken. Blocking.
+    ``has_more``: the page has more links than were looked at.
+    """
+
+    canonical: str
+    addresses: tuple[str, ...]
+    has_more: bool
+
+
+def page_links(source: Path, kind: str, charset: str, url: str) -> PageLinks:
+    """Return the first MOST_LINKS links of a page's first LINKS_REACH bytes.
+
+    A link or a page that asks not to be followed (nofollow) is not among them. Of Markdown and
+    plain text the links of Markdown are taken. Blocking.
     """
     if kind != "html":
         with source.open("rb") as file:
             text = file.read(LINKS_REACH).decode("utf-8", "replace")
-        found = (match[1] for match in _MARKDOWN_LINK.finditer(text))
-        return "", tuple(dict.fromkeys(filter(None, (absolute(url, link) for link in found))))
-    tags = _read(source, charset, url, LINKS_REACH)
-    robots = [meta for meta in tags.meta if meta.get("name", "").lower() == "robots"]
-    follows = not any("nofollow" in meta.get("content", "").lower() for meta in robots)
-    canonical = [link for link in tags.links if link.get("rel", "").lower() == "canonical"]
-    anchors = filter(None, (absolute(tags.base, href) for href in tags.anchors if follows))
-    own = absolute(tags.base, canonical[0].get("href", "")) if len(canonical) == 1 else ""
-    return own, tuple(dict.fromkeys(anchors))
+            is_whole = not file.read(1)
+        base, canonical = url, ""
+        links = dict.fromkeys(match[1] for match in _MARKDOWN_LINK.finditer(text))
+    else:
+        tags = _read(source, charset, url, LINKS_REACH)
+        robots = [meta for meta in tags.meta if meta.get("name", "").lower() == "robots"]
+        follows = not any("nofollow" in meta.get("content", "").lower() for meta in robots)
+        own = [link for link in tags.links if link.get("rel", "").lower() == "canonical"]
+        canonical = absolute(tags.base, own[0].get("href", "")) if len(own) == 1 else ""
+        base, links, is_whole = tags.base, tags.anchors if follows else {}, tags.is_whole
+    addresses = filter(None, (absolute(base, link) for link in islice(links, MOST_LINKS)))
+    has_more = len(links) > MOST_LINKS or not is_whole
+    return PageLinks(canonical, tuple(dict.fromkeys(addresses)), has_more)
 
 
 def leads_to(

@@ -1,10 +1,10 @@
-"""The index of a site: its pages, what failed and what is left, as an artifact's text; sitemaps."""
+"""The index of a site, which is an artifact's text, and the lists that name its pages."""
 
 import gzip
 import re
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from html import unescape
 from pathlib import Path
@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from fetchstash.errors import FetchstashError
 from fetchstash.fetch import mask_url
+from fetchstash.handlers import PageLinks, page_links
 from fetchstash.store import Facts
 from fetchstash.text import clip, counted
 from fetchstash.text.hygiene import clean_line
@@ -20,6 +21,7 @@ from fetchstash.text.urls import is_below, normal_url
 
 MOST_KNOWN = 10_000
 """Addresses of one site: pages, failures and what waits."""
+MOST_SITEMAPS = 50
 _SITEMAP_BYTES, _SITEMAP_ADDRESSES = 50 * 2**20, 50_000
 _CHUNK = 2**20
 # Bounded: however much blank space a hostile one has, a place costs a few thousand steps.
@@ -33,7 +35,7 @@ _PAGES, _FAILED, _WAITING = "Pages", "Failed", "Not fetched yet"
 # Titles and addresses are the site's words: they stand behind what is read back here, on one line.
 _PAGE = re.compile(r"- (art_[a-z2-7]{26}) (\d+) chars (\S+) ?(.*)")
 _FAILURE = re.compile(r"- (\S+) \[(\w+)(?: (\d+))?\] (.*)")
-_BY = "pages by "
+_BY, _CUT = "pages by ", "more addresses than are kept"
 _PASSING = frozenset({"timeout", "fetch_failed", "busy"})
 
 
@@ -83,14 +85,16 @@ class Failed:
 class Index:
     """The pages of a site below ``prefix`` by their addresses, and what else is known of it.
 
-    ``source`` says what named them ("": nobody was asked yet). ``names`` are all addresses of a
-    listed page, ``sitemaps`` those that robots.txt names. ``order`` numbers the addresses as they
+    ``source`` says what named them ("": nobody was asked yet). ``is_cut``: the site names more
+    addresses than are looked at, or than MOST_KNOWN. ``names`` are all addresses of a listed page,
+    ``sitemaps`` those that robots.txt names. ``order`` numbers the addresses as they
     were found: pages are listed so, whichever came first.
     """
 
     prefix: str
     begun: datetime
     source: str = ""
+    is_cut: bool = False
     pages: dict[str, Page] = field(default_factory=dict[str, Page])
     failed: dict[str, Failed] = field(default_factory=dict[str, Failed])
     waiting: dict[str, None] = field(default_factory=dict[str, None])
@@ -100,8 +104,9 @@ class Index:
 
     @property
     def evidence(self) -> tuple[str, ...]:
-        """What named the pages, as a fact."""
-        return (f"{_BY}{self.source}",) if self.source else ()
+        """What named the pages, and whether it named too many, as facts."""
+        by = (f"{_BY}{self.source}",) if self.source else ()
+        return (*by, _CUT) if self.is_cut else by
 
     @property
     def is_due(self) -> bool:
@@ -122,6 +127,8 @@ class Index:
         parts = [f"{counted(len(self.pages), 'page')} by {self.source or 'links'}"]
         parts += [f"{failures:,} failed"] if failures else []
         parts += [f"{len(self.waiting):,} not fetched yet"] if self.waiting else []
+        if self.is_cut:
+            parts.append(f"the site names more than the {MOST_KNOWN:,} addresses that are kept")
         return ", ".join(parts)
 
     def knows(self, url: str) -> bool:
@@ -131,6 +138,16 @@ class Index:
     def same_as(self, names: Iterable[str]) -> Page | None:
         """Return the page that is listed under one of these addresses."""
         return next((self.names[name] for name in names if name in self.names), None)
+
+    def snapshot(self) -> "Index":
+        """Return the index as it is now, for a thread: this one may change meanwhile."""
+        return replace(
+            self,
+            pages=dict(self.pages),
+            failed=dict(self.failed),
+            waiting=dict(self.waiting),
+            order=dict(self.order),
+        )
 
     def wait(self, url: str) -> None:
         """Let an address wait to be fetched."""
@@ -176,8 +193,9 @@ class Index:
     def read(cls, text: str, facts: Facts) -> "Index":
         """Read what ``text`` wrote, and what the facts of its artifact say."""
         assert facts.validated_at is not None  # when it was begun
-        source = next((note.removeprefix(_BY) for note in facts.evidence), "")
-        index = cls(facts.site, facts.validated_at, source)
+        notes = facts.evidence
+        source = next((note.removeprefix(_BY) for note in notes if note.startswith(_BY)), "")
+        index = cls(facts.site, facts.validated_at, source, _CUT in notes)
         lines = text.split("\n")
         section = ""
         for line in lines:
@@ -197,25 +215,62 @@ def _printed(url: str, failed: Failed) -> str:
     return f"{url} [{failed.code}{status}] {failed.reason}"
 
 
-def read_sitemap(path: Path, prefix: str) -> tuple[bool, list[str]]:
-    """Return whether a sitemap is an index, and the addresses in it: of pages, below ``prefix``.
+# Files that are no pages: pictures, films, sounds, archives, programs, and what pages are made of.
+_NO_PAGE = re.compile(
+    r"\.(?:png|jpe?g|gif|webp|svg|ico|bmp|tiff?|mp[34]|m4[av]|webm|ogg|wav|avi|mov|zip|gz|bz2|xz|tar|"
+    r"tgz|7z|rar|whl|exe|dmg|deb|rpm|iso|jar|css|js|mjs|map|woff2?|ttf|otf|eot|inv)\Z",
+    re.IGNORECASE,
+)
+
+
+def links_below(source: Path, facts: Facts, prefix: str) -> PageLinks:
+    """Return the pages below ``prefix`` that a document links to, and its canonical address.
+
+    The address of the site itself is no canonical address of another page: sites that name it on
+    every page are frequent. Blocking: to read one address takes 70 µs, and a page has 10,000.
+    """
+    links = page_links(source, facts.content_kind, facts.charset, facts.final_url)
+    canonical = normal_url(links.canonical)
+    own = canonical if is_below(canonical, prefix) and canonical != prefix else ""
+    below = (url for url in map(normal_url, links.addresses) if is_below(url, prefix))
+    pages = (url for url in below if not _NO_PAGE.search(url.partition("?")[0]))
+    return PageLinks(own, tuple(url for url in pages if mask_url(url) == url), links.has_more)
+
+
+@dataclass(frozen=True, slots=True)
+class Sitemap:
+    """The addresses in a sitemap: of pages, or if it ``is_index`` of other sitemaps.
+
+    ``has_more``: there are more of them than were read.
+    """
+
+    is_index: bool
+    addresses: tuple[str, ...]
+    has_more: bool
+
+
+def read_sitemap(path: Path, prefix: str) -> Sitemap:
+    """Return the addresses in a sitemap: of pages below ``prefix``, or of sitemaps of its origin.
 
     It is searched for its <loc> elements and never parsed, so that there is no entity to expand.
     Compressed or not, its first 50 MB and 50,000 addresses are read (the limits of sitemaps.org).
-    One of plain text has an address a line.
+    One of plain text has an address a line. Blocking.
     """
-    host = urlsplit(prefix).netloc.encode()
+    parts = urlsplit(prefix)
+    host, origin = parts.netloc.encode(), f"{parts.scheme}://{parts.netloc}/"
     with path.open("rb") as file:
         is_packed = file.read(2) == b"\x1f\x8b"  # RFC 1952, 2.3.1
     named: dict[str, None] = {}
     is_index, carried, size, count, pattern = False, b"", 0, 0, _LOC
+    is_whole = False
     with gzip.open(path) if is_packed else path.open("rb") as source:
         while size < _SITEMAP_BYTES and count < _SITEMAP_ADDRESSES and len(named) < MOST_KNOWN:
             try:
                 data = source.read(_CHUNK)
             except (OSError, EOFError, zlib.error):  # it breaks off: what came counts
-                break
+                data = b""
             if not data:
+                is_whole = True
                 break
             if not size:
                 is_index = b"sitemapindex" in data[:4096]
@@ -227,7 +282,11 @@ def read_sitemap(path: Path, prefix: str) -> tuple[bool, list[str]]:
                 if host not in match[1]:  # to read a whole address takes a hundred times as long
                     continue
                 url = normal_url(unescape(match[1].decode("utf-8", "replace")))
-                if url and (is_index or (is_below(url, prefix) and mask_url(url) == url)):
+                is_page = not is_index and is_below(url, prefix) and mask_url(url) == url
+                if is_page or (is_index and url.startswith(origin)):
                     named[url] = None
             carried = carried[-4096:]
-    return is_index, list(named)[:MOST_KNOWN]
+    # Those of the part of the site that was asked for go first.
+    found = sorted(named, key=lambda url: not is_below(url, prefix)) if is_index else list(named)
+    most = MOST_SITEMAPS if is_index else MOST_KNOWN
+    return Sitemap(is_index, tuple(found[:most]), not is_whole or len(found) > most)

@@ -6,8 +6,8 @@ which vets it, asks robots.txt, and follows no redirect that leads out of the si
 """
 
 import heapq
-import re
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -31,33 +31,35 @@ from fetchstash.errors import (
     TimedOut,
 )
 from fetchstash.fetch import Progress, mask_url, site_rules
-from fetchstash.handlers import kind_of_name, page_links
+from fetchstash.handlers import PageLinks, kind_of_name
 from fetchstash.stash._changes import with_earlier
-from fetchstash.stash._index import MOST_KNOWN, Failed, Index, Page, prefix_of, read_sitemap
+from fetchstash.stash._index import (
+    MOST_KNOWN,
+    MOST_SITEMAPS,
+    Failed,
+    Index,
+    Page,
+    links_below,
+    prefix_of,
+    read_sitemap,
+)
 from fetchstash.stash._intake import Intake
 from fetchstash.stash._read import beginning
 from fetchstash.store import ArtifactStore, Facts
 from fetchstash.system.processes import new_file
 from fetchstash.text import clip, counted, tokens
 from fetchstash.text.hygiene import clean_line
-from fetchstash.text.ranges import Ranges
-from fetchstash.text.urls import is_below, normal_url
+from fetchstash.text.ranges import Heading, Ranges
+from fetchstash.text.urls import normal_url
 
 _KEY = "site:"
 """Begins the name of an index in the store, which is no URL that can be fetched."""
 _INDEX_NAME = "index.md"
 _OUTLINES = frozenset({"markdown", "text"})
-_MOST_SITEMAPS = 50
 _SITEMAP_DEPTH = 3
 _MOST_FAILURES = 10
 """Failures in a row that may pass; then the site is taken to be down."""
 _SAVE_SECONDS = 1.0
-# Files that are no pages: pictures, films, sounds, archives, programs, and what pages are made of.
-_NO_PAGE = re.compile(
-    r"\.(?:png|jpe?g|gif|webp|svg|ico|bmp|tiff?|mp[34]|m4[av]|webm|ogg|wav|avi|mov|zip|gz|bz2|xz|tar|"
-    r"tgz|7z|rar|whl|exe|dmg|deb|rpm|iso|jar|css|js|mjs|map|woff2?|ttf|otf|eot|inv)\Z",
-    re.IGNORECASE,
-)
 
 
 async def outline(intake: Intake, facts: Facts, *, full: bool = False) -> Facts:
@@ -111,7 +113,7 @@ async def fetch(
             index = Index(prefix, begun)
         else:
             await intake.fetcher.check(facts.site)
-            index = Index.read(await beginning(intake.store, facts.artifact_ref), facts)
+            index = await _read_index(intake.store, facts)
             if not index.is_due:
                 return await intake.store.touch(facts.artifact_ref), True
         earlier = await intake.known(key) if refresh else None
@@ -121,8 +123,13 @@ async def fetch(
 
 async def pages(store: ArtifactStore, facts: Facts) -> list[str]:
     """Return the references of the pages that an index lists, in its order."""
+    return [page.ref for page in (await _read_index(store, facts)).pages.values()]
+
+
+async def _read_index(store: ArtifactStore, facts: Facts) -> Index:
+    """Return an index out of the store. It may have 10,000 lines: they are read in a thread."""
     text = await beginning(store, facts.artifact_ref)
-    return [page.ref for page in Index.read(text, facts).pages.values()]
+    return await anyio.to_thread.run_sync(Index.read, text, facts)
 
 
 @dataclass(slots=True)
@@ -167,9 +174,8 @@ class _Crawl:
                 if not self.index.source:
                     await self._discover()
                 self.index.retry()
-                self.queue.clear()
-                for url in self.index.waiting:
-                    self._push(url, 0)
+                self.queue = [("?" in url, 0, n, url) for n, url in enumerate(self.index.waiting)]
+                heapq.heapify(self.queue)
                 count = 1 if self.delay else self.intake.settings.fetch.per_host_concurrency
                 async with anyio.create_task_group() as tasks:
                     for _ in range(count):
@@ -233,11 +239,11 @@ class _Crawl:
         """Return the addresses below the prefix that sitemaps of this host name."""
         found: dict[str, None] = {}
         origin, prefix = self._origin, self.index.prefix
-        due = [(url, 1) for place in places if (url := normal_url(place))]
+        due = deque((url, 1) for place in places if (url := normal_url(place)).startswith(origin))
         seen: set[str] = set()
-        while due and len(seen) < _MOST_SITEMAPS and len(found) < MOST_KNOWN:
-            url, depth = due.pop(0)
-            if url in seen or not url.startswith(origin):
+        while due and len(seen) < MOST_SITEMAPS and len(found) < MOST_KNOWN:
+            url, depth = due.popleft()
+            if url in seen:
                 continue
             seen.add(url)
             if self.received > self.intake.settings.ingest.site_bytes:
@@ -246,14 +252,15 @@ class _Crawl:
                 await self._turn()
                 path = await self._download(url)
                 try:
-                    is_index, named = await anyio.to_thread.run_sync(read_sitemap, path, prefix)
+                    sitemap = await anyio.to_thread.run_sync(read_sitemap, path, prefix)
                 finally:
                     path.unlink(missing_ok=True)
-                if not is_index:
-                    found |= dict.fromkeys(named)
+                self.index.is_cut |= sitemap.has_more
+                if not sitemap.is_index:
+                    found |= dict.fromkeys(sitemap.addresses)
                 elif depth < _SITEMAP_DEPTH:
-                    named.sort(key=lambda sitemap: not is_below(sitemap, prefix))
-                    due += [(sitemap, depth + 1) for sitemap in named]
+                    due += [(address, depth + 1) for address in sitemap.addresses]
+        self.index.is_cut |= bool(due)
         return [url for url in found if url not in self.index.pages]
 
     async def _of_outline(self) -> list[str]:
@@ -264,32 +271,25 @@ class _Crawl:
             llms_txt = await outline(self.intake, facts)
         except FetchstashError:
             return []
-        return [url for url in await self._links(llms_txt) if url not in self.index.pages]
+        links = await self._links(llms_txt)
+        return [url for url in links.addresses if url not in self.index.pages]
 
-    async def _links(self, facts: Facts) -> list[str]:
-        """Return the pages below the prefix that a document links to; its canonical address first.
-
-        The address of the site itself is no canonical address of another page: sites that name it
-        on every page are frequent.
-        """
-        kind, prefix = facts.content_kind, self.index.prefix
-        if kind not in ("html", "markdown", "text"):
-            return [""]
+    async def _links(self, facts: Facts) -> PageLinks:
+        """Return the pages below the prefix that a document links to, and its canonical address."""
+        if facts.content_kind not in ("html", "markdown", "text"):
+            return PageLinks("", (), has_more=False)
         async with self.intake.store.open_raw(facts.artifact_ref) as raw:
-            read = partial(page_links, raw, kind, facts.charset, facts.final_url)
-            canonical, links = await anyio.to_thread.run_sync(read)
-        canonical = normal_url(canonical)
-        own = canonical if is_below(canonical, prefix) and canonical != prefix else ""
-        below = (url for url in map(normal_url, links) if is_below(url, prefix))
-        pages = (url for url in below if not _NO_PAGE.search(url.partition("?")[0]))
-        return [own, *(url for url in pages if mask_url(url) == url)]
+            read = partial(links_below, raw, facts, self.index.prefix)
+            return await anyio.to_thread.run_sync(read)
 
     def _learn(self, urls: Iterable[str], depth: int) -> None:
         """Put addresses that are new behind those that wait."""
-        for url in urls:
-            if url and not self.index.knows(url) and self.index.count < MOST_KNOWN:
-                self.index.wait(url)
-                self._push(url, depth)
+        new = [url for url in urls if not self.index.knows(url)]
+        room = max(MOST_KNOWN - self.index.count, 0)
+        self.index.is_cut |= len(new) > room
+        for url in new[:room]:
+            self.index.wait(url)
+            self._push(url, depth)
 
     def _push(self, url: str, depth: int) -> None:
         heapq.heappush(self.queue, ("?" in url, depth, len(self.queue) + self.asked, url))
@@ -353,9 +353,10 @@ class _Crawl:
 
     async def _add(self, url: str, facts: Facts, depth: int) -> None:
         """List a page, unless it is listed under another address; learn what it links to."""
-        canonical, *links = await self._links(facts)
+        links = await self._links(facts)
         final = normal_url(facts.final_url) or url
-        names = {url, final, canonical or final}
+        canonical = links.canonical or final
+        names = {url, final, canonical}
         if same := self.index.same_as(names):
             if url in self.index.names:
                 self.index.waiting.pop(url, None)
@@ -367,14 +368,15 @@ class _Crawl:
                     await self.intake.store.delete(facts.artifact_ref)
         else:
             title = clean_line(facts.title or facts.name)
-            address = mask_url(canonical or final)
+            address = mask_url(canonical)
             page = Page(facts.artifact_ref, facts.extracted_chars or 0, address, clip(title, 200))
             self.index.add(page, names)
             if self.progress:
                 there = len(self.index.pages)
                 self.progress(there, max(min(there + len(self.index.waiting), self.most), there))
         if self.index.source in ("", "links"):
-            self._learn(links, depth + 1)
+            self.index.is_cut |= links.has_more
+            self._learn(links.addresses, depth + 1)
 
     async def _turn(self) -> None:
         """Wait until the site may be asked again."""
@@ -399,8 +401,11 @@ class _Crawl:
     async def _save(self) -> None:
         """Write the index as it is now."""
         async with self.saving:
-            text, outline = self.index.text()
-            store, index = self.intake.store, self.index
+            index = self.index.snapshot()
+            path = new_file(self.intake.store.spool, "site-")
+            write = partial(_written, index, path)
+            length, outline, cost = await anyio.to_thread.run_sync(write)
+            store = self.intake.store
             reason = self.stopped or "it is not all fetched yet"
             left = len(index.waiting)
             known = self.facts or Facts(
@@ -423,13 +428,10 @@ class _Crawl:
                 evidence=index.evidence,
                 incomplete=f"{counted(left, 'page')} not fetched: {reason}" if left else "",
                 outline=outline,
-                text_tokens=tokens.estimate(text),
+                text_tokens=cost,
                 text_tokens_exact=False,
-                is_oversized=len(text) > self.intake.settings.views.inline_threshold,
+                is_oversized=length > self.intake.settings.views.inline_threshold,
             )
-            path = new_file(store.spool, "site-")
-            write: Callable[[], object] = partial(path.write_text, text, encoding="utf-8")
-            await anyio.to_thread.run_sync(write)
             if self.facts is None:
                 raw = new_file(store.spool, "site-")
                 raw.write_text(f"{index.prefix}\n", encoding="utf-8")
@@ -438,3 +440,10 @@ class _Crawl:
                 ref = self.facts.artifact_ref
                 self.facts = await store.replace_text(ref, path, facts, Ranges(), known=self.facts)
             self.saved_at = anyio.current_time()
+
+
+def _written(index: Index, path: Path) -> tuple[int, tuple[Heading, ...], int]:
+    """Write an index as text; return its characters, its outline and its tokens. Blocking."""
+    text, outline = index.text()
+    path.write_text(text, encoding="utf-8")
+    return len(text), outline, tokens.estimate(text)

@@ -364,9 +364,10 @@ def test_links_are_read_out_of_the_bytes_of_a_page(
     file = tmp_path / "page"
     file.write_text(body)
     host = "https://site.example"
-    named, found = page_links(file, "html", "utf-8", f"{host}/docs/a")
-    plain = [link.removeprefix(host) for link in found]
-    assert (named.removeprefix(host), plain) == (canonical, links.split())
+    found = page_links(file, "html", "utf-8", f"{host}/docs/a")
+    plain = [link.removeprefix(host) for link in found.addresses]
+    assert not found.has_more
+    assert (found.canonical.removeprefix(host), plain) == (canonical, links.split())
 
 
 # --- llms.txt ---------------------------------------------------------------------------------
