@@ -187,6 +187,8 @@ def _block(
     chars = OF_SEVERAL_CHARS if several else NAME_CHARS
     unread = unread_lines(item.artifact.unread, word)
     head = [facts_line(subject, chars), *condition_lines(subject, word), *unread]
+    if item.artifact.note:
+        head.append(f"[{item.artifact.note}]")
     if item.artifact.excerpt.no_section:
         head.append("[The page has no section of the fragment in its URL.]")
     # A picture is shown, and the line on unread pages has the call for them.

@@ -109,7 +109,7 @@ async def _answer(
     opener, answers = ctx.lifespan_context, params.input_responses
     host, meta = opener.host(ctx), dict[str, Any]()
     try:
-        tool = tool_named(params.name, tools)
+        tool = tool_named(params.name, tools, params.arguments)
         stash = with_views(await opener.get(ctx, answers), host.limits)
         run = partial(answer, stash, host, tool, params.arguments or {}, reports)
         try:

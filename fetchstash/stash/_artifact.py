@@ -22,7 +22,8 @@ class StoredDocument:
     """The facts of a fetched document or file.
 
     ``cache`` says that a stored copy answered; ``image`` is a fetched image as a picture;
-    ``unread`` are pages without text.
+    ``unread`` are pages without text; ``note`` says how the URL was understood, where that is not
+    as it was written.
     """
 
     facts: Facts
@@ -31,6 +32,7 @@ class StoredDocument:
     cache: CacheUse | None = None
     image: Picture | None = None
     unread: Unread | None = None
+    note: str = ""
 
     def __str__(self) -> str:
         return summary(self.facts)

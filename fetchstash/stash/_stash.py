@@ -17,6 +17,7 @@ from fetchstash.errors import (
     BadArgument,
     Call,
     FetchstashError,
+    HttpError,
     NoText,
     OutOfRange,
     StoreError,
@@ -38,11 +39,13 @@ from fetchstash.system.processes import new_file
 from fetchstash.text import ViewLimits, clip
 from fetchstash.text.hygiene import clean_line
 from fetchstash.text.ranges import Unit
+from fetchstash.text.urls import without_ending
 
 MAX_URLS = 10
 MAX_REFS = 10
 EXPORT_CHARS = 2**20
 """Characters of a text that an export reads at a time."""
+_LEADS_NOWHERE = (400, 404, 410)
 _log = logging.getLogger("fetchstash.stash")
 
 
@@ -79,14 +82,30 @@ class Stash:
         ``max_chars`` characters (views.inline_threshold if None) needs no preview. ``refresh`` asks
         the server even where the stored copy is still fresh. ``progress`` is called with the bytes
         that came, and of how many if the server says so, ``reading`` with the pages that were read.
+        Where a URL leads to nothing that ends in a full stop or a bracket, as in a sentence, it is
+        fetched without that, and ``Artifact.note`` says so.
         """
         _check_one(url)
         limit, deadline = self._preview_limit(max_chars), self._deadline()
-        facts, cache = await self.intake.url(
-            url, refresh=refresh, progress=progress, on_page=reading
-        )
+        take = partial(self.intake.url, refresh=refresh, progress=progress, on_page=reading)
+        note = ""
+        try:
+            facts, cache = await take(url)
+        except (BadArgument, HttpError) as error:
+            shorter = without_ending(url)
+            if not shorter or error.details.get("status", 404) not in _LEADS_NOWHERE:
+                raise
+            try:
+                facts, cache = await take(shorter)
+            except FetchstashError:
+                raise error from None
+            note = (
+                f"Fetched without the {url[len(shorter) :]!r} at its end: with it {_fate(error)}."
+            )
         facts = await self.scans.first_pages(facts, limit, deadline, reading)
-        return await self._artifact(facts, focus, limit, cache, fragment=urldefrag(url).fragment)
+        fragment = urldefrag(url).fragment
+        artifact = await self._artifact(facts, focus, limit, cache, fragment=fragment)
+        return replace(artifact, note=note)
 
     async def fetch_many(
         self,
@@ -441,6 +460,13 @@ def with_views(stash: Stash, views: ViewLimits) -> Stash:
         return stash
     settings = replace(stash.settings, views=views)
     return replace(stash, settings=settings, documents=replace(stash.documents, settings=settings))
+
+
+def _fate(error: BadArgument | HttpError) -> str:
+    """Return how a URL failed, as a clause."""
+    if isinstance(error, HttpError):
+        return f"the server answers {error.details['status']}"
+    return "it is no URL"
 
 
 def _check_one(url: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from urllib.parse import quote, unquote_to_bytes, urljoin
 
-from fetchstash.errors import BadArgument, FetchFailed, FetchstashError, Refused
+from fetchstash.errors import BadArgument, Call, FetchFailed, FetchstashError, Refused
 
 # URL Standard, forbidden domain code points: C0 controls, space, DEL, % and a URL's delimiters.
 _FORBIDDEN = re.compile(r"[\x00-\x20\"#%/:<>?@\[\\\]^`{|}\x7f]")
@@ -199,8 +199,7 @@ def parse(text: str, max_chars: int) -> Target:
         raise BadArgument(what, "Give it without them.")
     scheme_match = _ABSOLUTE.match(text)
     if scheme_match is None:
-        advice = "Put https:// before it." if _HOST_FIRST.match(text) else _REWRITE
-        raise BadArgument("This is no absolute URL: it has no scheme.", advice)
+        raise _no_scheme(text)
     scheme = scheme_match[1].lower()
     if scheme not in _DEFAULT_PORTS:
         what = "The URL's scheme is neither http nor https."
@@ -215,6 +214,72 @@ def parse(text: str, max_chars: int) -> Target:
         f"?{quote(query, safe=_QUERY_SAFE)}" if mark else ""
     )
     return Target(scheme, host, address, port, target)
+
+
+def _no_scheme(text: str) -> BadArgument:
+    """Return the error for what does not begin as a URL does, with the URL if one is in it."""
+    found = urls_in(text)
+    if len(found) == 1 and found[0] != text and _WEB.match(found[0]):
+        return BadArgument("There is more than a URL.", "Try {}.", Call("fetch", {"url": found[0]}))
+    if _HOST_FIRST.match(text):
+        whole = Call("fetch", {"url": f"https://{text}"})
+        return BadArgument("This is no absolute URL: it has no scheme.", "Try {}.", whole)
+    has_scheme = "://" in text
+    what = "It does not begin with http:// or https://." if has_scheme else "It has no scheme."
+    return BadArgument(f"This is no absolute URL. {what}", _REWRITE)
+
+
+_WEB = re.compile(r"https?://", re.IGNORECASE)
+_LINK = re.compile(
+    r"!?\[[^\]\n]{0,1000}\]\(\s{0,9}<?(https?://[^\s<>]{1,9000}?)>?(?:\s+\"[^\"]*\")?\s{0,9}\)"
+)
+"""A Markdown link, up to the bracket that closes it."""
+_AROUND = "\"'`*,;<>\u201c\u201d\u2018\u2019\u00ab\u00bb"
+"""What stands around a URL in a text, and is not at the end of one."""
+_MOST_URLS = 100
+
+
+def urls_in(text: str) -> list[str]:
+    """Return the URLs of what should be one: without a link's words, quotes and angle brackets.
+
+    What has none is returned as it is. Blanks, and commas outside of a query, separate several.
+    """
+    text = text.strip()
+    if links := _LINK.findall(text):
+        return [_balanced(text, url) for url in links[:_MOST_URLS]]
+    bare = text.strip(_AROUND + " ")
+    if not _WEB.search(bare):
+        return [bare if "." in bare else text]
+    # A URL in a path or a query follows a "/", "=" or "%": it is no other URL.
+    begins = [0, *(m.start() for m in _WEB.finditer(bare) if m.start() and _parts(bare, m.start()))]
+    if len(begins) > _MOST_URLS:
+        return [text]
+    pieces = [bare[a:b] for a, b in zip(begins, [*begins[1:], len(bare)], strict=True)]
+    if len(pieces) > 1:
+        pieces = [piece.split()[0].strip(_AROUND + "[]{}") for piece in pieces if piece.strip()]
+        pieces = [piece if "(" in piece else piece.strip(")") for piece in pieces]
+    return [piece for piece in pieces if _WEB.match(piece)] or [bare]
+
+
+def _parts(text: str, place: int) -> bool:
+    """Return whether another URL may begin here: after a blank, a sign, or a comma of no query."""
+    before = text[place - 1]
+    return before.isspace() or before in "<\"'`([" or (before in ",;|" and "?" not in text[:place])
+
+
+def _balanced(text: str, url: str) -> str:
+    """Return the URL of a Markdown link with the bracket that belongs to it: ``…/Wall_(sea)``."""
+    after = text[text.index(url) + len(url) :]
+    return f"{url})" if url.count("(") > url.count(")") and after.startswith("))") else url
+
+
+_ENDINGS = ".,;:!?)]}>*'\"`\u2019\u201d"
+
+
+def without_ending(url: str) -> str:
+    """Return a URL without the signs at its end that may be a sentence's; "" if it has none."""
+    shorter = url.rstrip(_ENDINGS)
+    return shorter if shorter != url and _WEB.match(shorter) else ""
 
 
 def join(base: Target, reference: str, max_chars: int) -> Target:

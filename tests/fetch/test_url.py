@@ -214,7 +214,7 @@ def test_every_address_reads_as_itself(address: object) -> None:
         ("http://2130706433/", "Write the host as 127.0.0.1."),
         ("http:///page", "The URL's host is missing. Give the whole URL, such as https://exam"),
         ("https://example.org/a\n", "Give it without them."),
-        ("example.org/page", "Put https:// before it."),
+        ("example.org/page", "Try stash.fetch(url='https://example.org/page')."),
         ("no page", "Give the whole URL, such as https://example.org/page."),
     ],
 )

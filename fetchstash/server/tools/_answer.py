@@ -21,7 +21,8 @@ from fetchstash.config import Settings, is_secret_name
 from fetchstash.errors import BadArgument, FetchstashError, did_you_mean, type_checked
 from fetchstash.fetch import mask_url
 from fetchstash.render import Host, Value, View, error_view, view_of
-from fetchstash.server.tools._arguments import checked
+from fetchstash.server.tools._arguments import checked, meant, plain
+from fetchstash.server.tools._shapes import understood
 from fetchstash.server.tools._specs import (
     NO_REPORTS,
     Arguments,
@@ -183,13 +184,47 @@ def _lines(body: str) -> list[Span]:
     return spans
 
 
+_BEGINNING = re.compile(r"(art_[a-z2-7]{5,25})(?:\u2026|\.{2,3})?")
+_MOST_LISTED = 1_000
+"""Artifacts of a run among which a beginning is looked for."""
+
+
+async def _with_whole_refs(stash: Stash, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments with the whole reference where one of the run's begins as is given."""
+    names = ("artifact_ref", "artifact_refs")
+    given = [ref for name in names for ref in _as_list(arguments.get(name))]
+    beginnings = [match[1] for ref in given if (match := _BEGINNING.fullmatch(ref))]
+    if not beginnings:
+        return arguments
+    refs = [facts.artifact_ref for facts in await stash.list(limit=_MOST_LISTED)]
+
+    def whole(ref: str) -> str:
+        match = _BEGINNING.fullmatch(ref)
+        found = [known for known in refs if match and known.startswith(match[1])]
+        if len(found) > 1:
+            some = ", ".join(found[:5])
+            what = f"{len(found)} references begin with {clip(ref, 40)}: {some}."
+            raise BadArgument(what, "Give one of them whole.")
+        return found[0] if found else ref
+
+    return arguments | {
+        name: whole(value) if isinstance(value, str) else [whole(ref) for ref in value]
+        for name in names
+        if (value := arguments.get(name))
+    }
+
+
+def _as_list(value: str | list[str] | None) -> list[str]:
+    return [value] if isinstance(value, str) else value or []
+
+
 async def answer(
     stash: Stash, host: Host, tool: ToolSpec, arguments: Arguments, reports: Reports = NO_REPORTS
 ) -> View:
     """Check a tool's arguments, run it, and return the view. Raises FetchstashError."""
     call = LoggedCall(stash.settings, tool.name, arguments)
     try:
-        checked_arguments = checked(tool, arguments)
+        checked_arguments = await _with_whole_refs(stash, checked(tool, arguments))
         value = await tool.run(stash, checked_arguments, reports)
         view = view_of(host, value, checked_arguments.get("maxChars"))
     except BaseException as error:
@@ -199,12 +234,36 @@ async def answer(
     return view
 
 
-def tool_named(name: str, tools: Mapping[str, ToolSpec]) -> ToolSpec:
-    """Return a tool by its name. Raises BadArgument for an unknown one, and names the nearest."""
-    if name not in tools:
-        advice = did_you_mean(name, tools) or f"There are {', '.join(tools)}."
-        raise BadArgument(f"There is no tool {clip(name, 60)!r}.", advice)
-    return tools[name]
+_OTHER_TOOLS = {
+    "fetch": "fetchurl webfetch fetchpage fetchwebpage geturl readurl url open openurl browse "
+    "browsepage visit navigate scrape download http httpget fetchcontent loadurl",
+    "read": "getcontent readcontent readmore continue get getartifact readartifact",
+    "grep": "find findtext regex regexsearch searchtext",
+    "slice": "readpart readlines readpages part section",
+    "search": "searchcontent searchartifacts fulltextsearch query",
+    "info": "list ls listartifacts history metadata describe",
+    "fetch_site": "crawl crawlsite site sitemap spider",
+    "add_file": "readfile openfile addfile file",
+}
+"""What other servers call such tools, by the action of ours, in lower case without _ and -."""
+
+
+def tool_named(
+    name: str, tools: Mapping[str, ToolSpec], arguments: Arguments | None = None
+) -> ToolSpec:
+    """Return a tool by its name. Raises BadArgument for an unknown one, and names the nearest.
+
+    The error of a name that other servers have carries the whole call, with these arguments.
+    """
+    if name in tools:
+        return tools[name]
+    what = f"There is no tool {clip(name, 60)!r}."
+    for tool in tools.values():
+        others = (plain(tool.action), *_OTHER_TOOLS.get(tool.action, "").split())
+        if plain(name) in others:
+            call, _ = meant(tool, understood(tool, arguments or {}))
+            raise BadArgument(what, "Try {}.", call)
+    raise BadArgument(what, did_you_mean(name, tools) or f"There are {', '.join(tools)}.")
 
 
 _TYPES: dict[str, Any] = {"string": str, "integer": int, "boolean": bool, "array": list[str]}

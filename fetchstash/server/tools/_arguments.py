@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from fetchstash.errors import BadArgument, Call, between, did_you_mean
+from fetchstash.server.tools._shapes import understood
 from fetchstash.server.tools._specs import Schema, ToolSpec
 from fetchstash.text import clip
 
@@ -172,7 +173,7 @@ def checked(tool: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """
     present = {
         name: value
-        for name, value in arguments.items()
+        for name, value in understood(tool, arguments).items()
         if value is not None and name not in HOST_ARGUMENTS
     }
     for name in present:
