@@ -57,6 +57,13 @@ def test_importing_it_imports_no_room_and_no_library() -> None:
     assert out.split() == ["fetchstash", "fetchstash.system"]
 
 
+@pytest.mark.slow
+def test_the_command_is_a_module_too() -> None:
+    command = [sys.executable, "-P", "-m", "fetchstash", "--version"]
+    out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert out == f"fetchstash, version {fetchstash.__version__}\n"
+
+
 @pytest.mark.in_process
 @pytest.mark.anyio
 @pytest.mark.usefixtures("environment")

@@ -76,7 +76,7 @@ def make_bundle(wheel: Path) -> Path:
     """Write the MCP bundle, which is a zip, and return its path."""
     bundle = DIST / f"fetchstash-{__version__}.mcpb"
     with zipfile.ZipFile(bundle, "w", zipfile.ZIP_DEFLATED) as file:
-        file.write(ROOT / "manifest.json", "manifest.json")
+        file.write(ROOT / "deploy" / "registries" / "manifest.json", "manifest.json")
         file.writestr("pyproject.toml", bundle_project(wheel))
         file.write(ROOT / "deploy" / "server.py", "server.py")
         file.write(wheel, wheel.name)

@@ -17,6 +17,7 @@ from scripts.parts import all as ci, frameworks, packages
 
 ROOT = Path(__file__).parents[2]
 LOCKS = ROOT / "requirements" / "tools"
+REGISTRIES = ROOT / "deploy" / "registries"
 TOOLS = tomllib.loads((ROOT / "requirements" / "tools.toml").read_text())
 PART = """
 import subprocess, sys
@@ -146,20 +147,21 @@ def test_the_bundle_installs_the_versions_of_the_lock(bundle: zipfile.ZipFile) -
 
 
 def test_the_manifest_lists_the_tools() -> None:
-    tools = json.loads((ROOT / "manifest.json").read_text())["tools"]
+    tools = json.loads((REGISTRIES / "manifest.json").read_text())["tools"]
     named = {tool["name"]: tool["description"] for tool in tools}
     assert named == {spec.name: spec.description for spec in tool_specs(load({}))}
 
 
 def test_all_that_names_a_version_names_this_one() -> None:
-    said = json.loads((ROOT / "server.json").read_text())
-    named = [said, *said["packages"], json.loads((ROOT / "manifest.json").read_text())]
+    said = json.loads((REGISTRIES / "server.json").read_text())
+    named = [said, *said["packages"], json.loads((REGISTRIES / "manifest.json").read_text())]
     assert {item["version"] for item in named} == {__version__}
     assert f"version: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 def test_server_json_keeps_the_rules_of_the_registry_and_readme_proves_its_name() -> None:
-    said, readme = json.loads((ROOT / "server.json").read_text()), (ROOT / "README.md").read_text()
+    said = json.loads((REGISTRIES / "server.json").read_text())
+    readme = (ROOT / "README.md").read_text()
     assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", said["name"])
     assert f"<!-- mcp-name: {said['name']} -->" in readme
     assert all(1 <= len(said[name]) <= 100 for name in ("title", "description"))

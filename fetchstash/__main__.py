@@ -1,0 +1,5 @@
+"""Run the command: ``python -m fetchstash``, where the script ``fetchstash`` is not on the path."""
+
+from fetchstash.cli import main
+
+main()
