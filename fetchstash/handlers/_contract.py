@@ -110,6 +110,10 @@ def _takes_facts(
     return lambda method: method
 
 
+MAX_LEFT_OUT = 50_000
+"""Characters of what a text leaves out that are kept beside it."""
+
+
 @dataclass(slots=True)
 class Extracted:
     """The text and the facts that a handler reads out of one document.
@@ -117,12 +121,15 @@ class Extracted:
     ``parts`` is consumed once, in order; None: the document has no text (an image, a binary). Call
     ``learn`` at any time before the last part: ``facts`` are read after it. The outline in
     ``facts`` is the document's own (bookmarks); headings in the text go with their part.
+    ``left_out`` is what the text leaves out, as the path "left_out" gives it: kept if it is short,
+    so that searching it reads no document again.
     """
 
     parts: Iterable[Part] | None
     facts: DocumentFacts = field(default_factory=DocumentFacts)
     preview: Preview = field(default_factory=Preview)
     cause: Cause | None = None
+    left_out: str = ""
 
     @_takes_facts(DocumentFacts)
     def learn(self, **facts: Any) -> None:

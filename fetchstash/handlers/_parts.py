@@ -283,6 +283,7 @@ class Beside:
         """Add how much is left out to the facts."""
         sizes = {region: sum(map(len, texts)) for region, texts in self._texts.items()}
         if sizes:
+            extracted.left_out = self.left_out()
             extracted.learn(
                 left_out_chars=sum(sizes.values()),
                 left_out=", ".join(f"{region} {size:,}" for region, size in sizes.items()),

@@ -225,12 +225,17 @@ class Documents:
     async def count_left_out(self, facts: Facts, query: GrepQuery) -> int:
         """Return the number of matching lines that the text of a web page leaves out.
 
-        The handler reads them out of the page again: keeping them would be a third blob. Where it
-        cannot, the count is 0.
+        What is too long to be kept beside the text the handler reads out of the page again. Where
+        it cannot, the count is 0.
         """
         if not facts.left_out_chars:
             return 0
         with suppress(FetchstashError):
+            if facts.extracted_chars is not None:
+                async with self.text(facts.artifact_ref) as reader:
+                    kept = reader.ranges.left_out
+                if kept:
+                    return await anyio.to_thread.run_sync(count_matches, kept, query)
             value = await self.part(facts, path="left_out", unit="chars")
             if not isinstance(value, handlers.Picture):
                 return await anyio.to_thread.run_sync(count_matches, value.text, query)

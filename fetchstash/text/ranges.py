@@ -66,18 +66,21 @@ class Ranges:
 
     ``pages[i]`` is the character at which page ``i + 1`` begins; it ends where the next begins, the
     last at the end of the text. ``preview`` is what the handler would show where the whole
-    fits (without text: the document's own).
+    fits (without text: the document's own). ``left_out`` is what the text leaves out, where that is
+    short enough to be kept ("": the handler reads it out of the document again).
     """
 
     pages: tuple[int, ...] = ()
     tables: tuple[Table, ...] = ()
     preview: Preview = field(default_factory=Preview)
+    left_out: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data, as stored and as sent by the worker."""
         preview = {name: getattr(self.preview, name) for name in Preview.__slots__}
         tables = [[t.title, t.first_line, t.rows, t.columns] for t in self.tables]
-        return {"pages": list(self.pages), "tables": tables, "preview": preview}
+        left_out = {"left_out": self.left_out} if self.left_out else {}
+        return {"pages": list(self.pages), "tables": tables, "preview": preview, **left_out}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Ranges":
@@ -89,4 +92,5 @@ class Ranges:
                 for t, first, rows, cols in data["tables"]
             ),
             preview=Preview(**data["preview"]),
+            left_out=str(data.get("left_out", "")),
         )

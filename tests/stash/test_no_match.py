@@ -7,6 +7,7 @@ import pytest
 from fetchstash.errors import BadPattern, Call
 from fetchstash.render import as_shown
 from fetchstash.stash import Stash
+from tests.loopback import Site
 from tests.stash.conftest import Put
 
 pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
@@ -101,3 +102,29 @@ async def test_no_call_is_printed_that_finds_nothing(pattern: str, stash: Stash,
     except BadPattern as error:
         shown = as_shown(error)
     assert "artifact_" not in shown.replace(ref, "")
+
+
+async def test_what_a_page_leaves_out_is_searched_without_reading_the_page_again(
+    stash: Stash, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    menu = "".join(f'<li><a href="/{n}">Menu entry {n}</a></li>' for n in range(60))
+    words = "<p>The keeper wrote down the wind and the height of the water that day.</p>" * 20
+    url = site.put(
+        "/page.html",
+        f"<html><body><nav><ul>{menu}</ul></nav><main><h1>Log</h1>{words}</main>"
+        "<footer>Printed by Gull Press</footer></body></html>",
+    )
+    artifact = await stash.fetch(url)
+    assert artifact.facts.left_out_chars
+    part = await stash.slice(artifact.ref, path="left_out")
+    async with stash.documents.text(artifact.ref) as reader:
+        assert reader.ranges.left_out == part.text
+
+    async def never(*_: Any) -> None:
+        pytest.fail("the page is read again")
+
+    monkeypatch.setattr(stash.documents.extractor, "part", never)
+    [here] = (await stash.grep("Gull Press", [url])).artifacts
+    assert (here.total, here.left_out) == (0, 1)
+    found = await stash.search("gull press keeper", [url])
+    assert found.left_out == {artifact.ref: 1}

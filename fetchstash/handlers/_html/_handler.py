@@ -7,7 +7,14 @@ from operator import not_
 from pathlib import Path
 
 from fetchstash.handlers import _leads
-from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText
+from fetchstash.handlers._contract import (
+    MAX_LEFT_OUT,
+    Extracted,
+    Hints,
+    Part,
+    PartRequest,
+    PartText,
+)
 from fetchstash.handlers._html import PageReason, _blocks, _content, _element, _reading
 from fetchstash.handlers._html._inline import Inline
 from fetchstash.handlers._html._reading import PICTURE, Reading
@@ -76,6 +83,7 @@ class HtmlHandler:
                 filled_paths=_reading.filled(reading),
             ),
         )
+        extracted.left_out = _left_out(reading) if left_out_chars <= MAX_LEFT_OUT else ""
         if not reading.content:
             tags = PageReason.PAGE_TAGS.cause(limit=_element.MAX_TAGS)
             extracted.fail(tags if cut else PageReason.PAGE_WITHOUT_TEXT.cause())
@@ -115,10 +123,18 @@ class HtmlHandler:
             text = _reading.data(reading)
         elif path == "images" or path.startswith(PICTURE):
             text = _reading.images(reading, path)
+        elif path == "left_out":
+            text = _left_out(reading)
         else:
             parts = _blocks.parts(_chosen(path, reading), reading.inline())
             text = "".join(part.text for part in parts)
         return part_text(text[: request.limits.max_chars], request)
+
+
+def _left_out(reading: Reading) -> str:
+    """Return what is on the page and not in its text."""
+    blocks = compress(reading.blocks, map(not_, reading.keep))
+    return "".join(part.text for part in _blocks.parts(blocks, reading.inline()))
 
 
 def _chosen(path: str, reading: Reading) -> Iterable[_blocks.Block]:
@@ -128,8 +144,6 @@ def _chosen(path: str, reading: Reading) -> Iterable[_blocks.Block]:
         return blocks
     if path == "tables":
         return (block for block in blocks if block.kind == _blocks.TABLE)
-    if path == "left_out":
-        return compress(blocks, map(not_, keep))
     numbers = _content.section(blocks, reading.page.body, path[1:])
     if numbers is None:
         raise PageReason.PAGE_NO_SECTION.error()

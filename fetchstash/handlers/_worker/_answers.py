@@ -15,6 +15,7 @@ from typing import Any, get_args
 
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers._contract import (
+    MAX_LEFT_OUT,
     ContentKind,
     Decision,
     Extraction,
@@ -195,7 +196,12 @@ def extraction(
         tokens=done.count("tokens") if "tokens" in done.data else pieces.chars // 4,
         tokens_exact=done.is_true("tokens_exact"),
         notes=(f"read by plugin {pieces.plugin}",) if pieces.plugin else (),
-        ranges=Ranges(tuple(pieces.pages), tuple(pieces.tables), _preview(done.member("preview"))),
+        ranges=Ranges(
+            tuple(pieces.pages),
+            tuple(pieces.tables),
+            _preview(done.member("preview")),
+            done.text("left_out_text", MAX_LEFT_OUT) if "left_out_text" in done else "",
+        ),
         **facts,
     )
 

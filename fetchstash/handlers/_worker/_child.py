@@ -19,7 +19,15 @@ from typing import Any, BinaryIO
 
 from fetchstash.errors import FetchstashError
 from fetchstash.handlers import _registry
-from fetchstash.handlers._contract import Decision, Extracted, Hints, Part, PartRequest, Picture
+from fetchstash.handlers._contract import (
+    MAX_LEFT_OUT,
+    Decision,
+    Extracted,
+    Hints,
+    Part,
+    PartRequest,
+    Picture,
+)
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._reasons import Cause, Reason
 from fetchstash.handlers._worker import _plugins, _protocol as protocol
@@ -303,7 +311,16 @@ def _facts(extracted: Extracted) -> dict[str, Any]:
         "sample": sample if len(sample) <= protocol.MAX_PREVIEW else "",
     }
     cause = extracted.cause.to_json() if extracted.cause else None
-    return protocol.facts_json(extracted.facts) | {"cause": cause, "preview": preview}
+    told = {"cause": cause, "preview": preview, "left_out_text": _kept(extracted.left_out)}
+    return protocol.facts_json(extracted.facts) | told
+
+
+def _kept(left_out: str) -> str:
+    """Return what the text leaves out, clean; "" where that is too much to keep."""
+    if len(left_out) > MAX_LEFT_OUT:
+        return ""
+    kept = clean(left_out).text
+    return kept if len(kept) <= MAX_LEFT_OUT else ""
 
 
 def _cause(error: BaseException) -> Cause:
