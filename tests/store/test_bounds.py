@@ -56,7 +56,7 @@ def test_a_search_reads_a_bounded_number_of_passages_and_still_finds_the_best(
     whole = rank(text, "needle server", 5)
     monkeypatch.setattr(_passages, "CANDIDATES", 3)
     ranked = rank(text, "needle server", 5)
-    assert 1 < len(ranked) <= 3
+    assert 0 < len(ranked) <= 3  # all others hold "server" alone, which says nothing here
     assert [p.first_line for p in ranked] == [p.first_line for p in whole[: len(ranked)]]
 
 
