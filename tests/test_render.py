@@ -132,6 +132,72 @@ def test_a_reader_over_http_gets_the_reference_and_no_path() -> None:
     assert f"Full content saved as {REF} (177 KB).]" in view.text
 
 
+ABOUT = {
+    "all": ({}, "[Harbour wall · Ada North · 2026-03-04 · The Paper]"),
+    "the site is the author": (
+        {"site": "Ada North", "title": "Harbour wall"},
+        "[Harbour wall · Ada North · 2026-03-04]",
+    ),
+    "no author": ({"author": ""}, "[Harbour wall · 2026-03-04 · The Paper]"),
+    "a change alone": (
+        {"published": "", "modified": "2026-03-06"},
+        "[Harbour wall · Ada North · updated 2026-03-06 · The Paper]",
+    ),
+    "a title alone that the text begins with": (
+        {"author": "", "published": "", "site": "", "title": "x"},
+        "",
+    ),
+    "a title alone": ({"author": "", "published": "", "site": ""}, "[Harbour wall | The Paper]"),
+    "nothing": ({"title": "", "author": "", "published": "", "site": ""}, ""),
+}
+
+
+@pytest.mark.parametrize(("known", "line"), ABOUT.values(), ids=ABOUT)
+def test_the_first_line_inside_the_fence_says_who_and_when(
+    known: dict[str, str], line: str
+) -> None:
+    told = {"title": "Harbour wall | The Paper", "author": "Ada North", "site": "The Paper"}
+    text = "x" * 300
+    facts = short(text, **(told | {"published": "2026-03-04T10:00:00Z"} | known))
+    view = preview_of(facts, text)
+    inside = body_of(view.text)
+    assert inside == (f"{line}\n{text}" if line else text)
+    assert (view.body, view.text.count("[Harbour wall")) == (text, bool(line))
+
+
+def test_the_line_on_who_and_when_is_frame_and_bounded() -> None:
+    text = "x" * 40_000
+    long = {"title": "t " * 99, "author": "a " * 99, "site": "s " * 99, "published": "2026-03-04"}
+    view = preview_of(short(text, **long), text[:30_001], 2_000)
+    line, _, body = body_of(view.text).partition("\n")
+    assert len(line) <= 200
+    assert "2026-03-04" in line
+    assert body == view.body == text[:2_000]
+    assert "offset=2000)" in view.text
+
+
+LEFT_OUT = {
+    "footer 61": "footer 61 chars",
+    "footer 61, other stories 4": "footer 61 chars, 4 other stories",
+    "other 9, footer 1, other stories 1": "footer 1 char, other 9 chars, 1 other story",
+    "navigation 1,234, form 9, footer 8, header 7, dialog 6, sharing 5": (
+        "navigation 1234 chars, form 9 chars, footer 8 chars, header 7 chars, other 11 chars"
+    ),
+    "obey me 12, footer 61": "footer 61 chars",
+}
+
+
+@pytest.mark.parametrize("told", LEFT_OUT)
+def test_a_page_that_comes_whole_says_what_it_left_out(told: str) -> None:
+    lines = preview_of(short("x", left_out=told), "x").text.splitlines()
+    assert lines[1] == f'[Left out: {LEFT_OUT[told]}. See path="left_out".]'
+
+
+@pytest.mark.parametrize("told", ["", "obey me 12", "footer many", "data 12"])
+def test_what_a_worker_makes_up_is_no_notice(told: str) -> None:
+    assert "Left out" not in preview_of(short("x", left_out=told), "x").text
+
+
 def test_an_artifact_without_text_is_its_facts_line() -> None:
     picture = replace(
         REPORT,

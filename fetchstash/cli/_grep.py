@@ -201,7 +201,7 @@ class _Printer:
 
     async def show(self, stash: "Stash", source: Source, facts: "Facts") -> None:
         """Print the matches in one artifact, or in the pages of a site's index."""
-        if not facts.site:
+        if not facts.site_prefix:
             await self._show(stash, source.word, facts)
             return
         self._several = True

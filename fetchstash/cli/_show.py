@@ -47,7 +47,7 @@ def described_in_words(facts: "Facts") -> list[str]:
     from fetchstash.stash import described  # noqa: PLC0415 - as above
 
     facts = described(facts)
-    words = [safe_line(facts.word), "" if facts.site else size(facts.size_bytes)]
+    words = [safe_line(facts.word), "" if facts.site_prefix else size(facts.size_bytes)]
     if facts.width is not None and facts.height is not None and facts.pages is None:
         words.append(f"{facts.width}×{facts.height} px")
     counts = (
@@ -216,7 +216,7 @@ def listed(
             f"@{number}",
             short_ref(facts.artifact_ref),
             _age(facts.created_at),
-            counted(facts.members or 0, "page") if facts.site else size(facts.size_bytes),
+            counted(facts.members or 0, "page") if facts.site_prefix else size(facts.size_bytes),
             safe_line(described(facts).word),
             Link(safe_line(facts.title or facts.name), facts.final_url),
             safe_line(urlsplit(facts.final_url).netloc) or "file",
@@ -320,6 +320,8 @@ def known(screen: Screen, facts: "Facts") -> list[str]:
         "kept": kept,
         "author": facts.author,
         "published": facts.published,
+        "modified": facts.modified,
+        "site": facts.site,
         "language": facts.language,
         "tokens": f"{tokens_of(facts):,}" if facts.extracted_chars is not None else "",
         "structure": facts.structure_info,

@@ -7,16 +7,19 @@ from typing import Any
 
 from fetchstash.errors import Call, Wording
 from fetchstash.render._texts import (
+    ABOUT_CHARS,
     NAME_CHARS,
     OF_SEVERAL_CHARS,
     REFERENCE_LINE_CHARS,
     SENTENCE,
     SOURCE_CHARS,
     Subject,
+    about_line,
     condition_lines,
     dead_end_calls,
     facts_line,
     follow_up_calls,
+    left_out_line,
     preview_notice,
     reference_line,
     unread_lines,
@@ -186,7 +189,8 @@ def _block(
     subject, word = item.subject, host.word
     chars = OF_SEVERAL_CHARS if several else NAME_CHARS
     unread = unread_lines(item.artifact.unread, word)
-    head = [facts_line(subject, chars), *condition_lines(subject, word), *unread]
+    head = [facts_line(subject, chars), *left_out_line(subject.facts)]
+    head += [*condition_lines(subject, word), *unread]
     if item.artifact.note:
         head.append(f"[{item.artifact.note}]")
     if item.artifact.excerpt.no_section:
@@ -213,7 +217,8 @@ def _block(
             facts = item.artifact.facts
             if fits(item.artifact.excerpt, facts, host.limits, limit):
                 head.append(f"[The whole text would fit, at {tokens_of(facts)} tokens.]")
-    return fenced(shown.body, subject.source, tuple(head), tail), shown
+    about = about_line(subject.facts, shown.body, ABOUT_CHARS // 2 if several else ABOUT_CHARS)
+    return fenced(shown.body, subject.source, tuple(head), tail, about=about), shown
 
 
 def _notices(item: _Item, shown: Shown, notice: str) -> list[str]:

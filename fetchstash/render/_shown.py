@@ -142,7 +142,7 @@ def _left_out(host: Host, count: int, facts: Facts) -> tuple[str, ...]:
 
 def _members(host: Host, facts: Facts) -> tuple[str, ...]:
     """Return the line on the members of an archive, whose text is their list alone."""
-    if facts.members is None or facts.site:
+    if facts.members is None or facts.site_prefix:
         return ()
     call = host.word(Call("slice", {"ref": facts.artifact_ref, "path": "…"}))
     return (f"[Of an archive the list of its members is searched. One of them: {call}]",)

@@ -10,7 +10,15 @@ from fetchstash.fetch import MEANINGS
 from fetchstash.stash import CacheUse, Unread
 from fetchstash.store import Facts
 from fetchstash.text import clip_middle, counted
-from fetchstash.text.facts import LANDINGS, NO_BROWSER, PAGE_VERDICTS, QUERY, clock
+from fetchstash.text.facts import (
+    LANDINGS,
+    LEFT_OUT,
+    NO_BROWSER,
+    PAGE_VERDICTS,
+    QUERY,
+    STORIES,
+    clock,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,7 @@ def _dimension(facts: Facts) -> str:
         return ", ".join(filter(None, (f"{facts.width}×{facts.height} px", length)))
     if length:
         return length
-    if facts.site:
+    if facts.site_prefix:
         return f"pages {facts.members}"
     counts = {"sheets": facts.sheets, "members": facts.members, "rows": facts.rows}
     return next((f"{word} {count}" for word, count in counts.items() if count is not None), "")
@@ -95,7 +103,7 @@ def _chars(count: int) -> str:
 def facts_line(subject: Subject, name_chars: int = NAME_CHARS) -> str:
     """Return the line that opens the result of a fetch."""
     facts = subject.facts
-    name, length = name_of(facts, name_chars), "" if facts.site else size(facts.size_bytes)
+    name, length = name_of(facts, name_chars), "" if facts.site_prefix else size(facts.size_bytes)
     parts = (name, length, _dimension(facts), "from the cache" if subject.from_cache else "")
     line = f"[Fetched {facts.word} artifact: {', '.join(filter(None, parts))}."
     if subject.chars is not None:
@@ -104,10 +112,58 @@ def facts_line(subject: Subject, name_chars: int = NAME_CHARS) -> str:
     return f"{line} Use artifact_ref={subject.ref} for targeted follow-up.]"
 
 
+ABOUT_CHARS = 200
+_NAMED_BEHIND = re.compile(r"\s+[|\u2013\u2014·:»-]+\s+")
+
+
+def about_line(facts: Facts, body: str, limit: int = ABOUT_CHARS) -> str:
+    """Return the line on who wrote a document and when: ``[title · author · date · site]``.
+
+    It is the document's own words, so it stands inside the fence. A title alone is not repeated
+    above a text that begins with it.
+    """
+    title, author, site = facts.title, facts.author, facts.site
+    date = facts.published[:10] or (facts.modified and f"updated {facts.modified[:10]}")
+    if not (author or date or site) and (not title or title in body[: 2 * len(title) + 100]):
+        return ""
+    first, *rest = _NAMED_BEHIND.split(title)
+    if site and rest and rest[-1].casefold() == site.casefold():
+        title = title[: -len(rest[-1])].rstrip(" |\u2013\u2014·:»-")
+    site = (
+        "" if site.casefold() in {author.casefold(), title.casefold(), first.casefold()} else site
+    )
+    behind = [clip_middle(part, limit // 4) for part in (author, date, site) if part]
+    room = limit - len(" · ".join(("", *behind))) - 2
+    parts = [clip_middle(title, max(room, limit // 4)), *behind]
+    return f"[{' · '.join(filter(None, parts))}]"
+
+
+MOST_REGIONS = 4
+
+
+def left_out_line(facts: Facts) -> list[str]:
+    """Return the line on what a page has beside its text, in words and counts of ours alone."""
+    sizes: dict[str, int] = {}
+    for piece in facts.left_out.split(", "):
+        name, _, count = piece.rpartition(" ")
+        number = count.replace(",", "")
+        if name in LEFT_OUT | {STORIES} and number.isascii() and number.isdecimal():
+            sizes[name] = int(number[:9])
+    stories = sizes.pop(STORIES, 0)
+    other = sizes.pop("other", 0)
+    most = sorted(sizes, key=lambda name: -sizes[name])
+    other += sum(sizes[name] for name in most[MOST_REGIONS:])
+    parts = [f"{name} {_chars(sizes[name])}" for name in most[:MOST_REGIONS]]
+    parts += [f"other {_chars(other)}"] if other else []
+    if stories:
+        parts.append(counted(stories, "other story", "other stories", digits="d"))
+    return [f'[Left out: {", ".join(parts)}. See path="left_out".]'] if parts else []
+
+
 def reference_line(subject: Subject) -> str:
     """Return one short line for an artifact where there is no room for more."""
     facts = subject.facts
-    length = "" if facts.site else size(facts.size_bytes)
+    length = "" if facts.site_prefix else size(facts.size_bytes)
     parts = [f"{subject.ref}: {facts.word}", length, _dimension(facts)]
     if subject.chars is not None:
         parts.append(_chars(subject.chars))
@@ -155,7 +211,7 @@ def condition_lines(subject: Subject, word: Wording) -> list[str]:
     elif verdict == "empty_shell":
         browser = Call("setting", {"name": "fetch.browser", "value": ["auto"]})
         lines.append(f"[A browser could show more: {word(browser)}.]")
-    if facts.site:
+    if facts.site_prefix:
         grep = word(Call("grep", {"ref": subject.ref, "pattern": "…"}))
         search = word(Call("search", {"query": "…", "refs": [subject.ref]}))
         lines.append(f"[{facts.structure_info}. All at once: {grep} · {search}]")

@@ -153,13 +153,16 @@ class Host:
         *,
         sentence: bool = True,
         source_chars: int = SOURCE_CHARS,
+        about: str = "",
     ) -> Block:
         """Return a block with its body between fences, under the sentence that says what it is.
 
-        The nonce keeps a page from closing its fence.
+        ``about`` is a line of the document's words above the body. The nonce keeps a page from
+        closing its fence.
         """
         nonce, shown = self.nonce(), clip_middle(NOT_IN_A_SOURCE.sub("_", source), source_chars)
         opening = *((SENTENCE,) if sentence else ()), f'<untrusted-{nonce} source="{shown}">'
+        opening += (about,) if about else ()
         return Block(head, opening, body, (f"</untrusted-{nonce}>",), tail)
 
 

@@ -109,7 +109,7 @@ async def _grep(scans: Scans, query: GrepQuery, refs: Sequence[str], deadline: f
             break
         with suppress(*((UnknownRef, ExpiredRef, NoText) if number is not None else ())):
             async with documents.opened(ref) as (facts, text):
-                if facts.site:
+                if facts.site_prefix:
                     pages = await pages_of(documents.store, facts)
                     of_site |= dict.fromkeys(pages, len(sites))
                     sites.append(SiteGrep(facts, len(pages)))
@@ -144,7 +144,7 @@ async def search(
     of_sites: list[str] = []
     for ref in refs:
         facts = await store.get(ref)
-        if facts.site:
+        if facts.site_prefix:
             of_sites += await pages_of(store, facts)
         else:
             known[facts.artifact_ref] = facts

@@ -195,7 +195,7 @@ class Index:
         assert facts.validated_at is not None  # when it was begun
         notes = facts.evidence
         source = next((note.removeprefix(_BY) for note in notes if note.startswith(_BY)), "")
-        index = cls(facts.site, facts.validated_at, source, _CUT in notes)
+        index = cls(facts.site_prefix, facts.validated_at, source, _CUT in notes)
         lines = text.split("\n")
         section = ""
         for line in lines:

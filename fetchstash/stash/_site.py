@@ -112,7 +112,7 @@ async def fetch(
             begun = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=refresh)
             index = Index(prefix, begun)
         else:
-            await intake.fetcher.check(facts.site)
+            await intake.fetcher.check(facts.site_prefix)
             index = await _read_index(intake.store, facts)
             if not index.is_due:
                 return await intake.store.touch(facts.artifact_ref), True
@@ -419,7 +419,7 @@ class _Crawl:
                 title=f"Pages of {index.prefix}",
                 handler="site",
                 validated_at=index.begun,
-                site=index.prefix,
+                site_prefix=index.prefix,
             )
             facts = replace(
                 known,

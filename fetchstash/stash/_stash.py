@@ -187,7 +187,7 @@ class Stash:
         Of any other artifact it is none.
         """
         facts = await self.store.get(ref_or_url)
-        return tuple(await _site.pages(self.store, facts)) if facts.site else ()
+        return tuple(await _site.pages(self.store, facts)) if facts.site_prefix else ()
 
     async def add_file(
         self,

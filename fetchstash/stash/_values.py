@@ -422,7 +422,11 @@ class Listing:
 
 def summary(facts: Facts) -> str:
     """Return an artifact in one line."""
-    size = counted(facts.members or 0, "page") if facts.site else counted(facts.size_bytes, "byte")
+    size = (
+        counted(facts.members or 0, "page")
+        if facts.site_prefix
+        else counted(facts.size_bytes, "byte")
+    )
     words = [described(facts).word, facts.name, size]
     if facts.extracted_chars is not None:
         words.append(counted(facts.extracted_chars, "character"))

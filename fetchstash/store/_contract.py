@@ -51,7 +51,7 @@ class Facts(DocumentFacts):
     caller's. ``caching`` holds the response's header fields that say how long it stays fresh,
     ``validated_at`` when the server last said that this is what it has. ``earlier_ref`` is what its
     URL gave before, until ``earlier_at``; ``changed_passages`` counts how the text differs (None:
-    not counted). ``site``: this is the index of what lies below that address.
+    not counted). ``site_prefix``: this is the index of what lies below that address.
     """
 
     artifact_ref: str = ""
@@ -91,7 +91,7 @@ class Facts(DocumentFacts):
     earlier_ref: str = ""
     earlier_at: datetime | None = None
     changed_passages: int | None = None
-    site: str = ""
+    site_prefix: str = ""
 
     def to_json(self, *, without: tuple[str, ...] = ()) -> dict[str, Any]:
         """Return plain JSON data: times as RFC 3339 in UTC, unknown values as null."""

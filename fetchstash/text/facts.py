@@ -59,7 +59,9 @@ class DocumentFacts:
     title: str = _line("as the document says")
     language: str = _line("as the document says")
     author: str = _line("as the document says")
-    published: str = _line("when, as the document says")
+    published: str = _line("when, as the document or its address says: ISO 8601")
+    modified: str = _line("when it was last changed, as the document says: ISO 8601")
+    site: str = _line("the site or the house that publishes it, as the document says")
     pages: int | None = _count("of the document; of a presentation its slides")
     unreadable_pages: int = _count(
         "pages whose text is none, because their fonts have no usable mapping to characters", 0
@@ -95,7 +97,9 @@ class DocumentFacts:
     left_out_chars: int = _count(
         "characters of a page or document that are not in the text, such as navigation", 0
     )
-    left_out: str = _line("the regions they stand in, with the characters of each", 300)
+    left_out: str = _line(
+        "the regions they stand in, with the characters of each, and how many other stories", 300
+    )
     hidden_removed: int = _count("hidden elements and invisible characters that were taken out", 0)
     extraction_truncated: bool = _flag("a limit or a crash cut the text")
     extraction_error: str = _line("why there is no text, or not all of it", 1_000)
@@ -110,6 +114,26 @@ class DocumentFacts:
 
 FACTS: dict[str, Fact] = {f.name: f.metadata["fact"] for f in fields(DocumentFacts)}
 """The fields of DocumentFacts, in order."""
+
+STORIES = "other stories"
+LEFT_OUT = frozenset(
+    (
+        "navigation",
+        "contents",
+        "footer",
+        "footers",
+        "comments",
+        "related",
+        "promotion",
+        "sharing",
+        "dialog",
+        "form",
+        "sidebar",
+        "header",
+        "other",
+    )
+)
+"""The names of regions in the fact left_out, each with its characters; STORIES has their number."""
 
 PAGE_VERDICTS = {
     "empty_shell": "The page is an empty shell that scripts fill in a browser. Look for the same "

@@ -27,7 +27,8 @@ def test_facts_come_from_the_head(read_page: Read) -> None:
     facts = extracted.facts
     assert (facts.title, facts.author, facts.language) == ("Gate works", "A. Warden", "en-GB")
     assert facts.published == "2026-11-02T08:00:00Z"
-    assert facts.structure_info == "site: The Wardens · canonical: https://example.org/gate"
+    assert facts.site == "The Wardens"
+    assert facts.structure_info == "canonical: https://example.org/gate"
 
 
 def test_author_and_date_come_from_linked_data_too(read_page: Read) -> None:

@@ -24,6 +24,8 @@ FACTS: dict[str, Any] = {
     "language": MARK,
     "author": MARK,
     "published": MARK,
+    "modified": MARK,
+    "site": MARK,
     "pages": 2,
     "sheets": 1,
     "rows": 1,

@@ -289,7 +289,7 @@ async def test_what_was_cut_goes_on_where_it_ended_and_asks_for_nothing_twice(
                 await begun.wait()
                 (whole if end == "cancelled" else scopes[0]).cancel()
         monkeypatch.undo()
-        facts = next(facts for facts in (await stash.list()).facts if facts.site)
+        facts = next(facts for facts in (await stash.list()).facts if facts.site_prefix)
         reason = "300 s have passed" if end == "out of time" else "it is not all fetched yet"
         assert facts.incomplete == f"5 pages not fetched: {reason}"
         site.pages["/docs/7.html"] = slow

@@ -29,6 +29,36 @@ def url(site: Site) -> str:
     return site.put("/gates", PAGE.encode(), "text/html")
 
 
+async def test_who_wrote_a_page_and_when_reaches_the_facts_and_the_answer(
+    stash: Stash, site: Site
+) -> None:
+    byline = "<p>By Ada North · March 4, 2026 · Updated March 6, 2026</p>"
+    head = f"<meta property=og:site_name content='The Wardens'></title>{PAGE}"
+    page = head.replace("<p>The", f"{byline}<p>The", 1)
+    artifact = await stash.fetch(site.put("/by", page.encode(), "text/html"))
+    facts = artifact.facts.to_json()
+    assert {name: facts[name] for name in ("author", "published", "modified", "site")} == {
+        "author": "Ada North",
+        "published": "2026-03-04",
+        "modified": "2026-03-06",
+        "site": "The Wardens",
+    }
+    shown = as_shown(artifact)
+    assert ">\n[Gates · Ada North · 2026-03-04 · The Wardens]\n# Gates\n" in shown
+    assert '\n[Left out: footer 14 chars, navigation 11 chars. See path="left_out".]\n' in shown
+    assert (await artifact.read(0, 7)).text == "# Gates"
+
+
+async def test_stories_after_the_first_are_counted(stash: Stash, site: Site) -> None:
+    first = f"<article class=story><h1>Harbour wall</h1>{f'<p>{WORDS * 3}</p>' * 6}</article>"
+    others = "<article class=related><h2><a href=/x>The tides of May</a></h2><p>Soon.</p></article>"
+    page = f"<!doctype html><title>Harbour wall</title>{first}<aside>{others * 3}</aside>"
+    artifact = await stash.fetch(site.put("/wall", page.encode(), "text/html"))
+    assert '[Left out: 3 other stories. See path="left_out".]' in as_shown(artifact)
+    left_out = await artifact.slice(path="left_out")
+    assert left_out.text.count("The tides of May") == 3
+
+
 async def test_grep_counts_the_matches_in_the_parts_left_out(stash: Stash, url: str) -> None:
     artifact = await stash.fetch(url)
     matches = await artifact.grep("sluice", ignore_case=True)

@@ -16,6 +16,7 @@ from fetchstash.handlers._html._blocks import CODE, MEDIUM, PARAGRAPH, Block, si
 from fetchstash.handlers._html._element import HEADINGS, Element, elements_in
 from fetchstash.handlers._html._features import GROUPS, Kind, groups, kind_of
 from fetchstash.handlers._html._trees import ROUNDS
+from fetchstash.text.facts import STORIES
 
 _SETTLED = 2.5
 """Log odds beyond which the remaining trees are skipped: they would not change the decision."""
@@ -54,7 +55,18 @@ _NUMBERS = {list(GROUPS).index(group): name for group, name in _NAMED.items()}
 
 
 def left_out(blocks: Sequence[Block], keep: Sequence[bool]) -> tuple[int, str]:
-    """Return the characters of the blocks that are not kept, and those of each region in words."""
+    """Return the characters of the blocks that are not kept, and those of each region in words.
+
+    Articles of which nothing is kept, each with a heading of its own, are counted: other stories.
+    """
+    gone = list(compress(blocks, map(not_, keep)))
+    shown = {e for block in compress(blocks, keep) for e in block.parent.outward()}
+
+    @cache
+    def story(element: Element | None) -> Element | None:
+        if element is None or element in shown or not shown:
+            return None
+        return story(element.parent) or (element if element.tag == "article" else None)
 
     @cache
     def region(element: Element | None) -> str:
@@ -63,10 +75,13 @@ def left_out(blocks: Sequence[Block], keep: Sequence[bool]) -> tuple[int, str]:
         return _named(groups(element)) or region(element.parent)
 
     sizes: Counter[str] = Counter()
-    for block in compress(blocks, map(not_, keep)):
-        sizes[region(block.parent)] += len(block.words)
+    stories = {story(block.parent) for block in gone if block.level} - {None}
+    for block in gone:
+        if story(block.parent) not in stories:
+            sizes[region(block.parent)] += len(block.words)
     named = [f"{name} {size:,}" for name, size in sizes.most_common(MAX_REGIONS)]
-    return sizes.total(), ", ".join(named)
+    named += [f"{STORIES} {len(stories):,}"] if stories else []
+    return sum(len(block.words) for block in gone), ", ".join(named)
 
 
 @lru_cache(10_000)

@@ -72,6 +72,8 @@ class HtmlHandler:
                 language=metadata.language,
                 author=metadata.author,
                 published=metadata.published,
+                modified=metadata.modified,
+                site=metadata.site,
                 structure_info=_facts(reading),
                 page_verdict=verdict,
                 leads_to=address,
@@ -224,7 +226,6 @@ def _links(block: _blocks.Block) -> int:
 
 def _facts(reading: Reading) -> str:
     named = {
-        "site": reading.metadata.site,
         "canonical": reading.metadata.canonical,
         "text from its data": reading.data,
     }

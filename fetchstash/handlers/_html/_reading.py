@@ -16,10 +16,12 @@ from fetchstash.handlers._data._json_values import on_lines
 from fetchstash.handlers._html import (
     PageReason,
     _blocks,
+    _byline,
     _content,
     _drawn,
     _element,
     _media,
+    _metadata,
     _scripts,
     _tree,
 )
@@ -154,7 +156,7 @@ class Reading:
     """
 
     page: _tree.Page
-    metadata: _scripts.Metadata
+    metadata: _metadata.Metadata
     blocks: list[Block]
     keep: list[bool]
     content: list[Block]
@@ -181,9 +183,15 @@ def load(source: Path, charset: str) -> tuple[str, bool]:
 def read(source: str, url: str) -> Reading:
     """Read the source of a page that has passed the safety scan."""
     page = _tree.parse(source)
-    metadata = _scripts.metadata(page)
+    metadata = _metadata.metadata(page)
     blocks = _blocks.cut(page)
     keep = _content.content(blocks, metadata.kind)
+    if not (metadata.author and metadata.published):
+        marked = _byline.has_marks(source)
+        shown = _byline.find(blocks, keep, metadata.title, metadata.language, url, marked=marked)
+        metadata = metadata.completed(shown.author, shown.published, shown.modified)
+        for number in shown.lines if any(keep) else ():
+            keep[number] = True  # it is read with the text
     content = list(compress(blocks, keep))
     verdict = verdict_of(_words(content), _words(blocks), page)
     data_name = ""
@@ -248,7 +256,7 @@ def whole(source: str, url: str = "") -> Whole:
     checked, _ = _element.check(source)
     page = _tree.parse(checked)
     parts = _blocks.parts(_blocks.cut(page), Inline(url, len(checked) // 2))
-    return Whole(tuple(parts), _scripts.metadata(page).title, page.hidden)
+    return Whole(tuple(parts), _metadata.metadata(page).title, page.hidden)
 
 
 _HEADS_OF = frozenset(("empty_shell", "no_text", "login", "consent_wall"))

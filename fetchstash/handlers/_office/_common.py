@@ -26,13 +26,17 @@ def signed(text: str) -> int:
 def learn_metadata(described: Node, extracted: Extracted, date: str) -> None:
     """Add title, author, language and date (an element ``date``) to ``extracted``."""
     texts: dict[str, str] = {}
-    for node in described.all("title", "initial-creator", "creator", "language", date):
+    for node in described.all(
+        "title", "initial-creator", "creator", "language", "modified", "publisher", date
+    ):
         if text := node.text().strip():
             texts.setdefault(node.tag, text)
     extracted.learn(
         title=texts.get("title", ""),
         author=texts.get("initial-creator") or texts.get("creator", ""),
         published=texts.get(date, "")[:10],
+        modified=texts.get("modified", "")[:10],
+        site=texts.get("publisher", ""),
         language=texts.get("language", ""),
     )
 

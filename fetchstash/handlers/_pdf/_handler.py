@@ -114,12 +114,14 @@ def _read_document(
 ) -> Iterator[Part]:
     pages = len(document)
     title = document.get_metadata_value("Title").strip()
-    date = _DATE.match(document.get_metadata_value("CreationDate"))
+    dates = map(_DATE.match, map(document.get_metadata_value, ("CreationDate", "ModDate")))
+    published, modified = ("-".join(date.groups()) if date else "" for date in dates)
     extracted.learn(
         pages=pages,
         title="" if _NO_TITLE.fullmatch(title) else title,
         author=document.get_metadata_value("Author").strip(),
-        published="-".join(date.groups()) if date else "",
+        published=published,
+        modified=modified,
         outline=tuple(_outline(document)),
     )
     count = _bounded_count(pages, extracted)
