@@ -270,10 +270,15 @@ def _merged(bylines: Iterable[Byline]) -> Byline:
     """Return the first of each."""
     merged = Byline()
     for byline in bylines:
-        facts = [known or new for known, new in zip(merged[:3], byline[:3], strict=True)]
-        if facts != list(merged[:3]):
-            merged = Byline(*facts, (*merged.lines, *byline.lines))
-        if all(merged[:2]):
+        new = Byline(
+            merged.author or byline.author,
+            merged.published or byline.published,
+            merged.modified or byline.modified,
+            merged.lines,
+        )
+        if new != merged:
+            merged = new._replace(lines=(*merged.lines, *byline.lines))
+        if merged.author and merged.published:
             break
     return merged
 

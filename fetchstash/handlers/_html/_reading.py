@@ -188,9 +188,9 @@ def read(source: str, url: str) -> Reading:
     keep = _content.content(blocks, metadata.kind)
     if not (metadata.author and metadata.published):
         marked = _byline.has_marks(source)
-        shown = _byline.find(blocks, keep, metadata.title, metadata.language, url, marked=marked)
-        metadata = metadata.completed(shown.author, shown.published, shown.modified)
-        for number in shown.lines if any(keep) else ():
+        byline = _byline.find(blocks, keep, metadata.title, metadata.language, url, marked=marked)
+        metadata = metadata.completed(byline.author, byline.published, byline.modified)
+        for number in byline.lines if any(keep) else ():
             keep[number] = True  # it is read with the text
     content = list(compress(blocks, keep))
     verdict = verdict_of(_words(content), _words(blocks), page)
