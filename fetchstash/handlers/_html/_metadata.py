@@ -159,7 +159,7 @@ def _documents(linked: list[dict[str, Any]], title: str, address: str) -> list[d
     Of several, as in a list of teasers, it is what has the page's title or address.
     """
     documents = [item for item in linked if any(map(_DOCUMENTS.search, _types(item)))]
-    documents = documents or [item for item in linked if "@type" not in item]
+    documents = documents or [i for i in linked if "@type" not in i and "@graph" not in i]
     if len(documents) > 1:
         documents = [item for item in documents if _is_named(item, title, address)]
     pages = [item for item in linked if any(map(_PAGES.search, _types(item)))]
