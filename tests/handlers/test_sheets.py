@@ -430,7 +430,7 @@ def test_a_workbook_of_excel_97_is_read(save: Save, read: Read) -> None:
     extracted, text = read("sheets", XLS)
     assert text == (
         "## Sales (A1:E4)\nTown\tSold\tRate\tDay\tOpen\nŁódź\t12\t0.5\t2026-11-21\tTRUE\n"
-        "Zürich\t7\t1.25\t2026-11-21T07:30:00\tFALSE\nSum\t19\t\t\t\n\n"
+        "Zürich\t7\t1.25\t2026-11-21 7:30:00\tFALSE\nSum\t19\t\t\t\n\n"
         "## Notes (B2:B2)\nfar away\n\n"
     )
     assert extracted.facts.sheets == 2

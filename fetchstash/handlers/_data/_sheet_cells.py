@@ -8,12 +8,21 @@ import re
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Part
 from fetchstash.handlers._data import DataReason
+from fetchstash.handlers._data._ods_looks import OdsLooks
+from fetchstash.handlers._data._sheet_looks import (
+    Hidden,
+    Looks,
+    LooksByRow,
+    column_index,
+    column_name,
+)
 from fetchstash.handlers._office._common import write_odf_chart
 from fetchstash.handlers._office._ooxml import Package, write_chart
 from fetchstash.handlers._prose import Prose
@@ -28,7 +37,9 @@ _OBJECT = re.compile(r"Object \d{1,5}/content\.xml")
 _MAX_CELLS = 100_000
 _MAX_TARGET = 2_000
 # A formula, an error or a link; most sheets have none, and are not parsed.
-_MARKS = re.compile(rb"""<(?:\w{1,20}:)?(?:f[\s/>]|hyperlink\b)|\st\s*=\s*["']e""")
+_MARKS = re.compile(rb"""<(?:\w{1,20}:)?(?:f[\s/>]|hyperlink\b)|\st\s*=\s*["']e["']""")
+# What the pattern needs; to look for these is ten times as quick.
+_SIGNS_OF_MARKS = (b"<f", b":f", b"hyperlink", b'"e"', b"'e'")
 _PLACE = re.compile(r"([A-Z]{1,3})([1-9]\d{0,6})")
 
 # calamine holds the rectangle between the first and the last cell: two far cells take 17 billion.
@@ -51,11 +62,15 @@ class Book:
     and the name of that: thousands may stand for one part, which is read once.
     """
 
-    def __init__(self, package: Package) -> None:
+    def __init__(self, package: Package, hidden: Mapping[str, Hidden]) -> None:
         self._package = package
+        self._hidden = hidden  # by part
+        self._ods: OdsLooks | None = None
         self._parts: dict[str, str] = {}  # names by part
-        self.repeated: dict[tuple[int, str], str] = {}
         relations = package.relations("xl/workbook.xml")
+        styles = [r.target for r in relations.values() if r.kind == "styles"]
+        self._looks = Looks(package, styles[0] if styles else "")
+        self.repeated: dict[tuple[int, str], str] = {}
         tags = package.tags("xl/workbook.xml")  # ECMA-376-1, section 18.2.19
         sheets = [(get("name"), relations.get(get("id"))) for tag, get in tags if tag == "sheet"]
         known: dict[str, str] = {}
@@ -71,11 +86,20 @@ class Book:
         sheets: dict[str, SheetCells] = {}
         with suppress(NoText):
             for part, name in self._parts.items():
-                if any(map(_MARKS.search, _overlapping(self._package.chunks(part)))):
+                if any(map(_has_marks, _overlapping(self._package.chunks(part)))):
                     sheets[name] = SheetCells()
                     self._package.read_small(part, sheets[name])
                     sheets[name].resolve_links(self._package, part)
         return sheets
+
+    def looks(self, number: int, sheet: str) -> tuple[LooksByRow, Hidden]:
+        """Return the formats of a sheet's cells, and what it hides; asked for in their order."""
+        if not self._parts and "content.xml" in self._package:
+            self._ods = self._ods or OdsLooks(partial(self._package.chunks, "content.xml"))
+            return self._ods.sheet(number)
+        part = next((part for part, name in self._parts.items() if name == sheet), "")
+        rows = self._looks.rows(self._package.chunks(part))
+        return LooksByRow(rows), self._hidden.get(part, Hidden())
 
     def notes(self) -> Iterator[Part]:
         """Yield comments and charts."""
@@ -112,13 +136,16 @@ class Book:
 
 
 @contextmanager
-def open_book(source: Path) -> Generator[Book | None]:
-    """Open a workbook of XML, None if ``source`` is any other file. Raises NoText."""
+def open_book(source: Path, hidden: Mapping[str, Hidden] = {}) -> Generator[Book | None]:
+    """Open a workbook of XML, None if ``source`` is any other file. Raises NoText.
+
+    ``hidden`` is what its sheets hide, by part.
+    """
     if not _is_zip(source):
         yield None
         return
     with Zip(source, is_document=True) as container:
-        yield Book(Package(container))
+        yield Book(Package(container), hidden)
 
 
 def _is_zip(source: Path) -> bool:
@@ -140,22 +167,8 @@ def _overlapping(chunks: Iterable[bytes]) -> Iterator[bytes]:
         kept = (kept + chunk)[-_OVERLAP:]
 
 
-def column_name(index: int) -> str:
-    """Return the letters of a column, counted from 0: A, Z, AA, XFD."""
-    name = ""
-    index += 1
-    while index:
-        index, letter = divmod(index - 1, 26)
-        name = chr(ord("A") + letter) + name
-    return name
-
-
-def column_index(name: str) -> int:
-    """Return the number of a column, from 0, by its letters."""
-    index = 0
-    for letter in name:
-        index = index * 26 + ord(letter) - ord("A") + 1
-    return index - 1
+def _has_marks(text: bytes) -> bool:
+    return any(sign in text for sign in _SIGNS_OF_MARKS) and _MARKS.search(text) is not None
 
 
 class SheetCells(XmlReader):
@@ -184,6 +197,10 @@ class SheetCells(XmlReader):
         for column in [c for c in self.links.get(row, ()) if 0 <= c - left < len(texts)]:
             text, target = texts[column - left], self.links[row].pop(column)
             texts[column - left] = f"[{text}]({target})" if text not in {"", target} else target
+
+    def has(self, row: int) -> bool:
+        """Return whether anything is shown in a row that may hold no values."""
+        return row in self.shown or row in self.links
 
     def rest(self) -> Iterator[str]:
         """Yield cell and text of what no row of values had a place for."""
@@ -265,20 +282,25 @@ def _put(cells: dict[int, dict[int, str]], place: str, text: str) -> None:
         cells[int(match[2]) - 1][column_index(match[1])] = text
 
 
-def refuse_far_cells(source: Path) -> None:
-    """Raise NoText if far cells of an XLSX sheet would cost calamine too much."""
+def look_over(source: Path) -> dict[str, Hidden]:
+    """Return what the sheets of an XLSX hide, by part.
+
+    Raises NoText if far cells would cost calamine too much.
+    """
+    hidden: dict[str, Hidden] = {}
     if not _is_zip(source):
-        return
+        return hidden
     with Zip(source) as container:
         for entry in islice(container.entries(), _MAX_MEMBERS):
             if not _SHEET_PART.fullmatch(entry.name):
                 continue
-            cells = _spanned_cells(container, entry)
+            cells = _spanned_cells(container, entry, hidden.setdefault(entry.name, Hidden()))
             if cells > _MAX_SPAN:
                 raise DataReason.SHEET_SPAN.error(cells=cells, limit=_MAX_SPAN)
+    return hidden
 
 
-def _spanned_cells(container: Zip, entry: Entry) -> int:
+def _spanned_cells(container: Zip, entry: Entry, hidden: Hidden) -> int:
     """Return the size of the rectangle around all cells with a reference, 0 for a large sheet.
 
     Raises NoText for a cell that no sheet can have (ECMA-376-1, section 18.3.1.4).
@@ -286,6 +308,7 @@ def _spanned_cells(container: Zip, entry: Entry) -> int:
     columns: set[bytes] = set()
     rows: set[bytes] = set()
     for text in _overlapping(container.chunks(entry)):
+        hidden.look(text)
         if any(not row or int(row) > _MAX_ROW for row in _BEYOND.findall(text)):
             raise DataReason.SHEET_ROW.error(limit=_MAX_ROW)
         for column, row in _CELL.findall(text) if entry.size <= _SCANNED_BYTES else ():

@@ -2,24 +2,27 @@
 
 import datetime as dt
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchstash.handlers._contract import Hints, Part
 from fetchstash.handlers._data import DataReason
 from fetchstash.handlers._data._aggregate import answer
+from fetchstash.handlers._data._number_formats import Cell, general
 from fetchstash.handlers._data._rows import Table, table_named
 from fetchstash.handlers._data._sheet_cells import (
     Book,
     SheetCells,
-    column_name,
+    look_over,
     open_book,
-    refuse_far_cells,
 )
+from fetchstash.handlers._data._sheet_looks import Hidden, LooksByRow, column_name
+from fetchstash.handlers._data._sheet_tables import Begin, Row, name_of, tables as tables_of
+from fetchstash.handlers._data._xls_looks import XlsLooks
 from fetchstash.handlers._office._odf import OdfHandler
 from fetchstash.handlers._parts import Reading, Streamed, TextParts
 from fetchstash.handlers._previews import TableEnds, one_line, table_preview
@@ -33,9 +36,9 @@ if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
 
 _ROWS_A_PART = 1_000
-_HEADER_WITHIN = 20
 
-Cell = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
+HIDDEN_ROW = "(hidden row)"
+"""Stands behind the cells of a row that the program does not show."""
 
 
 class SheetsHandler(Streamed, TextParts):
@@ -49,8 +52,8 @@ class SheetsHandler(Streamed, TextParts):
 
         if not source.stat().st_size:
             raise Reason.EMPTY_FILE.error()
-        refuse_far_cells(source)
-        with open_book(source) as book:
+        hidden = look_over(source)
+        with open_book(source, hidden) as book:
             try:
                 workbook = _open(source)
             except CalamineError:
@@ -63,7 +66,7 @@ class SheetsHandler(Streamed, TextParts):
             tables: list[TableEnds] = []
             beside = book.cells() if book else {}
             with DataReason.SHEET_DAMAGED.instead_of(CalamineError), closing(workbook):
-                yield from _read_sheets(workbook, book, tables, beside, extracted)
+                yield from _read_sheets(source, workbook, book, tables, beside, extracted)
             rest = [f"{name}!{line}" for name, cells in beside.items() for line in cells.rest()]
             rest += [
                 f"{name}: not all of its formulas, errors and links were looked at"
@@ -82,7 +85,7 @@ class SheetsHandler(Streamed, TextParts):
             yield from prose.rest()
             if len(tables) == 1:
                 extracted.learn(rows=tables[0].rows, columns=tables[0].columns)
-            headers = (f"{t.title[3:]}: {', '.join(t.cells(t.header))}" for t in tables)
+            headers = (f"{t.title.strip('# ')}: {', '.join(t.cells(t.header))}" for t in tables)
             extracted.learn(structure_info="; ".join(headers))
             if book:
                 yield from book.notes()
@@ -119,6 +122,7 @@ def _open(source: Path) -> "CalamineWorkbook":
 
 
 def _read_sheets(
+    source: Path,
     workbook: "CalamineWorkbook",
     book: Book | None,
     tables: list[TableEnds],
@@ -129,6 +133,7 @@ def _read_sheets(
     from python_calamine import SheetVisibleEnum  # noqa: PLC0415 - an extra
 
     sheets = workbook.sheets_metadata
+    looked = book or XlsLooks(source)
     extracted.learn(sheets=len(sheets))
     for number, sheet in enumerate(sheets):
         state = "" if sheet.visible == SheetVisibleEnum.Visible else ", hidden"
@@ -139,7 +144,9 @@ def _read_sheets(
         else:
             cells = beside.setdefault(sheet.name, SheetCells(is_whole=True))
             opened = workbook.get_sheet_by_index(number)
-            yield from _read_sheet(opened, state, extracted.limits.preview, tables, cells)
+            looks, unseen = looked.looks(number, sheet.name)
+            limits = extracted.limits.preview
+            yield from _read_sheet(opened, state, limits, tables, cells, looks, unseen)
 
 
 def _read_sheet(
@@ -148,75 +155,173 @@ def _read_sheet(
     limits: PreviewLimits,
     tables: list[TableEnds],
     beside: SheetCells,
+    looks: LooksByRow,
+    hidden: Hidden,
 ) -> Iterator[Part]:
-    """Yield title and header of a sheet, then its rows."""
-    rows = _rows(sheet, beside)
-    header = next(rows, None)
+    """Yield the tables of a sheet: title and header of each, then its rows."""
+    (top, left), (bottom, right) = sheet.start or (0, 0), sheet.end or (0, 0)
     heading = Heading(sheet.name, 1, "lines", 1)
-    if header is None:
+
+    def is_blank(number: int, cells: Sequence[Cell]) -> bool:
+        is_empty = not any(cells) and not any(cell != "" for cell in cells)
+        return is_empty and not beside.has(number)
+
+    def line(row: Row) -> str:
+        cells = row.cells
+        for column, look in looks.of(row.number):
+            if 0 <= column - left < len(cells) and (shown := look(cells[column - left])):
+                cells[column - left] = shown
+        texts = _shown(cells)
+        if beside.has(row.number):
+            beside.apply(row.number, left, texts)
+        return "\t".join([*texts, HIDDEN_ROW] if hidden.has_row(row.number) else texts)
+
+    events = tables_of(zip(count(top), sheet.iter_rows()), is_blank)
+    first = next(events, None)
+    if first is None:
         yield Part(f"## {sheet.name} (empty{state})\n\n", headings=(heading,))
         return
-    (top, left), (bottom, right) = sheet.start or (0, 0), sheet.end or (0, 0)
+    state += hidden.told(right)
     used = f"{column_name(left)}{top + 1}:{column_name(right)}{bottom + 1}"
-    title = f"## {sheet.name} ({used}{state})"
-    head: list[str] = []
-    tail: deque[str] = deque(maxlen=limits.rows_tail)
-    count = 0
-    yield Part(f"{title}\n{header}\n", headings=(heading,), table=sheet.name, columns=sheet.width)
-    while batch := list(islice(rows, _ROWS_A_PART)):
-        count += len(batch)
-        head += batch[: limits.rows_head - len(head)]
-        tail.extend(batch)
-        yield Part("\n".join(batch) + "\n", rows=len(batch))
-    columns = header.count("\t") + 1
-    cells = partial(str.split, sep="\t")
-    tables.append(TableEnds(head, list(tail), count, columns, cells, "\t", header, title))
-    yield Part("\n")
+    writer = _TableWriter(sheet, tables, limits)
+    for event in chain([first], events):
+        if isinstance(event, Row):
+            yield from writer.row(line(event))
+        else:
+            yield from writer.end()
+            above = [text.strip("\t") for text in map(line, event.above)]
+            yield writer.begin(above, line(event.header), f"{used}{state}")
+    yield from writer.end()
 
 
-def _rows(sheet: "CalamineSheet", beside: SheetCells) -> Iterator[str]:
-    top, left = sheet.start or (0, 0)
-    has_marks = bool(beside.shown or beside.links)
-    for row, texts in enumerate(_texts(sheet), start=top):
-        if has_marks:
-            beside.apply(row, left, texts)
-        line = "\t".join(texts)
-        if line.strip("\t"):
-            yield line
+class _TableWriter:
+    """Writes the tables of a sheet, and adds their ends to ``tables``."""
 
+    def __init__(
+        self, sheet: "CalamineSheet", tables: list[TableEnds], limits: PreviewLimits
+    ) -> None:
+        self._sheet = sheet
+        self._tables = tables
+        self._limits = limits
+        self._count = self._rows = 0
+        self._title = self._header = ""
+        self._batch: list[str] = []
+        self._head: list[str] = []
+        self._tail: deque[str] = deque(maxlen=limits.rows_tail)
 
-def _texts(sheet: "CalamineSheet") -> Iterator[list[str]]:
-    for row in sheet.iter_rows():
-        yield [_text(cell) for cell in row]
+    def begin(self, above: list[str], header: str, used: str) -> Part:
+        """Return title, notes and header of the next table. The first stands for the sheet."""
+        self._count += 1
+        self._rows = 0
+        self._head, self._tail = [], deque(maxlen=self._limits.rows_tail)
+        name = name_of(self._sheet.name, self._count)
+        marks = "##" if self._count == 1 else "###"
+        self._title = f"{marks} {name} ({used})" if self._count == 1 else f"{marks} {name}"
+        self._header = header
+        return Part(
+            "\n".join([self._title, *above, header]) + "\n",
+            headings=(Heading(name, len(marks) - 1, "lines", 1),),
+            table=name,
+            columns=self._sheet.width,
+        )
+
+    def row(self, line: str) -> Iterator[Part]:
+        """Take a row; yield those that are enough for a part."""
+        self._batch.append(line)
+        if len(self._batch) == _ROWS_A_PART:
+            yield self._written()
+
+    def _written(self) -> Part:
+        batch, self._batch = self._batch, []
+        self._rows += len(batch)
+        self._head += batch[: self._limits.rows_head - len(self._head)]
+        self._tail.extend(batch)
+        return Part("\n".join(batch) + "\n", rows=len(batch))
+
+    def end(self) -> Iterator[Part]:
+        """Yield the rest of the open table."""
+        if not self._count:
+            return
+        if self._batch:
+            yield self._written()
+        columns = self._header.count("\t") + 1
+        cells = partial(str.split, sep="\t")
+        ends = (self._head, list(self._tail), self._rows, columns, cells, "\t")
+        self._tables.append(TableEnds(*ends, self._header, self._title))
+        yield Part("\n")
 
 
 def _table(source: Path, name: str) -> Table:
-    """Return the rows of a sheet for a query, of the only one that has rows if no name is given.
+    """Return the rows of a table for a query, as they are kept: 0.25 for 25 %.
 
-    Its header is the first row, but for titles and notes above it, which fill fewer cells.
+    It is the only one that has rows if no name is given.
     """
     from python_calamine import CalamineError  # noqa: PLC0415 - an extra
 
-    refuse_far_cells(source)
+    look_over(source)
     with DataReason.SHEETS_DAMAGED.instead_of(CalamineError):
         workbook = _open(source)
         sheets = {sheet: workbook.get_sheet_by_name(sheet) for sheet in workbook.sheet_names}
-    filled = [sheet for sheet, opened in sheets.items() if opened.height > 1]
-    rows = filter(any, _texts(sheets[table_named(name, list(sheets), filled)]))
-    first = list(islice(rows, _HEADER_WITHIN))
-    widths = [sum(map(bool, row)) for row in first]
-    at = next((n for n, width in enumerate(widths) if 2 * width > max(widths)), 0)
-    return Table(chain(first[at + 1 :], rows), first[at] if first else ())
+    names: dict[str, tuple[str, int]] = {}
+    filled: list[str] = []
+    for sheet, opened in sheets.items():
+        begins = sum(isinstance(event, Begin) for event in _events(opened))
+        for number in range(1, max(begins, 1) + 1):
+            names[name_of(sheet, number)] = sheet, number
+            filled += [name_of(sheet, number)] if opened.height > 1 else []
+    sheet, number = names[table_named(name, list(names), filled)]
+    events = _events(sheets[sheet])
+    header: Row | None = None
+    for event in events:
+        if isinstance(event, Begin):
+            number -= 1
+            header = event.header
+            if not number:
+                break
+    rows = (_plain(event) for event in takewhile(lambda event: isinstance(event, Row), events))
+    return Table(rows, _plain(header) if header else ())
+
+
+def _events(sheet: "CalamineSheet") -> Iterator[Begin | Row]:
+    """Yield the tables of a sheet by their values alone."""
+
+    def is_blank(_: int, cells: Sequence[Cell]) -> bool:
+        return not any(cells) and not any(cell != "" for cell in cells)
+
+    return tables_of(enumerate(sheet.iter_rows()), is_blank)
+
+
+def _plain(row: Begin | Row) -> list[str]:
+    """Return the cells of a row as they are kept."""
+    cells = row.cells if isinstance(row, Row) else row.header.cells
+    return [_kept(cell) if type(cell) is float else _text(cell) for cell in cells]
+
+
+def _kept(value: float) -> str:
+    """Return all digits of a number."""
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def _shown(cells: Sequence[Cell]) -> list[str]:
+    """Return cells on one line each. Most are short texts and numbers, and there are many."""
+    return [
+        cell
+        if type(cell) is str and cell.isprintable()
+        else f"{cell + 0.0:.15g}"  # as ``general`` does
+        if type(cell) is float
+        else _text(cell)
+        for cell in cells
+    ]
 
 
 def _text(cell: Cell) -> str:
-    """Return a cell on one line: integers without a point, dates as ISO 8601 without midnight."""
+    """Return a cell without a format on one line; dates as ISO 8601 without midnight."""
     if isinstance(cell, str):
         return one_line(cell) if "\n" in cell or "\t" in cell or "\r" in cell else cell
     if isinstance(cell, bool):
         return str(cell).upper()
     if isinstance(cell, float):
-        return str(int(cell)) if cell.is_integer() and abs(cell) < 1e15 else repr(cell)
+        return general(cell)
     if isinstance(cell, dt.date | dt.time):
         return cell.isoformat().removesuffix("T00:00:00")
     return str(cell)
