@@ -139,6 +139,27 @@ HIDDEN = {
     "prose as the alternative text of a formula's picture": f'<p><img class="latex" alt="{SECRET}"></p>',
     "prose for MathJax": f'<p><script type="math/tex">{SECRET}</script></p>',
     "a hidden formula": f'<p><math style="display:none"><mtext>{SECRET}</mtext></math></p>',
+    # The cascade (CSS Cascade 5) and what a browser ignores (CSS Syntax 3, 2.2 and 5.4)
+    "behind a value that there is none of": f'<p style="display:none;display:bogus">{SECRET}</p>',
+    "behind such a value in a sheet": f"<style>.xq7{{display:none;display:-ms-grid}}</style><p class=xq7>{SECRET}</p>",
+    "important before what is not": f'<p style="display:none!important;display:block">{SECRET}</p>',
+    "important in a sheet, before a rule": f"<style>.xq7{{display:none!important}}.xq7{{display:block}}</style><p class=xq7>{SECRET}</p>",
+    "important in a sheet, before a style": f"<style>.xq7{{display:none!important}}</style><p class=xq7 style='display:block'>{SECRET}</p>",
+    "by the last of two rules": f"<style>.xq7{{display:block}}.xq7{{display:none}}</style><p class=xq7>{SECRET}</p>",
+    "by an id before classes": f"<style>#xq7{{display:none}}p.a.b.c{{display:block}}</style><p id=xq7 class='a b c'>{SECRET}</p>",
+    "by a variable (Variables 1)": f"<style>:root{{--d:none}}.xq7{{display:var(--d)}}</style><p class=xq7>{SECRET}</p>",
+    "by a variable of its own": f'<p style="--d: none; display: var(--d)">{SECRET}</p>',
+    "by a variable around it": f'<div style="--d:none"><p style="display:var(--d)">{SECRET}</p></div>',
+    "by the fallback of a variable": f'<p style="display:var(--never, none)">{SECRET}</p>',
+    "by a sheet in an address (RFC 2397)": f'<link rel=stylesheet href="data:text/css,.xq7%7Bdisplay:none%7D"><p class=xq7>{SECRET}</p>',
+    "by a sheet in base64": f'<link rel=stylesheet href="data:text/css;base64,LnhxN3tkaXNwbGF5Om5vbmV9"><p class=xq7>{SECRET}</p>',
+    "by an imported sheet": f"<style>@import url(data:text/css,.xq7%7Bdisplay:none%7D);</style><p class=xq7>{SECRET}</p>",
+    "a popover (HTML 6.12)": f"<div popover>{SECRET}</div>",
+    "by a sheet between comment signs (CSS Syntax 3, 5.4.1)": f"<style><!-- .xq7{{display:none}} --></style><p class=xq7>{SECRET}</p>",
+    "by a rule behind an import": f"<style>@import 'a.css';.xq7{{display:none}}</style><p class=xq7>{SECRET}</p>",
+    "by a rule behind an address of semicolons": f"<style>.a{{background:url(data:image/png;base64,x{{y)}}.xq7{{display:none}}</style><p class=xq7>{SECRET}</p>",
+    "by a rule behind one that is spoilt": f"<style>.a; .b{{color:red}}.xq7{{display:none}}</style><p class=xq7>{SECRET}</p>",
+    "by a rule behind brackets that hold braces": f"<style>.a:not({{}}){{}}.xq7{{display:none}}</style><p class=xq7>{SECRET}</p>",
     "inside of what is hidden": f'<div style="display:none"><div style="display:block"><p>{SECRET}</p></div></div>',
 }
 
@@ -146,6 +167,25 @@ SEEN = {
     "plain": f"<p>{SECRET}</p>",
     "hidden until found by search (HTML 6.1)": f'<p hidden="until-found">{SECRET}</p>',
     "behind a summary": f"<details><summary>More</summary><p>{SECRET}</p></details>",
+    # What a browser ignores (CSS Syntax 3, 5.4; Selectors 4, 4.1)
+    "behind a semicolon in a selector": f"<style>.a; .xq7{{display:none}}</style><p class=xq7>{SECRET}</p>",
+    "behind an escape of HTML in a selector": f"<style>.a&gt; .xq7{{display:none}}</style><p class=xq7>{SECRET}</p>",
+    "behind a brace that closes nothing": f"<style>}} .xq7{{display:none}}</style><p class=xq7>{SECRET}</p>",
+    "behind a semicolon in a selector in @media": f"<style>@media screen{{.a; .xq7{{display:none}}}}</style><p class=xq7>{SECRET}</p>",
+    "in a list with what is no selector": f"<style>.a >, .xq7{{display:none}}</style><p class=xq7>{SECRET}</p>",
+    "in a list with nothing": f"<style>.a,,.xq7{{display:none}}</style><p class=xq7>{SECRET}</p>",
+    "in a list with a selector of one browser": f"<style>.a::-moz-focus-inner, .xq7{{display:none}}</style><p class=xq7>{SECRET}</p>",
+    "in brackets that never close": f"<style>.a:not(.b {{}} .xq7{{display:none}}</style><p class=xq7>{SECRET}</p>",
+    "by a sheet of another language": f"<style type=text/less>.xq7{{display:none}}</style><p class=xq7>{SECRET}</p>",
+    "by a value that there is none of": f'<p style="display:nil;visibility:off;opacity:x">{SECRET}</p>',
+    "the hidden attribute, overruled by a class (HTML 15.3.1)": f"<style>.xq7{{display:block}}</style><p hidden class=xq7>{SECRET}</p>",
+    "a dialog, overruled by a class": f"<style>.xq7{{display:block}}</style><dialog class=xq7>{SECRET}</dialog>",
+    "by the first of two rules": f"<style>.xq7{{display:none}}.xq7{{display:block}}</style><p class=xq7>{SECRET}</p>",
+    "by a rule for its tag": f"<style>b{{display:none}}.xq7{{display:block}}b{{display:none}}</style><b class=xq7>{SECRET}</b>",
+    "important after what is not": f"<style>.xq7.xq7{{display:none}}.xq7{{display:block!important}}</style><p class=xq7>{SECRET}</p>",
+    "by a variable of several values": f"<style>:root{{--d:none}}.open{{--d:block}}.xq7{{display:var(--d)}}</style><p class=xq7>{SECRET}</p>",
+    "the app under a dialog": f"<div role=dialog aria-modal=true>Cookies?</div></div><main aria-hidden=true><h2>Gate</h2><p>{SECRET}</p></main>",
+    "a part that holds a heading of its own": f"<div aria-hidden=true><article><p>{SECRET}</p></article></div>",
     "half transparent": f'<p style="opacity:0.8">{SECRET}</p>',
     "white where a class may darken the ground": f'<div class="dark"><p style="color:#fff">{SECRET}</p></div>',
     "small print": f'<p style="font-size:11px">{SECRET}</p>',
@@ -248,6 +288,42 @@ def test_visible_text_stays(read_page: Read, html: str, gap: str) -> None:
     extracted, text = read_page(page(laid_out(html, gap)))
     assert SECRET in text
     assert extracted.facts.hidden_removed == 0
+
+
+LONG = f"<p>{PROSE}</p><p>KESTREL stays.</p>"
+UNVEILED = {
+    "invisible and faded": f'<div style="visibility: hidden; opacity: 0;">{LONG}</div>',
+    "invisible": f'<section style="visibility:hidden">{LONG}</section>',
+    "a main part that is not displayed": f"<main style=display:none>{LONG}</main>",
+    "a hidden article": f"<div hidden><article>{LONG}</article></div>",
+    "a long page": f'<div style="opacity:0">{LONG * 9}</div>',
+}
+
+
+@pytest.mark.parametrize("html", UNVEILED.values(), ids=UNVEILED.keys())
+def test_what_a_script_unveils_is_shown_and_told(read_page: Read, html: str) -> None:
+    _, text = read_page(f"<!doctype html><title>Gate</title><h1>Gate works</h1>{html}")
+    assert text.startswith("[The page hides this text until a script of it shows it.]\n\n")
+    assert "KESTREL" in text
+
+
+VEILED = {
+    "a short text": f'<div style="opacity:0">{SECRET}</div>',
+    "white text": f'<div style="color:#fff">{LONG}</div>',
+    "text of no size": f'<div style="font-size:0">{LONG}</div>',
+    "text off the screen": f'<div style="position:absolute;left:-9999px">{LONG}</div>',
+    "a closed dialog": f"<dialog><h1>Cookies</h1>{LONG}</dialog>",
+    "text beside more": f'<p>{PROSE}{PROSE}</p><div style="opacity:0">{LONG}</div>',
+    "no article": f"<div hidden>{LONG}</div>",
+}
+
+
+@pytest.mark.parametrize("html", VEILED.values(), ids=VEILED.keys())
+def test_what_no_script_unveils_stays_hidden(read_page: Read, html: str) -> None:
+    _, text = read_page(f"<!doctype html><title>Gate</title><h1>Gate works</h1>{html}")
+    assert "[The page" not in text
+    assert "KESTREL" not in text
+    assert SECRET not in text
 
 
 @pytest.mark.parametrize("gap", LAYOUTS.values(), ids=LAYOUTS.keys())

@@ -36,6 +36,7 @@ _NOTICE = re.compile(
     re.IGNORECASE,
 )
 RUNNING_WORDS = 12
+UNVEILED = "[The page hides this text until a script of it shows it.]\n\n"
 PREVIEW_BLOCKS, PREVIEW_CHARS = 60, 4_000
 _WORD = re.compile(r"\w+")
 PATHS = frozenset(("page", "left_out", "links", "tables", "images", "data"))
@@ -93,6 +94,9 @@ class HtmlHandler:
         parts = _blocks.parts(reading.content, inline)
         if reading.content and lead and lead.partition("#")[0] != hints.url.partition("#")[0]:
             parts = chain([Part(f"[The page leads on to another]({lead})\n\n")], parts)
+            extracted.preview = Preview()
+        if reading.content and page.is_unveiled:
+            parts = chain([Part(UNVEILED)], parts)
             extracted.preview = Preview()
         if head := _reading.head(reading):
             title = Heading(metadata.title, 1, "lines", 1)

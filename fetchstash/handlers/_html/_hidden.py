@@ -30,12 +30,14 @@ MIN_ARIA_HIDDEN_WORDS = 5
 _COLOUR_ATTRIBUTES = {"font": "color", "body": "text"}
 _LINK_BLUE = Colour(0, 0, 238)
 
-# Classes for screen readers: Bootstrap, HTML5 Boilerplate, WordPress, GOV.UK, Tailwind, Foundation.
-_UNSEEN_CLASSES = names(
+FOR_READERS = names(
     "sr-only sr_only visually-hidden visuallyhidden screen-reader-text screen-reader-only "
     "screenreader-only screenreader element-invisible show-for-sr a11y-hidden u-visually-hidden "
-    "u-hidden-visually offscreen off-screen d-none hide-text"
+    "u-hidden-visually"
 )
+"""Classes for screen readers: Bootstrap, HTML5 Boilerplate, WordPress, GOV.UK, Tailwind,
+Foundation."""
+_UNSEEN_CLASSES = FOR_READERS | names("offscreen off-screen d-none hide-text")
 _SHOWN_AGAIN = re.compile(r"d-(?:xs|sm|md|lg|xl|xxl)-(?!none)|(?:sm|md|lg|xl|2xl):(?!hidden)")
 _CLOSED = re.compile(
     r"accordion|collaps|expand|(?<![a-z])(?:faq|tab-?(?:pane|panel|content)|toggle)", re.IGNORECASE
@@ -48,7 +50,7 @@ _LISTS = names("ul ol menu")  # beside their opener they are a menu
 _CHROME = names("nav header footer form dialog menu")
 
 
-TELLING = names("hidden style aria-hidden bgcolor color text")
+TELLING = names("hidden style aria-hidden bgcolor color text popover")
 """Attributes that hide or colour an element by themselves."""
 _TELLING_NAMES = re.compile(rf"editsection|katex|MathJax|{'|'.join(sorted(_UNSEEN_CLASSES))}")
 
@@ -101,7 +103,7 @@ def style_of(element: Element, sheet: StyleSheet, identity: int) -> Style | None
     attributes = element.attributes
     get = attributes.get
     style = sheet.style(element.tag, get("class", ""), get("id", ""), identity)
-    inline = _style.read_style(attributes["style"]) if "style" in attributes else None
+    inline = sheet.read(attributes["style"]) if "style" in attributes else None
     background = get("bgcolor", "")
     shade = get(_COLOUR_ATTRIBUTES.get(element.tag, ""), "")
     if inline is None and not background and not shade:
@@ -113,19 +115,26 @@ def style_of(element: Element, sheet: StyleSheet, identity: int) -> Style | None
         merged["colour"] = colour(shade)
     if inline is not None:
         merged.update(inline)
+        for important in (style and style.get("important"), inline.get("important")):
+            merged.update(important or Style())
     return merged
 
 
 def hidden_by(element: Element, style: Style | None, around: Paint) -> HiddenBy | None:
     """Return how the element with all its content is hidden, None if it is not."""
     attributes = element.attributes
-    if element.tag == "dialog" and "open" not in attributes:
-        return HiddenBy.FOR_GOOD
-    if not attributes and style is None:
-        return None
-    if "hidden" in attributes:
-        # Text that a search in the page finds counts as seen (HTML Standard, 6.1).
-        return None if attributes["hidden"].lower() == "until-found" else HiddenBy.ATTRIBUTE
+    # A rule of the page overrules those of the browser (HTML Standard, 15.3.1).
+    is_displayed = style is not None and style.get("displayed") is True
+    if not is_displayed:
+        if element.tag == "dialog" and "open" not in attributes:
+            return HiddenBy.FOR_GOOD
+        if not attributes and style is None:
+            return None
+        if "popover" in attributes:
+            return HiddenBy.FOR_GOOD
+        if "hidden" in attributes:
+            # Text that a search in the page finds counts as seen (HTML Standard, 6.1).
+            return None if attributes["hidden"].lower() == "until-found" else HiddenBy.ATTRIBUTE
     classes = element.classes()
     shown_again = any(map(_SHOWN_AGAIN.match, classes))
     if not _UNSEEN_CLASSES.isdisjoint(classes) and not shown_again:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import product
 from math import comb
 from operator import attrgetter
 from typing import NamedTuple
@@ -34,6 +35,10 @@ _STATIC = names(
 _COSTLY = re.compile(r":has|:nth|:only|:last|~")
 _NOT_CLASS = re.compile(r":not\(\s*\.((?:[\w-]|\\.)+)")
 _BRACKETS = re.compile(r"\[[^\]]*\]")
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
+_INVALID = re.compile(r"[;!$%?{}<@`\"']|^[>+~]|[>+~]$|[>+~]\s*[>+~]|^$|::?-(?:moz|ms|o)-")
+_CUSTOM_PROPERTY = re.compile(r"(?<![\w-])(--[\w-]+)\s*:([^;{}]*)")
+_CONDITION = re.compile(r"[\s>+~:\[]|[.#].*[.#]", re.DOTALL)
 
 Select = Callable[[str], frozenset[int]]
 """Returns the ids of the elements that a selector matches."""
@@ -48,13 +53,14 @@ class _Entry:
     names: frozenset[str]
     rule: Rule
     is_complex: bool
-    precedence: tuple[int, int]
+    precedence: tuple[int, int, int]
+    read: Callable[[str], Style | None]
     matches: frozenset[int] | None = None
 
     @cached_property
     def style(self) -> Style | None:
         """What its declarations say, read when an element first asks."""
-        return _style.read_style(self.rule.declarations)
+        return self.read(self.rule.declarations)
 
 
 class _Rules(NamedTuple):
@@ -68,9 +74,9 @@ class _Rules(NamedTuple):
 class StyleSheet:
     """The rules of the page's own style sheets.
 
-    A rule that shows an element of the same class or id in any context cancels the hiding: it is a
-    tab or a menu that opens. ``select`` runs a selector over the page of ``size`` elements, which
-    are nested as deep as ``depth`` says.
+    A rule that shows an element of the same class or id in some context cancels the hiding: it is
+    a tab or a menu that opens. ``select`` runs a selector over the page of ``size`` elements, which
+    are nested as deep as ``depth`` says. ``inline`` returns the style attributes of the page.
     ``complete``: the page has no other style sheets. If it has, only those colours count that are
     set together with their background: others may overrule the rest.
     """
@@ -81,10 +87,13 @@ class StyleSheet:
         select: Select,
         size: int,
         depth: Callable[[], int],
+        inline: Callable[[], Iterable[str]] = tuple,
         *,
         complete: bool,
     ) -> None:
         self.complete = complete
+        self._sources = tuple(sources)
+        self._inline = inline
         self._select = select
         self._size = max(size, 1)
         self._spare, self._steps = MAX_SELECTOR_COST, MAX_STEPS
@@ -93,13 +102,37 @@ class StyleSheet:
         self._known: dict[tuple[str, str, str], _Rules] = {}
         self._merged: dict[tuple[int, ...], Style] = {}
         self._shown: set[str] = set()
+        self._shown_for_sure: set[str] = set()  # by an important declaration
         matters = _style.may_matter if complete else _style.may_hide
-        for order, rule in enumerate(rule for source in sources for rule in rules(source)):
+        every = (rule for source in self._sources for rule in rules(source))
+        for order, rule in enumerate(every):
             declared = rule.declarations
             if ("color:" in declared and "backgr" in declared) or matters(declared):
                 shows = _shows(declared)
-                for selector in split_selectors(rule.selectors):
-                    self._add(selector, rule, order, shows=shows)
+                selectors = split_selectors(rule.selectors)
+                # One that is no selector spoils the list (Selectors 4, 4.1).
+                if not any(map(_is_invalid, selectors)):
+                    for selector in selectors:
+                        self._add(selector, rule, order, shows=shows)
+
+    def read(self, declarations: str) -> Style | None:
+        """Return what declarations of this page say, None if nothing of whether text is seen."""
+        if "var(" in declarations:
+            declarations = _style.with_variables(_style.compact(declarations), self._variable)
+        return _style.read_style(declarations)
+
+    def _variable(self, name: str) -> str | None:
+        values = self._variables.get(name, {""})
+        return next(iter(values)) if len(values) == 1 else None
+
+    @cached_property
+    def _variables(self) -> dict[str, set[str]]:
+        """The values of each custom property, wherever it is declared."""
+        found: dict[str, set[str]] = {}
+        for text in (*self._sources, *self._inline()):
+            for name, value in _CUSTOM_PROPERTY.findall(text):
+                found.setdefault(name.lower(), set()).add(_style.compact(value).strip(","))
+        return found
 
     def _add(self, selector: str, rule: Rule, order: int, *, shows: bool) -> None:
         is_complex = " " in selector and "\\" not in selector
@@ -111,16 +144,22 @@ class StyleSheet:
             return
         last = selector if match else _last_compound(selector)
         names = frozenset(map(_style.unescape, _NAME.findall(match[2] if match else last)))
-        if shows:
+        # Without a condition the cascade decides. What fades, a script fades in.
+        is_conditional = rule.widths != EVERYWHERE or _CONDITION.search(selector)
+        if shows and (is_conditional or "opacity" in rule.declarations):
             self._shown |= names
+            if "!important" in rule.declarations:
+                self._shown_for_sure |= names
         if not applies:
             return
         tag_match = _TAG.match(last)
         tag = tag_match[0].lower() if tag_match else ""
         entries = self._entries.setdefault(min(names, default=tag or "*"), [])
         if len(entries) < MAX_RULES_ALIKE:
-            precedence = len(_NAME.findall(selector)), order
-            entries.append(_Entry(selector, tag, names, rule, match is None, precedence))
+            named = _NAME.findall(selector)
+            ids = sum(name[0] == "#" for name in named)
+            precedence = ids, len(named) - ids + selector.count("["), order
+            entries.append(_Entry(selector, tag, names, rule, match is None, precedence, self.read))
 
     def is_silent(self, tag: str, classes: str) -> bool:
         """Return whether no rule can apply to an element of these classes without an id."""
@@ -178,24 +217,42 @@ class StyleSheet:
         if merged is not None:
             return merged
         merged = self._merged[key] = Style()
-        not_displayed = out_of_sight = invisible = 0  # masks of WIDTHS
-        for entry in sorted(entries, key=attrgetter("precedence")):
+        not_displayed = displayed = out_of_sight = invisible = 0  # masks of WIDTHS
+        ordered = sorted(entries, key=attrgetter("precedence"))
+        insisted = Style()
+        for is_important, entry in product((False, True), ordered):
             style, widths = entry.style or Style(), entry.rule.widths
+            if is_important:
+                if "important" not in style:
+                    continue
+                style = style["important"]
+                if widths == EVERYWHERE:
+                    insisted.update(style)
             if widths == EVERYWHERE:
                 merged.update(style)
-            if not entry.names & self._shown and entry.tag not in {"html", "body"}:
-                not_displayed |= widths if style.get("displayed") is False else 0
+            shown = self._shown_for_sure if is_important else self._shown
+            is_kept = not entry.names & shown and entry.tag not in {"html", "body"}
+            match style.get("displayed"):
+                case True:
+                    displayed, not_displayed = displayed | widths, not_displayed & ~widths
+                case False if is_kept:
+                    displayed, not_displayed = displayed & ~widths, not_displayed | widths
+                case _:
+                    pass
+            if is_kept:
                 out_of_sight |= widths if "out_of_sight" in style else 0
                 invisible |= widths if style.get("visible") is False else 0
         is_visible = merged.pop("visible", False)
-        merged.pop("displayed", None)
-        merged.pop("out_of_sight", None)
-        if not_displayed == EVERYWHERE:
-            merged["displayed"] = False
+        for name in ("displayed", "out_of_sight", "important"):
+            merged.pop(name, None)
+        if EVERYWHERE in {not_displayed, displayed}:
+            merged["displayed"] = displayed == EVERYWHERE
         if out_of_sight == EVERYWHERE:
             merged["out_of_sight"] = True
         if is_visible or invisible == EVERYWHERE:
             merged["visible"] = invisible != EVERYWHERE
+        if insisted:
+            merged["important"] = insisted
         return merged
 
     def _matches(self, entry: _Entry) -> frozenset[int]:
@@ -234,6 +291,13 @@ def _shows(declarations: str) -> bool:
     text = _style.unescape(declarations).lower()
     may = "display" in text or "opacity" in text or "visibility" in text
     return may and _SHOWS.search(text) is not None
+
+
+def _is_invalid(selector: str) -> bool:
+    """Return whether a browser takes this for no selector (Selectors 4, 3.9)."""
+    if _INVALID.search(selector) is None:
+        return False
+    return _INVALID.search(_BRACKETS.sub("", _ESCAPED.sub("", selector))) is not None
 
 
 def split_selectors(selectors: str) -> list[str]:

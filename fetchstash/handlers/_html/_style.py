@@ -5,8 +5,11 @@ CSS Syntax 3, Media Queries 4, Color 4. Pure functions over strings.
 
 import colorsys
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import NamedTuple, TypedDict
+
+from fetchstash.handlers._html._element import names
 
 MAX_SHEET_CHARS = 2_000_000
 WIDTHS = (360, 800, 1280, 1920)
@@ -21,6 +24,11 @@ _STRING = re.compile(
     r"\"(?<!\\\")[^\"\\\n]*(?:\\.[^\"\\\n]*)*\"|'(?<!\\')[^'\\\n]*(?:\\.[^'\\\n]*)*'"
 )
 _MARKS = frozenset("{};")
+# An address without quotes may hold marks, too. The two classes have no sign in common, so that
+# there is one way to match.
+_IN_BRACKETS = re.compile(r"\([^(){};]*[{};][^()]*\)")
+_AT_STATEMENT = re.compile(r"@[^;{]*;\s*")
+_HTML_COMMENT = re.compile(r"(?:<!--|-->|\s)+")
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})[ \t\n\r\f]?|([^\n\r\f0-9a-fA-F]))")
 _WIDTH = re.compile(r"\((min-|max-)?width(:|<=?|>=?)([\d.]+)(px|em|rem)\)")
 _WIDTH_LAST = re.compile(r"\(([\d.]+)(px|em|rem)(<=?|>=?)width\)")
@@ -63,26 +71,55 @@ class Rule(NamedTuple):
 
 
 def rules(source: str) -> Iterator[Rule]:
-    """Yield the style rules of a style sheet, those inside at-rules and nested rules too."""
+    """Yield the style rules of a style sheet, those inside at-rules and nested rules too.
+
+    A rule that a browser ignores is left out, and so is what an open bracket swallows to the end
+    of the sheet (CSS Syntax 3, 5.4).
+    """
     source = _COMMENT.sub(" ", source[:MAX_SHEET_CHARS])
-    # Braces and semicolons in a string would end a rule or a declaration.
+    # Braces and semicolons in a string or an address would end a rule or a declaration.
     source = _STRING.sub(lambda m: m[0] if _MARKS.isdisjoint(m[0]) else '""', source)
+    source = _IN_BRACKETS.sub("()", source)
+    may_swallow = source.count("(") != source.count(")")
     open_rules: list[tuple[str, int, list[str]]] = []
+    is_ignored = False  # a brace that closes nothing belongs to the next rule, and spoils it
     for piece in source.split("}"):
         *opened, text = piece.split("{")
-        if len(opened) == 1 and not open_rules and "@" not in opened[0]:  # as most rules are
-            if selectors := opened[0].rpartition(";")[2].strip():
+        if may_swallow and any(part.count("(") > part.count(")") for part in (*opened, text)):
+            return
+        if len(opened) == 1 and not open_rules and not is_ignored and "@" not in opened[0]:
+            if selectors := _prelude(opened[0]):  # as most rules are
                 yield Rule(selectors, text, EVERYWHERE)
             continue
         for before in opened:
-            declarations, _, prelude = before.rpartition(";")
-            if open_rules:
+            if open_rules and open_rules[-1][0]:
+                declarations, _, prelude = before.rpartition(";")
                 open_rules[-1][2].append(declarations)
-            open_rules.append((*_context(prelude.strip(), open_rules), []))
+                open_rules.append((*_context(prelude.strip(), open_rules), []))
+            else:
+                prelude = "" if is_ignored else _prelude(before)
+                open_rules.append((*_context(prelude, open_rules), []))
+            is_ignored = False
         if open_rules:  # the end of the sheet closes the last one, too (CSS Syntax 3, 5.4.8)
             selectors, widths, declared = open_rules.pop()
             if selectors:
                 yield Rule(selectors, ";".join((*declared, text)) if declared else text, widths)
+        else:
+            is_ignored = True
+
+
+def _prelude(text: str) -> str:
+    """Return what stands before the brace of a rule, "" if a browser ignores the rule.
+
+    A semicolon ends an at-rule. In a style rule it is an error (CSS Syntax 3, 5.4.3).
+    """
+    text = text.strip()
+    while text[:1] in {"@", "<", "-"}:
+        rest = (_AT_STATEMENT if text.startswith("@") else _HTML_COMMENT).sub("", text, count=1)
+        if rest == text:
+            break
+        text = rest
+    return "" if ";" in text else text
 
 
 def _context(prelude: str, around: list[tuple[str, int, list[str]]]) -> tuple[str, int]:
@@ -224,7 +261,7 @@ _END = r"(?=[;!]|$)"
 # Transforms 1; Containment 2). Its children cannot undo them.
 _OUT_OF_SIGHT = re.compile(
     r"(?:^|;)(?:content-visibility:hidden|"
-    rf"opacity:{_ZERO}{_END}|filter:[^;]*opacity\({_ZERO}\)|"
+    rf"filter:[^;]*opacity\({_ZERO}\)|"
     r"(?:left|right|top|bottom|margin|margin-left|margin-top|margin-right|text-indent|inset|"
     rf"inset-inline-start):(?:{_FAR})|(?:left|text-indent|margin-left):(?:{_FAR_RIGHT})|"
     rf"text-indent:100%{_END}|"
@@ -236,6 +273,7 @@ _OUT_OF_SIGHT = re.compile(
     r"-webkit-text-fill-color:transparent|(?:-webkit-)?text-security:(?!none)|"
     r"mask(?:-image)?:linear-gradient\(transparent,transparent\))"
 )
+_FADED = re.compile(rf"(?:^|;)opacity:{_ZERO}{_END}")
 _NO_SIZE = re.compile(
     r"(?:^|;)(?:max-)?(?:height|width|line-height|block-size|inline-size):"
     rf"(?:{_ZERO}|1px){_END}"
@@ -274,11 +312,14 @@ class Style(TypedDict, total=False):
 
     ``colour`` and ``background`` are None where the value is in no plain notation. ``behind``: the
     element stands behind others. ``stacks``: it begins a stacking context (CSS 2, appendix E).
+    ``faded``: it is out of sight because it is transparent. ``important`` repeats what is declared
+    ``!important``.
     """
 
     displayed: bool
     visible: bool
     out_of_sight: bool
+    faded: bool
     tiny: bool
     colour: Colour | None
     background: Colour | None
@@ -286,6 +327,7 @@ class Style(TypedDict, total=False):
     positioned: bool
     behind: bool
     stacks: bool
+    important: "Style"
 
 
 def hides(style: Style) -> bool:
@@ -293,20 +335,80 @@ def hides(style: Style) -> bool:
     return style.get("displayed") is False or "out_of_sight" in style
 
 
+_DISPLAYS = names(
+    "none contents block inline flow flow-root inline-block list-item flex inline-flex grid "
+    "inline-grid table inline-table table-row table-cell table-row-group table-header-group "
+    "table-footer-group table-column table-column-group table-caption run-in ruby ruby-base "
+    "ruby-text ruby-base-container ruby-text-container math -webkit-box -webkit-inline-box "
+    "-webkit-flex -webkit-inline-flex inherit initial unset revert revert-layer"
+)
+_VALID = {
+    "display": lambda value: _DISPLAYS.issuperset(value.split(",")),
+    "visibility": re.compile(
+        r"visible|hidden|collapse|inherit|initial|unset|revert(?:-layer)?"
+    ).fullmatch,
+    "opacity": re.compile(
+        r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?%?|calc\(.*|inherit|initial|unset|revert(?:-layer)?"
+    ).fullmatch,
+}  # a browser ignores any other value (CSS Syntax 3, 2.2)
+
+
+_VARIABLE = re.compile(r"var\((--[^(),;]+)(?:,([^()]*))?\)")
+
+Variables = Callable[[str], str | None]
+"""Returns the value of a custom property: "" if none is declared, None if it is not certain."""
+
+
+def with_variables(declarations: str, variables: Variables) -> str:
+    """Return compact declarations with the values of custom properties (Variables 1, 3)."""
+
+    def value(match: re.Match[str]) -> str:
+        known = variables(match[1])
+        return match[0] if known is None else known or match[2] or match[0]
+
+    return _VARIABLE.sub(value, declarations)
+
+
+@lru_cache(2_048)
 def read_style(declarations: str) -> Style | None:
-    """Return what declarations say, None if they say nothing of whether text is seen."""
+    """Return what declarations say, None if they say nothing of whether text is seen.
+
+    The style is shared, and must not be changed.
+    """
     if not may_matter(declarations):
         return None
-    text = compact(declarations)
+    declared: dict[str, str] = {}
+    important: dict[str, str] = {}
+    for declaration in compact(declarations).split(";"):
+        name, _, value = declaration.partition(":")
+        value = value.removesuffix("!important")
+        is_valid = _VALID.get(name)
+        if is_valid is not None and not is_valid(value) and "var(" not in value:
+            continue
+        if declaration.endswith("!important"):
+            important[name] = value
+        elif name in important:
+            continue
+        declared.pop(name, None)  # the last one comes last
+        declared[name] = value
+    style = _interpreted(declared)
+    if important and (insisted := _interpreted(important)):
+        style["important"] = insisted
+    return style or None
+
+
+def _interpreted(declared: dict[str, str]) -> Style:
+    """Return what the declarations of a rule say, each property once."""
+    text = ";".join(f"{name}:{value}" for name, value in declared.items())
     style: Style = {}
     cuts_off = "overflow:hidden" in text or "overflow:clip" in text
     if (_OUT_OF_SIGHT.search(text) and not _CLIPS_TEXT.search(text)) or (
         cuts_off and _NO_SIZE.search(text)
     ):
         style["out_of_sight"] = True
-    for declaration in text.split(";"):
-        name, _, value = declaration.partition(":")
-        value = value.removesuffix("!important")
+    elif _FADED.search(text):
+        style["out_of_sight"] = style["faded"] = True
+    for name, value in declared.items():
         match name:
             case "display":
                 style["displayed"] = value != "none"
@@ -338,4 +440,4 @@ def read_style(declarations: str) -> Style | None:
                     style["stacks"] = True
             case _:
                 pass
-    return style or None
+    return style

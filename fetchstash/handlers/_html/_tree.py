@@ -1,12 +1,17 @@
 """Parse a page: lexbor reads the HTML, and one walk copies what a reader may see."""
 
 import re
+from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_to_bytes
 
-from fetchstash.handlers._html import _hidden, _media
-from fetchstash.handlers._html._element import BLOCKS, Element, names
+from fetchstash.handlers._html import _hidden, _media, _signs
+from fetchstash.handlers._html._element import BLOCKS, Element, is_read, names
 from fetchstash.handlers._html._hidden import TELLING, UNKNOWN_PAINT, HiddenBy, Paint, paint
 from fetchstash.handlers._html._sheet import StyleSheet
 from fetchstash.handlers._html._style import Style, hides, media, read_style
@@ -17,6 +22,11 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 150
 """Children of deeper elements go to the element at this depth, so that recursion is safe."""
+MAX_DECLARING = 1_000  # elements whose styles may declare custom properties
+MAX_IMPORTED = 10
+MIN_VEILED_CHARS, MOST_SHOWN_CHARS = 150, 400
+"""A script is expected to show what is invisible or faded if it is more than this, and more than
+what the page shows, and if that is less than this."""
 MIN_FADING_CHARS = 2_000
 """A script is expected to show an element that only a style hides if it holds more text than
 this and a third of the page."""
@@ -28,10 +38,15 @@ _NEVER_READ = names(
 _FIELDS = names("input select textarea")  # elements that part the words around them
 _PLAYED = names("video audio iframe")
 """Elements of which a trace is kept: what they play, and where it is."""
+_LABELS = names("aria-label title")
+_TEXTLESS = names("i span em b")  # elements that show a sign by their style
 _SPECIAL = names("dialog font img math mjx-container noscript")
 """Elements that need more than a look at their style."""
+_CONTENT = 'main, [role="main"], article, h1'
 _ENTERING = '[style*="opacity:0"][style*="transform"], [style*="opacity: 0"][style*="transform"]'
 """Elements that a script fades and moves in when a reader scrolls there."""
+_DATA_SHEET = re.compile(r"\s*data:text/css([^,]*),(.*)", re.IGNORECASE | re.DOTALL)
+_IMPORTED = re.compile(r"@import\s+(?:url\(\s*)?[\"']?(data:text/css[^\"')]*)", re.IGNORECASE)
 _FORMULA_SCRIPT = re.compile(r"mathjax|katex", re.IGNORECASE)
 _HEAD = "title, base, meta, link, script, style, frame, iframe, embed, object"
 _TEXT, _COMMENT = 2, 4  # lexbor's tag ids
@@ -42,9 +57,11 @@ class Page:
     """A parsed page.
 
     ``hidden`` counts the elements with text that nobody would see; ``body`` has none of them.
+    ``is_unveiled``: a script is expected to show most of what the page says.
     ``has_tex``: a script writes TeX in the text as formulas. ``without_scripts`` are the noscript
-    elements in ``body``, ``media`` the pictures and players. ``script_texts`` are the
-    attributes and texts of its scripts. ``meta_without`` is what holds where these do not run.
+    elements in ``body``, ``media`` the pictures and players, ``signs`` what may say a word.
+    ``script_texts`` are the attributes and texts of its scripts. ``meta_without`` is what holds
+    where these do not run.
     """
 
     body: Element
@@ -63,8 +80,10 @@ class Page:
     )
     asks_password: bool = False
     hidden: int = 0
+    is_unveiled: bool = False
     without_scripts: list[Element] = field(default_factory=list[Element])
     media: list[Element] = field(default_factory=list[Element])
+    signs: list[Element] = field(default_factory=list[Element])
 
 
 def parse(source: str) -> Page:
@@ -96,15 +115,26 @@ def parse(source: str) -> Page:
 
     # A page without style sheets may be a piece of another.
     complete = bool(sheets) and not any("@import" in sheet for sheet in sheets)
-    if any("stylesheet" in link.get("rel", "").lower() for link in page.links):
+    if any(_is_sheet(link) and not _style_in(link.get("href", "")) for link in page.links):
         complete = False
     size = source.count("<") // 2
-    sheet = StyleSheet(sheets, select, size, lambda: _depth(root), complete=complete)
+
+    def inline() -> Iterator[str]:
+        nodes = islice(parser.css('[style*="--"]'), MAX_DECLARING)
+        return (_attributes(node)["style"] for node in nodes)
+
+    sheet = StyleSheet(sheets, select, size, lambda: _depth(root), inline, complete=complete)
     around = Paint()
     for element, node in ((html, root), (page.body, body)):
         style = _hidden.style_of(element, sheet, node.mem_id)
         around = paint(element, style, around, complete=complete)
-    _Copy(page, sheet, body).run(around)
+    copy = _Copy(page, sheet, body)
+    copy.run(around)
+    if copy.veils_most():
+        page.body = Element("body", page.body.attributes, None)
+        page.hidden, page.without_scripts, page.media, page.signs = 0, [], [], []
+        _Copy(page, sheet, body, unveils=True).run(around)
+    page.hidden -= _signs.write(page.signs, page.media)
     return page
 
 
@@ -121,7 +151,7 @@ def _add_to_head(node: "LexborNode", page: Page, sheets: list[str]) -> None:
     attributes, around = _attributes(node), node.parent
     is_for_scripts = around is None or around.tag != "noscript"
     match node.tag:
-        case "title":
+        case "title" if around is None or around.tag != "svg":
             page.title = page.title or " ".join(node.text(deep=True).split())
         case "base":
             page.base = page.base or attributes.get("href", "")
@@ -129,6 +159,8 @@ def _add_to_head(node: "LexborNode", page: Page, sheets: list[str]) -> None:
             (page.meta if is_for_scripts else page.meta_without).append(attributes)
         case "link":
             page.links.append(attributes)
+            if _is_sheet(attributes) and is_for_scripts:
+                sheets.append(_style_in(attributes.get("href", "")))
         case "script":
             page.scripts += 1
             page.has_tex |= _FORMULA_SCRIPT.search(attributes.get("src", "")) is not None
@@ -138,13 +170,31 @@ def _add_to_head(node: "LexborNode", page: Page, sheets: list[str]) -> None:
                 page.script_texts.append((attributes, node.text(deep=True)))
         case "frame" | "iframe" | "embed" | "object" if _is_seen_frame(attributes):
             page.frames += framed(node.tag, attributes)
-        case "style":
+        case "style" if attributes.get("type", "text/css").strip().lower() in {"", "text/css"}:
             condition = attributes.get("media", "")
             if is_for_scripts and (not condition or media(condition)):
                 text = node.text(deep=True)
+                if "@import" in text:
+                    sheets += map(_style_in, islice(_IMPORTED.findall(text), MAX_IMPORTED))
                 sheets.append(f"@media {condition} {{{text}}}" if condition else text)
         case _:
             pass
+
+
+def _is_sheet(link: dict[str, str]) -> bool:
+    rel = link.get("rel", "").lower()
+    return "stylesheet" in rel and "alternate" not in rel
+
+
+def _style_in(address: str) -> str:
+    """Return the style sheet that an address holds by itself (RFC 2397), "" for any other."""
+    match = _DATA_SHEET.match(address)
+    if match is None:
+        return ""
+    encoded = unquote_to_bytes(match[2])
+    with suppress(ValueError):
+        encoded = b64decode(encoded) if match[1].lower().endswith(";base64") else encoded
+    return encoded.decode("utf-8", "replace")
 
 
 def _is_seen_frame(attributes: dict[str, str]) -> bool:
@@ -165,7 +215,11 @@ def _attributes(node: "LexborNode") -> dict[str, str]:
 class _Copy:
     """Copies the body of a page without what is never read or never seen."""
 
-    def __init__(self, page: Page, sheet: StyleSheet, body: "LexborNode") -> None:
+    def __init__(
+        self, page: Page, sheet: StyleSheet, body: "LexborNode", *, unveils: bool = False
+    ) -> None:
+        self._unveils = unveils
+        self._veiled = 0  # characters that a script may unveil
         self._page = page
         self._sheet = sheet
         self._complete = sheet.complete
@@ -183,6 +237,19 @@ class _Copy:
         self._placed: set[str] = set()
         self._silent: dict[tuple[str, str], bool] = {}  # by tag and classes: no rule applies
         self._emptied: set[Element] = set()
+
+    def veils_most(self) -> bool:
+        """Return whether next to nothing is shown, and more is hidden that a script may show."""
+        if self._veiled < MIN_VEILED_CHARS:
+            return False
+        shown, pending = 0, [*self._page.body.children]
+        while pending and shown < MOST_SHOWN_CHARS:
+            node = pending.pop()
+            if isinstance(node, str):
+                shown += len(node.strip())
+            elif node.tag != "a":
+                pending += node.children
+        return shown < min(self._veiled, MOST_SHOWN_CHARS)
 
     def run(self, paints: Paint) -> None:
         """Copy the body without recursion: the source decides how deep it is."""
@@ -213,6 +280,8 @@ class _Copy:
                             if not parent.holds_blocks and tag in BLOCKS:
                                 parent.hold_blocks()
                             parent.children.append(element)
+                            if tag == "button" or not _LABELS.isdisjoint(attributes):
+                                self._note_label(element, node)
                             parent = element
                         node = node.child
                         continue
@@ -220,6 +289,8 @@ class _Copy:
                     pending.append((node.next, parent, paints))
                     node = inside.child
                     continue
+                elif tag == "svg":
+                    self._add_drawing(node, parent, paints)
                 elif tag == "script":
                     self._add_tex(node, parent, paints)
                 elif tag in _FIELDS:
@@ -239,7 +310,7 @@ class _Copy:
     def _add_text(self, text: str, parent: Element, paints: Paint) -> None:
         # White space tells nothing of its paint: hidden elements are indented, too.
         if paints is not self._seen_paint and not text.isspace():
-            if self._is_invisible(parent, paints):
+            if self._is_invisible(parent, paints, len(text)):
                 return
             self._seen_paint = paints
         if self._page.has_tex and parent.tag not in {"code", "pre", "tt"}:
@@ -252,10 +323,15 @@ class _Copy:
         if is_tex and not self._is_invisible(parent, paints):
             parent.children.append(_media.marked(script.text(deep=True)))
 
-    def _is_invisible(self, element: Element, paints: Paint) -> bool:
+    def _is_invisible(self, element: Element, paints: Paint, chars: int = 0) -> bool:
         """Return whether what is drawn in this paint is not seen, and count it if so."""
         if not _hidden.is_unseen(paints):
             return False
+        if paints.invisible and not _hidden.is_unseen(paints._replace(invisible=False)):
+            self._veiled += chars
+            if self._unveils:
+                self._page.is_unveiled = True
+                return False
         self._page.hidden += element not in self._emptied
         self._emptied.add(element)
         return True
@@ -275,6 +351,33 @@ class _Copy:
             player.attributes.setdefault("src", _attributes(source)["src"])
         parent.children.append(player)
         self._page.media.append(player)
+
+    def _note_label(self, element: Element, node: "LexborNode") -> None:
+        """Note an element that a label describes, and a button whose text may be content."""
+        if element.tag == "button":
+            if not is_read(element):
+                self._page.signs.append(element)
+        elif element.get("role") == "img" or (node.child is None and element.tag in _TEXTLESS):
+            self._add_sign(_signs.label(element.attributes), element)
+
+    def _add_drawing(self, node: "LexborNode", parent: Element, around: Paint) -> None:
+        """Note what a drawing shows (SVG 2, 5.8)."""
+        drawing = Element("svg", _attributes(node), parent)
+        title = next((e for e in islice(node.iter(), 3) if e.tag == "title"), None)
+        label = _signs.label(drawing.attributes)
+        if not label and title is not None:
+            label = _signs.as_sign(title.text(deep=True))
+        if label and drawing.get("aria-hidden") != "true":
+            style = _hidden.style_of(drawing, self._sheet, node.mem_id)
+            painted = paint(drawing, style, around, complete=self._complete)
+            if _hidden.hidden_by(drawing, style, around) is None and not painted.invisible:
+                self._add_sign(label, parent)
+
+    def _add_sign(self, label: str, parent: Element, **attributes: str) -> None:
+        if label:
+            sign = Element(_signs.SIGN, {"aria-label": label, **attributes}, parent)
+            parent.children.append(sign)
+            self._page.signs.append(sign)
 
     def _is_silent(self, tag: str, attributes: dict[str, str]) -> bool:
         """Return whether no rule and no attribute says anything of an element."""
@@ -312,9 +415,21 @@ class _Copy:
         cause = _hidden.hidden_by(element, style, around)
         if cause is None and element.get("aria-hidden") == "true":
             words = node.text(deep=True, separator=" ").split()
-            if len(words) >= _hidden.MIN_ARIA_HIDDEN_WORDS and not _hidden.is_slide(element):
+            if (
+                len(words) >= _hidden.MIN_ARIA_HIDDEN_WORDS
+                and not _hidden.is_slide(element)
+                and not self._is_behind_dialog(node)
+            ):
                 cause = HiddenBy.STYLE
         if cause is not None and not self._is_shown_by_script(element, node, cause):
+            if self._is_veil(element, node, style, cause):
+                self._veiled += _readable(node)
+                if self._unveils:
+                    self._page.is_unveiled = True
+                    return painted
+            if not _hidden.FOR_READERS.isdisjoint(element.classes()):
+                label = _signs.as_sign(node.text(deep=True))
+                self._add_sign(label, parent, **{_signs.READERS: ""})
             if element.get("id") not in self._placed:
                 # The MathML of a formula whose picture is seen is no hidden text.
                 is_formula = node.css_first("math") is not None
@@ -327,12 +442,43 @@ class _Copy:
         if tag == "img":
             if painted.invisible:
                 return None
+            if character := _signs.emoji(element):
+                parent.children.append(character)
+                return None
             self._page.media.append(element)
+            if _signs.is_sign(element):
+                self._page.signs.append(element)
         # Visibility is inherited; a child may take it back.
         turns_invisible = painted.invisible and not around.invisible
         if turns_invisible and self._is_shown_by_script(element, node, HiddenBy.STYLE):
             painted = painted._replace(invisible=False)
         return painted
+
+    @cached_property
+    def _has_dialog(self) -> bool:
+        return self._body.css_first('[aria-modal="true"], dialog[open]') is not None
+
+    def _is_behind_dialog(self, node: "LexborNode") -> bool:
+        """Return whether this is the page, hidden from screen readers by a dialog over it.
+
+        What aria-hidden hides is seen. Where it holds no content of its own it says again what
+        stands beside it, and instructions may stand in it.
+        """
+        around = node.parent
+        if self._has_dialog and around is not None and around.mem_id == self._body.mem_id:
+            return True
+        return node.css_first(_CONTENT) is not None
+
+    def _is_veil(
+        self, element: Element, node: "LexborNode", style: Style | None, cause: HiddenBy
+    ) -> bool:
+        """Return whether a script may be expected to show this: it is faded, or the content."""
+        if cause is HiddenBy.FOR_GOOD or element.get("aria-hidden") == "true":
+            return False
+        if style is not None and "faded" in style and style.get("displayed") is not False:
+            return True
+        is_content = element.tag in {"main", "article"} or node.css_first(_CONTENT) is not None
+        return is_content and "dialog" not in element.get("role")
 
     @cached_property
     def _size(self) -> int:
@@ -354,6 +500,7 @@ class _Copy:
         if cause is HiddenBy.STYLE and len(node.text(deep=True)) > MIN_FADING_CHARS:
             size = _readable(node)
             if size > MIN_FADING_CHARS and (node.tag == "main" or size * 3 > self._size):
+                self._page.is_unveiled = element.get("aria-hidden") != "true"
                 return True
         return cause is not HiddenBy.FOR_GOOD and _hidden.is_closed_panel(element, self._controlled)
 

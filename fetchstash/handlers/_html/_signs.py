@@ -1,0 +1,146 @@
+"""Write the word that a picture stands for where a cell, an item or a sentence lacks it.
+
+A table of plans says yes and no by pictures, a rating shows stars, a number stands in a button.
+Without their words a cell is empty, and a model reads "not supported". The words are those that a
+screen reader says (WAI-ARIA 1.2; Accessible Name and Description Computation 1.2): the alternative
+text, the label, the title, or text for screen readers alone. They are short, as a sign is, so that
+they are no place for instructions; and they stand nowhere else, so that icons add no words.
+"""
+
+import re
+from collections.abc import Iterable
+
+from fetchstash.handlers._html._element import BLOCKS, Element, Node
+from fetchstash.handlers._html._media import labelled, shown
+
+SIGN = "sign"
+"""The tag of an element that has a label and no text: it vanishes where no word is lacking."""
+READERS = "for-readers"
+"""The attribute of a sign whose label is text for screen readers alone."""
+MAX_WORDS, MAX_CHARS = 10, 80
+MAX_SIGNS = 5_000
+REACH = 8  # elements above a sign in which its cell is searched
+_HOLDERS = frozenset(("td", "th", "li", "dt", "dd"))
+_EMPHASIS = frozenset(("i", "em", "b"))
+_CONTROLS = frozenset(("a", "button", "summary", "label"))
+# A picture of one sign, such as an emoji, is text wherever it stands; so is its short name.
+_EMOJI = re.compile(r"[^\x00-\xff]{1,12}|:[a-z0-9_+-]{2,40}:|[\xa9\xae\xb1\xd7]")
+_AMOUNT = re.compile(
+    r"\d(?:[.,]\d+)?\s*(?:%|/|of|out of|von|sur|de|stars?|Sterne|★)", re.IGNORECASE
+)
+_NO_WORD = re.compile(
+    r"(?:opens? )?(?:in a )?new (?:tab|window)|external|permalink|anchor|tooltip|(?:more )?info"
+    r"(?:rmation)?|help|copy|close|open|menu|edit|search|loading|advert|sponsored|logo|icon|image",
+    re.IGNORECASE,
+)
+_OPENED = (":", "(", "=", "\N{FULLWIDTH COLON}")
+_ENDED = ".!?\N{HORIZONTAL ELLIPSIS}"
+
+
+def label(attributes: dict[str, str]) -> str:
+    """Return the label of an element without text, "" if it has none that is as short as a sign."""
+    return as_sign(attributes.get("aria-label") or attributes.get("title") or "")
+
+
+def as_sign(text: str) -> str:
+    """Return a text on one line, "" if it is longer than a sign."""
+    words = text[: 4 * MAX_CHARS].split()
+    line = " ".join(words)
+    return line if len(words) <= MAX_WORDS and len(line) <= MAX_CHARS else ""
+
+
+def emoji(image: Element) -> str:
+    """Return the character that a picture stands for, "" for any other picture."""
+    alt = image.get("alt").strip()
+    return alt if _EMOJI.fullmatch(alt) else ""
+
+
+def is_sign(image: Element) -> bool:
+    """Return whether a picture may stand for a word."""
+    is_one = bool(image.get("alt")) and not {"src", "srcset"}.isdisjoint(image.attributes)
+    return is_one and {image.get("width"), image.get("height")}.isdisjoint({"0", "1"})
+
+
+def write(signs: list[Element], media: list[Element]) -> int:
+    """Write the words of those signs that are lacking; the other signs leave the page.
+
+    Returns how many of them were hidden as text for screen readers.
+    """
+    if not signs:
+        return 0
+    pending = {sign: _word(sign) for sign in signs[:MAX_SIGNS]}
+    holders = dict.fromkeys(_holder(sign) for sign, word in pending.items() if word)
+    written: set[Element] = set()
+    for holder in holders:
+        nodes = list(_flat(holder))
+        words = "".join(node for node in nodes if isinstance(node, str)).strip()
+        for number, node in enumerate(nodes):
+            if isinstance(node, str) or node in written or not (word := pending.get(node, "")):
+                continue
+            if _is_lacking(node, word, holder, words, nodes, number):
+                if node.parent is not None and node.parent.tag in _EMPHASIS:
+                    node.parent.tag = "span"  # an icon in <i> is no emphasis
+                node.tag = "span"
+                node.children = [f" {word} " if _touches(nodes, number) else word]
+                written.add(node)
+    if written:
+        media[:] = [medium for medium in media if medium not in written]
+    for parent in {s.parent for s in signs if s.tag == SIGN and s.parent is not None}:
+        parent.children = [c for c in parent.children if isinstance(c, str) or c.tag != SIGN]
+    return sum(READERS in sign.attributes for sign in written)
+
+
+def _word(sign: Element) -> str:
+    if sign.tag == "img":
+        return "" if shown(sign) else as_sign(labelled(sign)[0])
+    return as_sign(sign.text()) if sign.tag == "button" else label(sign.attributes)
+
+
+def _holder(sign: Element) -> Element:
+    """Return the cell or the item around a sign, else its paragraph."""
+    near = sign.nearest(REACH)[1:]
+    holder = next((around for around in near if around.tag in _HOLDERS), None)
+    return holder or next((around for around in near if around.tag in BLOCKS), near[-1])
+
+
+def _flat(holder: Element) -> Iterable[Node]:
+    """Yield the texts of an element and what is no text: signs, and pictures that are shown."""
+    pending = holder.children[::-1]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, str):
+            if node.strip():
+                yield node
+        elif node.tag in {SIGN, "img", "button"}:
+            yield node
+        else:
+            pending += node.children[::-1]
+
+
+def _is_lacking(
+    sign: Element, word: str, holder: Element, words: str, nodes: list[Node], number: int
+) -> bool:
+    """Return whether what stands around a sign is empty or broken without its word."""
+    if any(e.tag in _CONTROLS for e in sign.outward() if e is not sign):
+        return False
+    if not words:
+        return holder.tag in _HOLDERS or (sign.tag != "button" and _AMOUNT.search(word) is not None)
+    before = next((n for n in reversed(nodes[:number]) if isinstance(n, str)), "").rstrip()
+    after = next((n for n in nodes[number + 1 :] if isinstance(n, str)), "").lstrip()
+    if not before or _NO_WORD.match(word):
+        return False
+    if before.endswith(_OPENED):
+        return True
+    continues = after[:1].islower() or after[:1] in {*",;).%"}
+    is_seen = READERS not in sign.attributes  # text for screen readers may be of anything
+    return bool(after) and continues and is_seen and before[-1] not in _ENDED
+
+
+def _touches(nodes: list[Node], number: int) -> bool:
+    """Return whether a sign stands beside another, or beside a word without a space."""
+    before, after = nodes[max(number - 1, 0) : number], nodes[number + 1 : number + 2]
+    return any(
+        not isinstance(node, str) or node[at].isalnum()
+        for at, beside in ((-1, before), (0, after))
+        for node in beside
+    )
