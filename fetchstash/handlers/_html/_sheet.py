@@ -243,8 +243,9 @@ class StyleSheet:
                 out_of_sight |= widths if "out_of_sight" in style else 0
                 invisible |= widths if style.get("visible") is False else 0
         is_visible = merged.pop("visible", False)
-        for name in ("displayed", "out_of_sight", "important"):
-            merged.pop(name, None)
+        merged.pop("displayed", None)
+        merged.pop("out_of_sight", None)
+        merged.pop("important", None)
         if EVERYWHERE in {not_displayed, displayed}:
             merged["displayed"] = displayed == EVERYWHERE
         if out_of_sight == EVERYWHERE:

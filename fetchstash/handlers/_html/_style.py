@@ -342,7 +342,7 @@ _DISPLAYS = names(
     "ruby-text ruby-base-container ruby-text-container math -webkit-box -webkit-inline-box "
     "-webkit-flex -webkit-inline-flex inherit initial unset revert revert-layer"
 )
-_VALID = {
+_VALID: dict[str, Callable[[str], object]] = {
     "display": lambda value: _DISPLAYS.issuperset(value.split(",")),
     "visibility": re.compile(
         r"visible|hidden|collapse|inherit|initial|unset|revert(?:-layer)?"
