@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         rewrite,
     )
     from fetchstash.client._formats import EXTRACTION_MARK
+    from fetchstash.client._learned import LearnedLimit, learned_windows
+    from fetchstash.client._media_bounds import MEDIA_BOUNDS, MediaBounds
     from fetchstash.client._policy import CompactionConfig, Format, Offload, Policy, Request, State
     from fetchstash.client._protect import orphans
     from fetchstash.client._recovery import Recovery, overflow_report
@@ -34,17 +36,19 @@ if TYPE_CHECKING:
         Target,
         context_window,
         count_tokens,
-        learned_windows,
     )
     from fetchstash.client._stubs import ToolCall, stub_oversized
 
 __all__ = [
     "EXTRACTION_MARK",
+    "MEDIA_BOUNDS",
     "Change",
     "CompactionConfig",
     "CompactionResult",
     "Format",
     "HistoryCompactor",
+    "LearnedLimit",
+    "MediaBounds",
     "Offload",
     "Policy",
     "Recovery",
@@ -70,10 +74,12 @@ _MODULES = {
     "_classify": "Verdict classify",
     "_compact": "CompactionResult HistoryCompactor compact extractor_prompt rewrite",
     "_formats": "EXTRACTION_MARK",
+    "_learned": "LearnedLimit learned_windows",
+    "_media_bounds": "MEDIA_BOUNDS MediaBounds",
     "_policy": "CompactionConfig Format Offload Policy Request State",
     "_protect": "orphans",
     "_recovery": "Recovery overflow_report",
-    "_sizes": "Change Report Target context_window count_tokens learned_windows",
+    "_sizes": "Change Report Target context_window count_tokens",
     "_stubs": "ToolCall stub_oversized",
 }
 __getattr__ = lazy_names(__name__, _MODULES)

@@ -6,11 +6,18 @@ else; codes of an overflow; wordings; codes that are built alike; and last what 
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
+from fetchstash.client._numbers import (
+    MediaUnit,
+    Numbers,
+    media_unit,
+    read_media_numbers,
+    read_numbers,
+)
 from fetchstash.client._rules import (
     CODE_WORDINGS,
     CODES,
@@ -20,16 +27,16 @@ from fetchstash.client._rules import (
     Kind,
     Outcome,
     Rule,
-    read_numbers,
 )
 from fetchstash.client._streams import (
     cut_prompt,
     empty_answer,
+    get,
     is_collection,
     is_mapping,
     reported_input,
 )
-from fetchstash.client._wordings import EMPTY_400, FIRST, SERVER_ERRORS, WORDINGS
+from fetchstash.client._wordings import EMPTY_400, FIRST, RELAYED, SERVER_ERRORS, WORDINGS
 
 MAX_NODES, MAX_DEPTH, MAX_WIDTH = 400, 12, 60
 MAX_TEXT_CHARS = 20_000
@@ -50,6 +57,11 @@ _ATTRIBUTES = (
     "detail",
     "details",
     "description",
+    "error_message",
+    "error_msg",
+    "status_msg",
+    "base_resp",
+    "model_extra",
     "body",
     "error",
     "errors",
@@ -93,8 +105,8 @@ _CODE_KEYS = {
     "errorcode",
     "errortype",
 }
-# Sizes that llama.cpp states beside its words.
-_SIZE_KEYS = frozenset({"n_prompt_tokens", "n_ctx"})
+# Sizes that llama.cpp states beside its words (tools/server, exceed_context_size_error).
+_SIZE_KEYS = {"n_prompt_tokens": "input", "n_ctx": "limit"}
 # A status that is only stated in words: "413 status code", "HTTP 400:", "API error (413)", "Error:
 # 400 - ", "status_code=429".
 _STATUS_IN_TEXT = re.compile(
@@ -109,12 +121,13 @@ class Signals:
     """The words and numbers of an error: an exception with its chain, a body, an event, a string.
 
     It walks the tree of values, each once, within bounds. ``statuses`` are HTTP statuses, the
-    outermost first; ``codes`` are in lower case, class names of exceptions among them; ``text`` is
-    all wording, in order.
+    outermost first; ``codes`` are in lower case, class names of exceptions among them; ``sizes``
+    are those of fields that a server documents; ``text`` is all wording, in order.
     """
 
     def __init__(self, error: Any) -> None:
         self.codes: set[str] = set()
+        self.sizes: dict[str, int] = {}
         self._stated: list[int] = []
         self._texts: list[str] = []
         self._chars = 0
@@ -135,8 +148,8 @@ class Signals:
             self._words(bytes(value[:MAX_TEXT_CHARS]).decode("utf-8", "replace"), key, depth)
         elif id(value) not in self._seen:
             self._seen.add(id(value))
-            if key == "base_resp" and is_mapping(value):  # MiniMax's status beside that of HTTP
-                self.codes.add(f"base_resp:{value.get('status_code')}")
+            if key == "base_resp":  # MiniMax's status beside that of HTTP, as data or as an object
+                self.codes.add(f"base_resp:{get(value, 'status_code')}")
             for name, inner in _inside(value):
                 self._visit(inner, name, depth + 1)
             if isinstance(value, BaseException):
@@ -148,7 +161,7 @@ class Signals:
         elif key.lower() in _CODE_KEYS:
             self.codes.add(str(int(value)))
         elif key in _SIZE_KEYS:
-            self._texts.append(f"{key}: {int(value)}")
+            self.sizes.setdefault(_SIZE_KEYS[key], int(value))
 
     def _words(self, value: str, key: str, depth: int) -> None:
         value = value.strip()
@@ -224,7 +237,8 @@ def _json_inside(text: str) -> Iterator[Any]:
         start = text.find("{", end)
 
 
-Action = Literal["rewrite", "shrink_bytes", "clamp_output", "none"]
+Action = Literal["rewrite", "shrink_bytes", "shrink_media", "clamp_output", "none"]
+Unit = Literal["tokens"] | MediaUnit
 
 UNSATISFIABLE = "rate-limit-unsatisfiable"
 """The rule of a request that is larger by itself than what is given in a minute or a day.
@@ -238,11 +252,10 @@ _PLAIN_APOSTROPHES = {0x2018: "'", 0x2019: "'"}
 _NO_SIZE = re.compile(
     r"[\d,_]{24,}"
 )  # longer than any size; a run of digits would cost every pattern the square of its length
-# Keys of a body that an exception quotes, and pydantic-ai's name of the model: they are no words of
-# a sentence, and no pattern may read across them.
-_BODY_KEYS = re.compile(
-    r"\\*['\"](?:error|message|msg|type|detail|param|request_id)\\*['\"]\s*:\s*"
-)
+# Keys of a body, which an exception may quote: each value becomes a line of its own, and
+# no pattern reads across it.
+_BODY_KEYS = re.compile(r"(?<=[{,])\s*\\*['\"][\w.$-]{1,60}\\*['\"]\s*:\s*")
+_FRAME = " \t'\",{}[]\\"
 _MODEL_NAME = re.compile(r"\bmodel_name: [^,\n]*, ")
 _CODE_WORD = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 _STATED_TOKENS = re.compile(r"\d tokens\b")
@@ -253,9 +266,12 @@ _OF_A_MODEL = re.compile(r"context|tokens?\b|prompt|conversation|model")
 class Verdict:
     """The kind of an error, and what to do about it.
 
-    ``limit``, ``requested_input`` and ``requested_output`` are in tokens, or in bytes where
-    ``kind`` is overflow_bytes; None where the error does not tell. ``evidence`` is the piece of the
-    error that decided, at most 200 characters; ``rule_id`` names the rule.
+    ``limit``, ``requested_input`` and ``requested_output`` are in ``unit``: tokens; bytes where
+    ``kind`` is overflow_bytes; where it is overflow_media what the limit counts (pictures,
+    documents, recordings, media for pictures and documents together, pages) or measures of one of
+    them (pixels, bytes). They are None where no words of the deciding sentence state them.
+    ``evidence`` is the piece of the error that decided, at most 200 characters; ``rule_id`` names
+    the rule.
     """
 
     kind: Kind
@@ -265,11 +281,12 @@ class Verdict:
     action: Action = "none"
     evidence: str = ""
     rule_id: str = "nothing-said"
+    unit: Unit = "tokens"
 
     @property
     def overflow(self) -> bool:
         """Whether the request was too large."""
-        return self.kind in {"overflow_tokens", "overflow_bytes"}
+        return self.kind in {"overflow_tokens", "overflow_bytes", "overflow_media"}
 
 
 def classify(
@@ -305,21 +322,40 @@ def _truncated(response: Any, sent_tokens: int | None) -> Verdict | None:
     return None
 
 
-def _decide(signals: Signals, provider: str) -> Verdict:
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The wording of an error in lower case: its lines, each the value of one field."""
+
+    signals: Signals
+    lines: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+
+def _words_of(signals: Signals) -> _Words:
     text = signals.text.lower().translate(_PLAIN_APOSTROPHES)
     text = _BODY_KEYS.sub("\n", _MODEL_NAME.sub("", _NO_SIZE.sub("0", text)))
+    lines = (line.strip(_FRAME) for line in text.split("\n"))
+    return _Words(signals, tuple(dict.fromkeys(line for line in lines if line)))
+
+
+def _decide(signals: Signals, provider: str) -> Verdict:
+    words = _words_of(signals)
     if any(code >= 500 for code in signals.statuses):
-        with_codes = "\n".join([text, *signals.codes])
+        rules = (*SERVER_ERRORS, *RELAYED) if 502 in signals.statuses else SERVER_ERRORS
+        with_codes = _Words(signals, (*words.lines, *sorted(signals.codes)))
         other = Verdict("not_overflow", rule_id="status-5xx", evidence=str(signals.statuses[0]))
-        return _by_rules(SERVER_ERRORS, with_codes, signals) or other
-    codes = sorted(signals.codes.union(_CODE_WORD.findall(text)))
+        return _by_rules(rules, with_codes) or other
+    codes = sorted(signals.codes.union(_CODE_WORD.findall(words.text)))
     return (
-        _by_rules(FIRST, text, signals)
-        or _vetoed(signals, text)
-        or _by_code(codes, text, provider)
-        or _by_rules((*SERVER_ERRORS, *WORDINGS), text, signals)
-        or _by_build(codes, text)
-        or _bare_status(signals, text, provider)
+        _by_rules(FIRST, words)
+        or _vetoed(signals, words.text)
+        or _by_code(codes, words, provider)
+        or _by_rules((*SERVER_ERRORS, *WORDINGS), words)
+        or _by_build(codes, words)
+        or _bare_status(words, provider)
         or Verdict("not_overflow")
     )
 
@@ -344,63 +380,95 @@ def _vetoed(signals: Signals, text: str) -> Verdict | None:
     return Verdict("not_overflow", evidence=code, rule_id=f"code-{code}") if code else None
 
 
-def _by_code(codes: Iterable[str], text: str, provider: str) -> Verdict | None:
-    """Return the verdict by the codes that are known, also where they stand in the text.
-
-    Wrappers often leave nothing of a body but its words.
-    """
+def _by_code(codes: Iterable[str], words: _Words, provider: str) -> Verdict | None:
+    """Read a code that says it by itself."""
     for code in codes:
         outcome, _ = CODES.get(code, (None, ""))
         names, outcome_there, _ = PROVIDER_CODES.get(code, ("", None, ""))
-        if names and provider and re.search(names, provider):
+        if outcome is None and names and re.search(names, provider):
             outcome = outcome_there
-        if outcome == "overflow_bytes" and _STATED_TOKENS.search(text):
+        if outcome == "overflow_bytes" and _STATED_TOKENS.search(words.text):
             outcome = "overflow_tokens"
         if outcome:
-            return _verdict(outcome, text, code, f"code-{code}")
+            return _verdict(outcome, words, "", code, f"code-{code}")
     return None
 
 
-def _by_build(codes: Iterable[str], text: str) -> Verdict | None:
+def _by_build(codes: Iterable[str], words: _Words) -> Verdict | None:
     """Read codes that nobody listed, and that say what they mean."""
     built = ((code, rule) for code in codes for rule in CODE_WORDINGS if rule.search(code))
-    return next((_verdict(rule.outcome, text, code, f"code-{code}") for code, rule in built), None)
+    return next(
+        (_verdict(rule.outcome, words, "", code, f"code-{code}") for code, rule in built), None
+    )
 
 
-def _by_rules(rules: Iterable[Rule], text: str, signals: Signals) -> Verdict | None:
-    for rule in rules:
-        match = rule.search(text)
-        if match and rule.outcome == "not_overflow":
-            return Verdict("not_overflow", evidence=match[0][:200], rule_id=rule.id)
-        if match:
+def _by_rules(rules: Sequence[Rule], words: _Words) -> Verdict | None:
+    """Return the verdict of the first line that is an overflow, else of the first that is read.
+
+    Each line is read by itself: what stands in another field of the body vetoes nothing.
+    """
+    other: Verdict | None = None
+    for line in words.lines:
+        found = _rule_of(rules, line)
+        if found is None:
+            continue
+        rule, match = found
+        if rule.outcome != "not_overflow":
             # A 413 that names nothing of a model is about bytes: "Request too long" is a gateway's
             # word, too.
-            of_bytes = 413 in signals.statuses and not _OF_A_MODEL.search(text)
-            kind = "overflow_bytes" if of_bytes else rule.outcome
-            return _verdict(kind, text, match[0][:200], rule.id)
-    return None
+            by_tokens = rule.outcome == "overflow_tokens"
+            of_bytes = 413 in words.signals.statuses and not _OF_A_MODEL.search(words.text)
+            kind = "overflow_bytes" if by_tokens and of_bytes else rule.outcome
+            return _verdict(kind, words, line, match[0][:200], rule.id)
+        other = other or Verdict("not_overflow", evidence=match[0][:200], rule_id=rule.id)
+    return other
 
 
-def _bare_status(signals: Signals, text: str, provider: str) -> Verdict | None:
+def _rule_of(rules: Iterable[Rule], line: str) -> tuple[Rule, re.Match[str]] | None:
+    return next(((rule, match) for rule in rules if (match := rule.search(line))), None)
+
+
+def _bare_status(words: _Words, provider: str) -> Verdict | None:
     """Return the verdict on a status that stands alone.
 
     A 413 is a body that somebody on the way finds too large (RFC 9110, section 15.5.14).
     """
-    if 413 in signals.statuses:
+    text = words.text
+    if 413 in words.signals.statuses:
         kind: Outcome = "overflow_tokens" if _OF_A_MODEL.search(text) else "overflow_bytes"
-        return _verdict(kind, text, "413", "bare-413")
+        return _verdict(kind, words, "", "413", "bare-413")
     if EMPTY_400.search(text.split("\n", 1)[0]) and provider in {"", "cerebras"}:
-        return _verdict("overflow_tokens", text, text[:200], EMPTY_400.id)
+        return _verdict("overflow_tokens", words, "", text[:200], EMPTY_400.id)
     return None
 
 
-def _verdict(kind: Outcome, text: str, evidence: str, rule_id: str) -> Verdict:
-    """Return the verdict on an overflow.
+def _verdict(kind: Outcome, words: _Words, line: str, evidence: str, rule_id: str) -> Verdict:
+    """Return the verdict on an overflow, with the sizes that the deciding line states.
 
-    The output is clamped where the input fits and leaves a tenth of the window for an answer.
+    Where a code or status decided, that is the first line whose words state a limit. The output is
+    clamped where the input fits and leaves a tenth of the window for an answer.
     """
-    limit, asked, output = read_numbers(text)
-    action: Action = "shrink_bytes" if kind == "overflow_bytes" else "rewrite"
-    if action == "rewrite" and limit and asked is not None and output:
+    if kind == "overflow_media":
+        limit, asked, _ = read_media_numbers(line)
+        unit = media_unit(line)
+        return Verdict(kind, limit, asked, None, "shrink_media", evidence, rule_id, unit)
+    numbers = read_numbers(line) if line else Numbers()
+    if numbers.limit is None:
+        others = (read_numbers(other) for other in words.lines if not line or _overflows(other))
+        numbers = next((one for one in others if one.limit), numbers)
+    limit, asked, output = numbers
+    limit, asked = (
+        limit or words.signals.sizes.get("limit"),
+        asked or words.signals.sizes.get("input"),
+    )
+    if kind == "overflow_bytes":
+        return Verdict(kind, limit, asked, output, "shrink_bytes", evidence, rule_id, "bytes")
+    action: Action = "rewrite"
+    if limit and asked is not None and output:
         action = "clamp_output" if asked + max(limit // 10, 256) <= limit else "rewrite"
     return Verdict(kind, limit, asked, output, action, evidence, rule_id)
+
+
+def _overflows(line: str) -> bool:
+    found = _rule_of(WORDINGS, line)
+    return found is not None and found[0].outcome != "not_overflow"

@@ -185,6 +185,14 @@ _ELSEWHERE = {"url", "file_id", "uri"}
 _TEXT_NAMES = (".txt", ".md", ".csv", ".json", ".xml", ".html", ".py")
 
 
+_GEMINI_HOLDERS = frozenset(key for key, named in _HOLDERS.items() if named == "gemini")
+
+
+def may_be_medium(block: dict[str, Any]) -> bool:
+    """Return whether ``media_of`` may find something in an object; it costs ten times as much."""
+    return block.get("type") in _KINDS or not _GEMINI_HOLDERS.isdisjoint(block)
+
+
 def media_of(value: Any) -> Media | None:
     """Return the medium that a block is, None if it is none. A document given as text is text.
 
@@ -239,13 +247,13 @@ def media_tokens(media: Media) -> int:
     if kind in {"audio", "video"}:
         per_second = _PER_SECOND.get((kind, media.provider)) or _PER_SECOND[kind, ""]
         return round(_seconds(media, kind) * per_second)
-    data = _decoded(media.data, HEAD_CHARS)
+    data = decoded(media.data, HEAD_CHARS)
     size = picture_size(data)
     if kind == "image" or size:
         return _picture_tokens(media, size) if size else UNKNOWN_PICTURE_TOKENS
     if not media.data:
         return UNKNOWN_DOCUMENT_PAGES * _PER_PAGE[media.provider]
-    return pdf_pages(_decoded(media.data, len(media.data))) * _PER_PAGE[media.provider]
+    return pdf_pages(decoded(media.data, len(media.data))) * _PER_PAGE[media.provider]
 
 
 _PER_PAGE: dict[str, int] = {
@@ -296,14 +304,14 @@ _PER_PICTURE = {
 def _seconds(media: Media, kind: str) -> float:
     if not media.data:
         return UNKNOWN_SECONDS
-    head = _decoded(media.data, 64)
+    head = decoded(media.data, 64)
     rate = _AUDIO_BYTES_PER_SECOND if kind == "audio" else _VIDEO_BYTES_PER_SECOND
     if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
         rate = int.from_bytes(head[28:32], "little") or rate
     return media.size_bytes / rate
 
 
-def _decoded(data: str | bytes, chars: int) -> bytes:
+def decoded(data: str | bytes, chars: int) -> bytes:
     """Return the bytes of the first ``chars`` of base64, b"" if it is none; bytes as they are."""
     if isinstance(data, bytes):
         return data

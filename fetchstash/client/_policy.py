@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal, Protocol
 
+from fetchstash.client._media_bounds import MEDIA_BOUNDS, MediaBounds
 from fetchstash.errors import type_checked
 from fetchstash.text import setting
 
@@ -22,6 +23,7 @@ class Request:
     ``fixed`` is the rest that fills the window and cannot shrink, as plain data: the system prompt
     and the tools. ``window`` is what the SDK or framework itself says of the model, in tokens.
     ``output`` is the output that the request asks for, in tokens: most providers reserve it.
+    ``account`` stands for the key that pays, as a hash: what an account may send is learned by it.
     ``kept_by_provider`` names what leads to earlier messages that the provider keeps and the
     request does not have, such as ``previous_response_id``.
     """
@@ -35,6 +37,7 @@ class Request:
     window: int | None = None
     output: int | None = None
     kept_by_provider: str = ""
+    account: str = ""
 
 
 class Offload(Protocol):
@@ -56,7 +59,8 @@ class Policy:
     knows is compacted only after the provider refused a request. ``max_output`` is the output in
     tokens that is reserved in the window where the request does not say it. ``remaining_seconds``
     returns how long the agent may still work: with little time left only what would not fit is
-    compacted.
+    compacted. ``media_bounds`` say by provider how many pictures, documents and pages a request may
+    have, and how large each: older ones make room before it is sent.
     """
 
     overflow_fallback: bool = setting(
@@ -85,6 +89,7 @@ class Policy:
     window: int | None = None
     max_output: int | None = None
     remaining_seconds: Callable[[], float | None] | None = None
+    media_bounds: Sequence[MediaBounds] = MEDIA_BOUNDS
 
 
 StubKey = tuple[str, int, str]
@@ -110,7 +115,9 @@ class State:
     that was ever tried, None where none was smaller. ``stubs`` has the target and the label of
     those in force. ``protected`` are those of messages that were protected at the time (the latest
     exchange, critical texts): they hold there, too. ``token_counts`` and ``digests`` remember what
-    was counted and hashed.
+    was counted and hashed. ``media`` has what took the place of pictures and documents.
+    ``refused_at`` is the size of the smallest request that was refused
+    without a stated limit, in tokens of our count.
     """
 
     memo: dict[StubKey, Any] = field(default_factory=dict[StubKey, Any])
@@ -124,6 +131,8 @@ class State:
         default_factory=dict[int, tuple[str | bytes, str]]
     )
     calls: Counter[str] = field(default_factory=Counter[str])
+    media: dict[str, Any] = field(default_factory=dict[str, Any])
+    refused_at: int | None = None
 
 
 def content_hash(content: str | bytes) -> str:

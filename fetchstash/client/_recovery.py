@@ -5,7 +5,8 @@ it. The public methods only carry it out, with or without streams, in threads or
 """
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -15,9 +16,17 @@ from fetchstash.client._classify import UNSATISFIABLE, Verdict, classify
 from fetchstash.client._compact import compact, reapply, shrink
 from fetchstash.client._draft import Draft
 from fetchstash.client._formats import parts
+from fetchstash.client._learned import (
+    Ceilings,
+    LearnedLimits,
+    learned_windows,
+    usable_window,
+    window_of,
+)
+from fetchstash.client._media_bounds import bounds_for
+from fetchstash.client._media_limits import fit_media
 from fetchstash.client._policy import Message, Offload, Policy, Request, State
 from fetchstash.client._sizes import (
-    LearnedWindows,
     OnEvent,
     Report,
     Sizes,
@@ -26,9 +35,7 @@ from fetchstash.client._sizes import (
     count_tokens,
     emit,
     json_tokens,
-    learned_windows,
     size_in_bytes,
-    usable_window,
 )
 from fetchstash.client._streaming import (
     AsyncRecoveringStream,
@@ -57,11 +64,21 @@ Messages = Request | Sequence[Message]
 HEADROOM = 0.9
 """Share of the limit to aim at: counts differ, and the next request is larger again."""
 
-UNKNOWN_SHARE = 0.5
-"""What to keep of the messages where the provider does not state how much is too much."""
+UNKNOWN_SHARES: Mapping[SizeUnit, float] = {"tokens": 0.5, "bytes": 0.25}
+"""What to keep of the messages where the provider does not state how much is too much.
+
+The body limits of proxies are 1, 10 or 100 MB, so that half is seldom enough.
+"""
+
+WINDOW_SHARE = 0.7
+"""A request of at least this share of the window that the table knows was refused for that window:
+estimates differ by less."""
 
 DOUBT = 1.15
 """How much more than stated a provider may count where it states its limit alone."""
+
+BYTES_SHARE = 0.5
+"""Share of a body's ceiling to come down to before sending, so that the next requests fit, too."""
 
 KEPT_BY_PROVIDER = (
     "The provider keeps the earlier conversation ({}), which cannot be shrunk from here: "
@@ -101,7 +118,8 @@ class Recovery:
         self.state = state
         self.report: Report | None = None
         self._states = States()
-        self._learned = LearnedWindows()
+        self._learned = LearnedLimits()
+        self._ceilings = Ceilings()
         if self.policy.compaction_mode == "tiered":
             tokens.preload()  # the first request is counted
 
@@ -191,15 +209,15 @@ class Recovery:
         """Yield what to send, take what came of it, and return the outcome that is the caller's."""
         request = _as_request(request)
         state = self._state(request)
+        original = request
+        request = replace(original, messages=self._with_media(original, state)[0])
         first = Attempt(self._prepared(request, state))
         outcome = yield first
         with suppress(BadArgument):  # an unknown format: the rewrite reports it
             self._check_prompt(request, state, outcome.response, first)
         if outcome.problem is None or outcome.committed:
             return outcome
-        verdict = classify(outcome.problem, self.provider)
-        with suppress(BadArgument):  # as above
-            self._learn(verdict, request, state, first)
+        verdict = self._verdict(outcome, request, state, first)
         trigger = "provider_error" if outcome.error is not None else event_trigger
 
         def tell(came_of_it: str) -> None:
@@ -213,7 +231,10 @@ class Recovery:
             }
             emit(self.on_event, "compression", attributes)
 
-        retry = self._retry(verdict, request, state, first, outcome.error, tell)
+        if verdict.action == "shrink_media":
+            retry = self._retry_media(verdict, original, state, outcome.error, tell)
+        else:
+            retry = self._retry(verdict, request, state, first, outcome.error, tell)
         if retry is None:
             if outcome.error is not None and verdict.overflow and request.kept_by_provider:
                 _note(outcome.error, KEPT_BY_PROVIDER.format(request.kept_by_provider))
@@ -221,6 +242,8 @@ class Recovery:
         attempt, report = retry
         outcome = yield attempt
         tell("success" if outcome.problem is None else "retry_failed")
+        if outcome.problem is not None and not outcome.committed:
+            self._verdict(outcome, request, state, attempt)  # teaches the next request
         if outcome.error is not None:
             _mark(outcome.error, report)
         return outcome
@@ -229,33 +252,133 @@ class Recovery:
         return self.state or self._states.of(request.messages)
 
     def _check_prompt(self, request: Request, state: State, response: Any, sent: Attempt) -> None:
-        """Report an answer to a prompt that the provider truncated in silence."""
+        """Note what the model answered, and report a prompt that was truncated in silence."""
         response = get(response, "response") or response  # an event that ends a Responses stream
-        if reported_input(response) is None:
+        reported = reported_input(response)
+        if reported is None:
             return
+        self._limits(request).answered(request, reported)
         size = _counted(request, state, sent)
         verdict = classify(response, self.provider, sent_tokens=size)
         if verdict.kind == "truncated_silently":
             attributes = {
                 "model": request.model,
-                "reported_tokens": reported_input(response),
+                "reported_tokens": reported,
                 "sent_tokens": size,
                 "overflow.rule_id": verdict.rule_id,
             }
             emit(self.on_event, "prompt.truncated", attributes)
 
-    def _learned_windows(self, request: Request) -> LearnedWindows:
+    def _limits(self, request: Request) -> LearnedLimits:
         """Return what this process learned, or only this Recovery if the model has no name."""
         return learned_windows if request.model or request.endpoint else self._learned
 
-    def _learn(self, verdict: Verdict, request: Request, state: State, sent: Attempt) -> None:
-        """Remember the window that a refusal states, and how its count relates to ours."""
-        if verdict.kind != "overflow_tokens" or not verdict.limit:
-            return
-        if verdict.rule_id != UNSATISFIABLE:
-            counted = _counted(request, state, sent)
-            learned = self._learned_windows(request)
-            learned.learn(request, verdict.limit, verdict.requested_input, counted)
+    def _verdict(self, outcome: Outcome, request: Request, state: State, sent: Attempt) -> Verdict:
+        """Return the verdict on what went wrong, and learn from it.
+
+        A limit that cannot be believed is left out: the request is then made smaller as if none
+        were stated, and the next refusal decides.
+        """
+        verdict = classify(outcome.problem, self.provider)
+        with suppress(BadArgument):  # an unknown format: the rewrite reports it
+            if verdict.kind == "overflow_tokens":
+                return self._learn_tokens(verdict, request, state, sent)
+            if verdict.kind == "overflow_bytes":
+                self._learn_bytes(verdict, request, sent)
+            if verdict.kind == "overflow_media" and verdict.limit:
+                self._limits(request).learn(request, verdict, 0)
+                self._tell_limit(verdict, request, "media")
+        return verdict
+
+    def _learn_tokens(
+        self, verdict: Verdict, request: Request, state: State, sent: Attempt
+    ) -> Verdict:
+        counted, limit = _counted(request, state, sent), verdict.limit
+        learned = self._limits(request)
+        if limit and verdict.rule_id == UNSATISFIABLE:
+            stated = max(verdict.requested_input or 0, counted)
+            self._ceilings.learn(request, int(limit * min(counted / stated, 1.0)), "tokens")
+            self._tell_limit(verdict, request, "ceiling")
+        elif limit and learned.believes(request, limit):
+            learned.learn(request, verdict, counted)
+            self._tell_limit(verdict, request, "window")
+        elif limit:
+            self._tell_limit(verdict, request, "doubted")
+            verdict = replace(verdict, limit=None, requested_input=None)
+        if verdict.limit is None:
+            state.refused_at = min(counted, state.refused_at or counted)
+            window = window_of(request)
+            if window and window * WINDOW_SHARE <= counted and verdict.action == "rewrite":
+                verdict = replace(verdict, limit=window)
+        return verdict
+
+    def _learn_bytes(self, verdict: Verdict, request: Request, sent: Attempt) -> None:
+        sizes = (size_in_bytes(sent.messages), size_in_bytes(request.fixed))
+        limit = verdict.limit or int(sum(sizes) * UNKNOWN_SHARES["bytes"])
+        self._ceilings.learn(request, max(limit - sizes[1], limit // 10), "bytes")
+        self._tell_limit(verdict, request, "ceiling")
+
+    def _tell_limit(self, verdict: Verdict, request: Request, what: str) -> None:
+        attributes = {
+            "model": request.model,
+            "learned": what,
+            "limit": verdict.limit,
+            "unit": verdict.unit,
+            "words": verdict.evidence,
+            "overflow.rule_id": verdict.rule_id,
+        }
+        emit(self.on_event, "limit.learned", attributes)
+
+    def _with_media(
+        self, request: Request, state: State, verdict: Verdict | None = None
+    ) -> tuple[Sequence[Message], Report | None]:
+        """Return the messages with their media within what is taken, and what was done."""
+        bounds = None
+        if self.policy.compaction_mode == "tiered":
+            where = f"{self.provider} {request.endpoint} {request.model}"
+            row = bounds_for(self.policy.media_bounds, where, window_of(request))
+            bounds = self._limits(request).media_of(request, row)
+        stated = None
+        if verdict is not None and verdict.unit != "tokens":
+            stated = verdict.unit, verdict.limit, verdict.requested_input
+        if bounds is None and stated is None and not state.media:
+            return request.messages, None
+        try:
+            messages, report = fit_media(
+                request.messages, request.format, state, bounds, self.prefix, stated=stated
+            )
+        except Exception as failed:  # noqa: BLE001 - as in _prepared
+            _log.warning("The media are sent as they are: %s", type(failed).__name__)
+            return request.messages, None
+        if report.changes:
+            labels = Counter(change.label for change in report.changes)
+            attributes = {"model": request.model, "bytes_before": report.before}
+            attributes |= {"left_out": labels["left out"], "scaled": labels["scaled"]}
+            emit(self.on_event, "media.reduced", attributes)
+        return messages, report
+
+    def _retry_media(
+        self,
+        verdict: Verdict,
+        request: Request,
+        state: State,
+        error: Exception | None,
+        tell: Callable[[str], None],
+    ) -> tuple[Attempt, Report] | None:
+        """Return an attempt with fewer or smaller media, None where none can be made."""
+        if not self.policy.overflow_fallback:
+            return None
+        messages, report = self._with_media(request, state, verdict)
+        if report is None:
+            tell("compression_failed")
+            return None
+        self.report = report
+        if not report.changes:
+            tell("not_smaller")
+            if error is not None:
+                _mark(error, report)
+            return None
+        return Attempt(self._prepared(replace(request, messages=messages), state)), report
 
     def _prepared(self, request: Request, state: State) -> Sequence[Message]:
         """Return what the first attempt sends: the messages, compacted as the policy says.
@@ -267,8 +390,10 @@ class Recovery:
         if policy.compaction_mode == "legacy":
             return messages
         try:
-            learned = self._learned_windows(request).of(request)
-            window = usable_window(policy.window, request, learned)
+            messages = self._within_bytes(request, state)
+            learned = self._limits(request).of(request)
+            ceiling = self._ceilings.of(request, "tokens")
+            window = usable_window(policy.window, request, learned, ceiling, state.refused_at)
             if window is None:
                 return reapply(messages, request.format, state, policy, self.prefix)
             output = request.output or policy.max_output or 0
@@ -290,6 +415,17 @@ class Recovery:
             )
             return messages
         return compacted if report.smaller else messages
+
+    def _within_bytes(self, request: Request, state: State) -> Sequence[Message]:
+        """Return the messages, made smaller where they are over the bytes that were refused."""
+        ceiling = self._ceilings.of(request, "bytes")
+        if ceiling is None:
+            return request.messages
+        draft = Draft(request.messages, request.format, state, self.policy, self.prefix, "bytes")
+        draft.reapply()
+        if draft.size > ceiling * HEADROOM:
+            shrink(draft, int(ceiling * BYTES_SHARE), draft.size, for_retry=True)
+        return draft.result()
 
     def _retry(
         self,
@@ -370,7 +506,7 @@ def target_of(verdict: Verdict, before: int, fixed: int | None = None) -> Target
     """
     unit = _unit_of(verdict)
     if not verdict.limit:
-        return Target(int(before * UNKNOWN_SHARE), unit)
+        return Target(int(before * UNKNOWN_SHARES[unit]), unit)
     left = verdict.limit - (verdict.requested_output or 0)
     room = left if left * 10 >= verdict.limit else verdict.limit
     aim = room * HEADROOM
@@ -383,7 +519,7 @@ def target_of(verdict: Verdict, before: int, fixed: int | None = None) -> Target
         scale = room / max(before + (fixed or 0), 1)
         size = aim / max(scale * DOUBT, 1.0 if unit == "bytes" else DOUBT) - (fixed or 0)
     else:
-        size = min(room, before) * UNKNOWN_SHARE
+        size = min(room, before) * UNKNOWN_SHARES["tokens"]
     return Target(max(int(min(size, before * HEADROOM)), 0), unit)
 
 
@@ -407,10 +543,13 @@ def overflow_report(error: BaseException) -> Report | None:
 
 
 def _mark(error: Exception, report: Report) -> None:
-    """Note on the provider's own error that sending the same again is no use, and why."""
+    """Note on the provider's own error what was done, and whether another try is of any use.
+
+    It is where the rewrite reached its target: the next request is made smaller than this one.
+    """
     _note(error, report.sentence())
     with suppress(Exception):  # an exception that is frozen takes neither
-        error.retryable = False  # type: ignore[attr-defined]
+        error.retryable = report.fits and report.smaller  # type: ignore[attr-defined]
         error.overflow_report = report  # type: ignore[attr-defined]
 
 

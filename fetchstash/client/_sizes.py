@@ -2,16 +2,14 @@
 
 import logging
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any, Literal
 
 from fetchstash.client._formats import Part, as_json, parts
 from fetchstash.client._media import Media, media_tokens, strip_media
-from fetchstash.client._policy import Format, Message, Request, State, content_hash
+from fetchstash.client._policy import Format, Message, State, content_hash
 from fetchstash.client._streams import is_list, is_object
 from fetchstash.errors import type_checked
 from fetchstash.system import telemetry
@@ -350,62 +348,3 @@ def context_window(model: str, windows: Mapping[str, int] | None = None) -> int:
         what = "The context window of model %r is not known: %d tokens are assumed."
         _log.warning(what, model, UNKNOWN_WINDOW)
     return known or UNKNOWN_WINDOW
-
-
-MAX_LEARNED = 1_000
-"""How many models and deployments are remembered; the least recently learned goes first."""
-
-
-class LearnedWindows:
-    """The windows that providers stated when they refused a request, by endpoint and model.
-
-    They are in tokens of our count.
-    """
-
-    def __init__(self) -> None:
-        self._windows: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._lock = Lock()
-
-    def learn(self, request: Request, limit: int, requested: int | None, counted: int) -> None:
-        """Remember a stated limit, from a request that the provider and we counted.
-
-        What the provider counts more than we do is its measure, or parts of the request that we do
-        not know. A scale out of the ordinary is a misread number, and is bounded.
-        """
-        stated = requested or max(limit, counted)
-        scale = min(max(stated / max(counted, 1), 0.8), 2.0)
-        rest = 0
-        if request.fixed is None and stated > counted:
-            scale, rest = 1.0, stated - counted
-        with self._lock:
-            key = (request.endpoint, request.model)
-            self._windows[key] = int(max(limit - rest, limit // 10) / scale)
-            self._windows.move_to_end(key)
-            while len(self._windows) > MAX_LEARNED:
-                self._windows.popitem(last=False)
-
-    def of(self, request: Request) -> int | None:
-        """Return what was learned of the model or deployment of this request."""
-        return self._windows.get((request.endpoint, request.model))
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._windows.clear()
-
-
-learned_windows = LearnedWindows()
-"""What this process learned."""
-
-
-def usable_window(configured: int | None, request: Request, learned: int | None) -> int | None:
-    """Return the context window of a request's model in tokens, None if nobody knows it.
-
-    The window that the caller configured goes first, then the model's own profile, then the table.
-    A limit that the provider stated bounds them all.
-    """
-    window = (
-        configured or request.window or (known_window(request.model) if request.model else None)
-    )
-    if learned is None:
-        return window
-    return min(window, learned) if window else learned

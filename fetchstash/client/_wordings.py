@@ -7,6 +7,7 @@ tests run.
 
 # ruff: noqa: E501, RUF001 - a pattern reads better whole; examples are quoted as they came
 
+from fetchstash.client._numbers import MEDIA as _MEDIA
 from fetchstash.client._rules import Rule
 
 # The nouns of these sentences. Gaps are bounded, so that no pattern costs more than linear time on
@@ -74,6 +75,18 @@ SERVER_ERRORS = (
 )
 """The few servers that report an overflow as a 5xx: each needs its own rule. Others use the same words with a 4xx."""
 
+RELAYED = (
+    Rule(
+        "relayed-refusal",
+        "overflow_tokens",
+        r"\b(?:your )?input exceeds the context window of this model|\bprompt is too long: \d+ tokens > \d+|"
+        r"maximum context length is \d+ tokens\W+(?:however|please|you requested)",
+        "whole sentences of OpenAI, Anthropic and vLLM, whose 400 a gateway passes on as its own 502 (Bad Gateway: RFC 9110, section 15.6.3)",
+        "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    ),
+)
+"""What a provider said to a gateway that answers 502 in its place."""
+
 FIRST = (
     Rule(
         "name-too-long",
@@ -88,6 +101,27 @@ FIRST = (
         r"(?:sent|received) message larger than max|message larger than max \(",
         "gRPC: RESOURCE_EXHAUSTED, which google-api-core makes a 429 of",
         "429 Received message larger than max (5242880 vs. 4194304)",
+    ),
+    Rule(
+        "gate-long-context",
+        "overflow_tokens",
+        r"extra usage is required for long context",
+        "Anthropic, with a subscription: sent as 429 for a prompt over 200,000 tokens, and no waiting helps",
+        "Extra usage is required for long context requests.",
+    ),
+    Rule(
+        "gate-plan-window",
+        "overflow_tokens",
+        r"this model supports only \d+ ?[km] context",
+        "Kimi, with a plan of less context: sent as 401",
+        "This model supports only 256K context.",
+    ),
+    Rule(
+        "gate-prompt-limit",
+        "overflow_tokens",
+        r"prompt tokens limit exceeded: \d+ > \d+",
+        "OpenRouter, with a balance that pays for a shorter prompt: sent as 402",
+        "Prompt tokens limit exceeded: 329159 > 168823. To increase, visit https://openrouter.ai/settings/keys",
     ),
 )
 """Read before statuses and codes: a transport has one code for a large message and for a quota, a library one class for many refusals."""
@@ -117,6 +151,40 @@ WORDINGS = (
         r"overloaded|out of capacity|capacity exceeded|temporarily unavailable|deadline exceeded|timed? ?out|server (?:is )?busy",
         "Anthropic 529, Vertex, Mistral",
         "The engine is currently overloaded",
+    ),
+    # Media, of which old ones can be taken out.
+    Rule(
+        "media-duration",
+        "not_overflow",
+        r"\b(?:audio|video)\b.{0,30}\b(?:too long|too large|\d+ (?:minutes|hours?|seconds))|for pdf uploads",
+        "recordings are limited by their length, which no other request changes; uploads are no conversation",
+        "audio file too long: 31 minutes, maximum 25 minutes",
+    ),
+    Rule(
+        "media-count",
+        "overflow_media",
+        rf"\btoo (?:many|much) (?:\w+ ){{0,2}}{_MEDIA}|\bzu viele {_MEDIA}|"
+        rf"\b(?:number|count|total|amount) of (?:\w+ ){{0,3}}{_MEDIA}\b.{{0,60}}(?:exceed|over|more|greater|larger|above|limit|>)|"
+        rf"{_MEDIA}(?: items?)? count\b.{{0,20}}(?:exceed|over|\d[^\n]{{0,12}}(?:>|limit|max))|"
+        rf"\b\d[\d,]* (?:\w+ ){{0,2}}{_MEDIA}\b.{{0,80}}(?:exceed\w*|maximum|\bmax\b|limit|no more than|at most|up to|allowed|\bonly\b|more than)|"
+        rf"\b(?:at most|up to|no more than|more than|maximum(?: of| is)?|max(?: of)?|only|fewer than|limit of|limited to) \d[\d,]* (?:\w+ ){{0,2}}{_MEDIA}|"
+        rf"{_MEDIA}(?:\(s\))?(?: \w+)? ?(?:items?|inputs?)?:? \d+ (?:given|sent|provided|passed).{{0,20}}\d+ (?:allowed|max)|"
+        rf"\b(?:maximum|max|allowed) (?:number|count|amount) of (?:\w+ ){{0,2}}{_MEDIA}|"
+        rf"{_MEDIA}\b.{{0,30}}(?:limited to|at most|maximum of) \d+ |limit-mm-per-prompt.{{0,40}}but passed \d+|"
+        r"(?:图片|图像|文档|页)[^\n]{0,10}(?:超过|超出|过多|最多|上限)",
+        "Anthropic, Bedrock, OpenAI, Gemini, vLLM, Copilot, gateways (claude-code issue 24541, vscode 303825, vllm 13513, opencode 47721, NarratoAI 33)",
+        "too many images and documents: 104 + 1 > 100",
+        unless=r"encoder cache|\d tokens\b|too small|at least|minimum|\buploads?\b",
+    ),
+    Rule(
+        "media-size",
+        "overflow_media",
+        r"\b(?:images?|pictures?|screenshots?|photos?)\b(?: \w+)?(?:,? (?!tokens?)\S{1,40}){0,6}? (?:exceeds?|is over|(?:is |are )?(?:larger|bigger|wider|taller) than|(?:is |are )?too (?:large|big)|(?:must|should|may) (?:be|have) (?:under|below|at most|within|less|smaller|\d))|"
+        r"\b(?:image|picture|screenshot) (?:base64 )?(?:size|dimensions?|resolution)\b.{0,60}(?:exceed|over|larger|limit|max)|"
+        r"\bpictures? (?:\d+ )?(?:is|are) \d.{0,60}at most",
+        "Anthropic, Bedrock, OpenAI, gateways (claude-code issues 49537 and 11564)",
+        "messages.41.content.0.image.source: image dimensions exceed max allowed size for many-image requests: 2000 pixels",
+        unless=r"encoder cache|input tokens|tokens of|\d tokens\b|generat|too small|minimum|\buploads?\b",
     ),
     # The prompt and the answer together; the answer alone is no overflow.
     Rule(
@@ -162,7 +230,7 @@ WORDINGS = (
         r"max tokens must be|range of max_(?:output_|completion_)?tokens|invalid max_(?:\w+_)?tokens|(?<!input and )maximum (?:allowed )?(?:number of )?output tokens|"
         r"maximum tokens you requested|maximum output length|completion tokens, whereas|at most \d+ (?:completion|output) tokens|"
         r"max_(?:completion_|output_)?tokens: \d+ >|"
-        r"(?<!\+ )(?<!and )(?<!plus )max_(?:completion_|output_|new_)?tokens['`\"]?(?: \(?\d+\)?)? (?:parameter |value )?(?:exceeds|cannot exceed|must be (?!<)|must not|should be|is not supported|is limited|can't be)|"
+        r"(?<!\+ )(?<!and )(?<!plus )max_(?:completion_|output_|new_)?tokens['`\"]?(?: \(?\d+\)?)? (?:parameter |value )?(?:exceeds|is (?:more|greater|larger|higher) than|cannot exceed|must be (?!<)|must not|should be|is not supported|is limited|can't be)|"
         r"(?:output|completion) tokens? (?:limit|maximum) (?:for|of) th(?:is|e) model|unsupported parameter|"
         r"max_?output_?tokens\b.{0,60}(?:range|supported|between)|budget_tokens|max_tokens[^\n]{0,8}(?:超出|超过|范围|无效|不合法)|最大输出|输出(?:长度|tokens?)[^\n]{0,6}(?:超|过长)",
         "Anthropic, OpenAI, Cohere, DeepSeek, DashScope, Bedrock: a wrong max_tokens, whatever the prompt is",
@@ -190,7 +258,8 @@ WORDINGS = (
         "body-size",
         "overflow_bytes",
         r"(?:payload|body|entity|http request|content[- ]length|request|message)(?: \w+){0,2} ?(?:size|length)?\b.{0,40}"
-        r"(?:exceed|too large|larger than|over the|above|greater than|limit).{0,80}(?:bytes|\b[kmg]i?b\b)",
+        r"(?:exceed|too large|(?:larger|bigger|greater|more) than|over the|above|limit).{0,80}(?:bytes|\b[kmg]i?b\b)|"
+        r"\b(?:json|body|payload|request|message)\b.{0,20}\bis \d+(?:\.\d+)? ?[kmg]i?b\b.{0,30}\b(?:accept|allow|limit|max|up to)",
         "Gemini, Azure, gRPC, gateways",
         "Request payload size exceeds the limit: 20971520 bytes.",
         unless=_STATED_TOKENS,
@@ -228,6 +297,13 @@ WORDINGS = (
     ),
     # Some other part of the request was too long, too many or unknown, or what may look so.
     Rule(
+        "log-line",
+        "not_overflow",
+        r"\blevel=(?:debug|info|warn|error)\b.*\bmsg=|\btruncating input prompt\b",
+        "Ollama and llama.cpp: a line of their log, which tells of a prompt that was cut and answered",
+        'level=WARN source=runner.go:153 msg="truncating input prompt" limit=4096 prompt=8000 keep=4 new=4096',
+    ),
+    Rule(
         "client-tool",
         "not_overflow",
         r"file content \(|file (?:is )?too large|use offset and limit|mcp tool .{0,40}response|tool (?:result|output|response) \(?\d",
@@ -239,15 +315,15 @@ WORDINGS = (
         "not_overflow",
         rf"\b{_OTHERS}(?: (?!(?:and )?(?:tokens?|text|prompt|input|context|messages?)\b)\S{{1,40}}){{0,3}},? (?:is |are |was )?{_OVER}\b|\btoo many (?:\w+ )?{_OTHERS}\b|\b(?:number|size|length) of (?:the )?{_OTHERS}\b|"
         rf"\bat most \d+ {_OTHERS}|(?<!physical )\bbatch size\b",
-        "OpenAI, Anthropic, Bedrock, Gemini, Voyage: images, tools, files, names, batches",
-        "The number of images exceeds the limit of 20",
+        "OpenAI, Anthropic, Bedrock, Gemini, Voyage: tools, files, names, batches",
+        "The number of tools exceeds the limit of 128",
     ),
     Rule(
         "other-parameter",
         "not_overflow",
         rf"invalid (?:property name in )?'(?!{_CONTENT})[^']{{1,80}}'|array too long|array_above_max|json schema|input_schema|\bschema\b|"
-        r"\bencoder cache\b|image dimensions?|pdf pages|pages may be|string length of all values|file ?name|\btemperature\b|\btop_[pk]\b|base64|audio|video|logprobs",
-        "OpenAI string_above_max_length and array_above_max_length, Anthropic images, Bedrock documents, vLLM's encoder cache (issue 34040)",
+        r"\bencoder cache\b|\bnest(?:ing|ed)\b.{0,30}\b(?:depth|deep|levels?)\b|\bdepth \d+|string length of all values|file ?name|\btemperature\b|\btop_[pk]\b|base64|audio|video|logprobs",
+        "OpenAI string_above_max_length and array_above_max_length, Gemini's nesting depth of declarations, vLLM's encoder cache (issue 34040)",
         "Invalid 'tools[3].name': string too long. Expected a string with maximum length 64, but got a string with length 71 instead.",
     ),
     Rule(
@@ -393,10 +469,30 @@ WORDINGS = (
         "208310 tokens > 200000 maximum",
     ),
     Rule(
+        "size-against-size",
+        "overflow_tokens",
+        rf"\b\d[\d,]* (?:prompt |input )?tokens\b.{{0,30}}\b{_OVER}\b|\bseq(?:uence)?_?len\w*\W{{0,3}}\d+ ?>|"
+        rf"\b(?:prompt|conversation|input|request|history|messages)\b.{{0,20}}(?:do|does|did|will|would)(?: not|n't) fit\b|"
+        rf"\btokens? limit(?: of \d[\d,]*)? (?:was |is )?(?:exceeded|reached)|\byou(?: have|'ve)? sent \d[\d.,]*[km]? (?:input )?tokens\b.{{0,60}}\b(?:at most|limit|max\w*|only|up to)\b|"
+        rf"\b{_WINDOW}\W{{1,3}}\d[\d,]*.{{0,10}}\bprompt[_ ]tokens\W{{1,3}}\d|\bmax(?:imum)? context \d[\d,]* tokens?.{{0,6}}\b(?:prompt|input|request)\b.{{0,8}}\d|"
+        rf"\btoken budget\b.{{0,30}}\d.{{0,20}}\b(?:used|uses|needs?|has)\b|\blength (?:of )?\d[\d,]*\b.{{0,60}}\bmax_(?:input|seq|model|prompt)_?len\w*\W{{0,3}}\d|"
+        rf"\b(?:chat|conversation|history|prompt)\b.{{0,12}}\b(?:grown|goes|went|gone|is) (?:beyond|past)\b",
+        "TensorRT-LLM, llama.cpp's slots, gateways: what the request has, beside what the model takes",
+        "seq_len 17000 > max_seq_len 16384",
+        unless=r"max_(?:completion_|output_|new_)?tokens\b(?!.{0,20}\+)|minimum|at least|\bbelow\b",
+    ),
+    Rule(
+        "other-languages",
+        "overflow_tokens",
+        r"(?:kontext\w*|prompt|eingabe|anfrage|contexte|contexto|invite|entrada|conversaci[oó]n|conversation|mensajes?|jetons|tokens?)\b[^\n]{0,50}(?:überschr\w+|zu lang|dépasse\w*|trop long\w*|supera\w*|excede\w*|demasiado larg\w+|muito long\w+)",
+        "gateways in German, French, Spanish and Portuguese",
+        "Kontextlänge überschritten",
+    ),
+    Rule(
         "chinese-japanese-korean",
         "overflow_tokens",
         r"(?:上下文|历史|输入|提示词?|消息|对话|请求|文本|长度|tokens?|prompt)[^\n]{0,30}(?:超出|超过|超长|超限|过长|过大|上限|溢出)|(?:超出|超过)[^\n]{0,30}(?:上下文|最大长度|长度限制|tokens?)|(?:トークン|入力|プロンプト|コンテキスト)[^\n]{0,20}(?:超え|超過|長すぎ|上限)|"
-        r"(?:压缩|缩短|精简|减少)[^\n]{0,6}(?:上下文|输入|历史|提示词?)|(?:토큰|컨텍스트|입력|프롬프트)[^\n]{0,30}(?:초과|너무 (?:길|많)|한도)",
+        r"(?:压缩|缩短|精简|减少)[^\n]{0,6}(?:上下文|输入|历史|提示词?)|(?:토큰|컨텍스트|입력|프롬프트)[^\n]{0,30}(?:초과|너무 (?:길|많|깁)|한도)|대화가 너무 (?:길|깁)",
         "gateways of Chinese providers",
         "输入内容过长，超过模型最大上下文长度",
     ),

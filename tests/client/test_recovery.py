@@ -17,12 +17,14 @@ from fetchstash.client import (
     compact,
     count_tokens,
     extractor_prompt,
+    learned_windows,
     overflow_report,
     stub_oversized,
 )
 from fetchstash.client._streaming import Outcome
 from fetchstash.errors import BadArgument
 from fetchstash.text import tokens
+from tests.client.conversations import medium
 from tests.client.fakes import Events, FullMemo, Kept, Overflow, bytes_of, conversation, prose
 from tests.client.test_compact import said, working
 
@@ -152,15 +154,19 @@ TOO_LARGE_FOR_RATE = (
 async def test_a_request_above_the_whole_rate_limit_is_sent_once_more_under_it(
     run: Run, good: Any
 ) -> None:
-    """The limit is the customer's, not the model's: it is not learned as a window."""
+    """The limit is the customer's, not the model's: it holds for some minutes, and is no window."""
     history = conversation(prose(30_000), prose(30_000), "short")
     provider, recovery = Provider(Overflow(TOO_LARGE_FOR_RATE), good), Recovery()
     assert await run(recovery, provider, history) == good
     assert len(provider.sizes) == 2
     assert count_tokens(provider.messages, "openai_chat") < 12_000
-    provider.answers = [good]
-    longer = [*provider.messages, {"role": "user", "content": prose(90_000)}]
+    provider.answers = [good, good]
+    longer = [*history, *conversation(prose(30_000), prose(30_000), "short")[2:]]
     assert await run(recovery, provider, longer) == good
+    assert len(provider.sizes) == 3, "the ceiling is known before the request is sent"
+    assert count_tokens(provider.messages, "openai_chat") < 12_000
+    assert not list(learned_windows)
+    assert await run(Recovery(), provider, longer) == good
     assert provider.messages == longer
 
 
@@ -558,6 +564,10 @@ def told() -> Events:
     Recovery(Policy(offload=Broken()), events).call(
         send, conversation(prose(90_000, CANARY), "short", name="fetch")
     )
+    shown = medium("openai_chat", "image/png", "aGVsbG8=")
+    pictures = [{"role": "user", "content": [shown]} for _ in range(4)]
+    answers[:] = [Overflow("too many images: 6 > 3"), {"ok": 1}]
+    Recovery(on_event=events).call(send, [{"role": "user", "content": "go"}, *pictures])
     answers[:] = [{"ok": 1, "usage": {"prompt_tokens": 1}}]
     Recovery(on_event=events).call(send, conversation(prose(90_000, CANARY), "short"))
     history = [

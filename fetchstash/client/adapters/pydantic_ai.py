@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 from fetchstash.client._policy import Request
 from fetchstash.client._recovery import Recovery
 from fetchstash.client._streaming import Attempt, Outcome, Steps, is_large, step
-from fetchstash.client._streams import a_string, an_object
+from fetchstash.client._streams import a_string, an_object, is_object
 from fetchstash.client.adapters import Needs, Options, configured
 
 with Needs("pydantic-ai", "pydantic-ai-slim", "2.68"):
@@ -213,5 +213,8 @@ def _restored(data: dict[str, Any], message: ModelMessage) -> ModelMessage:
 def _changed(part: Any, block: dict[str, Any]) -> Any:
     if block["type"] == "tool_use":
         return replace(part, args=block["input"])
-    content = block["content"] if block["type"] == "tool_result" else block["text"]
+    key = next(key for key in ("content", "text", "value") if key in block)
+    content = block[key]
+    if key == "content" and isinstance(content, list):  # a result's text, and the files beside it
+        content = [one["text"] if is_object(one) and "text" in one else one for one in content]
     return replace(part, content=content)

@@ -1,0 +1,262 @@
+"""The sizes that an error states: only numbers that words of their own sentence make a size.
+
+A number that merely stands in the same error (a port, a request id, a latency, an error number) is
+never a size, and neither is one that is only larger or smaller than another. Texts are in lower
+case, one line for each value of the error.
+"""
+
+import re
+from typing import Literal, NamedTuple
+
+# ruff: noqa: E501 - a pattern reads better whole; units are quoted as they came
+
+MediaUnit = Literal["pictures", "documents", "recordings", "media", "pages", "pixels", "bytes"]
+"""What a limit on media counts; ``media`` counts pictures and documents together, ``bytes`` and
+``pixels`` measure one of them."""
+
+_N = r"(\d[\d,_]*(?:\.\d+)?)(?: ?([kmg]i?b|[km])\b)?"
+# Of tokens in thousands, of bytes as they are counted.
+_SCALE = {"k": 1_000, "m": 1_000_000, "kb": 2**10, "mb": 2**20, "gb": 2**30}
+SMALLEST, LARGEST = 512, 10**10
+"""No window or body limit is outside: such a number is a count, an index, a code or an id."""
+
+
+class Numbers(NamedTuple):
+    """The sizes that an error states, in its own unit (bytes where it says KB or MB), or None."""
+
+    limit: int | None = None
+    requested_input: int | None = None
+    requested_output: int | None = None
+
+
+def _patterns(*patterns: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern.replace("{N}", _N)) for pattern in patterns)
+
+
+_TOKENS = r"(?:tokens?|jetons|トークン|토큰|tokens? de)"
+
+# Each list reads one field, the first pattern that finds a number wins.
+_LIMITS = _patterns(
+    r"\d\)? \+ \d+ > {N}",
+    r"> ?{N} ?(?:tokens? )?(?:maximum|max|limit)",
+    r"must be <= ?{N}",
+    r"should be \[\d+, ?{N}",
+    r"limit for this model is {N}",
+    r"context length of \S{1,80} is {N}",
+    r"(?:maximum |max |model'?s? |available |a )?context(?: |_)?(?:length|window|size)?\b(?: limit| budget)?(?:,? (?:is|of|was|only|has|been|exceeded|the|model|for|to)\b)*(?:\W|上限){0,6}{N}(?! (?:prompt|input))",
+    r"max(?:imum)? (?:allowed )?(?:prompt length|model length|sequence length|input length|input tokens?|input characters|request body size|content length|"
+    r"number of (?:input )?tokens(?: allowed)?|payload size|body size|document size|size|length|tokens)\b(?! \d+ exceeded)[^\d\n]{0,40}{N}",
+    r"(?:n_ctx|window limit|configured limit|token limit|model limit|size limit|input limit)\b(?! exceeded by)[^\d\n]{0,30}{N}",
+    r"max_(?!(?:completion_|new_|output_|total_)?tokens)\w{1,30}(?: is)?\W{1,4}{N}",
+    r"max(?:imum)? (?:(?!output|completion|new\b|response)[^\d\n.;]){0,60}\b(?:is|of):? {N}(?! tokens? (?:from|for the completion))",
+    r"{N}[- ](?:tokens? )?(?:context|limit|maximum|window)",
+    r"longer than (?:the )?(?:maximum|model'?s?)[^\d\n]{0,60}{N}",
+    r"(?:must|should) (?:be|have|contain) (?:less than|at most|up to|fewer than) {N}",
+    r"(?:cannot|must not|should not) (?:exceed|be (?:larger|greater|longer|bigger|more) than)\b[^\d\n]{0,30}{N}",
+    r"\b(?:over|above|(?:longer|larger|greater|higher|bigger|more) than) (?:the )?{N}",
+    r"(?:less|fewer) than {N} tokens",
+    r"(?:supports?|allows?|accepts?|takes?) (?:only )?(?:up to |at most |a maximum of )?{N}",
+    r"(?:exceeds?|over|above|than|exceeded) (?:the )?(?:maximum|limit|allowed)\b[^\d\n]{0,40}{N}",
+    r"\blimit(?: is| of| was)?[:=]? ?{N}",
+    r"\blimit (?:of|for) (?:[a-z']+ ){1,4}(?:is|was):? {N}",
+    r"larger than max \(\d+ vs\.? {N}\)",
+    r"expected maxlength: {N}",
+    r"\(?\bmax {N}",
+    r"exceed(?:s|ed)? (?:the )?{N}",
+    rf"(?<!add )(?<!adds )\b(?:only|at most|up to) {{N}}(?: {_TOKENS})?",
+    rf"{{N}} (?:{_TOKENS} )?(?:at most|(?:is|are) (?:the (?:most|limit|maximum)|allowed)|allowed|erlaubt|permitidos|autorisés)",
+    r"(?:máximo|maximum|maximal|höchstens|limite|límite)[^\d\n]{0,20}{N}",
+    r"\b(?:slot|replica|model|engine|server) (?:has|holds)(?: only)? {N}",
+    r"\bcan (?:only )?(?:hold|read|process|handle|take) {N}",
+    r"\ballowed:? {N}",
+    rf"(?:overflow|exceeded|full) (?:after|at) {{N}} {_TOKENS}",
+    rf"(?:window|context|contexte|contexto|fenster)\b[^\d\n]{{0,30}}\({{N}} {_TOKENS}\)",
+    r"> ?{N}",
+    r"(?:上限|限制|超出|超过|最大|支持的|最多支持|최대)[^\d\n]{0,20}{N}",
+)
+_INPUTS = _patterns(
+    r"\({N} (?:in the messages|in your prompt|of text input)",
+    r"{N} tokens from the input",
+    r"{N} \+ \d+ >",
+    r"given: {N} `?inputs",
+    r"(?:messages|prompt|input) (?:resulted in|contains?|has|is)(?: at least)? {N}(?: input)? tokens",
+    r"{N} (?:input|prompt) tokens",
+    r"max_total_tokens \({N}",
+    r"request (?:has|contains) {N}",
+    r"{N} (?:tokens? )?>",
+    r"(?:is |are )?too (?:long|large|big):? \(?{N}",
+    r"requested:? {N}(?! output)",
+    r"(?:n_keep|n_prompt_tokens|prompt_tokens|input_tokens)\"?: ?{N}",
+    r"keep the first {N} tokens",
+    r"input token count (?:is )?\(?{N}",
+    r"number of (?:input |prompt )?tokens,? (?:is )?\(?{N}",
+    r"(?:total message size|actual body size|body size|input length|prompt length|current length is|(?<!context )(?<!model )(?<!sequence )length|string length)\b[ (]*(?:is |of )?{N}",
+    r"(?<!total )(?<!sequence )\blength of (?:[\w,]+ ){1,8}is {N}",
+    r"(?:request|prompt|input|count|tokens|token count of) \(?{N}",
+    r"(?:prompt|input|request|body|payload|message|sequence)(?: body| payload| size| length| token count)? of (?:length |size )?{N}",
+    r"message larger than max \({N}",
+    r"request input token count: {N}",
+    r"requested (?:about |a total of )?{N} tokens",
+    r"your request will take {N} tokens",
+    rf"\b(?:needs?|wanted|wants|used|uses|sent|you sent is|adds? up to|has|have|holds?|contains?|received|got) (?:a total of |about )?{{N}} ?(?:{_TOKENS}|bytes|\b)",
+    r"(?:actual|got|received|given):? {N}",
+    rf"(?:prompt|anfrage|invite|entrada|mensajes?|conversation|eingabe)\b[^\d\n]{{0,20}}\({{N}} {_TOKENS}\)",
+    rf"{{N}} {_TOKENS} (?:angefragt|solicitados|demandés|requested|were sent|given)",
+    r"limit of [\d,]+ (?:tokens )?exceeded \({N}\)",
+    r"(?:长度|请求)\W{0,2}{N}",
+    r"(?:長すぎ|超え)\S{0,6}[::] ?{N}",
+)
+_OUTPUTS = _patterns(
+    r"{N} in the (?:completion|output)",
+    r"{N} (?:tokens )?for the completion",
+    r"\d \+ {N} >",
+    r"and {N} `?max_new_tokens",
+    r"requested {N} output tokens",
+    r"max_(?:completion_|new_|output_)?tokens['\"`]?(?: is too large:)? \(?{N}",
+    r"max(?:imum)? (?:new|output|completion) tokens \({N}",
+)
+# The parts of a request, if each is stated: their sum is the input, if the sentence adds them. An
+# exception repeats its sentence (as message, body, text of the response, cause), so that each part
+# counts once, by its name.
+_INPUT_PARTS = _patterns(
+    r"{N} (?:in|of) (?:the |your )?(?:messages|prompt|functions|tools|text input|tool input|tool definitions|images?)\b",
+    r"(?<!max )(?<!maximum )\b(?:input|prefix|prompt|query|system|tool|image) (?:tokens|length) \({N}\)",
+    r"\b(?:prefix|current) {N}(?= \+| exceeds)",
+)
+_ADDS = re.compile(
+    r"\+|\bplus\b|\bsum\b|\btotal\b|\btogether\b|\d[^\n]{1,40}(?:, |and )\d[\d,]* (?:in|of) "
+)
+_TOTAL = _patterns(r"requested (?:about |a total of )?{N} tokens")
+_BY = _patterns(r"exceeded by {N} tokens")
+
+# Numbers that are no sizes, whatever stands beside them: "(2013)" is MiniMax's code, "code: 336007"
+# Baidu's, a status may stand at the beginning; addresses with their ports, moments, durations,
+# ids, attempts and retries.
+_NO_SIZES = re.compile(
+    r"\(2013\)|\bcode['\"]?[:=]? ?['\"]?\d+|^\W*\d{3,4} (?!tokens|bytes)|\bhttps?://[^\s'\"<>()]+|[a-z][\w.-]*:\d{2,5}\b|"
+    r"\d{4}-\d\d-\d\d(?:[t ]\d\d:\d\d(?::\d\d)?\S*)?|"
+    r"\b\d[\d.,]* ?(?:ms|milliseconds?|msecs?|s|secs?|seconds?|minutes?|mins?|hours?|%)\b|"
+    r"\b(?:request|req|trace|span|session|org|organization|correlation|job)?[ _-]?(?:id|no|nr|#)s?\b\W{0,3}[\w-]*\d[\w-]*|"
+    r"\b(?:attempts?|retries|retry|port|shard|region|node|pid|worker|line|seed|trace|errno|latency|version)\b[ :=#]{1,3}\d[\d.]*(?: of \d+)?"
+)
+_ROUNDED = frozenset({"k", "m"})
+_DIGITS = re.compile(r"\d[\d,_.]*")
+
+
+def read_numbers(line: str) -> Numbers:
+    """Read the sizes out of the words of one line, in lower case."""
+    line = _NO_SIZES.sub("#", line)
+    limit, output = _first(_LIMITS, line), _first(_OUTPUTS, line)
+    # Of readings of the input one that is above the limit goes first: it is what was refused.
+    wanted = _first(_INPUTS, line, above=limit or 0) or _first(_INPUTS, line)
+    total, excess = _first(_TOTAL, line), _first(_BY, line)
+    parts: dict[str, int] = {}
+    for part in (part for pattern in _INPUT_PARTS for part in pattern.finditer(line)):
+        parts.setdefault(_DIGITS.sub("", part[0]), _number(part[1], part[2]))
+    if len(parts) > 1 and _ADDS.search(line):
+        wanted = sum(parts.values())
+    if limit and excess and wanted is None:
+        return Numbers(limit, limit + excess, output)
+    if output is not None and total is not None and wanted in {None, total}:
+        wanted = max(total - output, 0)
+    if output is None and limit and wanted is not None and wanted <= limit:
+        # Of two readings that contradict each other the input is the weaker one.
+        wanted = None
+    return Numbers(limit, wanted, output)
+
+
+def _first(patterns: tuple[re.Pattern[str], ...], line: str, above: int = -1) -> int | None:
+    for pattern in patterns:
+        for match in pattern.finditer(line):
+            # "256K" alone says neither of what, nor whether that is 256,000 or 262,144.
+            if match[2] in _ROUNDED and "token" not in line:
+                continue
+            size = _number(match[1], match[2])
+            smallest = 1 if pattern in _OUTPUTS or pattern in _INPUTS[:4] else SMALLEST
+            if max(smallest, above + 1) <= size <= LARGEST:
+                return size
+    return None
+
+
+def _number(digits: str, unit: str | None = None) -> int:
+    scale = _SCALE.get((unit or "").replace("i", ""), 1)
+    return int(float(digits.replace(",", "").replace("_", "")[:15]) * scale)
+
+
+# Media
+
+MEDIA = (
+    r"(?:images?(?!_?generation)(?:_urls?)?|pictures?|photos?|screenshots?|bild(?:er)?|imágenes|videos?|audio (?:clips?|files?|inputs?)|"
+    r"attachments?|documents?|dokumente|pdfs?|(?:pdf |document )?pages?|seiten|media|multi-?modal|图片|图像|文档|页)"
+)
+"""What counts as a picture, a document or a recording in the words of an error."""
+
+_ITEMS = rf"(?:\w+ ){{0,2}}{MEDIA}"
+_MOST = r"(?:at most|up to|no more than|more than|fewer than|maximum(?: of| is)?|max(?: of)?|limit(?:ed to| of| is)?|only|höchstens|como máximo|maximal|最多|上限(?:为)?)"
+_MEDIA_LIMITS = _patterns(
+    r"\+ \d[\d,]*(?: \w+)? > {N}",
+    r"> ?{N}",
+    r"exceeds? (?:the )?{N} ?(?:maximum|limit)",
+    r"\b(?:image|video|audio|images|mm)=['\"]?{N}",
+    rf"\b{_MOST}\W{{0,3}}{{N}}",
+    r"(?:exceeds?|over|above|than) (?:the )?(?:maximum|max|limit|allowed)\b[^\d\n]{0,40}{N}",
+    r"(?:max(?:imum)?|allowed|limit)\b[^\d\n]{0,60}?(?:is|of|:|=|are|\()\W{0,3}{N}",
+    r"(?:max|limit|allowed|maximum)[^\d\n]{0,40}{N}",
+    r"(?:must|should) (?:be|have) (?:under|below|less than|smaller than|within|at most)[^\d\n]{0,12}{N}",
+    r"(?:larger|bigger|wider|taller|higher|longer|over|greater) than {N}",
+    r"(?:supports?|accepts?|allows?|takes?) (?:only )?{N}",
+    r"{N} (?:is the (?:maximum|limit|most)|are allowed|allowed|erlaubt|per\b|at most)",
+    r"exceed\w* {N}",
+)
+_MEDIA_INPUTS = _patterns(
+    r"{N}(?: \w+){0,3} > ?\d",
+    r"{N} (?:\w+ ){0,2}(?:were |was )?(?:given|sent|provided|passed|found|supplied|gesendet|enviadas)",
+    r"(?:sent|got|given|passed|provided|received|contains?|has|have|includes?|found|with)\W{0,3}(?:\w+ )?{N}",
+    rf"{{N}} {_ITEMS}",
+    rf"{MEDIA}\b[^\d\n]{{0,20}}\({{N}}\)",
+    r"resolution \(?{N} ?[x×]",
+    r"(?:is|size|of)\W{0,3}{N}(?= ?(?:which|exceeds|that|;|>))",
+    r"\bcount\W{1,3}{N}",
+)
+_SUM = re.compile(r"(\d[\d,]*)(?: [a-z]+){0,2} \+ (\d[\d,]*)(?: [a-z]+){0,2} >")
+_UNITS: tuple[tuple[MediaUnit, re.Pattern[str]], ...] = (
+    ("media", re.compile(r"images? and documents?|pages? \+ \d+ images?|\bmedia\b")),
+    ("pixels", re.compile(r"pixel|\bpx\b|dimension|resolution|\d ?[x×] ?\d{3}|megapixel")),
+    ("bytes", re.compile(r"\d ?[kmg]i?b\b|\bbytes\b")),
+    ("pages", re.compile(r"\bpages?\b|seiten|页")),
+    ("recordings", re.compile(r"\b(?:videos?|audio)\b")),
+    ("pictures", re.compile(r"image|picture|photo|screenshot|bild|imágen|图")),
+)
+
+
+def media_unit(line: str) -> MediaUnit:
+    """Return what the limit in this line counts."""
+    return next((unit for unit, words in _UNITS if words.search(line)), "documents")
+
+
+def read_media_numbers(line: str) -> Numbers:
+    """Read the limit on media, and what the request has of them, out of the words of one line."""
+    line = re.sub(
+        r"\b(?:messages?|content|input|image|picture|item|index)(?:\.\d+| \d+(?= (?:is|has|exceeds))|\[\d+\])(?:[.\[]\S*)?|\bat index \d+",
+        "#",
+        _NO_SIZES.sub("#", line),
+    )
+    limit, span = _first_media(_MEDIA_LIMITS, line, (0, 0))
+    added = _SUM.search(line)
+    if added:
+        return Numbers(limit, _number(added[1]) + _number(added[2]))
+    wanted, _ = _first_media(_MEDIA_INPUTS, line, span)
+    if limit is not None and wanted is not None and wanted <= limit:
+        wanted = None
+    return Numbers(limit, wanted)
+
+
+def _first_media(
+    patterns: tuple[re.Pattern[str], ...], line: str, taken: tuple[int, int]
+) -> tuple[int | None, tuple[int, int]]:
+    """Return the first number that a pattern finds outside ``taken``, and where it stands."""
+    for pattern in patterns:
+        for match in pattern.finditer(line):
+            if match.span(1) != taken:
+                return _number(match[1], match[2]), match.span(1)
+    return None, (0, 0)
