@@ -1,4 +1,4 @@
-"""Settings, read once at the top and passed down as each room's own limits.
+"""Settings: read once at the start, and handed to each package as its own limits.
 
 A value comes from the first of these that has it: argument, environment, file, the host's profile,
 default. The file is the one named by ``--config`` or FETCHSTASH_CONFIG, else fetchstash.toml in the

@@ -49,7 +49,7 @@ Names are compared in lower case, with - for blanks.
 
 @dataclass(frozen=True, slots=True)
 class OAuthLimits:
-    """Whose access tokens are taken, for what, and what their claims are called.
+    """The identity provider whose access tokens are accepted, and the claims that are read.
 
     ``resource`` is the service's own URL where the provider calls the audience otherwise.
     """
@@ -118,7 +118,7 @@ class IngestLimits:
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """Whom the service over HTTP answers, its certificate, and the bounds of a request.
+    """Clients that the HTTP service accepts, its certificate, and the bounds of a request.
 
     ``forwarded`` names the proxies whose X-Forwarded headers are believed.
     """
@@ -170,7 +170,7 @@ class WrapLimits:
 
 @dataclass(frozen=True, slots=True)
 class HistoryLimits:
-    """When HistoryCompactor compacts and to what, in tokens.
+    """Thresholds of HistoryCompactor, in tokens.
 
     The last bounds the input of a summariser.
     """
@@ -188,7 +188,7 @@ class HistoryLimits:
 
 @dataclass(frozen=True, slots=True)
 class TenantRules:
-    """What the persons of one tenant of a service see of each other's artifacts."""
+    """Which artifacts the persons of one tenant share."""
 
     share: Literal["none", "all"] = setting(
         "none", "Whose artifacts lists, searches and look-ups by URL show: one's own alone, or all"
@@ -200,7 +200,7 @@ class TenantRules:
 
 @dataclass(frozen=True, slots=True)
 class QuotaLimits:
-    """What one tenant of a service may use; 0: any amount.
+    """Quotas of one tenant of a service; 0 means unlimited.
 
     Conversions are those that one replica runs for it at a time, the rest is of all replicas.
     """
@@ -245,7 +245,7 @@ class QuotaLimits:
 
 @dataclass(frozen=True, slots=True)
 class ProfileChoice:
-    """The host whose limits apply; "auto": the one that names itself."""
+    """The host whose limits apply; "auto" takes the host that clientInfo names."""
 
     profile: str = setting(
         AUTO,

@@ -182,7 +182,7 @@ _STORE_PLACES = {"store.url": "store.folder", "store.folder": "store.url"}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The limits of all rooms.
+    """The limits of all packages.
 
     ``values`` maps each key to its value, ``origins`` to where that came from. ``client`` and
     ``history`` are for agents that use fetchstash.client, ``truncation`` holds the profiles of

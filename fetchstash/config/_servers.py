@@ -22,7 +22,7 @@ def variable_of(value: str) -> str:
 
 
 def from_environment(value: str, environment: Mapping[str, str]) -> str | None:
-    """Return ``value``, with what the variable holds that it names; None if that is not set.
+    """Resolve ``env:NAME`` in ``value``; return None if the variable is not set.
 
     ``Bearer env:NAME`` becomes the scheme and the variable's value.
     """
@@ -243,7 +243,7 @@ def mapped(value: Any, change: Callable[[Any], Any], *, names: bool = False) -> 
 
 
 def filled_in(entry: Any, variables: Mapping[str, str]) -> Any:
-    """Return the entry of a server with the texts that stand in variables of their own."""
+    """Return a server's entry with the values of the environment variables that it refers to."""
 
     def text(value: Any) -> Any:
         is_name = isinstance(value, str) and value.startswith(f"{SERVERS_VARIABLE}_")
@@ -312,7 +312,7 @@ def _server(name: str, values: Mapping[str, Any], origin: str) -> WrappedServer:
 
 
 def _wrong(value: Any, kind: object) -> str:
-    """Return what a value must be, "" if it is that."""
+    """Return the expected type of a wrong value in words, "" if the value is right."""
     text = str(kind)
     if "Mapping" in text:
         table = cast("dict[str, Any]", value) if isinstance(value, dict) else {"": None}

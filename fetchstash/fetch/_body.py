@@ -160,7 +160,7 @@ class Spool:
 
 
 class Workers:
-    """What the bodies of one fetcher share: threads, and memory and disk for decoding.
+    """The threads, memory and disk that the bodies of one fetcher share for decoding.
 
     A batch that grows large takes a turn at ``decoding`` until it is written: bombs reach their
     limit one after the other, and not all at once. A decoder of br or zstd holds up to 16 MiB, two
@@ -339,7 +339,7 @@ async def spool_body(
 
 
 async def read_beginning(exchange: "Exchange", max_bytes: int, deadline: float) -> bytes:
-    """Return the first ``max_bytes`` of a body as sent, or what came by the ``deadline``."""
+    """Return the first ``max_bytes`` of a body as sent, or those received by the ``deadline``."""
     body = bytearray()
     with anyio.move_on_at(deadline), suppress(BrokenBody):
         async for chunk in exchange.chunks():

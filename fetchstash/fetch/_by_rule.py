@@ -35,7 +35,7 @@ async def fetch_match(
     progress: Progress | None,
     until: float,
 ) -> Fetched:
-    """Fetch what a rule leads to, by ``until`` on the loop's clock; see Fetcher.
+    """Fetch the document that a rule points to, by ``until`` on the loop's clock; see Fetcher.
 
     The first part must come, the others may. The result has the ``rule`` and the URL that was asked
     for. Raises what the fetcher raises, and FetchFailed for a web page instead of the document.
@@ -73,7 +73,7 @@ async def fetch_match(
 
 
 def _find(pattern: str, source: Path) -> dict[str, str]:
-    """Return what a rule ``finds`` in the first part, escapes of JSON's undone."""
+    """Return the rule's pattern match in the first document, with JSON escapes resolved."""
     with source.open("rb") as file:
         text = file.read(_FIND_BYTES).decode("utf-8", "replace")
     match = re.search(pattern, text.replace("\\u0026", "&").replace("\\/", "/"))

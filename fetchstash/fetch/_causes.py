@@ -1,4 +1,4 @@
-"""Say why a server answered with an error, by what the answer shows and never more than that.
+"""Classify error responses, and claim no more than the response shows.
 
 The sentences are ours, chosen by the status, by header fields and by marks in the beginning of the
 body; what the server wrote is handed on as an excerpt, which faces show as fetched text.
@@ -55,7 +55,7 @@ _TAG = re.compile(r"<[^>]*(?:>|\Z)")
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a request failed: a code for ``_meta``, half a sentence, what to do next.
+    """The reason of a failed request: a code for ``_meta``, half a sentence, the next step.
 
     ``seconds``: until the site may be asked again, None where it does not say.
     """
@@ -260,7 +260,7 @@ def excerpt(body: str) -> str:
 
 
 def _text(page: str) -> str:
-    """Return the words of a page, each link with its address behind."""
+    """Return a page's text, with the address of each link after its words."""
     page = _TAG.sub(" ", _LINK.sub(r" \2 (\1) ", page))
     return _BEFORE_A_STOP.sub("", " ".join(html.unescape(page).split()))
 
@@ -269,7 +269,7 @@ _WORDS_OF_ERRORS = ("title", "error", "code", "error_description", "message", "d
 
 
 def _words_of(body: str) -> str:
-    """Return the words of an error in JSON, "" if it has none that are known."""
+    """Return the message of an error in JSON, "" if it has no known field."""
     try:
         table = _table(json.loads(body))
     except (ValueError, RecursionError):

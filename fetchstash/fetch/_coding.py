@@ -81,7 +81,7 @@ class Decoder:
         raise NotImplementedError
 
     def _decode(self, data: bytes) -> Iterator[bytes]:
-        """Yield all of ``data`` inflated, and what zlib holds back after a step of full size."""
+        """Yield ``data`` inflated, also the output that zlib holds back after a full step."""
         while True:
             piece = self._member.decompress(data, STEP)
             yield piece

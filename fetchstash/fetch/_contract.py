@@ -89,7 +89,7 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """A stored response, described by what a conditional request needs (RFC 9110, section 13).
+    """A stored response's validators and freshness, for a conditional request (RFC 9110, 13).
 
     ``stored_at`` is when it was fetched or last revalidated. ``headers`` and ``status`` decide
     whether it is fresh. ``url`` is the masked final URL that gave the validators, to which alone
@@ -106,7 +106,7 @@ class Cached:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A response whose body is in a file that now belongs to the caller.
+    """A response, with its body in a file that the caller now owns.
 
     ``url`` and ``final_url`` may hold secrets: show and keep ``masked_url`` and
     ``masked_final_url`` instead. ``headers`` have lower-case names; repeated ones are joined by

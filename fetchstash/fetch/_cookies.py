@@ -43,7 +43,7 @@ class Cookie:
 
     @property
     def key(self) -> tuple[str, str, bool, str]:
-        """What a later cookie has to share to replace this one (RFC 6265bis, 5.7)."""
+        """The identity by which a later cookie replaces this one (RFC 6265bis, 5.7)."""
         return self.name, self.domain, self.host_only, self.path
 
     @property
@@ -52,7 +52,7 @@ class Cookie:
         return f"{self.name}={self.value}" if self.name else self.value
 
     def belongs_to(self, target: Target, now: float) -> bool:
-        """Say whether a request for ``target`` may carry it (RFC 6265bis, 5.8.3)."""
+        """Return whether a request for ``target`` may carry the cookie (RFC 6265bis, 5.8.3)."""
         is_host = target.host == self.domain
         return (
             self.expires > now
@@ -67,7 +67,7 @@ def _is_below(target: Target, domain: str) -> bool:
 
 
 def _is_path_in(path: str, folder: str) -> bool:
-    """Say whether ``path`` is ``folder`` or below it (RFC 6265bis, 5.1.4)."""
+    """Return whether ``path`` is ``folder`` or below it (RFC 6265bis, 5.1.4)."""
     return path == folder or path.startswith(folder if folder.endswith("/") else folder + "/")
 
 
@@ -92,7 +92,7 @@ class Jar:
                 del self._cookies[key]
 
     def _hides_a_secure_one(self, cookie: Cookie, target: Target) -> bool:
-        """Say whether plain HTTP would replace a secure cookie (RFC 6265bis, 5.7, step 16)."""
+        """Return whether plain HTTP would replace a secure cookie (RFC 6265bis, 5.7, step 16)."""
         return target.scheme != "https" and any(
             kept.secure
             and kept.name == cookie.name

@@ -68,7 +68,7 @@ class Gates:
             self._gates = {name: g for name, g in gates.items() if g.users or g.next_at > now}
 
     async def _wait(self, host: str, gate: _Gate) -> float:
-        """Return the seconds until the next request; where nobody else can be asked, our own."""
+        """Return the seconds until the next request; without a shared schedule, by our own."""
         now = anyio.current_time()
         own = max(gate.next_at - now, 0.0)
         gate.next_at = now + own + self._interval

@@ -383,7 +383,7 @@ class HttpFetcher:
         deadline: float,
         progress: Progress | None,
     ) -> Fetched:
-        """Spool the body of a response, and describe both. Raises what the contract names."""
+        """Spool the body of a response and describe both. Raises as ``Fetcher.fetch`` does."""
         final_url, masked_url = exchange.target.text, mask_url(url)
         is_same = exchange.status == HTTPStatus.NOT_MODIFIED and exchange.is_conditional
         fetched = Fetched(

@@ -126,7 +126,7 @@ class Framing:
 
 
 class NotHttp(httpcore2.RemoteProtocolError):
-    """The first bytes of an answer are no HTTP. ``protocol`` is what they are, if known."""
+    """An answer that does not begin as HTTP. ``protocol`` names its protocol if it is known."""
 
     def __init__(self, beginning: bytes) -> None:
         super().__init__("no HTTP")
@@ -154,7 +154,7 @@ class GuardedStream(httpcore2.AsyncNetworkStream):
 
     @property
     def is_spoiled(self) -> bool:
-        """Say whether the connection must not be used for another request."""
+        """Whether the connection must not be used for another request."""
         return self._must_close or bool(self._framing.held_back)
 
     @property
@@ -219,7 +219,7 @@ class GuardedStream(httpcore2.AsyncNetworkStream):
         await self._inner.write(buffer, timeout)
 
     async def _has_unread(self) -> bool:
-        """Say whether bytes, or the connection's end, wait below: in TLS records or a queue."""
+        """Return whether unread bytes, or the end, wait in TLS records or a queue."""
         loop = asyncio.get_running_loop()
 
         def end_after(turns: int) -> None:

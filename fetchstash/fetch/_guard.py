@@ -138,7 +138,7 @@ def tls_context(ca_file: str = "") -> ssl.SSLContext:
 
 
 def certificate_fault(ca_file: str = "") -> str:
-    """Return what is wrong with the certificates that servers are verified by, or ""."""
+    """Return why servers cannot be verified (bad certificate files), "" if they can."""
     try:
         tls_context(ca_file)
     except BadArgument as error:
@@ -150,7 +150,7 @@ _PROXY_VARIABLES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "A
 
 
 def unused_proxy(limits: FetchLimits) -> str:
-    """Return what to do about a proxy that the environment names and nobody uses, or ""."""
+    """Return the advice on a proxy that only the environment names, "" if there is none."""
     name = next((name for name in _PROXY_VARIABLES if os.environ.get(name)), "")
     if limits.proxy or not name:
         return ""

@@ -95,7 +95,7 @@ def _mask_segments(path: str) -> str:
 
 
 def _masked(segment: str, before: str) -> str:
-    """Return a segment without its keys; all of it is replaced unless the rest are words."""
+    """Return a segment with its keys masked; all of it is masked unless the rest is words."""
     text = unquote(segment[:_MAX_CHARS])
     if before in _PUBLIC and _HASHES.fullmatch(text):
         return segment
@@ -111,7 +111,7 @@ def _masked(segment: str, before: str) -> str:
 
 
 def _is_words(text: str) -> bool:
-    """Return whether a value of a parameter is words, names or a short number, and no key."""
+    """Return whether a parameter's value is words, a name or a short number, so no secret."""
     return len(text) <= _MAX_WORDS and all(
         len(run) <= (5 if run.isdigit() else 20) and (len(run) < 2 or _is_word(run))
         for run in _WORD_ENDS.split(text)
@@ -123,7 +123,7 @@ def _is_word(run: str) -> bool:
 
 
 def _is_random(run: str, *, is_shared: bool) -> bool:
-    """Say whether letters and digits look random: of one case, mixed, or hexadecimal."""
+    """Return whether letters and digits look random: of one case, mixed, or hexadecimal."""
     size = len(run)
     if size < 8 or run.isalpha() or run.isdigit():
         return False
@@ -136,7 +136,7 @@ def _is_random(run: str, *, is_shared: bool) -> bool:
 
 
 def _is_scattered(runs: list[str]) -> bool:
-    """Say whether short runs are one key in base64url, in which "-" and "_" stand for digits."""
+    """Return whether short runs form one base64url key, whose "-" and "_" split it."""
     pieces = [run for run in runs if not _is_word(run)]
     changes = sum(_changes(piece) for piece in pieces)
     size = sum(map(len, pieces))

@@ -1,4 +1,4 @@
-"""What the operator adds to requests for one origin: header fields, and cookies of a file.
+"""Headers and cookies that the operator configured for one origin.
 
 Both are secrets: they go to that origin alone, and no error and no log has a value.
 """
@@ -141,7 +141,7 @@ class CookieFile:
         return BadArgument(f"{self._setting} names {self._path}, which {fault}.", advice)
 
     def _read(self, data: bytes) -> tuple[Cookie, ...]:
-        """Return what is for the host. Raises BadArgument."""
+        """Return the cookies of the file that belong to the host. Raises BadArgument."""
         advice = "Export the cookies again, as Netscape's cookies.txt or Playwright's JSON."
         if len(data) > _MAX_FILE_BYTES:
             raise self._bad("is larger than 1 MiB", advice)
@@ -233,7 +233,7 @@ class OwnFields:
                 self._files[origin] = CookieFile(origin, parse(origin, 2_000).host, path)
 
     def has_file(self, target: Target) -> bool:
-        """Say whether there is a file, which takes a thread to read."""
+        """Whether there is a cookie file, which has to be read in a thread."""
         return target.origin in self._files
 
     def fields(self, target: Target, jar: Jar, *, left_origin: bool) -> dict[str, str]:
@@ -255,7 +255,7 @@ class OwnFields:
         return fields | ({"cookie": pairs} if pairs else {})
 
     def is_set(self, target: Target) -> bool:
-        """Say whether there are any for this origin."""
+        """Whether anything is configured for this origin."""
         return bool(self._headers.get(target.origin)) or self.has_file(target)
 
     def hidden(self, text: str, target: Target, jar: Jar) -> str:

@@ -71,7 +71,7 @@ class Policy:
         )
 
     def is_exempt(self, host: str, port: int) -> bool:
-        """Say whether the operator exempted this host and port from address and port rules."""
+        """Return whether the operator exempted this host and port from address and port rules."""
         name = _plain_name(host)
         return (name, None) in self.hosts or (name, port) in self.hosts
 
@@ -80,7 +80,7 @@ class Policy:
         self.granted.add((_plain_name(host), port))
 
     def for_page(self, page: Target, addresses: Sequence[Address]) -> "Policy":
-        """Return the rules for what a rendered page loads; ``addresses`` are the page's own.
+        """Return the policy for a rendered page's requests; ``addresses`` are the page's own.
 
         The scripts of a public page must not use what the operator or a person allowed inside.
         """
@@ -89,7 +89,7 @@ class Policy:
         return replace(self, hosts=frozenset(), nets=(), granted=set[tuple[str, int]]())
 
     def is_inside(self, page: Target, addresses: Sequence[Address]) -> bool:
-        """Say whether a page is of a host that the operator exempted, or a person allowed."""
+        """Return whether the operator or a person exempted the page's host."""
         return (
             self.is_exempt(page.host, page.port)
             or self._is_granted(page)
@@ -152,7 +152,7 @@ class Policy:
 
 
 def _private_by_name(target: Target) -> str:
-    """Return what a private host is that a person may be asked about, by its name alone, or ""."""
+    """Return why a name is private and a person may be asked about it; "" otherwise."""
     name = target.host.removesuffix(".")
     if target.address is not None:
         why = why_not_public(target.address)

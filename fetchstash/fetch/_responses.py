@@ -130,7 +130,7 @@ _NO_PAGE = re.compile(
 
 
 def landing(url: str, final_url: str) -> str:
-    """Return what redirects led to instead of the page of ``url``: "home", "login", or "".
+    """Return "home" or "login" if redirects led there instead of to ``url``'s page, else "".
 
     It is what the two addresses show: a deep one that ends at a site's root, or at a form to sign
     in. A short link to a home page is none.
@@ -223,7 +223,7 @@ def may_be_fresh(cached: Cached) -> bool:
 
 
 def is_fresh(cached: Cached) -> bool:
-    """Say whether a stored response may be used without asking the server (RFC 9111, section 4).
+    """Return whether a stored response may be used without revalidation (RFC 9111, 4).
 
     Needs ``headers`` and ``stored_at``. The first call takes some 0.1 s to import a library.
     """
@@ -238,7 +238,7 @@ def is_fresh(cached: Cached) -> bool:
 
 
 def may_keep(headers: Mapping[str, str]) -> bool:
-    """Say whether a response may outlive its run: no-store forbids it (RFC 9111, 5.2.2.5)."""
+    """Return whether a response may outlive its run: no-store forbids it (RFC 9111, 5.2.2.5)."""
     return "no-store" not in _directives(headers)
 
 
@@ -338,7 +338,7 @@ _IN_JSON = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Pager:
-    """What header fields say of a list that goes on: the next page, and how much there is."""
+    """A list's pagination, from header fields: the next page, and the total."""
 
     next_url: str = ""
     last_page: int | None = None

@@ -44,7 +44,7 @@ class Robots:
         return sys.getsizeof(self.rules)
 
     def allows(self, path: str) -> bool:
-        """Say whether ``path``, with its query, may be fetched. Call it in a thread."""
+        """Return whether ``path``, with its query, may be fetched. Call it in a thread."""
         if not self.rules:
             return not self.unreachable
         normal = _normal(path)
@@ -71,7 +71,7 @@ def read_robots(status: int, body: bytes, agent: str) -> Robots:
 
 
 def site_rules(body: bytes, agent: str) -> tuple[float, tuple[str, ...]]:
-    """Return what a robots.txt says beyond RFC 9309 to who reads a whole site.
+    """Return a robots.txt's crawl delay and sitemaps, which RFC 9309 does not define.
 
     It is the seconds to leave between two requests (Crawl-delay), and the addresses of sitemaps.
     """
@@ -134,7 +134,7 @@ def _normal(text: str, safe: str = _SAFE) -> str:
 
 
 def _matches(pattern: str, path: str) -> bool:
-    """Say whether ``pattern`` matches a beginning of ``path``, or with ``$`` all of it."""
+    """Return whether ``pattern`` matches a prefix of ``path``, or all of it if it ends with $."""
     first, *further = pattern.removesuffix("$").split("*")
     if not path.startswith(first):
         return False

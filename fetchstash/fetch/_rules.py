@@ -1,4 +1,4 @@
-"""Rules for addresses whose page only shows a document: where the document itself is.
+"""Rules for addresses whose page only frames a document: they give its own address.
 
 One table, as data. A rule names the address that it is for and the public addresses of the
 document; it leads to the page's own site, or to a host that stands in its row. None logs in. A
@@ -380,7 +380,7 @@ MEANINGS = {rule.name: rule.what for rule in RULES} | {
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A rule for an address, with what the address says. ``page`` is its part of a list."""
+    """A rule that matched an address, with the matched groups. ``page`` is its page of a list."""
 
     rule: Rule
     url: str

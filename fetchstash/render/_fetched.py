@@ -44,7 +44,7 @@ _LINE_CHARS = 300
 
 
 def info(host: Host, facts: Facts) -> View:
-    """Return the facts of an artifact, its outline as far as there is room, and how to read it."""
+    """Return an artifact's facts, as much of its outline as fits, and how to read it."""
     subject, outline = host.subject(facts), facts.outline
     # The token count prints as TokenCount does, so that an estimate is marked as one.
     tokens = {"text_tokens": None if subject.chars is None else tokens_of(facts)}
@@ -68,7 +68,7 @@ def info(host: Host, facts: Facts) -> View:
 
 
 def listing(host: Host, page: Listing) -> View:
-    """Return a run's artifacts, newest first, a line each, as far as there is room."""
+    """Return a run's artifacts, newest first, one line each, as many as fit."""
     run, total = page.run, page.total
     if not total:
         fetch = host.word(Call("fetch", {"url": "https://…"}))
@@ -104,7 +104,7 @@ _USUAL = (("unit", "lines"), ("page_word", "pages"), ("text_tokens_exact", True)
 
 
 def _says_something(name: str, facts: Mapping[str, Any]) -> bool:
-    """Return whether a fact is known, is not what another is, and not what it usually is."""
+    """Return whether a fact is worth a line: known, not redundant, not its usual value."""
     value, same = facts[name], facts.get(_SAME.get(name, ""))
     return value not in (None, "", False, [], {}, same) and (name, value) not in _USUAL
 
@@ -118,7 +118,7 @@ def _plain(value: object) -> str:
 
 
 def picture(host: Host, shown: Picture) -> View:
-    """Return a picture under the line that says what it is of."""
+    """Return a picture under a line that names its artifact and page."""
     subject = host.subject(shown.facts)
     title = "picture" if shown.page is None else f"page {shown.page} as a picture"
     head = [f"[{subject.ref}: {title}, {shown.width}×{shown.height} px]"]
@@ -130,7 +130,7 @@ def picture(host: Host, shown: Picture) -> View:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """An artifact and what this host is shown of it."""
+    """An artifact, and the part of its text that the host is shown."""
 
     artifact: StoredDocument
     subject: Subject
@@ -140,7 +140,7 @@ class _Item:
         return shown_of(artifact.excerpt, artifact.facts, host.limits, host.preview, limit)
 
     def record(self, shown: Shown | None) -> Mapping[str, Any]:
-        """Return the facts, with what is shown where that is not all."""
+        """Return the facts for ``_meta``, with the shown part where it is not the whole text."""
         more = {"shown": asdict(shown.info)} if shown and shown.info else {}
         return {**self.subject.record, **more}
 
@@ -182,7 +182,7 @@ def fetched(host: Host, artifact: StoredDocument, max_chars: int | None = None) 
 def _block(
     host: Host, item: _Item, limit: int, *, several: bool = False
 ) -> tuple[Block, Shown | None]:
-    """Return the block of an artifact, and what is shown of its text (None: it has none).
+    """Return an artifact's block, and the part of its text in it (None: it has no text).
 
     Of ``several`` the sentence and the calls behind previews stand once for all.
     """
@@ -299,7 +299,7 @@ def _failure_line(host: Host, failure: Failure, limit: int) -> str:
 def _share(
     host: Host, items: Sequence[_Item | Failure], room: int
 ) -> tuple[list[Block], list[Mapping[str, Any]]]:
-    """Return the blocks and facts of all, whose bodies share ``room``."""
+    """Return the blocks and facts of several artifacts, whose bodies share ``room`` characters."""
     with_text = [
         item
         for item in items
@@ -338,7 +338,7 @@ def _share(
 
 
 def _length(host: Host, item: _Item, room: int) -> int:
-    """Return what a document may use of the room: over all of it where the text is longer."""
+    """Return how many characters a document's body may take; more than its text has means all."""
     excerpt = item.artifact.excerpt
     if item.lead:
         return host.measure(item.lead)
@@ -353,14 +353,14 @@ def _aside_line(item: _Item) -> str:
 
 
 def _faults(item: _Item, word: Wording) -> list[str]:
-    """Return the lines on what is wrong with a document that is not shown."""
+    """Return the warning lines of a document whose text is not shown."""
     facts = item.subject.facts
     faulty = facts.page_verdict or facts.incomplete or facts.extraction_error
     return condition_lines(item.subject, word) if faulty else []
 
 
 def _shares(lengths: Sequence[int], room: int) -> list[int]:
-    """Return each text's share: an equal one, and what short texts leave goes on in order."""
+    """Return each text's share: an equal one, plus what shorter texts before it left over."""
     equal = room // len(lengths) if lengths else 0
     left = sum(equal - length for length in lengths if length < equal)
     shares: list[int] = []

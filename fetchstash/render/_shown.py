@@ -1,4 +1,4 @@
-"""Results of grep, search, read and slice; and what any value is shown as."""
+"""Results of grep, search, read and slice, and the model's view of any value."""
 
 from fetchstash.errors import Call, FetchstashError, type_checked
 from fetchstash.render._fetched import fetched, fetched_several, info, listing, picture
@@ -106,7 +106,7 @@ def _of_sites(host: Host, matches: Matches, limit: int) -> tuple[list[Block], in
 
 
 def _blocks(host: Host, matches: Matches, room: int) -> tuple[list[Block], int]:
-    """Return a block for each artifact and the matches in them: as many as fit ``room``."""
+    """Return a block per artifact with its matches, as many as fit into ``room`` characters."""
     artifacts = matches.artifacts
     several = len(artifacts) > 1
     blocks: list[Block] = []
@@ -141,7 +141,7 @@ def _left_out(host: Host, count: int, facts: Facts) -> tuple[str, ...]:
 
 
 def _members(host: Host, facts: Facts) -> tuple[str, ...]:
-    """Return the line on the members of an archive, whose text is their list alone."""
+    """Return the hint on an archive's members; its own text is only the list of them."""
     if facts.members is None or facts.site_prefix:
         return ()
     call = host.word(Call("slice", {"ref": facts.artifact_ref, "path": "…"}))
@@ -267,7 +267,7 @@ def read(host: Host, part: Slice, max_chars: int | None = None) -> View:
 
 
 def _read_opening(shown: Slice, facts: Facts) -> str:
-    """Return the line of what this is: ``[art_…: lines 200 to 260 of 9000]``."""
+    """Return the opening line of a read: ``[art_…: lines 200 to 260 of 9000]``."""
     where = f" in {clip_middle(shown.path, 80)!r}" if shown.path else ""
     word = "characters" if shown.unit == "chars" else shown.unit
     opening, units = f"[{facts.artifact_ref}{where}: {word}", shown.units
@@ -325,7 +325,7 @@ def view_of(host: Host, value: Value, max_chars: int | None = None) -> View:
 
 @type_checked
 def as_shown(value: Value, max_chars: int | None = None) -> str:
-    """Return what a model is shown of a value: facts, notices, the fenced text and next calls.
+    """Return a value as a model sees it: facts, notices, the fenced text and next calls.
 
     ``max_chars`` bounds the text as the tools' maxChars does. Facts are shown as artifact_info
     shows them.

@@ -1,4 +1,4 @@
-"""Lines of a result: what a document is, notices, next calls."""
+"""Lines of a result: facts, notices, next calls."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class Subject:
 
 
 def cache_notice(cache: CacheUse, refresh: str) -> str:
-    """Return how a stored copy answered; ``refresh`` is how the face asks the server again."""
+    """Return the notice on a stored copy; ``refresh`` words the call that asks the server again."""
     if cache.age_seconds is None:
         return "kept copy; the server says that it has not changed"
     age = f"kept copy, {cache.age_seconds} s old and still fresh"
@@ -90,7 +90,7 @@ def size(count: int) -> str:
 
 
 def name_of(facts: Facts, limit: int) -> str:
-    """Return the file's name as it may stand outside a fence: quoted where it has several words."""
+    """Return the file's name for use outside a fence, quoted if it has several words."""
     plain = _NOT_IN_A_NAME.sub("-", facts.name)
     words = _WORD.findall(plain.rpartition(".")[0] or plain)
     return f'"{clip_middle(plain, limit - 2)}"' if len(words) > 1 else clip_middle(plain, limit)
@@ -161,7 +161,7 @@ def left_out_line(facts: Facts) -> list[str]:
 
 
 def reference_line(subject: Subject) -> str:
-    """Return one short line for an artifact where there is no room for more."""
+    """Return a single short line for an artifact that gets no larger share."""
     facts = subject.facts
     length = "" if facts.site_prefix else size(facts.size_bytes)
     parts = [f"{subject.ref}: {facts.word}", length, _dimension(facts)]
@@ -242,7 +242,7 @@ def _list_lines(subject: Subject, word: Wording) -> list[str]:
 
 
 def _changed(subject: Subject, word: Wording) -> list[str]:
-    """Return the line on what the address gave before, with the call that shows what changed."""
+    """Return the line on the address's earlier content, with the call that shows the changes."""
     if not subject.facts.earlier_ref:
         return []
     count, before = subject.facts.changed_passages, subject.record["earlier_at"]
@@ -292,7 +292,7 @@ def preview_notice(subject: Subject, shown: int, *, with_path: bool) -> str:
 
 
 def truncation_notice(max_chars: int, unit: str, total: int, advice: str) -> str:
-    """Return the notice of a cut read. ``unit`` is what the host counts, ``advice`` a sentence."""
+    """Return the notice of a cut read. ``unit`` is the unit of the limit, ``advice`` a sentence."""
     return f"[Content truncated at {max_chars} {unit}. Total: {total} chars. {advice}]"
 
 

@@ -1,4 +1,4 @@
-"""A view, which is what is shown, and the host that it is made for."""
+"""A view: a result as one host is shown it, and the host that it is made for."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -69,7 +69,7 @@ class View:
 
 
 def error_line(error: FetchstashError, word: Wording = as_tool) -> str:
-    """Return the one line of an error, its next step in the words of a face.
+    """Return an error as one line; ``face`` words its next step.
 
     The quote of its cause is cleaned and clipped, so that the next step stays. A handler's
     reason is a clause, as it stands behind "Failed to extract text from PDF:"; here it becomes a
@@ -89,7 +89,7 @@ def error_record(error: FetchstashError, word: Wording = as_tool) -> Mapping[str
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The reader of a view: limits, how it counts, and the face that words its next steps.
+    """The reader of a view: its limits, its unit of count, and the wording of its next steps.
 
     ``local``: it shares our file system, so that a path helps it.
     """
@@ -111,7 +111,7 @@ class Host:
         return self.face.word
 
     def shown(self, error: FetchstashError) -> FetchstashError:
-        """Return an error as this host may see it: the store's places are told to a local one."""
+        """Return an error for this host: only a local one is told paths of the store."""
         if self.local or not isinstance(error, StoreError):
             return error
         return StoreError(
@@ -125,7 +125,7 @@ class Host:
         return f"Use a higher {self.face.max_chars} to retrieve more."
 
     def subject(self, facts: Facts, cache: CacheUse | None = None) -> Subject:
-        """Return what this host is shown of an artifact: only a local one is given a path."""
+        """Return how an artifact is named to this host: only a local one is given a path."""
         facts = described(facts)
         from_cache = cache_notice(cache, self.face.refresh) if cache else ""
         record = facts.to_json(without=("outline", "caching"))  # thousands of headings take long
@@ -155,7 +155,7 @@ class Host:
         source_chars: int = SOURCE_CHARS,
         about: str = "",
     ) -> Block:
-        """Return a block with its body between fences, under the sentence that says what it is.
+        """Return a block with its body between fences, under the sentence that marks it as data.
 
         ``about`` is a line of the document's words above the body. The nonce keeps a page from
         closing its fence.
@@ -167,7 +167,7 @@ class Host:
 
 
 def error_view(host: Host, error: FetchstashError) -> View:
-    """Return the view of an error: its line, and what a server said beneath it, in a fence."""
+    """Return an error's view: its line, then an excerpt of the server's answer in a fence."""
     line = error_line(host.shown(error), host.word)
     if not error.excerpt:
         return View((Block((line,)),), is_error=True)

@@ -1,4 +1,4 @@
-"""Words of a result: errors, sizes, and the room that a frame takes."""
+"""Wording of results: errors, sizes, and the length of a frame."""
 
 import json
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ _ALLOWING = ("fetch.allow_", "fetch.ports", "ingest.read_roots")
 
 
 def as_tool(call: Call) -> str:
-    """Word a next step for a model: a tool call, with the arguments that are not None as JSON."""
+    """Word a next step as a tool call; arguments that are None are left out."""
     if call.action == "repair":
         return "the operator can repair the store"
     if call.action == "setting":

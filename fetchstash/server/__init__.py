@@ -1,4 +1,4 @@
-"""The MCP face of Stash. Names are imported when they are first used: the SDK is heavy."""
+"""The MCP front end of Stash. Names are imported lazily, because the SDK is heavy."""
 
 from typing import TYPE_CHECKING
 

@@ -83,7 +83,7 @@ async def answer_call(
     ctx: Context,
     params: types.CallToolRequestParams,
 ) -> dict[str, Any] | types.InputRequiredResult:
-    """Answer a call, report its progress if that is asked for, and announce what it took in."""
+    """Answer a call: report progress if asked for, and announce new artifacts."""
     if ctx.request and "progress_token" not in (ctx.meta or {}):  # in memory none is needed
         return await _answer(tools, announcer, ctx, params, Reports())
     async with anyio.create_task_group() as tasks:

@@ -138,7 +138,7 @@ def _question(host: str, port: int, what: str) -> types.ElicitRequest:
 
 
 def _typed(answer: types.ElicitResult | None) -> str:
-    """Return what a person typed, "" for a no and for a form that was accepted empty."""
+    """Return the text that a person typed; "" for a refusal and for an empty form."""
     if answer is None or answer.action != "accept":
         return ""
     return str((answer.content or {}).get("host") or "").strip().rstrip(".").lower()
@@ -244,7 +244,7 @@ class LazyStash:
         return allowed
 
     def _fetching(self) -> "HttpFetcher":
-        """Return the fetcher of all projects: what a person allowed holds in each."""
+        """Return the fetcher that all projects share: a person's permission holds in each."""
         if self._fetcher is None:
             from fetchstash.fetch import HttpFetcher  # noqa: PLC0415 - heavy
 
@@ -253,11 +253,11 @@ class LazyStash:
         return self._fetcher
 
     def forget_roots(self) -> None:
-        """Ask for the roots again with the next call: the client said that they changed."""
+        """Ask for the roots again at the next call, because the client announced a change."""
         self._run_of_roots = None
 
     async def aclose(self) -> None:
-        """Close what was opened."""
+        """Close all stashes and the fetcher."""
         await self._stack.aclose()
 
     async def _run(self, ctx: Context, answers: Answers) -> str:
@@ -276,7 +276,7 @@ class LazyStash:
 
 
 def _folder(uri: str) -> Path | None:
-    """Return the folder of a file URI (RFC 8089), None for another."""
+    """Return the folder of a file URI (RFC 8089), None for any other URI."""
     parts = urlsplit(uri)
     if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path:
         return None

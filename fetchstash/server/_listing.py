@@ -1,4 +1,4 @@
-"""What a host lists: tools with their icons, and the view as an MCP App.
+"""The listings for a host: tools with their icons, and the view as an MCP App.
 
 The names are those of ``mcp.server.apps``, whose import would cost the start of the server 0.1 s.
 """

@@ -64,7 +64,7 @@ def in_one_line(handler: Handler[P, R]) -> Handler[P, R]:
 
 
 def line_for(ctx: Context, error: FetchstashError) -> str:
-    """Return the line of an error as the client may see it; the log has what it may not."""
+    """Return an error's line for the client; details that it must not see go to the log."""
     from fetchstash.render import as_tool, error_line  # noqa: PLC0415 - heavy
 
     if isinstance(error, StoreError):
@@ -174,7 +174,7 @@ async def _contents(
 
 @in_one_line
 async def complete(ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-    """Return references that begin so, then those whose title or URL holds the words."""
+    """Return references with this prefix, then those whose title or URL contains the words."""
     stash = await ctx.lifespan_context.get(ctx)
     listing = await stash.list(limit=10 * COMPLETIONS)
     values = matching(list(listing), params.argument.value)
@@ -201,7 +201,7 @@ def _words(facts: "Facts") -> str:
 
 
 class Announcer:
-    """Tells clients that the list of artifacts changed, in the way of their era."""
+    """Notifies clients that the list of artifacts changed, by the protocol of their era."""
 
     def __init__(self) -> None:
         self._bus = InMemorySubscriptionBus()
@@ -224,7 +224,7 @@ _MAX_CHARS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
-    """A prompt. ``text`` has its arguments in braces; ``arguments`` says what each is.
+    """A prompt: ``text`` has placeholders in braces, ``arguments`` describes each.
 
     The first ``required`` of them are needed.
     """
@@ -304,7 +304,7 @@ async def get_prompt(_: Context, params: types.GetPromptRequestParams) -> types.
 
 
 def _filled(name: str, value: str) -> str:
-    """Return what an argument becomes in the text."""
+    """Return the text that replaces an argument's placeholder."""
     value = clip(value, _MAX_CHARS)
     if name in ("document", "first", "second"):
         if value.startswith(REF_PREFIX):

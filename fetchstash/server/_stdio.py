@@ -99,7 +99,7 @@ def build_server(stash: StashSource, *, announces: bool = True) -> Server[StashS
 
 @contextmanager
 def transport() -> Generator[tuple[AsyncIterator[Received], Write]]:
-    """Yield what the host sends, and what writes to it; put stdin and stdout back at the end.
+    """Yield the streams of incoming and outgoing messages; restore stdin and stdout at the end.
 
     Writing raises OSError when the host has closed our stdout.
     """
@@ -117,7 +117,7 @@ def transport() -> Generator[tuple[AsyncIterator[Received], Write]]:
 
 
 async def _messages(stdin: int) -> AsyncGenerator[Received]:
-    """Yield what the host sends: a message, or why a line is none."""
+    """Yield incoming messages; a line that is no message is yielded as its error."""
     async for line in read_lines(stdin):
         try:
             text = line.decode("utf-8", "replace")
@@ -160,7 +160,7 @@ async def serve_stdio(settings: Settings) -> None:
 
 
 async def _import_rooms(listed: anyio.Event, settings: Settings) -> None:
-    """Import what a call needs once the host has the tools, so that neither waits for it."""
+    """Import the packages that a call needs, after the host was sent its tools."""
     await listed.wait()
     await anyio.to_thread.run_sync(import_module, "fetchstash.server._call")
     handlers = await anyio.to_thread.run_sync(import_module, "fetchstash.handlers")

@@ -1,4 +1,4 @@
-"""Messages of JSON-RPC over stdin and stdout: what no message may hold, and how many may wait.
+"""JSON-RPC over stdin and stdout: checks of each message, and how many may wait.
 
 The SDK drops a line that is no message, and its sender waits for the answer for ever. It also
 starts a task for each request, although nobody may read the answers.
@@ -157,7 +157,7 @@ def unreadable(error: Exception) -> types.JSONRPCError | None:
 
 
 def no_message() -> BadArgument:
-    """Return the error for what is JSON, and no message that the SDK can read."""
+    """Return the error for JSON that the SDK cannot parse as a message."""
     return BadArgument(
         "The request is no message of MCP, or holds half of a surrogate pair.",
         "Send JSON-RPC in valid Unicode.",

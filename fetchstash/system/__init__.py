@@ -1,4 +1,4 @@
-"""What every room needs of the machine and of Python: telemetry, processes, folders, imports."""
+"""Helpers around the machine and Python: telemetry, processes, folders, lazy imports."""
 
 import gc
 import sys
@@ -13,7 +13,7 @@ SMALL_BYTES = 2**19
 
 
 async def run_short(size: int, work: Callable[[], T], small: int = SMALL_BYTES) -> T:
-    """Do short work on a file of ``size`` bytes: in a thread, unless it is ``small``."""
+    """Run work on a file of ``size`` bytes: directly if that is small, else in a thread."""
     if 0 < size <= small:
         return work()
     from anyio.to_thread import run_sync  # noqa: PLC0415 - the client has no third-party module

@@ -46,12 +46,12 @@ class LineLog:
                 self._append(line, most)
 
     def records(self) -> Generator[dict[str, Any]]:
-        """Return what both files hold, oldest first, without lines that are broken."""
+        """Return the records of both files, oldest first. Broken lines are skipped."""
         for path in (self._before, self.path):
             yield from _lines(path)
 
     def forget(self, is_over: Callable[[dict[str, Any]], bool]) -> None:
-        """Remove lines by what they hold. One that is written meanwhile may be lost."""
+        """Remove the lines that match. A line that is written meanwhile may be lost."""
         for path in (self._before, self.path):
             if path.exists():
                 kept = [json_line(line) for line in _lines(path) if not is_over(line)]
@@ -130,7 +130,7 @@ def _close(name: str) -> None:
 
 
 def _after_fork() -> None:
-    """Make a new lock: another thread may have held it, which a child does not have."""
+    """Replace the lock: in a child, nobody would release one that another thread held."""
     global _lock  # noqa: PLW0603 - held for one write
     _lock = Lock()
 

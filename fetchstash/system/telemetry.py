@@ -109,7 +109,7 @@ def configure(event_log: str | Path | None, max_bytes: int) -> None:
 
 @contextmanager
 def logging_to(event_log: str | Path | None, max_bytes: int) -> Generator[None]:
-    """Write the events of this task, and of those that it starts, to another log (None: to none).
+    """Send the events of this task and its child tasks to another log (None: to none).
 
     For a process that serves several tenants.
     """
@@ -249,7 +249,7 @@ def _scalar(value: Any) -> Plain:
 
 
 def current_tracer() -> "Tracer | None":
-    """Return what makes spans, None where nobody in the process takes them."""
+    """Return the tracer, None if the process exports no spans."""
     # Being the first to import it would cost 30 ms.
     if _tracers is None and ("opentelemetry.trace" not in sys.modules or _is_idle()):
         return None

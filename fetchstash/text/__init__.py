@@ -1,4 +1,4 @@
-"""Cut texts: windows, bounds and limits that handlers, store, client and faces share."""
+"""Cut texts: windows, bounds and limits that handlers, store, client and front ends share."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Limits of what is shown, the settings views.* and context.*, and how texts are cut to them.
+"""The limits of results (settings views.* and context.*), and the cutting to them.
 
 Pure functions: none that cuts returns more than its bound.
 """
@@ -211,7 +211,7 @@ def _little(data: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a setting means, its inclusive bounds, and its values where only some are taken."""
+    """A setting's meaning, its inclusive bounds, and its allowed values if they are listed."""
 
     meaning: str
     low: float | None = None
@@ -306,7 +306,7 @@ TRUNCATIONS: Mapping[str, Truncation] = {
 
 @dataclass(frozen=True, slots=True)
 class PreviewLimits:
-    """Bounds of previews, in the unit that the name says. The smallest that applies wins.
+    """Bounds of previews. Each field's name says its unit; the smallest bound applies.
 
     ``structured_tokens`` bounds a JSON shape or a table. It is not configurable; it is small, so
     that a preview and a grep of dense records together stay under 900 tokens.

@@ -221,7 +221,7 @@ def _clean_until(text: str, start: int) -> int:
 
 
 def _clean_lines(text: str) -> Cleaned:
-    """Clean whole lines. No pattern looks from one line into another."""
+    """Clean whole lines. No pattern matches across a line feed."""
     text = _BREAK.sub(_space_between, text)
     size = len(text)
     for pattern in (_ESCAPE, _UNSEEN, _UNFLAGGED, _meaningless()):

@@ -35,7 +35,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """A preview of a document that does not fit: None for what it lacks.
+    """A preview of a document that does not fit; fields that do not apply are None.
 
     ``sample`` stands behind ``text`` where there is room for all of it, else not at all: half of it
     would be no JSON.
@@ -84,7 +84,10 @@ class Ranges:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Ranges":
-        """Read what ``to_json`` made. Raises KeyError, TypeError or ValueError on anything else."""
+        """Parse the output of ``to_json``.
+
+        Raises KeyError, TypeError or ValueError on anything else.
+        """
         return cls(
             pages=tuple(int(start) for start in data["pages"]),
             tables=tuple(

@@ -67,7 +67,7 @@ class TokenCount:
 
 @functools.cache
 def preload() -> None:
-    """Begin to load the vocabulary in a thread, once. A count waits for what is left of it."""
+    """Start loading the vocabulary in a thread, once. A count waits until it is loaded."""
     if hasattr(os, "register_at_fork"):
         # A child that is forked meanwhile would find the lock taken for ever.
         os.register_at_fork(
@@ -146,7 +146,7 @@ class Counter:
 
 
 def _encode(text: str) -> tuple[int, bool]:
-    """Count ``text`` slice by slice; return False beside the count if any was estimated."""
+    """Count the tokens of ``text`` by slices; return the count, and whether it is exact."""
     tokens, exact = 0, True
     for piece in _slices(text):
         counted = _encode_slice(piece)
@@ -156,7 +156,7 @@ def _encode(text: str) -> tuple[int, bool]:
 
 
 def _slices(text: str) -> Iterator[str]:
-    """Cut ``text`` into slices, at line ends where there are any: then no word is cut."""
+    """Cut ``text`` into slices, at line ends where possible, so that no word is cut."""
     start = 0
     while start < len(text):
         end = start + SLICE
@@ -188,7 +188,7 @@ def _encoding() -> "tiktoken.Encoding | None":
 
 @functools.cache
 def _load() -> "tiktoken.Encoding | None":
-    """Load the vocabulary as tiktoken declares it, with the ranks that lie beside this module."""
+    """Load the vocabulary as tiktoken declares it, from the rank file in this package."""
     try:
         import tiktoken  # noqa: PLC0415 - optional for fetchstash.client, and slow to import
 

@@ -177,7 +177,7 @@ class Target:
 
 
 def host_of(url: str) -> str:
-    """Return the host of a URL as a fetch reads it, "" for what is no URL."""
+    """Return the host of a URL as a fetch would parse it, "" if the text is no URL."""
     try:
         return parse(url, 2**20).host.removesuffix(".")
     except FetchstashError:
@@ -217,7 +217,7 @@ def parse(text: str, max_chars: int) -> Target:
 
 
 def _no_scheme(text: str) -> BadArgument:
-    """Return the error for what does not begin as a URL does, with the URL if one is in it."""
+    """Return the error for a text that does not start like a URL but may contain one."""
     found = urls_in(text)
     if len(found) == 1 and found[0] != text and _WEB.match(found[0]):
         return BadArgument("There is more than a URL.", "Try {}.", Call("fetch", {"url": found[0]}))
@@ -240,7 +240,7 @@ _MOST_URLS = 100
 
 
 def urls_in(text: str) -> list[str]:
-    """Return the URLs of what should be one: without a link's words, quotes and angle brackets.
+    """Return the URLs in an argument, without Markdown link text, quotes and angle brackets.
 
     What has none is returned as it is. Blanks, and commas outside of a query, separate several.
     """
@@ -338,7 +338,7 @@ def _dotless(path: str) -> str:
 
 
 def normal_url(text: str, max_chars: int = 8_192) -> str:
-    """Return a URL in normal form, without its fragment; "" for what may not be fetched.
+    """Return a URL in normal form, without its fragment; "" if it may not be fetched.
 
     Encoded characters that need not be encoded are not (RFC 3986, section 6.2.2).
     """
@@ -354,7 +354,7 @@ def _least_encoded(encoded: re.Match[str]) -> str:
 
 
 def key_of(ref_or_url: str) -> str:
-    """Return what a document is kept under: a URL in normal form, anything else without blanks."""
+    """Return the key of a document: a URL in normal form, any other text without white space."""
     text = ref_or_url.strip()
     return normal_url(text, 2**20) or text
 

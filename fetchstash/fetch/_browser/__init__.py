@@ -1,4 +1,4 @@
-"""Render a page of scripts in a browser whose every connection goes through the guard.
+"""Render a page of scripts in a browser; each of its connections goes through the guard.
 
 Each page has a process of its own, a fresh profile, a proxy of its own and one deadline. Whether
 there is a browser, a Chromium and Playwright to drive it, is known without the HTTP library.
@@ -80,14 +80,14 @@ def executable() -> str:
 
 
 def missing() -> str:
-    """Return what a browser lacks on this machine, as a sentence; "" if nothing."""
+    """Return which requirements of the browser this machine lacks, as a sentence; "" if none."""
     if find_spec("playwright") is None:
         return "The extra `browser` is not installed."
     return missing_chromium()
 
 
 def missing_chromium() -> str:
-    """Return what Chromium itself lacks, as a sentence; "" if nothing."""
+    """Return which requirements of Chromium itself are missing, as a sentence; "" if none."""
     if not executable():
         return "There is no Chromium on this machine."
     if needs_other_user() and not shutil.which("setpriv"):

@@ -62,7 +62,7 @@ for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection", "SharedWorke
 
 
 def main() -> None:
-    """Do one job. The answer is a line of JSON: what was rendered, or the code of a failure."""
+    """Run one job; print a line of JSON with the rendered page or the code of a failure."""
     job: dict[str, Any] = json.loads(sys.stdin.readline())
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)  # the driver prints
@@ -163,7 +163,7 @@ def _screenshot(page: Any, edge: int, max_bytes: int) -> tuple[bytes, str, dict[
 
 
 def _code(error: Exception) -> str:
-    """Return what went wrong, as a word that the server knows."""
+    """Return the code of a failure, one that the server knows."""
     if isinstance(error, ImportError):
         return "missing"
     text = str(error)
@@ -192,7 +192,7 @@ def _end(folder: str) -> None:
 
 
 def end_children() -> None:
-    """Kill every process below this one, also those whose parents have gone (Linux).
+    """Kill all descendants, also those whose parents have ended (Linux).
 
     Elsewhere the driver ends the browser when its own pipe closes.
     """

@@ -70,7 +70,7 @@ _ENDINGS = (
 
 @dataclass(slots=True)
 class PageProxy:
-    """A proxy for one page. ``refused`` and ``connections`` count what was asked of it.
+    """A proxy for one page. ``refused`` and ``connections`` count its requests.
 
     ``max_bytes`` bounds what all its connections receive together.
     """

@@ -152,7 +152,7 @@ def _shown(value: Value, view: View) -> list[tuple[Facts, str, list[Span]]]:
 
 
 def _document(artifact: StoredDocument, body: str) -> tuple[Facts, str, list[Span]]:
-    """Return what a fetch showed: all of a text, its beginning and end, or lines of it."""
+    """Return which part of a document was shown: all of it, head and tail, or passages."""
     facts, excerpt = artifact.facts, artifact.excerpt
     chars = facts.extracted_chars
     if chars is None or not body:

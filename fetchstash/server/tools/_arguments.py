@@ -109,7 +109,7 @@ def _of_slice(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _part(name: str, value: Any) -> dict[str, Any] | None:
-    """Return unit, start and end of `pages="5-7"`, `start_line=20`; None for another name."""
+    """Parse `pages="5-7"` or `start_line=20` into unit, start and end; None for another name."""
     match, bounds = _PART.fullmatch(name), _bounds(value)
     if match is None or bounds is None:
         return None
@@ -137,7 +137,7 @@ def _bounds(value: Any) -> tuple[int, int] | None:
 
 
 def _as_kind(value: Any, schema: Schema) -> Any:
-    """Return a value as the type of the argument, where it is one in words, within its bounds."""
+    """Convert a value to the argument's type if its words allow it, within its bounds."""
     if schema["type"] == "integer" and isinstance(value, str) and value.strip().isdecimal():
         value = int(value)
     if schema["type"] == "integer" and _is(value, "integer"):

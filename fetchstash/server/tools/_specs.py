@@ -1,4 +1,4 @@
-"""The table of tools: names, descriptions, the schemas of their arguments, and what each does.
+"""The table of tools: name, description, schema of the arguments, and function of each.
 
 A host lists them before it calls one, so that this imports none of the rooms.
 """
@@ -22,7 +22,7 @@ Arguments = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """Who is told how far a call is: bytes that came, pages that were read, URLs that are done.
+    """Receivers of a call's progress: bytes received, pages read, URLs done.
 
     ``page_kept``: the pages of a site that are there.
     """
@@ -71,7 +71,7 @@ class ToolSpec:
         object.__setattr__(self, "defaults", defaults)
 
     def reports(self, arguments: Arguments) -> bool:
-        """Return whether a call with these arguments says how far it is."""
+        """Return whether a call with these arguments reports progress."""
         needed = self.reports_with
         return needed is not None and all(arguments.get(name) == needed[name] for name in needed)
 

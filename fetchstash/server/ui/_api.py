@@ -1,4 +1,4 @@
-"""What the page asks for, as JSON over a Stash. Content leaves as text or as a picture only."""
+"""The JSON API of the view. Content leaves it as text or as a picture only."""
 
 import json
 import re
@@ -164,7 +164,7 @@ class Api:
         return {"total": page.total, "items": await self._rows(list(page))}
 
     async def _rows(self, artifacts: Sequence[Facts]) -> list[dict[str, Any]]:
-        """Return what a list shows of artifacts."""
+        """Return the list entries of artifacts."""
         places = origins(artifacts, await self._calls.of_run(ALL_RUNS))
         return [row(facts, places[facts.artifact_ref]) for facts in artifacts]
 
@@ -194,7 +194,7 @@ class Api:
         return run, facts, await self._calls.of_run(run)
 
     async def _timeline(self, request: Request) -> dict[str, Any]:
-        """Return calls from the newest on, and what all of them cost."""
+        """Return calls, newest first, and the total cost of all."""
         _, facts, calls = await self._run_of(request)
         artifacts = {kept.artifact_ref: kept for kept in facts}
         end = max(len(calls) - _number(request, "offset", 0), 0)
@@ -218,7 +218,7 @@ class Api:
         return _attachment([(await anyio.to_thread.run_sync(made)).encode()], "timeline.html")
 
     async def _events(self, request: Request) -> Response:
-        """Send an event when an artifact comes, goes or gets another text, or a call is logged."""
+        """Send an event for each artifact that comes, goes or changes, and for each logged call."""
         run = request.query_params.get("run", ALL_RUNS)
         store = (await self._stash_of(run)).store
 
@@ -269,7 +269,7 @@ class Api:
             return {"text": await reader.read_chars(start, end), "end": end}
 
     async def _part(self, request: Request) -> dict[str, Any]:
-        """Return the text of what a path names: a member, a JSON value, links."""
+        """Return the text at a path: an archive's member, a JSON value, links."""
         path = _text(request, "path")
         part = await self._stash.slice(_text(request, "ref"), path=path, max_chars=_PIECE_CHARS)
         return {"text": part.text, "whole": part.is_whole and part.cut_at is None}
@@ -371,7 +371,7 @@ class Api:
 
 
 async def _state(store: ArtifactStore, run: str) -> tuple[int, str, int]:
-    """Return what changes as artifacts come, go or get a text: their number, the newest, bytes."""
+    """Return a value that changes with each artifact or text: the count, the newest, all bytes."""
     page, usage = await store.list(limit=1), await store.usage(own=run != ALL_RUNS)
     return page.total, page.facts[0].artifact_ref if page.facts else "", usage.bytes
 

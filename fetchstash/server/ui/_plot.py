@@ -42,7 +42,7 @@ class Calls:
         return [record for record in records if run in (ALL_RUNS, record.get("run"))]
 
     async def of_artifact(self, ref: str) -> list[dict[str, Any]]:
-        """Return what each call showed of an artifact, oldest first."""
+        """Return the parts of an artifact that each call showed, oldest call first."""
         return [
             {**{name: record.get(name) for name in _OF_A_CALL}, **shown}
             for record in await self._all()
@@ -265,7 +265,7 @@ def _text(x: float, y: float, text: str, style: str, anchor: str = "start") -> s
 
 
 def _round_up(value: float) -> float:
-    """Return the next number whose quarters are round."""
+    """Return the next larger number that divides into four round steps."""
     step = 1.0
     while step * 40 < value:
         step *= 10
@@ -273,7 +273,7 @@ def _round_up(value: float) -> float:
 
 
 def short(tokens: float) -> str:
-    """Return a count as a plot has room for it: 940, 12k, 3.4M."""
+    """Return a count in short form: 940, 12k, 3.4M."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if tokens >= size:
             return f"{tokens / size:.3g}{letter}"

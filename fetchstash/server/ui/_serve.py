@@ -84,7 +84,7 @@ class Pass:
         return hmac.compare_digest(sent.encode(), self.cookie.encode())
 
     def give_cookie(self, response: Response) -> None:
-        """Let the browser in from now on."""
+        """Set the cookie that lets the browser in without the token."""
         response.set_cookie(
             _COOKIE,
             self.cookie,

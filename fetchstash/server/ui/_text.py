@@ -1,4 +1,4 @@
-"""Texts and trees of JSON for the view, in parts; and who may see which."""
+"""Texts and JSON trees for the view, in pages; and the rights of the person who looks."""
 
 import json
 import re
@@ -35,7 +35,7 @@ def parsed(text: str) -> Any:
 
 
 def at_pointer(value: Any, pointer: str) -> Any:
-    """Return what a pointer names. Raises BadArgument."""
+    """Return the value at a JSON pointer. Raises BadArgument."""
     for part in pointer.split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
         try:
@@ -119,7 +119,7 @@ _SHOWN_PASSAGE = 800
 
 
 def hit(query: str, passage: Passage) -> dict[str, Any]:
-    """Return the line of a passage's best match, its text in parts, and the words that are marked.
+    """Return the line of a passage's best match, as segments with the matching words marked.
 
     A part is [text, whether it is a word of the query].
     """

@@ -1,4 +1,4 @@
-"""The calls of a run in order, what they cost, and both as one HTML file without a script."""
+"""The calls of a run in order and their cost, also as one HTML file without scripts."""
 
 import base64
 import hashlib
@@ -23,7 +23,7 @@ Record = Mapping[str, Any]
 
 
 def entries(calls: Sequence[Record], artifacts: Mapping[str, Facts]) -> list[dict[str, Any]]:
-    """Return calls as a timeline shows them: what was asked and what was shown of which artifact.
+    """Return the timeline's entries: each call's arguments, and the part that it showed.
 
     An artifact that is gone has no title.
     """
