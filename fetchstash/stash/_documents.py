@@ -22,6 +22,7 @@ from fetchstash.errors import BadArgument, Call, FetchstashError, OutOfRange, Re
 from fetchstash.handlers import Extractor, PartRequest, PartText, Render
 from fetchstash.stash._changes import compared, printed
 from fetchstash.stash._facts import Excerpt, decision_of, described, fits, hints_of
+from fetchstash.stash._fragments import lines_named
 from fetchstash.stash._values import Picture, passages_body
 from fetchstash.store import (
     ArtifactStore,
@@ -366,7 +367,10 @@ class Documents:
             return Excerpt(limit, text, preview, ending)
 
     async def at_fragment(self, excerpt: Excerpt, facts: Facts, fragment: str) -> Excerpt:
-        """Return an excerpt of the section that a URL's fragment names, if there is one."""
+        """Return an excerpt of what a URL's fragment names: a section, lines, a page, a time."""
+        async with self.text(facts.artifact_ref) as reader:
+            if named := await lines_named(reader, facts, fragment):
+                return await self._of_lines(excerpt, facts, reader, named)
         if "#*" not in described(facts).paths or _NO_SECTION.match(fragment):
             return excerpt
         try:
@@ -381,6 +385,20 @@ class Documents:
         starts = [heading.start for heading in facts.outline if heading.title == title]
         around = (starts[0], starts[0] + lines) if starts else None
         return replace(excerpt, preview=Preview(value.text, lines_shown=lines), lines=around)
+
+    async def _of_lines(
+        self, excerpt: Excerpt, facts: Facts, reader: TextReader, lines: tuple[int, int]
+    ) -> Excerpt:
+        """Return an excerpt of these lines, with their numbers; a text that fits stays whole."""
+        views = self.settings.views
+        if fits(excerpt, facts, views, excerpt.limit):
+            return excerpt
+        bound = min(views.preview_chars, excerpt.limit)
+        start, end = [await reader.char_of_line(line) for line in (lines[0], lines[1] + 1)]
+        text = await reader.read_chars(start, min(end, start + bound))
+        passage = Passage(facts.artifact_ref, lines[0], lines[1], text, 0.0)
+        body, _ = passages_body([passage], bound, views.measure)
+        return replace(excerpt, preview=Preview(body, lines_shown=body.count("\n")), lines=lines)
 
     async def picture(self, facts: Facts, page: int | None, path: str) -> Picture | str:
         """Return a page, an image or a part as a picture; of one that is linked its address."""

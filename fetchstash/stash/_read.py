@@ -18,8 +18,8 @@ from fetchstash.text import clip, counted
 from fetchstash.text.facts import QUERY, is_query
 from fetchstash.text.ranges import Heading, Ranges, Table, Unit
 
-_JSONPATH = re.compile(r"(?=.{1,80}\Z)[A-Za-z_]\w*(?:\.\w+|\[(?:\d+|\*)\])+")
-"""A JSONPath without its beginning: ``items[3].name``."""
+_VALUE = re.compile(r"(?=.{1,400}\Z)(?:[^./\[\]]{0,100}[./\[])[^\n]*")
+"""A path as jq and programs write it: ``items[3].name``, ``.items[]``, ``items/3``, ``items.3``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +179,6 @@ def _near(path: str, facts: Facts) -> str:
     Headings are a document's own words, which stand in no error.
     """
     paths = described(facts).paths
-    if "$*" in paths and _JSONPATH.fullmatch(path):
-        return f"Did you mean $.{path}?"
     return did_you_mean(path, (known for known in paths if "*" not in known))
 
 
@@ -239,6 +237,7 @@ def answered_by_handler(facts: Facts, path: str) -> bool:
     title = path.strip("# ").casefold()
     named = any(fnmatchcase(path, pattern) for pattern in paths)
     named = named or (QUERY in paths and is_query(path))
+    named = named or ("$*" in paths and _VALUE.fullmatch(path) is not None)
     return named and all(heading.title.casefold() != title for heading in facts.outline)
 
 

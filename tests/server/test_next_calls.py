@@ -1,5 +1,6 @@
 """Every dead end offers its next call."""
 
+import json
 import re
 from typing import Any
 
@@ -75,6 +76,74 @@ async def test_arguments_by_other_names_get_the_call_that_was_meant_and_it_works
             assert real(words) in line
             better, right = next_call(line)
             await call(client, better, **right)
+
+
+MISTAKES: list[tuple[str, dict[str, Any]]] = [
+    ("artifact_slice", {"artifact_ref": "JSON", "path": "stations.9"}),
+    ("artifact_slice", {"artifact_ref": "JSON", "path": "statoins"}),
+    ("artifact_slice", {"artifact_ref": "JSON", "path": "/stations/x"}),
+    ("artifact_slice", {"artifact_ref": "JSON", "path": "sum(heigth)"}),
+    ("artifact_slice", {"artifact_ref": "JSON", "unit": "pages"}),
+    ("artifact_slice", {"artifact_ref": "PAGE", "path": "lnks"}),
+    ("artifact_slice", {"artifact_ref": "PAGE", "path": "Gate"}),
+    ("artifact_slice", {"artifact_ref": "PAGE", "path": "#nowhere"}),
+    ("artifact_slice", {"artifact_ref": "PAGE", "unit": "rows"}),
+    ("artifact_slice", {"artifact_ref": "PAGE", "path": "images/1"}),
+    ("artifact_slice", {"artifact_ref": "PAGE", "path": "links", "render": "image"}),
+    ("artifact_slice", {"artifact_ref": "ROWS", "path": "nam"}),
+    ("artifact_slice", {"artifact_ref": "ROWS", "path": "sum(nmae)"}),
+    ("artifact_slice", {"artifact_ref": "ROWS", "unit": "pages", "start": 2}),
+    ("artifact_slice", {"artifact_ref": "ROWS", "path": "name", "unit": "pages"}),
+    ("artifact_slice", {"artifact_ref": "ROWS", "unit": "bytes", "path": "name"}),
+    ("artifact_slice", {"artifact_ref": "BYTES"}),
+    ("artifact_grep", {"artifact_ref": "BYTES", "pattern": "x"}),
+    ("artifact_grep", {"artifact_ref": "PAGE", "pattern": "(?<=a )lamp"}),
+    ("artifact_grep", {"artifact_ref": "PAGE", "pattern": "LAMP"}),
+    ("artifact_greb", {"artifact_ref": "PAGE", "pattern": "lamp"}),
+    ("artifact_grep", {"artifact_ref": "PAGE", "patern": "lamp"}),
+    ("get_search_content", {"artifact_ref": "http://127.0.0.1:9/never"}),
+    ("get_search_content", {"artifact_ref": "nothing"}),
+    ("fetch_content", {"url": "REF"}),
+]
+
+
+async def test_every_hint_of_a_mistake_works_in_its_own_words(site: Site, connect: Connect) -> None:
+    stations = [{"name": f"Pier {n}", "height": n} for n in range(6)]
+    page = (
+        "<html><body><h1>Gates</h1><p>Use a lamp at night, and the rope by day.</p>"
+        '<h2>Gate A</h2><p>It opens to the <a href="/north">north</a>.</p></body></html>'
+    )
+    urls = {
+        "JSON": site.put("/a.json", json.dumps({"stations": stations}), "application/json"),
+        "PAGE": site.put("/gates", page),
+        "ROWS": site.put("/a.csv", "name,height\nA,1\nB,2\n", "text/csv"),
+        "BYTES": site.put("/b", bytes(range(256)), "application/octet-stream"),
+    }
+    followed = 0
+    async with connect() as client:
+        words = {
+            name: ref_in(await call(client, "fetch_content", url=url)) for name, url in urls.items()
+        }
+        words["REF"] = words["PAGE"]
+        for tool, arguments in MISTAKES:
+            given = {name: words.get(value, value) for name, value in arguments.items()}
+            result: Any = await client.call_tool(tool, given)
+            text = result.content[0].text
+            line = text.partition("\n")[0] if result.is_error else text
+            hints = next_calls(line)
+            if question := re.search(r"Did you mean (.+)\?", line):
+                wrong = next((n for n in given if f"'{n}'" in line), "")
+                named = {question[1] if n == wrong else n: v for n, v in given.items()}
+                named |= {} if wrong or tool in line else {"path": question[1]}
+                hints.append((question[1] if f"tool '{tool}'" in line else tool, named))
+            for better, right in hints:
+                if "…" in str(right) or "/never" in str(right):
+                    continue
+                followed += 1
+                again: Any = await client.call_tool(better, right)
+                assert not again.is_error, (line, again.content[0].text)
+                assert ": matches 0 of" not in again.content[0].text, line
+    assert followed >= len(MISTAKES) // 2
 
 
 async def test_a_scanned_pdf_offers_the_picture_of_its_page_or_ocr(

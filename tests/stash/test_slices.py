@@ -166,12 +166,6 @@ async def test_rows_of_the_only_table_need_no_path(stash: Stash, put: Put) -> No
     assert (await stash.slice(ref, unit="rows", start=2)).text == "2\n"
 
 
-async def test_a_json_path_without_its_beginning_is_understood(stash: Stash, put: Put) -> None:
-    ref = await put('{"items": []}\n', content_kind="json", media_type="application/json")
-    with pytest.raises(OutOfRange, match=r"Did you mean \$\.items\[3\]\.name\?"):
-        await stash.slice(ref, path="items[3].name")
-
-
 async def test_rows_that_the_text_leaves_out_are_named_a_query(stash: Stash, put: Put) -> None:
     ref = await put(
         "id\n1\n2\n",

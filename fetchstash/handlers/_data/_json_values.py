@@ -260,23 +260,70 @@ def write(value: Any) -> str:
     return value.spelling if isinstance(value, Spelled) else json.dumps(value, ensure_ascii=False)
 
 
+_PLAIN_STEP = re.compile(r"\.?([^.\[\]/'\"$]+)|/([^/\[\]]+)|\.?\[([^\[\]]{0,100})\]")
+_BRACKETED = re.compile(r"\*?|-?\d{1,10}|-?\d{0,10}:-?\d{0,10}|'[^']*'|\"[^\"]*\"")
+
+
 def pick(value: Any, path: str) -> Any:
     """Return the part of ``value`` that ``path`` points at.
 
-    A JSON pointer (RFC 6901) begins with "/", a JSONPath (RFC 9535) with "$"; anything else is a
-    key of the outermost object. A path that may match several values returns their list. Raises
-    OutOfRange if nothing matches, BadArgument if it is no path.
+    A JSON pointer (RFC 6901) begins with "/", a JSONPath (RFC 9535) with "$". Other spellings are
+    those of jq and of programs: ``.stations[5].name``, ``stations.5``, ``stations/5``,
+    ``stations[].name``. A key of the outermost object goes first. A path that may match several
+    values returns their list. Raises OutOfRange if nothing matches, BadArgument if it is no path.
     """
-    if path.startswith("$"):
-        return _by_path(value, path)
     if not path:
         return value
-    names = [path]
     if path.startswith("/"):
         names = [name.replace("~1", "/").replace("~0", "~") for name in path.split("/")[1:]]
-    for name in names:
-        value = _step(value, name, path)
-    return value
+        for name in names:
+            value = _step(value, name, path)
+        return value
+    if is_object(value) and path in value:
+        return value[path]
+    steps = _steps(path.removeprefix("$"))
+    if steps is None or (path.startswith("$") and ".." in path):
+        if path.startswith("$"):
+            return _by_path(value, path)
+        return _step(value, path, path)
+    if all(isinstance(step, str) for step in steps):
+        for step in steps:
+            value = _step(value, str(step), path)
+        return value
+    return _by_path(value, "$" + "".join(_written(step) for step in steps))
+
+
+def _steps(path: str) -> list[str | tuple[str]] | None:
+    """Return the names of a plain path, and as (selector,) what may match several values.
+
+    None for what is no plain path.
+    """
+    steps: list[str | tuple[str]] = []
+    at = len(path) if path == "." else 0
+    while at < len(path):
+        step = _PLAIN_STEP.match(path, at)
+        if step is None:
+            return None
+        name, bracket = step[1] or step[2], step[3]
+        if name is None and not _BRACKETED.fullmatch(bracket):
+            return None
+        if name == "*" or bracket in ("", "*"):
+            steps.append(("*",))
+        elif name is not None:
+            steps.append(name)
+        elif bracket[0] in "'\"":
+            steps.append(bracket[1:-1])
+        else:
+            steps.append(bracket if bracket.isdigit() else (bracket,))
+        at = step.end()
+    return steps
+
+
+def _written(step: str | tuple[str]) -> str:
+    """Return a step as JSONPath has it."""
+    if isinstance(step, tuple):
+        return f"[{step[0]}]"
+    return f"[{step}]" if step.isdigit() else f"[{json.dumps(step)}]"
 
 
 def _step(value: Any, name: str, path: str) -> Any:

@@ -1,0 +1,108 @@
+"""One value under each spelling of its path; fragments that name lines, pages, times and words."""
+
+import json
+
+import pytest
+
+from fetchstash.errors import FetchstashError
+from fetchstash.render import as_shown
+from fetchstash.stash import Stash
+from tests.loopback import Site
+
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
+STATIONS = {
+    "stations": [{"name": f"Pier {n}", "tags": ["a", f"b{n}"]} for n in range(400)],
+    "count": {"total": 7},
+}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/stations/5",
+        "$.stations[5]",
+        "$['stations'][5]",
+        ".stations[5]",
+        "stations[5]",
+        "stations.5",
+        "$.stations.5",
+        ".stations.5",
+        "stations/5",
+        '.["stations"][5]',
+    ],
+)
+@pytest.mark.parametrize("file", ["a.json", "a.yaml"])
+async def test_a_value_has_one_answer_under_each_spelling(
+    path: str, file: str, stash: Stash, site: Site
+) -> None:
+    ref = (await stash.fetch(site.put(f"/{file}", json.dumps(STATIONS), None))).ref
+    assert json.loads((await stash.slice(ref, path=path)).text) == STATIONS["stations"][5]  # type: ignore[index]
+    name = f"{path}/name" if "/" in path else f"{path}.name"
+    assert (await stash.slice(ref, path=name)).text.strip() == '"Pier 5"'
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (".stations[].name", [f"Pier {n}" for n in range(400)]),
+        ("stations[*].tags[1]", [f"b{n}" for n in range(400)]),
+        ("stations.*.tags.1", [f"b{n}" for n in range(400)]),
+        (".stations[-1].name", ["Pier 399"]),
+        ("stations[1:3].name", ["Pier 1", "Pier 2"]),
+        ("count.total", 7),
+        (".", STATIONS),
+        ("$..total", [7]),
+    ],
+)
+async def test_a_path_of_jq_is_read_as_it_is_meant(
+    path: str, value: object, stash: Stash, site: Site
+) -> None:
+    ref = (await stash.fetch(site.put("/a.json", json.dumps(STATIONS), None))).ref
+    found = json.loads((await stash.slice(ref, path=path)).text)
+    assert value in (found, [found])
+
+
+@pytest.mark.parametrize("path", ["stations.400", ".nothing[3]", "stations[", "$.stations[x"])
+async def test_a_path_to_nothing_is_one_line(path: str, stash: Stash, site: Site) -> None:
+    ref = (await stash.fetch(site.put("/a.json", json.dumps(STATIONS), None))).ref
+    with pytest.raises(FetchstashError) as raised:
+        await stash.slice(ref, path=path)
+    assert raised.value.code in ("out_of_range", "bad_argument")
+    assert "Did you mean $" not in str(raised.value)
+
+
+LINES = "".join(f"line {n} of the log\n" for n in range(1, 3_001))
+SPOKEN = "".join(f"- {n // 60}:{n % 60:02} words at {n}\n" for n in range(0, 3_000, 5))
+
+
+@pytest.mark.parametrize(
+    ("text", "fragment", "shown"),
+    [
+        (LINES, "L1200-L1210", "-- lines 1200 to 1210\n1200:line 1200 of the log\n"),
+        (LINES, "L1200", "-- line 1200\n1200:line 1200 of the log\n"),
+        (LINES, "L12C3-L14C7", "-- lines 12 to 14\n12:line 12 of"),
+        (LINES, ":~:text=line%202000%20of", "2000:line 2000 of the log"),
+        (LINES, ":~:text=of-,line%20700,line%20709,-of", "709:line 709"),
+        (SPOKEN, "t=125", "2:05 words at 125"),
+        (SPOKEN, "t=2m7s", "2:05 words at 125"),
+        (SPOKEN, "t=2:06", "2:05 words at 125"),
+    ],
+)
+async def test_a_fragment_of_a_text_shows_what_it_names(
+    text: str, fragment: str, shown: str, stash: Stash, site: Site
+) -> None:
+    url = site.put("/a.txt", text, "text/plain")
+    seen = as_shown(await stash.fetch(f"{url}#{fragment}", max_chars=5_000), 5_000)
+    assert shown in seen
+    assert "no section" not in seen
+
+
+async def test_a_fragment_that_names_a_page_shows_that(stash: Stash, site: Site) -> None:
+    from fetchstash.cli.demo.site import make_pdf
+
+    pages = [f"Page {n} speaks of gauge {n}. " * 60 for n in range(1, 31)]
+    url = site.put("/a.pdf", make_pdf(pages, title="Gauges"), "application/pdf")
+    seen = as_shown(await stash.fetch(f"{url}#page=12", max_chars=5_000), 5_000)
+    assert "gauge 12" in seen
+    assert "gauge 1." not in seen
+    assert "gauge 12" not in as_shown(await stash.fetch(f"{url}#page=99", max_chars=5_000), 5_000)
