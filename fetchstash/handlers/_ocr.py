@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from fetchstash.handlers._contract import PageText
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._pdf import mend
-from fetchstash.handlers._pdf._lines import widest_gap
+from fetchstash.handlers._pdf._layout import widest_gap
 
 if TYPE_CHECKING:
     from PIL import Image

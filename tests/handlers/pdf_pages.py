@@ -5,7 +5,7 @@
 import zlib
 from collections.abc import Iterable, Sequence
 
-FONTS = (b"Helvetica", b"Courier")
+FONTS = (b"Helvetica", b"Courier", b"Helvetica-Bold")
 
 
 def write_objects(objects: Iterable[bytes]) -> bytes:
@@ -33,10 +33,10 @@ def stream(content: bytes, entries: str = "") -> bytes:
     return head.encode() + packed + b"\nendstream"
 
 
-def text(x: float, y: float, words: str, *, font: int = 1) -> bytes:
-    """Return the operators that show ``words`` at ten points; font 2 is of fixed width."""
+def text(x: float, y: float, words: str, *, font: int = 1, size: float = 10) -> bytes:
+    """Return the operators that show ``words``; font 2 is of fixed width, font 3 is bold."""
     shown = words.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
-    return f"BT /F{font} 10 Tf {x} {y} Td ({shown}) Tj ET\n".encode()
+    return f"BT /F{font} {size} Tf {x} {y} Td ({shown}) Tj ET\n".encode("cp1252")
 
 
 def line(x0: float, y0: float, x1: float, y1: float) -> bytes:
@@ -48,6 +48,12 @@ def grid(xs: Sequence[float], ys: Sequence[float]) -> bytes:
     """Return the operators that draw a whole grid."""
     across = b"".join(line(xs[0], y, xs[-1], y) for y in ys)
     return across + b"".join(line(x, ys[0], x, ys[-1]) for x in xs)
+
+
+def lines(top: float, *rows: str, left: float = 60, leading: float = 13, font: int = 1) -> bytes:
+    """Return the operators that show lines of text, one under the other."""
+    places = enumerate(rows)
+    return b"".join(text(left, top - leading * n, row, font=font) for n, row in places)
 
 
 def pages(*contents: bytes, rotate: int = 0, width: int = 595, height: int = 842) -> bytes:

@@ -9,8 +9,8 @@ import pytest
 from fetchstash.handlers import ocr_text
 from fetchstash.handlers._ocr import Line, as_text, is_legible, slope, upright
 from fetchstash.handlers._pdf import is_garbage
-from fetchstash.handlers._pdf._lines import column_regions, reading_order, widest_gap
-from fetchstash.handlers._pdf._objects import Box
+from fetchstash.handlers._pdf._layout import column_regions, reading_order, widest_gap
+from fetchstash.handlers._pdf._words import Box
 from tests.handlers.conftest import Read, check_facts
 from tests.handlers.pdf_pages import SENTENCE, pages, text as place, unmapped
 
@@ -208,11 +208,11 @@ def test_a_page_in_two_columns_is_read_down_the_left_one_first(read: Read) -> No
         for left, side in ((LEFT, "left"), (RIGHT, "right")):
             words = f"{side} line {number} goes on to fill the width of it"
             content += place(left, 700 - 14 * number, words)
-    shown = read("pdf", pages(content))[1].split("\n")
-    assert shown[1].startswith("A title")
-    assert [line.split(" goes")[0] for line in shown[2:62]] == [
-        f"{side} line {n}" for side in ("left", "right") for n in range(30)
-    ]
+    title, left, right, _ = read("pdf", pages(content))[1].split("\n\n")
+    assert title.startswith("[Page 1]\nA title")
+    for words, side in ((left, "left"), (right, "right")):
+        lines = [words.strip() for words in words.split("goes on to fill the width of it")]
+        assert lines[:-1] == [f"{side} line {number}" for number in range(30)]
 
 
 def test_a_page_whose_font_has_no_mapping_is_reported_as_unreadable(read: Read) -> None:

@@ -65,7 +65,7 @@ FORMATS = (
         extensions=("pdf",),
         sniff=sniff,
         signed=True,
-        paths=("images", "images/*"),
+        paths=("left_out", "images", "images/*"),
         pictures=True,
     ),
 )
@@ -82,20 +82,25 @@ _EMPTY_LINES = re.compile(r"\n{3,}")
 _LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
 
 
+def without_ligatures(text: str) -> str:
+    """Return a text with the letters that ligatures stand for."""
+    for ligature, letters in _LIGATURES.items():
+        if ligature in text:
+            text = text.replace(ligature, letters)
+    return text
+
+
 def mend(text: str) -> str:
     """Return a page's text with line feeds, joined words, plain letters and no outer blank lines.
 
     Most pages need little of this, and a check costs a tenth of the work.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = without_ligatures(text.replace("\r\n", "\n").replace("\r", "\n"))
     if "\ufffe" in text or "\x02" in text:
         # The rest of the word comes before the line end; Jean-Paul keeps the hyphen.
         text = _MARKED_BREAK.sub(lambda m: f"{'-'[m[1][:1].islower() :]}{m[1]}\n", text)
     if "-\n" in text or "\u00ad" in text:
         text = _PLAIN_BREAK.sub(lambda match: f"{match[1]}\n", text)
-    for ligature, letters in _LIGATURES.items():
-        if ligature in text:
-            text = text.replace(ligature, letters)
     text = "\n".join([line.rstrip() for line in text.split("\n")])
     if "\n\n\n" in text:
         text = _EMPTY_LINES.sub("\n\n", text)

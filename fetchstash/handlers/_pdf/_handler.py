@@ -1,4 +1,4 @@
-"""PDF: text page by page, the outline from its bookmarks, and pages as pictures.
+"""PDF: headings, paragraphs and tables page by page, and pages as pictures.
 
 pdfium reads; pypdf reads files that pdfium cannot open or finds no text in. Files are hostile, so
 this runs in the worker alone.
@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 from fetchstash.errors import NoText
 from fetchstash.handlers._contract import Part, PartRequest, PartText, Picture
-from fetchstash.handlers._parts import Reading, Streamed, bounded, part_text
-from fetchstash.handlers._pdf import NO_MAPPING, PdfReason, is_garbage, mend
-from fetchstash.handlers._pdf._lines import column_regions
+from fetchstash.handlers._parts import LEFT_OUT, Beside, Reading, Streamed, bounded, part_text
+from fetchstash.handlers._pdf import PdfReason, mend
+from fetchstash.handlers._pdf._forms import Field, has_field, has_form, read_fields
+from fetchstash.handlers._pdf._headings import Bookmark, Page
 from fetchstash.handlers._pdf._objects import PageImages, are_in, listed, shown
-from fetchstash.handlers._pdf._pages import Block, PageTables, page_parts
+from fetchstash.handlers._pdf._pages import Block, PageReader, PageWriter, page_parts
 from fetchstash.handlers._reasons import Cause, Reason
 from fetchstash.text.ranges import Heading
 
@@ -71,11 +72,16 @@ class PdfHandler(Streamed):
             yield from _read_damaged(source, extracted, fallback)
             return
         with document:
-            yield from _read_document(document, extracted, fallback)
+            yield from _read_document(document, extracted, fallback, Beside())
 
     def part(self, request: PartRequest) -> PartText | Picture:
-        """Return page ``start`` (from 1) as a picture (``end`` is ignored), or pictures by path."""
+        """Return page ``start`` (from 1) as a picture (``end`` is ignored), or a part by path.
+
+        The paths are the pictures of pages, and what the text leaves out.
+        """
         name, _, wanted = request.path.partition("/")
+        if request.path == LEFT_OUT and request.render == "text":
+            return part_text(_left_out(request), request)
         if name == "images" and (request.render == "image") == bool(wanted):
             with _opened(request.source) as document:
                 if wanted:
@@ -93,6 +99,16 @@ class PdfHandler(Streamed):
         return _rendered(source, page, edge)
 
 
+def _left_out(request: PartRequest) -> str:
+    """Return the running heads and page numbers of a document."""
+    beside = Beside()
+    extracted = Reading(None, limits=request.limits)
+    with _opened(request.source) as document, suppress(NoText):
+        for _ in _read_document(document, extracted, _Pypdf(request.source), beside):
+            pass
+    return beside.left_out()
+
+
 def _rendered(source: Path, number: int, edge: int, most: float = math.inf) -> "Image.Image":
     """Return a page, with the fields of its forms, some ``edge`` pixels long. Raises OutOfRange.
 
@@ -101,7 +117,7 @@ def _rendered(source: Path, number: int, edge: int, most: float = math.inf) -> "
     with _opened(source) as document:
         if not 1 <= number <= len(document):
             raise PdfReason.NO_PAGE.error(number=number, count=len(document))
-        if _has_form(document):
+        if has_form(document):
             document.init_forms()
         with closing(document[number - 1]) as page:
             scale = min(edge / max(*page.get_size(), 1.0), most)
@@ -110,7 +126,7 @@ def _rendered(source: Path, number: int, edge: int, most: float = math.inf) -> "
 
 
 def _read_document(
-    document: "PdfDocument", extracted: Reading, fallback: "_Pypdf"
+    document: "PdfDocument", extracted: Reading, fallback: "_Pypdf", beside: Beside
 ) -> Iterator[Part]:
     pages = len(document)
     title = document.get_metadata_value("Title").strip()
@@ -125,17 +141,23 @@ def _read_document(
         outline=tuple(_outline(document)),
     )
     count = _bounded_count(pages, extracted)
-    parts = page_parts(_pages(document, count, fallback), extracted)
+    bookmarks: dict[int, list[Bookmark]] = {}
+    for heading in extracted.facts.outline:
+        bookmarks.setdefault(heading.start, []).append(Bookmark(heading.title, heading.level))
+    writer = PageWriter(bookmarks, beside)
+    parts = page_parts(writer.finished(_pages(document, count, fallback)), extracted)
     first = next(parts, None)
     if first is None and any(fallback.texts(min(count, _PYPDF_TRIES))):
-        parts = page_parts(map(_only, fallback.texts(count)), extracted)
+        parts = page_parts(_plain_pages(fallback.texts(count)), extracted)
         first = next(parts, None)
     if first is None:
         reason = _why_no_text(document)
         extracted.learn(pages_without_text=0 if reason is PdfReason.PDF_BLANK else count)
         raise reason.error(count=pages)
+    extracted.learn(outline=())  # headings go with their parts
     yield first
     yield from parts
+    beside.learn(extracted)
 
 
 def _read_damaged(source: Path, extracted: Reading, fallback: "_Pypdf") -> Iterator[Part]:
@@ -143,12 +165,12 @@ def _read_damaged(source: Path, extracted: Reading, fallback: "_Pypdf") -> Itera
     if pages := fallback.page_count():
         extracted.learn(pages=pages)
         texts = fallback.texts(_bounded_count(pages, extracted))
-        yield from page_parts(map(_only, texts), extracted)
+        yield from page_parts(_plain_pages(texts), extracted)
         return
     document, notice = _recovered(source)
     with document:
         try:
-            yield from _read_document(document, extracted, fallback)
+            yield from _read_document(document, extracted, fallback, Beside())
         except NoText:
             raise PdfReason.PDF_NO_PAGE.error(why=_damage(source)) from None
     extracted.learn(extraction_truncated=True)
@@ -203,57 +225,53 @@ def _open(source: Path) -> "PdfDocument":
         raise
 
 
-def _pages(
-    document: "PdfDocument", count: int, fallback: "_Pypdf"
-) -> Iterator[Sequence[Block] | None]:
-    """Yield the blocks of each page, None of an empty one. One page is open at a time."""
+def _pages(document: "PdfDocument", count: int, fallback: "_Pypdf") -> Iterator[Page]:
+    """Yield what stands on each page. One page is open at a time."""
     from pypdfium2 import PdfiumError  # noqa: PLC0415 - a heavy import
 
-    has_form = _has_form(document)
-    images, tables = PageImages() if are_in(fallback.source) else None, PageTables()
+    filled = has_form(document)
+    images, reader = PageImages() if are_in(fallback.source) else None, PageReader()
 
-    def read(index: int) -> Sequence[Block] | None:
+    def read(index: int) -> Page:
         with closing(document[index]) as page:
-            if not has_form or not _has_field(page):
-                return _blocks(page, images, tables)
+            if not filled or not has_field(page):
+                return _page(page, index + 1, images, reader)
         document.init_forms()  # only when needed: it makes each page slower
         with closing(document[index]) as page:
-            page.flatten()  # fields become part of the page when it is loaded again
-        with closing(document[index]) as page:
-            return _blocks(page, images, tables)
+            fields = list(read_fields(document, page))
+            return _page(page, index + 1, images, reader, fields)
 
     for index in range(count):
         try:
             yield read(index)
         except PdfiumError:
-            yield _only(fallback.text(index))
+            yield _plain_page(index + 1, fallback.text(index))
 
 
-def _only(text: str) -> Sequence[Block]:
-    return [text] if text else []
+def _plain_page(number: int, text: str) -> Page:
+    return Page(number, [text] if text else [])
 
 
-def _blocks(
-    page: "PdfPage", images: PageImages | None, tables: PageTables
-) -> Sequence[Block] | None:
-    """Return the blocks of a page; its pictures stand behind its text, if it has any."""
+def _plain_pages(texts: Iterator[str]) -> Iterator[tuple[int, Sequence[Block] | None]]:
+    for number, text in enumerate(texts, start=1):
+        yield number, [text] if text else []
+
+
+def _page(
+    page: "PdfPage",
+    number: int,
+    images: PageImages | None,
+    reader: PageReader,
+    fields: Sequence[Field] = (),
+) -> Page:
+    """Return what stands on a page; its pictures stand behind its text, if it has any."""
     with closing(page.get_textpage()) as text_page:
-        text = text_page.get_text_bounded()
-        runs = text_page.count_rects()
-        regions = column_regions(text_page.get_rect, runs, text.count("\n"))
-        ordered = "\n".join(text_page.get_text_bounded(*region) for region in regions)
-        # Text on the edge of a region could be lost.
-        if regions and len("".join(ordered.split())) < len("".join(text.split())):
-            ordered = ""
-        if is_garbage(text):
-            blocks: Sequence[Block] = [f"{NO_MAPPING}\n{mend(text)}"]
-        else:
-            blocks = tables.blocks(page, text_page, text, runs, in_columns=bool(ordered))
-            blocks = blocks or _only(mend(ordered or text))
-    if not blocks and _is_empty(page):
-        return None
-    marks = images.marks(page) if images else ""
-    return [*blocks, marks] if blocks and marks else blocks
+        found = reader.read(page, text_page, number, fields)
+    if not found.blocks:
+        found.is_blank = _is_empty(page)
+    if images and not found.is_blank:
+        found.marks = images.marks(page)
+    return found
 
 
 def _is_empty(page: "PdfPage") -> bool:
@@ -278,24 +296,6 @@ def _outline(document: "PdfDocument") -> Iterator[Heading]:
         index = target.get_index() if target else None
         if index is not None:
             yield Heading(bookmark.get_title(), bookmark.level + 1, "pages", index + 1)
-
-
-def _has_form(document: "PdfDocument") -> bool:
-    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
-
-    return document.get_formtype() != raw.FORMTYPE_NONE
-
-
-def _has_field(page: "PdfPage") -> bool:
-    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
-
-    for index in range(raw.FPDFPage_GetAnnotCount(page)):
-        annotation = raw.FPDFPage_GetAnnot(page, index)
-        subtype = raw.FPDFAnnot_GetSubtype(annotation)
-        raw.FPDFPage_CloseAnnot(annotation)
-        if subtype == raw.FPDF_ANNOT_WIDGET:
-            return True
-    return False
 
 
 def _why_no_text(document: "PdfDocument") -> PdfReason:

@@ -1,8 +1,8 @@
-"""The objects of a PDF page by pdfium: words with their boxes, rules, and pictures."""
+"""The drawn objects of a PDF page by pdfium: rules and pictures."""
 
 import re
-from collections.abc import Callable, Iterator
-from ctypes import byref, c_float, c_uint, c_ushort
+from collections.abc import Iterator
+from ctypes import byref, c_float, c_uint
 from dataclasses import dataclass
 from itertools import pairwise
 from mmap import ACCESS_READ, mmap
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from fetchstash.handlers._contract import Picture
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import bounded
+from fetchstash.handlers._pdf._words import Box, turned
 from fetchstash.handlers._reasons import Reason
 
 if TYPE_CHECKING:
-    from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
+    from pypdfium2 import PdfDocument, PdfPage
 
 # A drawing of more objects, or a path of more segments, is a picture and no table.
 _MAX_OBJECTS = 10_000
@@ -23,8 +24,6 @@ _MAX_PATHS = 3_000
 _MAX_SEGMENTS = 400
 _MAX_ALL_SEGMENTS = 20_000
 _MAX_FORMS = 50
-# A character farther from the one before, as a share of its height, begins a word.
-_WORD_GAP = 0.3
 # A filled rectangle thinner than this, in points, is a rule; another has four edges.
 _THIN = 3.0
 _SHORTEST = 3.0
@@ -36,40 +35,10 @@ _MAX_PICTURES = 1_000
 _MAX_PIXELS = 64_000_000
 _LEAST_SIDE = 32
 
-_TOKEN = re.compile(r"[^\s\0]+")
 _IMAGE = re.compile(rb"/Subtype\s{0,4}/Image\b")
 
-Box = tuple[float, float, float, float]
-"""Left, bottom, right and top."""
-_BoxOf = Callable[[int], Box | None]
 Matrix = tuple[float, float, float, float, float, float]
 _PLAIN: Matrix = (1, 0, 0, 1, 0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A word; its box counts in points from the lower left of the page as it is seen.
-
-    ``first`` and ``last`` are the indexes of its characters in the text of the page.
-    """
-
-    text: str
-    left: float
-    bottom: float
-    right: float
-    top: float
-    first: int
-    last: int
-
-    @property
-    def middle(self) -> float:
-        """The height of its middle."""
-        return (self.bottom + self.top) / 2
-
-    @property
-    def height(self) -> float:
-        """The height of its line."""
-        return self.top - self.bottom
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,86 +48,6 @@ class Rule:
     at: float
     start: float
     end: float
-
-
-def read_chars(text_page: "PdfTextPage") -> str:
-    """Return the characters of a page by their index in pdfium, NUL for those without a meaning."""
-    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
-
-    handle = text_page.raw
-    count = raw.FPDFText_CountChars(handle)
-    buffer = (c_ushort * (count + 1))()
-    if raw.FPDFText_GetText(handle, 0, count, buffer) == count + 1:
-        text = bytes(buffer)[: 2 * count].decode("utf-16-le", "replace")
-        if len(text) == count:
-            return text
-    codes = (raw.FPDFText_GetUnicode(handle, index) for index in range(count))
-    return "".join(chr(code) if code <= 0x10FFFF else "\0" for code in codes)
-
-
-def read_words(text_page: "PdfTextPage", chars: str, rotation: int) -> list[Word]:
-    """Return the words in pdfium's order; ``rotation`` is that of the page, in degrees."""
-    box_of = _boxes_of_chars(text_page, rotation)
-    words: list[Word] = []
-    for match in _TOKEN.finditer(chars):
-        first, last = match.start(), match.end() - 1
-        begin, end = box_of(first), box_of(last)
-        if begin is None or end is None:
-            continue
-        height = begin[3] - begin[1]
-        widest = height * (last + 1 - first)
-        # Letters of one word stand on one line, each at most as wide as the line is high.
-        if abs(begin[1] - end[1]) < height / 2 and 0 <= end[2] - begin[0] <= widest:
-            bottom, right, top = min(begin[1], end[1]), max(begin[2], end[2]), max(begin[3], end[3])
-            words.append(Word(match[0], begin[0], bottom, right, top, first, last))
-        else:
-            words += _by_letters(chars, first, last, box_of)
-    return words
-
-
-def _by_letters(chars: str, first: int, last: int, box_of: "_BoxOf") -> Iterator[Word]:
-    """Yield the words that letters without spaces make where they stand apart."""
-    start = first
-    before: Box | None = None
-    left = bottom = right = top = 0.0
-    for index in range(first, last + 1):
-        box = box_of(index)
-        if box is None:
-            continue
-        near = _WORD_GAP * max(box[3] - box[1], 1.0)
-        if before is None or not (
-            before[0] - near <= box[0] <= right + near
-            and min(box[3], top) - max(box[1], bottom) > (box[3] - box[1]) / 2
-        ):
-            if before is not None:
-                yield Word(chars[start:index], left, bottom, right, top, start, index - 1)
-            start, (left, bottom, right, top) = index, box
-        left, right = min(left, box[0]), max(right, box[2])
-        bottom, top, before = min(bottom, box[1]), max(top, box[3]), box
-    if before is not None:
-        yield Word(chars[start : last + 1], left, bottom, right, top, start, last)
-
-
-def _boxes_of_chars(text_page: "PdfTextPage", rotation: int) -> "_BoxOf":
-    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
-
-    handle, get, box = text_page.raw, raw.FPDFText_GetLooseCharBox, raw.FS_RECTF()
-    address = byref(box)
-
-    def box_of(index: int) -> Box | None:
-        if not get(handle, index, address):
-            return None
-        upright = (box.left, box.bottom, box.right, box.top)
-        return turned(upright, rotation) if rotation else upright
-
-    return box_of
-
-
-def turned(box: Box, rotation: int) -> Box:
-    """Return a box as it stands when the page is turned clockwise by ``rotation`` degrees."""
-    x0, y0, x1, y1 = box
-    turns = {90: (y0, -x1, y1, -x0), 180: (-x1, -y1, -x0, -y0), 270: (-y1, x0, -y0, x1)}
-    return turns.get(rotation, box)
 
 
 def read_rules(page: "PdfPage", rotation: int) -> tuple[list[Rule], list[Rule]]:

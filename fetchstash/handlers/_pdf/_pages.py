@@ -1,50 +1,52 @@
 """PDF pages as blocks of text and tables, and as parts; tables go on over pages."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from ctypes import byref, c_double
-from dataclasses import dataclass, field
-from itertools import cycle, groupby, pairwise
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from fetchstash.handlers._contract import Extracted, Part
-from fetchstash.handlers._parts import blank_page
-from fetchstash.handlers._pdf import NO_MAPPING, mend
-from fetchstash.handlers._pdf._lines import Row
-from fetchstash.handlers._pdf._objects import (
-    Box,
-    Rule,
-    Word,
-    read_chars,
-    read_rules,
-    read_words,
-    turned,
+from fetchstash.handlers._parts import Beside, blank_page
+from fetchstash.handlers._pdf import NO_MAPPING, is_garbage, mend
+from fetchstash.handlers._pdf._forms import Field, placed
+from fetchstash.handlers._pdf._headings import Bookmark, Headings, Margins, Page
+from fetchstash.handlers._pdf._layout import (
+    BULLETS,
+    Chain,
+    Line,
+    Paragraph,
+    chains_of,
+    column_regions,
+    in_order,
+    is_rtl,
+    joined,
+    paragraphs_of,
+    pieces_of,
 )
-from fetchstash.handlers._pdf._tables import Grid, Table, aligned_tables, fill, grids
+from fetchstash.handlers._pdf._objects import read_rules
+from fetchstash.handlers._pdf._rows import Row
+from fetchstash.handlers._pdf._tables import Table, fill, grids, open_tables
+from fetchstash.handlers._pdf._words import (
+    Box,
+    Glyphs,
+    Style,
+    Word,
+    in_reading_order,
+    read_chars,
+    read_words,
+    straightened,
+)
 from fetchstash.handlers._prose import table_row
 from fetchstash.text import counted
+from fetchstash.text.ranges import Heading
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage, PdfTextPage
 
-_MAX_CHARS = 40_000
-_MAX_RUNS = 5_000
 # A page with a table takes some milliseconds of CPU, of which a document has seconds.
 _MAX_PAGES = 1_500
-# So many gaps are compared with the next.
-_MAX_GAPS = 100
-# So many short lines in a row may be cells, each written by itself.
-_SHORT_LINE = 32
-_SHORT_LINES = 6
-_MIN_RUNS = 6
-_MIN_LINES = 3
+_MAX_WORDS = 10_000
 _MIN_RULED_LINES = 2
-# In points: wider than a space, higher than a mark or an exponent.
-_WIDE_GAP = 6.0
-_ABOVE = 4.0
-_LOW = 2.5
-# Lines of a table are no farther apart, and their gaps have this in common.
-_FAR = 45.0
-_SHARED = 3.0
 _MAX_TABLES = 1_000
 _MAX_SUMMARY = 900
 # A page's first table continues the last one of the page before if nothing but headers and footers
@@ -52,145 +54,250 @@ _MAX_SUMMARY = 900
 _MAX_MARGIN_LINES = 3
 _MAX_MARGIN_CHARS = 300
 _NEAR = 12.0
-
-Block = str | Table
-
-
-def columns_seen(text_page: "PdfTextPage", text: str, runs: int, rotation: int) -> int:
-    """Return in how many lines, one under the other, the same gap stands between runs of text.
-
-    A few runs are looked at first: most pages have no table, and this costs a tenth of reading
-    them. Cells that are written column by column count as many lines.
-    """
-    streaks = groupby(len(line) < _SHORT_LINE for line in text.split("\n"))
-    has_short_lines = any(is_short and len(list(of)) >= _SHORT_LINES for is_short, of in streaks)
-    if runs < _MIN_RUNS or (runs < text.count("\n") + 3 and not has_short_lines):
-        return 0
-    rect = _rects(text_page, rotation)
-    steps = cycle((3, 5, 4))
-    place = 0
-    while not has_short_lines and not _is_beside(rect(place), rect(place + 1)):
-        place += next(steps)
-        if place >= runs - 1:
-            return 0
-    most = 0
-    gaps: list[tuple[float, float, float, int]] = []  # left, right, height, lines
-    for run, following in pairwise(map(rect, range(runs))):
-        if has_short_lines and following[1] > run[3] + _ABOVE:
-            return _MIN_LINES
-        if not _is_beside(run, following):
-            continue
-        left, right, height, lines = run[2], following[0], run[1], 1
-        for place, (start, end, at, count) in enumerate(gaps):
-            if at - _FAR < height < at - 1 and min(end, right) - max(start, left) > _SHARED:
-                left, right, lines = max(start, left), min(end, right), count + 1
-                del gaps[place]
-                break
-        del gaps[:-_MAX_GAPS]
-        gaps.append((left, right, height, lines))
-        most = max(most, lines)
-    return most
+# Headings and running heads are decided over so many pages at a time.
+_BATCH = 32
 
 
-def _rects(text_page: "PdfTextPage", rotation: int) -> Callable[[int], Box]:
-    """Return what gives the box of a run; pdfium2's own is four times slower."""
-    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+class Title(NamedTuple):
+    """A heading in the text."""
 
-    handle, get = text_page.raw, raw.FPDFText_GetRect
-    left, top, right, bottom = c_double(), c_double(), c_double(), c_double()
-    addresses = byref(left), byref(top), byref(right), byref(bottom)
-
-    def rect(index: int) -> Box:
-        get(handle, index, *addresses)
-        box = left.value, bottom.value, right.value, top.value
-        return turned(box, rotation) if rotation else box
-
-    return rect
+    text: str
+    level: int
 
 
-def _is_beside(run: Box, following: Box) -> bool:
-    """Return whether a run stands behind a wide gap on the line of the one before.
-
-    Dots that lead to a page number are low, and end no cell.
-    """
-    return (
-        following[0] - run[2] > _WIDE_GAP
-        and following[3] > run[1]
-        and run[3] > following[1]
-        and run[3] - run[1] > _LOW
-    )
+Block = str | Title | Heading | Table
+"""Text, a heading in it, a bookmark that no line of the page is, a table."""
 
 
-class PageTables:
-    """Reads the pages of a document that have tables, as far as its CPU time may go there."""
+class PageReader:
+    """Reads pages as blocks in reading order."""
 
     def __init__(self) -> None:
         self._left = _MAX_PAGES
+        self._chars = self._mono = 0
 
-    def blocks(
-        self, page: "PdfPage", text_page: "PdfTextPage", text: str, runs: int, *, in_columns: bool
-    ) -> list[Block]:
-        """Return the blocks of a page with a table, nothing for other pages.
+    def read(
+        self,
+        page: "PdfPage",
+        text_page: "PdfTextPage",
+        number: int,
+        fields: Sequence[Field] = (),
+    ) -> Page:
+        """Return what stands on a page, with the ``fields`` of its form."""
+        chars = read_chars(text_page)
+        if is_garbage(chars):
+            text = mend(text_page.get_text_bounded())
+            return Page(number, [f"{NO_MAPPING}\n{text}"])
+        glyphs = Glyphs(text_page, chars)
+        beside = straightened(glyphs)
+        words = read_words(glyphs, beside)
+        words, alone = placed(words, fields, glyphs.rotation) if fields else (words, [])
+        found = Page(number)
+        if len(words) > _MAX_WORDS:
+            found.blocks = [mend(text_page.get_text_bounded())]
+            return found
+        pieces = pieces_of(words)
+        lines = joined(pieces)
+        boxes = [piece.box for piece in pieces]
+        regions = column_regions(boxes.__getitem__, len(boxes), len(lines))
+        tables = self._tables(page, glyphs, words, pieces, fields)
+        if regions and sum(len(table.words) for table in tables) < len(words) / 2:
+            tables = []
+        elif tables:
+            regions = []
+            held = {id(word) for table in tables for word in table.words}
+            pieces = pieces_of([word for word in words if id(word) not in held])
+            lines = joined(pieces)
+        flows = list(_flows(pieces, lines, regions))
+        self._finish([line for flow in flows for line in flow], glyphs)
+        for flow in flows:
+            self._add(found, flow, tables)
+        found.blocks += [f"{field.name}: {field.text}" for field in alone]
+        for first, last in beside:
+            if text := " ".join(glyphs.chars[first:last].replace("\0", "").split()):
+                found.blocks.append(text)
+        return found
 
-        ``in_columns``: it seems to be prose in columns, and is one only if rules hold most of it.
-        """
-        rotation = page.get_rotation()
-        is_examined = self._left and len(text) <= _MAX_CHARS and runs <= _MAX_RUNS
-        seen = columns_seen(text_page, text, runs, rotation) if is_examined else 0
-        if seen < _MIN_RULED_LINES:
-            return []
-        horizontal, vertical = read_rules(page, rotation)
-        ruled = grids(horizontal, vertical)
-        if not ruled and (in_columns or seen < _MIN_LINES):
+    def _tables(
+        self,
+        page: "PdfPage",
+        glyphs: Glyphs,
+        words: list[Word],
+        pieces: Sequence[Line],
+        fields: Sequence[Field],
+    ) -> list[Table]:
+        rows = Counter(round(piece.base / 2) for piece in pieces)
+        if not self._left or sum(count > 1 for count in rows.values()) < _MIN_RULED_LINES:
             return []
         self._left -= 1
-        chars = read_chars(text_page)
-        words = read_words(text_page, chars, rotation)
-        tables = _tables(words, ruled, horizontal)
-        if in_columns and sum(len(table.words) for table in tables) < len(words) / 2:
-            return []
-        return _blocks(chars, tables)
+        horizontal, vertical = read_rules(page, glyphs.rotation)
+        tables: list[Table] = []
+        for grid in grids(horizontal, vertical):
+            inside = [word for word in words if grid.holds(word)]
+            if made := fill(grid, inside):
+                tables.append(Table(tuple(made), grid.xs, inside))
+                taken = set(map(id, inside))
+                words = [word for word in words if id(word) not in taken]
+        # A form looks like a table, and only rules make it one.
+        return tables if fields else tables + open_tables(words, horizontal)
+
+    def _finish(self, lines: Sequence[Line], glyphs: Glyphs) -> None:
+        """Give lines their styles, and the order of their script."""
+        for line in lines:
+            style = glyphs.style(line.first)
+            if style.bold or style.mono:
+                end = glyphs.style(line.words[-1].last)
+                style = Style(style.bold and end.bold, style.mono and end.mono)
+            line.style = style
+            self._chars += len(line.text)
+            self._mono += len(line.text) if style.mono else 0
+            if glyphs.is_rtl and is_rtl(line.text):
+                line.is_rtl = True
+                line.text = in_reading_order(line.words, glyphs)
+        if 2 * self._mono > self._chars:  # as a typewriter does, which shows no code by it
+            for line in lines:
+                line.style = Style(line.style.bold)
+
+    @staticmethod
+    def _add(found: Page, lines: list[Line], tables: list[Table]) -> None:
+        """Add lines, and tables that stand among them, to the blocks of a page."""
+        chains = chains_of(lines)
+        chains += [Chain(_box_of(table.words), held=table) for table in tables]
+        if tables:
+            chains = _cut(chains)
+            chains.sort(key=lambda chain: chain.lines[0].first if chain.lines else _first(chain))
+        del tables[:]
+        waiting: list[Line] = []
+        for chain in in_order(chains):
+            if isinstance(chain.held, Table):
+                found.blocks += paragraphs_of(waiting)
+                waiting = []
+                found.blocks.append(chain.held)
+            else:
+                waiting += chain.lines
+        found.blocks += paragraphs_of(waiting)
 
 
-def _tables(words: list[Word], ruled: Sequence[Grid], horizontal: Sequence[Rule]) -> list[Table]:
-    tables: list[Table] = []
-    for grid in ruled:
-        inside = [word for word in words if grid.holds(word)]
-        if rows := fill(grid, inside):
-            tables.append(Table(tuple(rows), grid.xs, inside))
-            taken = set(inside)
-            words = [word for word in words if word not in taken]
-    return tables + aligned_tables(words, horizontal)
+def _first(chain: Chain) -> int:
+    assert isinstance(chain.held, Table)
+    return min(word.first for word in chain.held.words)
 
 
-def _blocks(chars: str, tables: Sequence[Table]) -> list[Block]:
-    """Return text and tables in order; the words of a table stand in it alone."""
-    if not tables:
-        return []
-    owner: dict[int, Table] = {}
-    for table in tables:
-        for word in table.words:
-            owner.update(dict.fromkeys(range(word.first, word.last + 1), table))
-    blocks: list[Block] = []
-    letters: list[str] = []
-    placed: set[int] = set()
-    for index, char in enumerate(chars):
-        holder = owner.get(index)
-        if holder is None:
-            letters.append(char)
-        elif id(holder) not in placed:
-            placed.add(id(holder))
-            blocks += [_plain(letters), holder]
-            letters = []
-    blocks.append(_plain(letters))
-    return [block for block in blocks if block]
+def _cut(chains: Sequence[Chain]) -> list[Chain]:
+    """Return chains cut where a table stands between their lines."""
+    tables = [chain.box for chain in chains if chain.held]
+    out: list[Chain] = []
+    for chain in chains:
+        pieces: list[list[Line]] = []
+        for line in chain.lines:
+            if pieces and not any(
+                line.base < box[3] and pieces[-1][-1].base > box[1] for box in tables
+            ):
+                pieces[-1].append(line)
+            else:
+                pieces.append([line])
+        if chain.held:
+            out.append(chain)
+        for piece in pieces:
+            boxes = [line.box for line in piece]
+            out.append(Chain(_around(boxes), piece))
+    return out
 
 
-def _plain(letters: Sequence[str]) -> str:
-    return mend("".join(letters).replace("\0", ""))
+def _around(boxes: Sequence[Box]) -> Box:
+    lefts, bottoms, rights, tops = zip(*boxes, strict=True)
+    return min(lefts), min(bottoms), max(rights), max(tops)
 
 
-def page_parts(pages: Iterable[Sequence[Block] | None], extracted: Extracted) -> Iterator[Part]:
+def _box_of(words: Sequence[Word]) -> Box:
+    return _around([(word.left, word.bottom, word.right, word.top) for word in words])
+
+
+def _flows(
+    pieces: Sequence[Line], lines: list[Line], regions: Sequence[Box]
+) -> Iterator[list[Line]]:
+    """Yield the lines of a page, or those of each of its regions."""
+    if not regions:
+        yield lines
+        return
+    inside: list[list[Line]] = [[] for _ in regions]
+    for piece in pieces:
+        x, y = (piece.left + piece.right) / 2, piece.base + piece.size / 4
+        place = next(
+            (n for n, r in enumerate(regions) if r[0] <= x <= r[2] and r[1] <= y <= r[3]), -1
+        )
+        inside[place].append(piece)
+    for region in inside:
+        yield joined(region)
+
+
+class PageWriter:
+    """Writes pages as parts, with what only many pages tell: headings and running heads."""
+
+    def __init__(self, bookmarks: dict[int, list[Bookmark]], beside: Beside) -> None:
+        self._headings = Headings(bookmarks)
+        self._margins = Margins()
+        self._beside = beside
+
+    def finished(self, pages: Iterable[Page]) -> Iterator[tuple[int, Sequence[Block] | None]]:
+        """Yield number and blocks of each page, None of an empty one."""
+        batch: list[Page] = []
+        for page in pages:
+            batch.append(page)
+            if len(batch) == _BATCH:
+                yield from self._batch(batch)
+                batch = []
+        yield from self._batch(batch)
+
+    def _batch(self, batch: list[Page]) -> Iterator[tuple[int, Sequence[Block] | None]]:
+        self._margins.take(batch)
+        self._headings.learn(batch)
+        for page in batch:
+            for side, lines in page.margins.items():
+                for line in lines:
+                    self._beside.leave_out(side, line)
+            blocks: list[Block] = [
+                Heading(title, level, "pages", page.number) for title, level in page.bookmarks
+            ]
+            blocks += _written(page.blocks)
+            if page.blocks and page.marks:
+                blocks.append(page.marks)
+            yield page.number, None if page.is_blank and not blocks else blocks
+
+
+def _written(blocks: Sequence[Paragraph | Table | str]) -> Iterator[Block]:
+    """Yield blocks as they are written; items of one list stand line by line."""
+    items: list[str] = []
+    lefts: list[float] = []
+    for block in blocks:
+        if isinstance(block, Paragraph) and block.mark and not block.level:
+            if not items:
+                lefts = []
+            while lefts and block.depth < lefts[-1] - 2:
+                lefts.pop()
+            if not lefts or block.depth > lefts[-1] + 2:
+                lefts.append(block.depth)
+            mark = "-" if block.mark in BULLETS else block.mark
+            items.append(f"{'  ' * (len(lefts) - 1)}{mark} {block.text}")
+            continue
+        if items:
+            yield "\n".join(items)
+            items = []
+        if isinstance(block, Table) or isinstance(block, str):
+            yield block
+        elif block.level:
+            yield Title(block.text, block.level)
+        elif block.is_code:
+            yield f"```\n{block.text}\n```"
+        elif block.text:
+            yield block.text
+    if items:
+        yield "\n".join(items)
+
+
+def page_parts(
+    pages: Iterable[tuple[int, Sequence[Block] | None]], extracted: Extracted
+) -> Iterator[Part]:
     """Yield a part for each page, more for one with tables; nothing if no page has text.
 
     None stands for a page with nothing on it, which no OCR need look at.
@@ -199,15 +306,17 @@ def page_parts(pages: Iterable[Sequence[Block] | None], extracted: Extracted) ->
     """
     writer = _Writer(extracted)
     waiting: list[Part] = []
-    for number, blocks in enumerate(pages, start=1):
+    for number, blocks in pages:
         if blocks and isinstance(blocks[0], str) and blocks[0].startswith(NO_MAPPING):
             extracted.learn(
                 unreadable_pages=extracted.facts.unreadable_pages + 1,
                 unreadable_from=extracted.facts.unreadable_from or number,
             )
-        if not blocks:
+        if not blocks or all(isinstance(block, Heading) for block in blocks):
             text = blank_page(number, "an empty page") if blocks is None else blank_page(number)
-            waiting.append(Part(text, starts_page=True, blank=blocks is not None))
+            headings = tuple(_bookmarks(blocks or ()))
+            is_blank = blocks is not None
+            waiting.append(Part(text, starts_page=True, headings=headings, blank=is_blank))
             continue
         yield from writer.blank(waiting)
         waiting = []
@@ -268,7 +377,9 @@ class _Writer:
             self._open = _Open(last, list(last.rows[0]))
         assert self._open
         has_header = list(table.rows[0]) == self._open.header
-        yield self._rows(table.rows[1:] if has_header else table.rows)
+        part = self._rows(table.rows[1:] if has_header else table.rows)
+        yield replace(part, headings=tuple(_bookmarks(blocks)))
+        blocks = [block for block in blocks if not isinstance(block, Heading)]
         blocks.remove(table)
         if _is_margin(blocks):
             self._open.table = table
@@ -289,22 +400,29 @@ class _Writer:
 
     def _hold(self, page: _Page) -> Iterator[Part]:
         """Hold a page that ends in a table, but for a footer; yield another."""
-        places = [n for n, block in enumerate(page.blocks) if not isinstance(block, str)]
+        places = [n for n, block in enumerate(page.blocks) if isinstance(block, Table)]
         last = page.blocks[places[-1]] if places else ""
-        if not isinstance(last, str) and _is_margin(page.blocks[places[-1] + 1 :]):
+        if isinstance(last, Table) and _is_margin(page.blocks[places[-1] + 1 :]):
             self._held = page, last
         else:
             yield from self._blocks(page)
 
     def _blocks(self, page: _Page) -> Iterator[Part]:
         text, starts_page = f"[Page {page.number}]\n", page.starts_page
+        headings: list[Heading] = []
         for block in page.blocks:
             if isinstance(block, str):
                 text += f"{block}\n\n"
+            elif isinstance(block, Heading):
+                headings.append(block)
+            elif isinstance(block, Title):
+                headings.append(Heading(block.text, block.level, "lines", text.count("\n") + 1))
+                text += f"{'#' * block.level} {block.text}\n\n"
             else:
-                yield self._table(text, block, page.number, starts_page=starts_page)
-                text, starts_page = "\n", False
-        yield Part(text, starts_page=starts_page)
+                part = self._table(text, block, page.number, starts_page=starts_page)
+                yield replace(part, headings=tuple(headings))
+                text, starts_page, headings = "\n", False, []
+        yield Part(text, starts_page=starts_page, headings=tuple(headings))
 
     def _table(self, before: str, table: Table, number: int, *, starts_page: bool) -> Part:
         header, *rows = table.rows
@@ -339,17 +457,21 @@ def _continues(table: Table, following: Table) -> bool:
     )
 
 
+def _bookmarks(blocks: Sequence[Block]) -> list[Heading]:
+    return [block for block in blocks if isinstance(block, Heading)]
+
+
 def _first_table(blocks: Sequence[Block]) -> Table | None:
     """Return the table that a page begins with, behind a header at most."""
     for place, block in enumerate(blocks):
-        if not isinstance(block, str):
+        if isinstance(block, Table):
             return block if _is_margin(blocks[:place]) else None
     return None
 
 
 def _is_margin(blocks: Sequence[Block]) -> bool:
     """Return whether ``blocks`` may be the header or the footer of a page."""
-    if not all(isinstance(block, str) for block in blocks):
+    if not all(isinstance(block, str | Heading) for block in blocks):
         return False
     text = _texts(blocks)
     return len(text) <= _MAX_MARGIN_CHARS and text.count("\n") < _MAX_MARGIN_LINES

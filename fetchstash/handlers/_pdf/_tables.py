@@ -6,9 +6,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from fetchstash.handlers._pdf import _lines
-from fetchstash.handlers._pdf._lines import Row, column_at, lines_of, phrases, rows_of
-from fetchstash.handlers._pdf._objects import Rule, Word
+from fetchstash.handlers._pdf import _rows
+from fetchstash.handlers._pdf._objects import Rule
+from fetchstash.handlers._pdf._rows import (
+    Row,
+    cell_text,
+    column_at,
+    lines_of,
+    phrases,
+    rows_of,
+    rows_of_values,
+)
+from fetchstash.handlers._pdf._words import RTL, Word
 
 # Rules nearer than this, in points, are one, and touch.
 _NEAR = 3.0
@@ -27,6 +36,11 @@ _MEAN_GAP = 0.9
 _MAX_WORDS = 6.0
 _MAX_TRIMMED = 3
 _LEADER = re.compile(r"(\.\s?){5}")
+# Rules of a family begin and end this near; shorter ones belong to a header or to a figure.
+_ENDS, _MIN_RULE, _MAX_FAMILIES = 4.0, 60.0, 20
+_MAX_COLUMNS = 40
+# Lines of one row are nearer to each other than rows are, by this factor.
+_ROWS_APART = 1.15
 _NUMBER = re.compile(r"[^\w]*\d[\d.,:/%\s-]*\w{0,3}[^\w]*")
 
 
@@ -86,7 +100,7 @@ def fill(grid: Grid, words: Sequence[Word]) -> list[Row]:
     rows, columns = len(grid.ys) - 1, len(grid.xs) - 1
     band_words: list[list[Word]] = [[] for _ in range(rows)]
     for word in words:
-        band_words[_lines.row_at(word, grid.ys[1:])].append(word)
+        band_words[_rows.row_at(word, grid.ys[1:])].append(word)
     owner = _owners(grid, band_words)
     for row, inside in enumerate(band_words):
         for word in inside:
@@ -101,10 +115,12 @@ def fill(grid: Grid, words: Sequence[Word]) -> list[Row]:
         for column, place in enumerate(places):
             # In the other columns of a cell that spans them nothing stands.
             if owner[place] in spanning and owner[place][1] == column:
-                text = _lines.cell_text(cells.get(owner[place], []))
+                text = _rows.cell_text(cells.get(owner[place], []))
                 for line in band:
                     line[column] = text
         table += band
+    if _is_from_right(table):
+        table = [row[::-1] for row in table]
     filled = [owner[place] for place in owner if owner[place] in cells]
     # In a figure a few texts stand in boxes that reach over many others.
     return _sure(table) if 2 * len(set(filled)) >= len(filled) else []
@@ -206,33 +222,117 @@ class Table:
     words: Sequence[Word]
 
 
-@dataclass(slots=True)
-class _Line:
-    words: list[Word]
-    phrases: list[_lines.Phrase]
-
-    @property
-    def middle(self) -> float:
-        return median(word.middle for word in self.words)
-
-    @property
-    def height(self) -> float:
-        return median(word.height for word in self.words)
-
-
 Columns = list[tuple[float, float]]
 
 
-def aligned_tables(words: Sequence[Word], rules: Sequence[Rule]) -> list[Table]:
-    """Return the tables among ``words``; horizontal ``rules`` part their rows where they are."""
-    lines = [_Line(line, [] if _is_led(line) else phrases(line)) for line in lines_of(words)]
-    return [table for first, last in _blocks(lines) if (table := _table(lines[first:last], rules))]
+class _Line:
+    """A line of words with its phrases; ``cells`` are its words by column."""
+
+    __slots__ = ("base", "cells", "phrases", "size", "words")
+
+    def __init__(self, words: list[Word]) -> None:
+        self.words = words
+        self.phrases = [] if _is_led(words) else phrases(words)
+        self.size = median([word.size for word in words])
+        self.base = median([word.base for word in words])
+        self.cells: list[list[Word]] = []
 
 
 def _is_led(line: Sequence[Word]) -> bool:
     """Return whether dots lead from a title to a page number, as in directories of contents."""
     dots = sum(set(word.text) <= {".", "…", "·"} for word in line)
     return dots > 4 or any(_LEADER.search(word.text) for word in line)
+
+
+def open_tables(words: Sequence[Word], rules: Sequence[Rule]) -> list[Table]:
+    """Return the tables among ``words`` that no grid holds.
+
+    First those between horizontal ``rules`` of the same ends (above, below the header and at the
+    foot, or between rows), then those that white strips between columns show alone.
+    """
+    tables: list[Table] = []
+    merged = _merged(rules)
+    for left, right, ys in _families(merged):
+        inside = [word for word in words if left - 6 <= word.left and word.right <= right + 6]
+        for top, bottom in _spans(ys, inside):
+            held = [word for word in inside if bottom < word.middle < top]
+            lines = [_Line(line) for line in lines_of(held)]
+            between = sorted((y for y in ys if bottom < y < top), reverse=True)
+            if table := _table(lines, between, is_ruled=True):
+                tables.append(table)
+                taken = set(map(id, table.words))
+                words = [word for word in words if id(word) not in taken]
+                inside = [word for word in inside if id(word) not in taken]
+    lines = [_Line(line) for line in lines_of(words)]
+    for first, last in _blocks(lines):
+        block = lines[first:last]
+        left = min(word.left for line in block for word in line.words)
+        right = max(word.right for line in block for word in line.words)
+        top, bottom = block[0].base, block[-1].base
+        between = [
+            rule.at
+            for rule in merged
+            if bottom < rule.at < top and rule.start <= left + 40 and rule.end >= right - 40
+        ]
+        if table := _table(block, sorted(between, reverse=True), is_ruled=False):
+            tables.append(table)
+    return tables
+
+
+def _families(rules: Sequence[Rule]) -> list[tuple[float, float, list[float]]]:
+    """Return the ends and the heights, from the top, of rules that begin and end alike."""
+    families: list[list[Rule]] = []
+    for rule in sorted(rules, key=lambda rule: -rule.at):
+        if rule.end - rule.start < _MIN_RULE:
+            continue
+        for family in families[-_MAX_FAMILIES:]:
+            last = family[-1]
+            if abs(last.start - rule.start) < _ENDS and abs(last.end - rule.end) < _ENDS:
+                family.append(rule)
+                break
+        else:
+            families.append([rule])
+    return [
+        (family[0].start, family[0].end, [rule.at for rule in family])
+        for family in families
+        if 2 <= len(family) <= _MAX_RULES
+    ]
+
+
+def _spans(ys: Sequence[float], words: Sequence[Word]) -> Iterator[tuple[float, float]]:
+    """Yield top and bottom of what may be tables: runs of bands that are no prose."""
+    start: float | None = None
+    for top, bottom in pairwise(ys):
+        held = [word for word in words if bottom < word.middle < top]
+        lines = [_Line(line) for line in lines_of(held)]
+        if lines and _is_tabular(lines):
+            start = top if start is None else start
+        else:
+            if start is not None:
+                yield start, top
+            start = None
+    if start is not None:
+        yield start, ys[-1]
+
+
+def _is_tabular(lines: Sequence[_Line]) -> bool:
+    """Return whether the lines of a band may be rows: one line may always be a header."""
+    if len(lines) == 1:
+        return True
+    strip = _STRIP * lines[0].size
+    columns: Columns = []
+    for line in lines:
+        if not _is_across(line, lines):
+            columns = _columns(columns, line, strip)
+    return len(columns) > 1
+
+
+def _is_across(line: _Line, lines: Sequence[_Line]) -> bool:
+    """Return whether a line is a title of rows or columns: one phrase where others have more."""
+    most = max(len(other.phrases) for other in lines)
+    return len(line.phrases) == 1 < most and sum(
+        len(other.phrases) == 1 for other in lines
+    ) <= 0.34 * len(lines)
 
 
 def _blocks(lines: Sequence[_Line]) -> Iterator[tuple[int, int]]:
@@ -242,12 +342,12 @@ def _blocks(lines: Sequence[_Line]) -> Iterator[tuple[int, int]]:
         if len(lines[start].phrases) < 2:
             start += 1
             continue
-        strip = _STRIP * lines[start].height
+        strip = _STRIP * lines[start].size
         columns = _columns([], lines[start], strip)
         most, end = len(columns), start + 1
         while end < len(lines):
             line, before = lines[end], lines[end - 1]
-            if before.middle - line.middle > _MAX_GAP * before.height:
+            if before.base - line.base > _MAX_GAP * before.size:
                 break
             merged = _columns(columns, line, strip)
             # A phrase in one column is the rest of a cell; one across columns ends the table.
@@ -257,11 +357,27 @@ def _blocks(lines: Sequence[_Line]) -> Iterator[tuple[int, int]]:
             columns, end = merged, end + 1
             most = max(most, len(columns))
         while end - start > 1 and len(lines[end - 1].phrases) < 2:
-            if lines[end - 2].middle - lines[end - 1].middle <= 1.35 * lines[end - 1].height:
+            if lines[end - 2].base - lines[end - 1].base <= 1.5 * lines[end - 1].size:
                 break
             end -= 1
-        yield _trimmed(lines, start, end)
+        first, last = _trimmed(lines, start, end)
+        yield (first - 1 if first == start and _is_above(lines, start, columns) else first), last
         start = end
+
+
+def _is_above(lines: Sequence[_Line], start: int, columns: Columns) -> bool:
+    """Return whether the line above a block is the beginning of a cell of its first row."""
+    if not start or len(lines[start - 1].phrases) != 1:
+        return False
+    line, first = lines[start - 1], lines[start]
+    phrase = line.phrases[0]
+    if line.base - first.base > 1.6 * first.size:
+        return False
+    rights = [*(left - _STRIP * first.size for left, _ in columns[1:]), columns[-1][1] + first.size]
+    return any(
+        left - 2 <= phrase.left and phrase.right <= right
+        for (left, _), right in zip(columns[1:], rights[1:], strict=True)
+    )
 
 
 def _trimmed(lines: Sequence[_Line], start: int, end: int) -> tuple[int, int]:
@@ -280,7 +396,7 @@ def _trimmed(lines: Sequence[_Line], start: int, end: int) -> tuple[int, int]:
 def _columns_of(lines: Sequence[_Line]) -> Columns:
     columns: Columns = []
     for line in lines:
-        columns = _columns(columns, line, _STRIP * lines[0].height)
+        columns = _columns(columns, line, _STRIP * lines[0].size)
     return columns
 
 
@@ -296,34 +412,166 @@ def _columns(columns: Columns, line: _Line, strip: float) -> Columns:
     return merged
 
 
-def _table(lines: Sequence[_Line], rules: Sequence[Rule]) -> Table | None:
-    """Return the table that lines make, None if that is not sure."""
-    columns = _columns_of(lines)
-    words = [word for line in lines for word in line.words]
-    if len(lines) < _MIN_ROWS or len(columns) < 2 or not _is_wide(lines, columns):
+def _table(lines: list[_Line], between: Sequence[float], *, is_ruled: bool) -> Table | None:
+    """Return the table that lines make, None if that is not sure.
+
+    ``between`` are the heights of rules within it; ``is_ruled``: rules stand over and under it too.
+    """
+    across = [line for line in lines if _is_across(line, lines)] if is_ruled else []
+    columns = _columns_of([line for line in lines if line not in across])
+    least = 2 if is_ruled else _MIN_ROWS
+    if len(lines) < least or not 2 <= len(columns) <= _MAX_COLUMNS:
         return None
-    top, bottom = max(word.top for word in words), min(word.bottom for word in words)
-    inner = [
-        rule.at
-        for rule in rules
-        if bottom < rule.at < top and rule.start <= columns[0][1] and rule.end >= columns[-1][0]
-    ]
-    bands: list[tuple[float, float]] = []
-    if len(inner) >= 3:
-        edges = pairwise([top, *sorted(inner, reverse=True), bottom])
-        bands = [(high, low) for high, low in edges if high - low > 4]
-    bands = bands or _lines.row_bands(words)
-    cells: list[list[list[Word]]] = [[[] for _ in columns] for _ in bands]
-    for word in words:
-        row = _lines.row_at(word, [low for _, low in bands])
-        cells[row][column_at(word, [right for _, right in columns])].append(word)
-    strip = _STRIP * lines[0].height
+    if not is_ruled and not _is_wide(lines, columns):
+        return None
+    words = [word for line in lines for word in line.words]
+    rights = [right for _, right in columns]
+    for line in lines:
+        line.cells = [[] for _ in columns]
+        for phrase in line.phrases:
+            # A title over several columns stands over the first of them.
+            reach = [
+                n
+                for n, (left, right) in enumerate(columns)
+                if phrase.left < right and phrase.right > left
+            ]
+            if len(reach) > 1 or line in across:
+                line.cells[reach[0] if reach else column_at(phrase.words[0], rights)] += (
+                    phrase.words
+                )
+            else:
+                for word in phrase.words:
+                    line.cells[column_at(word, rights)].append(word)
+        if not line.phrases:
+            for word in line.words:
+                line.cells[column_at(word, rights)].append(word)
+    bands: list[list[_Line]] = [[] for _ in range(len(between) + 1)]
+    for line in lines:
+        bands[sum(line.base < y for y in between)].append(line)
+    bands = [band for band in bands if band]
+    rows: list[Row] = []
+    stacked = 0
+    strip = _STRIP * lines[0].size
     ends = [*(left - strip for left, _ in columns[1:]), columns[-1][1]]
     extents = [(left, end) for (left, _), end in zip(columns, ends, strict=True)]
-    rows = [row for band in cells for row in rows_of(band, extents)]
-    if not _is_sure(rows, has_rules=bool(inner)):
+    for number, band in enumerate(bands):
+        held = [[word for line in band for word in line.cells[n]] for n in range(len(columns))]
+        is_header = not number and len(bands) > 1
+        if len(bands) > 3:
+            made = rows_of(held, extents)
+        else:
+            made = [] if is_header else rows_of_values(held, extents)
+            made = made or [
+                _row(group, columns) for group in _grouped(band, columns, is_header=is_header)
+            ]
+        stacked += len(made) < len(band)
+        rows += made
+    if _is_from_right(rows):
+        rows = [row[::-1] for row in rows]
+    if not _keeps_order(lines) or not _is_sure(rows, is_ruled=is_ruled, stacked=stacked > 0):
         return None
     return Table(tuple(rows), tuple(edge for column in columns for edge in column), words)
+
+
+def _is_from_right(rows: Sequence[Row]) -> bool:
+    """Return whether the columns of a table are read from the right."""
+    text = "".join(cell for row in rows for cell in row)
+    letters = len(RTL.findall(text))
+    return letters > 0 and 2 * letters > sum(map(str.isalpha, text))
+
+
+def _keeps_order(lines: Sequence[_Line]) -> bool:
+    """Return whether the words of each column stand, down the page, in the order of the file."""
+    for column in zip(*(line.cells for line in lines), strict=True):
+        last = -1
+        for cell in column:
+            places = [word.first for word in cell]
+            if places and min(places) < last:
+                return False
+            last = max([last, *places])
+    return True
+
+
+def _row(group: Sequence[_Line], columns: Columns) -> Row:
+    return [
+        cell_text([word for line in group for word in line.cells[number]], right)
+        for number, (_, right) in enumerate(columns)
+    ]
+
+
+def _grouped(lines: list[_Line], columns: Columns, *, is_header: bool) -> list[list[_Line]]:
+    """Return the lines of a band by rows: a line goes on with cells, or begins a row."""
+    if is_header and 1 < len(lines) <= 4 and _is_one_header(lines):
+        return [lines]
+    gaps = [above.base - below.base for above, below in pairwise(lines)]
+    bound = _bound(gaps, lines)
+    groups = [[lines[0]]]
+    first = next((n for n, gap in enumerate(gaps, 1) if bound and gap > bound), 0)
+    heads = first if 1 < first <= 4 and _is_one_header(lines[:first]) else 0
+    for number, (line, gap) in enumerate(zip(lines[1:], gaps, strict=True), 1):
+        if number < heads:
+            goes_on = True
+        elif bound and gap > bound:
+            goes_on = False
+        else:
+            goes_on = _goes_on(groups[-1], line, columns, is_close=bound > 0)
+        if goes_on:
+            groups[-1].append(line)
+        else:
+            groups.append([line])
+    return groups
+
+
+def _bound(gaps: Sequence[float], lines: Sequence[_Line]) -> float:
+    """Return the distance above which lines are rows of their own, 0 if all stand alike."""
+    steps = sorted(gap for gap, line in zip(gaps, lines, strict=False) if gap > 0.9 * line.size)
+    jumps = [(wide / narrow, narrow, wide) for narrow, wide in pairwise(steps)]
+    if not jumps:
+        return 0.0
+    ratio, narrow, wide = max(jumps)
+    return (narrow + wide) / 2 if ratio >= _ROWS_APART else 0.0
+
+
+def _is_one_header(lines: Sequence[_Line]) -> bool:
+    """Return whether the lines of a header are cells of several lines, and not several rows."""
+    full = [sum(map(bool, line.cells)) for line in lines]
+    if any(len(line.phrases) < count for line, count in zip(lines, full, strict=True)):
+        return False
+    most = max(full)
+    return sum(count == most for count in full) == 1 or all(
+        not _is_value(cell) for line in lines for cell in line.cells if cell
+    )
+
+
+def _goes_on(group: Sequence[_Line], line: _Line, columns: Columns, *, is_close: bool) -> bool:
+    """Return whether the cells of a line go on with those of the row before."""
+    before = group[-1]
+    filled = [number for number, cell in enumerate(line.cells) if cell]
+    if not filled:
+        return True
+    forced = lower = 0
+    for number in filled:
+        above, cell = before.cells[number], line.cells[number]
+        if not above:
+            return False
+        if _is_value(above) and _is_value(cell):
+            return False
+        first = min(cell, key=lambda word: word.first)
+        right = max(word.right for word in above)
+        left, end = columns[number]
+        centre = abs((min(w.left for w in above) - left) - (end - right))
+        room = end - right if centre > 2 else 2 * (end - right)
+        forced += room < 0.25 * line.size + first.right - first.left
+        lower += first.text[0].islower() or above[-1].broken or above[-1].text.endswith("-")
+    if len(filled) < sum(map(bool, group[0].cells)) and len(filled) < len(columns):
+        return forced == len(filled) or (is_close and not line.cells[0])
+    if is_close:
+        return forced >= 0.5 * len(filled) and (forced == len(filled) or 2 * lower >= len(filled))
+    return forced == len(filled) and 2 * lower >= len(filled)
+
+
+def _is_value(cell: Sequence[Word]) -> bool:
+    return bool(_NUMBER.fullmatch(" ".join([word.text for word in cell])))
 
 
 def _is_wide(lines: Sequence[_Line], columns: Columns) -> bool:
@@ -338,15 +586,20 @@ def _is_wide(lines: Sequence[_Line], columns: Columns) -> bool:
             for line in lines
         ]
         widths = [gap - end for gap, end in zip(gaps, ends, strict=True) if gap and end]
-        if widths and sum(widths) / len(widths) < _MEAN_GAP * lines[0].height:
+        if widths and sum(widths) / len(widths) < _MEAN_GAP * lines[0].size:
             return False
     return True
 
 
-def _is_sure(rows: Sequence[Row], *, has_rules: bool) -> bool:
-    """Return whether rows are a table and not prose in columns, a list or a directory."""
+def _is_sure(rows: Sequence[Row], *, is_ruled: bool, stacked: bool) -> bool:
+    """Return whether rows are those of a table, and no list or prose in columns.
+
+    ``stacked``: some rows have several lines, as only rows do whose cells begin side by side.
+    """
     width = len(rows[0])
     filled = [sum(map(bool, row)) for row in rows]
+    if is_ruled:
+        return len(rows) > 1 and sum(count > 1 for count in filled) > 0.5 * len(rows)
     if len(rows) < _MIN_ROWS or sum(filled) < 0.5 * width * len(rows):
         return False
     if sum(count > 1 for count in filled) < max(_MIN_ROWS, 0.7 * len(rows)):
@@ -357,9 +610,12 @@ def _is_sure(rows: Sequence[Row], *, has_rules: bool) -> bool:
         sum(bool(_NUMBER.fullmatch(text)) for text in column) / max(len(column), 1)
         for column in texts
     ]
-    if has_rules and width > 2:
-        return max(words) <= 4 * _MAX_WORDS
+    marks = sum(len(text) < 4 for text in texts[0]) / max(len(texts[0]), 1)
     if width == 2:
         # A list's number or mark stands first, a directory's page last.
-        return max(words) <= _MAX_WORDS and numbers[1] >= 0.6 and numbers[0] < 0.6
-    return sorted(words)[-2] <= _MAX_WORDS
+        if max(words) <= _MAX_WORDS and numbers[1] >= 0.6 and numbers[0] < 0.6:
+            return True
+        return (
+            stacked and numbers[0] < 0.6 and marks < 0.5 and all(filled) and words[0] <= _MAX_WORDS
+        )
+    return stacked or sorted(words)[-2] <= _MAX_WORDS

@@ -1,114 +1,13 @@
-"""Lines, phrases, cells and rows of words; the reading order of columns. Pure functions."""
+"""Rows and cells of tables: the lines of words between rules, and what they are rows of."""
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import median
 
-from fetchstash.handlers._pdf import mend
-from fetchstash.handlers._pdf._objects import Box, Word
-
-_RUNS_A_LINE = 1.7
-_MIN_LINES = 12
-_SAMPLES = 9
-_MIN_GUTTER = 6.0
-_MIN_WIDTH = 100.0
-# The place of a gutter and the runs that may cross it (headings, figures), as shares of the width
-# of the text and of all runs.
-_MIDDLE = (0.35, 0.65)
-_MAX_CROSSING = 0.15
-_MIN_FILLED = 0.7
-_SAME_LINE = 3.0
-
-
-def column_regions(box_of: Callable[[int], Box], runs: int, lines: int) -> list[Box]:
-    """Return the regions of a page in two columns in reading order, none for other pages.
-
-    ``box_of`` is asked for few of the ``runs`` of text: most pages have no columns.
-    """
-    if lines < _MIN_LINES or runs < _RUNS_A_LINE * lines:
-        return []
-    # They are an odd number apart, because left and right alternate on such pages.
-    samples = range(0, runs - 1, -(-runs // _SAMPLES) | 1)
-    beside = sum(_are_side_by_side(box_of(index), box_of(index + 1)) for index in samples)
-    return reading_order([*map(box_of, range(runs))]) if 5 * beside >= len(samples) else []
-
-
-def _are_side_by_side(run: Box, following: Box) -> bool:
-    """Return whether two runs of column length share a line, with a gutter between them."""
-    return (
-        abs(run[1] - following[1]) < _SAME_LINE
-        and following[0] - run[2] >= _MIN_GUTTER
-        and min(run[2] - run[0], following[2] - following[0]) >= _MIN_WIDTH
-    )
-
-
-def reading_order(runs: Sequence[Box]) -> list[Box]:
-    """Return the regions of a page in reading order, none if the page is in order already.
-
-    Runs across the gutter cut the page into bands; in each the left column comes first.
-    """
-    gutter = _gutter(runs)
-    if gutter is None:
-        return []
-    left = [run for run in runs if run[2] <= gutter]
-    right = [run for run in runs if run[0] >= gutter]
-    # The runs change sides at most lines; else the page is in order.
-    sides = [run[0] >= gutter for run in runs if run[2] <= gutter or run[0] >= gutter]
-    changes = sum(side != following for side, following in pairwise(sides))
-    if not _fills(left) or not _fills(right) or changes < min(len(left), len(right)) / 2:
-        return []
-    crossing = sorted((run for run in runs if run[0] < gutter < run[2]), key=lambda run: -run[3])
-    x0, y0 = min(run[0] for run in runs) - 1, min(run[1] for run in runs) - 1
-    x1, top = max(run[2] for run in runs) + 1, max(run[3] for run in runs) + 1
-    regions: list[Box] = []
-    for run in crossing:
-        if run[3] < top - 1:
-            regions += [(x0, run[3], gutter, top), (gutter, run[3], x1, top)]
-        regions.append((x0, run[1], x1, min(run[3], top)))
-        top = min(top, run[1])
-    if y0 < top:
-        regions += [(x0, y0, gutter, top), (gutter, y0, x1, top)]
-    return regions
-
-
-def _gutter(runs: Sequence[Box]) -> float | None:
-    """Return the middle of the widest strip in the middle of the page that few runs cross."""
-    if not runs:
-        return None
-    first, last = min(run[0] for run in runs), max(run[2] for run in runs)
-    low, high = (first + share * (last - first) for share in _MIDDLE)
-    edges = (edge for run in runs for edge in (run[0], run[2]) if low < edge < high)
-
-    def is_free(x: float) -> bool:
-        return sum(run[0] < x < run[2] for run in runs) <= _MAX_CROSSING * len(runs)
-
-    return widest_gap([low, high, *edges], _MIN_GUTTER, is_free)
-
-
-def widest_gap(
-    places: Iterable[float], least: float, is_free: Callable[[float], bool]
-) -> float | None:
-    """Return the middle of the widest gap between places, of at least ``least``, that is free."""
-    gaps = sorted(pairwise(sorted(set(places))), key=lambda gap: gap[0] - gap[1])
-    middles = ((start + end) / 2 for start, end in gaps if end - start >= least)
-    return next(filter(is_free, middles), None)
-
-
-def _fills(column: Sequence[Box]) -> bool:
-    """Return whether a column has many lines, most of them full: prose has, cells have not."""
-    lines: dict[int, list[Box]] = {}
-    for run in column:
-        lines.setdefault(round(run[1] / _SAME_LINE), []).append(run)
-    if len(lines) < _MIN_LINES:
-        return False
-    width = max(run[2] for run in column) - min(run[0] for run in column)
-    filled = median(sum(run[2] - run[0] for run in line) for line in lines.values())
-    return filled >= _MIN_FILLED * width
-
+from fetchstash.handlers._pdf._layout import together
+from fetchstash.handlers._pdf._words import Word
 
 Row = list[str]
-_MARKED = re.compile("([\ufffe\x02])\n")
 # Finding the row of each line takes quadratic time.
 _MAX_LINES = 150
 _NO_VALUE = {"na", "nil"}
@@ -139,11 +38,11 @@ def lines_of(words: Iterable[Word]) -> list[list[Word]]:
     lines: list[list[Word]] = []
     middle = height = 0.0
     for word in sorted(words, key=lambda word: -word.middle):
-        if lines and abs(middle - word.middle) < 0.4 * min(height, word.height):
+        if lines and abs(middle - word.middle) < 0.4 * min(height, word.size):
             lines[-1].append(word)
         else:
             lines.append([word])
-            middle, height = word.middle, word.height
+            middle, height = word.middle, word.size
     return [sorted(line, key=lambda word: word.left) for line in lines]
 
 
@@ -153,7 +52,7 @@ def phrases(line: Sequence[Word]) -> list[Phrase]:
     right = 0.0
     fixed = _fixed_width(line)
     for word in line:
-        if groups and word.left - right < (fixed or _PHRASE_GAP * word.height):
+        if groups and word.left - right < (fixed or _PHRASE_GAP * word.size):
             groups[-1].append(word)
         else:
             groups.append([word])
@@ -174,12 +73,35 @@ def _fixed_width(line: Sequence[Word]) -> float:
     return 1.6 * width if max(widths) - min(widths) < 0.06 * width else 0.0
 
 
-def cell_text(words: Sequence[Word]) -> str:
-    """Return the words of a cell on one line; words that a line end breaks are joined."""
-    lines = (" ".join(word.text for word in line) for line in lines_of(words))
-    # pdfium's own mark of a broken word replaces hyphen and line end.
-    text = _MARKED.sub(r"\1", "\n".join(lines))
-    return " ".join(mend(text).split())
+def cell_text(words: Sequence[Word], right: float = 0.0) -> str:
+    """Return the words of a cell on one line; words that a line end breaks are joined.
+
+    Words of one line stand in the order of the file, which is that of their script. ``right`` is
+    where the lines of the column end: a word that is wider breaks without a hyphen.
+    """
+    out = ""
+    before: list[Word] = []
+    for line in lines_of(words):
+        line.sort(key=lambda word: word.first)
+        text = " ".join([word.text for word in line])
+        if before and _is_cut(before, text, right):
+            out += text
+        else:
+            out = together(out, text, broken=bool(before) and before[-1].broken)
+        before = line
+    return out
+
+
+def _is_cut(before: Sequence[Word], text: str, right: float) -> bool:
+    """Return whether a word was too wide for its column and goes on in the next line.
+
+    Programs that cut such words (LibreOffice does) write the space at which they break a line.
+    """
+    word = before[0]
+    if len(before) > 1 or not word.unspaced or not text[0].islower() or not word.text[-1].isalpha():
+        return False
+    letter = (word.right - word.left) / len(word.text)
+    return len(word.text) > 4 and word.right + 1.1 * letter > right > 0
 
 
 def rows_of(
@@ -193,12 +115,10 @@ def rows_of(
     ``extents``: where the text of each column begins, and where it has to end. ``is_only``: the
     band has no others beside it but a header, so that rules part no rows.
     """
-    stacks = [
-        _Stack(cell, right - left) for cell, (left, right) in zip(cells, extents, strict=True)
-    ]
+    if rows := rows_of_values(cells, extents):
+        return rows
+    stacks = _stacks(cells, extents)
     filled = [stack for stack in stacks if stack.lines]
-    if anchors := _anchors(filled):
-        return _by_anchors(stacks, anchors)
     words = [word for stack in filled for word in stack.words]
     fewest = 3 if is_only else 4
     if _are_fused(filled, is_only=is_only):
@@ -212,6 +132,21 @@ def rows_of(
         for word in stack.words:
             rows[row_at(word, lows)][column].append(word)
     return [[cell_text(cell) for cell in row] for row in rows]
+
+
+def rows_of_values(
+    cells: Sequence[Sequence[Word]], extents: Sequence[tuple[float, float]]
+) -> list[Row]:
+    """Return the rows of a band by its columns of values, none if they do not agree on rows."""
+    stacks = _stacks(cells, extents)
+    anchors = _anchors([stack for stack in stacks if stack.lines])
+    return _by_anchors(stacks, anchors) if anchors else []
+
+
+def _stacks(
+    cells: Sequence[Sequence[Word]], extents: Sequence[tuple[float, float]]
+) -> list["_Stack"]:
+    return [_Stack(cell, right - left) for cell, (left, right) in zip(cells, extents, strict=True)]
 
 
 def row_at(word: Word, lows: Sequence[float]) -> int:
@@ -282,7 +217,7 @@ class _Stack:
         near = (
             number
             for number, middle in enumerate(self.middles)
-            if abs(middle - height) < 0.4 * self.lines[number][0].height
+            if abs(middle - height) < 0.4 * self.lines[number][0].size
         )
         return next(near, None)
 
@@ -304,7 +239,7 @@ class _Stack:
             if 0 <= row < len(anchors)
         ]
         nearest, row, _ = min(sides)
-        if nearest < 0.4 * self.lines[number][0].height:
+        if nearest < 0.4 * self.lines[number][0].size:
             return row
         if len(sides) == 2 and nearest > 0.85 * max(sides)[0]:
             # As far from both: values stand beside the last lines of labels if the first has none.
@@ -317,7 +252,7 @@ class _Stack:
 
     def _is_forced(self, number: int) -> bool:
         before, first = self.lines[number - 1], self.lines[number][0]
-        used = max(word.right for word in before) - before[0].left + 0.3 * first.height
+        used = max(word.right for word in before) - before[0].left + 0.3 * first.size
         return used + first.right - first.left > self._width
 
 
@@ -390,7 +325,7 @@ def row_bands(words: Sequence[Word]) -> list[tuple[float, float]]:
     middles = [median(word.middle for word in line) for line in lines]
     gaps = [above - below for above, below in pairwise(middles)]
     # Lines that overlap stand in one row, beside each other in cells of unequal length.
-    height = median(word.height for word in words) if words else 0.0
+    height = median(word.size for word in words) if words else 0.0
     bound = _bound([gap for gap in gaps if gap >= 0.9 * height])
     bound = max(bound, 0.75 * height)
     bands: list[tuple[float, float]] = []

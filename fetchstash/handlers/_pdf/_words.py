@@ -1,0 +1,352 @@
+"""The words of a PDF page by pdfium, each with its baseline, size and font."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from ctypes import byref, c_double, c_int, c_ushort, create_string_buffer
+from typing import TYPE_CHECKING, NamedTuple
+
+from fetchstash.handlers._pdf import without_ligatures
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfTextPage
+
+Box = tuple[float, float, float, float]
+"""Left, bottom, right and top."""
+
+# pdfium replaces a hyphen and line end within a word by one of these.
+BREAKS = "\ufffe\x02"
+_TOKEN = re.compile(rf"[^\s\0{BREAKS}]+")
+_LINE_END = re.compile(r"[\r\n]+")
+RTL = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+"""Letters of scripts that are written from right to left."""
+_MARK = re.compile(r"[\u0591-\u05c7\u064b-\u065f\u0670\u06d6-\u06ed]")
+_LATIN = re.compile(r"[^\W\d_]")
+_LETTERS_OR_DIGIT = re.compile(r"[^\W_]")
+_NUMBER_SIGN = frozenset(".,/:-+%\u2212")
+_BRACKETS = {"(": "()", ")": "()", "[": "[]", "]": "[]", "{": "{}", "}": "{}"}
+# A character farther from the one before, as a share of its size, begins a word.
+_WORD_GAP = 0.3
+# The parts of a line's height that stand above and below its baseline, in most fonts.
+ABOVE, BELOW = 0.75, 0.25
+_BOLD = re.compile(
+    r"bold|black|heavy|demi|CMBX|CMSSBX|SFBX|(?<![a-z])(bd|bx)|-Medi(?![a-z])", re.IGNORECASE
+)
+_MONO = re.compile(r"mono|courier|consol|typewriter|CMTT|SFTT|Menlo|-tt", re.IGNORECASE)
+_BOLD_FLAG, _MONO_FLAG = 1 << 18, 1
+_BOLD_WEIGHT = 600
+
+
+class Style(NamedTuple):
+    """The style of a font."""
+
+    bold: bool = False
+    mono: bool = False
+
+
+class Word:
+    """A word; places count in points from the lower left of the page as it is seen.
+
+    ``first`` and ``last`` are the indexes of its characters in the text of the page; ``broken``: a
+    hyphen and a line end part it from the rest. ``unspaced``: it ends a line without a space, on a
+    page where most lines end in one.
+    """
+
+    __slots__ = ("base", "broken", "first", "last", "left", "right", "size", "text", "unspaced")
+
+    def __init__(
+        self, text: str, left: float, right: float, base: float, size: float, first: int, last: int
+    ) -> None:
+        self.text, self.first, self.last = text, first, last
+        self.left, self.right, self.base, self.size = left, right, base, size
+        self.broken = self.unspaced = False
+
+    @property
+    def middle(self) -> float:
+        """The height of the middle of its line."""
+        return self.base + self.size / 4
+
+    @property
+    def top(self) -> float:
+        """The height of the top of its line."""
+        return self.base + ABOVE * self.size
+
+    @property
+    def bottom(self) -> float:
+        """The height of the bottom of its line."""
+        return self.base - BELOW * self.size
+
+
+def read_chars(text_page: "PdfTextPage") -> str:
+    """Return the characters of a page by their index in pdfium, NUL for those without a meaning."""
+    from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+    handle = text_page.raw
+    count = raw.FPDFText_CountChars(handle)
+    buffer = (c_ushort * (count + 1))()
+    if raw.FPDFText_GetText(handle, 0, count, buffer) == count + 1:
+        text = bytes(buffer)[: 2 * count].decode("utf-16-le", "replace")
+        if len(text) == count:
+            return text
+    codes = (raw.FPDFText_GetUnicode(handle, index) for index in range(count))
+    return "".join(
+        chr(code) if code <= 0x10FFFF and not 0xD800 <= code < 0xE000 else "\0" for code in codes
+    )
+
+
+def turned(box: Box, rotation: int) -> Box:
+    """Return a box as it stands when the page is turned clockwise by ``rotation`` degrees."""
+    x0, y0, x1, y1 = box
+    turns = {90: (y0, -x1, y1, -x0), 180: (-x1, -y1, -x0, -y0), 270: (-y1, x0, -y0, x1)}
+    return turns.get(rotation, box)
+
+
+class Glyphs:
+    """Asks pdfium for places and fonts of the characters of a page, by their index.
+
+    A call takes about a microsecond, and a page has thousands of characters: few are asked for.
+    ``rotation``: by how many degrees the page is turned for its text to be upright.
+    """
+
+    def __init__(self, text_page: "PdfTextPage", chars: str) -> None:
+        from pypdfium2 import raw  # noqa: PLC0415 - a heavy import
+
+        self.chars = chars
+        self.is_rtl = RTL.search(chars) is not None
+        self.rotation = 0
+        self._raw, self._handle = raw, text_page.raw
+        self._box = raw.FS_RECTF()
+        self._x, self._y = c_double(), c_double()
+        self._name, self._flags = create_string_buffer(128), c_int()
+        self._styles: dict[tuple[bytes, int], Style] = {}
+
+    def angle(self, index: int) -> int:
+        """Return by how many degrees, of 0, 90, 180 and 270, a character is turned clockwise."""
+        turn = self._raw.FPDFText_GetCharAngle(self._handle, index)
+        return round(2 * turn / math.pi) % 4 * 90 if turn > 0 else 0
+
+    def is_slanted(self, index: int) -> bool:
+        """Return whether a character stands at another angle than those of a straight page."""
+        turn = self._raw.FPDFText_GetCharAngle(self._handle, index)
+        off = 2 * turn / math.pi
+        return turn > 0 and abs(off - round(off)) > 0.03
+
+    def box(self, index: int) -> Box | None:
+        """Return the loose box of a character: as high as its font."""
+        if not self._raw.FPDFText_GetLooseCharBox(self._handle, index, byref(self._box)):
+            return None
+        box = self._box.left, self._box.bottom, self._box.right, self._box.top
+        return turned(box, self.rotation) if self.rotation else box
+
+    def origin(self, index: int) -> tuple[float, float]:
+        """Return where a character begins on its baseline.
+
+        Boxes are no measure of a line: in fonts of small ascent they grow with the glyph.
+        """
+        self._raw.FPDFText_GetCharOrigin(self._handle, index, byref(self._x), byref(self._y))
+        if self.rotation:
+            x, y = self._x.value, self._y.value
+            return turned((x, y, x, y), self.rotation)[:2]
+        return self._x.value, self._y.value
+
+    def size(self, index: int) -> float:
+        """Return the size of a character's font on the page."""
+        size = self._raw.FPDFText_GetFontSize(self._handle, index)
+        matrix = self._raw.FS_MATRIX()
+        if self._raw.FPDFText_GetMatrix(self._handle, index, byref(matrix)):
+            size *= math.hypot(matrix.c, matrix.d) or 1.0
+        return size
+
+    def style(self, index: int) -> Style:
+        """Return the style of a character's font, by its name and its descriptor's flags."""
+        length = self._raw.FPDFText_GetFontInfo(
+            self._handle, index, self._name, 128, byref(self._flags)
+        )
+        key = self._name.raw[: min(length, 128)], self._flags.value
+        style = self._styles.get(key)
+        if style is None:
+            name = key[0].decode("utf-8", "replace").strip("\0").rpartition("+")[2]
+            weight = self._raw.FPDFText_GetFontWeight(self._handle, index)
+            is_named = _BOLD.search(name) is not None
+            bold = is_named or bool(key[1] & _BOLD_FLAG) or _BOLD_WEIGHT <= weight <= 1000
+            mono = bool(_MONO.search(name) or key[1] & _MONO_FLAG)
+            style = self._styles[key] = Style(bold, mono)
+        return style
+
+
+def straightened(glyphs: Glyphs) -> list[tuple[int, int]]:
+    """Turn ``glyphs`` upright; return the lines, [first, last), that stand at another angle.
+
+    How the page itself is turned says little: a wide table stands on its side on an upright page.
+    """
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for end in _LINE_END.finditer(glyphs.chars):
+        spans.append((start, end.start()))
+        start = end.end()
+    spans.append((start, len(glyphs.chars)))
+    spans = [span for span in spans if span[1] > span[0]]
+    angles = [glyphs.angle(first) for first, _ in spans]
+    if not any(angles):
+        return [span for span in spans if glyphs.is_slanted(span[0])]
+    chars: Counter[int] = Counter()
+    for (first, last), angle in zip(spans, angles, strict=True):
+        chars[angle] += last - first
+    most = chars.most_common(1)[0][0]
+    # A character that is turned clockwise is upright on a page that is turned the other way.
+    glyphs.rotation = -most % 360
+    return [span for span, angle in zip(spans, angles, strict=True) if angle != most]
+
+
+def read_words(glyphs: Glyphs, beside: Sequence[tuple[int, int]] = ()) -> list[Word]:
+    """Return the words in pdfium's order, without those of the lines ``beside``."""
+    words: list[Word] = []
+    chars = glyphs.chars
+    raw, handle = glyphs._raw, glyphs._handle  # noqa: SLF001 - this loop is the page's cost
+    size_of = raw.FPDFText_GetFontSize
+    sizes: dict[float, float] = {}
+    skipped = {index for first, last in beside for index in range(first, last)}
+    has_ligatures = without_ligatures(chars) != chars
+    spaced = 2 * chars.count(" \r") > chars.count("\r")
+    for match in _TOKEN.finditer(chars):
+        first, last = match.start(), match.end() - 1
+        if first in skipped:
+            continue
+        named = size_of(handle, first)
+        size = sizes.get(named)
+        if size is None:
+            size = sizes[named] = glyphs.size(first)
+        left, base = glyphs.origin(first)
+        box = glyphs.box(last)
+        if box is None or size <= 0:
+            continue
+        text = without_ligatures(match[0]) if has_ligatures else match[0]
+        is_right = glyphs.is_rtl and RTL.search(text) is not None
+        right = box[2]
+        if is_right and (begin := glyphs.box(first)):
+            left, right = min(box[0], begin[0]), max(right, begin[2])
+        # Letters of one word stand on one line, each at most as wide as the line is high.
+        if (
+            box[1] - size <= base <= box[3] + size / 2
+            and 0 <= right - left <= 1.5 * size * (last + 1 - first)
+            and (is_right or last == first or box[0] >= left - size / 4)
+        ):
+            words.append(Word(text, left, right, base, size, first, last))
+        else:
+            words += _by_letters(glyphs, first, last)
+        if words and (after := chars[last + 1 : last + 2]):
+            words[-1].broken = after in BREAKS
+            words[-1].unspaced = spaced and after == "\r"
+    return words
+
+
+def _by_letters(glyphs: Glyphs, first: int, last: int) -> Iterator[Word]:
+    """Yield the words that letters without spaces make where they stand apart."""
+    start, before, left, right, base, size = first, None, 0.0, 0.0, 0.0, 0.0
+    for index in range(first, last + 1):
+        box = glyphs.box(index)
+        if box is None:
+            continue
+        x, y = glyphs.origin(index)
+        here = glyphs.size(index)
+        near = _WORD_GAP * max(here, 1.0)
+        if before is None or not (
+            (before - near <= x <= right + near or left - near <= box[2] <= before + near)
+            and abs(y - base) < 0.5 * max(here, size)
+        ):
+            if before is not None:
+                yield Word(glyphs.chars[start:index], left, right, base, size, start, index - 1)
+            start, left, right, base, size = index, box[0], box[2], y, here
+        left, right, before = min(left, box[0]), max(right, box[2]), x
+    if before is not None:
+        yield Word(glyphs.chars[start : last + 1], left, right, base, size, start, last)
+
+
+def in_reading_order(words: Sequence[Word], glyphs: Glyphs) -> str:
+    """Return the text of a line that is written from right to left.
+
+    Where letters of both directions stand on a line, only their places tell the order: the letters
+    are taken from the right, and what is written to the right (Latin words, numbers) is turned.
+    Brackets come mirrored or not, as each program likes: the spaces around tell what they are.
+    """
+    text = " ".join(word.text for word in words)
+    if not _LATIN.search(RTL.sub("", text)) and not any(mark in text for mark in _BRACKETS):
+        return text
+    return _mirrored(_turned_runs(_from_right(words, glyphs)))
+
+
+def _from_right(words: Sequence[Word], glyphs: Glyphs) -> list[str]:
+    """Return the letters of a line from the right, with spaces where words part."""
+    letters: list[tuple[float, float, str]] = []
+    for word in words:
+        for index in range(word.first, word.last + 1):
+            char = glyphs.chars[index]
+            if letters and _MARK.match(char):
+                right, left, base = letters[-1]
+                letters[-1] = right, left, base + char
+            elif (box := glyphs.box(index)) is not None:
+                letters.append((box[2], box[0], char))
+    letters.sort(key=lambda letter: -letter[0] - letter[1])
+    out: list[str] = []
+    near = 0.15 * max(word.size for word in words)
+    before: float | None = None
+    for right, left, char in letters:
+        if before is not None and before - right > near:
+            out.append(" ")
+        out.append(char)
+        before = left
+    return out
+
+
+def _turned_runs(letters: Sequence[str]) -> list[str]:
+    """Return letters with the runs turned that are written to the right (UAX #9, in short)."""
+
+    def is_right(char: str) -> bool:
+        return bool(_LETTERS_OR_DIGIT.match(char)) and not RTL.match(char)
+
+    out: list[str] = []
+    place = 0
+    while place < len(letters):
+        if not is_right(letters[place]):
+            out.append(letters[place])
+            place += 1
+            continue
+        end = last = place
+        has_letter = False
+        while end < len(letters) and not RTL.match(letters[end]):
+            if is_right(letters[end]):
+                has_letter = has_letter or not letters[end][0].isdigit()
+                last = end
+            end += 1
+        if not has_letter:  # numbers alone part at spaces
+            last = place
+            while last + 1 < len(letters) and (
+                letters[last + 1][0].isdigit()
+                or (
+                    letters[last + 1] in _NUMBER_SIGN
+                    and last + 2 < len(letters)
+                    and letters[last + 2][0].isdigit()
+                )
+            ):
+                last += 1
+        out += reversed(letters[place : last + 1])
+        place = last + 1
+    return out
+
+
+def _mirrored(letters: list[str]) -> str:
+    for place, char in enumerate(letters):
+        pair = _BRACKETS.get(char)
+        if not pair:
+            continue
+        before = letters[place - 1] if place else " "
+        after = letters[place + 1] if place + 1 < len(letters) else " "
+        if before.isspace() and not after.isspace():
+            letters[place] = pair[0]
+        elif not before.isspace() and (after.isspace() or not after[0].isalnum()):
+            letters[place] = pair[1]
+    return "".join(letters)
+
+
+BoxOf = Callable[[int], Box | None]

@@ -1,0 +1,227 @@
+"""A PDF is read as a document: headings, paragraphs, running heads, forms, order and direction."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from fetchstash.handlers import PartText
+from fetchstash.text.ranges import Heading
+from tests.handlers.conftest import PartOf, Read
+from tests.handlers.pdf_pages import grid, line, lines, pages, text
+
+DATA = Path(__file__).parent / "data" / "pdf"
+BODY = (
+    "The wardens open the lower gate at the mark, and the reservoir fills slowly in",
+    "spring. In summer they read the gauge twice a day and write down what it says",
+    "until the water falls.",
+)
+ONE = " ".join(BODY)
+
+
+def case(read: Read, name: str) -> str:
+    return read("pdf", (DATA / f"{name}.pdf").read_bytes())[1]
+
+
+def test_a_footer_that_the_file_draws_first_stands_below_the_text(read: Read) -> None:
+    shown = case(read, "b-12-margins")
+    assert shown.index("# 1 Section A") < shown.index("Line 19") < shown.index("IBAN DE00 0000")
+    assert shown.index("IBAN DE00 0000") < shown.index("[Page 2]")
+
+
+def test_each_value_of_a_form_stands_at_its_label(read: Read) -> None:
+    assert case(read, "c-form") == (
+        "[Page 1]\nApplication form\n\nName: Ada Example\n\nCity: Hamburg\n\n"
+        "Member: [x] Newsletter: [ ]\n\nSize: Large\n\nPlan: ( ) basic (x) gold\n\n"
+    )
+
+
+def test_latin_words_and_brackets_in_text_from_the_right_stand_as_written(read: Read) -> None:
+    shown = case(read, "c-rtl")
+    assert "بارتفاع 12.5 متر (Gauge A)." in shown
+    assert "בשנת 2026 בגובה 12.5 מטר (Gauge B)." in shown
+    assert "# تقرير الميناء" in shown
+
+
+def test_a_table_from_the_right_has_whole_words_and_its_first_column_first(read: Read) -> None:
+    assert "| رقم الجلسة | 436 |\n| اسم الميناء الصغير | 2026/10/05 |\n" in case(read, "d-rtlmin")
+    assert "| 436 | number of session |\n" in case(read, "d-ltrmin")
+
+
+def test_a_wrapped_cell_is_one_cell_in_the_order_of_the_file(read: Read) -> None:
+    shown = case(read, "d-wrap-pandoc")
+    assert "|  | OCR | Recommendation | Product search |\n" in shown
+    cell = "A reader that recognizes characters in a picture and extracts what is needed"
+    assert f"| Pack | {cell} | A reader that recommends the best goods and contents |" in shown
+    assert shown.count("| ") == 16 + 4, "a table of four rows and four columns"
+
+
+def test_headings_by_size_and_weight_are_in_the_outline_and_captions_are_not(read: Read) -> None:
+    content = (
+        text(60, 780, "The reservoir", font=3, size=20)
+        + text(60, 750, "1 Method", font=3, size=14)
+        + lines(730, *BODY)
+        + text(60, 670, "Gauges", font=3)
+        + lines(655, *BODY)
+        + text(60, 600, "Table 1: Levels", font=3)
+    )
+    extracted, shown = read("pdf", pages(content))
+    assert shown == (
+        f"[Page 1]\n# The reservoir\n\n## 1 Method\n\n{ONE}\n\n### Gauges\n\n{ONE}\n\n"
+        "Table 1: Levels\n\n"
+    )
+    (part,) = extracted.parts or ()
+    assert part.headings == (
+        Heading("The reservoir", 1, "lines", 2),
+        Heading("1 Method", 2, "lines", 4),
+        Heading("Gauges", 3, "lines", 8),
+    )
+
+
+WIDE = "and this is a line as wide as the column, which says where its lines have to"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "joined"),
+    [
+        ("of the lower gates that were o-", "pened at the mark", "that were opened at the mark"),
+        ("of what was said there by Jean-", "Paul at the mark", "by Jean-Paul at the mark"),
+        ("of what was written in pages 12-", "14 of the report", "in pages 12-14 of the report"),
+    ],
+)
+def test_lines_of_a_paragraph_are_joined_and_words_that_they_break(
+    read: Read, before: str, after: str, joined: str
+) -> None:
+    content = lines(780, WIDE, f"{WIDE[:44]} {before}", f"{after} {WIDE[:40]}")
+    shown = read("pdf", pages(content))[1]
+    assert joined in shown
+    assert shown.count("\n\n") == 1
+
+
+def test_a_paragraph_ends_at_a_short_line_and_at_an_indent(read: Read) -> None:
+    content = lines(780, *BODY) + lines(741, *BODY)
+    content += text(75, 702, BODY[0][:-8]) + text(60, 689, BODY[1])
+    shown = read("pdf", pages(content))[1]
+    assert shown == f"[Page 1]\n{ONE}\n\n{ONE}\n\n{BODY[0][:-8]} {BODY[1]}\n\n"
+
+
+def test_a_list_keeps_its_marks_and_levels(read: Read) -> None:
+    content = lines(780, *BODY)
+    for number, (left, words) in enumerate(
+        [(70, "• open the gate"), (70, "• read the gauge"), (90, "1. twice a day")]
+    ):
+        mark, _, rest = words.partition(" ")
+        content += text(left, 735 - 13 * number, mark) + text(left + 12, 735 - 13 * number, rest)
+    shown = read("pdf", pages(content))[1]
+    assert shown.endswith("- open the gate\n- read the gauge\n  1. twice a day\n\n")
+
+
+def test_code_keeps_its_lines_and_indents(read: Read) -> None:
+    code = lines(730, "def gate(mark):", "    if level > mark:", "        open()", font=2)
+    shown = read("pdf", pages(lines(780, *BODY) + code))[1]
+    assert "```\ndef gate(mark):\n    if level > mark:\n        open()\n```\n" in shown
+
+
+def running(number: int, count: int) -> bytes:
+    return (
+        text(60, 810, "The harbour wall")
+        + lines(780, *(f"{row} {number}" for row in BODY))
+        + text(290, 30, f"Page {number} of {count}")
+    )
+
+
+def test_running_heads_and_page_numbers_are_left_out_and_kept_by_their_path(
+    read: Read, part: PartOf
+) -> None:
+    data = pages(*(running(number, 4) for number in range(1, 5)))
+    extracted, shown = read("pdf", data)
+    assert "harbour" not in shown
+    assert " of 4" not in shown
+    assert shown.count("until the water falls.") == 4
+    assert extracted.facts.left_out == "header 64, footer 44"
+    kept = part("pdf", data, "left_out")
+    assert isinstance(kept, PartText)
+    assert kept.text.count("The harbour wall\n") == 4
+    assert "Page 3 of 4\n" in kept.text
+
+
+def test_lines_that_repeat_within_the_text_stay(read: Read) -> None:
+    contents = [
+        lines(780, *(f"Page {number} line {n}" for n in range(6))) for number in range(1, 6)
+    ]
+    shown = read("pdf", pages(*contents))[1]
+    for number in range(1, 6):
+        for n in range(6):
+            assert f"Page {number} line {n}" in shown
+
+
+def test_a_number_in_a_head_that_is_no_page_number_stays(read: Read) -> None:
+    contents = [text(60, 810, f"Invoice 2026-00{n}7") + lines(780, *BODY) for n in range(1, 5)]
+    shown = read("pdf", pages(*contents))[1]
+    assert [f"Invoice 2026-00{n}7" in shown for n in range(1, 5)] == [True] * 4
+
+
+def test_a_column_of_a_page_on_its_side_stays_apart(read: Read) -> None:
+    aside = b"q 0 1 -1 0 30 300 cm\n" + text(0, 0, "stamped on the margin") + b"Q\n"
+    shown = read("pdf", pages(lines(780, *BODY) + aside))[1]
+    assert shown == f"[Page 1]\n{ONE}\n\nstamped on the margin\n\n"
+
+
+def table(seed: int) -> tuple[bytes, list[list[str]]]:
+    """Return a page with a table of random size, wrapping, rules and order; and its cells."""
+    chance = random.Random(seed)
+    width, height = chance.randint(2, 5), chance.randint(2, 6)
+    left, wide = 60, 470 // width
+    rules, drawn = chance.choice(["grid", "three", "rows", "none"]), chance.randrange(3)
+    leading, room = 12, chance.choice([0, 4, 10])
+    cells: list[list[str]] = []
+    placed: list[tuple[int, int, int, float, float, str]] = []
+    number, y = 0, 760.0
+    tops = [y + 12]
+    for row in range(height):
+        cells.append([])
+        most = 1
+        for column in range(width):
+            rows = chance.choice([0, 1, 1, 1, 2, 3]) if column else chance.choice([1, 1, 2])
+            words: list[str] = []
+            for n in range(rows):
+                count = max(1, (wide - 12) // 42)
+                line_words = [f"qyw{number + k:03}gp" for k in range(count)]
+                number += count
+                words += line_words
+                placed.append(
+                    (row, column, n, left + wide * column, y - leading * n, " ".join(line_words))
+                )
+            most = max(most, rows)
+            cells[-1].append(" ".join(words))
+        y -= leading * most + room
+        tops.append(y + 12 - room / 2)
+    keys = [
+        lambda p: (p[0], p[1], p[2]),
+        lambda p: (p[1], p[0], p[2]),
+        lambda p: (p[0], p[2], p[1]),
+    ]
+    content = lines(800, "Before the table.")
+    xs = [left - 4 + wide * n for n in range(width + 1)]
+    if rules == "grid":
+        content += grid(xs, tops)
+    elif rules != "none":
+        for at in tops if rules == "rows" else (tops[0], tops[1], tops[-1]):
+            content += line(xs[0], at, xs[-1], at)
+    for _, _, _, x, at, words in sorted(placed, key=keys[drawn]):
+        content += text(x, at, words, size=8)
+    return content + lines(tops[-1] - 30, "Behind the table."), cells
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_no_word_of_a_table_is_lost_and_none_changes_its_place_in_its_cell(
+    read: Read, seed: int
+) -> None:
+    content, cells = table(seed)
+    shown = read("pdf", pages(content))[1]
+    words = shown.replace("|", " ").split()
+    for cell in (cell for row in cells for cell in row):
+        places = [words.index(word) for word in cell.split()]
+        assert places == sorted(places)
+    expected = [word for row in cells for cell in row for word in cell.split()]
+    assert sorted(word for word in words if word.startswith("qyw")) == sorted(expected)
