@@ -183,17 +183,14 @@ def table(seed: int) -> tuple[bytes, list[list[str]]]:
         most = 1
         for column in range(width):
             rows = chance.choice([0, 1, 1, 1, 2, 3]) if column else chance.choice([1, 1, 2])
-            words: list[str] = []
+            said: list[str] = []
             for n in range(rows):
-                count = max(1, (wide - 12) // 42)
-                line_words = [f"qyw{number + k:03}gp" for k in range(count)]
-                number += count
-                words += line_words
-                placed.append(
-                    (row, column, n, left + wide * column, y - leading * n, " ".join(line_words))
-                )
+                numbers = range(number, number + max(1, (wide - 12) // 42))
+                number = numbers.stop
+                said.append(" ".join(f"qyw{k:03}gp" for k in numbers))
+                placed.append((row, column, n, left + wide * column, y - leading * n, said[-1]))
             most = max(most, rows)
-            cells[-1].append(" ".join(words))
+            cells[-1].append(" ".join(said))
         y -= leading * most + room
         tops.append(y + 12 - room / 2)
     keys = [

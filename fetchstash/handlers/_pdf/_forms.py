@@ -54,13 +54,12 @@ def read_fields(document: "PdfDocument", page: "PdfPage") -> Iterator[Field]:
         annotation = raw.FPDFPage_GetAnnot(page, index)
         try:
             is_seen = not raw.FPDFAnnot_GetFlags(annotation) & _UNSEEN
-            if form and is_seen and raw.FPDFAnnot_GetSubtype(annotation) == raw.FPDF_ANNOT_WIDGET:
-                if text := _text(form, annotation):
-                    rect = raw.FS_RECTF()
-                    raw.FPDFAnnot_GetRect(annotation, byref(rect))
-                    name = _string(raw.FPDFAnnot_GetFormFieldName, form, annotation)
-                    box = rect.left, rect.bottom, rect.right, rect.top
-                    yield Field(" ".join(name.split()), text, box)
+            is_field = raw.FPDFAnnot_GetSubtype(annotation) == raw.FPDF_ANNOT_WIDGET
+            if form and is_seen and is_field and (text := _text(form, annotation)):
+                rect = raw.FS_RECTF()
+                raw.FPDFAnnot_GetRect(annotation, byref(rect))
+                name = _string(raw.FPDFAnnot_GetFormFieldName, form, annotation)
+                yield Field(name, text, (rect.left, rect.bottom, rect.right, rect.top))
         finally:
             raw.FPDFPage_CloseAnnot(annotation)
 

@@ -108,7 +108,7 @@ class Headings:
                     continue
                 if count := _lines_of_title(page, at, wanted):
                     heading = _cut(page, at, count)
-                    heading.level = level
+                    heading.level, heading.title = level, " ".join(title.split())
                     self._known[_size(heading), heading.bold][level] += 1
                     place = at + 1
                     break

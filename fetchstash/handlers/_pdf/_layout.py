@@ -23,11 +23,11 @@ _WIDER = 1.22
 _INDENT = 0.8
 _SAME_SIZE = 0.08
 
-BULLETS = "•◦▪▸▹►‣●○■□◆◇–—∙·✓✔✗➢➤❖\uf0b7\uf0a7\uf0d8\uf076\uf06e"
+BULLETS = "•◦▪▸▹►‣●○■□◆◇\u2013—∙·✓✔✗➢➤❖\uf0b7\uf0a7\uf0d8\uf076\uf06e"
 _BULLET = re.compile(rf"[{BULLETS}*\-]")
 _NUMBERED = re.compile(r"(\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)]|\[\d{1,3}\])$")
 _CJK = re.compile(r"[\u2e80-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef]")
-_TERMINAL = re.compile(r"[.!?:;。！？]['\"”’)]*$")
+_TERMINAL = re.compile(r"[.!?:;\u3002\uff01\uff1f]['\"”\u2019)]*$")
 # A word breaks between two lower-case letters where a line ends in a hyphen.
 _HYPHEN = re.compile(r"\w[-\u2010]$")
 _HYPHENATED = re.compile(r"[a-zß-ÿа-яα-ω][-\u2010]$")
@@ -195,7 +195,8 @@ class Paragraph:
     """Lines that read as one text.
 
     ``mark`` is that of a list item, ``space`` the room above in sizes (a large number at the top of
-    a page), ``is_code``: its lines stay apart. ``level`` is that of a heading, 0 for none.
+    a page), ``is_code``: its lines stay apart. ``level`` is that of a heading, 0 for none,
+    ``title`` what the outline calls it. ``depth`` is where the first line begins.
     """
 
     lines: list[Line]
@@ -206,6 +207,7 @@ class Paragraph:
     space: float = 9.0
     is_code: bool = False
     level: int = 0
+    title: str = ""
     depth: float = 0.0
 
     @property

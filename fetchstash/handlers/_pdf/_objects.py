@@ -27,6 +27,8 @@ _MAX_FORMS = 50
 # A filled rectangle thinner than this, in points, is a rule; another has four edges.
 _THIN = 3.0
 _SHORTEST = 3.0
+# Smaller drawings, in points, are no tables.
+_SMALL = 6.0
 _STRAIGHT = 0.5
 
 # Pictures on a page are looked for among so many objects; smaller ones are icons and bullets.
@@ -83,12 +85,28 @@ def _boxes(page: "PdfPage") -> Iterator[Box]:
     waiting.reverse()
     paths = forms = all_segments = 0
     m = raw.FS_MATRIX()
+    kind_of, bounds_of = raw.FPDFPageObj_GetType, raw.FPDFPageObj_GetBounds
+    path, form = raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_FORM
+    x0, y0, x1, y1 = c_float(), c_float(), c_float(), c_float()
+    edges = byref(x0), byref(y0), byref(x1), byref(y1)
     while waiting:
         item, outer = waiting.pop()
-        kind = raw.FPDFPageObj_GetType(item)
-        is_form = kind == raw.FPDF_PAGEOBJ_FORM and forms < _MAX_FORMS
-        if not is_form and kind != raw.FPDF_PAGEOBJ_PATH:
+        kind = kind_of(item)
+        is_form = kind == form and forms < _MAX_FORMS
+        if not is_form and kind != path:
             continue
+        if kind == path:
+            bounds_of(item, *edges)
+            box = x0.value, y0.value, x1.value, y1.value
+            wide, high = box[2] - box[0], box[3] - box[1]
+            if wide < _SMALL and high < _SMALL:  # a mark, or a letter that is drawn
+                continue
+            if outer is _PLAIN and min(wide, high) < _THIN:
+                paths += 1
+                if paths > _MAX_PATHS:
+                    return
+                yield box
+                continue
         matrix = outer
         if raw.FPDFPageObj_GetMatrix(item, byref(m)):
             matrix = _product((m.a, m.b, m.c, m.d, m.e, m.f), outer)

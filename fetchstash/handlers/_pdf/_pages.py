@@ -59,10 +59,11 @@ _BATCH = 32
 
 
 class Title(NamedTuple):
-    """A heading in the text."""
+    """A heading in the text, and what the outline calls it."""
 
     text: str
     level: int
+    title: str
 
 
 Block = str | Title | Heading | Table
@@ -283,10 +284,10 @@ def _written(blocks: Sequence[Paragraph | Table | str]) -> Iterator[Block]:
         if items:
             yield "\n".join(items)
             items = []
-        if isinstance(block, Table) or isinstance(block, str):
+        if isinstance(block, Table | str):
             yield block
         elif block.level:
-            yield Title(block.text, block.level)
+            yield Title(block.text, block.level, block.title or block.text)
         elif block.is_code:
             yield f"```\n{block.text}\n```"
         elif block.text:
@@ -416,7 +417,7 @@ class _Writer:
             elif isinstance(block, Heading):
                 headings.append(block)
             elif isinstance(block, Title):
-                headings.append(Heading(block.text, block.level, "lines", text.count("\n") + 1))
+                headings.append(Heading(block.title, block.level, "lines", text.count("\n") + 1))
                 text += f"{'#' * block.level} {block.text}\n\n"
             else:
                 part = self._table(text, block, page.number, starts_page=starts_page)

@@ -127,11 +127,11 @@ def rows_of(
         lows = [low for _, low in bands]
     else:
         return [[cell_text(cell) for cell in cells]]
-    rows = [[list[Word]() for _ in stacks] for _ in lows]
+    held = [[list[Word]() for _ in stacks] for _ in lows]
     for column, stack in enumerate(stacks):
         for word in stack.words:
-            rows[row_at(word, lows)][column].append(word)
-    return [[cell_text(cell) for cell in row] for row in rows]
+            held[row_at(word, lows)][column].append(word)
+    return [[cell_text(cell) for cell in row] for row in held]
 
 
 def rows_of_values(

@@ -123,7 +123,9 @@ def fill(grid: Grid, words: Sequence[Word]) -> list[Row]:
         table = [row[::-1] for row in table]
     filled = [owner[place] for place in owner if owner[place] in cells]
     # In a figure a few texts stand in boxes that reach over many others.
-    return _sure(table) if 2 * len(set(filled)) >= len(filled) else []
+    if 2 * len(set(filled)) < len(filled) or not all(map(_is_in_order, cells.values())):
+        return []
+    return _sure(table)
 
 
 def _extents(
@@ -482,13 +484,21 @@ def _is_from_right(rows: Sequence[Row]) -> bool:
 
 def _keeps_order(lines: Sequence[_Line]) -> bool:
     """Return whether the words of each column stand, down the page, in the order of the file."""
-    for column in zip(*(line.cells for line in lines), strict=True):
-        last = -1
-        for cell in column:
-            places = [word.first for word in cell]
-            if places and min(places) < last:
-                return False
-            last = max([last, *places])
+    return all(map(_follow, zip(*(line.cells for line in lines), strict=True)))
+
+
+def _is_in_order(cell: Sequence[Word]) -> bool:
+    """Return whether the lines of a cell stand, down the page, in the order of the file."""
+    return _follow(lines_of(cell))
+
+
+def _follow(lines: Iterable[Sequence[Word]]) -> bool:
+    last = -1
+    for line in lines:
+        places = [word.first for word in line]
+        if places and min(places) < last:
+            return False
+        last = max([last, *places])
     return True
 
 

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from ctypes import byref, c_double, c_int, c_ushort, create_string_buffer
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -48,24 +48,31 @@ class Style(NamedTuple):
 class Word:
     """A word; places count in points from the lower left of the page as it is seen.
 
-    ``first`` and ``last`` are the indexes of its characters in the text of the page; ``broken``: a
-    hyphen and a line end part it from the rest. ``unspaced``: it ends a line without a space, on a
-    page where most lines end in one.
+    ``middle`` is the height of the middle of its line. ``first`` and ``last`` are the indexes of
+    its characters in the text of the page. ``broken``: a hyphen and a line end part it from the
+    rest. ``unspaced``: it ends a line without a space, on a page where most lines end in one.
     """
 
-    __slots__ = ("base", "broken", "first", "last", "left", "right", "size", "text", "unspaced")
+    __slots__ = (
+        "base",
+        "broken",
+        "first",
+        "last",
+        "left",
+        "middle",
+        "right",
+        "size",
+        "text",
+        "unspaced",
+    )
 
     def __init__(
         self, text: str, left: float, right: float, base: float, size: float, first: int, last: int
     ) -> None:
         self.text, self.first, self.last = text, first, last
         self.left, self.right, self.base, self.size = left, right, base, size
+        self.middle = base + size / 4
         self.broken = self.unspaced = False
-
-    @property
-    def middle(self) -> float:
-        """The height of the middle of its line."""
-        return self.base + self.size / 4
 
     @property
     def top(self) -> float:
@@ -115,7 +122,7 @@ class Glyphs:
         self.chars = chars
         self.is_rtl = RTL.search(chars) is not None
         self.rotation = 0
-        self._raw, self._handle = raw, text_page.raw
+        self.raw, self.handle = raw, text_page.raw
         self._box = raw.FS_RECTF()
         self._x, self._y = c_double(), c_double()
         self._name, self._flags = create_string_buffer(128), c_int()
@@ -123,18 +130,18 @@ class Glyphs:
 
     def angle(self, index: int) -> int:
         """Return by how many degrees, of 0, 90, 180 and 270, a character is turned clockwise."""
-        turn = self._raw.FPDFText_GetCharAngle(self._handle, index)
+        turn = self.raw.FPDFText_GetCharAngle(self.handle, index)
         return round(2 * turn / math.pi) % 4 * 90 if turn > 0 else 0
 
     def is_slanted(self, index: int) -> bool:
         """Return whether a character stands at another angle than those of a straight page."""
-        turn = self._raw.FPDFText_GetCharAngle(self._handle, index)
+        turn = self.raw.FPDFText_GetCharAngle(self.handle, index)
         off = 2 * turn / math.pi
         return turn > 0 and abs(off - round(off)) > 0.03
 
     def box(self, index: int) -> Box | None:
         """Return the loose box of a character: as high as its font."""
-        if not self._raw.FPDFText_GetLooseCharBox(self._handle, index, byref(self._box)):
+        if not self.raw.FPDFText_GetLooseCharBox(self.handle, index, byref(self._box)):
             return None
         box = self._box.left, self._box.bottom, self._box.right, self._box.top
         return turned(box, self.rotation) if self.rotation else box
@@ -144,7 +151,7 @@ class Glyphs:
 
         Boxes are no measure of a line: in fonts of small ascent they grow with the glyph.
         """
-        self._raw.FPDFText_GetCharOrigin(self._handle, index, byref(self._x), byref(self._y))
+        self.raw.FPDFText_GetCharOrigin(self.handle, index, byref(self._x), byref(self._y))
         if self.rotation:
             x, y = self._x.value, self._y.value
             return turned((x, y, x, y), self.rotation)[:2]
@@ -152,22 +159,22 @@ class Glyphs:
 
     def size(self, index: int) -> float:
         """Return the size of a character's font on the page."""
-        size = self._raw.FPDFText_GetFontSize(self._handle, index)
-        matrix = self._raw.FS_MATRIX()
-        if self._raw.FPDFText_GetMatrix(self._handle, index, byref(matrix)):
+        size = self.raw.FPDFText_GetFontSize(self.handle, index)
+        matrix = self.raw.FS_MATRIX()
+        if self.raw.FPDFText_GetMatrix(self.handle, index, byref(matrix)):
             size *= math.hypot(matrix.c, matrix.d) or 1.0
         return size
 
     def style(self, index: int) -> Style:
         """Return the style of a character's font, by its name and its descriptor's flags."""
-        length = self._raw.FPDFText_GetFontInfo(
-            self._handle, index, self._name, 128, byref(self._flags)
+        length = self.raw.FPDFText_GetFontInfo(
+            self.handle, index, self._name, 128, byref(self._flags)
         )
         key = self._name.raw[: min(length, 128)], self._flags.value
         style = self._styles.get(key)
         if style is None:
             name = key[0].decode("utf-8", "replace").strip("\0").rpartition("+")[2]
-            weight = self._raw.FPDFText_GetFontWeight(self._handle, index)
+            weight = self.raw.FPDFText_GetFontWeight(self.handle, index)
             is_named = _BOLD.search(name) is not None
             bold = is_named or bool(key[1] & _BOLD_FLAG) or _BOLD_WEIGHT <= weight <= 1000
             mono = bool(_MONO.search(name) or key[1] & _MONO_FLAG)
@@ -200,43 +207,58 @@ def straightened(glyphs: Glyphs) -> list[tuple[int, int]]:
 
 
 def read_words(glyphs: Glyphs, beside: Sequence[tuple[int, int]] = ()) -> list[Word]:
-    """Return the words in pdfium's order, without those of the lines ``beside``."""
-    words: list[Word] = []
-    chars = glyphs.chars
-    raw, handle = glyphs._raw, glyphs._handle  # noqa: SLF001 - this loop is the page's cost
-    size_of = raw.FPDFText_GetFontSize
-    sizes: dict[float, float] = {}
+    """Return the words in pdfium's order, without those of the lines ``beside``.
+
+    This loop is most of what a page costs: it asks for the beginning of the first letter and the
+    box of the last, and calls pdfium itself.
+    """
+    chars, handle, rotation, is_rtl = glyphs.chars, glyphs.handle, glyphs.rotation, glyphs.is_rtl
+    raw = glyphs.raw
+    size_of, origin_of, box_of = (
+        raw.FPDFText_GetFontSize,
+        raw.FPDFText_GetCharOrigin,
+        raw.FPDFText_GetLooseCharBox,
+    )
+    x, y, box = c_double(), c_double(), raw.FS_RECTF()
+    at_x, at_y, at_box = byref(x), byref(y), byref(box)
     skipped = {index for first, last in beside for index in range(first, last)}
     has_ligatures = without_ligatures(chars) != chars
     spaced = 2 * chars.count(" \r") > chars.count("\r")
+    sizes: dict[float, float] = {}
+    words: list[Word] = []
     for match in _TOKEN.finditer(chars):
-        first, last = match.start(), match.end() - 1
+        first, end = match.span()
         if first in skipped:
             continue
         named = size_of(handle, first)
         size = sizes.get(named)
         if size is None:
             size = sizes[named] = glyphs.size(first)
-        left, base = glyphs.origin(first)
-        box = glyphs.box(last)
-        if box is None or size <= 0:
+        origin_of(handle, first, at_x, at_y)
+        if not box_of(handle, end - 1, at_box) or size <= 0:
             continue
-        text = without_ligatures(match[0]) if has_ligatures else match[0]
-        is_right = glyphs.is_rtl and RTL.search(text) is not None
-        right = box[2]
-        if is_right and (begin := glyphs.box(first)):
-            left, right = min(box[0], begin[0]), max(right, begin[2])
+        left, base, text = x.value, y.value, match[0]
+        begin, low, right, high = box.left, box.bottom, box.right, box.top
+        if rotation:
+            left, base, _, _ = turned((left, base, left, base), rotation)
+            begin, low, right, high = turned((begin, low, right, high), rotation)
+        is_right = is_rtl and RTL.search(text) is not None
+        if is_right and (start := glyphs.box(first)):
+            left, right = min(begin, start[0]), max(right, start[2])
         # Letters of one word stand on one line, each at most as wide as the line is high.
         if (
-            box[1] - size <= base <= box[3] + size / 2
-            and 0 <= right - left <= 1.5 * size * (last + 1 - first)
-            and (is_right or last == first or box[0] >= left - size / 4)
+            low - size <= base <= high + size / 2
+            and 0 <= right - left <= 1.5 * size * (end - first)
+            and (is_right or begin >= left - size / 4)
         ):
-            words.append(Word(text, left, right, base, size, first, last))
+            if has_ligatures:
+                text = without_ligatures(text)
+            words.append(Word(text, left, right, base, size, first, end - 1))
         else:
-            words += _by_letters(glyphs, first, last)
-        if words and (after := chars[last + 1 : last + 2]):
-            words[-1].broken = after in BREAKS
+            words += _by_letters(glyphs, first, end - 1)
+        after = chars[end : end + 1]
+        if words and after != " ":
+            words[-1].broken = after != "" and after in BREAKS
             words[-1].unspaced = spaced and after == "\r"
     return words
 
@@ -347,6 +369,3 @@ def _mirrored(letters: list[str]) -> str:
         elif not before.isspace() and (after.isspace() or not after[0].isalnum()):
             letters[place] = pair[1]
     return "".join(letters)
-
-
-BoxOf = Callable[[int], Box | None]
