@@ -205,13 +205,13 @@ def test_other_pages_keep_their_order(runs: list[Box]) -> None:
 def test_a_page_in_two_columns_is_read_down_the_left_one_first(read: Read) -> None:
     content = place(60, 760, "A title that stands over both of the columns, all across the page")
     for number in range(30):
-        for left, side in ((LEFT, "left"), (RIGHT, "right")):
+        for at, side in ((LEFT, "left"), (RIGHT, "right")):
             words = f"{side} line {number} goes on to fill the width of it"
-            content += place(left, 700 - 14 * number, words)
+            content += place(at, 700 - 14 * number, words)
     title, left, right, _ = read("pdf", pages(content))[1].split("\n\n")
     assert title.startswith("[Page 1]\nA title")
-    for words, side in ((left, "left"), (right, "right")):
-        lines = [words.strip() for words in words.split("goes on to fill the width of it")]
+    for prose, side in ((left, "left"), (right, "right")):
+        lines = [words.strip() for words in prose.split("goes on to fill the width of it")]
         assert lines[:-1] == [f"{side} line {number}" for number in range(30)]
 
 
