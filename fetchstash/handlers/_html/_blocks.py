@@ -153,7 +153,8 @@ class _Cutter(NamedTuple):
             if words := element.text():
                 self._add(HEADING, element.children, element, words, HEADINGS[tag])
         elif _element.is_code(element):
-            words = " ".join(code_text(element).split()) if tag == "div" else element.text()
+            is_lines = tag == "div" and not _element.is_verbatim(element)
+            words = " ".join(code_text(element).split()) if is_lines else element.text()
             if words and not _is_line_numbers(element):
                 self._add(CODE, [element], element, words)
         elif tag == "table" and _tables.code_lines(element) is not None:
@@ -208,7 +209,7 @@ class _Cutter(NamedTuple):
         texts = [node if isinstance(node, str) else node.raw() for node in run]
         words = " ".join("".join(texts).split())
         match [node for node in run if not (isinstance(node, str) and node.isspace())]:
-            case [Element() as code] if _code_lines(code) > 1:
+            case [Element() as code] if _code_lines(code) > 1 or _is_block(code):
                 self._add(CODE, [code], code, words)
             case _ if words:
                 self._add(PARAGRAPH, run, parent, words)
@@ -252,6 +253,10 @@ def _code_lines(element: Element) -> int:
         if "br" not in inside or "a" in inside:  # a block of code has no links
             return 0
     return code_text(element).count("\n") + 1
+
+
+def _is_block(code: Element) -> bool:
+    return code.tag in CODE_TAGS and _element.is_verbatim(code)
 
 
 def _is_line_numbers(code: Element) -> bool:

@@ -23,9 +23,13 @@ BLOCKS = names(
 )
 """Block-level elements: each begins a line of its own."""
 CODE_TAGS = frozenset(("code", "tt", "kbd", "samp"))
+_MAY_BE_VERBATIM = frozenset(("code", "samp", "div"))
+_OF_LANGUAGE = re.compile(r"(?:^|\s)(?:language-|lang-|hljs\b|prettyprint\b|sourceCode\b)")
 _OF_CODE = frozenset(("line", "foldopen", "ttc"))
 _OF_SCRIBBLE = frozenset(("RktBlk", "SCodeFlow", "SVerbatim", "prototype"))
 _HOLDS_CODE = re.compile(r"code|fragment|highlight|listing|syntax", re.IGNORECASE)
+_KEEPS_SPACES = re.compile(r"white-space\s*:\s*(?:pre|break-spaces)", re.IGNORECASE)
+_IS_BLOCK = frozenset(("block", "code-block", "codeblock"))
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
 
@@ -114,6 +118,21 @@ def is_read(element: Element) -> bool:
     return opens or element.get("role") == "tab" or "accordion" in element.get("class")
 
 
+def is_verbatim(element: Element) -> bool:
+    """Return whether an element that is no ``pre`` shows code in which white space counts.
+
+    Its style says so, or its class that it is a block; a ``code`` of a language has lines, too.
+    """
+    if element.tag not in _MAY_BE_VERBATIM or not element.attributes:
+        return False
+    keeps = _KEEPS_SPACES.search(element.get("style")) is not None
+    if element.tag == "div":
+        return keeps and not element.holds_blocks and bool(_HOLDS_CODE.search(element.get("class")))
+    if keeps or not _IS_BLOCK.isdisjoint(element.classes()):
+        return True
+    return _OF_LANGUAGE.search(element.get("class")) is not None and "\n" in element.raw().strip()
+
+
 def is_code(element: Element) -> bool:
     """Return whether an element is a block of code: a ``pre``, or one of an element a line.
 
@@ -122,6 +141,8 @@ def is_code(element: Element) -> bool:
     """
     if element.tag in {"table", "blockquote"}:
         return not _OF_SCRIBBLE.isdisjoint(element.classes())
+    if element.tag in _MAY_BE_VERBATIM and is_verbatim(element):
+        return True
     if element.tag != "div":
         return element.tag == "pre"
     for first in element.children:

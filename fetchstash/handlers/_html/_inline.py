@@ -1,6 +1,7 @@
 """Text within a block as Markdown: emphasis, links, code."""
 
 import re
+from itertools import islice
 from urllib.parse import urljoin
 
 from fetchstash.handlers._html import _element
@@ -18,11 +19,17 @@ _PERMALINK = re.compile(r"(?:_|[^\w(])*$|(?:permalink|link|anchor|\[?edit\]?)$",
 _TAG_START = re.compile(r"<(?=[a-zA-Z/!?])(?!/?ins>)")  # HTML to Markdown (CommonMark 0.31, 6.6)
 _SPACES = re.compile(r"[ \t\r\n]+")
 _GUTTER = re.compile(
-    r"(?:^|[-_ ])(?:linenos?|line-?numbers?(?:-rows)?|lineno-container|gutter|ln)(?:$|[-_ ])"
+    r"(?:^|[-_ ])(?:linenos?|line-?num(?:ber)?s?(?:-rows)?|lineno-container|line-?nr|gutter|lnt?|"
+    r"blob-num)(?:$|[-_ ])",
+    re.IGNORECASE,
 )
+_UNSELECTABLE = re.compile(r"user-select\s*:\s*none")
+_LINE = re.compile(r"(?:^|\s)(?:(?:code|cm|view|token|hljs)-)?line(?:\s|$)")
+_SHOWN_AS_LINE = re.compile(r"display\s*:\s*(?:block|flex|grid|table-row)")
 _LANGUAGE = re.compile(
     r"(?:^|\s)(?:language|lang|highlight|sourceCode|brush:?|src)[-: ]\s*([\w+#.-]+)"
 )
+_GRAMMAR = re.compile(r"^(?:highlight-)?(?:source|text)-|-basic$")  # of an editor's grammar
 _NO_LANGUAGE = names("none default text plain plaintext source notranslate nohighlight code auto")
 _WEB = ("http://", "https://")
 _NO_ADDRESS = names("javascript vbscript data blob about")
@@ -206,13 +213,14 @@ def code_text(code: Element) -> str:
     pieces: list[str] = []
     if code.tag == "table" and not _element.is_code(code):
         pieces.append("\n".join(code_lines(code) or ()))
-    elif code.tag == "div":
+    elif code.tag == "div" and not _element.is_verbatim(code):
         for line in _element.lines_of_code(code):
             _write_verbatim(line, pieces)
             pieces.append("\n")
     else:
-        _write_verbatim(code, pieces, folds=code.tag in _element.CODE_TAGS)
-    if code.tag in _element.CODE_TAGS:
+        folds = code.tag in _element.CODE_TAGS and not _element.is_verbatim(code)
+        _write_verbatim(code, pieces, folds=folds)
+    if code.tag in _element.CODE_TAGS and not _element.is_verbatim(code):
         pieces = ["\n".join(line.strip(" ") for line in "".join(pieces).split("\n"))]
     text = "".join(pieces).replace("\r\n", "\n").replace("\r", "\n").replace("\xa0", " ")
     return text.strip("\n").rstrip()
@@ -220,6 +228,7 @@ def code_text(code: Element) -> str:
 
 def _write_verbatim(element: Element, out: list[str], *, folds: bool = False) -> None:
     """Add the text of an element; ``folds``: each run of white space becomes a space."""
+    lines_touch = _touching_lines(element)
     for child in element.children:
         if isinstance(child, str):
             out.append(_SPACES.sub(" ", child) if folds else child)
@@ -227,7 +236,11 @@ def _write_verbatim(element: Element, out: list[str], *, folds: bool = False) ->
             out.append("\n")
         elif child.tag in _NOT_SHOWN or is_gutter(child):
             continue
-        elif child.tag in BLOCKS and child.tag != "td":
+        elif (
+            (child.tag in BLOCKS and child.tag != "td")
+            or (lines_touch and child.tag == "span")
+            or ("style" in child.attributes and _SHOWN_AS_LINE.search(child.attributes["style"]))
+        ):
             _begin_line(out)
             _write_verbatim(child, out, folds=folds and child.tag != "pre")
             _begin_line(out)
@@ -240,10 +253,34 @@ def _begin_line(out: list[str]) -> None:
         out.append("\n")
 
 
+def _touching_lines(code: Element) -> bool:
+    """Return whether the elements in this one are lines of code without line ends."""
+    lines = list(islice(code.elements(), 2))
+    are_lines = len(lines) == 2 and all(_LINE.search(line.get("class")) for line in lines)
+    return are_lines and "\n" not in code.raw().strip()
+
+
 def is_gutter(element: Element) -> bool:
     """Return whether an element numbers lines of code."""
-    is_named = _GUTTER.search(element.get("class")) is not None
-    return is_named and not any(map(str.isalpha, element.raw()))
+    attributes = element.attributes
+    if not attributes:
+        return _is_number_cell(element)
+    is_told = (
+        _GUTTER.search(attributes.get("class", "")) is not None
+        or _UNSELECTABLE.search(attributes.get("style", "")) is not None
+        or "data-line-number" in attributes
+        or _is_number_cell(element)
+    )
+    return is_told and not any(map(str.isalpha, element.raw()))
+
+
+def _is_number_cell(element: Element) -> bool:
+    """Return whether this is the first cell of a line of code in a ``pre``, a number."""
+    if element.tag != "td" or element.parent is None or not element.raw().strip().isdecimal():
+        return False
+    cells = list(islice(element.parent.elements(), 2))
+    is_first = len(cells) > 1 and cells[0] is element
+    return is_first and any(around.tag == "pre" for around in element.nearest(6))
 
 
 def language(pre: Element) -> str:
@@ -253,6 +290,7 @@ def language(pre: Element) -> str:
         if value := element.get("data-lang") or element.get("data-language"):
             return value.split()[0].lower() if value.split() else ""
         match = _LANGUAGE.search(element.get("class"))
-        if match and match[1].lower() not in _NO_LANGUAGE:
-            return match[1].lower()
+        name = _GRAMMAR.sub("", match[1].lower()) if match else ""
+        if name and name not in _NO_LANGUAGE:
+            return name
     return ""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, cast
+from urllib.parse import unquote_plus
 
 from fetchstash.handlers import _tex
 from fetchstash.handlers._html._element import Element, names
@@ -31,6 +32,22 @@ _STYLED = re.compile(r"\{\\(?:display|text)style\s*(.*)\}", re.DOTALL)
 _COMMENT = re.compile(r"(?<!\\)%[^\n]*\n")
 _DELIMITED = re.compile(r"\\\(((?:[^\\$]|\\[^()])*)\\\)|\\\[((?:[^\\$]|\\[^\[\]])*)\\\]")
 _PICTURE = re.compile(r"(?:^|[\s_-])(?:latex|tex|mathjax|math|equation)(?:$|[\s_-])", re.IGNORECASE)
+MATH_ATTRIBUTES = names("data-math data-tex data-latex data-formula data-expr")
+"""Attributes that state a formula as TeX."""
+# Servers that draw the formula in an address: CodeCogs, WordPress, Google Charts, mimeTeX.
+_SERVED = re.compile(
+    r"(?:https?:)?//(?:[\w-]+\.)*(?:latex\.codecogs\.com/[\w.]+\?|s0\.wp\.com/latex\.php\?latex=|"
+    r"(?:chart|www)\.(?:googleapis|google)\.com/chart\?(?:[^#]*&)?chl=|"
+    r"[^/]+/cgi-bin/mime?tex(?:\.cgi)?\?)([^&#]+)",
+    re.IGNORECASE,
+)
+_SIZE = re.compile(r"^(?:\\(?:dpi\{\d+\}|bg_\w+|fn_\w+|inline|large|small|huge|tiny|LARGE)\s*)+")
+# Two commands of TeX, or one that has an argument; a path of Windows has no braces.
+_LOOKS_LIKE_TEX = re.compile(
+    r"\\(?:frac|sqrt|sum|int|prod|lim|exp|log|ln|sin|cos|tan|left|right|text|math\w+|overline|vec|"
+    r"hat|bar|cdot|times|leq?|geq?|neq|infty|partial|nabla|alpha|beta|gamma|delta|epsilon|theta|"
+    r"lambda|mu|pi|sigma|phi|omega|Delta|Sigma|Omega|binom|begin|in|to|forall|exists)(?![a-zA-Z])"
+)
 _RENDERED = re.compile(r"(?:^|\s)MathJax(?:_(?:Display|SVG|CHTML|SVG_Display))?(?:\s|$)")
 _OPERATORS = {"\u2212": "-", "\u2061": "", "\u2062": "", "\u2063": "", "\u2064": ""}
 
@@ -55,11 +72,16 @@ def with_dollars(text: str) -> str:
 
 def picture(image: Element) -> str:
     """Return the formula that an image shows, "" for any other image."""
-    source = image.get("src")
-    is_formula = _PICTURE.search(f"{image.get('class')} {image.get('id')}")
-    if is_formula or "/math/render/" in source or "latex" in source:
-        return marked(image.get("alt"))
-    return ""
+    source, alt = image.get("src"), image.get("alt")
+    named = f"{image.get('class')} {image.get('id')}"
+    if "/math/render/" in source or "latex" in source or _PICTURE.search(named):
+        if match := _SERVED.match(source[: 2 * MAX_TEX_CHARS]):
+            return marked(_SIZE.sub("", unquote_plus(match[1].replace("+", "%20"))))
+        return marked(alt)
+    for name in MATH_ATTRIBUTES:
+        if tex := marked(image.get(name)):
+            return tex
+    return marked(alt) if _LOOKS_LIKE_TEX.search(alt[:MAX_TEX_CHARS]) else ""
 
 
 def rendered(tag: str, classes: str, node: "LexborNode", *, has_sources: bool) -> str | None:
@@ -69,11 +91,33 @@ def rendered(tag: str, classes: str, node: "LexborNode", *, has_sources: bool) -
     """
     if tag == "mjx-container" or _RENDERED.search(classes):
         math = node.css_first("math")
-        return "" if has_sources else formula(math) if math is not None else None
+        if has_sources:
+            return ""
+        return formula(math) if math is not None else _stated(node) or None
     if "katex" in classes.split():
         math = node.css_first("math")
-        return formula(math) if math is not None else None
+        if math is not None:
+            return formula(math)
+        drawn = node.css_first(".katex-html")
+        return _stated(node) or (_drawn(drawn) if drawn is not None else None)
+    if not MATH_ATTRIBUTES.isdisjoint(node.attributes) and (tex := _stated(node)):
+        return tex
     return "" if "MathJax_Preview" in classes else None
+
+
+def _stated(node: "LexborNode") -> str:
+    """Return the formula that an attribute of an element or of the one around it states."""
+    for element in (node, node.parent):
+        if element is not None:
+            for name in MATH_ATTRIBUTES:
+                if tex := marked(element.attributes.get(name) or ""):
+                    return tex
+    return ""
+
+
+def _drawn(node: "LexborNode") -> str:
+    """Return what KaTeX drew, its letters and signs in the order in which they stand."""
+    return " ".join(node.text(deep=True).replace("\u200b", "").split())
 
 
 def formula(math: "LexborNode") -> str:
@@ -113,6 +157,8 @@ def latex(math: _MathNode) -> str:
         if tag in _TOKENS:
             return _TOKENS[tag](node.text(deep=True).strip())
         parts = [write(child, depth + 1) for child in node.iter()]
+        if tag == "mfrac" and len(parts) == 2 and _NO_LINE.match(_thickness(node)):
+            return f"\\binom{{{parts[0].strip()}}}{{{parts[1].strip()}}}"
         if tag in _LAYOUTS and len(parts) == _LAYOUTS[tag][0]:
             return _LAYOUTS[tag][1](*parts)
         match tag:
@@ -131,10 +177,17 @@ def latex(math: _MathNode) -> str:
             case _:
                 return "".join(parts)
 
-    tex = " ".join(write(math, 0).split())
+    tex = _BINOMIAL.sub(r"\1", " ".join(write(math, 0).split()))
     return f"${tex}$" if tex else ""
 
 
+def _thickness(fraction: _MathNode) -> str:
+    return fraction.attributes.get("linethickness") or ""
+
+
+_NO_LINE = re.compile(r"0+(?:\.0*)?(?:[a-z]{2}|%)?$")
+# A binomial brings its own parentheses.
+_BINOMIAL = re.compile(r"\( ?(\\binom\{[^{}]*\}\{[^{}]*\}) ?\)")
 _TOKENS: dict[str, Callable[[str], str]] = {
     "mi": _tex.identifier,
     "mn": str,

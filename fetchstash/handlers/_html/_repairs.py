@@ -238,8 +238,8 @@ def drop_around(blocks: list[Block], keep: list[bool], kind: str) -> None:
             size = sum(blocks[n].count for n in inside)
             is_told = name is not _BAR or 3 * sum(blocks[n].linked for n in inside) >= size
             if is_told and sum(blocks[n].count for n in inside if keep[n]) < half:
-                for number in inside:
-                    keep[number] = False
+                for number in inside:  # code is no panel: its language is chosen in one
+                    keep[number] = keep[number] and blocks[number].kind == CODE
 
 
 MENU_LINKS, MIN_LINKED, LEAST_BESIDE = 5, 0.75, 20

@@ -391,6 +391,7 @@ class _Copy:
         return (
             is_silent
             and TELLING.isdisjoint(attributes)
+            and _media.MATH_ATTRIBUTES.isdisjoint(attributes)
             and ("id" not in attributes or not self._sheet.has_rule_for(attributes["id"]))
         )
 
