@@ -33,7 +33,7 @@ TRY_AGAIN_THEMSELVES = ("checks --all", "extras", "matrix")
 
 PARTS = (  # those that take longest first, so that both lanes end together
     "checks --all",  # lint, types, import rules, all tests against the built wheel
-    "extras",  # OCR, the browser and the shells, with their real programs
+    "extras",  # OCR, the browser, the shells and LibreOffice, with their real programs
     "frameworks",  # the examples of docs/frameworks.md, with the real packages
     "adapters",  # the client's adapters and their types, against the real SDKs
     "bench --corpora ../shared/corpora",  # each benchmark still runs, in a short form

@@ -1,9 +1,9 @@
-"""Test the extras that .venv does not have (OCR, browser), and the completion of real shells.
+"""Test the extras that .venv does not have (OCR, browser), real shells, and LibreOffice's files.
 
     scripts/ci extras
 
 Their environment sees the checkout and the packages of .venv, too, after its own. Chromium, fonts,
-the shells and tesseract, with which the benchmark compares, are Debian's.
+the shells, LibreOffice and tesseract, with which the benchmark compares, are Debian's.
 """
 
 import os
@@ -15,6 +15,7 @@ from scripts.parts.checks import SIDE_BY_SIDE, code_of
 
 COMMAND = "#!{python} -P\nimport sys\nfrom fetchstash.cli import main\nsys.exit(main())\n"
 TESSERACT = ("ocr", "ocr-rus", "ocr-chi-sim")
+OFFICE = tuple(f"libreoffice-{name}" for name in ("writer", "calc", "impress"))
 FONTS = ("fonts-liberation", "fonts-dejavu-core", "fonts-noto-cjk")
 
 
@@ -37,6 +38,8 @@ def main() -> int:
         axe = ext_apps = None
     if debian("zsh", "zsh") and debian("fish", "fish"):
         tests.append("cli/test_suggestions.py")
+    if debian("soffice", *OFFICE):
+        tests.append("handlers/test_round_trips.py")
     debian("tesseract", *(f"tesseract-{name}" for name in TESSERACT), *FONTS)
     folders = {"AXE_FOLDER": str(axe or ""), "EXT_APPS_FOLDER": str(ext_apps or "")}
     environment = {**os.environ, "PYTHONSAFEPATH": "1", **folders}

@@ -298,7 +298,7 @@ class _Reader:
             case "tab" | "line-break":
                 runs.mark(_SIGNS[name])
             case "a":
-                self._links.append(get("href"))
+                self._links.append("%20".join(get("href").split()))
                 runs.mark("[")
             case "note":
                 self._note = get("id").removeprefix("ftn")
