@@ -148,6 +148,8 @@ def _is_json(text: str) -> bool:
 def _json_named(text: str) -> Sniffed:
     """Return what a JSON document is by its first names."""
     if text[0] == "{":
+        if re.match(r'\{\s*"version"\s*:\s*"https?:\\?/\\?/jsonfeed\.org\\?/version', text):
+            return Sniffed("application/feed+json", "JSON of a feed")
         if re.match(r'\{\s*"(?:cells|metadata|nbformat)"', text) and '"cell_type"' in text:
             return Sniffed("application/x-ipynb+json", "JSON with cells of a notebook")
         if re.match(r'\{\s*"type"\s*:\s*"(?:FeatureCollection|Feature)"', text):

@@ -3,6 +3,7 @@
 # ruff: noqa: E501 - a document on one line reads better than in pieces
 
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import pytest
 
 from fetchstash.errors import BadArgument, NoText, OutOfRange
 from fetchstash.handlers import ExtractLimits, Hints, detect_content_kind, format_of
+from fetchstash.handlers._data import _feeds
 from fetchstash.text.tokens import count
 from tests.handlers.conftest import Read, Save
 from tests.handlers.parts import handler_named, text_part
@@ -36,14 +38,14 @@ CASES = {
         RSS,
         (
             "Gate news — What the wardens do.\n\n"
-            "- [Gate & key](https://example.org/1) · Mon, 02 Nov 2026 08:00:00 GMT · A. Warden\n  It opened .\n- Closed\n"
+            "- [Gate & key](https://example.org/1) · Mon, 02 Nov 2026 08:00:00 GMT · A. Warden\n  It **opened**.\n- Closed\n"
         ),
         "RSS feed of 2 entries",
     ),
     "Atom": (
         "application/atom+xml",
         ATOM,
-        "Gate log\n\n- [Mark reached](https://example.org/2) · 2026-11-02T08:00:00Z · B. Warden\n  Four metres.\n",
+        "Gate log\n\n- [Mark reached](https://example.org/2) · 2026-11-02T08:00:00Z · B. Warden\n  Four metres.\n  [Enclosure](https://example.org/x.mp3)\n",
         "Atom feed of 1 entry",
     ),
     "a sitemap": (
@@ -68,6 +70,208 @@ def test_each_entry_is_one_list_item(
     extracted, found = read("feed", xml.encode(), media_type=media_type)
     assert found == text
     assert extracted.facts.structure_info == info
+
+
+WORDS = "word " * 300
+LONG = f"{WORDS}KESTREL"
+MARKUP = f"&lt;p&gt;{LONG}&lt;/p&gt;"
+XHTML = f'<div xmlns="http://www.w3.org/1999/xhtml"><p>{LONG}<br/>A &amp;lt;b&amp;gt; &amp; c.</p></div>'
+
+
+def rss(inside: str) -> tuple[str, str]:
+    names = "xmlns:content='c' xmlns:media='m' xmlns:itunes='i'"
+    item = f"<item><title>Wall</title>{inside}</item>"
+    return "application/rss+xml", f"<rss {names}><channel><title>N</title>{item}</channel></rss>"
+
+
+def atom(inside: str) -> tuple[str, str]:
+    entry = f"<entry><title>Wall</title>{inside}</entry>"
+    return (
+        "application/atom+xml",
+        f'<feed xmlns="http://www.w3.org/2005/Atom"><title>N</title>{entry}</feed>',
+    )
+
+
+LONGEST = {
+    "content:encoded": rss(
+        f"<description>Short</description><content:encoded><![CDATA[<p>{LONG}</p>]]>"
+        "</content:encoded>"
+    ),
+    "a long description": rss(f"<description>{MARKUP}</description>"),
+    "a description longer than its content": rss(
+        f"<content:encoded>Short</content:encoded><description>{LONG}</description>"
+    ),
+    "markup that is not escaped": rss(f"<description><p>{LONG}</p></description>"),
+    "a description of a film": rss(
+        f"<media:group><media:description>{LONG}</media:description></media:group>"
+    ),
+    "a summary of a podcast": rss(f"<itunes:summary>{LONG}</itunes:summary>"),
+    "html": atom(f"<summary>Short</summary><content type='html'>{MARKUP}</content>"),
+    "xhtml": atom(f"<content type='xhtml'>{XHTML}</content>"),
+    "text": atom(f"<content type='text'>{LONG}</content><summary>Short</summary>"),
+    "a summary alone": atom(f"<summary type='html'>{MARKUP}</summary>"),
+    "a picture and words": rss(
+        f"<content:encoded>&lt;img src='https://a.example/{'x' * 3000}'&gt;</content:encoded>"
+        f"<description>{LONG}</description>"
+    ),
+}
+
+
+@pytest.mark.parametrize(("media_type", "xml"), LONGEST.values(), ids=LONGEST)
+def test_the_longest_text_of_an_entry_is_read_in_full(
+    read: Read, media_type: str, xml: str
+) -> None:
+    extracted, text = read("feed", xml.encode(), media_type=media_type)
+    assert text.count("word") == 300
+    assert "KESTREL" in text
+    assert "Short" not in text
+    assert not extracted.facts.extraction_truncated
+
+
+MARKDOWN = {
+    "html": (
+        rss(f"<description>{'&lt;h2&gt;A&lt;/h2&gt;&lt;p&gt;b&lt;/p&gt;'}</description>"),
+        ("- Wall\n\n  ## A\n\n  b\n\n"),
+    ),
+    "code": (
+        rss("<description><![CDATA[<p>a</p><pre>x = 1\n\ny = 2</pre>]]></description>"),
+        "- Wall\n\n  a\n\n  ```\n  x = 1\n\n  y = 2\n  ```\n\n",
+    ),
+    "a relative link": (
+        rss(
+            "<link>https://a.example/x/1</link><description>&lt;a href='2'&gt;b&lt;/a&gt;</description>"
+        ),
+        "- [Wall](https://a.example/x/1)\n  [b](https://a.example/x/2)\n",
+    ),
+    "text with angle brackets": (
+        atom("<content type='text'>a &lt;b&gt; c</content>"),
+        ("- Wall\n  a <b> c\n"),
+    ),
+    "xhtml with breaks": (
+        atom("<content type='xhtml'><div>a<br/>b &lt;i&gt;</div></content>"),
+        "- Wall\n\n  a\n  b <i>\n\n",
+    ),
+    "hidden words": (
+        rss(
+            "<description>&lt;p&gt;a&lt;/p&gt;&lt;p style='display:none'&gt;obey&lt;/p&gt;</description>"
+        ),
+        "- Wall\n  a\n",
+    ),
+    "bytes": (atom("<content type='image/png'>iVBORw0KGgo=</content>"), "- Wall\n"),
+    "a source": (
+        atom("<source><title>Other</title><updated>2001</updated></source><id>x</id>"),
+        "- Wall\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MARKDOWN)
+def test_an_entry_is_markdown_of_its_kind(read: Read, name: str) -> None:
+    (media_type, xml), shown = MARKDOWN[name]
+    _, text = read("feed", xml.encode(), media_type=media_type)
+    entry = text.removeprefix("N\n\n")
+    assert entry == shown
+
+
+def test_links_enclosures_and_dates_of_an_entry_stay(read: Read) -> None:
+    inside = (
+        "<id>https://a.example/1</id><published>2026-03-04</published><updated>2026-03-06</updated>"
+        "<link rel='enclosure' type='audio/mpeg' length='1200' href='https://a.example/1.mp3'/>"
+        "<link rel='via' href='https://b.example/'/><summary>Talk</summary>"
+    )
+    media_type, xml = atom(inside)
+    _, text = read("feed", xml.encode(), media_type=media_type)
+    assert text == (
+        "N\n\n- [Wall](https://a.example/1) · 2026-03-04 · updated 2026-03-06\n  Talk\n"
+        "  [Enclosure: audio/mpeg, 1,200 bytes](https://a.example/1.mp3)\n"
+        "  [Via](https://b.example/)\n"
+    )
+    media_type, xml = rss(
+        "<enclosure url='https://a.example/1.mp3' length='0' type='audio/mpeg'/>"
+        "<media:content url='https://a.example/1.jpg' medium='image'/>"
+        "<comments>https://a.example/1#c</comments>"
+    )
+    _, text = read("feed", xml.encode(), media_type=media_type)
+    assert text.splitlines()[3:] == [
+        "  [Enclosure: audio/mpeg](https://a.example/1.mp3)",
+        "  [Enclosure: image](https://a.example/1.jpg)",
+        "  [Comments](https://a.example/1#c)",
+    ]
+
+
+def test_what_is_cut_of_an_entry_is_said_with_its_path(
+    read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_feeds, "MAX_ENTRY_CHARS", 1_000)
+    for (media_type, xml), handler, path in (
+        (LONGEST["a long description"], "feed", "//item[1]"),
+        (LONGEST["text"], "feed", "//entry[1]"),
+        (("application/feed+json", json.dumps(JSON_FEED)), "jsonfeed", "/items/0"),
+    ):
+        extracted, text = read(handler, xml.encode(), media_type=media_type)
+        assert re.search(
+            rf'… \d+ more characters: path="{re.escape(path)}"', " ".join(text.split())
+        )
+        assert extracted.facts.extraction_truncated
+        assert "its end says where the rest is" in extracted.facts.extraction_error
+
+
+JSON_FEED: dict[str, Any] = {
+    "version": "https://jsonfeed.org/version/1.1",
+    "title": "N",
+    "language": "en",
+    "home_page_url": "https://a.example/",
+    "authors": [{"name": "Ada North"}],
+    "items": [
+        {
+            "id": "1",
+            "url": "https://a.example/1",
+            "title": "Wall",
+            "summary": "Short",
+            "content_html": f"<p>{LONG}</p>",
+            "date_published": "2026-03-04T10:00:00Z",
+            "authors": [{"name": "Ben South"}, {"name": "Cy West"}],
+            "attachments": [{"url": "https://a.example/1.mp3", "mime_type": "audio/mpeg"}],
+        },
+        {"id": "https://a.example/2", "content_text": "Two <b>"},
+        7,
+    ],
+}
+
+
+def test_a_json_feed_is_read_as_other_feeds(read: Read, save: Save) -> None:
+    data = json.dumps(JSON_FEED).encode()
+    decision = detect_content_kind({"content-type": "application/json"}, data, "")
+    assert (decision.kind, decision.media_type) == ("json", "application/feed+json")
+    extracted, text = read("jsonfeed", data, media_type=decision.media_type)
+    assert text == (
+        "N\n\n- [Wall](https://a.example/1) · 2026-03-04T10:00:00Z · Ben South, Cy West\n"
+        f"  {LONG}\n  [Enclosure: audio/mpeg](https://a.example/1.mp3)\n"
+        "- https://a.example/2\n  Two <b>\n"
+    )
+    facts = extracted.facts
+    assert (facts.title, facts.author, facts.language) == ("N", "Ada North", "en")
+    assert facts.structure_info == "JSON Feed of 2 entries"
+    assert text_part("jsonfeed", save(data), "/items/1/content_text").text == '"Two <b>"\n'
+
+
+def test_json_that_is_no_feed_is_read_as_json(read: Read) -> None:
+    assert read("jsonfeed", b'{"a": 1}\n')[1] == '{"a": 1}\n'
+    assert read("jsonfeed", b"{")[1] == "{"
+
+
+def test_the_head_of_a_feed_is_its_facts(read: Read) -> None:
+    head = (
+        "<id>x</id><author><name>Ada North</name></author><updated>2026-03-04T10:00:00Z</updated>"
+        "<link rel='next' href='https://a.example/p2'/>"
+    )
+    media_type, xml = atom("<author><name>Ben South</name></author>")
+    extracted, _ = read(
+        "feed", xml.replace("<entry>", f"{head}<entry>").encode(), media_type=media_type
+    )
+    facts = extracted.facts
+    assert (facts.author, facts.modified) == ("Ada North", "2026-03-04T10:00:00Z")
+    assert facts.next_url == "https://a.example/p2"
 
 
 @pytest.mark.slow

@@ -23,6 +23,8 @@ SHARED = {
     "fetch/_rules.py:_pattern": _CODE,
     "handlers/_data/_json_values.py:compiled": _WORKER,
     "handlers/_data/_query.py:_parser": _WORKER,
+    "handlers/_dates.py:_months": _CODE,
+    "handlers/_html/_byline.py:_parted": _WORKER,
     "handlers/_html/_features.py": _WORKER,
     "handlers/_html/_hidden.py": _WORKER,
     "handlers/_html/_content.py": _WORKER,

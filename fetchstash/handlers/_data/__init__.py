@@ -121,6 +121,10 @@ class DataReason(ReasonTable):
         'Use "/1" to "/{count}", or "/" and a UID.',
         OutOfRange,
     )
+    LONG_ENTRY = (
+        "of an entry only the first {limit:,} characters were kept; its end says where the rest is",
+        KEPT,
+    )
     NO_ENTRIES = (
         "There is no entry {name}: the calendar has 0.",
         "Leave the path out.",
@@ -145,7 +149,8 @@ _JSON = Format(
 _LINES = replace(_JSON, kind="jsonl", handler=_HERE + "_json:JsonLinesHandler")
 _YAML = replace(_JSON, kind="yaml", handler=_HERE + "_yaml:YamlHandler")
 _XML = replace(_JSON, kind="xml", handler=_HERE + "_xml:XmlHandler", paths=("/*",))
-_FEED = replace(_XML, handler=_HERE + "_xml:FeedHandler")
+_FEED = replace(_XML, handler=_HERE + "_feeds:FeedHandler", is_text=False, is_markup=True)
+_JSON_FEED = replace(_JSON, handler=_HERE + "_feeds:JsonFeedHandler", is_text=False, is_markup=True)
 _SVG = replace(_XML, kind="image", handler=_HERE + "_xml:SvgHandler", is_text=False, is_markup=True)
 _CALENDAR = replace(_XML, kind="text", handler=_HERE + "_ics:IcsHandler")
 _TABLE = replace(
@@ -187,6 +192,7 @@ FORMATS = (
     variant(_JSON, "JSON", "application/manifest+json", "webmanifest"),
     variant(_JSON, "JSON", "application/ld+json", "jsonld"),
     variant(_JSON, "JSON", "*+json", ""),
+    variant(_JSON_FEED, "JSON Feed", "application/feed+json", ""),  # sniffed with JSON
     variant(_LINES, "JSON Lines", _JSONL, "jsonl"),
     variant(_LINES, "JSON Lines", "application/x-ndjson application/ndjson", "ndjson"),
     variant(_LINES, "JSON Lines", "application/json-seq *+json-seq", ""),

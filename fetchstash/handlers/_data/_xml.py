@@ -1,4 +1,4 @@
-"""XML and SVG: their text, and values by path; RSS, Atom and sitemaps as lists of entries.
+"""XML and SVG: their text, and values by path.
 
 Prefixes of namespaces are ignored, in the document and in the path.
 
@@ -10,12 +10,10 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
-from fetchstash.errors import NoText
 from fetchstash.handlers._charset import read_text
 from fetchstash.handlers._contract import Extracted, Hints, Part, PartRequest, PartText, Picture
 from fetchstash.handlers._data import DataReason
@@ -23,7 +21,7 @@ from fetchstash.handlers._data._json_values import has_long_lines
 from fetchstash.handlers._limits import ExtractLimits
 from fetchstash.handlers._parts import Reading, Streamed, TextParts, bounded
 from fetchstash.handlers._reasons import Reason
-from fetchstash.handlers._xml import XmlRepair, attribute, walk
+from fetchstash.handlers._xml import XmlRepair, walk
 from fetchstash.text import clip, counted
 from fetchstash.text.ranges import Heading
 
@@ -259,130 +257,3 @@ def _number(text: str) -> float:
         return min(max(float(text), 0.0), 1e6)
     except ValueError:
         return 0.0
-
-
-_FEEDS = {
-    "application/rss+xml": "RSS feed",
-    "application/atom+xml": "Atom feed",
-    "application/x-sitemap+xml": "sitemap",
-}
-_SUMMARY_CHARS = 500
-
-# The role of each element in an entry: RSS 2.0, RFC 4287 (Atom), RSS 1.0 with Dublin Core,
-# sitemaps.org 0.9.
-_ENTRIES = frozenset(("item", "entry", "url", "sitemap"))
-_TEXTS = {
-    "title": "title",
-    "link": "link",
-    "loc": "link",
-    "description": "summary",
-    "summary": "summary",
-    "encoded": "content",
-    "content": "content",
-    "pubDate": "date",
-    "date": "date",
-    "published": "date",
-    "updated": "updated",
-    "lastmod": "date",
-    "creator": "author",
-    "name": "author",
-    "author": "author",
-    "language": "language",
-}
-_TAG = re.compile(r"<[^<>]*>")
-
-
-class FeedHandler(XmlHandler):
-    """Reads feeds and sitemaps; a path names elements, as in any XML."""
-
-    name = "feed"
-
-    def read(self, source: Path, extracted: Reading) -> Iterator[Part]:
-        """Yield a list item for each entry, under the title of the feed.
-
-        Raises NoText behind the entries up to damage that cannot be repaired.
-        """
-        reader, repair, hints = _FeedReader(), XmlRepair(), extracted.hints
-        chunks = (chunk.encode() for chunk in repair(read_text(source, hints.charset)))
-        try:
-            for _ in walk(chunks, reader, encoding="utf-8"):
-                yield from reader.ready(extracted)
-        except NoText:
-            yield from reader.ready(extracted)
-            raise
-        finally:
-            kind = _FEEDS.get(hints.media_type, "feed")
-            size = f"{kind} of {counted(reader.count, 'entry', 'entries')}"
-            extracted.learn(structure_info="; ".join(filter(None, (size, repair.summary()))))
-
-
-def _item(entry: Mapping[str, str]) -> str:
-    link, title = entry.get("link", ""), entry.get("title", "")
-    name = f"[{title}]({link})" if title and link else title or link or "(no title)"
-    facts = (entry.get("date") or entry.get("updated"), entry.get("author"))
-    line = " · ".join(filter(None, (f"- {name}", *facts)))
-    summary = entry.get("summary") or entry.get("content", "")
-    return f"{line}\n" + (f"  {summary}\n" if summary and summary != title else "")
-
-
-class _FeedReader:
-    """Collects complete entries and the facts of the feed."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._feed: dict[str, str] = {}
-        self._entries: list[dict[str, str]] = []
-        self._entry: dict[str, str] | None = None
-        self._depth = self._entry_depth = 0
-        self._texts: list[str] = []
-
-    def ready(self, extracted: Extracted) -> Iterator[Part]:
-        """Yield the entries since the last call; before the first, the title of the feed."""
-        if not self._entries:
-            return
-        if not self.count:
-            title, summary = self._feed.get("title", ""), self._feed.get("summary", "")
-            extracted.learn(title=title, language=self._feed.get("language", ""))
-            if title or summary:
-                yield Part(f"{' — '.join(filter(None, (title, summary)))}\n\n")
-        self.count += len(self._entries)
-        yield Part("".join(map(_item, self._entries)))
-        self._entries.clear()
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Begin an entry, or take the link of an Atom entry (RFC 4287, section 4.2.7)."""
-        self._depth += 1
-        self._texts = []
-        if self._entry is None and name in _ENTRIES:
-            self._entry, self._entry_depth = {}, self._depth
-        elif (
-            name == "link"
-            and (href := attribute(attributes, "href"))
-            and attribute(attributes, "rel") in {"", "alternate"}
-        ):
-            self._into().setdefault("link", href)
-
-    def end(self, name: str) -> None:
-        """Keep the text of an element, or end the entry."""
-        if self._entry is not None and self._depth == self._entry_depth:
-            self._entries.append(self._entry)
-            self._entry = None
-        elif name in _TEXTS and (text := _plain("".join(self._texts))):
-            self._into().setdefault(_TEXTS[name], text)
-        self._depth -= 1
-        self._texts = []
-
-    def text(self, data: str) -> None:
-        """Take text of the innermost element."""
-        self._texts.append(data)
-
-    def _into(self) -> dict[str, str]:
-        return self._feed if self._entry is None else self._entry
-
-
-def _plain(text: str) -> str:
-    """Return the text of a value, which may be escaped HTML, on one line and bounded."""
-    plain = " ".join(unescape(_TAG.sub(" ", unescape(text) if "&lt;" in text else text)).split())
-    return (
-        plain if len(plain) <= _SUMMARY_CHARS else f"{plain[:_SUMMARY_CHARS].rsplit(' ', 1)[0]} …"
-    )

@@ -236,6 +236,10 @@ def _words(blocks: list[Block]) -> str:
     return " ".join(block.words for block in blocks)[: 4 * MOST_CHARS]
 
 
+LEAST_SPARE = 2_000
+"""Characters that absolute addresses may add to a short piece."""
+
+
 @dataclass(frozen=True, slots=True)
 class Whole:
     """The Markdown of a piece of HTML.
@@ -255,7 +259,8 @@ def whole(source: str, url: str = "") -> Whole:
     """
     checked, _ = _element.check(source)
     page = _tree.parse(checked)
-    parts = _blocks.parts(_blocks.cut(page), Inline(url, len(checked) // 2))
+    spare = max(len(checked) // 2, LEAST_SPARE)
+    parts = _blocks.parts(_blocks.cut(page), Inline(url, spare))
     return Whole(tuple(parts), _metadata.metadata(page).title, page.hidden)
 
 
